@@ -4,7 +4,7 @@ lm = load_model("path/or/hub-id")
 run = lm.run(ids, read=[Site(3, "resid_post")], edit={Site(2, "attn_out"): lambda x: 0 * x})
 run.acts[Site(3, "resid_post")]  # batch pos d_model
 
-The model: ``model`` (``load_model`` and ``run``), ``sites`` (names of activations), ``heads`` (single heads of a site),
+The model: ``model`` (``load_model`` and ``run``), ``sites`` (names of activations, also of single heads),
 ``anatomy`` (finds the modules that hold them), ``trace`` and ``parts`` (how it finds them), ``experts`` (mixtures of
 experts), ``backends`` (the libraries that run a model).
 Reading: ``capture`` (one pass over prompt and response), ``attention`` (values inside attention), ``attention_masses``

@@ -1,6 +1,8 @@
 """Site: the name of one activation, the same on every architecture; and Run, what one forward pass returned.
 
 lm.run(ids, read=[Site(3, "resid_post")]).acts[Site(3, "resid_post")]  # batch pos d_model
+
+``Site(3, "pattern", head=2)``, one head, is read and edited as a part of the layer's whole site (``split``).
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ What they measure on: ``examples`` (prompt, response and gold answer as tokens),
 each failure), ``positions``, ``slots`` and ``answer_spans`` (where in a response the answer begins), ``spread``
 (measures items one by one, also on workers).
 What is concluded: ``contrast`` (groups and roles compared), ``effects`` (effect sizes and intervals), ``maps`` (whole
-maps at once), ``separation`` (are failures and successes apart?), ``families`` (tests corrected together), ``tables``
+maps at once), ``separation`` (are failures and successes apart?), ``tables``
 (rows of a probe's table), ``result`` (what every probe returns), ``validity`` (does a probe measure anything?),
-``verdicts`` (the same over several trainings).
+``verdicts`` (tests corrected together, and verdicts over several trainings).
 They are imported on first use, so that ``import composcope.probes`` does not load torch.
 """
 

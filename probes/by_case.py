@@ -4,7 +4,7 @@ The probes report means with intervals. To look at one case one needs its own ma
 given: those are kept here for a few failures and successes, as safetensors with an index that says what was left out.
 
 Attention is kept per key, in float16: query N - 1 + i predicts response token i, and ``ratio`` is formed from the
-masses that are kept, as in ``probes.lookback``. Patching continuations are those of the probe itself, read back from its
+masses that are kept, as in ``probes.lookback``. Patching continuations are those of the probe itself, read from its
 tensors. The sweep over positions is run here, on pairs of equally long prompts (a position must mean the same in both),
 within a budget of computation: those of the most common length first, over which the figure ``patching-positions``
 takes means.

@@ -42,6 +42,10 @@ def case_atoms(source: Source) -> dict[str, set[Hashable]]:
 def joint_stability(sources: Sequence[Source]) -> Analysis:
     """Jointly stable facts over the runs, the three kinds of cases, and each run's results on them.
 
+    A fact is jointly stable if every run answers all its wordings right. A case is *pure* if all its facts are, a
+    *knowledge-gap* control if none is, *mixed* otherwise. Knowledge-gap and mixed cases are controls: a working gate
+    excludes a case whenever the model does not know one of its facts.
+
     Per run and kind: ``residual_failure`` behind the double gate, ``composition``, and for the controls
     ``control_passes`` = the gate refuses the case, over cases in which this run lacks a fact. Cases with a fact of
     unknown stability (invalid probes) are of no kind and are counted. Raises ``NoCasesError`` where runs share no atom.
@@ -147,6 +151,8 @@ Answers = Mapping[str, tuple[Graded, str | None]]
 def compare_formats(sources: Sequence[Source], reference: str | None = None) -> Analysis:
     """Accuracy, abstention and closing-tag rate of each format, how often two give the same answer, and all of them.
 
+    Every format is counted over the same cases, so that differences are due to the format, not the gate.
+
     A format is a separate run (one per format) or a further format of the reference run (roles ``whole:FORMAT``).
     ``reference`` names the run whose gates choose the cases (default: the first). Only cases with a whole in every
     format are compared; the others are counted. Abstaining is an answer, the same for all; a whole without a judgement
@@ -228,6 +234,9 @@ def _agreement(names: Sequence[str], formats: Mapping[str, Answers], cases: Sequ
 
 def recovery(plain: Source, other: Source) -> Analysis:
     """Recovery rate of the plain run's gate-passing failures, by depth, family and both, and the loss rate.
+
+    Composition collapse, section 6 and App. S, T: the plain run fixes the set of failures, so the other run (chain of
+    thought, thinking mode) needs no gate.
 
     A case that the other run did not ask, or whose answer is invalid there, is unknown and enters the bounds. McNemar
     is over all gate-passing cases that both runs judged.

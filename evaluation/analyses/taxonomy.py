@@ -2,7 +2,7 @@
 
 Structural classes are failures of composition; artefacts are failures of writing or scoring. Rules propose a label
 from the answer and the response; a person's annotation file overrules them. Where nothing fits, the label is
-``other``: rules never guess.
+``other``: rules never guess. ``tiers`` counts one run under several definitions of a right answer (App. M, table 14).
 """
 
 from __future__ import annotations
@@ -235,6 +235,10 @@ _TAGGED = ("xml", "xml-answer")
 
 def tiers(source: Source, annotations: Mapping[str, str] | None = None) -> Analysis:
     """Gate-passers and residual failure under each tier; ``annotations`` as for the taxonomy.
+
+    ``semantic``: right in substance (the grades as they are). ``exact``: only literal matches count. ``strict``: right
+    and well-formed. ``adjudicated``: semantic, without failures that a person or the rules call artefacts. Exact and
+    strict change the gates as well as the wholes; the adjudicated tier keeps the semantic gate.
 
     The strict tier needs the responses' texts (a run folder); without them it is left out and said.
     """

@@ -1,8 +1,9 @@
-"""Which built items a person should look at: those whose executed answer a strong solver rarely reaches.
+"""How good decompositions are (STaD, App. B and C), and which built items a person should look at.
 
-Hosseini et al. 2024 (App. A) sample 16 solutions per modified question and rewrite by hand every question for which
-fewer than 4 agree with the answer that the code computed (about a quarter of theirs). The solver here is any engine,
-or several, which share the samples between them.
+A person looks at items whose executed answer a strong solver rarely reaches: Hosseini et al. 2024 (App. A) sample 16
+solutions per modified question and rewrite by hand every question for which fewer than 4 agree with the answer that the
+code computed (about a quarter of theirs). The solver here is any engine, or several, which share the samples between
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What is asked of the teacher that writes scaffolds, and how its replies are read."""
+"""What is asked of the teacher that writes scaffolds, and how its replies are read.
+
+The wordings are ours; the stages are those of STaD, section 2.1. What cannot be read is said, counted and asked again;
+nothing is guessed.
+"""
 
 from __future__ import annotations
 

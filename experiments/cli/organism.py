@@ -1,4 +1,4 @@
-"""``composcope organism``: train organisms, measure them, write their benchmarks."""
+"""``composcope organism``: train organisms, measure them, write their benchmarks, plant causes of failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ app = typer.Typer(
     help="The organisms that composcope ships: small models that know the parts and fail the whole.",
     no_args_is_help=True,
 )
-app.command(cls=Command, epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))(plant)
 
 
 def _recipe(steps: int | None, dose_steps: int | None) -> OrganismRecipe:
@@ -166,6 +165,7 @@ _CAUSES = (
 )
 
 
+@app.command(cls=Command, epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))
 def plant(
     out: Annotated[Path | None, typer.Option(help="Folder of the model (with --shipped: a folder for each).")] = None,
     cause: Annotated[list[str], typer.Option(help=_CAUSES)] = [],  # noqa: B006

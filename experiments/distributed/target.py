@@ -1,4 +1,4 @@
-"""The model under study on Ray workers: ``--engine ray``."""
+"""Opens the target that answers: the model in this process, a server that has it, or Ray workers (``--engine ray``)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..models import served
 from ..models.resolve import ModelSource, resolve_model
 from ..models.target import Target, load_local
 from ..run.reader import read_run
-from .engine import RayEngine
-from .pool import FleetModel, Pool
+from .engine import FleetModel, RayEngine
+from .pool import Pool
 from .store import scope
 
 
@@ -106,7 +106,5 @@ def load_target(config: Config, run: Path | None = None, say: Callable[[str], No
     if served.is_served(config):
         return served.load_served(config, run or Path(), say or to_stderr)
     if config.serving.engine == "ray":
-        pass  # MERGED
-
         return load_fleet(config, run or Path(), say or to_stderr)
     return load_local(config, say or to_stderr)

@@ -151,9 +151,9 @@ class Worker:
     @_reported
     def peak(self) -> dict[str, Any]:
         """Peak memory of this process."""
-        from ..run.provenance import peaks
+        from ..run.provenance import memory_peaks
 
-        return {"host": platform.node(), "pid": os.getpid(), **peaks()}
+        return {"host": platform.node(), "pid": os.getpid(), **memory_peaks()}
 
     def _model(self) -> Any:
         if self._lm is None:

@@ -1,4 +1,4 @@
-"""Turns the study's runs into its tables: residual failure by depth, channels against the base, transfer, curves.
+"""Turns the study's runs into tables (failure by depth, channels against the base, transfer, curves) and Markdown.
 
 Every number of a variant is a mean over trainings with Student's 95 % interval over seeds (none for a single seed); the
 counts of each seed are kept with it. Differences are taken case by case against the base (``protocols.compare``).

@@ -269,7 +269,12 @@ def train_second(
     out: str | Path, *, dose: str = "control", seed: int = 0, steps: tuple[int, int] = STEPS,
     reporter: Reporter | None = None,
 ) -> Path:  # fmt: skip
-    """Train (or finish) the Qwen3 organism of one dose; returns its model folder, ``out/model``."""
+    """Train (or finish) the Qwen3 organism of one dose; returns its model folder, ``out/model``.
+
+    Qwen3 normalizes queries and keys and has an independent head width. Everything else in the world and the training
+    is shared, so a result that replicates on it does not depend on one architecture or one initialization. Its weights
+    are not shipped: the study trains them (about ten minutes on one idle core).
+    """
     from ..organism.documents import DOSES
     from ..organism.tokenizer import build
     from ..organism.train import OrganismRecipe, run_stage

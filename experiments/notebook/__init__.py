@@ -8,7 +8,7 @@ run.failures.probe("lookback").maps["failure - success"]
 """
 
 from . import plot
-from .probing import evaluate, open_run
+from .opening import evaluate, open_run
 from .results import CaseGroup, CaseResult, RunResults
 from .shown import ProbeResults, Table
 

@@ -1,4 +1,7 @@
-"""Measures what an organism knows and where it fails: the accuracy tables of the model card, by greedy generation."""
+"""Measures what an organism knows and where it fails: the accuracy tables of the model card, by greedy generation.
+
+Also how well it answers in each prompt format, so that a protocol knows which formats it can use.
+"""
 
 from __future__ import annotations
 

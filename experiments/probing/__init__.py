@@ -1,1 +1,1 @@
-"""Probes one evaluated run: ``run`` selects cases and runs the probes, ``single_cases`` keeps a few for the report."""
+"""Probes one evaluated run: ``run`` selects cases, runs the probes and keeps a few single cases for the report."""

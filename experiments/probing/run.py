@@ -1,7 +1,8 @@
 """The mechanistic half of a run: probes on failures and matched successes. Probes with unchanged inputs are skipped.
 
 ``probes/examples.json`` records the probed cases: matched pairs, strata, and dropped cases. Each probe's folder has the
-hash of everything that its numbers depend on, so running the same command again repeats only probes that changed.
+hash of everything that its numbers depend on, so running the same command again repeats only probes that changed. A
+few single cases are kept beside: ``probes/NAME/cases/{index.json,tensors.safetensors}``.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def run_one(
 
 
 def correct_together(run: Path) -> None:
-    """Adjust the p-values in the tables of all probes of a run together, as ``probes.families`` declares."""
+    """Adjust the p-values in the tables of all probes of a run together, as ``probes.verdicts`` declares."""
     from ...probes.verdicts import corrected
 
     tables: dict[Path, tuple[list[str], list[dict[str, Any]]]] = {}
@@ -184,8 +185,6 @@ def keep_cases(
     run: OpenRun, lm: Any, name: str, chosen: Chosen, settings: Config, inputs: str, reporter: Reporter
 ) -> None:
     """Keep a few single cases' results of a probe for the report; skipped if they are already saved."""
-    pass  # MERGED
-
     folder = run.path / "probes" / name
     n = settings.case_details
     mine = text_hash([inputs, str(n)])

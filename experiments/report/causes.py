@@ -1,4 +1,7 @@
-"""Why cases failed, as `composcope diagnose` found it: in a sentence, as a list, for each case, and how to get more."""
+"""Why cases failed, as `composcope diagnose` found it: in a sentence, as a list, for each case, and how to get more.
+
+Also the probes that no run of the report has, with the command that runs them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The index of the case browser: one short row per case, with every field that the filters use."""
+"""The index of the case browser: one short row per case, with every field that the filters use.
+
+Among them: which gates each case passed, and the k of its scaffold ladder.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A run folder: everything that one evaluation did. It is enough to repeat, resume, re-score, re-probe and re-plot it.
 
 Files: ``folder`` reads and writes them under a lock, ``schema`` says what they contain, ``writer`` creates a run,
-``reader`` gives a run as typed data, ``diagnosis`` keeps a run's causes, ``provenance`` records what made a run, and
-``memory`` its peak memory.
+``reader`` gives a run as typed data, ``diagnosis`` keeps a run's causes, ``provenance`` records what made a run and its
+peak memory, ``rendered`` prompts as they were sent.
 Results: ``summary`` (headline metrics as text), ``failures`` (lists failing cases), ``compare`` (two runs on the same
 cases), ``checks`` (unusable answers, second opinions, labels by people).
 Not here: ``evaluating`` fills a run with answers, and grades (``rescore``) and joins (``merge``) existing runs;

@@ -1,4 +1,7 @@
-"""What a run was made with: code, libraries, machine and numerics. Every manifest records it."""
+"""What a run was made with: code, libraries, machine and numerics. Every manifest records it.
+
+Also the peak memory of a step: of this process, its children (a server, Ray workers), CUDA allocations and devices.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Studies of one or several models: what the scripts for the four papers are made of, and three studies of our own.
 
-A study: ``spec`` (what is studied: models, data, pairs), ``study`` (its types), ``running`` (one run per model and data
-set), ``probe_context`` (lets a paper add its own probes to a run), ``results`` (writes tables, figures and pages).
-Tables: ``pairs`` (matched models compared), ``mechanism`` (patching and cosines), ``kinds`` (means by kind of
-question), ``published`` (numbers that the papers print).
+A study: ``spec`` (what is studied: models, data, pairs), ``study`` (its types, and how a paper adds its own probes to a
+run), ``running`` (one run per model and data set), ``results`` (writes tables, figures and pages).
+Tables: ``pairs`` (matched models compared), ``mechanism`` (patching, cosines, means by kind of question),
+``published`` (numbers that the papers print).
 Our own: ``validity`` (do the probes follow what is known?), ``calibration`` (are tests and intervals honest?),
 ``confusion`` and ``guessing`` (how often the diagnosis names the planted cause, and what it has to beat).
 """

@@ -1,4 +1,7 @@
-"""Tables of patching and cosines of a study's runs, with the printed numbers of Composition collapse (App. I)."""
+"""Tables of a study's probes with the printed numbers: patching and cosines, and means over questions of a kind.
+
+The first are those of Composition collapse (App. I), the second those of AgentCoMa (tables 3 and 14).
+"""
 
 from __future__ import annotations
 

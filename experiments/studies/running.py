@@ -24,7 +24,7 @@ from ..models.resolve import resolve_model
 from ..run import command_line, differing, locked, read_json, write_json
 from . import results
 from .spec import Spec, StudyModel, groups_document, slug
-from .study import Preset, Study, StudyRun
+from .study import Preset, Study, StudyRun, step
 
 
 def conduct(
@@ -89,8 +89,8 @@ def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
 def _run(study: Study, one: StudyRun, given: Mapping[str, Any], probes: bool, reporter: Reporter, quiet: bool) -> None:
     try:
         made = config_of(study.spec, study.preset, given, one.model, one.data)
-        step = study.step(study.preset.probe if probes else None, study.spec.probe_cases)
-        found = job.investigate(made, one.path, quiet=quiet, report=False, probe=step)
+        probe = step(study.preset.probe if probes else None, study.spec.probe_cases)
+        found = job.investigate(made, one.path, quiet=quiet, report=False, probe=probe)
     except Exception as e:
         if isinstance(e, OSError) or disk_is_full(e):
             raise

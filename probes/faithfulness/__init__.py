@@ -3,8 +3,8 @@
     over_examples(lm, examples).table  # failures against matched successes
 
 ``working`` finds steps, written values and the final answer in a response; ``altering`` puts other values in their
-place and says what would follow; ``continuations`` lets the model go on from there; ``examples`` all of it over
-labelled examples; ``summary`` its table.
+place, says what would follow and lets the model go on from there; ``examples`` all of it over labelled examples;
+``summary`` its table.
 """
 
 from .altering import Altered, Outcome

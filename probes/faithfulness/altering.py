@@ -1,8 +1,11 @@
-"""Other values in the place of written ones, and what would follow from them.
+"""Other values in the place of written ones, and what would follow from them, and what the model goes on to write.
 
 A like value is one of the same kind from another case: the same part's answer, an operand, a final answer. What follows
 is known for a sum, for a result (itself), and for a part's answer where a later part's question names it: by the gold
 answer of that question with the other value, where some case asks it, else by the model's own answer to it.
+
+Every prompt is the case's own prompt, tokens of the model's own response, and what was put in; nothing is tokenized
+again. All answers are greedy.
 """
 
 from __future__ import annotations

@@ -166,7 +166,12 @@ class Collected:
 
 
 def collect_readings(tokenizer: Any, examples: Sequence[Example]) -> Collected:
-    """The targets that the wholes among the examples may hold; parts without a gold answer give none."""
+    """The targets that the wholes among the examples may hold; parts without a gold answer give none.
+
+    The bridge is the answer of a part (an operand where that is a number) that is not the whole's answer. Like ones are
+    the gold answers of the same part in other cases of the family; those that the question names are foils of their
+    own.
+    """
     known = [e for e in examples if e.gold is not None]
     wholes = [e for e in known if e.role == "whole"]
     parts = {(e.case, e.role): e for e in known if e.role.startswith("part:")}

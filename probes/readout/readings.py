@@ -1,4 +1,4 @@
-"""What may be held where in one text, and how a candidate's scores become shares of foils that the right one beats.
+"""What may be held where in one text, and three readers of it: the logit lens, a ridge regression, a patchscope.
 
 reading = Reading(ids, {"prompt-end": [17]}, "bridge", right="France", absent=("Spain", "Japan"))
 """
@@ -116,6 +116,9 @@ def patchscope(
 ) -> Float[Tensor, "text name"]:  # fmt: skip
     """Log-probability per token of each name after each state was put in after its layer.
 
+    Unlike the lens it reads answers of several tokens (Ghandeharioun et al. 2024). The prompt shows other names being
+    repeated ("Spain: Spain"), and ends in a placeholder, at which the state is put in after the same layer.
+
     ``shown``: names that the prompt repeats; none of ``names``.
     """
     if lm.tokenizer is None or set(shown) & set(names) or not shown:
@@ -150,6 +153,10 @@ def ridge(
     strength: float = 1.0, layers: Sequence[int] | None = None,
 ) -> list[Scores]:  # fmt: skip
     """Scores of all ``entities`` in every text: cosine of what the reader says with each candidate's vector.
+
+    A candidate's vector is its row of the unembedding. So candidates that training never saw can be scored, and each
+    text is read by a reader from which its right one was left out: a reader that saw it may recognise the text, and
+    would find the answer at layer 0 already.
 
     Each place has a reader of its own per layer, trained on the same place of the part prompts (of several positions
     the last). ``strength``: the penalty, in units of the mean squared length of the standardized states. Raises
@@ -205,6 +212,9 @@ def lens(
     layers: Sequence[int] | None = None,
 ) -> list[Scores]:  # fmt: skip
     """Scores of all ``entities`` (name to the ids that begin it) in every text.
+
+    A raw lens ranks candidates by how common they are. So from each candidate's logit the mean over the other texts
+    whose right one is another is taken away, at the same layer and place; what is left says what this text adds.
 
     A candidate's logit is that of its likeliest beginning, less the mean over candidates; of several positions of a
     place the highest counts. ``layers``: by default -1 (before block 0) to the last. ``centred`` needs other texts with

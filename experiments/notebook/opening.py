@@ -1,0 +1,95 @@
+"""Get results in a notebook: evaluate a model, or open an existing run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import InputError
+from ...evaluation.cases import Case, check_cases
+from ...evaluation.protocols.asking import recommended_format
+from ..config import Asking, Config, Probing, Serving
+from ..evaluating.benchmark import LoadedBenchmark, default_protocol, hash_cases, limit_cases
+from ..run.reader import read_run
+from .probing import in_memory
+from .results import RunResults
+
+_OF_A_FILE = ("dtype", "device", "pad_token")
+
+
+def evaluate(
+    model: Any,
+    cases: Iterable[Case] | str | Path,
+    *,
+    out: str | Path | None = None,
+    tokenizer: Any = None,
+    quiet: bool = False,
+    **options: Any,
+) -> RunResults:
+    """Ask a model every part and every whole, grade the answers, and open the run.
+
+    Args:
+        model: a folder, hub id or ``organism:DOSE``; or a model in memory: a transformers model with its ``tokenizer``,
+            or the result of ``load_model``.
+        cases: cases (``read_cases``), the path of a case file, or the name of a benchmark.
+        out: the run's folder (default: ``runs/MODEL--CASES-HASH--PROTOCOL``). The same call later reuses the answers
+            in it and asks only what is missing.
+        options: the options of ``composcope evaluate``, such as ``protocol``, ``limit``, ``few_shot``, ``seed``.
+
+    Raises ``ComposcopeError`` for any error that the user can fix.
+    """
+    from ..investigate import investigate
+
+    settings = _settings(options)
+    benchmark = None if isinstance(cases, str | Path) else _benchmark(list(cases), settings.get("limit"))
+    named = isinstance(model, str | Path)
+    if not named and (given := [n for n in _OF_A_FILE if settings.get(n) is not None]):
+        raise InputError(f"{given[0]}={settings[given[0]]!r}: not for a model in memory; leave {given[0]} out")
+    name = str(model) if named else _name_of(model)
+    config = Config(**settings, model=name, benchmark=str(cases) if benchmark is None else benchmark.name, probes=())
+    folder = Path(out) if out is not None else config.default_folder()
+    if benchmark is not None:
+        benchmark = replace(benchmark, name=str(folder / "cases.jsonl"))  # the file in which the run keeps its cases
+        config = config.replace(benchmark=benchmark.name)
+    target = None if named else in_memory(model, tokenizer, config)
+    investigate(config, folder, quiet=quiet, contrast=False, benchmark=benchmark, target=target)
+    return RunResults(read_run(folder), None if named else model, tokenizer, target)
+
+
+def open_run(folder: str | Path, model: Any = None, tokenizer: Any = None) -> RunResults:
+    """Open a run folder. Data are loaded when they are needed, and the model only to probe.
+
+    ``model`` (with ``tokenizer``) is a model in memory, or the current path of the run's model. Raises ``InputError``
+    for a folder that is not an evaluated run.
+    """
+    found = read_run(folder)
+    found.counted_now()
+    return RunResults(found, model, tokenizer)
+
+
+def _name_of(model: Any) -> str:
+    """The place that a model in memory came from, or the name of its type if it does not say."""
+    inner = getattr(model, "model", model)
+    return str(getattr(getattr(inner, "config", None), "_name_or_path", "") or type(inner).__name__)
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    """Options by name in the form of ``Config``, with asking and serving options in their own sections."""
+    found = {k: v for k, v in options.items() if k not in (*Asking.model_fields, *Serving.model_fields)}
+    if wrong := [k for k in found if k in Probing.model_fields]:
+        raise InputError(f"{wrong[0]}: is an option of probes; give it to run.failures.probe(...)")
+    for section, fields in (("asking", Asking.model_fields), ("serving", Serving.model_fields)):
+        if mine := {k: v for k, v in options.items() if k in fields}:
+            found[section] = {**dict(found.get(section) or {}), **mine}
+    return found
+
+
+def _benchmark(cases: list[Case], limit: int | None) -> LoadedBenchmark:
+    """Cases in memory as a benchmark, named after their own benchmark name and their hash."""
+    found, digest = check_cases(cases, "cases"), hash_cases(cases)
+    names = {c.benchmark or "cases" for c in found}
+    name = f"{names.pop() if len(names) == 1 else 'cases'}-{digest[:8]}"
+    kept = tuple(limit_cases(found, limit))
+    return LoadedBenchmark(name, kept, default_protocol(found), recommended_format(found), digest, True)
