@@ -19,7 +19,7 @@ from ..registry import Registry
 Run = Callable[[Any, Sequence[Any], Any, Any], Any]
 """``run(lm, examples, settings, reporter)`` returns a ``probes.result.ProbeResult``."""
 Cases = Callable[[Any, Sequence[Any], Sequence[Any], int, Path], Any]
-"""``cases(lm, few, every, n, folder)`` returns what single cases gave a probe (``by_case.entries.SingleCases``)."""
+"""``cases(lm, few, every, n, folder)`` returns what single cases gave a probe (``by_case.SingleCases``)."""
 
 
 @dataclass(frozen=True)

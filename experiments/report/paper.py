@@ -15,7 +15,7 @@ from ...csv_files import to_csv
 from ...evaluation.protocols.catalog import about
 from ...hooks.progress import Bar, no_bar, stage, tick
 from ...probes.catalog import PROBES, Probe
-from ...probes.families import MATCHED
+from ...probes.verdicts import MATCHED
 from ..figures.catalog import FIGURES, of_runs
 from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
