@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from ...evaluation.graded import Graded
@@ -13,8 +15,7 @@ from ...evaluation.metrics import Metric
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import EVALUATE, GAP, GATE, SCAFFOLDS, Drawing, drawn, figure, need, point
-from .grouping import grouped, having, labels
-from .heatmaps import panels_of
+from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark
 
 QUADRANTS = {
     "11": "both steps right",
@@ -35,27 +36,48 @@ def gate_funnel(runs: Sequence[RunData]) -> Drawing:
     rows = [{"run": r.name, "model": names[r.path], **stage} for r in runs for stage in _stages(r)]
     need(rows, "No run here has gate counts.")
     shown = [r for r in runs if any(row["model"] == names[r.path] for row in rows)]
-    fig, axes = panels_of(len(shown), 3.6, 2.1)
-    for ax, run in zip(axes, shown, strict=False):
-        mine = [row for row in rows if row["model"] == names[run.path]]
-        top = max((row["count"] for row in mine), default=1) or 1
-        for i, row in enumerate(mine):
-            failed = row["stage"].startswith("whole wrong")
-            shade = style.FAILURE if failed else style.SUCCESS
-            ax.barh(i, row["count"], alpha=0.9 if failed else 0.75, height=0.62, **style.bar(row["n"], shade))
-            ax.text(row["count"] + 0.02 * top, i, str(row["count"]), va="center", fontsize=8, color=style.INK)
-        ax.set_yticks(range(len(mine)), [row["stage"] for row in mine])
-        ax.set_ylim(len(mine) - 0.4, -0.6)
-        ax.set_xlim(0, top * 1.16)
-        style.dress(ax, f"{style.plain(names[run.path], 24)}, {style.counted(mine[0]['n'])}", grid=None)
-        ax.tick_params(left=False)
-        ax.set_xticks([])
-        ax.spines["bottom"].set_visible(False)
+    within = labels_by_benchmark(shown)
+    lines = [line for b in dict.fromkeys(r.benchmark for r in shown)
+             for line in _lines([r for r in shown if r.benchmark == b])]  # fmt: skip
+    fig, grid = style.grid_of(len(lines), max(map(len, lines)), 2.7, 2.1)
+    top = max(row["count"] for row in rows) or 1
+    for line, axes in zip(lines, grid, strict=True):
+        before: list[str] = []
+        for run, ax in zip_longest(line, axes):
+            if run is None:
+                ax.set_axis_off()
+                continue
+            mine = [row for row in rows if row["model"] == names[run.path]]
+            stages = [row["stage"] for row in mine]
+            _funnel(ax, mine, top, stages if stages != before else [])
+            before = stages
+            style.dress(ax, f"{style.plain(within[run.path], 20)}, {style.counted(mine[0]['n'])}", grid=None)
+        if len({r.benchmark for r in shown}) > 1:
+            axes[0].set_ylabel(style.plain(line[0].benchmark, 24), fontsize=8.5, color=style.INK)
     text = (
         "Cases that pass each gate, and the cases among them that are answered wrong. A case with an unknown gate (an "
         "invalid answer) passes no gate."
     )
     return drawn(fig, rows, text, shown, "{model}", intervals=COUNTS, mark="Starred")
+
+
+def _lines(runs: Sequence[RunData]) -> list[Sequence[RunData]]:
+    return [runs[i : i + ACROSS] for i in range(0, len(runs), ACROSS)]
+
+
+def _funnel(ax: Axes, rows: Sequence[Row], top: int, stages: Sequence[str]) -> None:
+    """One run's bars; without ``stages``, their names stand at the panel before."""
+    for i, row in enumerate(rows):
+        failed = row["stage"].startswith("whole wrong")
+        shade = style.FAILURE if failed else style.SUCCESS
+        ax.barh(i, row["count"], alpha=0.9 if failed else 0.75, height=0.62, **style.bar(row["n"], shade))
+        ax.text(row["count"] + 0.02 * top, i, str(row["count"]), va="center", fontsize=8, color=style.INK)
+    ax.set_yticks(range(len(stages)), stages)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xlim(0, top * 1.16)
+    ax.tick_params(left=False)
+    ax.set_xticks([])
+    ax.spines["bottom"].set_visible(False)
 
 
 def _stages(run: RunData) -> list[Row]:

@@ -181,6 +181,21 @@ def test_a_study_has_a_line_of_panels_a_benchmark_and_a_column_a_model(study: li
     assert len({ax.get_xlim() for ax in shown.values()}) == 1
 
 
+def test_the_funnels_of_a_benchmark_stand_in_a_line_and_counts_are_as_long_in_every_panel(
+    study: list[figures.RunData],
+) -> None:
+    fig = figures.draw("gate-funnel", study[::-1]).figure
+    fig.draw_without_rendering()
+    lines: dict[float, list[Any]] = {}
+    for ax in (ax for ax in fig.axes if ax.axison):
+        lines.setdefault(round(ax.get_window_extent().y0), []).append(ax)
+    assert [[ax.get_ylabel() for ax in line][0] for line in lines.values()] == ["temporal", "mixed"]
+    for line in lines.values():
+        stages = [[t.get_text() for t in ax.get_yticklabels()] for ax in line]
+        assert stages[0] and not any(stages[1:])  # one list of stages for the line
+    assert len({ax.get_xlim() for line in lines.values() for ax in line}) == 1
+
+
 def test_a_missing_probe_is_said_in_words(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "bare", probes=(), n=12)
     for name in ("neuron-overlap", "lookback", "patching", "cosine-trajectory", "mink"):
