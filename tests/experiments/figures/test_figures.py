@@ -189,7 +189,7 @@ def test_the_funnels_of_a_benchmark_stand_in_a_line_and_counts_are_as_long_in_ev
     lines: dict[float, list[Any]] = {}
     for ax in (ax for ax in fig.axes if ax.axison):
         lines.setdefault(round(ax.get_window_extent().y0), []).append(ax)
-    assert [[ax.get_ylabel() for ax in line][0] for line in lines.values()] == ["temporal", "mixed"]
+    assert [line[0].get_ylabel() for line in lines.values()] == ["temporal", "mixed"]
     for line in lines.values():
         stages = [[t.get_text() for t in ax.get_yticklabels()] for ax in line]
         assert stages[0] and not any(stages[1:])  # one list of stages for the line
