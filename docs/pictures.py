@@ -74,8 +74,10 @@ def screenshots(report: Path, out: Path) -> None:
         page.emulate_media(color_scheme="light")
         page.goto(f"{report.resolve().as_uri()}#{urlencode({'run': RUN, 'case': CASE})}")
         page.wait_for_selector(f"#dossier[data-case='{CASE}'] [data-view=lookback]")
-        page.wait_for_timeout(800)  # pictures of the case are drawn as they come into view
-        page.locator("#dossier [data-view=lookback]").first.screenshot(path=out / "report-tokens.png")
+        tokens = page.locator("#dossier [data-view=lookback]").first
+        tokens.scroll_into_view_if_needed()
+        page.wait_for_timeout(3000)  # pictures of the case are drawn as they come into view
+        tokens.screenshot(path=out / "report-tokens.png")
         box = page.locator("#case").bounding_box()
         assert box is not None, "the case is on the page"
         place = {
