@@ -14,7 +14,7 @@ from math import comb
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
@@ -113,7 +113,7 @@ def _in_sd(fit: Fit, *groups: Array) -> dict[str, float]:
         return {}
     left = np.concatenate([g - g.mean() for g in groups])
     sd = float(np.sqrt((left**2).sum() / max(left.size - len(groups), 1)))
-    return {"error": fit.error / sd if fit.known and sd > 0 else float("nan"), "freedom": fit.freedom}
+    return {"error": fit.error / sd if fit.known and sd > 0 else float("nan"), "freedom": fit.used}
 
 
 def _contrast(difference: Estimate, effect: Estimate, test: str, p: float, detectable: float) -> Row:
@@ -143,11 +143,14 @@ def _between_p(
     group = codes(joint, pooled.size, "groups")
     if test == "auto" and group is not None:
         own = [len(set(g)) for g in (group[: a.size], group[a.size :])]
+        fit = difference_fit(a, b, clusters)
+        if fit.method == CROSSED and not (constant(a) and constant(b)):
+            return _tested(fit)
         if min(own) < 2:
             return "none (one cluster in a group)", float("nan")
         if constant(a) and constant(b):
             return _all_apart(*own) if sum(own) == len(set(group)) else ("none (clusters in both groups)", float("nan"))
-        return _tested(difference_fit(a, b, clusters))
+        return _tested(fit)
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
     if test in ("auto", "welch"):
@@ -175,7 +178,8 @@ def paired(
 
     ``roles`` maps a role to numbers by case id (cases missing from either role are left out of that pair and counted
     in ``n_dropped``) or to aligned sequences. ``effect`` is the standardized mean difference d_z with Hedges' factor.
-    ``test="auto"`` is the paired t test, cluster-robust where cases share clusters. Errors as in ``between``.
+    ``test="auto"`` is the paired t test, cluster-robust where cases share clusters; ``permutation`` flips the signs of
+    differences, those of a cluster together. Errors as in ``between``.
     """
     _check_options(test, PairedTest, level, resamples)
     lengths = {len(v) for v in roles.values() if not isinstance(v, Mapping)}
@@ -238,6 +242,8 @@ def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, se
         if constant(d):
             return "sign test of clusters (no variation)", 2.0 ** (1 - len(set(group)))
         return _tested(mean_fit(d, clusters))
+    if group is not None and test == "permutation":
+        return _flipped(d, group, resamples, seed)
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
     if test in ("auto", "t"):
@@ -246,9 +252,19 @@ def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, se
         return "paired t", float(stats.ttest_1samp(d, 0).pvalue)
     if test == "wilcoxon":
         return "Wilcoxon", float(stats.wilcoxon(d).pvalue)
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(resamples, d.size))
-    reached = np.abs(signs @ d) >= abs(d.sum()) * (1 - 1e-12)
-    return "sign-flip permutation", float((1 + reached.sum()) / (1 + resamples))
+    return _flipped(d, np.arange(d.size), resamples, seed)
+
+
+def _flipped(d: Array, group: NDArray[np.intp], resamples: int, seed: int) -> tuple[str, float]:
+    """The signs of cases, or of whole clusters, are drawn anew."""
+    sums = np.bincount(group, d)
+    if sums.size < d.size and sums.size < FEWEST:
+        return f"none (fewer than {FEWEST} clusters)", float("nan")
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(resamples, sums.size))
+    reached = np.abs(signs @ sums) >= abs(d.sum()) * (1 - 1e-12)
+    return f"sign-flip permutation{' of clusters' if sums.size < d.size else ''}", float(
+        (1 + reached.sum()) / (1 + resamples)
+    )
 
 
 def adjust(rows: Sequence[Row], family: str) -> list[Row]:

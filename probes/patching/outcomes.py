@@ -10,7 +10,7 @@ as large as the difference (``noise``) are other states, too; an effect beyond t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,8 +21,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 from torch import Tensor
 
+from ...evaluation import dependence
 from ...evaluation.asks import Grade
-from ...evaluation.statistics import clopper_pearson
+from ...evaluation.dependence import Sides
+from ...evaluation.statistics import clopper_pearson, rate_interval
 from ..contrast import adjust, paired
 from ..effects import mean_interval
 from ..result import Row
@@ -47,6 +49,8 @@ class Outcome:
     recipient: int
     values: dict[str, Float[Tensor, " layer"]]
     """Quantity to one value per layer; rates as 0 or 1, NaN if undefined"""
+    shares: Sides = Sides(None, None)
+    """What the donor's case and the recipient's share with other cases (labels as in ``evaluation.dependence``)"""
 
 
 class GradedContinuations(NamedTuple):
@@ -159,7 +163,9 @@ def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
 
 
 def independent_pairs(outcomes: Sequence[Outcome]) -> int:
-    """The largest number of pairs in which no donor and no recipient occurs twice."""
+    """How many pairs have no donor, no recipient and nothing that these share in common: most of them, or one by one."""
+    if any(o.shares != Sides(None, None) for o in outcomes):
+        return len(dependence.apart(_labels(outcomes)))
     recipients = sorted({o.recipient for o in outcomes})
     donors = sorted({o.donor for o in outcomes if o.donor is not None})
     if not donors:
@@ -171,22 +177,30 @@ def independent_pairs(outcomes: Sequence[Outcome]) -> int:
     return int((maximum_bipartite_matching(csr_array(table)) >= 0).sum())
 
 
+def _labels(outcomes: Sequence[Outcome]) -> list[Hashable]:
+    """What each pair shares with others: its donor or what that shares, and its recipient or what that shares."""
+    return [Sides(None if o.donor is None else _named("donor", o.donor, o.shares.first),
+                  _named("recipient", o.recipient, o.shares.second)) for o in outcomes]  # fmt: skip
+
+
+def _named(side: str, member: int, label: Hashable) -> Hashable:
+    names = label if isinstance(label, frozenset) else frozenset([label])
+    return frozenset((side, n) for n in names if n is not None) or (side, "alone", member)
+
+
 def _rate(quantity: str, values: list[float], outcomes: Sequence[Outcome]) -> Row:
-    n, k = len(values), int(sum(values))
-    alone = independent_pairs(outcomes)
-    if alone >= n or k in (0, n):
-        scaled = min(alone, n)
-        found = clopper_pearson(scaled if k == n and k else 0 if k == 0 else k, scaled if k in (0, n) else n)
-        note = "" if alone >= n else f"pairs share members: bounded as {scaled} independent ones"
-        low, high, method = found.low, found.high, found.method
+    n, k, nan = len(values), int(sum(values)), math.nan
+    if k in (0, n):
+        alone = min(independent_pairs(outcomes), n)
+        found = clopper_pearson(alone if k else 0, alone)
+        note = "" if alone >= n else f"pairs share members or facts: bounded as {alone} independent ones"
     else:
-        e = mean_interval(values, [o.recipient for o in outcomes])
-        low, high, method, note = e.low, e.high, e.interval, "pairs share members: resampled by recipient"
-    nan = math.nan
-    low, high = nan if low is None else low, nan if high is None else high
-    value = k / n if n else nan
-    return {"quantity": quantity, "n": n, "count": k, "value": value, "low": low, "high": high, "interval": method,
-            "note": note}  # fmt: skip
+        labels = _labels(outcomes)
+        found = rate_interval([bool(v) for v in values], labels)
+        note = "" if dependence.alone(labels) else "pairs share members or facts"
+    low, high = nan if found.low is None else found.low, nan if found.high is None else found.high
+    return {"quantity": quantity, "n": n, "count": k, "value": k / n if n else nan, "low": low, "high": high,
+            "interval": found.method, "note": note}  # fmt: skip
 
 
 def summarize(
@@ -213,8 +227,7 @@ def _row(quantity: str, outcomes: Sequence[Outcome], i: int) -> Row:
     values = [float(o.values[quantity][i]) for o in defined]
     if quantity in RATES:
         return _rate(quantity, values, defined)
-    shared = len({o.recipient for o in defined}) < len(defined)
-    e = mean_interval(values, [o.recipient for o in defined] if shared else None)
+    e = mean_interval(values, _labels(defined))
     return {"quantity": quantity, "n": len(values), "value": e.value, "low": e.low, "high": e.high,
             "interval": e.interval, "note": ""}  # fmt: skip
 
@@ -226,9 +239,12 @@ QUANTITIES = ("flip_rate", "abstain_rate", "corrected_rate", "kl_from_donor", "d
 def against_controls(outcomes: Sequence[Outcome], layers: Sequence[int], *, seed: int = 0) -> list[Row]:
     """Rows ``donor - random`` and ``donor - noise`` of every quantity and layer: paired over recipients.
 
-    Several donors of one recipient are averaged. Rates get a sign-flip permutation, the rest a paired t test; Holm over
-    the layers of a quantity and control, each a declared family.
+    Several donors of one recipient are averaged, and taken as given. Rates get a sign-flip permutation (of clusters
+    where recipients share facts, if those do not cross), the rest a paired t test; Holm over the layers of a quantity
+    and control, each a declared family.
     """
+    shares: dict[str, Hashable] = {str(o.recipient): o.shares.second for o in outcomes}
+    flips = not dependence.crossing(list(shares.values()))
     rows: list[Row] = []
     for control in AGAINST:
         for quantity in QUANTITIES:
@@ -236,8 +252,8 @@ def against_controls(outcomes: Sequence[Outcome], layers: Sequence[int], *, seed
             for i, layer in enumerate(layers):
                 sides = settled_cells({s: _by_recipient(outcomes, s, quantity, i) for s in ("donor", control)})
                 if all(sides.values()):
-                    test = "permutation" if quantity in RATES else "auto"
-                    row = paired(sides, quantity=quantity, test=test, seed=seed).table[0]
+                    test = "permutation" if quantity in RATES and flips else "auto"
+                    row = paired(sides, quantity=quantity, clusters=shares, test=test, seed=seed).table[0]
                     found.append({**row, "layer": layer})
             rows += adjust(found, f"{quantity}: donor - {control}, all layers")
     return rows

@@ -5,16 +5,18 @@ prompt_end_sweep(lm, donors, recipients).tensors["tokens"]  # donor recipient la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from ...errors import InputError, NoCasesError
+from ...evaluation.dependence import Sides
 from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar, stage
+from ..effects import Clusters
 from ..result import ProbeResult
 from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
 from .outcomes import GradedContinuations, Grader, Graders, Outcome, against_controls, compare, summarize
@@ -85,7 +87,7 @@ def prompt_end_sweep(
     lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], pairs: Sequence[tuple[int, int]] | None = None,
     layers: Sequence[int] | None = None, max_new_tokens: int = 16, keep: Literal["summary", "all"] = "summary", *,
     donor_answers: Sequence[Ids] | None = None, recipient_answers: Sequence[Ids] | None = None,
-    graders: tuple[Grader, Grader] | None = None, controls: Sequence[str] = CONTROLS,
+    graders: tuple[Grader, Grader] | None = None, clusters: tuple[Clusters, Clusters] = (None, None), controls: Sequence[str] = CONTROLS,
     stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None, progress: Bar = no_bar,
 ) -> ProbeResult:  # fmt: skip
     """Replace the recipient's prompt-end state by the donor's after each block, and continue greedily.
@@ -102,6 +104,7 @@ def prompt_end_sweep(
             index and token ids and returns a ``Grade``. Then ``flip_rate``, ``abstain_rate`` and
             ``corrected_rate`` are about answers, not about tokens, and continuations without an answer are left out of
             them (``n``) and said in the warnings.
+        clusters: what the donors' cases share with each other, and what the recipients' do (``evaluation.dependence``).
         controls: any of ``identity``, ``random`` (another recipient's state), ``noise`` (norm-matched), ``positive``
             (all prompt positions of an equally long donor; up to 4 pairs). What must change nothing is continued in a
             sample of layers, and elsewhere where its keys, values and logits are not the unpatched ones.
@@ -113,8 +116,8 @@ def prompt_end_sweep(
     ``abstain_rate`` (turns to an abstention), ``corrected_rate`` (gives the recipient's gold answer),
     ``unchanged_rate`` (token by token), ``other_rate`` (changed, and neither the donor's nor an abstention),
     ``answer_log_prob``, ``donor_log_prob``, the probabilities, and ``logit_difference`` (donor's answer minus
-    recipient's). Pairs that share members are not independent: rates of zero are bounded with as many pairs as can be
-    formed without sharing. Then ``donor - random`` and ``donor - noise``, paired over recipients, with effect, test and
+    recipient's). Pairs that share members or facts are not independent: their intervals are over both sides, and rates of
+    zero are bounded with as many pairs as can be formed without sharing. Then ``donor - random`` and ``donor - noise``, paired over recipients, with effect, test and
     Holm over layers: what the donor's state does that another does not.
 
     Tensors: the same by layer (controls as ``kl.identity``, ...), ``tokens`` ``donor recipient layer step`` (-1 after
@@ -145,6 +148,7 @@ def prompt_end_sweep(
     gold = _first_tokens(recipient_answers, got.base, plan.recipients, len(recipients), vocab)
     donor_gold = _first_tokens(donor_answers, donor[0], range(len(donors)), len(donors), vocab)
     judge = None if graders is None else Graders(*graders)
+    shares = _shares(clusters, (len(donors), len(recipients)))
     outcomes = _outcomes(got, names, plan, donor, (gold, donor_gold), recipient_answers, judge)
     if "random" in controls and "random" not in names:
         warnings.append("one recipient only: no random control")
@@ -154,6 +158,8 @@ def prompt_end_sweep(
         outcomes += _compare_positive(extra, plan, got, donor, (gold, donor_gold), recipient_answers, judge)
         if not extra:
             warnings.append("no pair of equally long prompts: no positive control")
+    outcomes = [replace(o, shares=Sides(None if o.donor is None else shares[0][o.donor], shares[1][o.recipient]))
+                for o in outcomes]  # fmt: skip
     rows, tensors, axes = summarize(outcomes, chosen)
     rows += against_controls(outcomes, chosen, seed=seed)
     if judge is not None and (unjudged := sum(int(o.values["corrected_rate"].isnan().sum()) for o in outcomes)):
@@ -170,6 +176,13 @@ def prompt_end_sweep(
         "keep": keep, "dtype": str(lm.dtype),
     }  # fmt: skip
     return ProbeResult("patching", rows, {**tensors, **more}, {**axes, **more_axes}, settings, warnings)
+
+
+def _shares(clusters: tuple[Clusters, Clusters], sizes: tuple[int, int]) -> list[Sequence[Hashable]]:
+    found = [[None] * n if of is None else of for of, n in zip(clusters, sizes, strict=True)]
+    if wrong := [(len(of), n) for of, n in zip(found, sizes, strict=True) if len(of) != n]:
+        raise InputError(f"clusters: {wrong[0][0]} labels for {wrong[0][1]} prompts; give one of each")
+    return found
 
 
 def _ends(donors: Sequence[Ids], recipients: Sequence[Ids]) -> list[str]:
