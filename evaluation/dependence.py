@@ -69,7 +69,9 @@ class Fit(NamedTuple):
     @property
     def used(self) -> float:
         """The degrees of freedom of tests and intervals: fewer where clusters are skewed."""
-        return self.freedom if self.method in INDEPENDENT else max(1 / (1 / self.freedom + SKEWED * self.skewness**2), 1.0)
+        if self.method in INDEPENDENT:
+            return self.freedom
+        return max(1 / (1 / self.freedom + SKEWED * self.skewness**2), 1.0)
 
     @property
     def known(self) -> bool:

@@ -66,7 +66,8 @@ def patch(lm: Any, examples: Sequence[Any], layers: Sequence[int], seed: int = 0
     found = prompt_end_sweep(
         lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in recipients], chosen, layers,
         new_tokens(lm, examples, MOST_NEW_TOKENS), donor_answers=[e.answer_ids for e in donors],
-        recipient_answers=[e.answer_ids for e in recipients], graders=graders(lm, recipients, donors), seed=seed,
+        recipient_answers=[e.answer_ids for e in recipients], graders=graders(lm, recipients, donors),
+        clusters=([e.shares for e in donors], [e.shares for e in recipients]), seed=seed,
     )  # fmt: skip
     cases = [(donors[d].case, recipients[r].case) for d, r in chosen]
     return replace(found, settings={**found.settings, "cases": cases, "position": "prompt-end"})

@@ -10,10 +10,11 @@ recipe.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...evaluation.cases import shares as sharing
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...files import file_sha256, text_hash
 from ...probes.effects import mean_interval
@@ -52,7 +53,8 @@ def compare(
         if reporter is not None:
             reporter.say(f"inside: {name}, {len(cases)} cases")
         values[name] = measure(model, runs[name], run, cases, device)
-    rows = [row for name in after for row in differences(name, values["before"], values[name])]
+    near = {id: sharing(case.cluster, case.crossed) for id, case in runs["before"].cases.items()}
+    rows = [row for name in after for row in differences(name, values["before"], values[name], near)]
     write_json(file, {"inputs": inputs, "cases": cases, "rows": rows, "values": values})
     return rows
 
@@ -158,17 +160,23 @@ def _by_case(wholes: Sequence[Example], values: Sequence[float]) -> dict[str, fl
     return {e.case: v for e, v in zip(wholes, values, strict=True)}
 
 
-def differences(variant: str, before: ValuesByCase, after: ValuesByCase) -> list[dict[str, Any]]:
-    """After minus before, paired by case, with Student's interval over cases; undefined values are left out."""
+def differences(
+    variant: str, before: ValuesByCase, after: ValuesByCase, near: Mapping[str, Hashable] | None = None
+) -> list[dict[str, Any]]:  # fmt: skip
+    """After minus before, paired by case, with Student's interval over cases or what they share (``near``).
+
+    Undefined values are left out.
+    """
     rows = []
     for quantity, left in before.items():
         right = after.get(quantity, {})
-        pairs = [(left[c], right[c]) for c in left if c in right and math.isfinite(left[c]) and math.isfinite(right[c])]
+        known = [c for c in left if c in right and math.isfinite(left[c]) and math.isfinite(right[c])]
+        pairs = [(left[c], right[c]) for c in known]
         row: dict[str, Any] = {"variant": variant, "quantity": quantity, "n": len(pairs), "before": None, "after": None}
         row |= {"value": None, "low": None, "high": None, "interval": "none"}
         if pairs:
             row["before"], row["after"] = (sum(p[i] for p in pairs) / len(pairs) for i in (0, 1))
-            e = mean_interval([b - a for a, b in pairs])
+            e = mean_interval([b - a for a, b in pairs], None if near is None else [near[c] for c in known])
             low, high = ((x if math.isfinite(x) else None) for x in (e.low, e.high))
             row |= {"value": e.value, "low": low, "high": high, "interval": e.interval}
         rows.append(row)

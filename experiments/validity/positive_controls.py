@@ -194,14 +194,14 @@ def own_part_donors(lm: Any, examples: Sequence[Example], n: int) -> list[Row]:
             lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in wholes], [(i, i) for i in range(len(wholes))],
             max_new_tokens=new_tokens(lm, [*wholes, *donors]), donor_answers=[e.answer_ids for e in donors],
             recipient_answers=[e.answer_ids for e in wholes], graders=graders(lm, wholes, donors), controls=(),
+            clusters=(None, [e.shares for e in wholes]),
         )  # fmt: skip
         for row in got.table:
             if row["quantity"] == "corrected_rate" and row["group"] == "donor":
-                k, of = int(row["count"]), int(row["n"])
-                ends = clopper_pearson(k, of)
+                kept = {k: row[k] for k in ("layer", "n", "count", "interval")}
+                numbers = {k: row[k] if math.isfinite(row[k]) else None for k in ("value", "low", "high")}
                 rows.append({"quantity": f"put right by a state of {name}, layer {row['layer']}", "group": name,
-                             "layer": row["layer"], "n": of, "count": k, "value": k / of if of else None,
-                             "low": ends.low, "high": ends.high, "interval": ends.method})  # fmt: skip
+                             **kept, **numbers})  # fmt: skip
     return rows
 
 

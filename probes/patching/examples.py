@@ -78,7 +78,8 @@ def over_examples(
         lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in recipients], pairs, layers, tokens,
         donor_answers=[e.answer_ids for e in donors], recipient_answers=[e.answer_ids for e in recipients],
         graders=graders(lm, recipients, donors),
-        clusters=([e.shares for e in donors], [e.shares for e in recipients]), controls=controls, seed=seed, progress=progress,
+        clusters=([e.shares for e in donors], [e.shares for e in recipients]), controls=controls, seed=seed,
+        progress=progress,
     )  # fmt: skip
     settings = {**got.settings, "cases": [(s.case, f.case) for f, s in matched], "role": role, **reading.settings}
     settings["site"] = f"residual stream after the block, {_PLACE[position]}"

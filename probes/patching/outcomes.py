@@ -35,6 +35,7 @@ MEANS = (
     "kl", "kl_from_donor", "tokens_before_divergence", "answer_log_prob", "donor_log_prob", "answer_probability",
     "donor_probability", "logit_difference",
 )  # fmt: skip
+NOTHING_SHARED = Sides(None, None)
 Grader = Callable[[int, Sequence[int]], Grade]
 """Grades a continuation (token ids with its end token) by the gold answer of the i-th prompt."""
 
@@ -49,7 +50,7 @@ class Outcome:
     recipient: int
     values: dict[str, Float[Tensor, " layer"]]
     """Quantity to one value per layer; rates as 0 or 1, NaN if undefined"""
-    shares: Sides = Sides(None, None)
+    shares: Sides = NOTHING_SHARED
     """What the donor's case and the recipient's share with other cases (labels as in ``evaluation.dependence``)"""
 
 
@@ -163,8 +164,8 @@ def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
 
 
 def independent_pairs(outcomes: Sequence[Outcome]) -> int:
-    """How many pairs have no donor, no recipient and nothing that these share in common: most of them, or one by one."""
-    if any(o.shares != Sides(None, None) for o in outcomes):
+    """How many pairs with no donor or recipient twice: the most, or taken one by one where cases share facts."""
+    if any(o.shares != NOTHING_SHARED for o in outcomes):
         return len(dependence.apart(_labels(outcomes)))
     recipients = sorted({o.recipient for o in outcomes})
     donors = sorted({o.donor for o in outcomes if o.donor is not None})

@@ -87,7 +87,8 @@ def prompt_end_sweep(
     lm: Model, donors: Sequence[Ids], recipients: Sequence[Ids], pairs: Sequence[tuple[int, int]] | None = None,
     layers: Sequence[int] | None = None, max_new_tokens: int = 16, keep: Literal["summary", "all"] = "summary", *,
     donor_answers: Sequence[Ids] | None = None, recipient_answers: Sequence[Ids] | None = None,
-    graders: tuple[Grader, Grader] | None = None, clusters: tuple[Clusters, Clusters] = (None, None), controls: Sequence[str] = CONTROLS,
+    graders: tuple[Grader, Grader] | None = None, clusters: tuple[Clusters, Clusters] = (None, None),
+    controls: Sequence[str] = CONTROLS,
     stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None, progress: Bar = no_bar,
 ) -> ProbeResult:  # fmt: skip
     """Replace the recipient's prompt-end state by the donor's after each block, and continue greedily.
@@ -116,9 +117,10 @@ def prompt_end_sweep(
     ``abstain_rate`` (turns to an abstention), ``corrected_rate`` (gives the recipient's gold answer),
     ``unchanged_rate`` (token by token), ``other_rate`` (changed, and neither the donor's nor an abstention),
     ``answer_log_prob``, ``donor_log_prob``, the probabilities, and ``logit_difference`` (donor's answer minus
-    recipient's). Pairs that share members or facts are not independent: their intervals are over both sides, and rates of
-    zero are bounded with as many pairs as can be formed without sharing. Then ``donor - random`` and ``donor - noise``, paired over recipients, with effect, test and
-    Holm over layers: what the donor's state does that another does not.
+    recipient's). Pairs that share members or facts are not independent: their intervals are over both sides, and rates
+    of zero are bounded with as many pairs as can be formed without sharing. Then ``donor - random`` and
+    ``donor - noise``, paired over recipients, with effect, test and Holm over layers: what the donor's state does that
+    another does not.
 
     Tensors: the same by layer (controls as ``kl.identity``, ...), ``tokens`` ``donor recipient layer step`` (-1 after
     the end and for pairs left out), ``base_tokens``, ``donor_tokens``, ``top_tokens``, ``top_log_probs``.

@@ -115,6 +115,30 @@ def test_labels_that_meet_are_joined_where_enough_groups_remain_and_crossed_else
     assert not dependence.alone([Sides("a", "b"), Sides("b", "c")])
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_skewed_clusters_leave_fewer_degrees_of_freedom_in_proportion_to_the_squared_skewness(sign: int) -> None:
+    sums = sign * np.array([0.0, 0, 0, 0, 0, 1, 2, 9])
+    fit = dependence.mean(np.repeat(sums, 3), [i // 3 for i in range(24)])
+    centred = sums - sums.mean()
+    third = (centred**3).sum() / (centred**2).sum() ** 1.5 * 8 / 6
+    assert fit.freedom == pytest.approx(7) and fit.skewness == pytest.approx(third)
+    assert fit.used == pytest.approx(1 / (1 / 7 + 8 / 9 * third**2))
+    assert fit.interval()[1] - fit.value == pytest.approx(stats.t.ppf(0.975, fit.used) * fit.error)
+    assert fit.p == pytest.approx(2 * stats.t.sf(abs(fit.value) / fit.error, fit.used))
+
+
+def test_clusters_skewed_alike_on_both_sides_cancel_and_cases_that_stand_alone_keep_welchs_test() -> None:
+    y = np.repeat([0.0, 0, 0, 1, 2, 9], 2)
+    names = [i // 2 for i in range(12)], [10 + i // 2 for i in range(12)]
+    assert dependence.difference(y, y + 1, names).skewness == pytest.approx(0)
+    assert dependence.difference(y, 9 - y, names).skewness == pytest.approx(
+        2**-0.5 * dependence.mean(y, names[0]).skewness
+    )
+    alone = dependence.difference(y, 9 - y)
+    assert alone.skewness != 0 and alone.used == alone.freedom
+    assert alone.p == pytest.approx(stats.ttest_ind(y, 9 - y, equal_var=False).pvalue)
+
+
 def test_fewer_than_five_clusters_claim_nothing() -> None:
     y = np.random.default_rng(0).normal(size=40)
     for k, known in ((4, False), (5, True)):

@@ -342,3 +342,23 @@ def test_the_seed_decides_which_signs_and_labels_are_drawn() -> None:
 
     assert drawn(5) == drawn(5)
     assert all(len(set(column)) > 1 for column in zip(*(drawn(seed) for seed in range(4)), strict=True))
+
+
+def test_groups_whose_facts_cross_have_a_test_that_agrees_with_their_interval() -> None:
+    rng = np.random.default_rng(0)
+    facts = {g: [frozenset(rng.choice(range(lo, lo + 12), 2, replace=False).tolist()) for _ in range(30)]
+             for g, lo in (("a", 0), ("b", 12))}  # fmt: skip
+    for shift in (0.0, 2.0):
+        values = {"a": rng.normal(size=30) + shift, "b": rng.normal(size=30)}
+        row = contrast.between(values, clusters=facts).table[-1]
+        assert row["test"] == "t of crossed random effects"
+        assert (row["p"] < 0.05) == (not row["low"] <= 0 <= row["high"]) == (shift > 0)
+
+
+def test_flipped_signs_of_roles_keep_clusters_together() -> None:
+    d = [1.0] * 24
+    roles = {"a": d, "b": [0.0] * 24}
+    row = contrast.paired(roles, test="permutation", clusters=[i // 4 for i in range(24)]).table[0]
+    assert row["test"] == "sign-flip permutation of clusters" and row["p"] == pytest.approx(2 / 64, abs=0.015)
+    few = contrast.paired(roles, test="permutation", clusters=[i // 6 for i in range(24)]).table[0]
+    assert np.isnan(few["p"])

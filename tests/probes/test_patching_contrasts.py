@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import torch
 from scipy import stats
 from tiny_models import tiny
 
+from composcope.evaluation.dependence import Sides
 from composcope.hooks import Model
 from composcope.probes import patching
-from composcope.probes.patching.outcomes import QUANTITIES, Outcome, against_controls
+from composcope.probes.patching.outcomes import QUANTITIES, Outcome, against_controls, summarize
 from composcope.probes.patching.prompt_end import _plan, _sources
 
 
@@ -47,6 +49,33 @@ def test_what_is_undefined_is_left_out_and_rates_are_permuted() -> None:
     assert row["p"] == pytest.approx(2 / 16, abs=0.03) and row["group"] == "donor - noise"
     undefined = [_outcome("donor", 0, 0, [math.nan]), _outcome("noise", None, 0, [0.0])]
     assert against_controls(undefined, [0]) == []
+
+
+def _rate(outcomes: list[Outcome]) -> dict[str, Any]:
+    return next(r for r in summarize(outcomes, [0])[0] if r["quantity"] == "flip_rate")
+
+
+def test_a_rate_over_few_donors_is_no_surer_than_the_donors_are_many() -> None:
+    flips = [float(i % 8 < 3) for i in range(40)]
+    shared = _rate([_outcome("donor", i % 8, i, [x]) for i, x in enumerate(flips)])
+    alone = _rate([_outcome("donor", i, i, [x]) for i, x in enumerate(flips)])
+    assert shared["value"] == alone["value"] and alone["interval"] == "clopper-pearson"
+    assert shared["high"] - shared["low"] > 2 * (alone["high"] - alone["low"])
+    few = _rate([_outcome("donor", i % 4, i, [x]) for i, x in enumerate(flips)])
+    assert math.isnan(few["low"]) and "fewer" in few["interval"]
+
+
+def test_what_recipients_share_widens_rates_and_is_flipped_together() -> None:
+    made = [
+        replace(_outcome("donor", i, i, [float(i % 8 < 3)]), shares=Sides(None, f"fact {i % 8}")) for i in range(40)
+    ]
+    found = _rate(made)
+    assert found["low"] < 0.1 and found["high"] > 0.7 and found["interval"] == "korn-graubard"
+    none = _rate([replace(o, values=dict.fromkeys(QUANTITIES, torch.zeros(1))) for o in made])
+    assert none["high"] == pytest.approx(1 - 0.025 ** (1 / 8))
+    control = [replace(_outcome("random", None, i, [0.0]), shares=facts[i]) for i in range(40)]
+    (row,) = [r for r in against_controls(made + control, [0]) if r["quantity"] == "flip_rate"]
+    assert row["test"] == "sign-flip permutation of clusters" and row["p"] > 0.05
 
 
 def test_controls_are_other_states_as_far_away_as_the_donor_and_follow_the_seed() -> None:

@@ -105,6 +105,8 @@ def test_inside_differences_are_paired_by_case_and_undefined_ones_left_out() -> 
     assert (one["n"], one["before"], one["after"], one["value"]) == (2, 1.5, 2.5, pytest.approx(1.0))
     assert one["low"] is not None and one["low"] < 1 < one["high"]
     assert (other["n"], other["value"]) == (0, None)
+    one, _ = inside.differences("v", before, after, dict.fromkeys("abc", "one fact"))
+    assert (one["n"], one["low"]) == (2, None), "cases about one fact are one case"
 
 
 def test_the_study_holds_the_recipes_on_equal_data_and_the_four_mixes() -> None:

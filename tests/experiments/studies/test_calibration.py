@@ -11,7 +11,8 @@ from scipy import stats
 
 from composcope.experiments.cli import main
 from composcope.experiments.studies import calibration
-from composcope.experiments.studies.calibration import SCENARIOS, Draw, Scenario, simulate
+from composcope.experiments.studies.calibration import simulate
+from composcope.experiments.studies.simulated import SCENARIOS, Draw, Scenario
 
 DRAWS = 60
 MOST = int(stats.binom.ppf(0.999, DRAWS, calibration.MOST_FALSE))

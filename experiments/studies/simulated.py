@@ -1,0 +1,348 @@
+"""Simulated data sets with a known truth, to which the functions of the probes and protocols are applied.
+
+Cases share facts or items as they do in the benchmarks. For comparison, the functions are also applied without the
+information on what is shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy import stats
+
+from ...evaluation import statistics
+from ...evaluation.cases import shares
+from ...probes.contrast import between, map_test, paired
+from ...probes.effects import hedges_g
+from ...probes.examples import Example
+from ...probes.matching import Matched
+from ...probes.patching.outcomes import Outcome, summarize
+from ...probes.result import Row
+from ...probes.separation import separation_rows
+from ...probes.tables import group_rows, matched_rows
+from ...probes.verdicts import corrected, is_primary
+
+Array = np.ndarray
+NAN = float("nan")
+
+
+class Draw(NamedTuple):
+    """One simulated data set: p without an effect, if the interval contains the truth, and both ignoring sharing."""
+
+    p: float = NAN
+    covered: float = NAN
+    plain_p: float = NAN
+    """The same, without the information on what is shared."""
+    plain_covered: float = NAN
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One way in which cases share something."""
+
+    name: str
+    draw: Callable[[np.random.Generator], Draw]
+    claims: bool = True
+    """Whether p and an interval may be given; if not, both must be absent."""
+
+
+def _inside(row: Row, truth: float, prefix: str = "") -> float:
+    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
+    return NAN if math.isnan(low) else float(low <= truth <= high)
+
+
+def _values(rng: np.random.Generator, labels: Sequence[Hashable], share: float) -> Array:
+    """Numbers of variance 1, of which the labels' clusters explain the part ``share``."""
+    of = {name: i for i, name in enumerate(dict.fromkeys(n for label in labels for n in _names(label)))}
+    effects = rng.normal(size=len(of))
+    common = np.array([sum(effects[of[n]] for n in _names(label)) / math.sqrt(len(_names(label))) for label in labels])
+    return math.sqrt(share) * common + math.sqrt(1 - share) * rng.normal(size=len(labels))
+
+
+def _names(label: Hashable) -> tuple[Hashable, ...]:
+    return tuple(sorted(label)) if isinstance(label, frozenset) else (label,)
+
+
+def _clusters(rng: np.random.Generator, clusters: int, size: int | Sequence[int], name: str) -> list[str]:
+    return [f"{name}{i}" for i in np.repeat(np.arange(clusters), size)]
+
+
+def _example(case: str, group: str, label: Hashable) -> Example:
+    cluster, *crossed = map(str, _names(label))
+    return Example(case, "whole", "composition", group, (1,), (1,), (1,), 0, (0, 1), cluster=cluster,
+                   crossed=tuple(crossed))  # fmt: skip
+
+
+def _matched(rng: np.random.Generator, failures: Sequence[Hashable], successes: Sequence[Hashable]) -> Draw:
+    """Pairs of failures and successes with these labels, drawn from the same distribution."""
+    n, truth = len(failures), 0.0
+    examples = [_example(f"{g}{i}", g, label) for g, labels in (("failure", failures), ("success", successes))
+                for i, label in enumerate(labels)]  # fmt: skip
+    numbers = _values(rng, [*failures, *successes], 0.6)
+    pairs = tuple((f"failure{i}", f"success{i}") for i in range(n))
+    (row,) = matched_rows("q", examples, Matched(pairs, (), (), (), 0.0), lambda i, _: float(numbers[i]))
+    sides = {"failure": numbers[:n].tolist(), "success": numbers[n:].tolist()}
+    plain = paired(sides).table[0]
+    return Draw(row["p"], _inside(row, truth), plain["p"], _inside(plain, truth))
+
+
+def successes_shared(by: int, clusters: int) -> Callable[[np.random.Generator], Draw]:
+    """Each failure has its own cluster; the successes of a cluster are partners of many failures."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        successes = _clusters(rng, clusters, by, "s")
+        return _matched(rng, [f"f{i}" for i in range(len(successes))], successes)
+
+    return draw
+
+
+def both_sides(rng: np.random.Generator) -> Draw:
+    """Failures and successes in clusters of four, which the matching breaks up."""
+    successes = np.array(_clusters(rng, 12, 4, "s"))
+    return _matched(rng, _clusters(rng, 12, 4, "f"), rng.permutation(successes).tolist())
+
+
+def _sums(rng: np.random.Generator, n: int, things: Sequence[int]) -> list[Hashable]:
+    return [frozenset(f"thing{j}" for j in rng.choice(things, 2, replace=False)) for _ in range(n)]
+
+
+def crossed_pairs(same: bool) -> Callable[[np.random.Generator], Draw]:
+    """Every case is about two of 24 things; failures are about the same things as successes, or mostly about others."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        first, second = (range(24), range(24)) if same else (range(16), range(8, 24))
+        return _matched(rng, _sums(rng, 60, first), _sums(rng, 60, second))
+
+    return draw
+
+
+def _skewed(normal: Array) -> Array:
+    return np.exp(0.8 * normal) - math.exp(0.32)
+
+
+def _yes(normal: Array) -> Array:
+    return (normal < stats.norm.ppf(0.3)) - 0.3
+
+
+Law = Callable[[Array], Array]
+
+
+def groups(
+    first: Sequence[int], second: Sequence[int], spread: float = 1.0, law: Law = np.asarray
+) -> Callable[[np.random.Generator], Draw]:
+    """Two groups of clusters of these sizes; the first varies ``spread`` times as much."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        labels = {n: _clusters(rng, len(s), s, n) for n, s in (("first", first), ("second", second))}
+        values = {n: law(_values(rng, labels[n], 0.5)) * (spread if n == "first" else 1) for n in labels}
+        row, plain = between(values, clusters=labels).table[-1], between(values).table[-1]
+        return Draw(row["p"], _inside(row, 0), plain["p"], _inside(plain, 0))
+
+    return draw
+
+
+def crossed_groups(rng: np.random.Generator) -> Draw:
+    """Two groups of cases, each about two of 16 things of its group."""
+    labels = {n: _sums(rng, 40, range(16 * i, 16 * i + 16)) for i, n in enumerate(("first", "second"))}
+    values = {n: _values(rng, labels[n], 0.5) for n in labels}
+    row, plain = between(values, clusters=labels).table[-1], between(values).table[-1]
+    return Draw(row["p"], _inside(row, 0), plain["p"], _inside(plain, 0))
+
+
+def patched(rng: np.random.Generator) -> Draw:
+    """The rate of 30 % over forty patched failures, whose donors are some of ten successes."""
+    donors = rng.integers(10, size=40)
+    y = _yes(_values(rng, donors.tolist(), 0.5)) + 0.3
+    made = [Outcome("donor", int(donors[i]), i, {"flip_rate": torch.tensor([y[i]])}) for i in range(40)]
+    (row,), *_ = summarize(made, [0])
+    return Draw(covered=_inside(row, 0.3), plain_covered=float(0.3 in statistics.clopper_pearson(int(y.sum()), 40)))
+
+
+def one_group(law: Law) -> Callable[[np.random.Generator], Draw]:
+    """The mean of a group in eight clusters of 1 to 12 cases."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        labels = _clusters(rng, 8, (1, 2, 3, 4, 4, 6, 8, 12), "c")
+        values = {"a": law(_values(rng, labels, 0.5)), "b": rng.normal(size=9)}
+        row, plain = between(values, clusters={"a": labels}).table[0], between(values).table[0]
+        return Draw(covered=_inside(row, 0), plain_covered=_inside(plain, 0))
+
+    return draw
+
+
+def effect_size(rng: np.random.Generator) -> Draw:
+    """Hedges' g of a difference of 0.8 standard deviations, eight clusters of four a side."""
+    labels = {n: _clusters(rng, 8, 4, n) for n in ("a", "b")}
+    a, b = _values(rng, labels["a"], 0.5) + 0.8, _values(rng, labels["b"], 0.5)
+    row = between({"a": a, "b": b}, clusters=labels).table[-1]
+    plain = hedges_g(a, b)
+    return Draw(covered=_inside(row, 0.8, "effect_"), plain_covered=float(plain.low <= 0.8 <= plain.high))
+
+
+def paired_effect_size(rng: np.random.Generator) -> Draw:
+    """d of paired differences of 0.8 standard deviations in ten clusters of four."""
+    labels = _clusters(rng, 10, 4, "c")
+    sides = {"a": (_values(rng, labels, 0.5) + 0.8).tolist(), "b": [0.0] * 40}
+    row, plain = paired(sides, clusters=labels).table[0], paired(sides).table[0]
+    return Draw(covered=_inside(row, 0.8, "effect_"), plain_covered=_inside(plain, 0.8, "effect_"))
+
+
+def map_of(cells: int, cluster: int | None) -> Callable[[np.random.Generator], Draw]:
+    """Maps of 8 cases (or clusters) with three times the spread against 40 (20) others."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        n, m = (8, 40) if cluster is None else (8, 20)
+        near = tuple([i // (cluster or 1) + s * 100 for i in range(k * (cluster or 1))] for s, k in ((0, n), (1, m)))
+        x, y = (np.stack([_values(rng, labels, 0.5 if cluster else 0.0) for _ in range(cells)], 1) for labels in near)
+        seed = int(rng.integers(1 << 30))
+        if cells == 1:
+            row = between({"a": 3 * x[:, 0], "b": y[:, 0]}, test="permutation", resamples=500, seed=seed).table[-1]
+            raw = stats.permutation_test((3 * x[:, 0], y[:, 0]), lambda a, b, axis: a.mean(axis) - b.mean(axis),
+                                         vectorized=True, n_resamples=500, rng=np.random.default_rng(seed))  # fmt: skip
+            return Draw(row["p"], plain_p=float(raw.pvalue))
+        found = map_test(
+            3 * x, y, permutations=500, clusters=(near[0], near[1]) if cluster else (None, None), seed=seed
+        )
+        return Draw(float(found.p.min()))
+
+    return draw
+
+
+def _states(rng: np.random.Generator, clusters: int, shift: float, mixed: bool) -> tuple[Array, list[str], int]:
+    """Cosines [1 n n] of states in clusters of four, donors first, and their labels."""
+    labels = _clusters(rng, clusters if mixed else 2 * clusters, 4, "c")
+    x = np.stack([_values(rng, labels, 0.5) for _ in range(12)], 1) + 0.5
+    donor = np.arange(len(labels)) % 2 == 0 if mixed else np.arange(len(labels)) < len(labels) // 2
+    x[donor, :4] += shift
+    order = np.argsort(~donor, kind="stable")
+    x = x[order] / np.linalg.norm(x[order], axis=1, keepdims=True)
+    return (x @ x.T)[None], [labels[i] for i in order], int(donor.sum())
+
+
+@cache
+def _separation(shift: float) -> float:
+    """The separation with very many clusters on each side."""
+    matrix, _, n = _states(np.random.default_rng(1), 400, shift, False)
+    m, one = matrix[0], np.repeat(np.arange(800), 4)
+    apart = one[:, None] != one
+    dd, rr, dr = (m[s, t][apart[s, t]].mean() for s, t in
+                  ((slice(n), slice(n)), (slice(n, None), slice(n, None)), (slice(n), slice(n, None))))  # fmt: skip
+    return float((dd + rr) / 2 - dr)
+
+
+def cosines(mixed: bool) -> Callable[[np.random.Generator], Draw]:
+    """States at the prompt end: each cluster lies within one group, or half of it in each group."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        seed = int(rng.integers(1 << 30))
+        matrix, labels, n = _states(rng, 12 if mixed else 8, 0, mixed)
+        null = separation_rows("c", matrix, n, labels, permutations=300, seed=seed)[-1]
+        plain = separation_rows("c", matrix, n, [None] * len(labels), permutations=300, seed=seed)[-1]
+        if mixed:
+            return Draw(null["p"], plain_p=plain["p"])
+        matrix, labels, n = _states(rng, 8, 1.0, False)
+        row = separation_rows("c", matrix, n, labels, permutations=20, seed=seed)[-1]
+        other = separation_rows("c", matrix, n, [None] * len(labels), permutations=20, seed=seed)[-1]
+        truth = _separation(1.0)
+        return Draw(null["p"], _inside(row, truth), plain["p"], _inside(other, truth))
+
+    return draw
+
+
+def tables_of_a_run(primary: bool) -> Callable[[np.random.Generator], Draw]:
+    """The smallest adjusted p in tables of four probes, with three numbers each, over cases labelled at random."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        labels = [*_clusters(rng, 10, 2, "f"), *_clusters(rng, 10, 2, "s")]
+        examples = [_example(f"{i}", "failure" if i < 20 else "success", label) for i, label in enumerate(labels)]
+        matched = Matched(tuple((f"{i}", f"{i + 20}") for i in range(20)), (), (), (), 0.0)
+        rows: list[Row] = []
+        for quantity in ("lookback_ratio", "min_k_pp", "step_cosine", "suppress_log_ratio_excess"):
+            base = _values(rng, labels, 0.3)
+            for name, noise in ((quantity, 0.0), (f"{quantity}_other", 0.5), (f"{quantity}_third", 1.0)):
+                x = base + noise * rng.normal(size=40)
+                rows += group_rows(name, [(e, float(v)) for e, v in zip(examples, x, strict=True)])
+                rows += matched_rows(name, examples, matched, lambda i, _, x=x: float(x[i]))
+        found = [r for r in rows if "p" in r]
+        together = [r["p_adjusted"] for r in corrected(found) if is_primary(r) == primary]
+        apart = [
+            p
+            for name in {r["quantity"] for r in found}
+            for p in statistics.holm([r["p"] for r in found if r["quantity"] == name and is_primary(r) == primary])
+        ]
+        return Draw(float(np.nanmin(together)), plain_p=min(p for p in apart if p is not None))  # fmt: skip
+
+    return draw
+
+
+def rate_of_orders(rng: np.random.Generator) -> Draw:
+    """312 temporal cases about 48 events, whose answers depend on the events: a rate of 78 %."""
+    labels = [shares(c, x) for c, *x in _events()]
+    y = _values(rng, labels, 0.3) < stats.norm.ppf(0.78)
+    return _rate(y, labels, 0.78)
+
+
+@cache
+def _events() -> tuple[tuple[str, ...], ...]:
+    from ..organism.benchmarks import temporal
+
+    return tuple((str(c.cluster), *c.crossed) for c in temporal(24))
+
+
+def rate_of_clusters(rng: np.random.Generator) -> Draw:
+    """A rate of 78 % over ten clusters of 5 to 15 cases."""
+    labels = _clusters(rng, 10, (5, 5, 6, 8, 10, 10, 12, 14, 15, 15), "c")
+    return _rate(_values(rng, labels, 0.3) < stats.norm.ppf(0.78), labels, 0.78)
+
+
+def _rate(y: Array, labels: Sequence[Hashable], truth: float) -> Draw:
+    found, plain = statistics.rate_interval(y.tolist(), labels), statistics.clopper_pearson(int(y.sum()), len(y))
+    return Draw(covered=NAN if found.low is None else float(truth in found), plain_covered=float(truth in plain))
+
+
+def difference_of_rates(rng: np.random.Generator) -> Draw:
+    """A gap between two rates, 70 % and 50 %, over the same cases in ten clusters."""
+    labels = _clusters(rng, 10, 10, "c")
+    a, b = (_values(rng, labels, 0.3) < stats.norm.ppf(p) for p in (0.7, 0.5))
+    found = statistics.paired_difference(a.tolist(), b.tolist(), seed=0, clusters=labels)
+    plain = statistics.paired_difference(a.tolist(), b.tolist(), seed=int(rng.integers(1 << 30)), n_resamples=500)
+    return Draw(covered=float(0.2 in found), plain_covered=float(0.2 in plain))
+
+
+UNEQUAL, THIRTY = (1, 1, 2, 2, 4, 4, 8, 12), (1, 1, 2, 4, 8) * 6
+SCENARIOS = (
+    Scenario("prompt-end cosines, 8 clusters of 4 within each group", cosines(False)),
+    Scenario("prompt-end cosines, groups mixed within 12 clusters of 4", cosines(True)),
+    Scenario("matched pairs, successes shared by 4, 12 clusters", successes_shared(4, 12)),
+    Scenario("matched pairs, successes shared by 10, 8 clusters", successes_shared(10, 8)),
+    Scenario("matched pairs, clusters of both sides, 12 of 4 each", both_sides),
+    Scenario("matched pairs, every case about two of 24 things", crossed_pairs(True)),
+    Scenario("the same, failures mostly about other things", crossed_pairs(False)),
+    Scenario("groups of 8 and 8 clusters of 4", groups((4,) * 8, (4,) * 8)),
+    Scenario("groups of 8 unequal and 20 clusters", groups(UNEQUAL, (3,) * 20)),
+    Scenario("groups of 8 and 20 clusters, spread 3 to 1", groups((4,) * 8, (4,) * 20, 3.0)),
+    Scenario("groups of 5 and 20 clusters of 4", groups((4,) * 5, (4,) * 20)),
+    Scenario("groups of 3 and 20 clusters: nothing is claimed", groups((4,) * 3, (4,) * 20), claims=False),
+    Scenario("groups of 8 and 30 unequal clusters, skewed values", groups(UNEQUAL, THIRTY, law=_skewed)),
+    Scenario("groups of 8 and 30 unequal clusters, yes or no", groups(UNEQUAL, THIRTY, law=_yes)),
+    Scenario("groups of cases about two of 16 things", crossed_groups),
+    Scenario("mean of 8 unequal clusters", one_group(np.asarray)),
+    Scenario("mean of 8 unequal clusters, yes or no", one_group(_yes)),
+    Scenario("patching: 40 failures with 10 donors", patched),
+    Scenario("Hedges' g, 8 clusters of 4 a side", effect_size),
+    Scenario("d of pairs, 10 clusters of 4", paired_effect_size),
+    Scenario("between(test='permutation'), 8 against 40, spread 3 to 1", map_of(1, None)),
+    Scenario("map of 50 cells, 8 against 40, spread 3 to 1", map_of(50, None)),
+    Scenario("map of 50 cells, 8 against 20 clusters of 3, spread 3 to 1", map_of(50, 3)),
+    Scenario("a run's primary family, labels at random", tables_of_a_run(True)),
+    Scenario("a run's exploratory tests, labels at random", tables_of_a_run(False)),
+    Scenario("rate over 312 cases about 48 events", rate_of_orders),
+    Scenario("rate over 10 unequal clusters", rate_of_clusters),
+    Scenario("difference of rates over 10 clusters of 10", difference_of_rates),
+)
