@@ -66,9 +66,8 @@ def test_a_rate_over_few_donors_is_no_surer_than_the_donors_are_many() -> None:
 
 
 def test_what_recipients_share_widens_rates_and_is_flipped_together() -> None:
-    made = [
-        replace(_outcome("donor", i, i, [float(i % 8 < 3)]), shares=Sides(None, f"fact {i % 8}")) for i in range(40)
-    ]
+    facts = [Sides(None, f"fact {i % 8}") for i in range(40)]
+    made = [replace(_outcome("donor", i, i, [float(i % 8 < 3)]), shares=facts[i]) for i in range(40)]
     found = _rate(made)
     assert found["low"] < 0.1 and found["high"] > 0.7 and found["interval"] == "korn-graubard"
     none = _rate([replace(o, values=dict.fromkeys(QUANTITIES, torch.zeros(1))) for o in made])
