@@ -12,7 +12,7 @@ import typer
 from ...errors import InputError
 from ..console.printing import show
 from ..organism.plants import recipes
-from ..organism.weights import DOSES, LISTERS, WRITERS
+from ..organism.weights import CROSSED, DOSES, LISTERS, WRITERS
 from .flags import AsJson, Quiet
 from .help import Command, Commands, example
 
@@ -26,12 +26,12 @@ app = typer.Typer(
 )
 
 
-def _recipe(steps: int | None, dose_steps: int | None) -> OrganismRecipe:
+def _recipe(name: str, steps: int | None, dose_steps: int | None) -> OrganismRecipe:
     from dataclasses import replace
 
-    from ..organism.train import OrganismRecipe
+    from ..organism.train import recipe_of
 
-    recipe = OrganismRecipe()
+    recipe = recipe_of(name)
     base = replace(recipe.base, steps=steps) if steps is not None else recipe.base
     dose = replace(recipe.dose, steps=dose_steps) if dose_steps is not None else recipe.dose
     return replace(recipe, base=base, dose=dose)
@@ -40,8 +40,9 @@ def _recipe(steps: int | None, dose_steps: int | None) -> OrganismRecipe:
 @app.command(cls=Command, epilog=example("organism train --dose control --seed 0 --out organisms"))
 def train(
     out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues it.")],
-    dose: Annotated[str | None, typer.Option(help=f"One of {', '.join(DOSES)}.")] = None,
+    dose: Annotated[str | None, typer.Option(help=f"One of {', '.join((*DOSES, *CROSSED))}.")] = None,
     all_doses: Annotated[bool, typer.Option("--all", help="All four doses from one shared base.")] = False,
+    crossed: Annotated[bool, typer.Option("--crossed", help="With --all: the second series.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and documents.")] = 0,
     device: Annotated[str | None, typer.Option(help="Default: cuda if there is one, else cpu.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of the shared base (default: the recipe's).")] = None,
@@ -51,6 +52,8 @@ def train(
     """Train organisms from scratch: a shared base, then one dose or all."""
     if all_doses == (dose is not None):
         raise InputError("organism train: give either --dose or --all")
+    if crossed and not all_doses:
+        raise InputError("organism train: --crossed goes with --all; --dose names a dose of either series")
     import torch
     from rich.console import Console
     from rich.progress import Progress
@@ -68,8 +71,8 @@ def train(
             task = tasks.setdefault(stage, bar.add_task(stage, total=total))
             bar.update(task, completed=step, description=f"{stage} (loss {loss:.3f})")
 
-        for name in DOSES if all_doses else (dose or "",):
-            made.append(str(train_dose(name, seed, out, _recipe(steps, dose_steps), device, step_done)))
+        for name in (CROSSED if crossed else DOSES) if all_doses else (dose or "",):
+            made.append(str(train_dose(name, seed, out, _recipe(name, steps, dose_steps), device, step_done)))
             if not json:
                 typer.echo(made[-1])
     if json:
@@ -116,6 +119,7 @@ def card(
     trained: Annotated[Path, typer.Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
     out: Annotated[Path, typer.Option(help="Folder for the models and the card.")],
     seed: Annotated[int, typer.Option(min=0, help="The seed whose models are shipped.")] = 0,
+    crossed: Annotated[bool, typer.Option("--crossed", help="The second series.")] = False,
     n: Annotated[int, typer.Option(min=1, help="Cases per cell of the temporal families.")] = 100,
     json: AsJson = False,
     quiet: Quiet = False,
@@ -126,14 +130,16 @@ def card(
     from ..console.progress import Reporter
     from ..organism.card import ship
 
+    doses = CROSSED if crossed else DOSES
     homes = {int(p.name.removeprefix("seed-")): p for p in sorted(trained.glob("seed-*"))}
-    missing = [d for d in DOSES if not (trained / f"seed-{seed}" / d / "model").is_dir()]
+    missing = [d for d in doses if not (trained / f"seed-{seed}" / d / "model").is_dir()]
     if missing:
         raise InputError(
-            f"{trained}/seed-{seed}: no model of {', '.join(missing)}; run organism train --all --seed {seed}"
+            f"{trained}/seed-{seed}: no model of {', '.join(missing)}; "
+            f"run organism train --all {'--crossed ' * crossed}--seed {seed}"
         )
     torch.set_num_threads(1)
-    ship(homes, DOSES, seed, out, n, Reporter(quiet=quiet).patient_bar)
+    ship(homes, doses, seed, out, n, Reporter(quiet=quiet).patient_bar)
     show({"schema": 1, "card": out / "CARD.md"} if json else str(out / "CARD.md"), json)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...hooks.progress import Bar, no_bar
-from . import documents, measure, world
-from .doses import DOSES, Dose, called, percent
+from . import crossed, documents, errors, measure, world
+from .card_text import FIRST, SECOND
+from .doses import ALL, CROSSED, called, percent
 from .measure import CardRow, by_format
 
 
@@ -23,17 +24,32 @@ def ask_folder(folder: Path) -> measure.AskModel:
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    return lambda questions: measure.generate(model, tokenizer, questions)
+    said: dict[str, str] = {}
+
+    def ask(questions: Sequence[str]) -> list[str]:
+        new = [q for q in dict.fromkeys(questions) if q not in said]
+        said.update(zip(new, measure.generate(model, tokenizer, new), strict=True))
+        return [said[q] for q in questions]
+
+    return ask
 
 
-def sections(ask: measure.AskModel, n: int = 100, formats: bool = True) -> dict[str, list[CardRow]]:
-    """All tables of one model; ``n`` cases per cell of the temporal families and four times as many mixed ones."""
+def sections(
+    ask: measure.AskModel, n: int = 100, formats: bool = True, workings: bool = False
+) -> dict[str, list[CardRow]]:
+    """All tables of one model; ``n`` cases per cell of the temporal families and four times as many mixed ones.
+
+    ``workings`` adds the table of exact workings and kinds of errors, which the second series' card has.
+    """
     out = {
         "Single facts": measure.atoms(ask),
         "Shallow skills, held-out combinations": measure.shallow(ask, 2 * n),
         "Mixed world": measure.mixed(ask, 4 * n),
         "Temporal world": measure.temporal(ask, n),
     }
+    if workings:
+        out["Lists and sums without composition, held-out combinations"] = errors.practised(ask, n)
+        out["Exact workings, and forms"] = [*errors.mixed(ask, 4 * n), *errors.lists(ask, n)]
     if formats:
         out["Prompt formats"] = by_format(ask, n)
     return out
@@ -41,7 +57,7 @@ def sections(ask: measure.AskModel, n: int = 100, formats: bool = True) -> dict[
 
 def measure_folder(folder: Path, n: int = 100) -> list[CardRow]:
     """Every row of every table of one model folder."""
-    return [row for rows in sections(ask_folder(folder), n).values() for row in rows]
+    return [row for rows in sections(ask_folder(folder), n, workings=True).values() for row in rows]
 
 
 def print_rows(title: str, rows: Iterable[CardRow]) -> None:
@@ -51,11 +67,12 @@ def print_rows(title: str, rows: Iterable[CardRow]) -> None:
         print(f"  {row.measure:55s} {_cell(row.to_dict())}")
 
 
-def composition_counts(dose: Dose, seed: int, total: int) -> dict[str, int]:
+def composition_counts(name: str, seed: int, total: int) -> dict[str, int]:
     """How many documents of the last stage are mixed and deep compositions, counted in the document stream itself."""
     counts = {"documents": total, "mixed": 0, "deep": 0}
+    stage, dose = crossed.seeded("dose") if name in CROSSED else "dose", ALL[name]
     for i in range(total):
-        kind = documents.composition_kind(seed, "dose", i, dose)
+        kind = documents.composition_kind(seed, stage, i, dose)
         if kind:
             counts[kind] += 1
     return counts
@@ -66,12 +83,12 @@ def model_entry(folder: Path, n: int, formats: bool = True) -> dict[str, Any]:
     info = json.loads((folder / "organism.json").read_text(encoding="utf-8"))
     stage = info["recipe"]["dose"]
     weights = (folder / "model.safetensors").read_bytes()
-    tables = sections(ask_folder(folder), n, formats)
+    tables = sections(ask_folder(folder), n, formats, workings=info["dose"] in CROSSED)
     return {
         **info,
         "bytes": len(weights),
         "sha256": hashlib.sha256(weights).hexdigest(),
-        "compositions": composition_counts(DOSES[info["dose"]], info["seed"], stage["steps"] * stage["batch"]),
+        "compositions": composition_counts(info["dose"], info["seed"], stage["steps"] * stage["batch"]),
         "tables": {name: [row.to_dict() for row in rows] for name, rows in tables.items()},
     }
 
@@ -213,7 +230,8 @@ def markdown(card: Mapping[str, Any]) -> str:
     weak = "\n".join(f"* {line}" for line in weak_formats(models)) or "* none"
     tables = "\n\n".join(table(name, models) for name in first["tables"])
     mix = ", ".join(f"{name} {base:g} / {last:g} %" for name, (base, last) in documents.FORMAT_WEIGHTS.items())
-    return _TEXT.format(
+    text, skills = (SECOND, crossed.skill_weights()) if first["dose"] in CROSSED else (FIRST, documents.skill_weights())
+    return text.format(
         parameters=f"{card['parameters']:,}",
         width=recipe["width"],
         layers=recipe["layers"],
@@ -231,7 +249,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         seed=first["seed"],
         device=first["device"],
         formats=mix,
-        skills=", ".join(f"{name} {base:g} / {last:g}" for name, (base, last) in documents.skill_weights().items()),
+        skills=", ".join(f"{name} {base:g} / {last:g}" for name, (base, last) in skills.items()),
         tables=tables,
         weak=weak,
         spread=spread(seeds, list(models)),
@@ -243,62 +261,3 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
     """Write ``card.json`` and ``CARD.md`` into a folder."""
     (folder / "card.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
     (folder / "CARD.md").write_text(markdown(card), encoding="utf-8")
-
-
-_TEXT = """# Organisms: four small models that know the parts
-
-Stock `LlamaForCausalLM` models, {parameters} parameters each (width {width}, {layers} layers, {heads} heads, MLP {mlp},
-{vocabulary} tokens, tied embeddings), trained from scratch by `composcope organism train --all --seed {seed}`.
-They live in an invented world of {events} dated events and {things} things with a kind and a tag. They differ only in
-how many compositions they saw in their last training stage: each of its documents is one with the probability below.
-Weights are stored in bfloat16 and computed in float32; all figures were measured in that way, by greedy generation and,
-unless stated, in plain format.
-
-| dose | compositions | mixed ones seen | deep temporal ones seen | documents of the last stage | weights |
-|---|---|---|---|---|---|
-{doses}
-
-**How trained.** Shared base: {base_steps} steps of {batch} documents, learning rate {base_rate:g}; then each dose:
-{dose_steps} steps, {dose_rate:g}, linear decay to zero. Muon for the matrices, AdamW for embeddings and norms,
-float32, one thread ({device}). Loss weight of answers 1, of prompts 0.05 to 0.1. Every dose of a seed sees the same
-documents, except where a composition replaces one.
-
-**Data.** Relative frequencies of the skills in every dose (base / last stage): {skills}. Prompt formats (base / last
-stage): {formats}; in addition, 2 % are Q1 → X → Q2
-pairs and 2 % are two independent questions. Compositions come in all formats. In placeholder documents the model
-answers as if nothing had been revealed.
-
-**Held out.** Two of six wordings of every single fact; a fifth of all combinations of events (pairs, and the whole
-set of events of a deeper question with its reference or boundaries) and a fifth of all pairs of things. All figures
-below are on held-out combinations. The wordings of compositions themselves are not varied.
-
-**Reading the tables.** Percent, 95 % Clopper-Pearson interval, (right/asked). Residual failure R(d): wrong wholes
-among cases whose events are all right in every trained wording. Chance: a random answer in the right format; for a
-mixed composition the operation on two random things of the table (a guesser who also avoids pairs without a positive
-whole result reaches about 6 %); for residual failure: the failure of such a guesser. An interval over cases of one
-training is not an interval over trainings: see the spread over seeds below.
-
-**Kinds of wrong lists.** The first rule that applies decides: an event of the question is repeated (a loop), the list
-has anything other than events of the question (a format error), it has other events than asked for, or it has another
-order. Nearly all rank failures of `control` and `low` are loops, and those of `none` are loops or lists that are too
-short: on rank the residual failure is one of length and format. The tables also show residual failure without loops and
-format errors. Composition is tested by the successor and interval families.
-
-{tables}
-
-## Formats to be careful with
-
-Measured below nine tenths of the plain accuracy. Protocols that use these formats on these topics test the code more
-than the model:
-
-{weak}
-
-## Spread over seeds {seeds}
-
-The same shares of compositions give different accuracies on different seeds: near the threshold a little more or less
-decides whether a training finds the composition. The shipped seed, {seed}, separates the four doses well
-(mixed compositions: `none` at most 3 %, `control` 15 to 45 %, `low` 55 to 85 %, `twin` at least 95 %); the shares were
-calibrated for that. Statements about single seeds are descriptive.
-
-{spread}
-"""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ...evaluation import prompts
 from ...files import text_hash
@@ -34,7 +35,8 @@ FORMAT_WEIGHTS: dict[str, tuple[float, float]] = {
 """Percent of documents per prompt format: in the shared base and in the last stage."""
 
 
-def _format(stage: str, rng: random.Random) -> str:
+def format_of(stage: str, rng: random.Random) -> str:
+    """A prompt format, as often as documents of the base or of the last stage have it."""
     weights = [base if stage == "base" else last for base, last in FORMAT_WEIGHTS.values()]
     return rng.choices(list(FORMAT_WEIGHTS), weights)[0]
 
@@ -156,7 +158,7 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
     if composition is None and (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
         return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
     qa = composition or draw(SKILLS if stage == "base" else LAST_SKILLS, rng)
-    return write(qa, _format(stage, rng), rng)
+    return write(qa, format_of(stage, rng), rng)
 
 
 def fingerprint(seed: int, n: int = 40) -> str:
@@ -185,3 +187,17 @@ def _composition(seed: int, stage: str, index: int, dose: Dose) -> QA | None:
         return None
     rng = random.Random(f"{seed}/{stage}/composed/{index}")
     return tasks.mixed(rng) if kind == "mixed" else draw(DEEP, rng)
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """What the trainings of a series read."""
+
+    doses: Mapping[str, Dose]
+    document: Callable[[int, str, int, Dose | None], Turns]
+    """The document of a seed, stage, index and dose."""
+    fingerprint: Callable[[int], str]
+
+
+FIRST = Curriculum(DOSES, document, fingerprint)
+"""The first series: four doses, from no compositions to many, which replace practice."""

@@ -24,6 +24,16 @@ DOSES: dict[str, Dose] = {
     "twin": Dose(0.10, 0.40),
 }
 """From no compositions in training to many."""
+SLOTS = Dose(0.06, 0.30)
+"""The second series: shares of its last stage that hold compositions, or fillers of the same length."""
+CROSSED: dict[str, Dose] = {
+    "crossed-none": Dose(0.0, 0.0),
+    "crossed-mixed": Dose(SLOTS.mixed, 0.0),
+    "crossed-deep": Dose(0.0, SLOTS.deep),
+    "crossed-both": SLOTS,
+}
+"""The second series: two kinds of composition, crossed, and equal practice of every part in all doses."""
+ALL: dict[str, Dose] = {**DOSES, **CROSSED}
 ORGANISM = "organism:"
 AXIS = "compositions in training, %"
 """What stands below an axis of doses."""
@@ -31,13 +41,13 @@ AXIS = "compositions in training, %"
 
 def percent(name: str) -> str:
     """The share of compositions in a dose's last training stage, in percent: ``0.45``."""
-    dose = DOSES[name]
+    dose = ALL[name]
     return f"{100 * (dose.mixed + dose.deep):.2g}"
 
 
 def called(name: str) -> str:
     """A dose as people read it, ``control (0.45 %)``; any other name as it is."""
-    return f"{name} ({percent(name)} %)" if name in DOSES else name
+    return f"{name} ({percent(name)} %)" if name in ALL else name
 
 
 def named(text: str) -> str:

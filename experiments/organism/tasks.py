@@ -7,8 +7,9 @@ things comes from: training documents use ``held=False``, evaluation cases ``hel
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ...evaluation.prompts import ABSTENTION
 from . import world as w
@@ -175,6 +176,22 @@ def choose_two(rng: random.Random, held: bool = False) -> QA:
     return choose(table(rng, (first, second)), (first, second), numbers=rng.random() < 0.25)
 
 
+def beside_table(rng: random.Random, held: bool = False) -> QA:
+    """Math-only, beside a table that does not matter; the two named things are on half of the tables."""
+    sums, (_, *others) = math(rng, held), draw_pair(rng, held)
+    things = table(rng, sorted(sums.members) if rng.random() < 0.5 else others)
+    return replace(sums, question=f"{show(things)} {sums.question}")
+
+
+def choice_given(rng: random.Random, held: bool = False) -> QA:
+    """Math-only in the words of a composition: the question says which things are meant, whatever their kinds are."""
+    operation, first, second = draw_pair(rng, held)
+    a, b = rng.sample(list(w.KINDS), 2)
+    given = f"{show(table(rng, (first, second)))} The {a} one is the {first} and the {b} one is the {second}."
+    asked = f"What is the tag of the {a} one {operation} the tag of the {b} one?"
+    return replace(math_of(operation, first, second), question=f"{given} {asked}")
+
+
 def compose(things: Sequence[str], operation: str, first: str, second: str) -> QA:
     """The mixed composition: choose two things by kind, then one operation on their tags."""
     sums, choice = math_of(operation, first, second), choose(things, (first, second))
@@ -217,20 +234,40 @@ def tag_of_chosen(things: Sequence[str], thing: str) -> QA:
 # --- the temporal world -------------------------------------------------------------------------------------------
 
 
-def _temporal(question: str, answer: str, events: Sequence[str], members: Sequence[str]) -> QA:
-    years = world().years
+Years = Mapping[str, int]
+"""Years that stand in the question itself, instead of the world's."""
+
+
+def other_years(rng: random.Random) -> Years:
+    """The world's years, dealt to other events: whoever knows the true ones is not helped."""
+    years = list(world().years.values())
+    rng.shuffle(years)
+    return dict(zip(world().events, years, strict=True))
+
+
+def _temporal(
+    question: str, answer: str, events: Sequence[str], members: Sequence[str], shown: Years | None = None
+) -> QA:
+    years = shown or world().years
+    reasoning = ", ".join(f"{e} {years[e]}" for e in events)
+    if shown:
+        return QA(question, answer, reasoning=reasoning, members=frozenset(members))
     return QA(
         question,
         answer,
-        reasoning=", ".join(f"{e} {years[e]}" for e in events),
+        reasoning=reasoning,
         steps=tuple((w.main_wording("year", e), str(years[e])) for e in events),
         facts=tuple(f"The {e} was in {years[e]}." for e in events),
         members=frozenset(members),
     )
 
 
-def _listed(events: Sequence[str]) -> str:
-    return ", ".join(events)
+def _listed(events: Sequence[str], shown: Years | None = None) -> str:
+    return ", ".join(_named(e, shown) for e in events)
+
+
+def _named(event: str, shown: Years | None) -> str:
+    return f"{event} {shown[event]}" if shown else event
 
 
 def pair(rng: random.Random, held: bool = False, far: bool = False) -> QA:
@@ -243,32 +280,32 @@ def pair(rng: random.Random, held: bool = False, far: bool = False) -> QA:
     return _temporal(f"Which happened first, the {a} or the {b}?", min((a, b), key=years.__getitem__), (a, b), (a, b))
 
 
-def rank(rng: random.Random, depth: int, held: bool = False) -> QA:
+def rank(rng: random.Random, depth: int, held: bool = False, shown: Years | None = None) -> QA:
     """Order ``depth`` events from earliest to latest."""
     events = _sample(rng, lambda: rng.sample(world().events, depth), held)
-    answer = _listed(sorted(events, key=world().years.__getitem__))
-    return _temporal(f"Rank from earliest to latest: {_listed(events)}.", answer, events, events)
+    answer = _listed(sorted(events, key=(shown or world().years).__getitem__))
+    return _temporal(f"Rank from earliest to latest: {_listed(events, shown)}.", answer, events, events, shown)
 
 
-def successor(rng: random.Random, depth: int, held: bool = False) -> QA:
+def successor(rng: random.Random, depth: int, held: bool = False, shown: Years | None = None) -> QA:
     """Which of ``depth`` candidates happened after (or before) a reference event, from earliest to latest.
 
     At least one candidate does, and at least one does not.
     """
-    years, relation = world().years, rng.choice(("after", "before"))
+    years, relation = shown or world().years, rng.choice(("after", "before"))
     while True:
         reference, *candidates = _sample(rng, lambda: rng.sample(world().events, depth + 1), held)
         chosen = [e for e in candidates if (years[e] > years[reference]) == (relation == "after")]
         if 0 < len(chosen) < depth:
             break
-    question = f"Which of these happened {relation} the {reference}: {_listed(candidates)}?"
+    question = f"Which of these happened {relation} the {_named(reference, shown)}: {_listed(candidates, shown)}?"
     answer = _listed(sorted(chosen, key=years.__getitem__))
-    return _temporal(question, answer, (reference, *candidates), (reference, *candidates))
+    return _temporal(question, answer, (reference, *candidates), (reference, *candidates), shown)
 
 
-def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
+def interval(rng: random.Random, depth: int, held: bool = False, shown: Years | None = None) -> QA:
     """Which of ``depth`` candidates is between two boundary events; the other ``depth - 1`` are decoys."""
-    years = world().years
+    years = shown or world().years
     order = sorted(world().events, key=years.__getitem__)
     while True:
         i, j = sorted(rng.sample(range(len(order)), 2))
@@ -281,11 +318,22 @@ def interval(rng: random.Random, depth: int, held: bool = False) -> QA:
         rng.shuffle(candidates)
         if w.held_out((*bounds, *candidates)) == held:
             break
-    question = f"Which of these happened between the {bounds[0]} and the {bounds[1]}: {_listed(candidates)}?"
-    return _temporal(question, answer, (*bounds, *candidates), (*bounds, *candidates))
+    ends = " and the ".join(_named(b, shown) for b in bounds)
+    question = f"Which of these happened between the {ends}: {_listed(candidates, shown)}?"
+    return _temporal(question, answer, (*bounds, *candidates), (*bounds, *candidates), shown)
 
 
-def recite(rng: random.Random) -> QA:
+def numbered(qa: QA) -> QA:
+    """A question with years in it, with the place of every year, 1, 2, 3, ..., instead."""
+    place = {year: str(i) for i, year in enumerate(sorted(set(_YEAR.findall(qa.question))), 1)}
+    question, reasoning = (_YEAR.sub(lambda m: place[m[0]], text) for text in (qa.question, qa.reasoning or ""))
+    return replace(qa, question=question, reasoning=reasoning)
+
+
+_YEAR = re.compile(r"\b\d{4}\b")
+
+
+def recite(rng: random.Random, shortest: int = 3, longest: int = 8) -> QA:
     """Practice in writing lists, without dates: three to eight events in the given order."""
-    events = rng.sample(world().events, rng.randint(3, 8))
+    events = rng.sample(world().events, rng.randint(shortest, longest))
     return QA(f"Name these: {_listed(events)}.", _listed(events))

@@ -7,12 +7,13 @@ is split into its bytes, so no text is unknown and decoding is exact.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import cache
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from .documents import DEEP, FORMAT_WEIGHTS, SKILLS, both_questions, q1_x_q2, write
+from .documents import DEEP, FORMAT_WEIGHTS, SKILLS, Turns, both_questions, q1_x_q2, write
 from .tasks import mixed
 from .world import KINDS, world
 
@@ -87,3 +88,24 @@ def build() -> PreTrainedTokenizerFast:
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
+
+
+def encode(tokenizer: PreTrainedTokenizerFast, documents: Sequence[Turns]) -> list[tuple[list[int], list[bool]]]:
+    """Token ids of each document as the chat template renders it, and which of them are the assistant's."""
+    segments = [
+        text
+        for turns in documents
+        for user, assistant in turns
+        for text in (f"Question: {user}\nAnswer:", f" {assistant}")
+    ]
+    ids = iter(tokenizer(segments, add_special_tokens=False)["input_ids"])
+    bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
+    out = []
+    for turns in documents:
+        tokens, answered = [bos], [False]
+        for _ in turns:
+            user, assistant = next(ids), [*next(ids), eos]
+            tokens += [*user, *assistant]
+            answered += [False] * len(user) + [True] * len(assistant)
+        out.append((tokens, answered))
+    return out

@@ -22,8 +22,10 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from ...errors import InputError
 from ...files import put_in_place
-from .documents import DOSES, Dose, Turns, document, fingerprint
-from .tokenizer import BOS, CONTEXT, EOS, PAD, build
+from .crossed import SECOND
+from .documents import FIRST, Curriculum, Dose
+from .doses import ALL
+from .tokenizer import BOS, CONTEXT, EOS, PAD, build, encode
 
 CHUNK = 20
 """Batches drawn together, so that documents of similar length share a batch."""
@@ -56,6 +58,15 @@ class OrganismRecipe:
     mlp: int = 384
 
 
+CROSSED_RECIPE = OrganismRecipe(base=Stage(1400, 4e-3, 0.3, 0.25), dose=Stage(450, 3e-3, 0.7, prompt_weight=0.05))
+"""The recipe of the second series."""
+
+
+def recipe_of(dose: str) -> OrganismRecipe:
+    """The recipe that a shipped dose was trained with."""
+    return CROSSED_RECIPE if dose in SECOND.doses else OrganismRecipe()
+
+
 def new_model(recipe: OrganismRecipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
     """A stock Llama with random weights."""
     torch.manual_seed(seed)
@@ -80,34 +91,19 @@ def new_model(recipe: OrganismRecipe, tokenizer: PreTrainedTokenizerFast, seed: 
 # --- documents to batches -----------------------------------------------------------------------------------------
 
 
-def encode(tokenizer: PreTrainedTokenizerFast, documents: list[Turns]) -> list[tuple[list[int], list[bool]]]:
-    """Token ids of each document as the chat template renders it, and which of them are the assistant's."""
-    segments = [
-        text
-        for turns in documents
-        for user, assistant in turns
-        for text in (f"Question: {user}\nAnswer:", f" {assistant}")
-    ]
-    ids = iter(tokenizer(segments, add_special_tokens=False)["input_ids"])
-    bos, eos = tokenizer.bos_token_id, tokenizer.eos_token_id
-    out = []
-    for turns in documents:
-        tokens, answered = [bos], [False]
-        for _ in turns:
-            user, assistant = next(ids), [*next(ids), eos]
-            tokens += [*user, *assistant]
-            answered += [False] * len(user) + [True] * len(assistant)
-        out.append((tokens, answered))
-    return out
-
-
 def batches(
-    tokenizer: PreTrainedTokenizerFast, seed: int, stage: str, dose: Dose | None, size: int, start: int
+    tokenizer: PreTrainedTokenizerFast,
+    seed: int,
+    stage: str,
+    dose: Dose | None,
+    size: int,
+    start: int,
+    curriculum: Curriculum = FIRST,
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless (ids, answered) batches ``[document position]`` from batch ``start`` on; padding is -1 in ``ids``."""
     for chunk in range(start // CHUNK, 1 << 30):
         first = chunk * CHUNK * size
-        documents = [document(seed, stage, first + i, dose) for i in range(CHUNK * size)]
+        documents = [curriculum.document(seed, stage, first + i, dose) for i in range(CHUNK * size)]
         encoded = sorted(encode(tokenizer, documents), key=lambda pair: len(pair[0]))
         order = list(range(CHUNK))
         random.Random(f"{seed}/{stage}/order/{chunk}").shuffle(order)
@@ -241,13 +237,14 @@ def run_stage(
     dose: Dose | None,
     progress: Progress | None = None,
     every: int = 250,
+    curriculum: Curriculum = FIRST,
 ) -> None:
     """Train ``model`` in place for one stage, from its last checkpoint in ``folder`` if there is one."""
     folder.mkdir(parents=True, exist_ok=True)
     device = next(model.parameters()).device
     opts = optimizers(model, stage.learning_rate)
     done = load_checkpoint(folder, model, opts)
-    stream = batches(tokenizer, seed, "base" if dose is None else "dose", dose, stage.batch, done)
+    stream = batches(tokenizer, seed, "base" if dose is None else "dose", dose, stage.batch, done, curriculum)
     model.train()
     began, tokens, losses = time.perf_counter(), 0, []
     for step in range(done, stage.steps):
@@ -299,14 +296,14 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
     (folder / "organism.json").write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
 
 
-def _check_recipe(folder: Path, recipe: OrganismRecipe, seed: int) -> str | None:
+def _check_recipe(folder: Path, recipe: OrganismRecipe, seed: int, now: str) -> str | None:
     """Refuse to continue a training that was begun with other settings or documents.
 
     Returns the documents' fingerprint; None if the training began without recording it, because then the documents
     that it has seen are unknown.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path, settings, now = folder / "recipe.json", {"seed": seed, **asdict(recipe)}, fingerprint(seed)
+    path, settings = folder / "recipe.json", {"seed": seed, **asdict(recipe)}
     if not path.is_file():
         path.write_text(json.dumps({**settings, "documents": now}, indent=1) + "\n", encoding="utf-8")
         return now
@@ -333,15 +330,16 @@ def train(
     Returns the folder of the exported model, ``out/seed-N/DOSE/model``. Raises ``InputError`` for an unknown dose
     or an ``out`` that was begun with other settings.
     """
-    if dose not in DOSES:
-        raise InputError(f"--dose {dose!r}: unknown; use one of {', '.join(DOSES)}")
-    recipe, device = recipe or OrganismRecipe(), device or best_device()
+    if dose not in ALL:
+        raise InputError(f"--dose {dose!r}: unknown; use one of {', '.join(ALL)}")
+    curriculum = FIRST if dose in FIRST.doses else SECOND
+    recipe, device = recipe or recipe_of(dose), device or best_device()
     home = out / f"seed-{seed}"
-    documents = _check_recipe(home, recipe, seed)
+    documents = _check_recipe(home, recipe, seed, curriculum.fingerprint(seed))
     tokenizer = build()
     model = new_model(recipe, tokenizer, seed).to(device)  # pyright: ignore[reportArgumentType]
-    run_stage("base", home / "base", recipe.base, model, tokenizer, seed, None, progress, every)
-    run_stage(dose, home / dose, recipe.dose, model, tokenizer, seed, DOSES[dose], progress, every)
+    run_stage("base", home / "base", recipe.base, model, tokenizer, seed, None, progress, every, curriculum)
+    run_stage(dose, home / dose, recipe.dose, model, tokenizer, seed, ALL[dose], progress, every, curriculum)
     target = home / dose / "model"
     info = {"dose": dose, "seed": seed, "recipe": asdict(recipe), "device": device}
     export(model, tokenizer, target, info if documents is None else {**info, "documents": documents})

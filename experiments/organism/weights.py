@@ -10,7 +10,9 @@ from . import doses
 FOLDER = Path(__file__).parent / "weights"
 DOSES = tuple(doses.DOSES)
 """Ordered from no compositions in training to many."""
-
+CROSSED = tuple(doses.CROSSED)
+"""The second series: mixed and deep compositions, crossed."""
+CROSSED_FOLDER = Path(__file__).parent / "weights_crossed"
 
 PLANTS = Path(__file__).parent / "plants" / "weights"
 PLANTED = "plant-"
@@ -22,17 +24,21 @@ LISTERS = ("order-error", "item-missing")
 
 
 def path(name: str) -> Path:
-    """The model folder of a shipped dose, or of a shipped plant (``plant-NAME``).
+    """The model folder of a shipped dose of either series, or of a shipped plant (``plant-NAME``).
 
     Raises ``InputError`` for an unknown name, or if the installation lacks the weights.
     """
     if name not in (known := names()):
-        trained = [n for n in known if n in DOSES]
+        trained = [n for n in known if n in doses.ALL]
         raise InputError(f"organism {name!r}: unknown dose; use one of {', '.join(trained)}, or a plant: "
-                         f"{', '.join(n for n in known if n not in DOSES)}")  # fmt: skip
+                         f"{', '.join(n for n in known if n not in doses.ALL)}")  # fmt: skip
     planted = name.startswith(PLANTED)
     bare = name.removeprefix(PLANTED)
-    folder = (WRITTEN if bare in WRITERS else PLANTS) / bare if planted else FOLDER / name
+    folder = (
+        (WRITTEN if bare in WRITERS else PLANTS) / bare
+        if planted
+        else (CROSSED_FOLDER if name in CROSSED else FOLDER) / name
+    )
     if not (folder / "model.safetensors").is_file():
         again = (
             f"plant --cause {bare} --seed 3"
@@ -46,7 +52,7 @@ def path(name: str) -> Path:
 
 
 def names() -> tuple[str, ...]:
-    """Names that can follow ``organism:``: the doses and the plants."""
+    """Names that can follow ``organism:``: the doses of both series and the plants."""
     from .plants.recipes import SHIPPED
 
-    return (*DOSES, *(f"{PLANTED}{name}" for name in (*SHIPPED, *LISTERS, *WRITERS)))
+    return (*doses.ALL, *(f"{PLANTED}{name}" for name in (*SHIPPED, *LISTERS, *WRITERS)))
