@@ -58,7 +58,7 @@ composcope.dossier = (() => {
     return el("article", { class: r.whole === "correct" ? "twin success" : "twin failure", "data-twin": i ? "success" : "case" }, el("h3", {}, name),
       el("p", { class: "asked", dir: "auto" }, texts && texts.question ? texts.question.text : r.question),
       parts.length ? el("ul", { class: "parts" }, ...parts.map((a) => line(a, Number(a.role.slice(5))))) : null,
-      el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer ?? "nothing that could be read"), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
+      el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer === null ? "nothing that could be read" : inside(r.answer)), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
       whole && of(whole.response) ? el("p", { class: "wrote" }, el("span", { class: "muted" }, "it wrote "), el("q", { dir: "auto" }, of(whole.response).trim())) : null,
       why ? el("p", { class: "origin", "data-origin": why, title: r.means }, el("b", {}, why), el("span", { dir: "auto" }, r.detail ? `: ${r.detail}` : `: ${r.means}`)) : null,
       cause ? el("details", { class: "evidence" }, el("summary", {}, `Evidence for the cause (${cause.evidence.length})`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
@@ -92,7 +92,7 @@ composcope.dossier = (() => {
     const numbers = table(rows);
     if (numbers) views.push(numbers);
     if (files[0] && files[0].probes.trajectory) views.push(fold("Movement from token to token", () => pictures.one("trajectory", files[0])));
-    if (!views.length) return [el("p", { class: "absent" }, cases.anyKept(rows[0].run) ? "Probes kept no pictures of this case; cases marked ◫ in the list below have them." : "No probe kept pictures of single cases in this run; `composcope probe RUN --case-details 4` keeps them.")];
+    if (!views.length) return [el("p", { class: "absent" }, ...(cases.anyKept(rows[0].run) ? ["Probes kept no pictures of this case; cases marked ◫ in the list below have them."] : ["No probe kept pictures of single cases in this run; ", el("code", {}, "composcope probe RUN --case-details 4"), " keeps them."]))];
     return views;
   }
 

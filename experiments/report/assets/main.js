@@ -63,7 +63,7 @@
 
   const FIRST = 8;
   function differs(found, run, { layer, head }) {
-    if (!found) return el("p", { class: "fine" }, "This run keeps no heads of single cases; `composcope probe RUN --probes lookback` measures them.");
+    if (!found) return el("p", { class: "fine" }, "This run keeps no heads of single cases; ", el("code", {}, "composcope probe RUN --probes lookback"), " measures them.");
     if (!found.length) return el("p", { class: "fine" }, "No failing case of this run was probed together with a success.");
     const choose = () => { composcope.head = { layer, head }; };
     const line = (d) => el("li", { "data-differs": d.name, "data-difference": d.difference },

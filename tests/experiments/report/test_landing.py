@@ -319,6 +319,7 @@ def test_two_answers_side_by_side_open_at_their_first_step_and_the_sentence_abov
     said = box.locator("[data-cause]").inner_text()
     assert "is Kyoto, not" in said and meaning("shortcut:last-item") in said and "0.75" in said
     assert "shortcut:last-item" not in said  # the name in words is enough
+    assert "is Kyoto, right" in box.locator("[data-twin=case] .verdict-line").inner_text()
     visit.context.close()
 
 

@@ -54,6 +54,7 @@ def test_checks_that_failed_stand_open_and_others_are_folded(synthetic: ModuleTy
     page = report.write([tmp_path / "study"], tmp_path / "study").read_text(encoding="utf-8")
     answers = page.split('id="validity"')[1].split("All 3 answers")[1]
     assert [f"1 of 3 {said}" in answers for said in ("passed", "cannot say")] == [True, True]
+    assert "<code>composcope study &lt;a&gt;</code>." in answers
     assert answers.index("yes, reversed") < answers.index("1 of 3 cannot say") < answers.index("1 of 3 passed")
 
 
@@ -257,7 +258,7 @@ def test_a_broken_probe_table_costs_its_picture_only(synthetic: ModuleType, tmp_
 
 VALIDITY = {
     "schema": 1,
-    "notes": ["One training per dose."],
+    "notes": ["One training per dose. More: `composcope study <a>`."],
     "rows": [
         {"probe": "min-k", "quantity": "Min-K%++: trend", "question": "follows the dose", "model": "all doses", "n": 64,
          "value": 0.7, "low": 0.6, "high": 0.8, "measure": "tau", "interval": "bootstrap", "verdict": "yes",
