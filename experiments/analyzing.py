@@ -102,7 +102,7 @@ ANALYSES: Mapping[str, Callable[[Sequence[Source], AnalysisOptions], Analysis]] 
     "teachers": lambda s, o: stad.teachers(_PAIR("teachers", s)),
     "filtering": lambda s, o: _filtering(_ONE("filtering", s)[0], o),
 }
-"""The analyses by name; their descriptions are with the commands (``cli.analyses.ABOUT``)."""
+"""The analyses by name; their descriptions are with the commands (``cli.studies.ABOUT``)."""
 
 
 def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = AnalysisOptions()) -> Analysis:

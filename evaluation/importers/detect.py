@@ -11,12 +11,11 @@ from pathlib import Path
 
 from ...errors import InputError
 from .. import reading
-from .bamboogle_results import read_bamboogle_results
 from .base import Imported, Options, Stored
 from .inspect_logs import read_inspect
 from .lm_eval import read_lm_eval
+from .papers import read_bamboogle_results, read_results
 from .plain import columns_of, read_plain
-from .stad_results import read_results
 
 
 def _stad(path: str | Path, options: Options) -> Imported:

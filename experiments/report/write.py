@@ -24,7 +24,7 @@ from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
 from ..run import write_text
 from ..run.reader import RunData, load
-from . import cases, causes, checks, headline, landing, others, pictures, sections
+from . import cases, causes, checks, headline, landing, pictures, sections
 from .index import Told
 from .origins import origins
 from .scripts import block, write_script
@@ -150,7 +150,9 @@ def _page(
         for s in described()
         if any(r.probe(s.name) for r in runs)
     ]  # fmt: skip
-    foreign = [{"section": o, "figures": [shown[f] for f in others.figures_of(o.name)]} for o in others.collect(runs)]
+    foreign = [
+        {"section": o, "figures": [shown[f] for f in sections.figures_of(o.name)]} for o in sections.collect(runs)
+    ]
     placed = {f["id"] for o in foreign for f in o["figures"]}
     first, further, optional = (
         [shown[f] for f in _in(section) if f not in placed] for section in ("first", "behavior", "optional")

@@ -5,5 +5,5 @@ run), ``running`` (one run per model and data set), ``results`` (writes tables, 
 Tables: ``pairs`` (matched models compared), ``mechanism`` (patching, cosines, means by kind of question),
 ``published`` (numbers that the papers print).
 Our own: ``validity`` (do the probes follow what is known?), ``calibration`` (are tests and intervals honest?),
-``confusion`` and ``guessing`` (how often the diagnosis names the planted cause, and what it has to beat).
+``confusion`` (how often the diagnosis names the planted cause, and what it has to beat).
 """

@@ -13,20 +13,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+
 from ...csv_files import to_csv
 from ...errors import InputError
 from ...evaluation.cases import Case
+from ...evaluation.protocols.base import CaseSet, Entry
 from ...evaluation.statistics import clopper_pearson
 from ...hooks.progress import Bar, no_bar
+from ...probes.examples import from_case_sets
 from .. import investigate as work
 from ..config import Config
 from ..console.printing import table
 from ..diagnosis.job import diagnose, labelled_failures
+from ..distributed.target import load_target
 from ..run import read_json, write_json, write_text
 from ..run.diagnosis import Diagnosis
 from ..run.reader import read_run
-from . import guessing
-from .guessing import Cheap
+from ..validity.scores import BASELINES, baselines
 
 REFUSED = "undetermined"
 MERGED = {"near-miss": "format", "too-late": "lost", "fragile": REFUSED}
@@ -119,7 +127,7 @@ def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> Judged:
     found = diagnose(out, cases=cases, ids=ids if planted.family else (), seed=seed, quiet=True)
     named = [(v, run.cases[v.case], MERGED.get(v.kind, v.kind)) for v in found.verdicts]
     judged = [DiagnosedCase(planted.name, v.case, planted.truth(c), n, v.mended_by is not None) for v, c, n in named]
-    cheap = guessing.cheap(out, planted.model, [j.case for j in judged])
+    cheap = cheap_numbers(out, planted.model, [j.case for j in judged])
     return Judged(judged, found, [cheap[j.case] for j in judged])
 
 
@@ -159,7 +167,7 @@ def matrix(judged: Sequence[DiagnosedCase]) -> list[dict[str, Any]]:
 
 def guessed(judged: Sequence[DiagnosedCase], known: Sequence[Cheap]) -> dict[str, float | None]:
     """Macro-F1 over the planted causes of guesses that open nothing, by what they are made from."""
-    found = guessing.guesses(known, [j.truth for j in judged]) if len(judged) > 1 else {}
+    found = guesses(known, [j.truth for j in judged]) if len(judged) > 1 else {}
     return {
         name: scores([replace(j, named=g) for j, g in zip(judged, causes, strict=True)])["macro_f1"]
         for name, causes in found.items()
@@ -278,3 +286,58 @@ def run_study(
                 "mended": mends(diagnoses), "mended_by_cause": mended, "seconds_per_case": seconds}  # fmt: skip
     write_json(out / "confusion.json", {**document, "cases": [vars(j) for j in judged], "lines": said})
     return said
+
+
+NEIGHBOURS = 5
+ALL = "all three numbers"
+TEXT = "answer text"
+
+
+@dataclass(frozen=True)
+class Cheap:
+    """What is known of a failing case without opening the model."""
+
+    text: str
+    """The answer to the whole."""
+    numbers: Mapping[str, float]
+    """Confidence in the answer's first token, length, and likelihood of the question."""
+
+
+def cheap_numbers(folder: Path, model: str, cases: Sequence[str]) -> dict[str, Cheap]:
+    """The numbers and the answer of each failing case of a run, with the model that answered."""
+    run = read_run(folder).evaluated()
+    target = load_target(Config.read({"model": model, "benchmark": "organism:mixed"}))
+    asks, responses = run.per_case()
+    chosen = CaseSet("failing", "failure", tuple(Entry(c, ()) for c in cases))
+    wholes = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen], roles=("whole",))
+    found = baselines(target.hooks(), wholes)
+    return {
+        e.case: Cheap(target.tokenizer.decode(e.response_ids), {q: v[e.case] for q, v in found.items() if e.case in v})
+        for e in wholes
+    }
+
+
+def guesses(known: Sequence[Cheap], causes: Sequence[str]) -> dict[str, list[str]]:
+    """The guessed cause of each case, by what it is guessed from. ``causes`` are the true ones, in the same order.
+
+    Each failing case gets the most frequent cause of its five nearest neighbours among all other failing cases. The
+    neighbours may come from the same model, so a guess may recognize the model instead of the cause. That makes a guess
+    better than it could be on a new model, and is to the disadvantage of the diagnosis.
+
+    A number that a case does not have (the confidence of an empty answer) counts as the mean of the others.
+    """
+    columns = np.array([[one.numbers.get(q, np.nan) for q in BASELINES.values()] for one in known], dtype=float)
+    columns = StandardScaler().fit_transform(np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0)))
+    out = {name: by_neighbours(columns[:, [i]], causes) for i, name in enumerate(BASELINES)}
+    out[ALL] = by_neighbours(columns, causes)
+    letters: Any = TfidfVectorizer(analyzer="char", ngram_range=(1, 3)).fit_transform(
+        [one.text or " " for one in known]
+    )
+    return {**out, TEXT: by_neighbours(letters.toarray(), causes)}
+
+
+def by_neighbours(features: np.ndarray, causes: Sequence[str]) -> list[str]:
+    """For each of two or more cases the most frequent cause of its neighbours, itself left out (``case feature``)."""
+    nearest = KNeighborsClassifier(min(NEIGHBOURS, len(causes) - 1))
+    found = cross_val_predict(nearest, features, np.array(causes), cv=LeaveOneOut())
+    return [str(c) for c in found]

@@ -9,8 +9,8 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import reading
 from composcope.evaluation.case_files import read_cases
-from composcope.evaluation.importers.bamboogle_results import read_bamboogle_results
 from composcope.evaluation.importers.inspect_logs import read_inspect
+from composcope.evaluation.importers.papers import read_bamboogle_results
 from composcope.evaluation.journal import read_journal
 from composcope.evaluation.protocols import presenting
 from composcope.evaluation.validators import read_graded

@@ -9,7 +9,7 @@ import pytest
 
 from composcope.experiments.analyzing import ANALYSES
 from composcope.experiments.cli import main
-from composcope.experiments.cli.analyses import ABOUT
+from composcope.experiments.cli.studies import ABOUT
 
 
 def _graded(path: Path, model: str, wholes: dict[str, str]) -> Path:

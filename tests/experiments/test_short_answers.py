@@ -1,19 +1,26 @@
-"""Answer-only asking, and what a run says of answers that nobody can use."""
+"""Answer-only asking; what a run says of answers that nobody can use, that depend on the batch, or were refused."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from exit_codes import done
 
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
+from composcope.experiments.cli import main
 from composcope.experiments.config import Asking, Config
 from composcope.experiments.evaluating.ask_plan import make_protocol, with_target
 from composcope.experiments.evaluating.benchmark import load_benchmark
-from composcope.experiments.run import checks
+from composcope.experiments.evaluating.evaluate import SAMPLE, divergence_line, divergence_sample
+from composcope.experiments.run import checks, read_json, read_lines
 
 SHORT = Case("c", "Which language do people speak in Oslo?", "Norwegian", (Part("Where is Oslo?", "Norway"),))
 
@@ -127,3 +134,92 @@ def test_an_ask_that_stands_in_two_roles_counts_in_both() -> None:
     again = [replace(row, role="pair:q1") for row in graded]
     warnings = checks.asking_warnings([*graded, *again], asks, responses)
     assert [w.split(":")[0] for w in warnings] == ["whole", "pair"]
+
+
+def test_a_run_in_bfloat16_measures_it_once_and_one_in_float32_never(
+    taught: Path, case_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifests: dict[str, Any] = {}
+    for dtype in ("bfloat16", "float32"):
+        out = tmp_path / dtype
+        command = ["evaluate", "-m", str(taught), "-b", str(case_file), "-o", str(out), "--format", "plain"]
+        for _ in range(2):
+            assert main([*command, "--dtype", dtype]) == done(out)
+        manifests[dtype] = read_json(out / "manifest.json")
+        said = (out / "log.txt").read_text()
+        assert said.count("depend on the batch") == (dtype == "bfloat16")
+    assert "batch_divergence" not in manifests["float32"]
+    measured = manifests["bfloat16"]["batch_divergence"]
+    assert measured["dtype"] == "bfloat16" and measured["n"] == SAMPLE
+    assert measured["n_different"] == len(measured["margins"]) == len(measured["first_steps"])
+    assert measured["low"] <= measured["rate"] == measured["n_different"] / measured["n"] <= measured["high"]
+
+
+def test_the_sample_is_spread_over_all_greedy_asks() -> None:
+    asks = [Ask(str(i), "whole", str(i), "1", "text", temperature=float(i % 2)) for i in range(100)]
+    chosen = [int(ask.case) for ask in divergence_sample(asks, 5)]
+    assert chosen == [0, 20, 40, 60, 80]
+    assert len(divergence_sample(asks[:6], 5)) == 3 and divergence_sample(asks[1:2]) == []
+
+
+def test_what_is_said_names_rate_interval_and_margin() -> None:
+    measured = {"dtype": "bfloat16", "n": 16, "n_different": 4, "rate": 0.25, "low": 0.07, "high": 0.52}
+    said = divergence_line({**measured, "margins": [0.0, 0.125, 0.25, 0.0]})
+    assert "4 of 16 answers" in said and "25 % [7 %, 52 %]" in said and "0.062 logits apart" in said
+    none = {**measured, "n_different": 0, "rate": 0.0, "low": 0.0, "high": 0.21, "margins": []}
+    assert "0 of 16" in divergence_line(none)
+
+
+SERVER = Path(__file__).resolve().parents[1] / "evaluation" / "engines" / "faulty_server.py"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    process = subprocess.Popen([sys.executable, str(SERVER)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+    process.kill()
+    process.wait()
+
+
+def journal(run: Path) -> bytes:
+    return b"".join(p.read_bytes() for p in sorted((run / "journal").glob("*.jsonl")))
+
+
+def outcomes(run: Path) -> dict[tuple[str, str], tuple[str, str | None]]:
+    return {(row["case"], row["role"]): (row["outcome"], row["reason"]) for row in read_lines(run / "graded.jsonl")}
+
+
+def test_failed_asks_stay_failed_when_scored_again_and_are_asked_again_by_the_same_command(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = (Part("[echo] So the final answer is: 2", "2", "math", "number"),)
+    cases = [
+        Case("fine", "[echo] So the final answer is: 5", "5", parts, answer_type="number"),
+        Case("refused", "[refused:*] What is 2 plus 3?", "5", parts, answer_type="number"),
+    ]
+    write_cases(cases, tmp_path / "cases.jsonl")
+    run = tmp_path / "run"
+    command = ["evaluate", "-m", f"good@{url}", "-b", str(tmp_path / "cases.jsonl"), "-o", str(run)]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "prompt is too long for this model" in said and "case 'refused', role 'whole'" in said
+    first, asked = outcomes(run), journal(run)
+    assert first["fine", "whole"] == first["refused", "part:0"] == ("correct", None)
+    outcome, reason = first["refused", "whole"]
+    assert outcome == "invalid" and str(reason).startswith("error: ") and "too long" in str(reason)
+    metrics = read_json(run / "metrics.json")
+
+    # Without the server: the same grades, the same counts, nothing written twice.
+    for _ in range(2):
+        assert main(["score", str(run)]) == 2
+        assert outcomes(run) == first and journal(run) == asked
+        again = read_json(run / "metrics.json")
+        assert again["metrics"] == metrics["metrics"]
+
+    # The same command puts the refused ask again, and only that one.
+    assert main(command) == 2
+    assert (
+        outcomes(run) == first
+        and "1 asks put to the model, 2 answered from the journal" in (run / "log.txt").read_text()
+    )

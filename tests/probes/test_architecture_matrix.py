@@ -1,13 +1,16 @@
-"""docs/architectures.md says what the code does."""
+"""docs/architectures.md says what the code does; the package has explicit names and loads nothing heavy early."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import architecture_matrix as matrix
 import pytest
 from tiny_models import REFUSED, tiny
 
+import composcope.probes as probes
 from composcope.errors import ModelError
 from composcope.hooks import load_model
 
@@ -59,3 +62,19 @@ def test_the_whole_matrix_is_as_documented(capsys: pytest.CaptureFixture[str]) -
     with capsys.disabled():
         print(f"\n{found}")
     assert found.strip() == _documented()
+
+
+def test_importing_the_package_does_not_load_torch_and_names_resolve_when_used() -> None:
+    code = "import sys, composcope.probes as p; assert 'torch' not in sys.modules; print(p.between.__module__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "composcope.probes.contrast"
+
+
+@pytest.mark.parametrize("name", probes.__all__)
+def test_every_exported_name_exists(name: str) -> None:
+    assert getattr(probes, name) is not None
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = probes.nothing

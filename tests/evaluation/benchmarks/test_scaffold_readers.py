@@ -16,7 +16,7 @@ from composcope.evaluation.benchmarks.math_hard import boxed, read_math_hard
 from composcope.evaluation.benchmarks.stad import read_items, read_stad, record_from_item
 from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.gold import typed_answer
-from composcope.evaluation.importers.stad_results import read_results
+from composcope.evaluation.importers.papers import read_results
 from composcope.evaluation.protocols import metrics_from_rows
 
 

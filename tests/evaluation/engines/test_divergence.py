@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from composcope.errors import InputError
+from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines.divergence import batch_divergence, first_difference
 from composcope.evaluation.engines.local import LocalEngine
+from composcope.evaluation.engines.text import chat_ids, has_thinking_switch
 
 
 def asks_of_many_lengths(make_ask: Callable[..., Ask], n: int = 24) -> list[Ask]:
@@ -81,3 +83,29 @@ def test_fp32_answers_on_a_gpu_do_not_diverge_and_equal_those_on_the_cpu(
     engine = LocalEngine(make_llama().to("cuda"), tokenizer)
     assert {a.case: r.response_ids for a, r in engine.answer(asks)} == here
     assert batch_divergence(engine, asks).n_different == 0
+
+
+LOOPS = [
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% set x = i %}{% endfor %}{% endfor %}",
+    "{% for i in range(99999) %}{{ messages | length }}{% for j in range(99) %}.{% endfor %}{% endfor %}",
+    "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}",
+]
+USES: list[Callable[[Any], Any]] = [lambda t: chat_ids(t, ["Why?"], "the-model"), has_thinking_switch]
+
+
+@pytest.mark.parametrize("template", LOOPS)
+@pytest.mark.parametrize("use", USES, ids=["asking", "thinking"])
+def test_a_template_that_does_not_end_is_refused_with_the_models_name(
+    make_tokenizer: Any, template: str, use: Callable[[Any], Any]
+) -> None:
+    tokenizer = make_tokenizer(template="{{ messages[0]['content'] }}" + template)
+    tokenizer.name_or_path = "the-model"
+    before = sys.gettrace()
+    with pytest.raises(ModelError, match=r"the-model: the chat template does not come to an end.*--prompting raw"):
+        use(tokenizer)
+    assert sys.gettrace() is before
+
+
+def test_a_long_message_is_no_endless_template(make_tokenizer: Any) -> None:
+    tokenizer = make_tokenizer(template="{% for m in messages %}{{ m['content'] | trim }}{% endfor %}")
+    assert len(chat_ids(tokenizer, ["word " * 50_000], "the-model")[0]) > 50_000

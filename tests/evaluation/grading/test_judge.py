@@ -1,11 +1,22 @@
-"""Verdicts of judges: clear ones are read in any dress, unclear ones are never taken for "wrong"."""
+"""Verdicts of judges: clear ones are read in any dress, unclear ones are never taken for "wrong".
+
+Also what is put to the judge, and what its word changes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from composcope.evaluation.asks import Grade
-from composcope.evaluation.grading import judge, mathematics
+from composcope.evaluation.asks import Ask, Grade, Response
+from composcope.evaluation.engines.base import BaseEngine, ReplayEngine
+from composcope.evaluation.grading import grade, judge, mathematics
+from composcope.evaluation.grading import judge as judging
+from composcope.evaluation.journal import Journal, ask_identity
+from composcope.evaluation.judging import SAMPLE, second_opinions
 
 
 @pytest.mark.parametrize(
@@ -80,3 +91,82 @@ def test_math_verify_is_refused_outside_the_main_thread() -> None:
     thread.start()
     thread.join()
     assert raised and "main thread" in raised[0]
+
+
+Item = tuple[Ask, Response, Grade]
+
+
+class Judge(BaseEngine):
+    """A judge that calls right what holds one of the words, and says nothing of what holds none."""
+
+    identity: Mapping[str, str] = {"weights": "judge"}
+    provenance: Mapping[str, Any] = {}
+
+    def __init__(self, right: Sequence[str], wrong: Sequence[str] = ()) -> None:
+        self.right, self.wrong, self.prompts = right, wrong, []
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        for ask in asks:
+            self.prompts.append(ask.prompt)
+            given = ask.prompt.partition("Given answer: ")[2]
+            score = 1 if any(w in given for w in self.right) else 0 if any(w in given for w in self.wrong) else None
+            text = f'{{"score": {"null" if score is None else score}}}'
+            yield ask, Response(ask_identity(ask, self.identity), text, "stop", 1, 1)
+
+
+def item(text: str, gold: str, answer_type: str, aliases: tuple[str, ...] = (), finish: str = "stop") -> Item:
+    ask = Ask(text, "whole", f"question of {text}", gold, answer_type, aliases=aliases)
+    response = Response(ask_identity(ask, {"weights": "m"}), text, finish, 1, 1)  # type: ignore[arg-type]
+    return ask, response, grade(text, finish, gold, answer_type, aliases)
+
+
+def test_a_judge_sees_what_is_open_of_every_type_with_the_aliases(tmp_path: Path) -> None:
+    items = [
+        item("x = 9, y = 4", "9", "number"),
+        item("It depends on the weather.", "yes", "boolean"),
+        item("A or B", "B", "choice"),
+        item("He was born in 1850 and died in 1914.", "1850", "date"),
+        item("Jefferson, who preceded James Madison", "Madison", "text", ("James Madison",)),
+        item("Lyon", "Paris", "text"),
+        item("", "9", "number"),
+        item("9", "9", "number"),
+        item("8", "9", "number"),
+    ]
+    judge = Judge(right=["x = 9", "1850"], wrong=["depends", "A or B", "8"])
+    with Journal(tmp_path) as journal:
+        found = second_opinions(items, judge, journal)
+    assert [g.outcome for g in found.grades] == [
+        "correct", "incorrect", "incorrect", "correct", "invalid", "invalid", "invalid", "correct", "incorrect",
+    ]  # fmt: skip
+    assert found.grades[4] == items[4][2], "the judge says nothing: the grade stays as it is"
+    assert found.grades[5].reason == "judge-parse"
+    assert not any("question of \n" in p for p in judge.prompts), "an empty answer is nothing to judge"
+    assert any("Madison (also accepted: James Madison)" in p for p in judge.prompts)
+
+
+def test_agreement_is_counted_on_a_sample_of_what_the_rules_decided_and_changes_nothing(tmp_path: Path) -> None:
+    items = [item(f"{i} of them", "7", "number") for i in range(100)] + [
+        item(f"7 {'!' * i}", "7", "number") for i in range(100)
+    ]
+    judge = Judge(right=["7"], wrong=["of them"])
+    with Journal(tmp_path) as journal:
+        found = second_opinions(items, judge, journal)
+        again = second_opinions(items, Judge([]), journal)
+    assert found.grades == [g for _, _, g in items]
+    # "17 of them" and the like hold a 7, and are wrong
+    wrong = sum("7" in p.partition("Given answer: ")[2] and "of them" in p for p in judge.prompts)
+    assert (found.agreed, found.compared) == (SAMPLE - wrong, SAMPLE) == (again.agreed, again.compared)
+
+
+def test_a_recorded_judge_leaves_open_what_it_never_saw_and_says_how_many(tmp_path: Path) -> None:
+    seen, unseen = item("x = 9, y = 4", "9", "number"), item("x = 7, y = 4", "7", "number")
+    with Journal(tmp_path) as journal:
+        second_opinions([seen], Judge(right=["x"]), journal)
+        found = second_opinions([seen, unseen], ReplayEngine(Judge.identity), journal)
+    assert [g.outcome for g in found.grades] == ["correct", "invalid"] and found.unseen == 1
+
+
+def test_a_judge_is_shown_both_ends_of_a_long_answer_and_how_much_is_left_out() -> None:
+    shown = judging.shortened("a" * 4000 + "b" * 4000)
+    assert shown.startswith("a" * 1500) and shown.endswith("b" * 1500) and "5000 characters" in shown
+    assert judging.shortened("short") == "short"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from composcope.evaluation.cases import Part
 from composcope.evaluation.grading import grade
 from composcope.evaluation.grading.extract import PAIR_Q1
+from composcope.evaluation.grading.lists import stopped_at_a_part
 
 REPLIES = [
     ("A1: 3 + 6 is 9. X is 9. A2: 2 * 9 is 18. So the final answer is: 18", "9"),
@@ -49,3 +51,17 @@ def test_a_cut_off_last_statement_leaves_the_word_to_the_finished_one_before_it(
     assert (
         grade("X = 9. So she earns 2 * 9, that is X = 1", "length", "9", "number", format=PAIR_Q1).outcome == "correct"
     )
+
+
+PARTS = (Part("Which ones?", "cart and bread", answer_type="list"), Part("The sum?", "20", answer_type="number"))
+
+
+def test_a_whole_answered_with_a_step_or_a_piece_of_it_is_wrong_and_says_where_it_stopped() -> None:
+    for text in ("cart and bread", " cart", "Bread, cart"):
+        found = stopped_at_a_part(text, PARTS)
+        assert found is not None and (found.outcome, found.reason) == ("incorrect", "stops at part:0")
+
+
+def test_anything_else_stays_unjudged() -> None:
+    for text in ("", "I would have to think", "cart and horse", "the cart is wheeled"):
+        assert stopped_at_a_part(text, PARTS) is None

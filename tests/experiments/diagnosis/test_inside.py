@@ -17,7 +17,7 @@ from composcope.experiments.diagnosis import asks, inside, places, readings, rul
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.run import diagnosis as results
-from composcope.experiments.studies import confusion, guessing
+from composcope.experiments.studies import confusion
 from composcope.experiments.validity import scores as validity
 from composcope.hooks import load_model
 from composcope.hooks.interchange import states
@@ -294,12 +294,12 @@ def test_guesses_are_taken_from_the_nearest_other_cases_and_scored_like_the_diag
         cause = ("lost", "format")[i % 2]
         judged.append(confusion.DiagnosedCase("a", str(i), cause, cause, False))
         noise = {q: float(rng.normal()) for q in numbers}
-        known.append(guessing.Cheap("no answer" if cause == "format" else f"{i} is 3", noise | {numbers[1]: i % 2}))
+        known.append(confusion.Cheap("no answer" if cause == "format" else f"{i} is 3", noise | {numbers[1]: i % 2}))
     found = confusion.guessed(judged, known)
-    assert list(found) == [*validity.BASELINES, guessing.ALL, guessing.TEXT]
-    assert found[list(validity.BASELINES)[1]] == found[guessing.TEXT] == 1.0
+    assert list(found) == [*validity.BASELINES, confusion.ALL, confusion.TEXT]
+    assert found[list(validity.BASELINES)[1]] == found[confusion.TEXT] == 1.0
     assert all(f is not None and f < 0.8 for n, f in found.items() if n in ("confidence", "likelihood"))
-    assert guessing.by_neighbours(np.zeros((6, 1)), ["x", "x", "x", "x", "y", "x"])[4] == "x"  # itself left out
+    assert confusion.by_neighbours(np.zeros((6, 1)), ["x", "x", "x", "x", "y", "x"])[4] == "x"  # itself left out
 
 
 def test_what_mends_a_plant_is_counted_over_its_failing_variants_and_readings_change_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What is kept of single cases is what the probes measure, and says what was left out."""
+"""What is kept of single cases is what the probes measure, and says what was left out; prompts are kept as sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from composcope.evaluation.asks import Ask, Response
 from composcope.experiments.probing.run import write_cases
+from composcope.experiments.run.rendered import rendered, save_rendered
 from composcope.probes import by_case
 from composcope.probes import lookback as lookback_probe
 from composcope.probes import min_k as min_k_probe
@@ -188,3 +190,31 @@ def test_the_index_says_how_many_cases_are_kept_of_how_many(
 def test_a_probe_without_pictures_of_cases_writes_nothing(tiny_lm: Lm, labelled: list[Example], tmp_path: Path) -> None:
     assert write_cases("neurons", tiny_lm("llama"), labelled, labelled, 3, tmp_path, "hash") == []
     assert list(tmp_path.iterdir()) == []
+
+
+def _asked(tokenizer: Any, **prompts: tuple[str, str]) -> tuple[dict[str, Ask], dict[str, Response]]:
+    asks = {k: Ask("c", "whole", prompt, "1", "number") for k, (prompt, _) in prompts.items()}
+    answers = {
+        k: Response(k, "1", "stop", 1, 1, prompt_ids=tuple(tokenizer(sent).input_ids))
+        for k, (_, sent) in prompts.items()
+    }
+    return asks, answers
+
+
+def test_what_stands_around_a_prompt_is_stored_once(bytes_tokenizer: Any) -> None:
+    asks, answers = _asked(bytes_tokenizer, a=("One?", "<u>One?</u>"), b=("Two?", "<u>Two?</u>"), c=("x", "x"))
+    found = rendered(bytes_tokenizer, asks, answers)
+    assert found["templates"] == [["<u>", "</u>"], ["", ""]] and found["asks"] == {"a": 0, "b": 0, "c": 1}
+
+
+def test_a_template_that_rewrites_the_prompt_is_kept_whole(bytes_tokenizer: Any) -> None:
+    asks, answers = _asked(bytes_tokenizer, a=("  One? ", "<u>One?</u>"))
+    assert rendered(bytes_tokenizer, asks, answers)["asks"] == {"a": "<u>One?</u>"}
+
+
+def test_an_ask_whose_server_hides_its_prompt_is_missing(bytes_tokenizer: Any, tmp_path: Path) -> None:
+    asks = {"a": Ask("c", "whole", "One?", "1", "number")}
+    answers = {"a": Response("a", "1", "stop", 1, 1)}
+    path = save_rendered(tmp_path, bytes_tokenizer, asks, answers)
+    assert path is not None and json.loads(path.read_text())["asks"] == {}
+    assert save_rendered(tmp_path / "none", None, asks, answers) is None

@@ -19,7 +19,7 @@ from composcope.experiments import report
 from composcope.experiments.cli import main
 from composcope.experiments.figures import catalog, style
 from composcope.experiments.figures.drawing import Drawing
-from composcope.experiments.report import cases, checks, headline, others, scripts
+from composcope.experiments.report import cases, checks, headline, scripts, sections
 from composcope.experiments.run import summary
 from composcope.experiments.run.reader import load
 
@@ -226,10 +226,10 @@ def test_a_probe_from_a_plugin_has_a_section_with_its_table_intervals_tensors_an
 
 def test_a_long_table_of_a_plugins_probe_is_cut_and_says_so(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8, probes=())
-    rows = [{**OTHER_ROWS[0], "layer": i} for i in range(others.ROWS + 7)]
+    rows = [{**OTHER_ROWS[0], "layer": i} for i in range(sections.ROWS + 7)]
     synthetic.write_probe(run / "probes" / "deep", "deep", rows, {}, {})
     page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
-    assert f"The first {others.ROWS} of {others.ROWS + 7} rows" in page
+    assert f"The first {sections.ROWS} of {sections.ROWS + 7} rows" in page
 
 
 def test_figures_of_a_plugin_stand_beside_its_probe_and_may_fail(
