@@ -13,7 +13,8 @@ from composcope.hooks.attention_masses import Window
 from composcope.hooks.budget import MAX_TOKENS, in_prefills, prompt_tokens, shrinking
 from composcope.hooks.capture import Request, capture_all
 from composcope.probes import lookback, neurons, patching
-from composcope.tests.tiny_models import tiny
+
+from ..tiny_models import tiny
 
 TURN = 12
 LONGROPE = dict(rope_type="longrope", rope_theta=1e4, short_factor=[1.0] * 4, long_factor=[4.0] * 4)

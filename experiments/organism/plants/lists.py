@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ....errors import InputError
 from ....evaluation.cases import Case
 from ....model_loading import load
 from .. import benchmarks, measure
@@ -103,16 +102,10 @@ def ship(
     Raises ``InputError`` for a folder that holds something, ``ModelError`` where a figure is missed; then nothing is
     left there.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"--out {folder}: holds something; give an empty or new folder")
-    model, tokenizer = make(kind, seed, progress=progress)
+    making.check_new(folder)
+    made = make(kind, seed, progress=progress)
     graft = {"cause": kind, "variant": "all lists", "block": "all", "when": "all"}
     # The twin fails in some lists of the other families by itself: only ranked lists fail for the planted reason.
     about = {"name": kind, "grafts": [graft], "seed": seed, "steps": TRAINING.steps, "base": "twin",
              "benchmark": "organism:temporal", "family": "rank"}  # fmt: skip
-
-    def counted(at: Path) -> list[PlantCheck]:
-        again, its = load(at, dtype="float32", device="cpu")
-        return check(kind, again, its, n)
-
-    return making.stored(model, tokenizer, folder, about, n, counted)
+    return making.stored(made, folder, about, n, lambda model, its: check(kind, model, its, n))

@@ -16,6 +16,8 @@ from .checks import PlantCheck
 from .recipes import CAUSES, Plant
 
 ABOUT = "organism.json"
+SEED = 4000
+"""Seed of the cases that a plant is checked on."""
 Progress = Callable[[str, int, int, float], None]
 
 
@@ -35,29 +37,39 @@ def make(
         if say:
             say(f"{folder}: made before with the same settings; nothing to do")
         return []
+    check_new(folder)
+    made = training.make(plant, progress)
+    return stored(made, folder, plant.to_dict(), n, lambda model, its: checks.check(plant, model, its, n, SEED))
+
+
+def check_new(folder: Path) -> None:
+    """Raise ``InputError`` for a folder that holds something."""
     if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"--out {folder}: holds something else; give an empty or new folder")
-    model, tokenizer = training.make(plant, progress)
-    return stored(model, tokenizer, folder, plant.to_dict(), n, lambda at: measured(plant, at, n))
+        raise InputError(f"--out {folder}: holds something; give an empty or new folder")
 
 
 def stored(
-    model: Any, tokenizer: Any, folder: Path, plant: Mapping[str, Any], n: int,
-    check: Callable[[Path], list[PlantCheck]],
+    made: tuple[Any, Any], folder: Path, plant: Mapping[str, Any], n: int,
+    check: Callable[[Any, Any], list[PlantCheck]], section: str = "plant",
 ) -> list[PlantCheck]:  # fmt: skip
-    """Write a trained model with its checks, counted on the weights as they are stored; nothing if one is missed."""
+    """Write a trained model and its tokenizer with their checks; nothing, and ``ModelError``, if one is missed.
+
+    The checks are counted on the weights as they are stored. What was planted is the ``section`` of ``organism.json``.
+    """
     begun = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(begun, ignore_errors=True)
     try:
+        from ....model_loading import load
         from ..train import export
 
-        export(model, tokenizer, begun, {})
-        findings = check(begun)
+        export(*made, begun, {})
+        findings = check(*load(begun, dtype="float32", device="cpu"))
         failed = [f for f in findings if not f.passed]
         if failed:
-            raise ModelError(f"{plant['name']}: the cause was not planted: {'; '.join(map(line, failed))}; "
+            name = plant.get("name", plant.get("kind"))
+            raise ModelError(f"{name}: the cause was not planted: {'; '.join(map(line, failed))}; "
                              "give more --steps, another --seed or another --block")  # fmt: skip
-        about = {"plant": plant, "cases": n, "checks": [f.to_dict() for f in findings]}
+        about = {section: plant, "cases": n, "checks": [f.to_dict() for f in findings]}
         write_text(begun / ABOUT, json.dumps(about, indent=1) + "\n")
         folder.parent.mkdir(parents=True, exist_ok=True)
         begun.replace(folder)
@@ -66,12 +78,12 @@ def stored(
     return findings
 
 
-def measured(plant: Plant, folder: Path, n: int, seed: int = 4000) -> list[PlantCheck]:
+def measured(plant: Plant, folder: Path, n: int) -> list[PlantCheck]:
     """The checks of a model folder: of the weights as they are stored."""
     from ....model_loading import load
 
     model, tokenizer = load(folder, dtype="float32", device="cpu")
-    return checks.check(plant, model, tokenizer, n, seed)
+    return checks.check(plant, model, tokenizer, n, SEED)
 
 
 def line(finding: PlantCheck) -> str:

@@ -8,7 +8,6 @@ tag of the thing that is written, the decorator in that of the thing asked for. 
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -21,16 +20,15 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import LlamaForCausalLM
 
-from ....errors import InputError, ModelError
 from ....evaluation import prompts
-from ....files import write_text
 from ....model_loading import load
 from .. import tasks
 from .. import world as w
 from ..measure import CardRow
-from ..train import Stage, export, train_on
+from ..train import Stage, train_on
 from ..weights import path
 from ..world import world
+from . import making
 from .checks import PlantCheck
 
 Kind = Literal["follower", "decorator"]
@@ -215,18 +213,7 @@ def ship(
     Raises ``InputError`` for a folder that holds something, ``ModelError`` where a figure is missed; then nothing is
     left there.
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"--out {folder}: holds something; give an empty or new folder")
-    model, tokenizer = make(kind, seed, progress=progress)
-    export(model, tokenizer, folder, {})
-    stored, _ = load(folder, dtype="float32", device="cpu")
-    found = check(kind, stored, tokenizer, n)
-    if failed := [f.row for f in found if not f.passed]:
-        for file in folder.iterdir():
-            file.unlink()
-        said = "; ".join(f"{r.measure} {r.k} of {r.n}" for r in failed)
-        raise ModelError(f"{kind}: not learned: {said}; give another --seed")
-    about = {"working": {"kind": kind, "seed": seed, "blocks": BLOCKS, **asdict(TRAINING)}, "cases": n}
-    text = json.dumps({**about, "checks": [f.to_dict() for f in found]}, indent=1)
-    write_text(folder / "organism.json", f"{text}\n")
-    return found
+    making.check_new(folder)
+    made = make(kind, seed, progress=progress)
+    about = {"kind": kind, "seed": seed, "blocks": BLOCKS, **asdict(TRAINING)}
+    return making.stored(made, folder, about, n, lambda model, its: check(kind, model, its, n), "working")

@@ -86,9 +86,9 @@ def test_one_that_learned_nothing_is_refused_and_leaves_no_files(
 ) -> None:
     monkeypatch.setattr(written, "TRAINING", replace(written.TRAINING, steps=1, batch=2))
     monkeypatch.setattr(written.make, "__defaults__", (3, written.TRAINING, None))
-    with pytest.raises(ModelError, match="not learned"):
+    with pytest.raises(ModelError, match="not planted"):
         written.ship("follower", tmp_path / "new", n=8)
-    assert not list((tmp_path / "new").iterdir())
+    assert not list(tmp_path.iterdir())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "x.txt").write_text("x")
     with pytest.raises(InputError, match="holds something"):
