@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from .errors import InputError
+
 
 def write_text(path: str | Path, text: str) -> Path:
     """Write a file atomically: a reader sees the old content or the new one, never half of it."""
@@ -25,6 +27,15 @@ def write_text(path: str | Path, text: str) -> Path:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def write_between(path: Path, begin: str, end: str, text: str) -> None:
+    """Replace the text between two marks of a page; raises ``InputError`` if they are not there once each."""
+    old = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if old.count(begin) != 1 or old.count(end) != 1:
+        raise InputError(f"{path}: needs the lines {begin!r} and {end!r} once each; add them where the table belongs")
+    before, rest = old.split(begin)
+    write_text(path, f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
 
 
 def put_in_place(made: Path, path: Path) -> Path:

@@ -24,7 +24,9 @@ import numpy as np
 import torch
 
 from ..errors import InputError
-from ..experiments.bench.peers import columns, machine
+from ..experiments.bench.peers import machine
+from ..experiments.console.printing import aligned, markdown_table
+from ..files import write_between
 from ..hooks import Model, load_model
 from .tasks import Models, Outputs, Preset, Task, Way, build, check_device, preset
 
@@ -213,12 +215,11 @@ class Bench:
 
     def to_markdown(self) -> str:
         """A heading line that says what the numbers belong to, and the table."""
-        rows = ["| " + " | ".join(cells) + " |" for cells in (HEAD, ["---"] * len(HEAD), *map(_cells, self.rows))]
-        return f"{self.about()}\n\n" + "\n".join(rows)
+        return "\n".join([self.about(), "", *markdown_table(HEAD, [*map(_cells, self.rows)])])
 
     def to_text(self) -> str:
         """The table in columns."""
-        return "\n".join([self.about(), "", *columns(HEAD, [*map(_cells, self.rows)])])
+        return "\n".join([self.about(), "", *aligned(HEAD, [*map(_cells, self.rows)])])
 
     def about(self) -> str:
         m = self.machine
@@ -243,13 +244,7 @@ class Bench:
 
     def write_docs(self, path: Path) -> None:
         """Put the table between this preset's marks in a markdown file."""
-        begin, end = BEGIN.format(name=self.preset), END.format(name=self.preset)
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        if begin not in text or end not in text:
-            raise InputError(f"{path}: no lines {begin!r} and {end!r}; add them where the table belongs")
-        before, rest = text.split(begin, 1)
-        after = rest.split(end, 1)[1]
-        path.write_text(f"{before}{begin}\n{self.to_markdown()}\n{end}{after}", encoding="utf-8")
+        write_between(path, BEGIN.format(name=self.preset), END.format(name=self.preset), self.to_markdown())
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any
 from ...errors import InputError
 from .. import reading
 from ..asks import Outcome
+from ..benchmarks.stad import WHAT as STAD_RECORDS
 from ..benchmarks.stad import StadItem, item_from_record, score
 from ..gold import typed_answer
 from ..graded import Graded

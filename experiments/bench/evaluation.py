@@ -33,6 +33,7 @@ from ...evaluation.protocols.base import Reduction
 from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
 from ..config import Config
+from ..console.printing import aligned
 from ..evaluating.ask_plan import make_protocol
 from ..evaluating.benchmark import load_benchmark
 from ..evaluating.cost import all_asks
@@ -119,7 +120,7 @@ class EngineBench:
         return [
             f"{m['date']}, {self.model} on {self.benchmark}, {m['threads']} thread on {m['processor']} (load "
             f"{m['load_average'][0]:.1f}), {m['device']}, torch {m['torch']}, transformers {m['transformers']}",
-            *peers.columns(head, [*map(_cells, self.rows)]),
+            *aligned(head, [*map(_cells, self.rows)]),
             *(f"against the better of the others, {name}: {x:.2f} times as fast ({how})" for name, x in
               self.ratios().items()),
             f"journal and grading of {o.asks} asks: {o.first:.2f} s of processor ({o.first_wall:.2f} s of wall clock), "

@@ -180,10 +180,3 @@ def _processor() -> str:
         if names:
             return names[0]
     return platform.processor() or platform.machine()
-
-
-def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table as lines of text."""
-    table = [head, *rows]
-    widths = [max(len(r[i]) for r in table) for i in range(len(head))]
-    return ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in table]

@@ -19,9 +19,11 @@ import torch
 from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
+from ...files import write_between
 from ...hooks import Model, Site, load_model
 from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
+from ..console.printing import aligned, markdown_table
 from ..models.resolve import MODELS, resolve_model, weights_folder
 from . import peers
 
@@ -146,19 +148,15 @@ class TaskBench:
         return found
 
     def text(self) -> list[str]:
-        return [self.about(), "", *peers.columns(HEAD, [*map(_cells, self.rows)]), "", *self.summary()]
+        return [self.about(), "", *aligned(HEAD, [*map(_cells, self.rows)]), "", *self.summary()]
 
     def markdown(self) -> str:
-        rows = ["| " + " | ".join(cells) + " |" for cells in (HEAD, ["---"] * len(HEAD), *map(_cells, self.rows))]
+        rows = markdown_table(HEAD, [*map(_cells, self.rows)])
         return "\n".join([self.about(), "", *rows, "", *(f"- {line}" for line in self.summary())])
 
     def write_docs(self, path: Path) -> None:
         """Put the table between its marks in a markdown file. Raises ``InputError`` if the marks are missing."""
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        if BEGIN not in text or END not in text:
-            raise InputError(f"{path}: no lines {BEGIN!r} and {END!r}; add them where the table belongs")
-        before, rest = text.split(BEGIN, 1)
-        path.write_text(f"{before}{BEGIN}\n{self.markdown()}\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
+        write_between(path, BEGIN, END, self.markdown())
 
 
 HARNESS = "lm-evaluation-harness"

@@ -45,9 +45,20 @@ def _strict(value: Any) -> Any:
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:
     """Rows as aligned text; by default, the columns are those of the rows in order of appearance."""
     names = list(columns or dict.fromkeys(k for row in rows for k in row))
-    cells = [names, *([cell(row.get(n)) for n in names] for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
-    return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in cells]
+    return aligned(names, [[cell(row.get(n)) for n in names] for row in rows])
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of text with their cells below each other."""
+    lines = [head, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table."""
+    first, *others = (f"| {' | '.join(line)} |" for line in (head, *rows))
+    return [first, f"|{'---|' * len(head)}", *others]
 
 
 def cell(value: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from ...csv_files import Row
 from ...evaluation.metrics import find
 from ...evaluation.protocols.compare import compare
+from ..console.printing import markdown_table
 from ..organism.doses import called
 from ..run import provenance, read_json, write_json, write_text
 from ..run.reader import read_run
@@ -194,8 +195,7 @@ def _failure(cell: Row) -> str:
 def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     if not rows:
         return []
-    lines = [f"**{title}**", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
+    return [f"**{title}**", "", *markdown_table(head, rows), ""]
 
 
 def _variant(row: Row) -> str:

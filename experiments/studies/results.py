@@ -15,6 +15,7 @@ from typing import Any
 from ...csv_files import to_csv
 from ...errors import ComposcopeError, NotAskedError
 from ...evaluation.metrics import MEANINGS, Metric, find, quoted
+from ..console.printing import markdown_table
 from ..console.progress import Reporter
 from ..evaluating.rescore import recount
 from ..figures.drawing import encodable
@@ -287,8 +288,7 @@ def _many(n: int, what: str) -> str:
 def _markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
     names = {"shown": "measured [95 %]", "what": "quantity", "short": "number", "interval": "method",
              "verdict": "answer", "as_expected": "expected sign, or above 0.5"}  # fmt: skip
-    lines = ["| " + " | ".join(names.get(c, c) for c in columns) + " |", "|" + "---|" * len(columns)]
-    return lines + ["| " + " | ".join(_cell(r.get(c)) for c in columns) + " |" for r in rows]
+    return markdown_table([names.get(c, c) for c in columns], [[_cell(r.get(c)) for c in columns] for r in rows])
 
 
 def _cell(value: Any) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ....errors import InputError, ModelError
-from ....files import file_sha256, write_text
+from ....files import file_sha256, write_between, write_text
 from . import checks, training
 from .checks import PlantCheck
 from .recipes import CAUSES, Plant
@@ -135,12 +135,7 @@ def _planted(graft: Mapping[str, Any]) -> str:
 
 def write_card(page: Path, folders: Mapping[str, Path]) -> None:
     """Put the tables into a page, between its two marks."""
-    text = page.read_text(encoding="utf-8")
-    begin, end = MARKS
-    if text.count(begin) != 1 or text.count(end) != 1:
-        raise InputError(f"{page}: the marks {begin} and {end} are not there once each")
-    before, rest = text.split(begin)
-    write_text(page, f"{before}{begin}\n\n{card(folders)}\n\n{end}{rest.split(end)[1]}")
+    write_between(page, *MARKS, f"\n{card(folders)}\n")
 
 
-MARKS: Sequence[str] = ("<!-- figures -->", "<!-- end of figures -->")
+MARKS = ("<!-- figures -->", "<!-- end of figures -->")
