@@ -43,9 +43,9 @@ def make(
 
 
 def check_new(folder: Path) -> None:
-    """Raise ``InputError`` for a folder that holds something."""
+    """Raise ``InputError`` for a folder that holds something else."""
     if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"--out {folder}: holds something; give an empty or new folder")
+        raise InputError(f"--out {folder}: holds something else; give an empty or new folder")
 
 
 def stored(
