@@ -78,6 +78,8 @@ class Behaviour:
     """Whether the text of the case's own answer names its fault; an answer that cannot be judged names none."""
     shared: Mapping[str, Tally] = field(default_factory=dict)
     """For each unspecific sign of a cause (``rule.signs``), how many of the run's failing cases show it."""
+    throughout: Mapping[str, Tally] = field(default_factory=dict)
+    """The same of the signs that nearly all settings of a case show, those that do not fail counted as well."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,9 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     if found.from_case.n:
         out.append(f"{found.from_case} written operands belong to an item of the case")
     out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
-    out += [f"failing cases of the run with this sign ({name}): {t}" for name, t in found.shared.items()]
+    for name, t in found.shared.items():
+        whole = f"; in four of five of all their settings: {found.throughout[name]}" if name in found.throughout else ""
+        out.append(f"failing cases of the run with this sign ({name}): {t}{whole}")
     return out
 
 

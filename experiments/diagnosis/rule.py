@@ -112,7 +112,7 @@ def signs(found: Behaviour) -> set[str]:
 
     An answer that cannot be judged or breaks off, a failure that a neutral beginning mends, a wrong result of right
     operands, an item where a worked number is asked for: noise on a model's weights makes them all. They settle a case
-    only if four of five of the run's failing cases share them.
+    only if four of five of the run's failing cases share them, or a quarter share them ``throughout``.
     """
     out = {found.own} if found.own and not found.specific else set[str]()
     if mostly(found.mended.get("neutral", Tally())):
@@ -127,12 +127,17 @@ def together(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
     written = [one.from_case for one in found.values()]
     failing = [one for one in found.values() if one.fails]
     count = Counter(sign for one in failing for sign in signs(one))
+    whole = Counter(sign for one in failing for sign in throughout(one))
     every = Tally(sum(t.k for t in written), sum(t.n for t in written))
 
-    def shared(one: Behaviour) -> dict[str, Tally]:
-        return {sign: Tally(count[sign], len(failing)) for sign in sorted(signs(one)) if one.fails}
+    def of_all(shown: set[str], counted: Counter[str], one: Behaviour) -> dict[str, Tally]:
+        return {sign: Tally(counted[sign], len(failing)) for sign in sorted(shown) if one.fails}
 
-    return {id: replace(one, from_cases=every, shared=shared(one)) for id, one in found.items()}
+    return {
+        id: replace(one, from_cases=every, shared=of_all(signs(one), count, one),
+                    throughout=of_all(throughout(one), whole, one))
+        for id, one in found.items()
+    }  # fmt: skip
 
 
 def admitted(cases: Tally, of: int, share: float = ADMITTED) -> bool:
@@ -144,7 +149,22 @@ def _shared(found: Behaviour, sign: str) -> bool:
     if sign not in found.shared:  # a case by itself, not compared with those of its run
         return True
     cases = found.shared[sign]
-    return cases.n >= COMPARED and admitted(cases, cases.n, SHARED)
+    if cases.n < COMPARED:
+        return False
+    return admitted(cases, cases.n, SHARED) or (
+        sign in throughout(found) and admitted(found.throughout.get(sign, Tally()), cases.n)
+    )
+
+
+def throughout(found: Behaviour) -> set[str]:
+    """Signs that four of five of all the case's settings show, counting those that do not fail.
+
+    A fault of the model is in nearly all like questions. Noise that makes one wrong leaves others of them right.
+    """
+    settings = found.variants + 1
+    wrong = {"neutral": found.mended.get("neutral", Tally()), "wrong-operation": found.operation_wrong}
+    shown = {**found.answers, **wrong}
+    return {s for s in signs(found) if settings >= TELLING and shown.get(s, Tally()).k >= SHARED * settings}
 
 
 def follows(found: Followed) -> bool:
@@ -169,7 +189,7 @@ def from_inside(
         return found.tests.get(name, none)
 
     skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
-    if shows(skip) and beats_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
+    if shows(skip) and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise):
         return "fragile", noise.own, f"noise {noise.cell}", None
@@ -211,6 +231,16 @@ def beats_noise(test: Found, noise: Found) -> bool:
     In a model that fails everywhere a little, any change mends half of the failures.
     """
     return test.pool.share - noise.pool.share >= ADMITTED
+
+
+def outdoes_noise(skip: Found, noise: Found) -> bool:
+    """The same of a left-out block: where noise mends so much that no quarter is left, most of what it leaves.
+
+    A block that only overwrites what was right can be thrown off by noise, too. The other blocks, left out, are its
+    control for a model in which any change mends.
+    """
+    left = 1 - noise.pool.share
+    return beats_noise(skip, noise) or skip.pool.share >= 1 - left * (1 - MOST)
 
 
 def to_open(found: Behaviour) -> bool:

@@ -52,6 +52,8 @@ TABLE = [
     ({"noise": found(3, pool=4, cell="decision:0"), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"noise": found(4, pool=20, cell="decision:0"), "skip": found(4, cell="decision:3")}, "lost", 3),
     ({"noise": found(0, pool=21, cell="decision:0"), "skip": found(4, cell="decision:3")}, None, None),
+    ({"noise": found(4, pool=33, cell="decision:0"), "skip": found(4, cell="decision:3", pool=38)}, "lost", 3),
+    ({"noise": found(4, pool=33, cell="decision:0"), "skip": found(4, cell="decision:3", pool=37)}, "fragile", None),
     ({"noise": found(0, pool=20), "back": found(3, foreign=0, cell="decision:4>0")}, "too-late", None),
     ({"noise": found(0, pool=21), "back": found(3, foreign=0, cell="decision:4>0")}, None, None),
     ({"noise": found(0, pool=21), "exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, "lost", 3),

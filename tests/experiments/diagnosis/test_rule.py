@@ -36,8 +36,8 @@ def test_a_cause_needs_most_variants_and_controls_that_do_not_share_it(found: Be
     assert (settled and settled[0]) == cause
 
 
-WRONG_RESULT = Behaviour(True, 4, 4, operands_right=Tally(4, 4), operation_wrong=Tally(4, 4))
-UNJUDGED = Behaviour(True, 4, 4, answers={"format": Tally(4, 4)}, own="format", specific=False)
+WRONG_RESULT = Behaviour(True, 3, 4, operands_right=Tally(3, 3), operation_wrong=Tally(3, 3))
+UNJUDGED = Behaviour(True, 3, 4, answers={"format": Tally(3, 3)}, own="format", specific=False)
 BREAKS_OFF = Behaviour(True, 4, 4, answers={"answers-bridge": Tally(2, 4)}, own="answers-bridge", specific=False)
 MENDED = Behaviour(True, 4, 4, mended={"neutral": Tally(3, 4)})
 NOTHING = Behaviour(True, 4, 4)
@@ -66,9 +66,31 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cas
     assert "1 of 3" in rule.open_question(alone, None)
 
 
+@pytest.mark.parametrize(
+    ("one", "cause"),
+    [
+        (replace(WRONG_RESULT, n=4, operands_right=Tally(4, 4), operation_wrong=Tally(4, 4)), "wrong-operation"),
+        (replace(UNJUDGED, n=4, answers={"format": Tally(4, 4)}), "format"),
+    ],
+)
+def test_a_sign_in_nearly_all_settings_of_a_case_needs_only_a_quarter_of_the_cases(one: Behaviour, cause: str) -> None:
+    def causes(showing: int, others: int, other: Behaviour = NOTHING) -> set[str | None]:
+        group = {str(i): one for i in range(showing)} | {f"other {i}": other for i in range(others)}
+        settled = [rule.from_behaviour(b) for id, b in rule.together(group).items() if "other" not in id]
+        return {found and found[0] for found in settled}
+
+    assert causes(2, 6) == {cause}
+    assert causes(2, 7) == {None}
+    assert causes(1, 2) == {None}
+    some = replace(one, variants=5)  # the settings of this one that do not fail speak for noise
+    assert rule.throughout(one) and not rule.throughout(some)
+    line = behaviour_lines(rule.together({"a": one, "b": NOTHING})["a"])[-1]
+    assert line.endswith("1 of 2; in four of five of all their settings: 1 of 2")
+
+
 def test_a_fault_that_the_text_names_settles_a_case_alone() -> None:
     group = {"a": replace(UNJUDGED, specific=True)} | {str(i): NOTHING for i in range(9)}
-    assert rule.from_behaviour(rule.together(group)["a"]) == ("format", Tally(4, 4))
+    assert rule.from_behaviour(rule.together(group)["a"]) == ("format", Tally(3, 3))
 
 
 def test_the_result_of_another_operation_settles_a_case_alone() -> None:
