@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import subprocess
 import sys
@@ -287,3 +288,16 @@ def test_a_studys_runs_come_in_the_order_that_the_study_gives(synthetic: ModuleT
     (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": ["c", "a", "b"]}))
     assert [r.name for r in figures.load([tmp_path])] == ["c", "a", "b"]
     assert [r.name for r in figures.load([tmp_path / "b", tmp_path / "a"])] == ["b", "a"]
+
+
+def test_the_gallery_leaves_out_figures_that_the_demos_runs_cannot_have(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mkdocs", reason="the documentation's packages are not installed")
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[3] / "docs"))
+    site = importlib.import_module("site_links")
+    synthetic.make_run(tmp_path / "run", probes=(), n=12)
+    (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": ["run"]}))
+    monkeypatch.setattr(site, "DEMO", tmp_path)
+    drawn = site._drawable()
+    assert "collapse-curve" in drawn and "training-curve" not in drawn
