@@ -238,7 +238,9 @@ def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[He
     if inside is not None and (shown_inside := rule.from_inside(inside, found, held)) is not None:
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
-    return Verdict(id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=rule.open_question(found, inside))
+    return Verdict(
+        id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=rule.open_question(found, inside, held)
+    )
 
 
 def _about(data: RunData, target: Target, seed: int, seconds: float) -> dict[str, Any]:

@@ -209,7 +209,7 @@ def from_inside(
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(held, "entity") and not readable(held, "decision"):
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
-    if any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
+    if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
     return "bridge-not-computed", given.own, f"own state {given.cell}", None
 
@@ -264,7 +264,7 @@ def _rare(shown: Tally, share: float, unlikely: float) -> bool:
     return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
 
 
-def open_question(found: Behaviour, inside: Inside | None) -> str:
+def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] = ()) -> str:
     """What would settle an undetermined case."""
     if not found.fails:
         return (
@@ -287,6 +287,8 @@ def open_question(found: Behaviour, inside: Inside | None) -> str:
         return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
         return "too few failing cases could be opened to choose for each other where to look: more cases"
+    if readable(held, "decision") and demonstrated(inside.tests.get("own:decision", Found("none:0"))):
+        return "the lens reads the part's answer where the whole's is decided: it was computed, and then not used"
     return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"
 
 

@@ -90,17 +90,20 @@ def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
 def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_routed() -> None:
     tests = {"own:decision": SHOWN}
 
-    def named(entity: float, in_prompt: float, decision: float) -> str | None:
+    def named(entity: float, in_prompt: float, decision: float, in_prompt_decision: float = 1.0) -> str | None:
         held = [
             readings.Held("absent", "entity", entity, 0.5, 9, 4),
             readings.Held("in-prompt", "entity", in_prompt, 0.5, 6, 4),
             readings.Held("absent", "decision", decision, 0.5, 9, 4),
+            readings.Held("in-prompt", "decision", in_prompt_decision, 0.5, 6, 4),
         ]
         verdict = rule.from_inside(Inside(4, tests), DRAWN, held)
+        assert verdict or "it was computed" in rule.open_question(DRAWN, Inside(4, tests), held)
         return verdict and verdict[0]
 
     assert named(1.0, 1.0, 0.6) == "bridge-not-routed"
-    assert named(1.0, 0.7, 0.6) == named(0.5, 1.0, 0.6) == named(1.0, 1.0, 1.0) == "bridge-not-computed"
+    assert named(1.0, 0.7, 0.6) == named(0.5, 1.0, 0.6) == named(0.5, 1.0, 1.0, 0.9) == "bridge-not-computed"
+    assert named(1.0, 1.0, 1.0) is named(0.5, 0.5, 1.0) is None  # read where it is decided: not missing
 
 
 def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> None:
