@@ -38,7 +38,8 @@ def _imported(*folders: str) -> set[str]:
     """The modules of others that the Python files import, also by name."""
     files = [p for f in folders for p in (ROOT / f).rglob("*.py")] + list(ROOT.glob("*.py"))
     found: set[str] = set()
-    own = {"composcope", *(name for p in files if p.is_relative_to(ROOT / "tests") for name in (p.stem, p.parent.name))}
+    beside = [p for p in files if p.is_relative_to(ROOT / "tests") or p.parent == ROOT / "docs"]
+    own = {"composcope", *(name for p in beside for name in (p.stem, p.parent.name))}
     for path in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
