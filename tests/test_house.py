@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -158,6 +159,40 @@ def test_a_python_that_makes_no_environments_is_one_clear_line(tmp_path: Path) -
     said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
     assert done.returncode != 0 and len(said) == 1 and "apt-get install python3-venv" in said[0]
     assert not (tmp_path / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "options", "small"),
+    [("", [], True), ("nvidia-smi", [], False), ("rocminfo", [], False), ("", ["TORCH_CPU="], False)],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="torch has a CPU build of its own on Linux only")
+def test_the_small_build_of_torch_is_installed_and_said_only_where_no_gpu_is_seen(
+    tmp_path: Path, gpu: str, options: list[str], small: bool
+) -> None:
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).touch()
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("sh", "make", "uname", "mkdir", "ln", "touch", "chmod", *([gpu] if gpu else [])):
+        (tools / name).symlink_to(str(shutil.which("true" if name == gpu else name)))
+    base = tmp_path / "python3"
+    # what it installs with only writes down what it was called with
+    stub = """#!/bin/sh
+[ "$2" = venv ] || exit 0
+mkdir -p "$3/bin"
+printf '#!/bin/sh\\necho "$@" >> called\\n' > "$3/bin/python"
+chmod +x "$3/bin/python"
+"""
+    base.write_text(stub)
+    base.chmod(0o755)
+    done = subprocess.run(
+        ["make", "-f", str(ROOT / "Makefile"), f"BASE={base}", *options, "install"],
+        cwd=tmp_path, capture_output=True, text=True, env={"PATH": str(tools)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    called = (tmp_path / "called").read_text().splitlines()
+    assert any("--index-url https://download.pytorch.org/whl/cpu torch" in line for line in called) == small
+    assert ("no GPU is seen" in done.stdout) == small and "-e ." in called[-1]
 
 
 def _without_shape(hint: ast.expr | None) -> bool:

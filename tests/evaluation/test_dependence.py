@@ -139,6 +139,12 @@ def test_clusters_skewed_alike_on_both_sides_cancel_and_cases_that_stand_alone_k
     assert alone.p == pytest.approx(stats.ttest_ind(y, 9 - y, equal_var=False).pvalue)
 
 
+def test_what_is_kept_apart_shares_nothing_with_anything_kept_before() -> None:
+    assert dependence.apart(["a", "b", "a", None, None]) == [0, 1, 3, 4]
+    assert dependence.apart([frozenset("ab"), frozenset("cd"), frozenset("ae"), frozenset("ef")]) == [0, 1, 3]
+    assert dependence.apart([Sides("a", "b"), Sides("c", "d"), Sides("b", "x"), Sides("x", "y")]) == [0, 1, 3]
+
+
 def test_fewer_than_five_clusters_claim_nothing() -> None:
     y = np.random.default_rng(0).normal(size=40)
     for k, known in ((4, False), (5, True)):

@@ -40,6 +40,9 @@ def put(journal: Journal, ask: Ask, text: str = "an answer", **options: object) 
         {"temperature": 0.2},
         {"seed": 1},
         {"repeat": 1},
+        {"thinking": True},
+        {"thinking": False},
+        {"begun": "The capital is"},
     ],
 )
 def test_identity_holds_everything_that_decides_an_answer(make_ask: Callable[..., Ask], change: dict) -> None:

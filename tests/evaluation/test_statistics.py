@@ -73,10 +73,25 @@ def test_the_interval_over_clusters_is_korn_and_graubards() -> None:
     )
 
 
+def test_clusters_that_balance_themselves_are_worth_no_more_than_their_cases() -> None:
+    halves = [bool(i % 2) for i in range(40)]
+    found, plain = st.rate_interval(halves, [i // 2 for i in range(40)]), st.clopper_pearson(20, 40)
+    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+
+
+def test_no_interval_of_a_difference_goes_beyond_one() -> None:
+    right, clusters = [i > 0 for i in range(30)], [i // 6 for i in range(30)]
+    high = st.paired_difference(right, [False] * 30, seed=0, clusters=clusters)
+    low = st.paired_difference([False] * 30, right, seed=0, clusters=clusters)
+    assert high.method == dependence.CLUSTERED and (high.high, low.low) == (1.0, -1.0)
+
+
 def test_equal_outcomes_count_as_many_as_there_are_clusters() -> None:
     interval = st.rate_interval([True] * 60, [i // 10 for i in range(60)])
     assert interval.method == "clopper-pearson over clusters"
     assert interval.low == pytest.approx(0.025 ** (1 / 6)) and interval.high == 1.0
+    uneven = st.rate_interval([True] * 60, [max(0, i - 50) for i in range(60)])
+    assert uneven.low == pytest.approx(0.025 ** (1 / (60**2 / (51**2 + 9)))), "one large cluster is worth little"
     few = st.rate_interval([True] * 30, [i // 10 for i in range(30)])
     assert few.low is None and "fewer than 5 clusters" in few.method
 
@@ -194,6 +209,8 @@ def test_d50_is_censored_at_both_ends_and_undefined_where_a_rate_is() -> None:
 
 def test_d50_takes_the_first_crossing_of_a_curve_that_is_not_monotone() -> None:
     assert st.d50([2, 4, 6, 8], [0, 8, 2, 9], [10] * 4).value == pytest.approx(2 + 0.5 / 0.8 * 2)
+    late = st.d50([2, 4, 6, 8], [0, 1, 2, 7], [10] * 4)
+    assert late.value == pytest.approx(6 + 0.3 / 0.5 * 2), "from the last depth below one half"
 
 
 def test_truncation_cuts_where_rounding_would_go_up() -> None:

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from composcope.errors import InputError, NoCasesError
+from composcope.probes import verdicts
 from composcope.probes.verdicts import Observations, verdict
 
 from .synthetic_trainings import World, confounds, nulls, world
@@ -67,7 +68,23 @@ def test_what_follows_the_dose_beyond_the_baselines_is_a_yes_in_its_direction() 
     assert row["low"] <= row["value"] - half * 0.8 and row["high"] - row["low"] >= 1.6 * half
     assert min(row[f"beyond {b}_low"] for b in ("length", "likelihood", "confidence", "all baselines")) > 0.05
     assert verdict(w.seen(-value), without_lowest=True)["verdict"] == "yes, reversed"
-    assert verdict(w.seen(-value), expected="decreasing", without_lowest=True)["verdict"] == "yes"
+    falling = verdict(w.seen(-value), expected="decreasing", without_lowest=True)
+    assert falling["verdict"] == "yes" and falling["as_expected"] == 8
+    assert verdict(w.seen(-value))["as_expected"] == 0
+
+
+def test_what_is_left_beyond_a_baseline_has_to_be_as_large_as_was_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    w, value = _made()
+    left = min(verdict(w.seen(value))[f"beyond {b}_low"] for b in ("length", "likelihood", "confidence"))
+    monkeypatch.setattr(verdicts, "BEYOND", left + 0.01)
+    assert verdict(w.seen(value))["verdict"].startswith("cannot say (not shown beyond")
+
+
+@pytest.mark.parametrize(("error", "said"), [(0.024, "no"), (0.028, "cannot say")])
+def test_no_effect_is_shown_by_two_tests_at_5_percent(error: float, said: str) -> None:
+    # Student's t with 7 degrees of freedom: 1.895 errors for 90 %, 2.365 for 95 %
+    mean = verdicts.Over({t: 0.05 * (-1) ** t for t in range(8)}, 0.05, error, 7.0, 0.0)
+    assert verdicts._judged({}, mean, "trend", 1, False)["verdict"] == said
 
 
 def test_fewer_than_eight_trainings_say_nothing_and_bring_no_p() -> None:

@@ -297,3 +297,22 @@ def test_a_short_name_is_not_the_end_of_another_name_where_its_own_longer_form_i
 ) -> None:
     result = grade(response, "stop", "dollar", "text", aliases=("Australian dollar",))
     assert result.outcome in expected, result
+
+
+def test_each_accepted_number_counts_as_the_right_one() -> None:
+    accepted = ("a dozen", "13")
+    assert [grade(said, "stop", "12", "number", aliases=accepted).outcome for said in ("12", "13", "14")] == [
+        "correct", "correct", "incorrect",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gold", "expected"), [("Rome", RIGHT), ("Lyon", WRONG), ("Paris", WRONG)])
+def test_the_last_of_several_corrections_counts(gold: str, expected: set[str]) -> None:
+    said = "The capital is Paris. No, wait, it is Lyon. No, sorry, it is Rome."
+    assert grade(said, "stop", gold, "text").outcome in expected
+
+
+def test_a_completion_that_asks_again_and_then_names_any_accepted_answer_is_undecided() -> None:
+    again = "Lyon\n\nQuestion: What is the capital of France?\nAnswer: {}"
+    found = [grade(again.format(a), "stop", "Paris", "text", aliases=("Lutetia",)) for a in ("Lutetia", "Nice")]
+    assert [(f.outcome, f.reason) for f in found] == [("invalid", "answered later"), ("incorrect", None)]

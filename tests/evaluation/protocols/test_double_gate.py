@@ -289,7 +289,8 @@ def test_recovery_counts_gated_failures_that_another_format_solves() -> None:
     for i in range(18):
         rows += case_rows(f"c{i}", "11", "1", "0", depth=4)
         rows.append(Graded(f"c{i}", "whole:cot", "correct" if i < 13 else "incorrect", depth=4))
-    rows += [*case_rows("ok", "11", "1", "1", depth=4), Graded("ok", "whole:cot", "incorrect", depth=4)]
+    for case, whole in (("ok", "1"), ("open", "?")):
+        rows += [*case_rows(case, "11", "1", whole, depth=4), Graded(case, "whole:cot", "correct", depth=4)]
     recovery = got(reduced(rows), "recovery", prompt="cot")
     assert (recovery.count, recovery.n) == (13, 18)
 

@@ -56,6 +56,14 @@ def test_the_reasoning_gap_always_has_two_parts() -> None:
     assert "lack a part" in " ".join(found.warnings)
 
 
+def test_a_step_counts_only_where_a_case_has_it() -> None:
+    rows = [Graded("two", f"part:{i}", "correct") for i in range(2)]
+    rows += [Graded("three", f"part:{i}", "correct" if i < 2 else "incorrect") for i in range(3)]
+    rows += [Graded(case, "whole", "correct") for case in ("two", "three")]
+    step = _metric(CompositionalityGap().reduce(rows).metrics, "step:2")
+    assert (step.count, step.n, step.n_invalid) == (0, 1, 0)
+
+
 def test_rows_alone_with_different_numbers_of_parts_are_warned_about() -> None:
     assert any("number of parts" in w for w in CompositionalityGap().reduce(_rows(a="c-i", b="ccc")).warnings)
     assert not any("number of parts" in w for w in CompositionalityGap().reduce(_rows(a="cci", b="ccc")).warnings)

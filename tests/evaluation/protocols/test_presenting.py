@@ -186,6 +186,18 @@ def test_thinking_again_has_its_own_budget_and_the_others_do_not_think() -> None
     assert asks_of(MIXED, how=Presentation(cot_tokens=77))["whole"].max_tokens == 77
 
 
+def test_draws_have_the_seed_that_was_given() -> None:
+    found = asks_of(MIXED, how=Presentation(temperature=0.7, seed=5))
+    assert {(a.temperature, a.seed) for a in found.values()} == {(0.7, 5)}
+
+
+def test_room_to_think_is_added_to_short_answers_and_never_taken_from_them() -> None:
+    for own, room in ((50, 2000), (3000, 3000)):
+        how = Presentation(may_think=True, thinking_tokens=2000)
+        found = asks_of(MIXED, "double-gate", how, format="short", max_tokens=own)
+        assert {a.max_tokens for a in found.values()} == {room}
+
+
 def test_thinking_needs_the_chat_template() -> None:
     with pytest.raises(InputError, match="use --prompting chat"):
         Presentation("raw", thinking=True)
