@@ -18,6 +18,9 @@ class Mutant(NamedTuple):
 
 E, H, P, X = "evaluation", "hooks", "probes", "experiments"
 STATISTICS = "tests/evaluation/test_statistics.py"
+DEPENDENCE = "tests/evaluation/test_dependence.py"
+KNOWN = "tests/evaluation/grading/test_known_answers.py"
+PRESENTING = "tests/evaluation/protocols/test_presenting.py"
 GAP = "tests/evaluation/protocols/test_compositionality_gap.py"
 GATE = "tests/evaluation/protocols/test_double_gate.py"
 PAIRS = "tests/evaluation/protocols/test_reasoning_gap.py"
@@ -113,6 +116,23 @@ MUTANTS = (
     Mutant(E, "refused asks stand first when a run goes on", "for key in sorted(todo, key=failed.__contains__)", "for key in todo", "tests/evaluation/engines/test_hostile_servers.py -k failed_before"),
     Mutant(E, "an error beside the choices is no error", 'if getattr(reply, "error", None):', 'if getattr(reply, "errors", None):', "tests/evaluation/engines/test_odd_replies.py"),
     Mutant(E, "divergence is where the shorter answer ends", "        if x != y:\n            return i\n    return None if len(a)", "        if x != y:\n            return min(len(a), len(b))\n    return None if len(a)", "tests/evaluation/engines/test_divergence.py"),
+    # found from outside: most of these the tests missed when they were first tried
+    Mutant(E, "effective number of cases is the number of clusters", "return len(labels) ** 2 / float((np.bincount(joined(labels)) ** 2).sum())", "return float(len(set(joined(labels).tolist())))", STATISTICS + " -k equal_outcomes"),
+    Mutant(E, "apart forgets all but the last labels", "taken |= names\n            kept.append(i)", "taken = names\n            kept.append(i)", DEPENDENCE + " -k apart"),
+    Mutant(E, "clusters may be worth more than their cases", "effective = min(float(known) * ratio**2, float(n))", "effective = float(known) * ratio**2", STATISTICS + " -k balance"),
+    Mutant(E, "differences beyond one", "return Interval(max(interval.low, -1.0), min(interval.high, 1.0), method)", "return Interval(interval.low, interval.high, method)", STATISTICS + " -k beyond"),
+    Mutant(E, "d50 interpolates from the first depth", "start = depths[i - 1]\n", "start = depths[0]\n", STATISTICS + " -k d50"),
+    Mutant(E, "thinking is no part of an ask", '    if ask.thinking is not None:\n        request.append({"thinking": ask.thinking})\n', "", JOURNAL.partition(" ")[0] + " -k identity"),
+    Mutant(E, "a begun answer is no part of an ask", '    if ask.begun:\n        request.append({"begun": ask.begun})\n    return', "    return", JOURNAL.partition(" ")[0] + " -k identity"),
+    Mutant(E, "aliases of numbers are ignored", "golds = [w for w in wanted if w is not None]\n    found", "golds = [wanted[0]]\n    found", KNOWN + " -k accepted"),
+    Mutant(E, "the first of several corrections counts", "for correction in reversed(cues.corrections(plain)[-_CORRECTIONS:]):\n        after = _statements", "for correction in cues.corrections(plain)[-_CORRECTIONS:]:\n        after = _statements", KNOWN + " -k corrections"),
+    Mutant(E, "all accepted names must be answered later", 'return any(f" {text.normalize(gold)} " in given for gold in golds)\n\n\ndef _deep', 'return all(f" {text.normalize(gold)} " in given for gold in golds)\n\n\ndef _deep', KNOWN + " -k asks_again"),
+    Mutant(E, "a denial reaches three words", "for n, word in enumerate(reversed(last[-7:])):", "for n, word in enumerate(reversed(last[-3:])):", KNOWN + " -k denial"),
+    Mutant(E, "recovery also of open wholes", "failed = [g for g in gated if g.double is True and g.whole is False]", "failed = [g for g in gated if g.double is True and g.whole is not True]", GATE + " -k recovery"),
+    Mutant(E, "steps that a case does not have count", "own = [k for k, item in enumerate(items) if i < item.n_parts]", "own = list(range(len(items)))", "tests/evaluation/protocols/test_missing_rows.py -k step"),
+    Mutant(E, "items without a level above k may fail above it", "if s.k is not None and s.k > 0 and any(j > s.k for j in s.outcomes)]", "if s.k is not None and s.k > 0]", STAD + " -k above"),
+    Mutant(E, "draws without their seed", "changed.update(temperature=self.how.temperature, seed=self.how.seed)", "changed.update(temperature=self.how.temperature, seed=0)", PRESENTING + " -k draws"),
+    Mutant(E, "room to think replaces a larger budget", 'changed["max_tokens"] = max(ask.max_tokens, self.how.thinking_tokens)', 'changed["max_tokens"] = self.how.thinking_tokens', PRESENTING + " -k room"),
     # hooks
     Mutant(H, "masses one row late", "for first in range(window.first, window.last, chunk):\n        rows = torch.arange(first, min(first + chunk, window.last), device=q.device)", "for first in range(window.first, window.last, chunk):\n        rows = torch.arange(first, min(first + chunk, window.last), device=q.device).sub(1).clamp_min(0)", MASSES + ' -k arbitrary'),
     Mutant(H, "masses without attention sinks", "total = total + (sinks.to(scores.dtype).view(-1, 1, 1) - top).exp()", "pass", MASSES + ' -k arbitrary'),
