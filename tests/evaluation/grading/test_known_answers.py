@@ -299,7 +299,9 @@ def test_a_short_name_is_not_the_end_of_another_name_where_its_own_longer_form_i
     assert result.outcome in expected, result
 
 
-@pytest.mark.parametrize("said", ["It is not the very large old city of Lyon.", "It was never the capital city of Lyon."])
+@pytest.mark.parametrize(
+    "said", ["It is not the very large old city of Lyon.", "It was never the capital city of Lyon."]
+)
 def test_a_denial_reaches_the_name_at_the_end_of_its_sentence(said: str) -> None:
     assert grade(said, "stop", "Lyon", "text").outcome == "incorrect"
 
