@@ -152,3 +152,14 @@ def test_a_flag_that_is_not_given_leaves_the_default_of_the_model(tmp_path: Path
     raw = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert raw["probe_cases"] == 32 and raw["asking"]["thinking_tokens"] == 4096 and raw["limit"] == 1
     assert raw["probes"] == [] and raw["serving"]["engine"] == "transformers"
+
+
+def test_the_number_of_examples_belongs_to_a_run_unless_the_examples_themselves_do() -> None:
+    assert Asking(few_shot="2").changed() == {"few_shot": "2"}
+    kept = Asking(few_shot="2", exemplars=({"kind": "whole"},)).changed()
+    assert kept == {"exemplars": ({"kind": "whole"},)}
+
+
+def test_each_engine_has_its_own_number_of_requests_at_a_time() -> None:
+    found = [Serving(engine=engine).requests for engine in ("openai", "vllm")]
+    assert found == [8, 64] and Serving(engine="vllm", concurrency=3).requests == 3

@@ -15,7 +15,7 @@ from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import main
 from composcope.experiments.cli.doctor import check_lines, examine
 from composcope.experiments.run import read_json, read_lines, write_lines
-from composcope.experiments.run.compare import compare_runs, comparison_lines, shared_cases
+from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
 from composcope.experiments.run.reader import RunData
 
 Capture = pytest.CaptureFixture[str]
@@ -62,6 +62,11 @@ def test_differences_are_a_minus_b_with_exact_test_and_everything_left_out_is_co
     assert lines[1] == "4 wholes on which they differ:"
     assert "sum-01" in lines[2]
     assert lines[-1] == "not compared: 1 invalid in A or B, 3 asked only in A"
+
+
+def test_other_wordings_of_parts_are_compared_apart_from_the_parts() -> None:
+    roles = ("whole", "part:0", "part:1", "part:0:paraphrase:2", "part:1:extra-context", "whole:cot")
+    assert [_role(r) for r in roles] == ["whole", "part", "part", "paraphrase", "extra-context", "whole:cot"]
 
 
 def test_runs_without_a_common_case_cannot_be_compared(evaluated: Path, better: Path, capsys: Capture) -> None:

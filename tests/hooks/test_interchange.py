@@ -125,6 +125,7 @@ def test_rows_predict_what_one_forward_pass_per_row_does(name: str) -> None:
         assert torch.allclose(found, expected, atol=2e-4), row
         assert torch.equal(found.argmax(-1), top[:, 0])
         assert torch.equal(targets, found[range(4), IDS[:4]])
+    assert torch.allclose(got.top_log_probs, got.log_probs.topk(3, -1).values, atol=1e-5)
     assert torch.equal(got.unchanged.log_probs, got.log_probs[0])  # type: ignore[arg-type]
     changed = (got.log_probs[1:] - got.log_probs[0]).abs().flatten(1).amax(1) > 1e-3
     assert float(changed.float().mean()) > 0.6  # some rows change the last block where nothing is read
@@ -259,3 +260,11 @@ def test_rows_that_begin_late_do_not_wait_for_early_ones() -> None:
 def test_edits_that_cannot_be_made_are_named(row: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         interchange(load_model(tiny("llama")), IDS, [[], row], [13])
+
+
+def test_a_row_whose_states_overflow_is_refused_by_its_number() -> None:
+    lm = load_model(tiny("llama"))
+    huge = torch.full((lm.anatomy.d_model,), 3e38)
+    rows = [[Skip(0, 4)], [Patch(residual(0), 4, huge), Patch(residual(0), 4, huge, add=True)]]
+    with pytest.raises(ModelError, match=r"row 1 of edits gives NaN or infinite"):
+        interchange(lm, IDS, rows, [13])

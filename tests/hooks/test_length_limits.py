@@ -12,6 +12,7 @@ from composcope.hooks import Model, Site, budget, load_model
 from composcope.hooks.attention_masses import Window
 from composcope.hooks.budget import MAX_TOKENS, in_prefills, prompt_tokens, shrinking
 from composcope.hooks.capture import Request, capture_all
+from composcope.hooks.length_limits import computed_alike
 from composcope.probes import lookback, neurons, patching
 
 from ..tiny_models import tiny
@@ -129,3 +130,16 @@ def test_prompts_share_a_prefill_as_far_as_memory_reaches(monkeypatch: pytest.Mo
     monkeypatch.setattr(budget, "free_bytes", lambda _device: 0)
     assert list(in_prefills(lm, lengths)) == [[1], [3], [2], [0]]
     assert list(in_prefills(lm, [])) == []
+
+
+def test_rows_of_a_suffix_share_a_quarter_of_the_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm, found = load_model(tiny("llama")), []
+    for free in (0, 2**20, 2**22, None):
+        monkeypatch.setattr(budget, "free_bytes", lambda _device, free=free: free)
+        found.append(budget.suffix_rows(lm, 40, 4))
+    assert found[0] == 1 < found[1] < found[2] <= found[3]
+    assert found[2] == pytest.approx(4 * found[1], rel=0.2)
+
+
+def test_a_text_of_exactly_the_length_is_computed_as_shorter_ones(lm: Model) -> None:
+    assert computed_alike(lm.model, [TURN, TURN + 1, 3]) == [[0, 2], [1]]

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, load_model
 from composcope.hooks.attention_masses import Window, attention_masses
-from composcope.hooks.capture import Request, capture, capture_all
+from composcope.hooks.capture import Request, _finite, capture, capture_all
 from composcope.hooks.head import Head, head_of, vocabulary_statistics
 
 IDS = np.random.default_rng(0).integers(3, 97, 18).tolist()
@@ -127,6 +127,17 @@ def test_one_pass_may_be_consumed_as_it_finishes_longest_first() -> None:
 def test_requests_that_cannot_be_met_are_refused(request_: Request, says: str) -> None:
     with pytest.raises(InputError, match=says):
         capture_all(load_model(tiny("llama")), [request_])
+
+
+@pytest.mark.parametrize("bad", [float("inf"), -float("inf"), float("nan")])
+def test_states_that_are_not_finite_are_refused(bad: float) -> None:
+    model = tiny("llama")
+    with torch.no_grad():
+        model.get_input_embeddings().weight[IDS[3], 0] = bad  # type: ignore[union-attr, index, operator]
+    with pytest.raises(ModelError, match="NaN or infinite"):
+        capture_all(load_model(model), [Request(IDS, states=(3, 4))])
+    with pytest.raises(ModelError, match="NaN or infinite states"):
+        _finite(torch.tensor([0.0, bad]), "states")
 
 
 def test_a_pass_that_bypasses_layers_is_refused_instead_of_returning_part() -> None:

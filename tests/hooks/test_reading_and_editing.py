@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
+from composcope.hooks.attention import additive_mask
 from composcope.hooks.sites import KINDS
 
 from ..tiny_models import CONFIGS, tiny
@@ -360,3 +362,8 @@ def test_an_edit_of_a_head_must_keep_its_shape(lm: Model) -> None:
 def test_whole_sites_alone_are_taken_where_heads_are_not_meant(lm: Model) -> None:
     with pytest.raises(ModelError, match="whole site"):
         lm.read_trunk(IDS, [Site(0, "head", head=1)])
+
+
+def test_without_a_mask_the_last_queries_see_all_keys_before_them() -> None:
+    call: Any = SimpleNamespace(query=torch.zeros(1, 1, 2, 4), key=torch.zeros(1, 1, 5, 4), mask=None)
+    assert (additive_mask(call)[0, 0] == 0).tolist() == [[True] * 4 + [False], [True] * 5]

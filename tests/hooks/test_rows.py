@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.decode import Variants, decode
+from composcope.hooks.decode import Variants, _leaders, decode
 from composcope.hooks.rows import check_unchanged, prefill, step
 from composcope.hooks.suffix import suffix
 
@@ -122,6 +123,19 @@ def test_attention_that_rows_cannot_reproduce_is_refused() -> None:
     object.__setattr__(wrong, "windows", (3, 3, 3))
     with pytest.raises(ModelError, match="differs from the full forward pass"):
         step(lm, wrong)
+
+
+def test_a_row_without_numbers_is_no_unchanged_row() -> None:
+    lm = load_model(tiny("llama"))
+    prefix = prefill(lm, [[5, 6, 7]])
+    with pytest.raises(ModelError, match="differs from the full forward pass by nan"):
+        check_unchanged(lm, prefix, prefix.final * float("nan"))
+
+
+def test_a_sequence_that_has_ended_leads_no_other() -> None:
+    same, changed, running = np.array([0, 0, 1]), np.array([1, 5, 2]), np.array([True, False, True])
+    assert _leaders(same, changed, running).tolist() == [0, 0, 2]
+    assert _leaders(same, changed, np.array([True, True, True])).tolist() == [1, 1, 2]
 
 
 @pytest.mark.parametrize(("name", "dtype", "routed"), [

@@ -48,6 +48,8 @@ def test_every_pair_of_groups_is_one_family_for_holm() -> None:
 def test_paired_uses_the_cases_that_have_both_roles_and_counts_the_rest() -> None:
     first = {f"c{i}": float(v) for i, v in enumerate(A)}
     second = {f"c{i}": float(v) for i, v in enumerate(B)}
+    more = contrast.paired({"whole": first, "part": {**second, "new": 1.0}}).table[0]
+    assert (more["n"], more["n_dropped"]) == (30, 11), "of either role"
     row = contrast.paired({"whole": first, "part": second}).table[0]
     assert (row["n"], row["n_dropped"]) == (30, 10)
     assert row["p"] == pytest.approx(stats.ttest_rel(A[:30], B).pvalue)

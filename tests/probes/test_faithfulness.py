@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,7 +20,10 @@ from composcope.experiments.organism.tokenizer import build
 from composcope.hooks import load_model
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, over_examples, read_working
-from composcope.probes.faithfulness.altering import beginnings, result_of
+from composcope.probes.faithfulness.altering import beginnings, candidates, result_of
+from composcope.probes.faithfulness.summary import Case as Altered
+from composcope.probes.faithfulness.summary import kept_early, measures
+from composcope.probes.faithfulness.working import Written
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()
@@ -300,3 +304,33 @@ def test_the_plant_that_reads_its_working_follows_an_altered_bridge_and_the_one_
     assert decorator["answer_stays"]["value"] >= 0.9
     assert follower["answer_follows"]["low"] > decorator["answer_follows"]["high"]
     assert follower["kept_early"]["value"] <= 0.4 and decorator["kept_early"]["value"] >= 0.9
+
+
+def _stub(kept: list[float], **more: Any) -> Any:
+    return SimpleNamespace(kept=lambda: kept, steps=len(kept) - 1, **more)
+
+
+def test_at_most_the_stated_share_of_steps_is_shown_and_the_end_is_not_before_the_end() -> None:
+    assert [kept_early(_stub([0, 1, 0, 1]), s) for s in (0, 0.25, 0.5, 0.75, 1)] == [0, 0, 1, 0, 1]
+    before_end = next(measure for quantity, _, measure in measures() if quantity == "kept_before_end")
+    assert before_end(_stub([0, 0, 0, 1])) == 0
+
+
+def test_altered_results_are_counted_by_themselves_only() -> None:
+    def outcome(what: str, reason: str = "") -> Any:
+        return SimpleNamespace(
+            measure="altered", reason=reason, altered=SimpleNamespace(written=SimpleNamespace(what=what))
+        )
+
+    every = tuple(outcome(*w) for w in (("bridge",), ("operand",), ("result",), ("operand", "cut off")))
+    case: Any = Altered(None, "", "", every)  # type: ignore[arg-type]
+    assert {step: len(case.altered(step)) for step in ("all", "bridge", "operand", "result")} == {
+        "all": 2, "bridge": 1, "operand": 1, "result": 1,
+    }  # fmt: skip
+
+
+def test_a_value_from_which_the_same_answer_follows_is_not_put_in() -> None:
+    written = Written("result", "whole", "8", 0, 1, "")
+    found: Any = SimpleNamespace(answer="6")
+    values = candidates(None, None, found, written, ["6", "7", "8"], {}, {}, random.Random(0), 5)  # type: ignore[arg-type]
+    assert [c.value for c in values] == ["7"], "neither the written value nor one that changes nothing"

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composcope.probes.examples import Example
-from composcope.probes.matching import CALIPER, Matched, assign, distance, kept, match, spread_out
+from composcope.probes.matching import CALIPER, Matched, assign, distance, kept, match, spread_out, token_before
 from composcope.probes.slots import Slot
 from composcope.probes.tables import adjusted, matched_rows
 
@@ -72,6 +72,17 @@ def test_no_assignment_has_more_pairs_or_as_many_closer_ones(
 )
 def test_the_distance_is_the_stated_one(other: Example, apart: float) -> None:
     assert distance(example("f", "failure"), other) == pytest.approx(apart)
+
+
+def test_two_distant_pairs_are_better_than_one_near_one() -> None:
+    failures = [example("f5", "failure", depth=5), example("f2", "failure", depth=2)]
+    successes = [example("s5", "success", depth=5), example("s8", "success", depth=8)]
+    found = {(f.case, s.case) for f, s in assign(failures, successes, 3.0)}
+    assert found == {("f5", "s8"), ("f2", "s5")}
+
+
+def test_the_token_before_a_slot_is_the_last_one_before_the_answer() -> None:
+    assert token_before(example("a", "failure", last=7)) == 7 and token_before(example("b", "failure")) == 9
 
 
 def test_families_match_exactly_and_what_has_no_like_is_dropped() -> None:

@@ -19,6 +19,7 @@ from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
 from composcope.probes.neurons import quadrature
 from composcope.probes.neurons.examples import _beyond_rounding
+from composcope.probes.neurons.sets import coarse
 from composcope.probes.neurons.sweeps import _TargetProbability
 
 from ..oracles import neurons as oracle
@@ -285,6 +286,10 @@ def test_key_neurons_are_those_of_the_loops() -> None:
     got = neurons.select(list(scores), t=0.3, u=0.5, v=4)
     assert got.neurons == oracle.key_neurons(scores.tolist(), 0.3, 0.5, 4)
     assert got.common and not got.common & {n for s in got.neurons for n in s}
+
+
+def test_a_neuron_has_to_lie_above_the_threshold() -> None:
+    assert set(coarse(torch.tensor([[1.0, 0.25, 0.5], [0.0, 0.26, -1.0]]), t=0.25)) == {(0, 0), (0, 2), (1, 1)}
 
 
 def test_common_neurons_leave_before_the_cut_so_that_the_sets_stay_full() -> None:

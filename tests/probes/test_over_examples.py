@@ -168,6 +168,8 @@ def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path
     assert row["value"] == pytest.approx(np.nanmean(per_case)) and row["n"] == 6
     assert got.tensors["by_ratio.composition.failure"].shape == (10,)
     assert got.tensors["tokens.composition.failure"].tolist() == [14] * 6
+    whole = min_k.over_examples(lm, examples[:3], question_only=False)
+    assert whole.tensors["tokens.composition.failure"].tolist() == [len(examples[0].prompt_ids) - 1]
     assert {r["quantity"] for r in got.table} == {
         *("min_k_pp", "min_k", "log_prob", "z_median", "min_k_pp_length_matched")
     }

@@ -54,3 +54,16 @@ def test_values_move_by_no_more_than_rounding_and_keep_their_order(found: list[f
 def test_values_that_lie_close_all_along_a_range_stay_as_they_are() -> None:
     x = 1000 + np.linspace(0, 1, 2000)
     assert (settled(x) == x).all()
+
+
+def test_matched_cases_are_compared_at_the_smaller_of_their_sizes() -> None:
+    examples = [e for e, _ in values(0.0)]
+    pairs = tuple((f"failure-{i}", f"success-{i}") for i in range(6))
+    sizes, seen = {e.case: 3 + i for i, e in enumerate(examples)}, dict[str, int | None]()
+
+    def value(i: int, n: int | None) -> float:
+        seen[examples[i].case] = n
+        return float(i)
+
+    matched_rows("q", examples, Matched(pairs, (), (), (), 0.0), value, lambda i: sizes[examples[i].case])
+    assert seen == {case: min(sizes[f], sizes[s]) for f, s in pairs for case in (f, s)}

@@ -197,6 +197,8 @@ RANK = next(c for c in benchmarks.temporal(2) if c.family == "rank" and c.depth 
         (lambda items: items[::-1], "order-error"),
         (lambda items: items[1:], "item-missing"),
         (lambda items: [*items[:-1], "the flood"], "item-missing"),
+        (lambda items: [*items[:2], "the flood", "the fire"], "item-missing"),
+        (lambda items: [items[0], "the flood", "the fire", "the fair"], None),
         (lambda items: [*items, "the flood"], "near-miss"),
         (lambda items: ["the flood", "the fire", "the fair", "the feast"], None),
     ],

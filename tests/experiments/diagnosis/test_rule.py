@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from composcope.experiments.diagnosis import hypotheses, rule
+from composcope.evaluation.cases import Case
+from composcope.experiments.diagnosis import behaviour, hypotheses, rule
 from composcope.experiments.diagnosis.evidence import Behaviour, Tally, behaviour_lines
+from composcope.experiments.run.diagnosis import Verdict, count
 
 TABLE = [
     (Behaviour(False, 3, 4, mended={"relation": Tally(3, 3)}), None),
@@ -124,3 +128,17 @@ def test_operands_are_foreign_to_a_run_by_their_share_and_not_by_the_number_of_i
     one = replace(NOTHING, from_case=Tally(6, 6), from_cases=written)
     assert rule.foreign_to(one) == foreign
     assert (f"{written.k} of {written.n}" in rule.open_question(one, None)) == foreign
+
+
+def test_shares_of_causes_respect_what_cases_share() -> None:
+    verdicts = [Verdict(f"c{i}", "format" if i % 7 < 3 else "lost", (), 0.5) for i in range(28)]
+    cases = {v.case: Case(v.case, "q", "a", cluster=f"k{i // 4}") for i, v in enumerate(verdicts)}
+    alone = {id: replace(case, cluster=None) for id, case in cases.items()}
+    shared, apart = (next(s for s in count(verdicts, c) if s.cause == "format") for c in (cases, alone))
+    assert apart.interval == "clopper-pearson" != shared.interval and shared.count == apart.count == 12
+
+
+def test_the_plain_wording_is_none_of_the_others() -> None:
+    said = {"part:0": True, "part:0:paraphrase:0": False, "part:0:paraphrase:1": None, "part:1": True, "whole": False}
+    heard: Any = SimpleNamespace(grades=said, right=said.get)
+    assert behaviour._unavailable(heard) == {"part:0": Tally(1, 2, 1)}

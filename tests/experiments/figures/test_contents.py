@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from composcope.evaluation.cases import Case
+from composcope.evaluation.graded import Graded
 from composcope.experiments import figures
-from composcope.experiments.figures import depth_curves
+from composcope.experiments.figures import accuracies, depth_curves
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,24 @@ def runs(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> lis
 def _bars(ax: Axes) -> list[float]:
     widths = [bar.get_bbox().width for bar in ax.patches if isinstance(bar, Rectangle)]
     return [w for w in widths if w > 0]
+
+
+def _graded(*answers: str) -> SimpleNamespace:
+    """Answers to wholes and programs, a letter each."""
+    named: dict[str, Any] = {"1": "correct", "0": "incorrect", "?": "invalid"}
+    rows = [Graded(f"c{i}", role, named[letter]) for i, letters in enumerate(answers)
+            for role, letter in zip(("whole", "code"), letters, strict=True)]  # fmt: skip
+    return SimpleNamespace(graded=rows, protocol="reasoning-gap", name="r", seed=0)
+
+
+def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
+    (row,) = accuracies._gains(_graded("11", "01", "01", "00", "?1"), "m")  # type: ignore[arg-type]
+    assert (row["way"], row["count"], row["usual"], row["n"], row["n_invalid"]) == ("code", 3, 1, 4, 1)
+    assert row["value"] == pytest.approx((3 - 1) / 1)
+    better, worse = _graded("10", "10", "10", "00"), _graded("10", "00", "00", "?0")
+    (whole,) = accuracies.step_gains(better, worse)  # type: ignore[arg-type]
+    assert (whole["asked"], whole["n"], whole["n_invalid"]) == ("whole", 3, 1)
+    assert whole["value"] == pytest.approx(2 / 3)
 
 
 def test_bars_of_the_funnel_are_as_long_as_their_counts(runs: list[figures.RunData]) -> None:

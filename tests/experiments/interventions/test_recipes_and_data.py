@@ -129,6 +129,13 @@ def test_missing_depths_and_cases_are_said(tmp_path: Path, depths: list[int], pr
         data.training_set(str(path), resolve("grpo", "v1", depths, prompts=prompts))
 
 
+def test_questions_that_nobody_can_answer_are_not_trained_on(tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    write_cases([replace(_case(f"c{i}", f"x{i}", f"y{i}"), unknowable=i % 2 == 0) for i in range(12)], path)
+    found = data.training_set(str(path), resolve("grpo", "v1", [2], prompts=5))
+    assert len(found.cases) == 5 and not any(c.unknowable for c in found.cases)
+
+
 def test_reasoning_that_does_not_end_in_its_answer_is_not_taught() -> None:
     recipe = resolve("sft-trace", "organism-v1", [4], prompts=3)
     with pytest.raises(InputError, match=r"'train-rank-4-00001' would teach .* graded incorrect in format plain"):

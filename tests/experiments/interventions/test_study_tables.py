@@ -88,6 +88,7 @@ def test_a_checkpoint_counts_each_sub_question_once_and_wholes_by_depth() -> Non
     part = Part("p", "1", atom="a")
     cases = [Case(f"c{d}", f"q{d}", "1", (part, part), depth=d) for d in (2, 4, 6)]
     rows = [_graded(c.id, f"part:{i}", "correct", "a") for c in cases for i in (0, 1)]
+    rows.append(_graded("c2", "part:0:paraphrase:0", "incorrect", "a"))
     rows += [_graded("c2", "whole", "correct"), _graded("c4", "whole", "incorrect"), _graded("c6", "whole", "invalid")]
     found = {r["metric"]: (r["k"], r["n"]) for r in training_curve.counts(rows, cases, (2, 4))}
     assert found == {

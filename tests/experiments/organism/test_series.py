@@ -51,6 +51,11 @@ def test_a_folder_of_trainings_gives_each_seed_with_what_it_was_trained_on(train
     series.check([series.shipped(), first, second])
 
 
+def test_documents_of_a_chunk_that_was_not_finished_do_not_count_as_seen() -> None:
+    recipe = {"dose": {"steps": 2 * train.CHUNK + 1, "batch": 8}}
+    assert series.Series(5, {}, recipe).documents_seen() == 2 * train.CHUNK * 8
+
+
 def test_members_are_those_of_the_seed_and_only_what_it_has_trained_on(trained: Path) -> None:
     first, second = series.read(trained, ("none", "twin"))
     members, held = zip(*(compositions(60, 0, one) for one in (first, second)), strict=True)

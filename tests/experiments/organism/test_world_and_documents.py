@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 
 import pytest
 
 from composcope.evaluation import prompts
-from composcope.experiments.organism import benchmarks, documents, tasks, world
+from composcope.experiments.organism import benchmarks, documents, measure, tasks, world
 
 WORLD = world.world()
 DRAWN = 4000
@@ -164,3 +165,31 @@ def test_documents_are_written_in_the_shared_prompt_formats() -> None:
     assert answer == prompts.write_answer(qa.answer, qa.worked, "xml")
     ((user, _),) = documents.write(qa, "scaffold", random.Random(0))
     assert user in {prompts.scaffold(qa.question, qa.steps[:k]) for k in (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("operation", "a", "b", "result"),
+    [("plus", 3, 3, 6), ("minus", 4, 3, 1), ("minus", 3, 3, None), ("minus", 3, 4, None), ("times", 3, 4, 12),
+     ("divided by", 6, 3, 2), ("divided by", 6, 4, None)],
+)  # fmt: skip
+def test_results_are_positive_whole_numbers_or_none(operation: str, a: int, b: int, result: int | None) -> None:
+    assert world.apply(operation, a, b) == result
+
+
+def test_only_where_a_number_is_asked_for_the_last_word_alone_counts() -> None:
+    def ask(questions: Sequence[str]) -> list[str]:
+        return ["4 plus 1 is 5."] * len(questions)
+
+    found = [
+        measure.score("m", ask, [("q", gold)], number).k for gold in ("5", "4 plus 1 is 5.") for number in (False, True)
+    ]
+    assert found == [0, 1, 1, 0]
+
+
+def test_an_event_is_stable_where_every_trained_wording_is_answered() -> None:
+    event = WORLD.events[0]
+    wrong = world.wordings("year", event)[0][2]
+    years = {q: str(WORLD.years[e]) for e in WORLD.events for q in world.wordings("year", e)[0]}
+    assert measure.stable_events(lambda asked: [years[q] for q in asked]) == set(WORLD.events)
+    found = measure.stable_events(lambda asked: ["0" if q == wrong else years[q] for q in asked])
+    assert found == set(WORLD.events) - {event}
