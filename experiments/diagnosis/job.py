@@ -148,6 +148,8 @@ def diagnosed(
     known, named = list(data.cases.values()), {case.id for case in failing}
     others = [case for case in in_turn(_named(data, [*data.cases])) if case.id not in named]
     company = others[: max(0, COMPANY - len(failing))]
+    if company:
+        reporter.say(f"{data.name}: {len(company)} other failing cases are asked as well, to compare with")
     groups = {case.id: variants.of(case, known, seed) for case in (*failing, *company)}
     everyone = [v for group in groups.values() for v in group]
     write_lines(folder / "variants.jsonl", map(variants.as_row, everyone))
