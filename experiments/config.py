@@ -63,9 +63,9 @@ RECORDED = {"recorded": True}
 """Validation context for values from a run: the caller names the file in errors, and plugins need not be loaded."""
 
 
-def flag(name: str) -> str:
-    """``probe_cases`` -> ``--probe-cases``."""
-    return f"--{name.replace('_', '-')}"
+def flag(name: str, value: object = None) -> str:
+    """``probe_cases`` -> ``--probe-cases``; a switch that is off (``value`` is False) -> ``--no-...``."""
+    return f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
 
 
 def _explain(section: type[Section], found: ValidationError) -> str:

@@ -116,7 +116,9 @@ def _options(config: Config) -> dict[str, Any]:
     for option, value in asking.changed().items():
         wanted = [other for other in PROTOCOLS.own if option in about(other).options]
         if wanted and option not in own:
-            raise InputError(f"{flag(option)} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out")
+            raise InputError(
+                f"{flag(option, value)} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out"
+            )
         if own.get(option):  # an option that sets no field is applied to the cases, see prepare
             ways = tuple(dict.fromkeys(w.strip() for w in value.split(",") if w.strip())) if option == "also" else value
             options[own[option]] = ways

@@ -353,6 +353,17 @@ def test_a_diagnosis_of_some_failures_says_of_how_many(run: Path) -> None:
     assert counts == [["1", str(len(every.verdicts))], [str(len(every.verdicts))]]
 
 
+def test_one_diagnosed_case_is_compared_with_other_failing_ones_and_the_user_is_told(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = [v.case for v in diagnose(run, quiet=True).verdicts]
+    found = diagnose(run, ids=every[:1])
+    asked = {json.loads(line)["case"] for line in (run / "diagnosis" / "variants.jsonl").read_text().splitlines()}
+    assert [v.case for v in found.verdicts] == every[:1]
+    assert len(asked) == min(8, len(every)) > 1 and asked <= set(every)
+    assert f"{len(asked) - 1} other failing cases" in capsys.readouterr().err
+
+
 def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path) -> None:
     found = diagnose(run, quiet=True)
     drawn = figures.draw("causes", [run])
