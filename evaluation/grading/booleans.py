@@ -58,6 +58,12 @@ _POLAR = re.compile(
     rf"(?<![\w'-])(?P<word>{_ENGLISH})\b(?!-)(?P<after>\s*[.,;:!)\"'\]]|\s*$|\s+(?:because|since|as|if|but)\b)?",
     re.IGNORECASE,
 )
+_TWICE = re.compile(
+    r"\b(?:not|isn't|n't)\s+(?:true|correct)\s+that\b[^.;]*(?:\bnot\b|n't\b|\bno\b|\bnever\b)|\b(?:false|untrue|incorrect)"
+    r"\s+that\b[^.;]*(?:\bnot\b|n't\b|\bno\b|\bnever\b)",
+    re.IGNORECASE,
+)
+"""A denial that is denied."""
 _MOST = 60
 """Sentences that are looked at, half of them at the end."""
 _ADJECTIVES = frozenset({"true", "false", "correct", "incorrect", "untrue"})
@@ -108,8 +114,15 @@ def _corrected(plain: str) -> bool | None:
     return _sentence(parts[0]) if parts else None
 
 
+def opens(text: str) -> bool:
+    """Whether a text begins with yes or no, in whatever words."""
+    return _opens(view.plain(text[:400])) is not None
+
+
 def _opens(text: str) -> bool | None:
     m = _LEADING.match(text[:200])
+    if _TWICE.search(text[:200]):
+        return None
     if m is None:
         return next((said for phrase, said in _PHRASES if phrase.match(text[:200])), None)
     before = text[: m.start("word")].casefold()
@@ -119,7 +132,7 @@ def _opens(text: str) -> bool | None:
 
 def _sentence(sentence: str) -> bool | None:
     """What one sentence says: its opening word, or all its polar words where they agree."""
-    if _BOTH.search(sentence):
+    if _BOTH.search(sentence) or _TWICE.search(sentence):
         return None
     if (said := _opens(sentence)) is not None:
         return said

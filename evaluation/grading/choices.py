@@ -17,10 +17,10 @@ _Options = Sequence[tuple[str, str]]
 _SOFT = (
     r"(?:[\W_]|[^\x00-\x7f]|(?:most|very|likely|probably|definitely|certainly|clearly|simply|just|closest|to|it|is|would|be|should|i"
     r"|think|believe|choose|pick|go|with|option|options|choice|letter|answer|therefore|so|thus|the|correct|best|right"
-    r"|选项|réponse|antwort|respuesta|opción|option)\b)*?"
+    r"|选项|réponse|antwort|respuesta|opción|option|la|le|el|die|ist|est|es)\b)*?"
 )
 _OPENING = re.compile(
-    rf"^(?P<before>{_SOFT})(?P<mark>[(\[\"']*)(?P<letter>[A-Za-z])(?P<close>[)\]\"'.:,;-]+|(?=[\s\u3000-\uffef])|$)",
+    rf"^(?P<before>{_SOFT})(?P<mark>[(\[\"']*)(?P<letter>[A-Za-z])(?P<close>[)\]\"'.:,;-]+|\s:(?=\s)|(?=[\s\u3000-\uffef])|$)",
     re.I,
 )
 _MARKED = re.compile(
@@ -34,9 +34,14 @@ _SEVERAL = re.compile(
     r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
 )
 _DENIED = re.compile(
-    r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\brather\s+than|\binstead\s+of|\beliminat\w+|\brul\w+\s+out)\s+(?:be\s+|option\s+|choice\s+)?[(\[]?$",
+    r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\brather\s+than|\binstead\s+of|\beliminat\w+|\brul\w+\s+out)\s+(?:be\s+|option\s+|choice\s+)?"
+    r"(?:\(?[A-Z]\)?(?:,\s*(?:or\s+|nor\s+|and\s+)?|\s+(?:or|nor|and)\s+))*[(\[]?$",
     re.I,
 )
+
+
+_NEVER = re.compile(r"(?:^|(?<=[.;,!]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*", re.IGNORECASE)
+"""A clause that warns of something: "B. Never put it in an oven (A)"."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ def _opening(text: str, options: _Options) -> ChosenOption:
         following = "".join(k["letter"] for k in _BRACKETED.finditer(sentence))
         if letter == "A" and following.startswith("ABC"):
             return ChosenOption(None, "several choices")  # the options, repeated
-        named = _named(sentence[m.end() :], options)
+        named = _named(_NEVER.sub(" ", sentence[m.end() :]), options)
         if named and letter not in named:
             return ChosenOption(None, "letter and text differ")
         return ChosenOption(letter)
@@ -111,7 +116,7 @@ def _is_letter(m: re.Match[str], sentence: str, letters: set[str]) -> bool:
         return False
     if m["close"] or m["mark"]:
         return not (letter in "Ii" and m["close"][:1] in ("'", ","))
-    alone = not after.strip()
+    alone = not any(c.isalnum() for c in after)
     if letter in "aAI":
         # an article or a pronoun, unless something before it announced a letter
         return alone or (

@@ -18,6 +18,11 @@ _ELSEWHERE = (
     "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
     "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
     "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
 )
 _MONTH_NUMBER |= {m: i for row in _ELSEWHERE for i, m in enumerate(row.split(), 1) if m not in _MONTH_NUMBER}
 _ENGLISH = [*_MONTHS, *(m[:3] for m in _MONTHS), "sept"]
@@ -40,6 +45,8 @@ _PATTERNS = [
         r"(?<![\d-])(?P<day>[0-3]?\d)-(?P<month>[01]?\d)-(?P<year>\d{4})(?![\d-])",
         rf"(?<!\w){_DAY}[\s-]+(?:(?:of|de|di)\s+)?{_MONTH_AFTER_DAY},?[\s-]+(?:del?\s+)?{_AD}{_YEAR}(?!\d){_ERA}?",
         rf"\b{_MONTH}\s+{_DAY},?\s+{_AD}{_YEAR}(?!\d){_ERA}?",
+        rf"\b{_MONTH}\s+{_DAY},?\s+['\u2019](?P<short>\d\d)(?!\w)",
+        rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"\b{_MONTH},?\s+(?:of\s+)?{_AD}(?P<year>\d{{3,4}})(?!\d){_ERA}?",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH}",
         rf"\b{_MONTH}\s+{_DAY}(?!\d)",
@@ -103,6 +110,8 @@ def _all(text: str) -> tuple[Date, ...]:
 def _date(m: re.Match[str]) -> Date | None:
     g = m.groupdict()
     year = int(g["year"]) if g.get("year") else None
+    if short := g.get("short"):  # "'69"; of this century up to 2030
+        year = int(short) + (2000 if int(short) <= 30 else 1900)
     era = (g.get("era") or "").replace(".", "").upper()
     if year is not None and (era.startswith("B") or "negative" in g):
         year = -year

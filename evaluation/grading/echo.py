@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from . import cues, mentions, view
+from .text import normalize
 
 _ASKING = frozenset(
     "is are was were be been do does did can could would will should has have had might may a an the of to in on "
@@ -21,9 +22,16 @@ _DENYING = frozenset(
     "not never no neither nor cannot cant dont doesnt didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt "
     "hasnt  havent unable impossible unlikely false incorrect untrue".split()
 )
+_NO_DOUBT = re.compile(
+    r"\b(?:(?:there\s+is\s+)?(?:no|without(?:\s+an?y?)?)\s+(?:doubt|question)(?:\s+that)?|not\s+only)\b", re.IGNORECASE
+)
+"""Words of denial that deny nothing."""
 _OPEN = frozenset(
     "if whether may might could assume suppose consider determine question maybe perhaps unless except".split()
 )
+_AND = re.compile(r",?\s(?:and|but|while|then)\s")
+_WORDS = 3
+"""A shorter question can be the beginning of an answer."""
 _LEAST = 0.6
 """Share of the question's words that a text has to repeat."""
 
@@ -51,6 +59,42 @@ def repeats(text: str, question: str) -> bool:
     return len(asked & given) >= _LEAST * max(len(asked), len(given), 1)
 
 
+def states(text: str, question: str) -> bool:
+    """Whether a text is one statement that repeats most of the question."""
+    asked, parts = {*_content(_last_question(question))}, view.sentences(view.plain(text))
+    if len(parts) != 1 or parts[0].endswith("?") or not asked:
+        return False
+    return len(asked & {*_content(parts[0])}) >= _LEAST * len(asked)
+
+
+def after_question(text: str, question: str) -> str:
+    """A response without the question that it begins with, word for word; "" where it only asks it again."""
+    if text.endswith("?") and {*_content(text)} <= {*_content(question)}:
+        return ""
+    asked, given = question.split(), list(re.finditer(r"\S+", text[: 2 * len(question) + 100]))
+    same = len(asked) > _WORDS and [m[0] for m in given[: len(asked)]] == asked
+    return text[given[len(asked) - 1].end() :].strip() if same else text
+
+
+def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
+    """Whether the only sentence with a gold answer says what was asked before it, and then adds what was not.
+
+    "Plants take in oxygen and release carbon dioxide" does not answer "What do plants take in?" with carbon dioxide.
+    """
+    asked = {*_content(_last_question(question))}
+    names = [f" {normalize(gold)} " for gold in golds]
+    holding = [s for s in view.sentences(view.plain(text)) if any(n in f" {normalize(s)} " for n in names)]
+    if len(holding) != 1:
+        return False
+    first, _, added = _AND.sub("\n", holding[0], count=1).partition("\n")
+    opening = next((t for t in mentions.tokens(added) if t.is_word), None)
+    verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | _ASKING
+    held = [any(n in f" {normalize(part)} " for n in names) for part in (first, added)]
+    begins = any(f" {normalize(added)} ".startswith(n) for n in names)
+    answered = len(asked & {*_content(first)}) >= _WORDS - 1 and not asked & {*_content(added)}
+    return verb and not begins and held == [False, True] and answered
+
+
 def affirms(text: str, question: str) -> bool | None:
     """Whether a text states what a yes-or-no question asks, or denies it; None where it does neither, or both.
 
@@ -67,12 +111,13 @@ def affirms(text: str, question: str) -> bool | None:
 
 
 def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
-    words = [t.word for t in mentions.tokens(sentence) if t.is_word]
+    words = [t.word for t in mentions.tokens(_NO_DOUBT.sub(" ", sentence)) if t.is_word]
     if len(asked) < 2 or {*words} & _OPEN or {*asked} & _DENYING:
         return None
     # in the question's order: "12 is larger than 9" does not say that 9 is larger than 12
     given = iter(_content(sentence))
-    return not {*words} & _DENYING if all(word in given for word in asked) else None
+    denials = sum(word in _DENYING for word in words)
+    return denials == 0 if denials < 2 and all(word in given for word in asked) else None
 
 
 def _last_question(question: str) -> str:

@@ -15,6 +15,8 @@ _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</
 _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
 """A first line that consists of an answer only, with text after it, so that the token limit did not cut it."""
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
+_ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:answer|result|solution)", re.IGNORECASE)
+"""The key of a JSON object that holds the answer: "answer", "final_answer", "finalAnswer"."""
 _OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,300})\n", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _TRIED = 5
@@ -60,15 +62,21 @@ def extract(
     if rule is None:
         raise InputError(f"format {format!r} is not known; use one of {', '.join([*FORMATS, PAIR_Q1])}")
     shown = view.visible(text)
+    called = shown and not (shown := view.without_tool_calls(shown))
     cut = finish_reason == "length"
     if shown is None:
         return Extracted((), reason="truncated" if cut else "unclosed-thinking")
+    if called or _is_call(shown):
+        return Extracted((), reason="tool-call")
     if not shown:
         return Extracted((), reason="truncated" if cut else "empty")
     if rule == "xml":
         return _xml(shown, cut)
     if question and (own := _OWN_QUESTION.match(shown)) and not echo.repeats(own["question"], question):
         return Extracted((), reason="another-question")
+    shown = echo.after_question(shown, question) if question else shown
+    if not shown:
+        return Extracted((), reason="truncated" if cut else "no-answer")
     # a completion model that continued with the next question has finished the answer before it
     shown, later = view.before_next_question(shown)
     shown, shortened = view.within_reach(shown)
@@ -80,11 +88,17 @@ def extract(
     if rule == PAIR_Q1:
         return _pair_first(shown, cut)
     found = _found(shown, rule, cut, shortened, letters)
+    if found.reason == "no-cue" and format == "cot" and question and echo.states(shown, question):
+        found = Extracted((shown,))  # no steps, and so no cue below them: the answer alone, in one sentence
     return replace(found, later=later[: view.HALF])
 
 
 def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> Extracted:
     """The answer of what is read of a response, by the rule of its format."""
+    if _CLOSE.search(shown) and (tagged := _xml(shown, cut)).segments:
+        return tagged
+    if (field := _answer_field(shown)) is not None:
+        return Extracted((field,), cued=True, shortened=shortened)
     announced = cues.segments(shown, letters)
     if announced:
         return _cued(shown, announced, cut, shortened)
@@ -92,9 +106,10 @@ def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> 
         return Extracted((first[0].strip(),), cued=True)
     if cut or rule == "cue":
         return Extracted((), reason="truncated" if cut else "no-cue")
+    shown = view.without_farewell(shown)
     if rule == "last-line":
         return Extracted((shown.rsplit("\n", 1)[-1].strip(),), shortened=shortened)
-    return Extracted((_answer_field(shown) or _TAGS.sub(" ", shown).strip(),), shortened=shortened)
+    return Extracted((_TAGS.sub(" ", shown).strip(),), shortened=shortened)
 
 
 def _xml(text: str, cut: bool) -> Extracted:
@@ -160,12 +175,19 @@ def last_object(text: str) -> dict[str, object] | None:
     return None
 
 
+def _is_call(text: str | None) -> bool:
+    """Whether a response is nothing but the JSON object of a tool call."""
+    if not text or not text.startswith("{") or '"name"' not in text:
+        return False
+    return bool({*(view.object_in(text) or {})} & {"arguments", "parameters"})
+
+
 def _answer_field(text: str) -> str | None:
-    """The ``answer`` field where a response is, or ends in, a JSON object (ToT arithmetic)."""
+    """The field that holds the answer where a response is, or ends in, a JSON object."""
     if not text.rstrip("` \n").endswith("}"):
         return None
-    loaded = last_object(text)
-    value = None if loaded is None else loaded.get("answer")
+    loaded = last_object(text) or {}
+    value = next((v for k, v in reversed(loaded.items()) if _ANSWER_KEY.fullmatch(k) and v not in (None, "")), None)
     if value is None:
         return None
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -18,7 +18,21 @@ from ..asks import Grade
 from ..cases import ANSWER_TYPES
 from ..options import in_question, letter_of
 from ..prompts import ABSTENTION
-from . import booleans, choices, cues, dates, echo, lists, mathematics, names, numbers, numeric_answer, text, words
+from . import (
+    asked_numbers,
+    booleans,
+    choices,
+    cues,
+    dates,
+    echo,
+    lists,
+    mathematics,
+    names,
+    numbers,
+    numeric_answer,
+    text,
+    words,
+)
 from . import compat as published
 from .extract import CODE, Extracted, extract
 from .view import HALF, sentences, visible
@@ -178,25 +192,30 @@ def _number(said: _Said, asked: _Asked) -> _Verdict:
     wanted = [numbers.parse(g) if is_plain_number(g) else None for g in asked.golds]
     if wanted[0] is None:
         return _formula(said.text, asked)
-    golds = [w for w in wanted if w is not None]
+    golds = asked_numbers.in_unit([w for w in wanted if w is not None], asked.question)
     found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
     if any(numbers.equal(n, w) for n in (found.number, *found.same) for w in golds):
-        return _right(shown, "numeric")
+        doubtful = asked_numbers.percent_in_doubt(found.number, golds, asked.question)
+        return _undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
     # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
     if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and mathematics.available_here():
         if any(mathematics.verify(said.text[:400], g) for g in asked.golds):
             return _right(said.text, "math-verify")
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         # several numbers where one is asked for, and the rule takes another one than the right one
+        if asked_numbers.only_new((found.number, *found.rivals), golds, asked.question):
+            return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return _undecided(said.text, "several numbers")
     if any(numbers.may_equal(found.number, w) for w in golds):
         return _undecided(said.text, "two readings")
     held = numbers.find_all(numbers.normalized(said.text[:HALF]))
     if any(numbers.equal(n, w) and numbers.same_quantity(n, found.number) for n in held for w in golds):
         return _right(shown, "numeric")  # 24 hours = 1440 minutes
+    if any(asked_numbers.may_be_in_another_unit(found.number, w, asked.question) for w in golds):
+        return _undecided(said.text, "another unit")
     if not found.number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
         return _undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
     unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
@@ -290,6 +309,9 @@ def _name(said: _Said, asked: _Asked) -> _Verdict:
         return None
     if found.right is None:
         return _undecided(said.text, found.how)
+    if found.right and found.how == "contained" and asked.question:
+        if echo.in_another_clause(said.text, asked.golds, asked.question):
+            return _undecided(said.text, "named in passing")
     return _right(said.text, found.how) if found.right else _wrong(said.text)
 
 
@@ -324,8 +346,10 @@ def _boolean(said: _Said, asked: _Asked) -> _Verdict:
     if wanted is None:
         raise InputError(f"gold answer {asked.golds[0]!r} is no boolean; use yes or no, or another answer_type")
     given = booleans.announced(said.text, said.rest) if said.cued else booleans.uncued(said.text)
-    if given is None and asked.question:
-        given = echo.affirms(said.rest or said.text, asked.question)
+    stated = echo.affirms(said.rest or said.text, asked.question) if asked.question else None
+    if given is not None and stated not in (None, given) and not said.cued and not booleans.opens(said.text):
+        return _undecided(said.text, "yes and no")  # a remark further on may be about something else
+    given = stated if given is None else given
     if given is None:
         return None
     shown = "yes" if given else "no"

@@ -35,12 +35,13 @@ FINITE = frozenset(
 _KIN = frozenset(
     "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
     "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
-    "contrast reference similar close next prior ahead".split()
+    "contrast reference similar close next prior ahead border borders frontier".split()
 )
 _RELATIONS = frozenset(
     "than succeeded succeeds succeeding preceded precedes preceding replaced replaces replacing followed follows "
     "following defeated defeats defeating beat beats beating overtook surpassed surpasses surpassing versus vs "
-    "against besides beside alongside unlike like near nearby before".split()
+    "against besides beside alongside unlike like near nearby before borders bordering neighbouring neighboring "
+    "adjoins".split()
 )
 _SKIPPED = frozenset(
     "a an the by to of his her its their king queen president sir dr mr mrs even also just old new former".split()
@@ -138,6 +139,12 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     return max(roles, default=None)
 
 
+def by_surname(sentence: Sequence[Token], gold: str) -> bool:
+    """Whether a sentence begins with the last of a name's words, so that another name does not precede it."""
+    name, first = words(gold), next((t for t in sentence if t.is_word and t.word not in _SKIPPED), None)
+    return bool(len(name) > 1 and first and first.capital and len(name[-1]) > _SHORTEST and first.word == name[-1])
+
+
 def _stem(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
     return len(name) == 1 and len(name[0]) >= _STEM and any(t.word.startswith(name[0]) for t in sentence)
 
@@ -190,7 +197,7 @@ def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, 
         return Role.DENIED
     if _alternative(before, after, names):
         return Role.HEDGED
-    if _qualified(before[-1:], tuple(t.word for t in sentence[i:j]), names):
+    if _qualified(before[-1:], tuple(t.word for t in sentence[i:j]), names) or _compound(sentence, i, j, names):
         return Role.PASSING
     slashed = [t.word for t in (*before[-1:], *after[:1])].count("/") > 0  # a name with a slash, or two names
     if (
@@ -215,6 +222,15 @@ def _qualified(before: Sequence[Token], name: tuple[str, ...], names: Sequence[t
     if name in _CONTINENTS:
         return False  # East Africa lies in Africa
     return word in _PLACING or any(len(n) > len(name) and n[-len(name) :] == name for n in names)
+
+
+def _compound(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether a text of two words is another word that ends in the name: "sea lion"."""
+    said = [t for t in sentence if t.is_word and t.word not in _ARTICLES]
+    if len(said) != 2 or j - i != 1 or said != [*sentence[max(0, i - 1) : j]] or said[0].owner:
+        return False
+    known = said[0].capital or said[1].capital or said[0].word in _SKIPPED | SENTENCE_WORDS | FINITE | _PREPOSITIONS
+    return not known and not any((said[0].word, said[1].word) == n[-2:] for n in names)
 
 
 def _denied(before: Sequence[Token]) -> bool:

@@ -21,13 +21,15 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"\s*(?:question|q|user|human)\b", re.IGNORECASE)
+_MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
+"""The mark of a list before its first item."""
 _DENIAL = re.compile(r"^\W*not\s+(?:\w+\W+){1,4}$", re.IGNORECASE)
 """A sentence that only says what the answer is not: "Not Lyon."."""
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
 _TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
 _NEXT_STEP = re.compile(
     r"\W*(?:The\s[^.,]{0,60}?\b(?:of|for|in|at|during|on|by|to)\s+(?:that|this)\s+[a-z]\w+\b"
-    r"|(?:His|Her|Its|Their)\s(?:\w+['\u2019]?s?\s){1,3}?(?:name\s)?(?:is|was|are|were)\b)"
+    r"|(?:His|Her|Its|Their)\s(?:\w+['\u2019]?s?\s?){1,3}?(?:name\s)?(?:\s?(?:is|was|are|were)\b|:))"
 )
 """A sentence about the end of the one before: "The president at that time was ...", "His father was ..."."""
 _SHORT = 8
@@ -60,7 +62,7 @@ def match(answer: str, golds: Sequence[str]) -> str | None:
 
 def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text after an answer cue says; None where it says nothing at all."""
-    plain = view.plain(line)
+    plain = _MARK.sub("", view.plain(line))
     found = _exactly(plain, golds, consistency)
     if found is not None:
         return found
@@ -75,7 +77,7 @@ def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = Fa
 
 def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text without a cue says; None where it says nothing at all."""
-    plain = view.plain(whole)
+    plain = _MARK.sub("", view.plain(whole))
     found = _exactly(plain, golds, consistency)
     if found is not None:
         return found
@@ -182,7 +184,8 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     said = text.normalize(given)
     if letter and len(said) > 2 and letter in said:  # "Na" is another symbol than "N"; "Nitrogen" is open
         return NameVerdict(None, "a letter inside a word")
-    if len(given.split()) <= _SHORT // 2 and any(text.part_of(given, gold) for gold in golds):
+    bare = len(given.split()) <= _SHORT // 2
+    if any(text.part_of(given, gold) if bare else mentions.by_surname(mentions.tokens(first), gold) for gold in golds):
         return NameVerdict(None, "part of the name")
     return NameVerdict(False, "another answer")
 

@@ -19,6 +19,16 @@ TOLERANCE = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
+class Asked:
+    """The unit that a question asks for."""
+
+    dimension: str
+    factor: Fraction
+    others: frozenset[Fraction]
+    """Sizes of the other units of the dimension that the question names."""
+
+
+@dataclass(frozen=True)
 class Number:
     """A number as a text writes it."""
 
@@ -33,6 +43,8 @@ class Number:
     word: bool = False
     """True for numbers written as words."""
     ordinal: bool = False
+    asked: Asked | None = None
+    """The unit that the question asks for; only of a gold answer without a unit."""
     others: tuple[Fraction, ...] = ()
     """Other values that it may be read as: "12.500" as 12500, "3:30" as 3.5."""
 
@@ -46,8 +58,14 @@ _FOREIGN = [
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s?(?:€|EUR\b|[Ee]uro))"), "."),
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,.]\d|\d)"), "."),
     (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+,\d{1,2}(?![\d,.]\d|\d)"), " "),
+    (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+(?=\s?(?:[$€£]|EUR\b|USD\b))"), " "),
 ]
 """Digits grouped by points or spaces with a decimal comma, where nothing else can be meant: 1.234.567, 1.234,5."""
+_BELOW_ZERO = re.compile(
+    r"(?<![\w.,-])(\d+(?:\.\d+)?)(\s?(?:°\s?[CF]?|deg(?:rees?)?)?(?:\s?(?:C|F|celsius|fahrenheit)\b)?)\s+below\s+(?:zero|freezing)\b"
+    r"|(?:零下|負|负|マイナス)\s?(\d+(?:\.\d+)?)",
+    re.IGNORECASE,
+)
 _INDIAN = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
 _EMPHASIS = re.compile(r"(?<!\w)__?([^_\s][^_\n]{0,80})__?(?!\w)")
 _LATEX = [
@@ -80,6 +98,8 @@ def normalized(text: str) -> str:
         text = pattern.sub(plain, text)
     text = _EMPHASIS.sub(r"\1", text)
     text = re.sub(r"(?<=\d)(?:,?[ ]000)+(?!\d)", lambda m: m[0].replace(" ", "").replace(",", ""), text)
+    text = words.without_han_scales(text)
+    text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[3]}{m[2] or ''}", text)
     for pattern, mark in _FOREIGN:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)
@@ -99,7 +119,7 @@ _NUMBER = re.compile(
       | (?P<plain>{_PLAIN})
         (?: [eE](?P<exponent>[-+]?\d+)(?!\w) | \s*[x×*·]\s*10\s*\^\s*\(?(?P<ten>[-+]?\d+)\)? )?
     )
-    (?:\s?(?P<scale>thousand|million|billion|trillion|dozen|k|bn)\b|(?P<letter>[KM])\b(?!/))?
+    (?:\s?(?P<scale>k\b|(?i:{words.SCALE}))|(?P<letter>[KM])\b(?!/))?
     (?:(?P<ordinal>st|nd|rd|th)\b)?
     (?P<percent>\s?%|\s+per\s?cent\b)?
     (?:\s?(?P<unit>[A-Za-z°¢€£$]+(?:\s?\^\s?[23])?))?""",
@@ -110,8 +130,6 @@ _LONGEST = 400
 _TOO_LONG = re.compile(rf"\d{{{_LONGEST},}}")
 _NEAR = 60
 """Characters around a number that can negate it or join it to the next."""
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12, "k": 10**3}
-_SCALES |= {"bn": 10**9, "m": 10**6}
 _OPERATOR = r"(?:[-+–×x*·÷/^]|times|plus|minus|multiplied\s+by|divided\s+by|added\s+to|less|over)"
 _OPERATION = re.compile(rf"^\s*(?:[^\W\d]+\s+){{0,3}}?{_OPERATOR}\s*[({re.escape(words.CURRENCY_SIGNS)}]*\s*$", re.I)
 _NEGATED = re.compile(
@@ -119,13 +137,17 @@ _NEGATED = re.compile(
 )
 _DENYING = ("not", "n't", "never", "rather", "instead")
 _MINUS = re.compile(
-    r"(?<![\w)\]%])(?:^|[^\w)\]%\s]\s*|\b(?:is|to|of|be|was|equals|by|a|at|about)\s+)(?P<sign>(?:minus|negative)\s+)$",
+    r"(?<![\w)\]%])(?:^|[^\w)\]%\s]\s*|\b(?:is|to|of|be|was|equals|by|a|at|about|now|around|exactly|reaches|becomes"
+    r"|ist|sind|wird|beträgt|auf|est|fait|de|es|son|é|è|sono|são)\s+)(?P<sign>(?:minus|negative|moins|menos|meno)\s+)$"
+    r"|(?<!\w)(?P<always>negative\s+)$",
     re.I,
 )
 """The word for the sign where it does not separate two operands."""
 _LABEL = re.compile(
     r"\b(?:step|equation|method|case|part|option|figure|line|question|fact|answer|example|chapter|table)\s*#?$", re.I
 )
+_GROUP = re.compile(r"(?<![\d.,/])\d{1,3}(?= \Z)")
+"""Digits before three others that may be one number with them: "1 275"."""
 _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
 
 
@@ -141,10 +163,12 @@ def _all(text: str) -> tuple[Number, ...]:
     taken = bytearray(len(text))
     for n in found:
         taken[n.start : n.end] = b"\1" * (n.end - n.start)
-    for m in words.PATTERN.finditer(text):
-        value = words.value(m[0]) if m.end() - m.start() <= _LONGEST else None
+    spelled = [(m, words.value) for m in words.PATTERN.finditer(text)]
+    spelled += [(m, words.han) for m in words.HAN.finditer(text)] if not text.isascii() else []
+    for m, value_of in spelled:
+        value = value_of(m[0]) if m.end() - m.start() <= _LONGEST else None
         if value is not None and not any(taken[m.start() : m.end()]):
-            number = Number(value, m.start(), m.end(), word=True)
+            number = Number(Fraction(value), m.start(), m.end(), word=True)
             unit = re.match(r"\s?(%|per\s?cent\b|[A-Za-z]+)", text[m.end() :])
             found.append(_with_unit(number, unit[1] if unit else None))
     return tuple(sorted(found, key=lambda n: n.start))
@@ -168,7 +192,7 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     elif text[max(0, start - 2) : start].strip().isalpha() and (
         word := _MINUS.search(text[max(0, start - _NEAR) : start])
     ):
-        start, sign = start - len(word["sign"]), -1
+        start, sign = start - len(word["sign"] or word["always"]), -1
     if g["inner"] and g["inner"] != "+":
         sign = -sign
     if g["clock"]:
@@ -177,10 +201,12 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     if value is None:
         return None
     if scale := g["scale"] or g["letter"]:
-        value *= _SCALES[scale.lower()]
+        value *= words.scale(scale)
     end = m.start("unit") if g["unit"] else m.end()
     grouped = re.fullmatch(r"\d{1,3}\.\d{3}", g["plain"] or "")
     others = (sign * value * 1000,) if grouped else ()
+    if re.fullmatch(r"\d{3}", g["plain"] or "") and (group := _GROUP.search(text[max(0, start - 4) : start])):
+        others = (sign * (value + 1000 * int(group[0])),)
     number = Number(sign * value, start, end, ordinal=bool(g["ordinal"]), others=others)
     if g["percent"]:
         return replace(number, value=number.value / 100, percent=True)
@@ -302,27 +328,31 @@ def equal(a: Number, gold: Number) -> bool:
     A percentage equals its decimal, and the bare number where the gold answer is a percentage or has no sign.
     """
     plain_degrees = {a.dimension, gold.dimension} & {"angle"} and {a.dimension, gold.dimension} <= words.DEGREES
+    if gold.asked and a.dimension == gold.asked.dimension:
+        # "3 weeks" only repeats the question "How many days are 3 weeks?"
+        repeats = a.factor in gold.asked.others
+        return not repeats and close(a.value * a.factor, gold.value * gold.asked.factor)
     if a.dimension and gold.dimension and not plain_degrees:
-        return a.dimension == gold.dimension and _close(a.value * a.factor, gold.value * gold.factor)
+        return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * gold.factor)
     colons = {"clock", "ratio"} & {a.dimension, gold.dimension}
     if colons and a.dimension != gold.dimension:
         return False
-    if _close(a.value, gold.value):
+    if close(a.value, gold.value):
         return True
-    return a.percent != gold.percent and _close(*(n.value * 100 if n.percent else n.value for n in (a, gold)))
+    return a.percent != gold.percent and close(*(n.value * 100 if n.percent else n.value for n in (a, gold)))
 
 
 def same_quantity(a: Number, b: Number) -> bool:
     """Whether two numbers with known units say the same ("24 hours", "1440 minutes")."""
-    return a.dimension is not None and a.dimension == b.dimension and _close(a.value * a.factor, b.value * b.factor)
+    return a.dimension is not None and a.dimension == b.dimension and close(a.value * a.factor, b.value * b.factor)
 
 
 def may_equal(a: Number, gold: Number) -> bool:
     """Whether another reading of one of the two equals the other ("12.500" and 12500)."""
-    return any(_close(other, gold.value) for other in a.others) or any(_close(a.value, o) for o in gold.others)
+    return any(close(other, gold.value) for other in a.others) or any(close(a.value, o) for o in gold.others)
 
 
-def _close(a: Fraction, b: Fraction) -> bool:
+def close(a: Fraction, b: Fraction) -> bool:
     return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
 
 

@@ -233,23 +233,29 @@ def _result(sentence: str) -> QuantityReading | None:
     found: list[Number] = []
     results: list[Number] = []
     at = 0
+    concluded: Number | None = None
     for clause in _clauses(sentence):
         equals = list(_EQUALS.finditer(clause))
         begin, at = at + (equals[-1].end() if equals else 0), at + len(clause)
         held = next((n for n in free if begin <= n.end - 1 < at), None)
         if equals and held:
             results.append(held)
+            concluded = None
+        elif held and results and _THEN.match(clause):
+            concluded = held  # "24 + 4 = 28, but hens have four legs, so the total is 32"
         elif held and results and not _LED_AFTER.match(clause):
             found.append(held)
     if not results:
         return None
-    last = results[-1]
-    others = [n for n in [*results[:-1], *found] if n.value != last.value]
+    last = concluded or results[-1]
+    others = [n for n in [*results, *found] if n.value != last.value]
     if others and re.search(r"=[^=;,]{0,40}\bor\b[^=;,]{0,20}=", sentence):
         return QuantityReading(None, "hedged")
     return QuantityReading(last, same=_restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
 
 
+_THEN = re.compile(r"\s*(?:which\s+(?:means|leaves|gives)|therefore|thus|hence|the\s+total)\b", re.I)
+"""A clause after an equation that draws another conclusion."""
 _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|at|on|where|using)\b", re.I)
 """A clause after an equation that explains and does not answer."""
 

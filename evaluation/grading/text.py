@@ -12,7 +12,7 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
 _ABSTAIN = re.compile(
     r"(?:(?:i am|i'm|i|we|it|this|that|the (?:answer|year|date)|there|sorry|unfortunately|based on \w+ \w+"
-    r"|as an ai(?: \w+){0,3}?)\b[\s,]*){0,4}"
+    r"|as an ai(?: \w+){0,3}?|but)\b[\s,]*){0,5}"
     r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:access|enough|any|sufficient|the) \w+"
     r"|need (?:more|additional)|(?:cannot|can't|unable to|not able to) (?:provide|give|determine|answer|identify|find)"
     r"|not sure|unsure|not certain|uncertain"
@@ -116,7 +116,14 @@ def part_of(given: str, gold: str) -> bool:
         return short[0] == long[0] and short[-1] == long[-1]
     if len(short) > 1 and short[-1] in _KINDS and short != long[-len(short) :]:
         return False  # "Carson City" is not a part of "Salt Lake City"
-    return 0 < len(short) < len(long) and len("".join(short)) > 2 and long[-1] == short[-1]
+    if len(short) == len(long) > 1:  # "J. Austen"
+        initials = all(a == b or (len(a) == 1 and a == b[0]) for a, b in zip(short, long, strict=True))
+        return initials and short[-1] == long[-1] and len(short[-1]) > 2
+    if not 0 < len(short) < len(long) or len("".join(short)) <= 2:
+        return False
+    # "Jane" of "Jane Austen", unlike "Danish" of "Danish krone" and "Mexico" of "Mexico City"
+    name = len(short) > 1 or (gold.istitle() and given.istitle() and long[-1] not in _KINDS)
+    return long[-1] == short[-1] or (name and long[: len(short)] == short)
 
 
 def last_name(given: str, gold: str) -> bool:

@@ -8,6 +8,7 @@ final, such a response is invalid (``too-long``), never right or wrong.
 from __future__ import annotations
 
 import ast
+import html
 import json
 import re
 import unicodedata
@@ -21,6 +22,20 @@ GAP = "\n\n\u2026\n\n"
 
 _NEXT_QUESTION = re.compile(r"\n[ \t]*(?:Main[ \t]+)?(?:Question|Q|User|Human)[ \t]*\d{0,2}[ \t]*:", re.IGNORECASE)
 _CHAT_MARKS = re.compile(r"<\|?/?(?:im_end|im_start|eot_id|end_of_turn|endoftext|assistant|eos|s)\|?>")
+_ENTITY = re.compile(r"&(?:#\d{1,6}|#x[0-9a-f]{1,5}|[a-z]{2,8}\d?);", re.IGNORECASE)
+_TOOL_CALL = re.compile(
+    r"<\|?(?P<tag>tool_calls?|function_calls?|tool_use)\|?>.*?(?:</(?P=tag)>|\Z)|```(?:tool_call|tool_code)\b.*?(?:```|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_FAREWELL = re.compile(
+    r"(?<=[\s*.!?:)\]}])(?:i\s+hope\s+(?:this|that|it)\b|(?:please\s+)?(?:let\s+me\s+know|feel\s+free)\b"
+    r"|if\s+you(?:'d|'ve|\s+(?:have|need|want|would))\b[^.!?\n]{0,80}\b(?:question|help|ask|know|assist|clarif|explain)"
+    r"|(?:is\s+there|do\s+you\s+have|would\s+you\s+like)\b[^.!?\n]{0,80}\b(?:else|more|further|question|me\s+to|another)\b"
+    r"|(?:good\s+luck|have\s+a\s+(?:great|nice|good))\b)[^.!?\n]*(?:[.!?]+|\Z)[^\w\n]*\Z",
+    re.IGNORECASE,
+)
+"""The last sentence of a response where it only takes leave: "Let me know if you have more questions!"."""
+_FAREWELLS = 3
 _LAYOUT = [
     (re.compile(r"~~[^~\n]{0,200}~~"), " "),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph|boxed|mathit)[ \t]*\{([^{}]*)\}"), r"\1"),
@@ -48,11 +63,27 @@ def visible(text: str) -> str | None:
 
     A closing tag without an opening one counts: some chat templates open the block in the prompt.
     """
+    text = _ENTITY.sub(lambda m: html.unescape(m[0]), text)
     text = re.sub(r"\s{4,}", lambda m: "\n\n" if "\n" in m[0] else " ", text)
     closed = text.rfind("</think>")
     if closed >= 0:
         return _CHAT_MARKS.sub("", text[closed + len("</think>") :]).strip()
     return None if re.match(r"\s*<think>", text) else _CHAT_MARKS.sub("", text).strip()
+
+
+def without_tool_calls(text: str) -> str:
+    """The text without calls of tools, which ask for an answer and give none."""
+    return _TOOL_CALL.sub("", text).strip() if "tool" in text or "function_call" in text else text
+
+
+def without_farewell(text: str) -> str:
+    """The text without closing sentences that offer more help; one that consists of them only is kept."""
+    for _ in range(_FAREWELLS):
+        found = _FAREWELL.search(text, max(0, len(text) - 400))
+        if found is None or not text[: found.start()].strip():
+            break
+        text = text[: found.start()].rstrip()
+    return text
 
 
 def before_next_question(text: str) -> tuple[str, str]:

@@ -26,6 +26,62 @@ PATTERN = re.compile(
 """A run of number words, with its sign."""
 
 
+_LARGE = {
+    10**3: "thousand tausend тысяч тысячи тысяча",
+    10**6: "million millions millionen millones milioni milhões milhão mio mln млн миллион миллиона миллионов",
+    10**9: "billion billions bn milliarde milliarden milliard milliards mrd млрд миллиард миллиарда миллиардов",
+    10**12: "trillion trillions",
+    10**5: "lakh lakhs",
+    10**7: "crore crores",
+    12: "dozen",
+}
+_SCALE_OF = {word: n for n, row in _LARGE.items() for word in row.split()}
+SCALE = rf"(?:{'|'.join(sorted(_SCALE_OF, key=len, reverse=True))})\b\.?"
+"""Words after digits that multiply them, in the languages that models write."""
+
+
+def scale(word: str) -> int:
+    """What a word of ``SCALE``, or the letter K or M, multiplies by."""
+    letters = {"k": 10**3, "m": 10**6}
+    return letters.get(word.lower()) or _SCALE_OF[word.lower().rstrip(".")]
+
+
+_HAN_DIGITS = {c: n for n, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2, "兩": 2}
+_HAN_TENS = {"十": 10, "百": 100, "千": 1000}
+_HAN_LARGE = {"万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8}
+_HAN_SCALED = re.compile(r"(?<![\d.,])(?:\d[\d,]*(?:\.\d+)?\s?[万萬億亿]\s?)+(?:\d{1,4}(?![\d.,]\d|[万萬億亿]))?")
+HAN = re.compile(r"[〇零一二三四五六七八九十百千万萬億亿两兩]+(?![些样様般定起直切番緒共下点旦致分])")
+"""A run of Chinese or Japanese numerals that is not the beginning of an ordinary word."""
+
+
+def without_han_scales(text: str) -> str:
+    """Digits before 万 and 億 written out: "100万" as "1000000"."""
+    if not any(c in text for c in _HAN_LARGE):
+        return text
+    return _HAN_SCALED.sub(lambda m: _decimal_han(m[0]), text)
+
+
+def _decimal_han(text: str) -> str:
+    parts = re.findall(r"([\d.,]+)\s?([万萬億亿]?)", text)
+    total = sum(Fraction(digits.replace(",", "").rstrip(".")) * _HAN_LARGE.get(large, 1) for digits, large in parts)
+    return str(total) if total.denominator == 1 else text
+
+
+def han(text: str) -> int | None:
+    """The value of Chinese or Japanese numerals: 四十二 is 42, 一九四五 is 1945."""
+    if len(text) > 1 and all(c in _HAN_DIGITS for c in text):
+        return int("".join(str(_HAN_DIGITS[c]) for c in text)) if len(text) < 20 else None
+    total = group = digit = 0
+    for c in text:
+        if c in _HAN_DIGITS:
+            digit = _HAN_DIGITS[c]
+        elif c in _HAN_TENS:
+            group, digit = group + (digit or 1) * _HAN_TENS[c], 0
+        else:
+            total, group, digit = total + ((group + digit) or 1) * _HAN_LARGE[c], 0, 0
+    return total + group + digit
+
+
 def value(text: str) -> Fraction | None:
     """The value of a run of number words as ``PATTERN`` finds it, or None where it makes no number."""
     tokens = text.lower().replace("-", " ").split()
@@ -37,7 +93,15 @@ def value(text: str) -> Fraction | None:
     if fraction is None:
         return None
     total = _integer(whole) if whole else 0
+    if total is None and not fraction:
+        total = _year(whole)
     return None if total is None else sign * (total + fraction)
+
+
+def _year(tokens: list[str]) -> int | None:
+    """A year as it is spoken: "nineteen forty-five"."""
+    first, rest = ({**_SMALL, **_TENS}).get(tokens[0], 0), _integer(tokens[1:])
+    return 100 * first + rest if 10 <= first <= 20 and rest is not None and 10 <= rest <= 99 else None
 
 
 def _decimal(tokens: list[str], sign: int) -> Fraction | None:

@@ -80,6 +80,120 @@ DATES = [
     ("2020", "Mars 2020", RIGHT),
 ]
 
+ROLLS = "A baker makes 12 trays with 8 rolls each and sells 54 rolls. How many rolls are left?"
+LAPTOP = "How much does a laptop of $1,500 cost after a 15% discount?"
+COLD = "What is the temperature in degrees Celsius if it was 4 °C and fell by 11 degrees?"
+ROPE = "A rope is 3 m long. You cut off 3/4 of a metre. How many metres are left?"
+TRIP = "How long does the trip take in minutes if it starts at 9:40 and ends at 11:05?"
+PARCEL = "How many kilograms does a parcel of 2,500 grams weigh?"
+TOWN = "How many people live in a town with 1.2 million inhabitants after 200,000 leave?"
+PRIME = "Is 91 a prime number?"
+CANBERRA = "Is Canberra the capital of Australia?"
+NOVEL = "Who wrote 'Pride and Prejudice'?"
+COUNTRY = "In which country is the city of Maracaibo?"
+GAS = "What gas do plants take in for photosynthesis?"
+WET = "What should you do with a wet phone? (A) Put it in an oven (B) Switch it off and let it dry (C) Charge it"
+FRACTION = "What fraction of 20 marbles is red if 5 are red? Answer as a number."
+# (answer type, question, gold, response, expected)
+ASKED = [
+    ("number", ROLLS, "42", '{"reasoning": "12*8=96, 96-54=42", "final_answer": "52"}', WRONG),
+    ("number", ROLLS, "42", '{"reasoning": "12*8=96, 96-54=42", "final_answer": "42"}', RIGHT),
+    ("number", ROLLS, "42", "<reasoning>12*8=96; 96-54=42</reasoning>\n<answer>96</answer>", WRONG),
+    (
+        "number",
+        ROLLS,
+        "42",
+        "1. 12 × 8 = **96**\n2. 96 - 54 = **32**\n\nIf you have 42 more questions, just ask!",
+        WRONG,
+    ),
+    ("number", ROLLS, "42", "1. 12 × 8 = 96\n2. 96 - 54 = **42**\n\nLet me know if you have 2 more questions!", RIGHT),
+    ("number", ROLLS, "54", '<tool_call>\n{"name": "subtract", "arguments": {"a": 96, "b": 54}}\n</tool_call>', NONE),
+    ("number", ROLLS, "54", '{"name": "subtract", "arguments": {"a": 96, "b": 54}}', NONE),
+    (
+        "number",
+        ROLLS,
+        "54",
+        "The baker makes 12 trays with 8 rolls each and sells 54 rolls. How many rolls are left?",
+        NONE,
+    ),
+    ("number", ROLLS, "42", "答案是四十二个。", RIGHT),
+    ("number", ROLLS, "42", "96 &minus; 54 = 42", RIGHT),
+    ("number", ROLLS, "28", "24 + 4 = 28, but hens have four legs, therefore 32.", NONE),
+    ("number", ROLLS, "32", "24 + 4 = 28, but hens have four legs, therefore 32.", RIGHT),
+    ("number", LAPTOP, "1275", "It would cost **$1,275.00** after the 15% discount ($1,500 \u2212 $225).", RIGHT),
+    ("number", LAPTOP, "225", "It would cost **$1,275.00** after the 15% discount ($1,500 \u2212 $225).", WRONG),
+    ("number", LAPTOP, "1275", "Le prix final est de 1 275 $.", RIGHT),
+    ("number", LAPTOP, "1275", "Le prix final est de 1 275.", NONE),
+    ("number", COLD, "-7", "The temperature is now negative 7 degrees Celsius.", RIGHT),
+    ("number", COLD, "7", "The temperature is now negative 7 degrees Celsius.", WRONG),
+    ("number", COLD, "-7", "It is 7 degrees below zero.", RIGHT),
+    ("number", COLD, "-7", "Es sind minus 7 Grad.", RIGHT),
+    ("number", COLD, "-7", "气温是零下7度。", RIGHT),
+    ("number", ROPE, "2.25", "225 cm of rope are left.", RIGHT),
+    ("number", ROPE, "2.25", "2.25 cm of rope are left.", WRONG),
+    ("number", TRIP, "85", "1 hour and 25 minutes", RIGHT),
+    ("number", TRIP, "85", "1 hour and 35 minutes", WRONG),
+    ("number", "How long does the trip take?", "85", "1 hour and 25 minutes", NONE),
+    ("number", PARCEL, "2.5", "It weighs 2,500 grams.", WRONG),
+    ("number", FRACTION, "0.25", "0.25%", NONE),
+    ("number", FRACTION, "0.25", "25%", RIGHT),
+    ("number", TOWN, "1000000", "100万人です。", RIGHT),
+    ("number", TOWN, "1000000", "1 Million Menschen", RIGHT),
+    ("number", TOWN, "1000000", "10 lakh", RIGHT),
+    ("number", "In what year did it end?", "1945", "Nineteen forty-five.", RIGHT),
+    ("number", "In what year did it end?", "1945", "一九四五年", RIGHT),
+    ("boolean", PRIME, "no", "There is no doubt that 91 is a prime number.", WRONG),
+    ("boolean", PRIME, "no", "It is not true that 91 is not prime.", NONE),
+    ("boolean", PRIME, "no", "It is not true that 91 is prime.", RIGHT),
+    (
+        "boolean",
+        CANBERRA,
+        "yes",
+        "Canberra is the capital of Australia. Many say Sydney, but that is not correct.",
+        RIGHT,
+    ),
+    ("choice", WET, "B", "B. Never put it in an oven (A) or charge it (C).", RIGHT),
+    ("choice", WET, "A", "The answer is not B or C, so it is A.", RIGHT),
+    ("choice", WET, "A", "正确答案是 A。", RIGHT),
+    ("date", "When did it land?", "1969-07-20", "20 июля 1969 года", RIGHT),
+    ("date", "When did it land?", "1969-07-20", "Jul 20 '69", RIGHT),
+    ("text", "What is the capital of France?", "Paris", "1. Paris", RIGHT),
+    ("text", "What is the capital of France?", "Paris", "I'm sorry, but I can't answer that question.", ABSTAIN),
+    ("text", NOVEL, "Jane Austen", "J. Austen", NONE),
+    ("text", NOVEL, "Jane Austen", "Jane", NONE),
+    ("text", NOVEL, "Jane Austen", "Austen, an English novelist, wrote it in 1813.", NONE),
+    ("text", NOVEL, "Jane Austen", "Charlotte Austen, an English novelist, wrote it in 1813.", WRONG),
+    ("text", "Which city is the capital of Mexico?", "Mexico City", "Mexico", WRONG),
+    ("text", COUNTRY, "Venezuela", "Maracaibo is in Colombia, near the border with Venezuela.", NONE),
+    ("text", COUNTRY, "Venezuela", "Maracaibo is in Venezuela, near the border with Colombia.", RIGHT),
+    ("text", COUNTRY, "yen", "The country is Japan. Its currency: yen", RIGHT),
+    ("text", GAS, "carbon dioxide", "Plants take in oxygen and release carbon dioxide.", NONE),
+    ("text", GAS, "oxygen", "Plants take in oxygen and release carbon dioxide.", RIGHT),
+    ("text", "Which animal is the king of the jungle?", "lion", "sea lion", NONE),
+]
+
+
+@pytest.mark.parametrize(("answer_type", "question", "gold", "response", "expected"), ASKED)
+def test_the_question_helps_to_read_an_answer(
+    answer_type: str, question: str, gold: str, response: str, expected: str
+) -> None:
+    result = grade(response, "stop", gold, answer_type, question=question)
+    assert result.outcome == expected, result
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("The main language of Saudi Arabia is Arabic.", RIGHT),
+        ("The main language of Saudi Arabia is Persian.", WRONG),
+        ("Arabic", NONE),
+        ("The main language of Saudi Arabia is Arabic. Step 2: Check it.", NONE),
+    ],
+)
+def test_one_sentence_that_repeats_the_question_needs_no_cue_after_a_chain(response: str, expected: str) -> None:
+    question = "What is the main language of Saudi Arabia?"
+    assert grade(response, "stop", "Arabic", "text", format="cot", question=question).outcome == expected
+
 
 @pytest.mark.parametrize(("gold", "answer", "expected"), LISTS)
 def test_items_of_a_list_may_stand_in_words_of_their_own(gold: str, answer: str, expected: str) -> None:
