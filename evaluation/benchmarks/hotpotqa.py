@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..cases import Case, Part
-from ..gold import clustered, part, same_last_answer, type_of_words
+from ..gold import clustered, part, type_of_words
 from ..reading import objects, text_field
 from . import relations
 from .catalog import benchmark
@@ -23,8 +23,6 @@ from .catalog import benchmark
 HOTPOTQA = "HotpotQA's hotpot_train_v1.1.json or hotpot_dev_distractor_v1.json"
 TWO_WIKI = "2WikiMultiHopQA's train.json or dev.json"
 NO_STEPS = "HotpotQA publishes no sub-questions"
-_CHAINS = ("compositional", "inference")
-"""Question types whose last fact is the answer; the others compare facts."""
 
 
 @benchmark("hotpotqa", answer_alone=True)
@@ -70,8 +68,7 @@ def _two_wiki(row: Mapping[str, Any], where: str) -> Case:
         problem = f"no template for the relation {names}" if unworded else "the record has no evidences"
         return replace(case, meta={**case.meta, "problem": problem})
     parts = tuple(_hop(*triple, hop) for hop, triple in enumerate(triples, 1))
-    case = replace(case, parts=parts, depth=len(parts))
-    return same_last_answer(case) if case.family in _CHAINS else case
+    return replace(case, parts=parts, depth=len(parts))
 
 
 def _hop(subject: str, relation: str, value: str, hop: int) -> Part:

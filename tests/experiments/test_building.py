@@ -73,10 +73,12 @@ def test_the_harder_plan_has_160_cases_whose_every_event_is_an_atom(tmp_path: Pa
             *options, reference = (years[n] for n in named)
             best = min(range(len(options)), key=lambda i: abs(options[i] - reference))
             assert case.answer == "AB"[best]
+            assert abs(options[0] - reference) != abs(options[1] - reference) and case.chance == 1 / 2
         else:
             *options, reference = (years[n] for n in named)
             later = sorted((y, "ABC"[i]) for i, y in enumerate(options) if y > reference)
             assert len(later) >= 2 and case.answer == ", ".join(letter for _, letter in later)
+            assert case.chance == pytest.approx(1 / (6 + 6)), "two of three in order, or all three"
 
 
 def test_classification_chains_go_up_class_by_class(tmp_path: Path) -> None:

@@ -256,9 +256,9 @@ def test_literal_matches_alone_count_in_the_exact_tier() -> None:
 
 def test_the_strict_tier_refuses_what_stands_after_the_answer() -> None:
     found = taxonomy.tiers(answered())
-    # ok0 goes on after its answer; ok1 to ok3 end with it.
+    # ok0 goes on after its answer, ok1 has two; ok2 and ok3 end with their only one.
     assert value(found, "residual_failure", tier="semantic") == (0, 4)
-    assert value(found, "residual_failure", tier="strict") == (1, 4)
+    assert value(found, "residual_failure", tier="strict") == (2, 4)
 
 
 def answered() -> Source:
@@ -266,5 +266,5 @@ def answered() -> Source:
     rows = [r for r in given.rows if r.case.startswith("ok")]
     # The gate's own answers are well-formed.
     rows = [r if r.role == "whole" else replace(r, ask="part") for r in rows]
-    texts = {**given.texts, "part": "1402"}
+    texts = {**given.texts, "part": "1402", "ok1": "<answer>B</answer> No, <answer>A, B, C</answer>"}
     return source("run", rows, cases={c: given.cases[c] for c in given.cases if c.startswith("ok")}, texts=texts)

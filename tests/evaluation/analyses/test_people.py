@@ -109,6 +109,9 @@ def test_every_question_is_asked_as_often_as_wanted_and_nobody_sees_two_of_one_i
     assert asked == {(f"c{i}", role): answers for i in range(n) for role in ("whole", "part:0", "part:1")}
     assert max(Counter((k["person"], k["case"]) for k in key).values()) == 1
     assert max(Counter(k["person"] for k in key).values()) <= per_person
+    if per_person > 2:
+        of_first = {k["role"] for k in key if k["person"] == "p001"}
+        assert of_first == {"whole", "part:0", "part:1"}, "nobody gets wholes alone"
     assert {frozenset(line) for line in found.files["sheet.jsonl"]} == {
         frozenset({"person", "item", "question", "answer"})
     }

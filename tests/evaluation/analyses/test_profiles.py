@@ -38,8 +38,8 @@ def test_sizes_are_read_from_names(name: str, size: float | None) -> None:
 def test_answers_of_all_models_of_a_size_are_pooled() -> None:
     runs = [
         Source("a", _rows("m-1B", {"x": "-++", "y": "--+"})),
-        Source("b", _rows("m-7B", {"x": "+++", "y": "-++"})),
-        Source("c", _rows("m-70B", {"x": "+++", "y": "+++"})),
+        Source("b", _rows("m-8B", {"x": "+++", "y": "-++"})),
+        Source("c", _rows("m-14B", {"x": "+++", "y": "+++"})),
         Source("d", _rows("m-10B", {"x": "+++", "y": "+++"})),
     ]
     found = agentcoma.size_groups(runs)
@@ -47,6 +47,7 @@ def test_answers_of_all_models_of_a_size_are_pooled() -> None:
     composition, both, press = (find(found.metrics, n, **small) for n in ("composition", "both", "press_gap"))
     assert composition and both and press
     assert (composition.count, composition.n, both.count) == (1, 4, 3)
+    assert composition.cluster_n == 2, "answers of two models to one case are not two cases"
     assert (press.count, press.n) == (2, 3)
     gap = find(found.metrics, "gap", **small)
     assert gap is not None and gap.value == pytest.approx(-0.5)
@@ -75,6 +76,7 @@ def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
     assert values["whole", None] == (20, 2)
     assert values["whole", "incorrect"] == (30, 1)
     assert values["part:*:paraphrase", None] == (6, 2)
+    assert all(m.low is None for m in found.metrics if m.value == 6), "two answers to one case, so no interval"
     with pytest.raises(InputError, match="give a run folder"):
         lengths.lengths([Source("run", rows)])
 
@@ -103,6 +105,9 @@ def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_fi
     assert rows["sum"]["gap"] == pytest.approx(0.25 - 1 / 3)
     assert [r["skill"] for r in found.tables["skills"]] == ["unit", "sum"]
     assert found.tables["correlation"][0]["spearman"] is None
+    others = _rows("m", {"e": "-+--+"}, ("order", "rank", "order"))
+    more = stad.skills_in_context([Source("m", [*_rows("m", outcomes, SKILLS), *others])]).tables["skills"]
+    assert {r["skill"]: r["of"] for r in more} == {"unit": 3, "sum": 3, "order": 1, "rank": 1}
 
 
 def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:

@@ -192,7 +192,9 @@ def test_the_remastered_copies_name_their_triples_at_the_top(tmp_path: Path) -> 
     flat = [mquake(case_id=i, orig_triples=[["Q1", "P50", f"Q{i}"], [f"Q{i}", "P27", "Q3"]]) for i in (1, 2)]
     for row in flat:
         del row["orig"]
-    assert len({c.cluster for c in load(f"mquake:{lines(tmp_path / 'q.jsonl', *flat)}")}) == 1
+    flat.append({**flat[0], "case_id": 3, "orig_triples": [["Q1", "P57", "Q8"], ["Q8", "P27", "Q3"]]})
+    clusters = [c.cluster for c in load(f"mquake:{lines(tmp_path / 'q.jsonl', *flat)}")]
+    assert clusters == ["mquake-1", "mquake-1", "mquake-3"], "another relation of the subject is another fact"
 
 
 # TwoHopFact and SOCRATES

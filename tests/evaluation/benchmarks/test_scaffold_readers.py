@@ -64,13 +64,14 @@ def test_gold_answers_get_the_type_they_are_compared_by(value: Any, expected: tu
 
 
 def test_gsm8k_socratic_lines_become_parts(tmp_path: Path) -> None:
-    answer = "How many? ** 3*4=<<3*4=12>>12\nHow many left? ** That is 12-2 = <<12-2=10>>10 nuts\n#### 1,010"
+    second = "How many left? ** As 3-1 = <<3-1=2>>2 that is 12-2 = <<12-2=10>>10 nuts"
+    answer = f"How many? ** 3*4=<<3*4=12>>12\n{second}\n#### 1,010"
     loose = "How many? ** Some\nAll? ** 2*5=<<2*5=10>>10\n#### 10"
     path = _file(tmp_path, {"question": "Q?", "answer": answer}, {"question": "R?", "answer": loose})
     one, two = load(f"gsm8k:{path}")
     assert [(p.question, p.answer, p.worked) for p in one.parts] == [
         ("How many?", "12", "3*4=12"),
-        ("How many left?", "10", "That is 12-2 = 10 nuts"),
+        ("How many left?", "10", "As 3-1 = 2 that is 12-2 = 10 nuts"),
     ]
     assert (one.answer, one.depth, two.parts, two.depth) == ("1010", 2, (), 2)
     with pytest.raises(InputError, match=r"rows.jsonl:1: field 'answer' does not end"):
@@ -196,6 +197,8 @@ def test_evaluated_records_become_graded_rows_in_both_shapes(tmp_path: Path) -> 
         ("1", "scaffold:1"): "correct",
         ("2", "whole"): "invalid",
     }
+    golds = {r.role: r.gold for r in rows if r.case.endswith("1")}
+    assert golds == {"whole": "10", "part:0": "12", "part:1": "10", "scaffold:1": "10"}
     assert [w.split(": ")[1] for w in warnings] == [
         "1 evaluation_score values are text; read as numbers",
         "1 originals were not judged; invalid, not wrong",

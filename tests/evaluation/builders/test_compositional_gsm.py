@@ -12,7 +12,7 @@ import pytest
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask, Grade
-from composcope.evaluation.builders import review
+from composcope.evaluation.builders import code_items, review
 from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
 from composcope.evaluation.builders.compositional_gsm import Rules, build
 from composcope.evaluation.case_files import read_cases
@@ -63,6 +63,11 @@ def test_a_slot_is_replaced_at_its_place_also_after_letters_of_several_bytes() -
     slot = slots(item)[0][0]
     assert with_mention(item.question, slot, "X") == "Zoë’s café sells X cakes."
     assert run_code(with_constant(item.code, slot, "40")).value == 41
+
+
+@pytest.mark.parametrize(("value", "wanted"), [(6.0, 6), (0.1 * 30, 3), (6.004, None), (True, None), ("6", None)])
+def test_results_count_as_whole_numbers_up_to_rounding_only(value: Any, wanted: int | None) -> None:
+    assert code_items.whole(value) == wanted
 
 
 def test_pairs_follow_from_their_first_answer() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 
@@ -100,6 +101,9 @@ def test_evidence_is_numbered_in_a_random_order() -> None:
 def test_answers_are_not_given_away_by_the_question_and_chances_are_probabilities() -> None:
     for case in CASES:
         assert case.chance is not None and 0 < case.chance <= 0.5
+        if case.operation in ("order", "max", "min"):
+            n = len(case.parts)
+            assert case.chance == pytest.approx(1 / (math.factorial(n) if case.operation == "order" else n))
         if case.operation in ("ancestor", "containment", "adjacency", "offset"):
             assert not re.search(rf"\b{re.escape(case.answer)}\b", case.question)
 

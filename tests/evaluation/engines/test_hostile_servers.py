@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -123,6 +124,22 @@ def test_all_tries_of_an_ask_share_one_deadline(
     with pytest.raises(openai.APITimeoutError):
         transport.send(times_out, retries=50, timeout=120, deadline=300)
     assert given == [120, 120, 300 - 240 - 0.5 - 1], "each try has its own time, the last one what is left"
+
+
+@pytest.mark.parametrize(
+    ("stated", "attempt", "wait"),
+    [
+        (None, 0, 0.5), (None, 3, 4.0), (None, 9, 8.0), ("3", 0, 3.0), ("61", 1, 1.0), ("-1", 0, 0.5), ("soon", 0, 0.5),
+        ("Thu, 01 Jan 1970 00:17:20 GMT", 0, 40.0), ("Thu, 01 Jan 1970 00:00:00 GMT", 2, 2.0),
+    ],
+)  # fmt: skip
+def test_the_pause_is_what_the_server_asks_for_where_that_is_not_long(
+    monkeypatch: pytest.MonkeyPatch, stated: str | None, attempt: int, wait: float
+) -> None:
+    monkeypatch.setattr(transport, "time", SimpleNamespace(time=lambda: 1000.0))
+    headers = {} if stated is None else {"retry-after": stated}
+    error: Any = SimpleNamespace(response=SimpleNamespace(headers=headers))
+    assert transport._pause(error, attempt) == wait
 
 
 def endless(connection: socket.socket, request: Request) -> None:

@@ -80,6 +80,7 @@ def test_contradictions_are_named_row_by_row_with_what_they_should_be(bamboogle:
     assert ("item 1", "direct_answer.is_right_CEM", False, True) in seen
     assert ("item 1", "direct_answer: is_right_CEM", False, True) in seen  # EM is right, so CEM must be
     assert ("item 1", "Q1_and_Q2_right_CEM", True, False) in seen
+    assert not {"Q1_is_right_CEM", "Q2_is_right_CEM"} & {s[1] for s in seen}, "judged on what was returned"
     # Both parts are right by GPT's opinion in item 0, the stored flag denies it.
     assert ("item 0", "Q1_and_Q2_right_GPT_opinion", False, True) in seen
     assert [s[1:] for s in seen if s[1].startswith("summary")] == [("summary.both_subquestions_correct_CEM", 1, 2)]
@@ -161,6 +162,7 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         _sample(1, "12", "12", 0.0, doc={"case": "c1", "role": "whole"}),
         _sample(2, "1,200", "1200", 1.0),
         _sample(3, "seven", "12", 1.0),
+        _sample(4, "Rome", "Oslo", 1.0),
     ]
     path = _lines(tmp_path / "samples_gsm_pairs_2025-01-02T03-04-05.678.jsonl", rows)
     found = read(path, options=Options(model="m"))
@@ -169,11 +171,13 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         ("c1", "whole", "incorrect"),
         ("gsm_pairs-2", "whole", "correct"),
         ("gsm_pairs-3", "whole", "correct"),
+        ("gsm_pairs-4", "whole", "correct"),
     ]
     assert found.rows[0].depth == 2 and found.rows[0].benchmark == "gsm_pairs"
     assert [(c["where"], c["stored"], c["recomputed"]) for c in found.contradictions] == [
         (f"{path}:2", 0.0, 1),
         (f"{path}:4", 1.0, 0),
+        (f"{path}:5", 1.0, 0),
     ]
 
 
@@ -247,6 +251,8 @@ def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_pat
     one, other = read(tmp_path / "log.json"), read(tmp_path / "log.eval")
     assert one.rows == other.rows
     assert [(c["stored"], c["recomputed"]) for c in other.contradictions] == [(0.75, 0.5)]
+    (tmp_path / "log.json").write_text(json.dumps(_log(tmp_path, [*samples, _scored(3, "N")], accuracy=0.75)))
+    assert read(tmp_path / "log.json").contradictions == [], "an accuracy over samples without a verdict is not ours"
 
 
 # Which file is which

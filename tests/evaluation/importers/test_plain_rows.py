@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.importers import Options, detect, read
+from composcope.evaluation.importers import Options, detect, read, regrading
 from composcope.evaluation.importers.regrading import regrade
 from composcope.evaluation.protocols import metrics_from_rows
 
@@ -75,6 +75,8 @@ def test_rows_that_name_nothing_are_wholes_of_cases_named_after_file_and_line(tm
     assert [(r.case, r.role) for r in read(path).rows] == [("log-00000", "whole"), ("q7", "whole")]
     as_parts = read(path, options=Options(role="part:0", model="m")).rows
     assert [(r.role, r.model) for r in as_parts] == [("part:0", "m")] * 2
+    twice = lines(tmp_path / "twice.jsonl", [{"case": "a", "response": "4", "gold": "4", "repeat": i} for i in (0, 1)])
+    assert [r.repeat for r in read(twice).rows] == [0, 1]
 
 
 def test_fields_of_other_names_are_named_by_the_user(tmp_path: Path) -> None:
@@ -130,18 +132,23 @@ def test_a_response_of_a_million_characters_is_read_from_a_table(tmp_path: Path)
 
 
 def test_verdicts_that_differ_from_ours_are_listed_item_by_item(tmp_path: Path) -> None:
-    path = lines(tmp_path / "m.jsonl", [*ROWS, {"response": "no number", "gold": "4", "right": True}])
+    open_ = {"case": "o", "response": "It is 4.", "gold": "4", "right": "invalid"}
+    path = lines(tmp_path / "m.jsonl", [*ROWS, {"response": "no number", "gold": "4", "right": True}, open_])
     options = Options(regrade=True, answer_type="number")
     found = regrade(read(path, options=options), options)
-    assert [r.outcome for r in found.rows] == ["correct", "incorrect", "correct", "invalid"]
-    assert [r.extra["stored_outcome"] for r in found.rows] == ["correct", "incorrect", "incorrect", "correct"]
+    assert [r.outcome for r in found.rows] == ["correct", "incorrect", "correct", "invalid", "correct"]
+    stored = ["correct", "incorrect", "incorrect", "correct", "invalid"]
+    assert [r.extra["stored_outcome"] for r in found.rows] == stored
     assert found.table == {
-        "correct -> correct": 1, "correct -> invalid": 1, "incorrect -> correct": 1, "incorrect -> incorrect": 1
+        "correct -> correct": 1, "correct -> invalid": 1, "incorrect -> correct": 1, "incorrect -> incorrect": 1,
+        "invalid -> correct": 1,
     }  # fmt: skip
     assert [(d["where"], d["case"], d["role"], d["stored"], d["ours"], d["answer"]) for d in found.disagreements] == [
         (f"{path}:3", "a", "whole", "incorrect", "correct", "8"),
         (f"{path}:4", "m-00003", "whole", "correct", "invalid", None),
+        (f"{path}:5", "o", "whole", "invalid", "correct", "4"),
     ]
+    assert regrading.lines(found.table, found.disagreements, 9)[1].startswith("1 verdicts differ; 2 more")
     bare = read(lines(tmp_path / "bare.jsonl", [{"response": "4", "gold": "4"}]), options=options)
     assert regrade(bare, options).table == {}  # nothing stored, nothing to compare with
     assert found.disagreements[0]["gold"] == ["8", "eight"] and found.disagreements[0]["response"] == "The answer is 8."
@@ -170,6 +177,8 @@ def test_responses_of_every_kind_of_file_can_be_graded_again(tmp_path: Path) -> 
     log = {"version": 2, "eval": {"task": "t", "model": "m"}, "samples": [
         {"id": 1, "epoch": 1, "target": "7", "output": output, "scores": {"match": {"value": "I"}}},
         {"id": 2, "epoch": 1, "target": "7", "output": output, "error": "lost", "scores": {}},
+        {"id": 3, "epoch": 1, "target": "7", "scores": {"match": {"value": "C"}},
+         "output": {"completion": "There were 7", "choices": [{"stop_reason": "max_tokens"}]}},
     ]}  # fmt: skip
     with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
         archive.writestr("header.json", json.dumps({k: v for k, v in log.items() if k != "samples"}))
@@ -183,7 +192,7 @@ def test_responses_of_every_kind_of_file_can_be_graded_again(tmp_path: Path) -> 
         outcomes[path.suffix + path.stem[:3]] = ([r.outcome for r in found.rows], found.not_graded)
     assert outcomes == {
         ".jsonlsam": (["correct", "incorrect"], 1),
-        ".evallog": (["correct", "invalid"], 1),
+        ".evallog": (["correct", "invalid", "invalid"], 1),
         ".jsonlset": (["correct"], 0),
     }
 
