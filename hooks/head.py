@@ -248,7 +248,6 @@ def _tile(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     # exp(-1e4) is 0 in every dtype; the bound keeps masked-out entries from turning 0 * inf into NaN.
     x.clamp_(min=-1e4)
     p = x.exp()
-    p.masked_fill_(torch.isneginf(top)[:, None], 0)
     mass = p.sum(1)
     shift = torch.linalg.vecdot(p, x) / mass.clamp(min=torch.finfo(x.dtype).tiny)
     m2 = torch.linalg.vecdot(p, x.sub_(shift[:, None]).square_())

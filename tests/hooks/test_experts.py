@@ -139,3 +139,13 @@ def test_mistakes_with_experts_are_one_clear_line() -> None:
         with pytest.raises(ModelError, match=text) as error:
             lm.run(IDS, read=[site])
         assert "\n" not in str(error.value)
+
+
+def test_experts_whose_output_is_not_the_sum_of_them_are_refused() -> None:
+    model = tiny("mixtral")
+    lm = load_model(model)
+    experts: Any = model.get_decoder().layers[1].mlp.experts  # type: ignore[union-attr, index]
+    experts.register_forward_hook(lambda _m, _a, y: 1.02 * y)
+    lm.run(IDS)
+    with pytest.raises(ModelError, match="not the weighted sum of its experts"):
+        lm.run(IDS, read=every(lm)[:1])

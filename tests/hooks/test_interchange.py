@@ -268,3 +268,10 @@ def test_a_row_whose_states_overflow_is_refused_by_its_number() -> None:
     rows = [[Skip(0, 4)], [Patch(residual(0), 4, huge), Patch(residual(0), 4, huge, add=True)]]
     with pytest.raises(ModelError, match=r"row 1 of edits gives NaN or infinite"):
         interchange(lm, IDS, rows, [13])
+
+
+def test_a_continuation_may_fill_the_context_and_no_more() -> None:
+    lm, prompt = load_model(tiny("llama")), [5 + i for i in range(62)]
+    assert len(lm.generate([prompt], 3, stop_ids=[])[0]) == 3, "the last token is not fed"
+    with pytest.raises(InputError, match="62 prompt and 4 new tokens"):
+        lm.generate([prompt], 4, stop_ids=[])

@@ -139,6 +139,9 @@ def test_rows_of_a_suffix_share_a_quarter_of_the_free_memory(monkeypatch: pytest
         found.append(budget.suffix_rows(lm, 40, 4))
     assert found[0] == 1 < found[1] < found[2] <= found[3]
     assert found[2] == pytest.approx(4 * found[1], rel=0.2)
+    assert budget.row_budget(lm, 1, 40, graph=True) < budget.row_budget(lm, 1, 40, graph=False), (
+        "a graph keeps all layers"
+    )
 
 
 def test_a_text_of_exactly_the_length_is_computed_as_shorter_ones(lm: Model) -> None:

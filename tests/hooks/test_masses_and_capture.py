@@ -181,6 +181,10 @@ def test_statistics_survive_sharp_predictions_and_impossible_entries() -> None:
     mean = (log_p.exp() * log_p).sum()
     torch.testing.assert_close(got.log_prob, log_p[[3, 4]], atol=1e-8, rtol=1e-6)
     torch.testing.assert_close(got.variance[0], (log_p.exp() * (log_p - mean) ** 2).sum(), atol=0, rtol=1e-4)
+    same = vocabulary_statistics(
+        Head(weight.flip(0), bias.flip(0), None, 1.0), torch.ones(2, 1), torch.tensor([996, 995]), tile=64
+    )
+    assert torch.allclose(same.mean, got.mean) and torch.allclose(same.log_prob, got.log_prob), "impossible ones first"
     shut = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(1, 1), torch.tensor([600]))
     assert shut.log_prob[0] == -torch.inf
 
@@ -193,6 +197,11 @@ def test_a_head_that_transforms_its_logits_otherwise_is_refused() -> None:
 
     model.get_submodule("lm_head").register_forward_hook(cubed)
     with pytest.raises(ModelError, match="soft cap nor a scale"):
+        head_of(model)
+    model.get_submodule("lm_head")._forward_hooks.clear()
+    head_of(model)
+    model.config.logit_scale = 1.01  # type: ignore[union-attr]
+    with pytest.raises(ModelError, match=r"differs from the model's own logits by 1\.0e-02"):
         head_of(model)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
+from composcope.hooks.backends.libraries import check_logits
 from composcope.hooks.sites import KINDS
 from composcope.probes import neurons
 
@@ -114,6 +116,11 @@ def test_the_users_model_is_never_touched_and_shares_its_weights(backend: str) -
     assert lm.model is model and lm.backend == backend
     lm.run(ids_of(), read=[Site(1, "neuron"), Site(0, "pattern")], edit={Site(2, "resid_mid"): lambda x: 2 * x})
 
+    if backend == "transformer_lens":
+        looked_at: Any = lm.library
+        kinds = {(site.kind, edited) for site, edited in looked_at.verified}
+        assert kinds == {("neuron", False), ("pattern", False), ("resid_mid", True)}, "reading says nothing of edits"
+
     def stop(x: torch.Tensor) -> torch.Tensor:
         raise RuntimeError("stop here")
 
@@ -195,6 +202,12 @@ def test_a_model_with_an_adapter_is_read_with_the_adapter() -> None:
     assert torch.equal(run.logits, adapted(input_ids=IDS).logits) and not torch.allclose(run.logits, plain)
     assert run.acts[Site(1, "neuron")].shape == (1, 4, 56)
     assert "default" in lm.notes[-1]
+
+
+@pytest.mark.parametrize(("logit", "refused"), [(float("inf"), True), (float("nan"), True), (-float("inf"), False)])
+def test_only_minus_infinity_is_a_logit(logit: float, refused: bool) -> None:
+    with pytest.raises(ModelError, match="NaN or infinity in the logits") if refused else nullcontext():
+        check_logits(torch.tensor([0.0, logit]), "a model")
 
 
 def test_virtual_tokens_are_refused() -> None:

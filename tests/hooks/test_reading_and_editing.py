@@ -153,6 +153,8 @@ def test_a_cache_continues_the_prompt_and_is_never_changed(name: str) -> None:
     with torch.no_grad():
         logits = lm.run(ids[:, -2:], past=past).logits
         assert torch.allclose(logits, lm.model(ids).logits[:, -2:], atol=1e-4)
+        masked = lm.run(ids[:, -2:], torch.ones(2, 2, dtype=torch.long), past=past).logits
+        assert torch.allclose(masked, logits, atol=1e-5), "a mask of the new tokens says nothing about the earlier ones"
     assert past.get_seq_length() == 10
     assert all(torch.equal(a, layer.keys) for a, layer in zip(before, past.layers, strict=True))  # type: ignore[arg-type]
 
@@ -178,6 +180,10 @@ def test_the_weights_name_the_model() -> None:
     with torch.no_grad():
         next(iter(second.model.parameters()))[0, 0] += 1
     assert first.identity != load_model(second.model).identity
+    for name, model in (("one", first.model), ("other", second.model)):
+        model.load_state_dict(tiny("llama").state_dict())
+        model.register_buffer(name, torch.ones(2))
+    assert load_model(first.model).identity != load_model(second.model).identity, "the same numbers under another name"
 
 
 @unchecked()
@@ -188,6 +194,7 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
         (lambda: lm.run(ids_of(), read=[Site(0, "nothing")]), "no such kind"),  # type: ignore[arg-type]
         (lambda: lm.run(ids_of(), read=[Site(0, "neuron", expert=0)]), "no experts"),
         (lambda: lm.run(ids_of(), edit={Site(0, "neuron"): lambda x: x[:, :1]}), "need a tensor of shape"),
+        (lambda: lm.run(ids_of(), edit={Site(0, "neuron"): lambda x: x.double()}), r"gave torch.float64.*convert it"),
         (lambda: lm.run(ids_of(), edit={Site(0, "neuron"): lambda x: x * float("nan")}), "NaN"),
         (lambda: lm.run(ids_of(), edit={Site(2, "resid_post"): lambda x: x + float("inf")}), "NaN or infinity"),
         (lambda: lm.run(ids_of(65)), "context holds 64"),
@@ -352,6 +359,9 @@ def test_several_heads_are_edited_together_and_gradients_arrive(lm: Model) -> No
 def test_a_head_that_is_not_there_is_refused(lm: Model, site: Site, named: str) -> None:
     with pytest.raises(ModelError, match=named):
         lm.run(IDS, read=[site])
+    n = lm.anatomy.heads(0)[1]
+    with pytest.raises(ModelError, match=f"layer 0 has {n} heads of this kind"):
+        lm.run(IDS, read=[Site(0, "k", head=n)])
 
 
 def test_an_edit_of_a_head_must_keep_its_shape(lm: Model) -> None:

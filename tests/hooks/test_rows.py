@@ -202,3 +202,8 @@ def test_texts_on_both_sides_of_a_length_from_which_models_compute_otherwise_are
         decode(lm, prefix, nothing, 3, [])
     with pytest.raises(ModelError, match=r"texts of 7 to 14 tokens.*more than 12"):
         prefill(lm, PROMPTS)
+    if name == "chunks":
+        with pytest.raises(
+            ModelError, match="attends to 2 of 14 keys, which a sliding window of None does not explain"
+        ):
+            prefill(lm, PROMPTS[2:])

@@ -121,3 +121,13 @@ def test_hooks_of_others_stand_in_the_result_and_in_the_manifest() -> None:
     for handle in handles:
         handle.remove()
     assert lm.run(IDS[:1]).hooks == ()
+
+
+def test_a_text_that_begins_with_the_first_token_in_writing_gets_no_second_one() -> None:
+    class Begins:
+        bos_token_id, pad_token_id = 1, 0
+
+        def __call__(self, text: str) -> Any:
+            return SimpleNamespace(input_ids=[1, *(1 if c == "^" else ord(c) - 90 for c in text)])
+
+    assert load_model(tiny("llama"), Begins()).tokens(["^ab", "a", "a^"]).tolist() == [[1, 7, 8], [1, 7, 0], [1, 7, 1]]

@@ -250,7 +250,7 @@ def test_templates_are_compared_without_what_has_been_read() -> None:
 
 def test_pairs_read_after_different_tokens_are_a_row_of_the_table() -> None:
     cases = read_at([_bare("a", slot=Slot(1, (6,))), _bare("b", slot=Slot(2, (6,))), _bare("c"), _bare("d")]).examples
-    (row,) = preceding_row(cases, [("a", "b"), ("c", "d"), ("a", "elsewhere")])
-    assert (row["quantity"], row["count"], row["n"]) == ("preceding_token_differs", 1, 2)
+    (row,) = preceding_row(cases, [("a", "b"), ("c", "d"), ("a", "c"), ("a", "elsewhere")])
+    assert (row["quantity"], row["count"], row["n"]) == ("preceding_token_differs", 2, 3)
     assert preceding_row(cases, []) == []
     assert collisions([((1, 2), (1, 3)), ((1, 2), (1, 2)), ((1,), (2,))]) == 1

@@ -114,6 +114,9 @@ def test_smallest_detectable_effect_is_found_with_the_stated_power() -> None:
     hits = sum(stats.ttest_ind(rng.normal(g, 1, 25), rng.normal(0, 1, 25)).pvalue < 0.05 for _ in range(1000))
     assert 0.76 < hits / 1000 < 0.84
     assert effects.smallest_detectable(1, 5) == float("inf")
+    assert (
+        effects.smallest_detectable(25, 25, power=0.5) < 0.6 < g < 0.9 < effects.smallest_detectable(25, 25, power=0.95)
+    )
 
 
 def test_map_test_finds_the_planted_cell_and_no_other() -> None:
@@ -122,6 +125,7 @@ def test_map_test_finds_the_planted_cell_and_no_other() -> None:
     first[:, 2, 3] += 1.5
     found = contrast.map_test(first, second, seed=1)
     assert np.argwhere(found.p < 0.05).tolist() == [[2, 3]]
+    assert np.argwhere(np.abs(found.statistic) > found.threshold).tolist() == [[2, 3]]
     assert found.statistic[2, 3] == pytest.approx(
         stats.ttest_ind(first[:, 2, 3], second[:, 2, 3], equal_var=False).statistic
     )
@@ -221,6 +225,10 @@ def test_values_that_are_all_equal_have_no_interval_instead_of_one_of_no_width()
     same = effects.difference_interval([1.0, 1.0], [0.0, 0.0], (["a", "a"], ["b", "b"]))
     assert same.interval == "no spread" and np.isnan(same.high)
     assert effects.mean_interval([0.25, 0.2500001]).interval == "t"
+    wide, narrow = (effects.mean_interval(A, level=level) for level in (0.95, 0.5))
+    assert (wide.high - wide.low) / (narrow.high - narrow.low) == pytest.approx(
+        stats.t.ppf(0.975, 39) / stats.t.ppf(0.75, 39)
+    )
 
 
 def _cosines(n: int, seed: int = 0) -> np.ndarray:
@@ -297,6 +305,7 @@ def test_a_dose_series_is_described_without_p_and_verdict() -> None:
     row = validity.dose_series(up).table[-1]
     assert row["monotone"] and row["low"] > 0 and not {"p", "verdict"} & set(row)
     assert not validity.dose_series(up, expected="decreasing").table[-1]["monotone"]
+    assert not validity.dose_series({"a": [0, 1], "b": [1, 0]}).table[-1]["monotone"], "equal means do not rise"
     table = validity.dose_series(up, seed=1).table
     assert [r["n"] for r in table] == [30, 30, 30, 30, 120] and table[-1]["low"] != row["low"]
     for expected, group, above in (("increasing", "twin - control", True), ("decreasing", "control - twin", False)):
@@ -317,6 +326,8 @@ def test_planted_recovery_rises_from_the_false_positive_rate_to_one() -> None:
     rows = validity.planted_recovery(RNG.normal(size=400), n=25, effects=(0, 0.4, 0.8, 1.6), trials=150).table
     rates = [r["value"] for r in rows[:-1]]
     assert rates[0] < 0.12 and rates[-1] > 0.97 and rates == sorted(rates)
+    lax = validity.planted_recovery(A, n=10, effects=(0,), trials=40, alpha=0.5).table[0]
+    assert 0.25 < lax["value"] < 0.75
     assert 0.6 < rows[-1]["value"] < 1.05  # effects.smallest_detectable(25, 25) is 0.81
 
 

@@ -15,10 +15,12 @@ from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.engines.local import LocalEngine
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.journal import ask_identity
 from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
+from composcope.probes.examples import _judged
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -157,6 +159,13 @@ def test_responses_that_cannot_be_looked_into_are_refused(
     asks, responses = _evaluated(tokenizer, _asks())
     with pytest.raises(InputError, match=says):
         from_case_sets(tokenizer, CASES, asks, {k: change(r) for k, r in responses.items()}, _sets())
+
+
+def test_of_repeats_the_first_counts() -> None:
+    repeats = [Evidence("whole", "incorrect", "3", "1", "k"), Evidence("whole", "correct", "1", "1", "k")]
+    rows = [Graded("c5", "whole", "abstained", answer="?"), Graded("c5", "whole", "correct", answer="1", repeat=1)]
+    found = _judged(_sets(tuple(repeats)), rows)
+    assert found == {("c3", "whole"): ("incorrect", "3"), ("c5", "whole"): ("abstained", "?")}
 
 
 def test_labels_that_contradict_or_are_missing_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:

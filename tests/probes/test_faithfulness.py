@@ -20,7 +20,7 @@ from composcope.experiments.organism.tokenizer import build
 from composcope.hooks import load_model
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, over_examples, read_working
-from composcope.probes.faithfulness.altering import beginnings, candidates, result_of
+from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
 from composcope.probes.faithfulness.summary import Case as Altered
 from composcope.probes.faithfulness.summary import kept_early, measures
 from composcope.probes.faithfulness.working import Written
@@ -327,6 +327,13 @@ def test_altered_results_are_counted_by_themselves_only() -> None:
     assert {step: len(case.altered(step)) for step in ("all", "bridge", "operand", "result")} == {
         "all": 2, "bridge": 1, "operand": 1, "result": 1,
     }  # fmt: skip
+
+
+def test_what_follows_is_asked_of_the_last_part_that_names_the_value() -> None:
+    asked = {f"part:{i}": example(q, "1", "1", role=f"part:{i}") for i, q in enumerate(
+        ("What is thing 5?", "What is 5 times 8?", "What is 5 plus 1?", "What is 9 plus 1?"))}  # fmt: skip
+    assert _later_part(TOKENS, Written("bridge", "part:0", "5", 0, 1, ""), asked) is asked["part:2"]
+    assert _later_part(TOKENS, Written("bridge", "part:2", "5", 0, 1, ""), asked) is None
 
 
 def test_a_value_from_which_the_same_answer_follows_is_not_put_in() -> None:

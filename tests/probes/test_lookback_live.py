@@ -98,6 +98,9 @@ def test_bad_input_to_generation_is_refused_before_anything_runs() -> None:
     lm = load_model(tiny("llama"))
     with pytest.raises(InputError, match="context of 64"):
         lookback.generate(lm, PROMPTS, 50)
+    with pytest.raises(InputError, match="60 prompt and 6 response tokens"):
+        lookback.generate(lm, [[5] * 60], 6)
+    assert len(lookback.generate(lm, [[5] * 60], 5, eos=()).responses[0]) == 5, "the last token is not fed"
     with pytest.raises(InputError, match="max_new_tokens is 0"):
         lookback.generate(lm, PROMPTS, 0)
     lm.model.train()

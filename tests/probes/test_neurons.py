@@ -18,6 +18,7 @@ from composcope.probes import neurons
 from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
 from composcope.probes.neurons import quadrature
+from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding
 from composcope.probes.neurons.sets import coarse
 from composcope.probes.neurons.sweeps import _TargetProbability
@@ -369,6 +370,14 @@ def test_random_neurons_are_none_of_the_chosen_and_follow_the_seed() -> None:
     first, second = drawn(0), drawn(1)
     assert torch.equal(first, drawn(0)) and not torch.allclose(first[1], second[1], atol=1e-4)
     assert torch.allclose(first[0], second[0, 0].expand(3), atol=1e-4)  # there are no others than the other half
+    most = [(1, i) for i in range(29)]
+    few = neurons.causal_check(lm, PROMPTS[:2], ANSWERS[:2], [most, some], draws=3)
+    assert few.random_suppressed[0].isnan().all() and few.random_amplified[0].isnan().all(), "27 others for 29"
+    assert few.suppressed.isfinite().all() and few.random_suppressed[1].isfinite().all()
+
+
+def test_queries_are_sampled_evenly() -> None:
+    assert sampled(80) == list(range(0, 80, 10)) and sampled(3) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["llama", "mixtral"])

@@ -60,6 +60,8 @@ def _readable(result: ProbeResult, folder: Path) -> None:
         assert len(list(csv.DictReader(f))) == len(result.table)
     assert load_file(folder / "tensors.safetensors").keys() == result.tensors.keys()
     assert json.loads((folder / "result.json").read_text())["settings"]["dtype"] == "torch.float32"
+    replace(result, tensors={}, axes={}, values=()).save(folder)
+    assert sorted(p.name for p in folder.iterdir()) == ["result.json", "table.csv"], "nothing of an earlier result"
 
 
 def test_lookback_over_examples_averages_ratios_by_kind_and_group(lm: Model, tmp_path: Path) -> None:
@@ -166,7 +168,11 @@ def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path
     row = _rows(got, quantity="min_k_pp", kind="math", group="success")[0]
     per_case = np.nanmean(want.min_k_pp.reshape(-1, 2), axis=1)
     assert row["value"] == pytest.approx(np.nanmean(per_case)) and row["n"] == 6
-    assert got.tensors["by_ratio.composition.failure"].shape == (10,)
+    tokens = min_k.token_scores(lm, [e.prompt_ids for e in parts], [e.question_span for e in parts])
+    curve = [np.mean([min_k.lowest(t.z, r, True) for t in tokens]) for r in min_k.RATIOS]
+    np.testing.assert_allclose(got.tensors["by_ratio.math.success"], curve, rtol=1e-5)
+    medians = np.mean([np.median(t.z) for t in tokens])
+    assert _rows(got, quantity="z_median", kind="math", group="success")[0]["value"] == pytest.approx(medians)
     assert got.tensors["tokens.composition.failure"].tolist() == [14] * 6
     whole = min_k.over_examples(lm, examples[:3], question_only=False)
     assert whole.tensors["tokens.composition.failure"].tolist() == [len(examples[0].prompt_ids) - 1]

@@ -49,6 +49,8 @@ def test_answers_flip_abstain_or_are_corrected_and_what_is_no_answer_is_undefine
     # Nothing turns to what was there before.
     assert graders.judged(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all()
     assert graders.judged(0, 0, tokens, torch.tensor([DONORS, -1])).flip.isnan().all()
+    sure = Graders(graders.recipient, lambda _i, _ids: Grade("incorrect", None))
+    assert sure.judged(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all(), "by the recipient's grader"
 
 
 def test_graded_sweeps_count_answers_and_say_what_they_could_not_judge() -> None:
@@ -121,6 +123,7 @@ def test_a_stop_text_ends_what_is_judged() -> None:
     assert _graded("<answer>12</answer> and then <answer>13", False, gold).outcome == "correct"
     assert _graded("<answer>12", False, gold).outcome == "invalid"
     assert _graded("<answer>UNKNOWN</answer>", True, gold).outcome == "abstained"
+    assert _graded("<answer>UNKNOWN</answer>", True, replace(gold, unknowable=True)).outcome == "correct"
 
 
 def test_a_case_that_comes_twice_is_refused(organism: tuple[Model, list[Example]]) -> None:

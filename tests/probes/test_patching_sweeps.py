@@ -11,6 +11,7 @@ from torch import Tensor
 from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Site, load_model
 from composcope.probes import patching
+from composcope.probes.patching.attribution import _agreement
 
 from ..oracles import attribution_patching as oracle
 from ..tiny_models import tiny
@@ -204,3 +205,10 @@ def test_bad_input_is_refused_by_name() -> None:
             act()
     with pytest.raises(NoCasesError):
         patching.head_sweep(lm, [], [], [])
+
+
+def test_the_tops_of_screen_and_patches_are_the_largest_changes_of_either_sign() -> None:
+    guess = torch.tensor([[[-9.0, 2.0, 1.0, 0, 0, 0, 0, 0, 0, 0]]])
+    real = torch.tensor([[[-9.0, 1.0, 2.0, 0, 0, 0, 0, 0, 0, 0]]])
+    found = _agreement(guess, real)
+    assert found["top_overlap"] == [1.0] and found["slope"] == [pytest.approx((81 + 4) / 86)]

@@ -19,6 +19,7 @@ from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.examples import Example, Gold
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
+from composcope.probes.readout.examples import _rows
 from composcope.probes.readout.readings import _read, elsewhere, repeating_prompt
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
@@ -167,3 +168,12 @@ def test_what_cannot_be_read_out_is_named() -> None:
         over_examples(lm, examples(), readers=["eye"])  # type: ignore[list-item]
     with pytest.raises(InputError, match="n9"):
         lens(lm, [Reading((1, 2), {"a": (0,)}, "bridge", "n9")], {"n1": (4,)})
+
+
+def test_what_is_compared_is_the_upper_half_of_the_layers_beside_layer_0() -> None:
+    held = [(e, torch.tensor([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.5, 0.4]])) for e in examples()[::2][:4]]
+    rows, values = _rows("held", held, ["entity", "prompt-end"], None, 0)
+    for place, compared, at_0 in (("entity", 0.4, 0.2), ("prompt-end", 0.55, 0.8)):
+        mine = [r for r in rows if r["place"] == place and r["group"] in ("failure", "success")]
+        assert [(r["value"], r["layer_0"]) for r in mine] == [(pytest.approx(compared), pytest.approx(at_0))] * 2
+    assert [v["value"] for v in values] == pytest.approx([0.55] * 4), "of the last place"

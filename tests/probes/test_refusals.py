@@ -137,6 +137,9 @@ def test_batches_are_as_large_as_the_free_memory_allows() -> None:
     budgets = [token_budget(lm, free) for free in (0, 10**6, 10**7, 10**12)]
     assert budgets[0] == 1 and budgets == sorted(budgets) and budgets[-1] == MAX_TOKENS
     assert 1 < budgets[1] < budgets[2]
+    a = lm.anatomy
+    least = 4 * (16 * a.d_model + 4 * a.d_mlp + a.n_layers * a.d_model)
+    assert budgets[1] * least <= 10**6 / 4 < 2 * budgets[1] * least, "a quarter of what is free"
     free = free_bytes(torch.device("cpu"))
     assert free is not None and free > 10**6
 

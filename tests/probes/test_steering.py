@@ -73,7 +73,7 @@ def test_random_directions_are_as_long_as_the_largest_step_and_follow_the_seed()
     for noise in one:
         torch.testing.assert_close(noise.norm(dim=-1), 2 * along.norm(dim=-1))
     assert torch.equal(one[0], steering._noise(along, 2.0, 2, seed=0)[0])
-    assert not torch.allclose(one[0], other[0])
+    assert not torch.allclose(one[0], other[0]) and not torch.allclose(one[0], one[1])
 
 
 def test_a_donor_at_the_last_layer_gives_its_own_first_token(lm: Model) -> None:

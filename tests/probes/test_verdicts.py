@@ -87,6 +87,14 @@ def test_no_effect_is_shown_by_two_tests_at_5_percent(error: float, said: str) -
     assert verdicts._judged({}, mean, "trend", 1, False)["verdict"] == said
 
 
+def test_a_verdict_needs_the_sign_test_of_trainings_too() -> None:
+    def mean(signs: list[int]) -> int:
+        return verdicts.Over({t: 0.1 * s for t, s in enumerate(signs)}, 0.05, 0.01, 7.0, 0.0).sign()
+
+    assert mean([1] * 8) == 1, "the interval alone is the same"
+    assert mean([1] * 6 + [-1] * 2) == 0
+
+
 def test_fewer_than_eight_trainings_say_nothing_and_bring_no_p() -> None:
     for n, said in ((1, "cannot say: 1 training (8 are needed)"), (7, "cannot say: 7 trainings (8 are needed)")):
         w, value = _made(trainings=n)
