@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,8 @@ def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown
     assert (metric.metric, metric.count, metric.n) == ("math_verify_disagreement", 1, 2)
     assert "disagrees on 1 of 2" in warning and "'12' for '13' (ours: right)" in warning
     assert checks.second_opinion(rows[2:], asks) == ([], [])
+    as_a_paper = [replace(r, reason="compat: agentcoma") for r in rows]  # its defects are no disagreement
+    assert checks.second_opinion(as_a_paper, asks) == ([], [])
 
 
 def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path: Path) -> None:
@@ -124,16 +128,18 @@ def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path
         row("c", "incorrect", match="judge"),
         row("d", "correct", match="exact"),
         row("e", "invalid", match="judge", reason="judge-parse"),
+        row("f", "incorrect", match="judge"),
     ]
     path = tmp_path / "labels.jsonl"
-    labels = {"a": "correct", "b": "incorrect", "c": True, "d": "correct", "e": "correct"}
+    labels = {"a": "correct", "b": "incorrect", "c": True, "d": "correct", "e": "correct", "f": "correct"}
     path.write_text("".join(json.dumps({"case": c, "role": "whole", "label": v}) + "\n" for c, v in labels.items()))
     found = checks.agreement(rows, checks.read_labels(path))
     everything, judged = (find(found, "human_agreement", **g) for g in ({}, {"match": "judge"}))
     assert everything and judged
-    assert (everything.count, everything.n, everything.n_invalid) == (2, 4, 1)
-    assert (judged.count, judged.n, judged.n_invalid) == (1, 3, 1)
+    assert (everything.count, everything.n, everything.n_invalid) == (2, 5, 1)
+    assert (judged.count, judged.n, judged.n_invalid) == (1, 4, 1)
     assert find(found, "human_precision", match="judge").value == 0.5  # type: ignore[union-attr]
+    assert find(found, "human_recall", match="judge").value == pytest.approx(1 / 3)  # type: ignore[union-attr]
     with pytest.raises(InputError, match=r"no answer of case 'e'"):
         checks.agreement(rows[:4], checks.read_labels(path))
     path.write_text('{"case": "a", "label": "maybe"}')
@@ -181,6 +187,14 @@ def test_too_many_examples_are_refused_before_anything_is_asked(
     said = capsys.readouterr().err
     assert "--few-shot 2" in said and "context of 320" in said and "fewer examples (--few-shot 1)" in said
     assert not (tmp_path / "run" / "graded.jsonl").exists()
+
+
+@pytest.mark.parametrize(("context", "fits"), [(3 + 32 - 1, False), (3 + 32, True)])
+def test_examples_leave_room_for_the_answer(context: int, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ask_plan, "prompt_lengths", lambda tokenizer, asks: [3] * len(asks))
+    protocol = make_protocol(configured("compositionality-gap", format="cot"))
+    with nullcontext() if fits else pytest.raises(InputError, match=f"context of {context}"):
+        ask_plan.check_room(protocol, [Case("c", "Q?", "8", CHAIN)], Asking(few_shot="2"), object(), context)
 
 
 def test_examples_that_fit_are_asked(tmp_path: Path) -> None:

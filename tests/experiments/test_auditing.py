@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
-from composcope.experiments.evaluating.auditing import FILE, audited, draw, estimate
+from composcope.experiments.evaluating.auditing import FILE, audited, draw, estimate, judge_all
 from composcope.experiments.run.schema import Evaluated
 
 # (answer type, outcome, how many, how many of them a person calls right)
@@ -108,6 +109,32 @@ def test_a_right_answer_that_was_taken_for_an_abstention_is_a_false_minus(tmp_pa
     fill(path, truth)
     [numbers] = estimate(found, path)
     assert numbers.false_minus and numbers.false_minus.value == pytest.approx(3 / 7)
+
+
+class Judge:
+    """Says yes to everything."""
+
+    def answer(self, asks: Sequence[Ask]) -> list[tuple[Ask, Response]]:
+        return [(ask, Response("", "Verdict: yes", "stop", 1, 1)) for ask in asks]
+
+
+def test_a_judge_fills_what_a_person_left_open_and_keeps_what_they_said(tmp_path: Path) -> None:
+    found, _ = run([("number", "incorrect", 4, 1)])
+    path = draw(found, 4, tmp_path)
+    text = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*text[:-1], text[-1] + "wrong"]) + "\n", encoding="utf-8")
+    judge_all(path, Judge())  # type: ignore[arg-type]
+    with path.open(newline="", encoding="utf-8") as file:
+        assert [r["verdict"] for r in csv.DictReader(file)] == ["right"] * 3 + ["wrong"]
+
+
+def test_one_answer_is_judged_once_for_each_gold(tmp_path: Path) -> None:
+    found, _ = run([("number", "incorrect", 2, 1)])
+    first, second = found.graded
+    graded = [first, replace(first, case="other", gold="7"), replace(first, case="same"), second]
+    path = draw(replace(found, graded=graded), 9, tmp_path)
+    with path.open(newline="", encoding="utf-8") as file:
+        assert sorted(r["case"] for r in csv.DictReader(file)) == sorted([first.case, "other", second.case])
 
 
 @pytest.mark.parametrize(

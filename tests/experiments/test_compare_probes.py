@@ -62,6 +62,8 @@ def test_what_does_not_compare_is_said_and_undefined_is_null(tmp_path: Path) -> 
     assert row["value"] is None and "no contrast possible: 1 cases" in row["note"]
     assert said == ["probe lookback: only B has its numbers by case",
                     "probe min-k: measured with k 0.2 and 0.3; the numbers are not comparable"]  # fmt: skip
+    one = compare_probes(_write(tmp_path / "e", {"c0": 1.0}, question_only=True), a, CASES)[1]
+    assert "question_only True and None" in one[0]  # what only one run says differs, too
     json.dumps(rows, allow_nan=False)
     assert "no contrast possible" in probe_lines(rows, said)[1]
     nothing, said = compare_probes(_write(tmp_path / "c", {"c0": 1.0}), _write(tmp_path / "d", {"c1": 1.0}), CASES)

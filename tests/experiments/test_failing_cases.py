@@ -110,6 +110,10 @@ def test_a_run_whose_only_failures_could_not_be_judged_is_diagnosed_by_them(
     (run / "graded.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     data = RunData(run)
     assert not counted_failures(data)
+    declined = rows[next(i for i, r in enumerate(rows) if r["role"] == "whole" and r["outcome"] == "invalid")]
+    declined["outcome"] = "abstained"  # who declines has answered, and failed
+    (run / "graded.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert counted_failures(RunData(run)) == {declined["case"]}
     assert {c.id for c in job.failures(data)} == job.unjudged(data) and len(job.unjudged(data)) == 3
     told = Diagnosis(run, [Verdict(id, "format", ()) for id in job.unjudged(data)], (), {"failures": 3, "unjudged": 3})
     assert "wholes that could not be judged" in told.sentence()

@@ -10,10 +10,12 @@ import pytest
 from hostile_server import Hostile, completion, reply
 
 from composcope.errors import InputError
+from composcope.evaluation.asks import Response
 from composcope.evaluation.engines.addresses import key_for
 from composcope.experiments.cli import main
 from composcope.experiments.models.roles import open_role
 from composcope.experiments.run import read_json
+from composcope.experiments.run.checks import signed_otherwise
 
 OFFICIAL, OWN, JUDGE = "sk-official-0123456789", "sk-own-server-0123456789", "sk-judge-0123456789"
 URL = "http://192.168.1.7:8000/v1"
@@ -99,6 +101,13 @@ def test_target_and_judge_of_a_run_each_get_their_own_key(
     assert {r.headers["authorization"] for r in judge.requests} == {f"Bearer {JUDGE}"}
     everything = b"".join(p.read_bytes() for p in (tmp_path / "r").rglob("*") if p.is_file())
     assert not [key for key in (OFFICIAL, OWN, JUDGE) if key.encode() in everything]
+
+
+def test_asks_that_got_no_answer_are_not_among_the_signed_ones() -> None:
+    ends = ("stop", "stop", "error")
+    said = [Response(str(i), "", end, 1, 1, provenance={"model": "another"}) for i, end in enumerate(ends)]  # type: ignore[arg-type]
+    (metric,), _, found = signed_otherwise(said, {"model": "good"}, None)
+    assert (metric.count, metric.n, found) == (2, 2, {"another": 2})
 
 
 def test_answers_signed_by_another_model_are_counted_in_log_manifest_and_metrics(

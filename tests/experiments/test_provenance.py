@@ -91,6 +91,16 @@ def test_the_high_water_mark_starts_anew_where_the_system_can_do_that() -> None:
         assert provenance.memory_peaks()["rss"] < high - 100
 
 
+@pytest.mark.parametrize(("changed", "said"), [("", "abc"), (" M files.py", "abc+changes")])
+def test_a_commit_says_whether_the_checkout_was_changed(
+    changed: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    monkeypatch.setattr(provenance, "_git", lambda *args: {"rev-parse": "abc", "status": changed}[args[0]])
+    assert provenance.git_commit() == said
+
+
 def test_the_larger_of_two_peaks_is_taken_entry_by_entry() -> None:
     a = {"rss": 10, "cuda": {"cuda:0": 5, "cuda:1": 1}}
     b = {"rss": 7, "children": 3, "cuda": {"cuda:0": 6}}

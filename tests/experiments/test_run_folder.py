@@ -16,6 +16,7 @@ import pytest
 from composcope.errors import InputError, JournalError
 from composcope.experiments.console import progress
 from composcope.experiments.console.progress import Reporter
+from composcope.experiments.probing.run import finished
 from composcope.experiments.run import (
     differing,
     find_runs,
@@ -26,8 +27,10 @@ from composcope.experiments.run import (
     write_lines,
     write_text,
 )
+from composcope.experiments.run import writer
 from composcope.experiments.run.reader import read_config
-from composcope.experiments.run.writer import open_run
+from composcope.experiments.run.schema import Manifest
+from composcope.experiments.run.writer import open_run, save_probe
 
 IDENTITY = {"model": "m", "data": "abc", "protocol": "p"}
 
@@ -99,11 +102,30 @@ def test_no_file_of_a_run_holds_the_path_of_its_folder(tmp_path: Path) -> None:
     assert str(tmp_path) not in json.dumps(manifest)
 
 
-def test_reopening_adds_an_invocation_and_keeps_the_creation_time(tmp_path: Path) -> None:
+def test_reopening_adds_an_invocation_and_keeps_the_creation_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = iter(["monday", "monday", "tuesday", "tuesday"])
+    monkeypatch.setattr(writer, "_now", lambda: next(days))
     for _ in range(2):
-        with open_run(tmp_path / "r", {}, identity=IDENTITY):
-            pass
-    assert len(read_json(tmp_path / "r" / "manifest.json")["invocations"]) == 2
+        with open_run(tmp_path / "r", {}, identity=IDENTITY) as run:
+            run.manifest.timings = {"ask": run.manifest.timings.get("ask", 100.0)}
+            with run.timed("ask"):
+                pass
+    manifest = read_json(tmp_path / "r" / "manifest.json")
+    assert [call["started"] for call in manifest["invocations"]] == ["monday", "tuesday"]
+    assert manifest["created"] == "monday" and manifest["timings"]["ask"] >= 100, "seconds of all goes"
+
+
+def test_a_probe_that_could_not_be_saved_is_measured_again(tmp_path: Path) -> None:
+    class Unsaved:
+        def save(self, folder: Path) -> None:
+            raise OSError("disk full")
+
+    write_text(tmp_path / "inputs.json", '{"inputs": "same"}')
+    with pytest.raises(OSError, match="disk full"):
+        save_probe(Unsaved(), tmp_path, Manifest(identity={}), "same")  # type: ignore[arg-type]
+    assert not finished(tmp_path, "same")
 
 
 def test_another_run_in_the_same_folder_is_refused_and_the_difference_named(tmp_path: Path) -> None:

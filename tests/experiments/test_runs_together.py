@@ -64,6 +64,14 @@ def test_differences_are_a_minus_b_with_exact_test_and_everything_left_out_is_co
     assert lines[-1] == "not compared: 1 invalid in A or B, 3 asked only in A"
 
 
+def test_cases_that_share_facts_are_compared_by_what_they_share(evaluated: Path, better: Path) -> None:
+    for folder in (better, alike := Path(shutil.copytree(evaluated, better.parent / "alike"))):
+        rows = [{**row, "cluster": f"k{int(row['case'][-2:]) // 4}"} for row in read_lines(folder / "graded.jsonl")]
+        write_lines(folder / "graded.jsonl", rows)
+    apart, together = (compare_runs(a, better)["roles"][0] for a in (evaluated, alike))
+    assert apart["difference"] == together["difference"] and apart["interval"] != together["interval"]
+
+
 def test_other_wordings_of_parts_are_compared_apart_from_the_parts() -> None:
     roles = ("whole", "part:0", "part:1", "part:0:paraphrase:2", "part:1:extra-context", "whole:cot")
     assert [_role(r) for r in roles] == ["whole", "part", "part", "paraphrase", "extra-context", "whole:cot"]
@@ -89,14 +97,17 @@ def test_shards_merge_to_the_run_of_all_cases(
     assert read_json(tmp_path / "m" / "manifest.json")["merged"] == ["s0", "s1"]
 
 
-def test_runs_of_different_protocols_do_not_merge(
+def test_runs_that_were_asked_otherwise_do_not_merge(
     evaluated: Path, better: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    manifest = json.loads((better / "manifest.json").read_text())
-    manifest["identity"]["protocol"] = "double-gate"
-    (better / "manifest.json").write_text(json.dumps(manifest))
-    assert main(["merge", str(evaluated), str(better), "--out", str(tmp_path / "m")]) == 1
-    assert "protocol is double-gate and compositionality-gap" in capsys.readouterr().err
+    manifest = (better / "manifest.json").read_text()
+    other = {"protocol": "double-gate", "format": "xml", "prompting": "raw", "weights": "w", "model": "other"}
+    for name, value in other.items():
+        changed = json.loads(manifest)
+        changed["identity"][name] = value
+        (better / "manifest.json").write_text(json.dumps(changed))
+        assert main(["merge", str(evaluated), str(better), "--out", str(tmp_path / "m")]) == 1
+        assert f"{name} is {value} and " in capsys.readouterr().err
     assert main(["merge", str(evaluated), "--out", str(better)]) == 1
     assert "is not empty" in capsys.readouterr().err
 

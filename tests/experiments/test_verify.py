@@ -94,10 +94,11 @@ def first_of(metric: str, **fields: Any) -> Callable[[Any], None]:
         (edit_json("metrics.json", first_of("gap", group={"depth": 9})), "gap[depth=9]: no answers give this cell"),
         (edit_json("metrics.json", lambda found: found["metrics"].pop()), "the cell is missing"),
         (edit("casesets/both-right-whole-wrong.jsonl", '"case": "c0"', '"case": "c1"'), "differs from what"),
+        (lambda run: (run / "casesets" / "both-right-whole-wrong.jsonl").unlink(), "both-right-whole-wrong.jsonl: differs"),
         (edit("figures/failure-quadrants.csv", ",", ",9"), "figures/failure-quadrants.csv"),
         (edit("cases.jsonl", '"answer": "5"', '"answer": "6"'), "gold is '5'"),
     ],
-    ids=["outcome", "gold", "value", "interval", "group", "taken out", "case set", "figure", "case"],
+    ids=["outcome", "gold", "value", "interval", "group", "taken out", "case set", "no case set", "figure", "case"],
 )
 def test_what_does_not_follow_from_the_answers_is_named(
     run: Path, change: Callable[[Path], None], named: str, capsys: pytest.CaptureFixture[str]
