@@ -26,8 +26,8 @@ from composcope.experiments.run import (
     read_lines,
     write_lines,
     write_text,
+    writer,
 )
-from composcope.experiments.run import writer
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.schema import Manifest
 from composcope.experiments.run.writer import open_run, save_probe

@@ -94,7 +94,10 @@ def first_of(metric: str, **fields: Any) -> Callable[[Any], None]:
         (edit_json("metrics.json", first_of("gap", group={"depth": 9})), "gap[depth=9]: no answers give this cell"),
         (edit_json("metrics.json", lambda found: found["metrics"].pop()), "the cell is missing"),
         (edit("casesets/both-right-whole-wrong.jsonl", '"case": "c0"', '"case": "c1"'), "differs from what"),
-        (lambda run: (run / "casesets" / "both-right-whole-wrong.jsonl").unlink(), "both-right-whole-wrong.jsonl: differs"),
+        (
+            lambda run: (run / "casesets" / "both-right-whole-wrong.jsonl").unlink(),
+            "both-right-whole-wrong.jsonl: differs",
+        ),
         (edit("figures/failure-quadrants.csv", ",", ",9"), "figures/failure-quadrants.csv"),
         (edit("cases.jsonl", '"answer": "5"', '"answer": "6"'), "gold is '5'"),
     ],

@@ -82,6 +82,10 @@ def test_variants_of_a_two_hop_case_are_other_words_and_other_cases_of_its_famil
     assert found[1].case.question == "Which currency is used in the country whose capital is Oslo?"
     assert [v.keeps_gold for v in found[1:]] == [True, False, True, False]
     assert all(v.case.answer != OSLO.answer for v in found if not v.keeps_gold)
+    same = [replace(c, id=f"same {i}", answer=OSLO.answer) for i, c in enumerate(WORLD)]
+    assert all(v.keeps_gold for v in variants.of(OSLO, same))  # no case with its answer is another setting
+    drawn = {tuple(v.case.question for v in variants.of(OSLO, WORLD, seed)) for seed in range(4)}
+    assert len(drawn) > 1, "a seed draws its own"
 
 
 def test_other_words_of_a_whole_keep_the_phrase_that_stands_for_its_bridge() -> None:

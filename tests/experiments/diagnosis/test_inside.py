@@ -6,6 +6,7 @@ import json
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import torch
 
 from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.diagnosis import asks, inside, places, readings, rule, weighing
+from composcope.experiments.diagnosis import asks, inside, opening, places, readings, rule, weighing
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.run import diagnosis as results
@@ -344,6 +345,38 @@ def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
     assert (skip.cell, skip.own, skip.pool, skip.noise) == ("everywhere:0", Tally(0, 2), Tally(2, 4), Tally(2, 6))
     both = {id: [opened("2") | opened("2", place="decision")] for id in "abcd"}  # mends as often: the smaller one
     assert weighing.weigh(both)["a"].tests["skip"].cell == "decision:2"
+
+
+def test_a_layer_is_chosen_by_what_it_shows_beyond_noise_and_in_the_lower_half() -> None:
+    def opened(**mended: str) -> dict[str, str]:
+        cells = {f"{test}:decision:{layer}": "wrong" for test in ("own", "noise", "skip") for layer in "0123"}
+        return cells | {f"{test}:decision:{layer}": "gold" for test, layers in mended.items() for layer in layers}
+
+    noisy, quiet = opened(own="013", noise="0"), opened(own="023", noise="0")
+    tests = weighing.weigh({id: [noisy, quiet, noisy] for id in "abcd"})["a"].tests
+    assert tests["own:decision"].cell == "decision:1", "0 is mended by noise, and 3 stands in the upper half"
+    assert (tests["own:decision"].own, tests["own:decision"].noise) == (Tally(2, 3), Tally(0, 3))
+    assert tests["noise"].cell == "decision:0"
+
+
+def test_donors_are_like_parts_that_are_answered_right_each_about_something_else(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decided(entity: str, gold: int) -> places.Decision:
+        return places.Decision((1, 2), gold, str(gold), entity, (0,), 2)
+
+    def one(entity: str, gold: int, operation: str = "plus", right: bool = True) -> SimpleNamespace:
+        case = SimpleNamespace(id=entity, family="f", operation=operation, parts=(1, 2))
+        return SimpleNamespace(case=case, right=lambda role: right, asks={"whole": None}, made=decided(entity, gold))
+
+    monkeypatch.setattr(places, "of_whole", lambda engine, ask, case, operand: decided("own", 1))
+    donors = [one("own", 1), one("like", 2), one("like", 2), one("times", 2, "times"), one("wrong", 2, right=False),
+              one("same", 1)]  # fmt: skip
+    found = opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, donors, lambda d, _: d.made, 0)  # type: ignore
+    assert found is not None
+    assert [d.entity for d in found.foreign] == ["like"] and [d.entity for d in found.same] == ["same"]
+    target = SimpleNamespace(who="w")
+    assert len({opening._inputs(target, replace(found, answers=(1, n)), seed) for n in (2, 3) for seed in (0, 1)}) == 4  # type: ignore
 
 
 def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:

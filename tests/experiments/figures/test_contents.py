@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
@@ -13,7 +16,8 @@ from matplotlib.patches import Rectangle
 from composcope.evaluation.cases import Case
 from composcope.evaluation.graded import Graded
 from composcope.experiments import figures
-from composcope.experiments.figures import accuracies, depth_curves
+from composcope.experiments.figures import accuracies, depth_curves, layers, scatters, skills, training
+from composcope.experiments.run.reader import ProbeData
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +108,60 @@ def test_depths_that_a_benchmark_counts_in_another_bin_are_said() -> None:
     binned = depth_curves._bins([run("organism-temporal", 2, 4, 7), run("organism-temporal", 9, 7)])
     assert "4 includes 7; 6 includes 9" in binned
     assert depth_curves._bins([run("mine", 2, 4, 7)]) == ""
+
+
+def test_a_scatter_counts_the_cases_that_were_asked_both_and_second_hops_after_a_right_first() -> None:
+    named: dict[str, Any] = {"1": "correct", "0": "incorrect", "?": "invalid"}
+    roles = ("part:1", "pair:q1", "whole", "part:0")
+    rows = [Graded(f"c{i}", role, named[letter]) for i, letters in enumerate(("1111", "101", "110", "0?1", "0"))
+            for role, letter in zip(roles, letters, strict=False)]  # fmt: skip
+    run: Any = SimpleNamespace(graded=rows, name="r", benchmark="b", seed=0)
+    (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
+    assert (row["x"], row["n_x"]) == (3 / 4, 4), "the last case was not asked the pair"
+    assert (row["count"], row["n"]) == (1, 2), "only where the first is right in the pair"
+    few, many = (SimpleNamespace(benchmark="b", cases=range(n)) for n in (2, 3))
+    assert scatters._one_per_benchmark([few, many]) == scatters._one_per_benchmark([many, few]) == [many]  # type: ignore
+
+
+def test_steps_that_no_skill_covers_are_no_part_of_the_evenness() -> None:
+    found = skills.SkillUse("x", 5, 2, {"a": 30, "b": 10, skills.OTHER: 60})
+    assert found.entropy == pytest.approx(-(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25)))
+
+
+def test_the_trend_over_doses_is_no_dose_and_a_readout_begins_before_the_first_block() -> None:
+    rows = [{"question": "follows the dose", "quantity": "q", "group": g, "n": "9", "value": "0.5", "verdict": v}
+            for g, v in (("none", ""), ("none < twin", "cannot say"))]  # fmt: skip
+    assert [r["dose"] for r in training._dose_rows(rows)] == ["none"]
+    maps = {"lens.absent.bridge.failure": np.array([[0.1], [0.2], [0.3]])}
+    found = layers._rows(ProbeData("readout", (), maps, settings={"places": ["end"]}))
+    assert [(r["layer"], r["value"]) for r in found] == [(-1, 0.1), (0, 0.2), (1, 0.3)]
+
+
+def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "gap", n=60, probes=(), protocol="compositionality-gap")
+    document = json.loads((folder / "metrics.json").read_text())
+    document["metrics"] += [
+        synthetic.rate("skill_accuracy", n // 2, n, skill=s) for s, n in (("rare", 4), ("usual", 20))
+    ]
+    document["metrics"].append(synthetic.rate("step:0", 11, 60, prompt="extra-context"))
+    (folder / "metrics.json").write_text(json.dumps(document))
+    (run,) = figures.load([folder])
+    plain, whole = run.one("step:0"), run.one("composition")
+    assert plain is not None and whole is not None
+    asked = {r["asked"]: r["count"] for r in figures.draw("context-control", [run]).rows}
+    assert asked == {"first step": plain.count, "first step, extra context": 11, "whole": whole.count}
+    heat = figures.draw("skill-heatmap", [run])
+    assert [t.get_text() for t in heat.figure.axes[0].get_yticklabels()] == ["usual", "rare"]
+
+
+def test_curves_over_depth_rise_and_the_scatter_over_knowledge_is_at_depth_4(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "gate", n=160, probes=(), failure=0.7)
+    document = json.loads((folder / "metrics.json").read_text())
+    document["metrics"].reverse()
+    (folder / "metrics.json").write_text(json.dumps(document))
+    (run,) = figures.load([folder])
+    assert [r["depth"] for r in figures.draw("collapse-curve", [run]).rows] == [2, 4, 6, 8]
+    ((row,), at_4) = figures.draw("stability-scatter", [run]).rows, run.one("residual_failure", depth_bin=4)
+    assert at_4 is not None and (row["count"], row["n"]) == (at_4.count, at_4.n)

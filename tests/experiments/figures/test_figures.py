@@ -241,12 +241,13 @@ def test_min_k_is_the_first_level_that_helps_and_invalid_answers_make_it_unknown
         + case("one", whole="incorrect", scaffold_1="correct", scaffold_2="incorrect")
         + case("never", whole="incorrect", scaffold_1="incorrect")
         + case("unknown", whole="incorrect", scaffold_1="invalid", scaffold_2="correct")
+        + case("never or unknown", whole="incorrect", scaffold_1="incorrect", scaffold_2="invalid")
         + case("known in spite of it", whole="incorrect", scaffold_1="correct", scaffold_2="invalid")
         + case("both", whole="incorrect", scaffold_1="correct", scaffold_2="correct")
         + case("the last", whole="incorrect", scaffold_1="incorrect", scaffold_2="incorrect", scaffold_3="correct")
     )
     counts, unknown = gates.min_k_counts(rows)
-    assert counts == {0: 1, 1: 3, 3: 1, -1: 1} and unknown == 1
+    assert counts == {0: 1, 1: 3, 3: 1, -1: 1} and unknown == 2
 
 
 def test_names_from_outside_cannot_break_a_picture(synthetic: ModuleType, tmp_path: Path) -> None:

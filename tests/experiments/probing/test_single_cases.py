@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from composcope.csv_files import read_csv, to_csv
 from composcope.evaluation.asks import Ask, Response
-from composcope.experiments.probing.run import write_cases
+from composcope.evaluation.graded import Graded
+from composcope.evaluation.protocols.base import Reduction
+from composcope.experiments.config import Config
+from composcope.experiments.probing.run import choose, correct_together, inputs_hash, write_cases
+from composcope.experiments.run import write_text
 from composcope.experiments.run.rendered import rendered, save_rendered
+from composcope.experiments.run.schema import Evaluated
 from composcope.probes import by_case
 from composcope.probes import lookback as lookback_probe
 from composcope.probes import min_k as min_k_probe
@@ -23,8 +31,10 @@ from composcope.probes import patching as patching_probe
 from composcope.probes import trajectory as trajectory_probe
 from composcope.probes.by_case import decode, pieces
 from composcope.probes.examples import Example
+from composcope.probes.verdicts import MATCHED
 
 Lm = Callable[[str], Any]
+ASK = Ask("a", "whole", "1?", "1", "number")
 
 
 @pytest.mark.parametrize("text", ["plain words", "naïve 日本語 🙂 end", "🙂", " leading", "a\n\nb\t", "\u202eabc"])
@@ -192,6 +202,47 @@ def test_a_probe_without_pictures_of_cases_writes_nothing(tiny_lm: Lm, labelled:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_at_most_so_many_pairs_are_probed_and_without_pairs_so_many_of_each_group(labelled: list[Example]) -> None:
+    def chosen(some: list[Example], n: int) -> tuple[dict[str, int], bool]:
+        found = choose(some, n)
+        cases = Counter(group for _, group in {(e.case, e.group) for e in found.examples})
+        return dict(cases), found.contrast
+
+    assert chosen(labelled, 2) == ({"failure": 2, "success": 2}, True)
+    assert chosen(labelled, 9) == ({"failure": 3, "success": 3}, True)
+    apart = [replace(e, family=e.group) for e in labelled]
+    assert chosen(apart, 2) == ({"failure": 2, "success": 2}, False)
+
+
+def test_a_probe_is_measured_again_where_anything_that_its_numbers_depend_on_has_changed(
+    labelled: list[Example],
+) -> None:
+    settings = Config(model="m", benchmark="b")
+    others = {"seed": 1, "dtype": "bfloat16", "rows_dtype": "float32", "position": "prompt-end"}
+    made = [inputs_hash("neurons", labelled, settings.replace(**{k: v}), "m") for k, v in others.items()]
+    made += [inputs_hash("neurons", labelled, settings, other) for other in ("m", "another")]
+    made += [inputs_hash("neurons", labelled[1:], settings, "m"), inputs_hash("min-k", labelled, settings, "m")]
+    assert len(set(made)) == len(made)
+    assert inputs_hash("neurons", labelled, settings.replace(batch_size=2), "m") == made[4]
+
+
+def test_p_values_of_all_probes_of_a_run_are_adjusted_together(tmp_path: Path) -> None:
+    for probe, quantity, p in (("lookback", "lookback_ratio", 0.01), ("min-k", "min_k_pp", 0.04), ("x", "other", "")):
+        row = {"quantity": quantity, "kind": "composition", "group": MATCHED, "p": p, "p_adjusted": p}
+        write_text(tmp_path / "probes" / probe / "table.csv", to_csv([row]))
+    correct_together(tmp_path)
+    found = {p.parent.name: read_csv(p)[1][0]["p_adjusted"] for p in tmp_path.glob("probes/*/table.csv")}
+    assert {name: float(p) for name, p in found.items() if p} == {"lookback": 0.02, "min-k": 0.04}
+
+
+def test_an_ask_that_cases_share_stands_for_each_of_them_with_its_own_role() -> None:
+    rows = [Graded("a", "whole", "correct", ask="k"), Graded("b", "part:1", "correct", ask="k")]
+    found = Evaluated({}, {"k": ASK}, {"k": Response("k", "1", "stop", 1, 1)}, rows, Reduction(()))
+    asks, responses = found.per_case()
+    assert [(a.case, a.role) for a in asks.values()] == [("a", "whole"), ("b", "part:1")]
+    assert asks.keys() == responses.keys()
+
+
 def _asked(tokenizer: Any, **prompts: tuple[str, str]) -> tuple[dict[str, Ask], dict[str, Response]]:
     asks = {k: Ask("c", "whole", prompt, "1", "number") for k, (prompt, _) in prompts.items()}
     answers = {
@@ -205,6 +256,8 @@ def test_what_stands_around_a_prompt_is_stored_once(bytes_tokenizer: Any) -> Non
     asks, answers = _asked(bytes_tokenizer, a=("One?", "<u>One?</u>"), b=("Two?", "<u>Two?</u>"), c=("x", "x"))
     found = rendered(bytes_tokenizer, asks, answers)
     assert found["templates"] == [["<u>", "</u>"], ["", ""]] and found["asks"] == {"a": 0, "b": 0, "c": 1}
+    examples = _asked(bytes_tokenizer, a=("One?", "One? One.\n<u>One?</u>"))  # a worked example asks the same
+    assert rendered(bytes_tokenizer, *examples)["templates"] == [["One? One.\n<u>", "</u>"]]
 
 
 def test_a_template_that_rewrites_the_prompt_is_kept_whole(bytes_tokenizer: Any) -> None:
