@@ -80,6 +80,11 @@ def test_control_is_told_from_twin_on_the_cases_that_both_know() -> None:
         known_answers.model_auroc(high, low, expected="up")
 
 
+def test_members_are_the_upper_side() -> None:
+    *_, row = validity._member_rows("twin", _measured([2, 3, 4]), _measured([0, 1, 2.5]), 0)
+    assert row["value"] == known_answers.auroc([2, 3, 4], [0, 1, 2.5]).value == pytest.approx(8 / 9)
+
+
 def test_planted_effects_give_a_curve_and_the_smallest_that_is_found() -> None:
     examples = [_example(i, group="failure" if i % 2 else "success") for i in range(40)]
     found = _measured(np.random.default_rng(1).normal(size=40))

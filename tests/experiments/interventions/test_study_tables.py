@@ -8,7 +8,7 @@ import pytest
 
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
-from composcope.experiments.interventions import inside, study, study_tables, training_curve
+from composcope.experiments.interventions import inference, inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
 
 
@@ -108,6 +108,15 @@ def test_inside_differences_are_paired_by_case_and_undefined_ones_left_out() -> 
     assert (other["n"], other["value"]) == (0, None)
     one, _ = inside.differences("v", before, after, dict.fromkeys("abc", "one fact"))
     assert (one["n"], one["low"]) == (2, None), "cases about one fact are one case"
+
+
+def test_the_layer_that_mends_most_is_chosen_the_lowest_of_equal_ones_and_never_by_a_control() -> None:
+    def said(*right: int) -> list[str]:
+        return ["correct" if i in right else "incorrect" for i in range(4)]
+
+    trial = {("unchanged", -1): said(0, 1, 2, 3), ("random 1", 0): said(0, 1, 2, 3), ("+1", 0): said(0),
+             ("+1", 1): said(0, 1), ("+2", 2): said(1, 2), ("failing donor", 3): said(0, 1, 2)}  # fmt: skip
+    assert inference.InterventionTrial._best(trial, [0, 1, 2, 3]) == 1
 
 
 def test_the_study_holds_the_recipes_on_equal_data_and_the_four_mixes() -> None:

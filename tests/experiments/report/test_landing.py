@@ -56,6 +56,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "Poland", "Kraków lies in the south. So it is Poland.", "stopped", "part 1"),
         (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "krakow"),
         (CITY, "Lima", "Lima", "unclear", ""),
+        (CITY, "Warsaw", "Warsaw", "unclear", ""),  # of the last part, too, but it is the whole's
         (CITY, "no no no no", "no no no no", "loop", "no"),
         (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
         (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: a fest"),

@@ -143,6 +143,9 @@ def test_a_long_question_is_cut_in_the_middle_in_the_list_and_a_long_answer_at_i
     index = cases.collect(load([synthetic.make_run(tmp_path / "run", n=2, probes=(), text=text)])).index
     shown = dict(zip(index["columns"], index["rows"][0], strict=True))
     assert len(shown["question"]) == len(shown["answer"]) == 120 and shown["answer"] == "x" * 119 + "…"
+    assert index["cap"] == cases.CAPS[0], "what fits is not cut in the chunks"
+    short = cases.collect(load([tmp_path / "run"]), budget=1).index
+    assert short["cap"] == cases.CAPS[-1] and short["dropped"]
     assert shown["question"].strip("x").strip("y") == " … " and shown["question"][0] + shown["question"][-1] == "xy"
 
 
@@ -173,6 +176,15 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     neurons = checks.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
     assert checks.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
+
+
+def test_a_run_with_few_cases_is_no_end_of_the_range_and_is_named(synthetic: ModuleType, tmp_path: Path) -> None:
+    for name, count, n in (("a", 3, 3), ("b", 10, 40), ("c", 20, 40)):
+        run = synthetic.make_run(tmp_path / name, n=4, probes=(), model=f"org/{name}")
+        document = {"schema": 1, "protocol": "double-gate", "metrics": [synthetic.rate("residual_failure", count, n)]}
+        (run / "metrics.json").write_text(json.dumps(document))
+    said = headline.lead(load([tmp_path])).replace("\u00a0", " ")
+    assert "25.0 %" in said and "50.0 %" in said and "100.0 %" not in said and "“a” has 3 gradable" in said
 
 
 def test_the_range_of_a_rate_is_that_of_its_bounds() -> None:

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from composcope.experiments import composition_collapse
+from composcope.experiments.console import exits
+from composcope.experiments.studies.mechanism import _difference, pooled
 from composcope.experiments.studies.published import beside, group_key, name_key, pair_name, table
-from composcope.experiments.studies.study import STUDIES
+from composcope.experiments.studies.spec import Spec
+from composcope.experiments.studies.study import STUDIES, Study, scaled_layers
+
+stats: Any = scipy_stats
 
 _VALUE = re.compile(r"[-+]?\d+(\.\d+)?( to \d+(\.\d+)?)?")
 
@@ -105,3 +117,41 @@ def test_stads_printed_shares_add_up() -> None:
     assert len(shares) == 9 * 6
     for key, found in shares.items():
         assert 99.9 < sum(found.values()) < 100.06, key
+
+
+def test_layers_are_the_published_ones_or_at_the_same_relative_depth() -> None:
+    published = composition_collapse.LAYERS
+    assert tuple(scaled_layers(published, 36, 36)) == published
+    assert scaled_layers(published, 36, 4) == [0, 1, 2, 3]
+    deep = scaled_layers(published, 36, 80)
+    assert deep[0] == 0 and deep[-1] == 79 and len(deep) == len(published)
+
+
+def test_groups_are_pooled_as_if_they_had_never_been_apart() -> None:
+    a, b = np.array([1.0, 2.0, 4.0]), np.array([3.0, 9.0])
+    rows = [{"n": len(x), "value": x.mean(), "sd": x.std(ddof=1)} for x in (a, b)]
+    n, mean, sd = pooled(rows)
+    both = np.concatenate([a, b])
+    assert (n, mean, sd) == (5, pytest.approx(both.mean()), pytest.approx(both.std(ddof=1)))
+    assert pooled([])[0] == 0 and pooled([{"n": 1, "value": 2.0, "sd": None}])[:2] == (1, 2.0)
+
+
+def test_a_difference_of_means_has_welchs_interval() -> None:
+    a, b = np.array([1.0, 2.0, 4.0, 4.5]), np.array([3.0, 9.0, 9.5])
+    sides = []
+    for x in (a, b):
+        half = stats.t.ppf(0.975, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
+        sides.append({"value": x.mean(), "n": len(x), "low": x.mean() - half, "high": x.mean() + half, "interval": "t"})
+    found = _difference(*sides)
+    expected: Any = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
+    assert (found["value"], found["n"], found["interval"]) == (pytest.approx(a.mean() - b.mean()), 7, "Welch t")
+    assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
+    assert "low" not in _difference({**sides[0], "n": 1}, sides[1])
+
+
+def test_a_study_with_a_failed_run_or_unjudged_answers_does_not_end_well() -> None:
+    ends = [({}, 0, exits.OK), ({}, 3, exits.INVALID_REMAINS), ({"a": "why"}, 0, exits.USER_ERROR),
+            ({"a": "why"}, 3, exits.USER_ERROR)]  # fmt: skip
+    for failed, n_invalid, code in ends:
+        study = Study(Spec(()), STUDIES["stad"], Path("s"), (), failed=failed, n_invalid=n_invalid)
+        assert study.exit_code() == code

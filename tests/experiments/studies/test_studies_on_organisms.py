@@ -22,9 +22,8 @@ from composcope.experiments.run import reader as io
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import ProbeData
 from composcope.experiments.studies import mechanism, pairs
-from composcope.experiments.studies.mechanism import pooled
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
-from composcope.experiments.studies.study import STUDIES, Study, StudyRun, scaled_layers
+from composcope.experiments.studies.study import STUDIES, Study, StudyRun
 
 pytestmark = pytest.mark.long
 
@@ -251,25 +250,6 @@ def test_sixteen_pairs_are_spread_over_donors_and_recipients() -> None:
     assert len(found) == len(set(found)) == 16 and {d for d, _ in found} == set(range(16))
     assert sorted(composition_collapse.boundary_pairs(2, 3)) == [(d, r) for d in range(2) for r in range(3)]
     assert composition_collapse.boundary_pairs(1, 1) == [(0, 0)]
-
-
-def test_layers_are_the_published_ones_or_at_the_same_relative_depth() -> None:
-    published = composition_collapse.LAYERS
-    assert tuple(scaled_layers(published, 36, 36)) == published
-    assert scaled_layers(published, 36, 4) == [0, 1, 2, 3]
-    deep = scaled_layers(published, 36, 80)
-    assert deep[0] == 0 and deep[-1] == 79 and len(deep) == len(published)
-
-
-def test_groups_are_pooled_as_if_they_had_never_been_apart() -> None:
-    import numpy as np
-
-    a, b = np.array([1.0, 2.0, 4.0]), np.array([3.0, 9.0])
-    rows = [{"n": len(x), "value": x.mean(), "sd": x.std(ddof=1)} for x in (a, b)]
-    n, mean, sd = pooled(rows)
-    both = np.concatenate([a, b])
-    assert (n, mean, sd) == (5, pytest.approx(both.mean()), pytest.approx(both.std(ddof=1)))
-    assert pooled([])[0] == 0 and pooled([{"n": 1, "value": 2.0, "sd": None}])[:2] == (1, 2.0)
 
 
 def test_a_model_that_fails_is_named_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
