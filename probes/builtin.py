@@ -35,6 +35,14 @@ def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
+def _neuron_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from ..evaluation import reading
+    from .by_token import push
+
+    settings = reading.document(folder / "result.json", "run the probe again").get("settings", {})
+    return push(lm, few, settings.get("position", "prompt-end"))
+
+
 NEURONS = Probe(
     "neurons", _neurons, "Neurons",
     "Which MLP neurons push the answer, and does the whole use those of its parts?",
@@ -43,6 +51,7 @@ NEURONS = Probe(
     order=1,
     reads_at_slots=True,
     cost="{prompts} prompts, each with {layers} layers x 9 to 65 rows, forward and backward",
+    cases=_neuron_cases,
     checks=_neuron_checks,
 )  # fmt: skip
 
@@ -71,7 +80,6 @@ LOOKBACK = Probe(
     order=2,
     cost="{prompts} prompts with their responses",
     cases=_lookback_cases,
-    single="Which tokens does a head look at?",
     unchecked="Nothing in one run says whether a lookback ratio reflects use of the context: compare the means at "
     "matched lengths, and read a head's map as where it looks, not as what it takes from there.",
 )  # fmt: skip
@@ -129,7 +137,6 @@ PATCHING = Probe(
     reads_at_slots=True,
     cost="{cases} prompts, {pairs} pairs x {layers} layers of rows with their continuations",
     cases=_patching_cases,
-    single="Layer by layer, token by token",
     checks=_patching_checks,
 )  # fmt: skip
 
@@ -154,7 +161,6 @@ TRAJECTORY = Probe(
     reads_at_slots=True,
     cost="{twice} prompts, half of them with their responses",
     cases=_trajectory_cases,
-    single="One response at a time",
     unchecked="Nothing in one run checks a cosine against the truth: the separation is tested by exchanging the "
     "labels of failures and successes (see the contrasts), which says whether it is chance, not what it means.",
 )  # fmt: skip
@@ -179,7 +185,6 @@ MIN_K = Probe(
     order=5,
     cost="{prompts} prompts",
     cases=_min_k_cases,
-    single="Token by token",
     unchecked="Nothing in one run says which questions the model was trained on: without known members and non-members "
     "a higher score is no proof of exposure.",
 )  # fmt: skip
@@ -192,12 +197,19 @@ def _readout(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
     return call(lm, readout.over_examples, examples)
 
 
+def _readout_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from .by_token import hold
+
+    return hold(lm, few, every, folder)
+
+
 READOUT = Probe(
     "readout", _readout,
     question="Does a state hold the bridge, an operand, the answer?",
     order=6,
     standard=False,
     cost="{prompts} prompts",
+    cases=_readout_cases,
 )  # fmt: skip
 
 

@@ -42,8 +42,6 @@ class Probe:
     """Forwards at most, for a dry run: a format over prompts, cases, pairs and layers."""
     cases: Cases | None = None
     """Computes the probe on a few single cases, for the report."""
-    single: str = ""
-    """Heading of the view of single cases; empty if there is none."""
     unchecked: str = ""
     """What has to be said where a run has no control of it."""
     checks: Callable[[Any], Iterator[dict[str, Any]]] | None = None

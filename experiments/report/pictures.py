@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from ...csv_files import read_csv
 from ...errors import ComposcopeError
-from ...probes.catalog import described
+from ...probes.catalog import PROBES
 from ..figures.grouping import labels
 from ..run import read_json
 from ..run.reader import Row, RunData, read_tensors
@@ -70,7 +70,7 @@ def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
     """Entries by case and probe, and for each probe one sentence on the number of cases."""
     by_case: dict[str, Entries] = {}
     notes: dict[str, str] = {}
-    for probe in (p.name for p in described() if p.single):
+    for probe in (p.name for p in PROBES.values() if p.cases):
         folder = run.path / "probes" / probe / "cases"
         if not (folder / "index.json").is_file():
             continue

@@ -31,7 +31,7 @@ from .scripts import block, write_script
 
 _HERE = Path(__file__).parent
 SCRIPTS = ("core.js", "colors.js", "arrays.js", "stops.js", "heatmap.js", "lines.js", "charts.js", "tokens.js",
-           "attention.js", "pictures.js", "case.js", "filters.js", "cases.js", "dossier.js", "main.js",
+           "attention.js", "signals.js", "pictures.js", "case.js", "filters.js", "cases.js", "dossier.js", "main.js",
            "address.js")  # fmt: skip
 """Scripts, in the order in which they depend on each other."""
 LIVE_SCRIPTS = (*SCRIPTS, "view.js")

@@ -22,10 +22,11 @@ from torch import Tensor
 from ...errors import InputError
 from ...hooks.budget import in_prefills, row_budget, shrinking
 from ...hooks.model import Model
-from ...hooks.module_hooks import frozen
+from ...hooks.module_hooks import check_gradients, frozen
 from ...hooks.precision import widened
 from ...hooks.progress import tick
 from ...hooks.rows import Prefix, Query, prefill
+from ...hooks.sites import Site
 from .paths import PathSite, gated
 from .quadrature import (
     MAX_ROUNDS,
@@ -325,3 +326,24 @@ def attribute(
     """
     scores = attribute_many(lm, [prompt], [answer], steps, rule, site=site, rows_dtype=rows_dtype).scores[0]
     return scores if per_token else scores.mean(0)
+
+
+def positive_by_position(lm: Model, prompt: Sequence[int], answer: int) -> Float[Tensor, "position"]:
+    """What pushes an answer token up at each position: the positive part of activation x gradient over all neurons.
+
+    Of the log-probability of ``answer`` after the prompt, in nats: one forward and one backward pass give every
+    position, which integrals cannot. At the last position these are the scores of ``rule="gradient"`` over P (behind a
+    norm of the MLP's output, with that norm free). Raises ``InputError`` for a mixture of experts.
+    """
+    if lm.anatomy.n_experts:
+        raise InputError(
+            "mixture of experts: its neurons are those of the chosen experts, not the same ones everywhere"
+        )
+    check_gradients(lm)
+    sites = [Site(layer, "neuron") for layer in range(lm.anatomy.n_layers)]
+    with frozen(lm.model), torch.enable_grad():
+        got = lm.run(torch.tensor([list(prompt)], device=lm.device), read=sites)
+        goal = got.logits[0, -1].float().log_softmax(-1)[answer]
+        gradients = torch.autograd.grad(goal, [got.acts[s] for s in sites])
+    pushes = [(got.acts[s].detach() * g)[0].float() for s, g in zip(sites, gradients, strict=True)]
+    return torch.stack([x.clamp_min(0).sum(-1).cpu() for x in pushes]).sum(0)

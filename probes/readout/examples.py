@@ -17,6 +17,7 @@ from statistics import median_low
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ...errors import InputError, NoCasesError
@@ -43,7 +44,8 @@ def over_examples(
     one left out; ``strength`` is its penalty). Quantity ``held_{reader}``: the share of foils that the right one is
     above, chance 0.5, by ``kind`` (bridge, operand, answer), ``place`` and ``foils`` (``absent``: like ones that the
     question does not name; ``in-prompt``: those it does). Tensors ``{reader}.{foils}.{kind}.{group}`` ``[layer place]``
-    with ``difference`` and ``p`` (over the map) beside.
+    with ``difference`` and ``p`` (over the map) beside; ``wholes.{reader}`` ``[reading place]`` is what is compared, of
+    each of ``collect_readings`` (absent foils).
 
     Cost: one forward pass of every whole and part. Raises ``NoCasesError`` if no part has a gold answer to look for.
     """
@@ -84,6 +86,9 @@ def over_examples(
                 full = key if key.startswith(name) else f"{name}.{key}"
                 tensors[full], axes[full] = x, map_axes[key]
             rows += [_named(r, places) | {"foils": foils} for r in map_rows]
+            if foils == "absent":
+                tensors[f"wholes.{reader}"] = torch.stack([x[upper(len(x))].mean(0) for _, x in held])
+                axes[f"wholes.{reader}"] = ("reading", "place")
             found, kept = _rows(f"held_{reader}", held, places, matched, seed)
             found = [{**r, "foils": foils} for r in found]
             rows += found
@@ -114,10 +119,10 @@ def _rows(
     """Rows of each place, and values per example of the last one."""
     rows: list[Row] = []
     values: list[Row] = []
-    upper = slice((held[0][1].shape[0] + 1) // 2, None)
+    compared = upper(held[0][1].shape[0])
     examples = [e for e, _ in held]
     for p, place in enumerate(places):
-        summary = [(e, float(x[upper, p].mean())) for e, x in held]
+        summary = [(e, float(x[compared, p].mean())) for e, x in held]
         mine = group_rows(quantity, summary, seed=seed)
         mine += matched_rows(quantity, examples, matched, lambda i, _, s=summary: s[i][1], seed=seed)
         at_0 = _layer_0(held, p)
@@ -125,6 +130,11 @@ def _rows(
         if place == places[-1]:
             values = value_rows(quantity, summary)
     return rows, values
+
+
+def upper(layers: int) -> slice:
+    """The upper half of the layers of a map, which begins with layer -1."""
+    return slice((layers + 1) // 2, None)
 
 
 def _layer_0(held: list[tuple[Example, Tensor]], place: int) -> dict[tuple[str, str], float]:

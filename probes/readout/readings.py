@@ -5,7 +5,7 @@ reading = Reading(ids, {"prompt-end": [17]}, "bridge", right="France", absent=("
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -225,22 +225,60 @@ def lens(
         if r.right not in entities:
             raise InputError(f"case {r.case!r}: {r.right!r} is not among the {len(names)} entities")
     place_names(readings)
+    score = _scorer(lm, entities)
+    found = states_at(lm, [(r.ids, r.places) for r in readings], layers)
+    every = torch.stack(
+        [
+            torch.stack([reduce(score(x), "layer pos name -> layer name", "max") for x in places.values()], 1)
+            for places in found
+        ]
+    )
+    if centred:
+        every = _centred(every, elsewhere(every, names, [r.right for r in readings]))
+    return [Scores(names, x) for x in every]
+
+
+def _scorer(lm: Model, entities: Mapping[str, Sequence[int]]) -> Callable[[Tensor], Tensor]:
+    """Score every candidate in states: ``layer pos d_model`` to ``layer pos name``."""
     tokens = sorted({t for ids in entities.values() for t in ids})
     index = [[tokens.index(t) for t in ids] for ids in entities.values()]
 
-    def scores(x: Tensor) -> Tensor:
-        """``layer pos d_model`` to ``layer name``."""
+    def score(x: Tensor) -> Tensor:
         logits = lm.unembed(x, tokens).float().cpu()
         of_names = torch.stack([logits[..., i].amax(-1) for i in index], -1)
-        return reduce(of_names - of_names.mean(-1, keepdim=True), "layer pos name -> layer name", "max")
+        return of_names - of_names.mean(-1, keepdim=True)
 
-    found = states_at(lm, [(r.ids, r.places) for r in readings], layers)
-    every = torch.stack([torch.stack([scores(x) for x in places.values()], 1) for places in found])
-    if centred:
-        left = every - elsewhere(every, names, [r.right for r in readings])
-        rounding = ROUNDING * every.abs().amax(-1, keepdim=True)
-        every = torch.where(left.abs() <= rounding, 0, left)  # texts with the same state there tell nothing apart
-    return [Scores(names, x) for x in every]
+    return score
+
+
+def _centred(scores: Tensor, usual: Tensor) -> Tensor:
+    left = scores - usual
+    rounding = ROUNDING * scores.abs().amax(-1, keepdim=True)
+    return torch.where(left.abs() <= rounding, 0, left)  # texts with the same state there tell nothing apart
+
+
+@torch.no_grad()
+def lens_by_token(
+    lm: Model, readings: Sequence[Reading], entities: Mapping[str, Sequence[int]], first: Sequence[int],
+    kept: Sequence[int], layers: Sequence[int],
+) -> list[Float[Tensor, "token"]]:  # fmt: skip
+    """The lens at every token of the ``kept`` readings, from ``first`` on: the share of absent foils below the right.
+
+    Mean over ``layers``. Tokens of different texts cannot be paired, so a candidate's usual score is its mean over all
+    tokens of another text, where ``lens`` takes that of the same place.
+    """
+    names, score = tuple(entities), _scorer(lm, entities)
+    usual, own = [], {}
+    for i, (r, start) in enumerate(zip(readings, first, strict=True)):  # one text at a time: these states are many
+        (found,) = states_at(lm, [(r.ids, {"all": range(start, len(r.ids))})], layers)
+        scores = score(found["all"])
+        usual.append(scores.mean(1, keepdim=True))
+        if i in kept:
+            own[i] = scores
+    apart = elsewhere(torch.stack(usual), names, [r.right for r in readings])
+    return [
+        Scores(names, _centred(own[i], apart[i])).above(readings[i].right, readings[i].absent).mean(0) for i in kept
+    ]
 
 
 def elsewhere(

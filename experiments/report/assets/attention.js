@@ -4,14 +4,15 @@ composcope.attention = (() => {
   const { el, need, number, colors, arrays, tokens } = composcope;
   const percent = (v) => `${(100 * v).toFixed(v < 0.0995 ? 1 : 0)} %`;
 
-  // A view over one case's entries (one per role); picked: {layer, head} to begin with. Returns the head that it shows.
-  function draw(box, entries, picked) {
+  // A view over one case's entries (one per role); picked: {layer, head} to begin with; changed: told of another head.
+  // Returns the head that it shows.
+  function draw(box, entries, picked, changed) {
     const kept = entries.filter((e) => e.arrays.attention);
     if (!kept.length) { box.replaceChildren(el("p", { class: "absent" }, "Attention of this case was left out to keep the folder small.")); return { at: null }; }
     const state = { entry: kept[0], step: null, layer: null, head: null };
     const roles = el("select", { "data-attention": "role", onchange: () => { state.entry = kept[Number(roles.value)]; state.step = null; enter(); } },
       ...kept.map((e, i) => el("option", { value: i }, e.role)));
-    const heads = el("select", { "data-attention": "head", onchange: () => { [state.layer, state.head] = heads.value.split(".").map(Number); paint(); } });
+    const heads = el("select", { "data-attention": "head", onchange: () => { [state.layer, state.head] = heads.value.split(".").map(Number); paint(); if (changed) changed({ layer: state.layer, head: state.head }); } });
     const step = el("input", { type: "range", min: 0, "data-attention": "step", "aria-label": "response step", oninput: () => { state.step = Number(step.value); paint(); } });
     const all = el("input", { type: "checkbox", "data-attention": "all", onchange: () => { state.step = all.checked ? null : Number(step.value); paint(); } });
     const body = el("div", {});
@@ -19,8 +20,7 @@ composcope.attention = (() => {
       el("label", {}, "step", step), el("label", {}, all, "mean over steps")), body);
 
     function enter() {
-      const e = state.entry;
-      if (!e.read) e.read = { attention: arrays.unpack(e.arrays.attention), ratio: arrays.unpack(e.arrays.ratio) };
+      const e = unpacked(state.entry);
       heads.replaceChildren(...e.heads.map(([l, h]) => el("option", { value: `${l}.${h}` }, `layer ${l}, head ${h}`)));
       if (state.layer === null) ({ layer: state.layer, head: state.head } = strongest(e));
       step.max = String(e.steps - 1);
@@ -46,10 +46,22 @@ composcope.attention = (() => {
     return { at: { layer: state.layer, head: state.head } };
   }
 
+  function unpacked(e) {
+    if (!e.read) e.read = { attention: arrays.unpack(e.arrays.attention), ratio: arrays.unpack(e.arrays.ratio) };
+    return e;
+  }
+
+  // The attention of one head at one step by position; null for a head that was not kept, or where keys were merged.
+  function weight(e, { layer, head }, step) {
+    const h = e.heads.findIndex(([l, k]) => l === layer && k === head), { attention: got } = unpacked(e).read;
+    const place = new Map(keys(e).flatMap((c, k) => (c.to - c.from === 1 && k < got.shape[2] ? [[c.from, k]] : [])));
+    return h < 0 ? null : (p) => (place.has(p) ? got.at(h, step, place.get(p)) : null);
+  }
+
   // The view opens with the head that looks most at one token of the question, at whatever step; the step is the first of
   // the answer, so that two answers side by side are seen at the same one.
   function strongest(e) {
-    const [, steps, n] = e.read.attention.shape, cells = keys(e);
+    const [, steps, n] = unpacked(e).read.attention.shape, cells = keys(e);
     const asked = arrays.range(n).filter((k) => cells[k].from >= e.question[0] && cells[k].from < e.question[1]);
     let best = { layer: e.heads[0][0], head: e.heads[0][1], most: -1 };
     e.heads.forEach(([layer, head], h) => {
@@ -109,5 +121,5 @@ composcope.attention = (() => {
       el("tbody", {}, ...order.map((k) => el("tr", {}, el("td", { dir: "auto" }, tokens.shown(cells[k].text)), el("td", { class: "num" }, cells[k].from), el("td", {}, fresh(k) ? "new" : "context"), el("td", { class: "num" }, percent(weights[k])))))));
   }
 
-  return { draw };
+  return { draw, strongest, weight };
 })();

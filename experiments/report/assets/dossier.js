@@ -2,7 +2,7 @@
 // the probes' measurements on the same tokens.
 "use strict";
 composcope.dossier = (() => {
-  const { el, need, number, cases, pictures, attention } = composcope;
+  const { el, need, number, cases, pictures, attention, signals } = composcope;
   const box = document.getElementById("dossier");
   // The case stands above what was found about all cases, its tokens below.
   const place = (name) => box.querySelector(`[data-place=${name}]`);
@@ -85,8 +85,10 @@ composcope.dossier = (() => {
       if (!files.some((f) => f && f.probes[probe])) return;
       views.push(el("h3", {}, title), el("div", { class: "twins", "data-view": probe }, ...files.map((f) => el("div", { class: "view" }, f && f.probes[probe] ? make(f) : el("p", { class: "absent" }, "Not kept for this case.")))));
     };
+    const strip = files.some(Boolean) ? signals.make(rows.map((r, i) => ({ name: r.case, file: files[i] })), cases.notes(rows[0].run), composcope.head) : null;
+    if (strip) views.push(el("h3", {}, "Attention, patching, neurons and readouts on the same tokens"), strip.node);
     let head = composcope.head;  // the same head in both: the one chosen in the map, else the failing case's strongest
-    pair("lookback", "Where it looked while it answered", (f) => { const place = el("div", {}); head = attention.draw(place, f.probes.lookback, head).at || head; return place; });
+    pair("lookback", "Where it looked while it answered", (f) => { const place = el("div", {}); head = attention.draw(place, f.probes.lookback, head, strip.look).at || head; return place; });
     pair("min-k", "How expected each token of the question was", (f) => pictures.one("min-k", f));
     if (files[0] && files[0].probes.patching) views.push(el("h3", {}, "What a success's state changes"), el("div", { class: "view", "data-view": "patching" }, pictures.one("patching", files[0])));
     const numbers = table(rows);

@@ -198,7 +198,7 @@ def test_the_index_says_how_many_cases_are_kept_of_how_many(
 
 
 def test_a_probe_without_pictures_of_cases_writes_nothing(tiny_lm: Lm, labelled: list[Example], tmp_path: Path) -> None:
-    assert write_cases("neurons", tiny_lm("llama"), labelled, labelled, 3, tmp_path, "hash") == []
+    assert write_cases("faithfulness", tiny_lm("llama"), labelled, labelled, 3, tmp_path, "hash") == []
     assert list(tmp_path.iterdir()) == []
 
 

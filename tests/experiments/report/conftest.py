@@ -27,7 +27,7 @@ AddCases = Callable[..., dict[str, Any]]
 
 @pytest.fixture(scope="session")
 def add_cases() -> AddCases:
-    """``add_cases(run, cases, token=None, heads=None)``: single cases of four probes, as ``by_case`` writes them.
+    """``add_cases(run, cases, token=None, heads=None)``: single cases as ``by_case`` and ``by_token`` have them.
 
     Returns the arrays by probe and entry. ``token`` replaces the tokens' text, ``heads`` limits the kept ones.
     """
@@ -42,7 +42,7 @@ def _add_cases(
     kept = list(heads or [(i, j) for i in range(LAYERS) for j in range(HEADS)])
     made: dict[str, Any] = {}
     for probe, make in (("lookback", _lookback), ("patching", _patching), ("trajectory", _trajectory),
-                        ("min-k", _min_k)):  # fmt: skip
+                        ("min-k", _min_k), ("neurons", _neurons), ("readout", _readout)):  # fmt: skip
         entries, arrays = [], {}
         for case in cases:
             for role in ("whole", "part:0") if probe in ("lookback", "min-k") else ("whole",):
@@ -90,3 +90,18 @@ def _min_k(rng: Any, words: list[str], kept: list[Any]) -> tuple[dict[str, Any],
     z = rng.normal(-0.5, 1, 5).astype(np.float32)
     z[3] = -np.inf
     return {"tokens": words[:PROMPT], "first": 2, "question": [2, 7]}, {"z": z, "log_prob": z - 2}
+
+
+def _neurons(rng: Any, words: list[str], kept: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    about = {"tokens": words[: PROMPT + 1], "question": [2, 6], "answer": words[0], "neurons": 64, "total": 2.5}
+    return about, {"share": rng.dirichlet(np.ones(PROMPT + 1)).astype(np.float32)}
+
+
+def _readout(rng: Any, words: list[str], kept: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    about = {"tokens": words[: PROMPT + 1], "question": [2, 6], "first": 2, "layers": [2, 3],
+             "places": {"question-end": [5], "answer-slot": [PROMPT]},
+             "readings": [{"what": "bridge", "right": words[0], "foils": 8},
+                          {"what": "answer", "right": words[1], "foils": 9}]}  # fmt: skip
+    ridge = np.full((2, PROMPT - 1), np.nan, np.float32)
+    ridge[:, [3, PROMPT - 2]] = rng.uniform(0, 1, (2, 2))
+    return about, {"lens": rng.uniform(0, 1, (2, PROMPT - 1)).astype(np.float32), "ridge": ridge}

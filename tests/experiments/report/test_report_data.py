@@ -84,7 +84,8 @@ def test_a_broken_file_of_single_cases_is_a_note(synthetic: ModuleType, add_case
     (run / "probes" / "lookback" / "cases" / "tensors.safetensors").write_bytes(b"no")
     found = pictures.collect(load([run]))
     assert "cannot be read" in found.index["runs"][0]["notes"]["lookback"]
-    assert found.index["runs"][0]["cases"][0]["probes"] == ["patching", "trajectory", "min-k"]
+    kept = ["neurons", "patching", "trajectory", "min-k", "readout"]
+    assert found.index["runs"][0]["cases"][0]["probes"] == kept
 
 
 def row(case: str, role: str, outcome: str, **more: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from itertools import pairwise
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from browsing import Visit
 
@@ -132,6 +134,66 @@ def test_the_patching_view_has_continuations_and_a_sweep_with_token_labels(
     visit.check()
 
 
+def test_four_probes_stand_over_the_same_tokens_with_the_values_that_were_kept(
+    browser: Any, shown: tuple[Path, Any]
+) -> None:
+    visit = Visit(browser, shown[0])
+    kept, box = shown[1], dossier(visit, "case-0001").locator(".signals[data-case='case-0001']")
+    assert box.locator("thead th").all_inner_texts()[1:] == [f"\u00a0t{i}" for i in range(2, 10)]
+    want = {"neurons": kept["neurons"]["0.share"][2:]}
+    recovered = kept["patching"]["0.resid_post.recovered"].astype(float)
+    want["patching"] = [recovered[np.abs(recovered[:, p]).argmax(), p] for p in range(2, 9)] + [None]
+    for k, what in enumerate(("bridge", "answer")):
+        for reader in ("lens", "ridge"):
+            want[f"{reader}:{what}:{k}"] = kept["readout"][f"0.{reader}"][k]
+    assert box.locator("[data-signal]").count() == len(want) + 1  # and attention
+    for key, values in want.items():
+        drawn = box.locator(f"[data-signal='{key}'] td").evaluate_all("t => t.map(x => x.dataset.value ?? null)")
+        numbers = [None if v is None or v != v else float(v) for v in values]
+        assert [None if d is None else float(d) for d in drawn] == [
+            None if v is None else pytest.approx(v, abs=1e-3) for v in numbers
+        ], key
+    label = box.locator("[data-signal=attention] th").inner_text()
+    layer, head = map(int, re.findall(r"layer (\d+), head (\d+)", label)[0])
+    at = [(0, 0), (1, 2), (3, 5)].index((layer, head))
+    drawn = box.locator("[data-signal=attention] td").evaluate_all("t => t.map(x => Number(x.dataset.value))")
+    assert drawn == pytest.approx(kept["lookback"]["0.attention"][at, 1, 2:10].astype(float), abs=1e-3)
+    visit.check()
+
+
+def test_signals_follow_the_head_and_the_arrow_keys_and_tell_value_unit_and_token(
+    browser: Any, shown: tuple[Path, Any]
+) -> None:
+    visit = Visit(browser, shown[0])
+    view = dossier(visit, "case-0001")
+    box, value = view.locator(".signals[data-case='case-0001']"), shown[1]["neurons"]["0.share"][4]
+    view.locator("[data-view=lookback] .view").first.locator("[data-attention=head]").select_option("3.5")
+    assert "layer 3, head 5" in box.locator("[data-signal=attention] th").inner_text()
+    box.focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"):
+        visit.page.keyboard.press(key)
+    tip = visit.page.locator("#tip").inner_text()
+    assert '" t4", position 4' in tip and f"{float(f'{value:.3g}')}" in tip and "share" in tip
+    assert box.locator("td.here").count() == 1
+    visit.check()
+
+
+def test_rows_that_a_run_does_not_keep_are_left_out_with_the_command_that_makes_them(
+    browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, failure=0.9, seed=1)
+    add_cases(run, ["case-0001"])
+    for probe in ("neurons", "readout"):
+        shutil.rmtree(run / "probes" / probe / "cases")
+    visit = Visit(browser, report.write([run], tmp_path / "out"))
+    box = dossier(visit, "case-0001").locator("[data-view=signals]")
+    keys = box.locator("[data-signal]").evaluate_all("r => r.map(x => x.dataset.signal)")
+    assert keys == ["attention", "patching"]
+    assert box.locator("[data-missing]").get_attribute("data-missing") == "neurons,readout"
+    assert "--probes neurons,readout" in box.locator("[data-missing] code").inner_text()
+    visit.check()
+
+
 def test_the_exposure_view_underlines_the_lowest_fifth(browser: Any, shown: tuple[Path, Any]) -> None:
     visit = Visit(browser, shown[0])
     view = dossier(visit, "case-0001").locator("[data-view=min-k] .view").first
@@ -155,7 +217,7 @@ def test_an_opened_case_shows_prompts_as_sent_its_ladder_and_the_way_to_its_pict
     case.locator("a[href*='case=case-0001']").click()
     visit.page.locator("#dossier[data-case=case-0001] [data-view=min-k]").wait_for()
     assert visit.page.locator("#dossier [data-view]").evaluate_all("p => p.map(x => x.dataset.view)") == [
-        "lookback", "min-k", "patching"]  # fmt: skip
+        "signals", "lookback", "min-k", "patching"]  # fmt: skip
     visit.check()
 
 
@@ -198,10 +260,12 @@ def test_single_cases_fit_the_screen_in_both_themes(
     box = dossier(visit, "case-0001")
     box.locator("[data-view=min-k]").wait_for()
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    cell = box.locator("[data-signal=neurons] td").first
+    shade = cell.evaluate("t => t.style.backgroundColor")
     before = box.locator("[data-view=lookback] .token").first.evaluate("t => t.style.backgroundColor")
     visit.page.click("#theme")
     after = box.locator("[data-view=lookback] .token").first.evaluate("t => t.style.backgroundColor")
-    assert before != after
+    assert before != after and shade != cell.evaluate("t => t.style.backgroundColor")
     visit.check()
 
 
