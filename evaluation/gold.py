@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import InputError
 from .cases import Case, Part
 from .grading import dates, numbers
-from .grading.grade import is_plain_number
+from .grading.mathematics import is_plain_number
 from .reading import number_text, text_field
 
 _FORMULA = re.compile(r"\\[A-Za-z]+|\$|\^|\d\s*[-+*/=]\s*\d|\d\s*[A-Za-z]\b")

@@ -19,10 +19,15 @@ _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
 def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     """Bare gold numbers with the unit that the question asks for."""
     asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
+    if not asked and re.search(r"\bhow\s+much\b", question or "", re.IGNORECASE):
+        asked = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
     if len(asked) != 1:
         return list(golds)
     dimension, factor = asked.pop()
-    unit = Asked(dimension, factor, frozenset(f for d, f in _named(question) if d == dimension and f != factor))
+    said = {
+        n.value * n.factor for n in numbers.find_all(numbers.normalized(question or "")) if n.dimension == dimension
+    }
+    unit = Asked(dimension, factor, frozenset(said | {f for d, f in _named(question) if d == dimension}))
     return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
 
 

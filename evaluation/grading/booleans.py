@@ -7,9 +7,10 @@ import re
 from . import cues, view
 
 _YES = (
-    "yes yeah yep yup true correct affirmative indeed oui ja sí si sim да tak ya evet jawohl vero wahr vrai verdadero"
+    "yes yeah yep yup true correct affirmative indeed oui ja sí si sim да tak ya evet jawohl "
+    "vero wahr vrai verdadero نعم हाँ हां"
 )
-_NO = "no nope false incorrect untrue negative non nein não нет nie tidak hayır falsch faux falso nee"
+_NO = "no nope false incorrect untrue negative non nein não нет nie tidak hayır falsch faux falso nee لا नहीं"
 _ASIAN = {"是": True, "是的": True, "对": True, "はい": True, "네": True, "예": True}
 _ASIAN |= {
     "不是": False,
@@ -40,7 +41,8 @@ _PHRASES = [
     (
         re.compile(
             r"\W*(?:absolutely|certainly|definitely|of\s+course|exactly|right|that(?:'s|\s+is)\s+right|without\s+(?:a\s+)?doubt"
-            r"|no\s+doubt|y)\s*(?:[,.!;:]|$)",
+            r"|no\s+doubt|y|(?:it|they|he|she)\s+(?:sure|certainly|definitely|absolutely|indeed)\s+(?:is|are|was|were|does|do"
+            r"|did|can|has|have))\s*(?:[,.!;:]|$)",
             re.IGNORECASE,
         ),
         True,
@@ -64,6 +66,8 @@ _TWICE = re.compile(
     re.IGNORECASE,
 )
 """A denial that is denied."""
+_NEXT = 3
+"""Sentences after a correction, one of which may open with the answer."""
 _MOST = 60
 """Sentences that are looked at, half of them at the end."""
 _ADJECTIVES = frozenset({"true", "false", "correct", "incorrect", "untrue"})
@@ -108,7 +112,8 @@ def _corrected(plain: str) -> bool | None:
         after = plain[correction.at :]
         if correction.word in ("no", "nope") and _opens(after) is None:
             after = f"{correction.word} {after}"
-        if (said := _opens(after)) is not None:
+        following = view.sentences(after)[:_NEXT] if correction.sure else []
+        if (said := next((v for s in (after, *following) if (v := _opens(s)) is not None), None)) is not None:
             return said
     parts = view.sentences(plain)
     return _sentence(parts[0]) if parts else None

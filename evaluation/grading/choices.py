@@ -20,7 +20,7 @@ _SOFT = (
     r"|选项|réponse|antwort|respuesta|opción|option|la|le|el|die|ist|est|es)\b)*?"
 )
 _OPENING = re.compile(
-    rf"^(?P<before>{_SOFT})(?P<mark>[(\[\"']*)(?P<letter>[A-Za-z])(?P<close>[)\]\"'.:,;-]+|\s:(?=\s)|(?=[\s\u3000-\uffef])|$)",
+    rf"^(?P<before>{_SOFT})(?P<mark>[(\[\"']*)(?P<letter>[A-Za-z])(?P<close>[)\]\"'.:,;$-]+|\s:(?=\s)|(?=[\s\u3000-\uffef])|$)",
     re.I,
 )
 _MARKED = re.compile(
@@ -29,6 +29,7 @@ _MARKED = re.compile(
 )
 _MOST = 60
 """Sentences, from the end, among which a conclusion is looked for."""
+_LINE = 1000
 _BRACKETED = re.compile(r"\((?P<letter>[A-Z])\)")
 _SEVERAL = re.compile(
     r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
@@ -99,7 +100,7 @@ def _opening(text: str, options: _Options) -> ChosenOption:
         following = "".join(k["letter"] for k in _BRACKETED.finditer(sentence))
         if letter == "A" and following.startswith("ABC"):
             return ChosenOption(None, "several choices")  # the options, repeated
-        named = _named(_NEVER.sub(" ", sentence[m.end() :]), options)
+        named = _named(sentence[m.end() :], options)
         if named and letter not in named:
             return ChosenOption(None, "letter and text differ")
         return ChosenOption(letter)
@@ -138,7 +139,7 @@ def _said(text: str, options: _Options) -> set[str]:
 
 def _named(text: str, options: _Options) -> set[str]:
     """The options whose text occurs in a text; of "house" and "tree house" the longer one where it occurs in full."""
-    given = f" {normalize(text)} "
+    given = f" {normalize(_NEVER.sub(' ', text) if len(text) <= _LINE else text)} "
     texts: Mapping[str, str] = {letter: normalize(option) for letter, option in options}
     held = {k: t for k, t in texts.items() if t and f" {t} " in given}
     return {k for k, t in held.items() if not any(t != o and f" {t} " in f" {o} " for o in held.values())}

@@ -55,6 +55,8 @@ _PATTERNS = [
         r"(?<![\w.\d]\s)(?<![\w.])-(?P<year>\d{1,4})(?!\d|[,.]\d)(?P<negative>)",
     )
 ]
+_SLASHED = 3
+"""The pattern of "4/7/1776", which is read with the month first."""
 _COARSE = re.compile(r"\b(?:\d{3,4}['’]?s|\d{1,2}(?:st|nd|rd|th)[\s-]+century|\w+(?:st|nd|rd|th)[\s-]+century)\b", re.I)
 _SENTENCE = re.compile(r"(?<=[a-z\d)][.!?])(?<!\d\.)\s+|(?<=\d\.)\s+(?=[A-Z][a-z]*\s)(?!\w+\s+\d)|\n+")
 _ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)")
@@ -76,6 +78,8 @@ class Date:
     end: int = 0
     sure: bool = True
     """False for bare numbers of one to three digits, which may not be years."""
+    either: bool = False
+    """Whether day and month may be exchanged: "4/7/1776"."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,8 @@ def _date(m: re.Match[str]) -> Date | None:
     if year == 0 or (number is not None and not 1 <= number <= 12) or (day is not None and not 1 <= day <= 31):
         return None
     sure = bool(number or era or g.get("ad") or len(g.get("year") or "") >= 4)
-    return Date(year, number, day, m.start(), m.end(), sure)
+    either = m.re is _PATTERNS[_SLASHED] and (day or 13) <= 12
+    return Date(year, number, day, m.start(), m.end(), sure, either)
 
 
 def announced(line: str, rest: str = "") -> DateReading:
@@ -145,6 +150,8 @@ def uncued(text: str) -> DateReading:
         return DateReading(None, "no-answer")
     dates = _said(parts[-1])
     found = _chosen(parts[-1], dates, len(dates) - 1)
+    if len(parts) == 1 and found.date and len(dates) > 1 and re.fullmatch(r"\W*", parts[0][: dates[0].start]):
+        return replace(found, lead=dates[0])  # "31 March 1889, after years of work that began in 1887"
     if len(parts) == 1 or cues.concludes(parts[-1]):
         return found
     first = _said(parts[0])
@@ -168,7 +175,9 @@ def _said(sentence: str) -> list[Date]:
     outside = _ASIDE.sub(lambda m: " " * len(m[0]), sentence)
     sentence = outside if find_all(outside) else sentence
     dates = [d for d in find_all(sentence) if not _NEGATED.search(sentence[max(0, d.start - 60) : d.start])]
-    return [d for d in dates if d.sure] or dates
+    dates = [d for d in dates if d.sure] or dates
+    full = {d.year for d in dates if d.day}
+    return [d for d in dates if d.month or d.year not in full]  # the year of a day: "..., at the 1889 fair"
 
 
 def _chosen(text: str, dates: list[Date], i: int) -> DateReading:
@@ -179,7 +188,7 @@ def _chosen(text: str, dates: list[Date], i: int) -> DateReading:
         others = tuple(d for d in dates if d not in pair)
         return DateReading(None, "hedged", others)
     if _BOUND.search(text[max(0, dates[i].start - 30) : dates[i].start]):
-        return DateReading(None, "bound", (dates[i],))
+        return DateReading(None, "bound", tuple(dates))
     joined = [_HEDGE.match(text[a.end : b.start]) is not None for a, b in itertools.pairwise(dates)]
     free = [d for n, d in enumerate(dates) if n != i and not any(joined[max(0, n - 1) : n + 1])]
     return DateReading(dates[i], rivals=tuple(free))
@@ -212,6 +221,11 @@ def compare(date: Date, gold: Date, tolerance: int = 0) -> str | None:
         return "date" if gold.year is None else None
     difference = abs(_ordinal(date.year) - _ordinal(gold.year))
     return "date" if difference == 0 else "consistency" if difference <= tolerance else None
+
+
+def other_reading(date: Date | None) -> Date | None:
+    """The date with day and month exchanged, where it may be meant so."""
+    return replace(date, month=date.day, day=date.month) if date and date.either else None
 
 
 def incomplete(date: Date, gold: Date) -> bool:

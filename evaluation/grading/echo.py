@@ -30,6 +30,11 @@ _OPEN = frozenset(
     "if whether may might could assume suppose consider determine question maybe perhaps unless except".split()
 )
 _AND = re.compile(r",?\s(?:and|but|while|then)\s")
+_CLAUSE = re.compile(
+    r"[,;:](?!\s?\d{1,4}\b)|\s[\u2014\u2013-]\s|\s(?:and|after|before|while|when|since|because|whereas)\s|[()]"
+)
+_TURN = re.compile(r"\b(?:but|however|actually|so|therefore|thus|hence|instead|not|than)\b|n't\b", re.IGNORECASE)
+"""Words after which a sentence may answer otherwise."""
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
 _LEAST = 0.6
@@ -51,6 +56,22 @@ def focus(text: str, question: str) -> str | None:
             said |= new
             found = part
     return found if asked and len(said) >= _LEAST * len(asked) and len(parts) > 1 else None
+
+
+def clause(text: str, question: str) -> str | None:
+    """The clause of a sentence that repeats more of the question than any other one; None where another one corrects.
+
+    >>> clause("Mozart was born in 1756, and he died in 1791.", "When was Mozart born?")
+    'Mozart was born in 1756'
+    """
+    asked = {*_content(_last_question(question))}
+    sentence = next((s for s in view.sentences(view.plain(text)) if not s.endswith("?")), "")
+    parts = [part.strip() for part in _CLAUSE.split(sentence)]
+    if len(parts) < 2 or _TURN.search(sentence):
+        return None
+    shares = [len(asked & {*_content(part)}) for part in parts]
+    best = max(shares)
+    return parts[shares.index(best)] if best and shares.count(best) == 1 else None
 
 
 def repeats(text: str, question: str) -> bool:

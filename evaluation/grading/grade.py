@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from ...errors import InputError
 from ..asks import Grade
@@ -163,7 +164,7 @@ def _judge(found: Extracted, asked: _Asked, answer_type: str, unknowable: bool) 
             # the completion asked again and gave the right answer: no rule can decide this
             return verdict if verdict.outcome == "correct" else _undecided(segment, "answered later")
         if verdict is not None:
-            return _settled(verdict, said, asked, compare)
+            return _in_its_clause(_settled(verdict, said, asked, compare), said, asked, compare)
     return Grade("invalid", None, None, "no-answer")
 
 
@@ -173,6 +174,15 @@ def _settled(verdict: Grade, said: _Said, asked: _Asked, compare: Callable[[_Sai
     if verdict.outcome != "invalid" or sentence is None:
         return verdict
     again = compare(_Said(sentence, cued=True), asked)
+    return again if again is not None and again.outcome == "correct" else verdict
+
+
+def _in_its_clause(verdict: Grade, said: _Said, asked: _Asked, compare: Callable[[_Said, _Asked], _Verdict]) -> Grade:
+    """A verdict on several numbers or dates after a look at the one of the clause that repeats the question."""
+    if verdict.reason not in ("several numbers", "several dates") or asked.question is None:
+        return verdict
+    clause = echo.clause(said.rest or said.text, asked.question)
+    again = compare(_Said(clause), replace(asked, question=None)) if clause else None
     return again if again is not None and again.outcome == "correct" else verdict
 
 
@@ -189,11 +199,13 @@ def _undecided(answer: str, reason: str) -> Grade:
 
 
 def _number(said: _Said, asked: _Asked) -> _Verdict:
-    wanted = [numbers.parse(g) if is_plain_number(g) else None for g in asked.golds]
+    wanted = [numbers.parse(g) if mathematics.is_plain_number(g) else None for g in asked.golds]
     if wanted[0] is None:
         return _formula(said.text, asked)
     golds = asked_numbers.in_unit([w for w in wanted if w is not None], asked.question)
     found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
+    if found.number is None and found.reason == "no-answer" and (place := words.ordinal(said.text)) is not None:
+        found = numeric_answer.QuantityReading(numbers.Number(Fraction(place), 0, 0, word=True))
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
@@ -232,20 +244,6 @@ def _no_number(segment: str, found: numeric_answer.QuantityReading, golds: Seque
     return _undecided(segment, "expression without a result") if found.reason == "expression" else None
 
 
-def is_plain_number(gold: str) -> bool:
-    """True where a gold answer is one number with at most a unit or a noun, and no formula."""
-    plain = numbers.normalized(gold)
-    if numbers.parse(gold) is None:
-        return False
-    rest = plain
-    for n in numbers.find_all(plain):
-        rest = rest.replace(plain[n.start : n.end], " ", 1)
-    rest = re.sub(r"(?<=[a-z])\s?\^\s?[23]", "", rest)
-    if re.search(r"[\d\\=^()\[\],*+]", rest):
-        return False
-    return all(len(w) > 1 or w.lower() in words.UNITS for w in re.findall(r"°?[A-Za-z]+", rest))
-
-
 def _formula(segment: str, asked: _Asked) -> _Verdict:
     golds = asked.golds
     if not re.search(r"\d|\\", golds[0]):
@@ -277,6 +275,9 @@ def _date(said: _Said, asked: _Asked) -> _Verdict:
     if any(dates.compare(d, gold, tolerance) for d in found.rivals for gold in wanted):
         # as with numbers: several dates, and no rule can tell which one is meant
         return _undecided(said.text, "several dates")
+    other = dates.other_reading(found.date)
+    if other and any(dates.compare(other, gold, tolerance) for gold in wanted):
+        return _undecided(said.text, "two readings")
     if found.date is None:
         return _wrong(said.text, found.reason)
     shown = dates.show(found.date)
@@ -296,7 +297,7 @@ def _kind(gold: str) -> Callable[[_Said, _Asked], _Verdict]:
         return _boolean
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
         return _date
-    return _number if _PURE_NUMBER.fullmatch(gold) and is_plain_number(gold) else _name
+    return _number if _PURE_NUMBER.fullmatch(gold) and mathematics.is_plain_number(gold) else _name
 
 
 def _name(said: _Said, asked: _Asked) -> _Verdict:

@@ -13,7 +13,7 @@ from . import names, numbers, numeric_answer, text
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2})[.)]\s*(?=[^\W\d])")
 """Numbers inside a line: "1) Mars 2) Jupiter"."""
-_ARROW = re.compile(r"\s*(?:->|→|=>|>|⟶|➔)\s*")
+_ARROW = re.compile(r"\s*(?:->|→|=>|>|⟶|➔)\s*|\s+<\s+")
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
     r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et)\b|\s+&|\s/(?=\s))\s*",
@@ -55,6 +55,8 @@ def _json_items(answer: str) -> list[str] | None:
 
 
 def _clean(items: Sequence[str]) -> list[str]:
+    if len(items) > 2:
+        items = [*items[:-1], re.sub(r"^\s*or\s+", "", items[-1])]  # "solid, liquid, or gas"
     cleaned = [re.sub(r"^\s*(?:and|then|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
     cleaned = [i.strip().strip("\"'`*“”").rstrip(".!,;").strip() for i in cleaned]
     return [i for i in cleaned if i and not _ASIDE.fullmatch(i)]

@@ -1,14 +1,30 @@
-"""math-verify as the judge of formulas, and as a second opinion on plain numbers."""
+"""Which gold answers are formulas; math-verify as their judge, and as a second opinion on plain numbers."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..graded import Graded
+from . import numbers, words
 
 SECONDS = 5
+
+
+def is_plain_number(gold: str) -> bool:
+    """True where a gold answer is one number with at most a unit or a noun, and no formula."""
+    plain = numbers.normalized(gold)
+    if numbers.parse(gold) is None:
+        return False
+    rest = plain
+    for n in numbers.find_all(plain):
+        rest = rest.replace(plain[n.start : n.end], " ", 1)
+    rest = re.sub(r"(?<=[a-z])\s?\^\s?[23]", "", rest)
+    if re.search(r"[\d\\=^()\[\],*+]", rest):
+        return False
+    return all(len(w) > 1 or w.lower() in words.UNITS for w in re.findall(r"°?[A-Za-z]+", rest))
 
 
 def available_here() -> bool:

@@ -35,7 +35,7 @@ FINITE = frozenset(
 _KIN = frozenset(
     "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
     "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
-    "contrast reference similar close next prior ahead border borders frontier".split()
+    "contrast reference similar close next prior ahead border borders frontier vice adviser advisor mentor boss".split()
 )
 _RELATIONS = frozenset(
     "than succeeded succeeds succeeding preceded precedes preceding replaced replaces replacing followed follows "
@@ -284,7 +284,9 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     near = [w for w in left[-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
         near.pop()
-    if (near and near[-1] in _RELATIONS) or (len(near) > 1 and near[-1] in ("of", "to", "with") and near[-2] in _KIN):
+    away = near[-1:] == ["from"] and bool({"across", "far", "away"} & {*left[-6:]})
+    kin = len(near) > 1 and near[-1] in ("of", "to", "with") and near[-2] in _KIN
+    if away or kin or (near and near[-1] in _RELATIONS):
         return _has_rival(sentence, before, i)
     if len(near) > 1 and near[-1] == "after" and near[-2] not in ("named", "called"):
         return _has_rival(sentence, before, i)
@@ -352,6 +354,8 @@ def _describes(clause: Sequence[str]) -> bool:
 
     "Cologne, which was called Colonia", "Obama, who was a member of the Democrats", "Norway, whose capital is Oslo".
     """
+    if len(clause) > 2 and clause[0] == "where":
+        return clause[-1] in _DESCRIBING  # "Brazil, where the official language is Portuguese"
     if len(clause) > 2 and clause[0] == "whose":
         return clause[1] not in _KIN and bool({*clause[2:4]} & FINITE)
     if len(clause) < 2 or clause[0] not in ("who", "which") or clause[1] not in _DESCRIBING:

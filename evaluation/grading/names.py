@@ -184,14 +184,22 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     said = text.normalize(given)
     if letter and len(said) > 2 and letter in said:  # "Na" is another symbol than "N"; "Nitrogen" is open
         return NameVerdict(None, "a letter inside a word")
-    bare = len(given.split()) <= _SHORT // 2
-    if any(text.part_of(given, gold) if bare else mentions.by_surname(mentions.tokens(first), gold) for gold in golds):
+    spoken = bool({t.word for t in mentions.tokens(given)} & mentions.FINITE)
+    bare = len(given.split()) <= (_SHORT // 2 if spoken else _SHORT)
+    spoken_of = [g for g in golds if text.normalize(g).split()[-1:] and text.normalize(g).split()[-1] not in text.KINDS]
+    if bare and any(text.part_of(given, gold) for gold in golds):
+        return NameVerdict(None, "part of the name")
+    if any(mentions.by_surname(mentions.tokens(first), gold) for gold in spoken_of):
         return NameVerdict(None, "part of the name")
     return NameVerdict(False, "another answer")
 
 
 def _bare(sentence: str) -> bool:
-    return len(sentence.split()) <= _BARE and not {t.word for t in mentions.tokens(sentence)} & mentions.FINITE
+    return (
+        len(sentence.split()) <= _BARE
+        and ": " not in sentence
+        and not {t.word for t in mentions.tokens(sentence)} & mentions.FINITE
+    )
 
 
 def _draws(sentence: str) -> bool:

@@ -24,8 +24,8 @@ class Asked:
 
     dimension: str
     factor: Fraction
-    others: frozenset[Fraction]
-    """Sizes of the other units of the dimension that the question names."""
+    said: frozenset[Fraction]
+    """The quantities of the dimension that the question itself names, in the base unit."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,9 @@ _LABEL = re.compile(
 )
 _GROUP = re.compile(r"(?<![\d.,/])\d{1,3}(?= \Z)")
 """Digits before three others that may be one number with them: "1 275"."""
+_AND_CENTS = re.compile(r"\s(?:dollars?|euros?|pounds?)\s", re.IGNORECASE)
+"""Between an amount and its cents: "37 euros 50"."""
+_MONEY = frozenset({"dollar", "euro", "sterling"})
 _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
 
 
@@ -297,12 +300,17 @@ def candidates(text: str) -> list[Number]:
     free = [n for n in free if not n.ordinal and not _labels(text[max(0, n.start - 20) : n.start])] or free
     merged: list[Number] = []
     for n in free:
-        last = merged[-1] if merged else None
+        last = _in(merged[-1], n.dimension) if merged else None
+        n = _in(n, last.dimension) if last else n
         if last and last.dimension and n.dimension == last.dimension and n.factor < last.factor:
             gap = re.sub(r"^\s*[^\W\d]+\.?", "", text[last.end : n.start])
             if _COMPOUND.match(gap):
                 total = last.value + n.value * n.factor / last.factor
                 merged[-1] = replace(last, value=total, end=n.end)
+                continue
+        if last and last.dimension in _MONEY and n.dimension is None and n.value in range(1, 100):
+            if _AND_CENTS.fullmatch(text[last.end : n.start]) and not text[n.end :].strip(" .!*"):
+                merged[-1] = replace(last, value=last.value + n.value / 100, end=n.end)
                 continue
         merged.append(n)
     return merged
@@ -328,10 +336,12 @@ def equal(a: Number, gold: Number) -> bool:
     A percentage equals its decimal, and the bare number where the gold answer is a percentage or has no sign.
     """
     plain_degrees = {a.dimension, gold.dimension} & {"angle"} and {a.dimension, gold.dimension} <= words.DEGREES
+    a = _in(a, gold.asked.dimension if gold.asked else gold.dimension)
     if gold.asked and a.dimension == gold.asked.dimension:
         # "3 weeks" only repeats the question "How many days are 3 weeks?"
-        repeats = a.factor in gold.asked.others
-        return not repeats and close(a.value * a.factor, gold.value * gold.asked.factor)
+        base = a.value * a.factor
+        repeats = a.factor != gold.asked.factor and any(close(base, said) for said in gold.asked.said)
+        return not repeats and close(base, gold.value * gold.asked.factor)
     if a.dimension and gold.dimension and not plain_degrees:
         return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * gold.factor)
     colons = {"clock", "ratio"} & {a.dimension, gold.dimension}
@@ -350,6 +360,13 @@ def same_quantity(a: Number, b: Number) -> bool:
 def may_equal(a: Number, gold: Number) -> bool:
     """Whether another reading of one of the two equals the other ("12.500" and 12500)."""
     return any(close(other, gold.value) for other in a.others) or any(close(a.value, o) for o in gold.others)
+
+
+def _in(n: Number, dimension: str | None) -> Number:
+    """A number whose unit has two meanings, in one of them: cents of a euro, pounds that are money."""
+    other = {("euro", "dollar", Fraction(1, 100)): n.factor, ("sterling", *words.UNITS["pound"]): Fraction(1)}
+    factor = other.get((dimension or "", n.dimension or "", n.factor))
+    return n if factor is None else replace(n, dimension=dimension, factor=factor)
 
 
 def close(a: Fraction, b: Fraction) -> bool:

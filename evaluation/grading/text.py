@@ -100,12 +100,16 @@ def _joined(normalized: str) -> str:
     return normalized.replace(" ", "")
 
 
-_KINDS = frozenset(
+KINDS = frozenset(
     "city town county state island islands river lake sea ocean mountain mountains street university college school "
     "museum bridge tower castle church cathedral park war battle treaty republic kingdom union dollar pound franc peso "
     "crown".split()
 )
 """Words that end the names of many different things of a kind."""
+_PLACES = frozenset(
+    "city town county state island islands republic kingdom union dollar pound franc peso crown".split()
+)
+"""Those without which a name is another one: "Mexico" is not Mexico City."""
 
 
 def part_of(given: str, gold: str) -> bool:
@@ -114,7 +118,7 @@ def part_of(given: str, gold: str) -> bool:
     if 1 < len(long) < len(short):
         # "Lawrence Augustine Washington" for "Lawrence Washington"
         return short[0] == long[0] and short[-1] == long[-1]
-    if len(short) > 1 and short[-1] in _KINDS and short != long[-len(short) :]:
+    if len(short) > 1 and short[-1] in KINDS and short != long[-len(short) :]:
         return False  # "Carson City" is not a part of "Salt Lake City"
     if len(short) == len(long) > 1:  # "J. Austen"
         initials = all(a == b or (len(a) == 1 and a == b[0]) for a, b in zip(short, long, strict=True))
@@ -122,7 +126,8 @@ def part_of(given: str, gold: str) -> bool:
     if not 0 < len(short) < len(long) or len("".join(short)) <= 2:
         return False
     # "Jane" of "Jane Austen", unlike "Danish" of "Danish krone" and "Mexico" of "Mexico City"
-    name = len(short) > 1 or (gold.istitle() and given.istitle() and long[-1] not in _KINDS)
+    capital = gold[:1].isupper() and gold.split()[-1][:1].isupper() and given[:1].isupper()
+    name = len(short) > 1 or (capital and long[-1] not in _PLACES)
     return long[-1] == short[-1] or (name and long[: len(short)] == short)
 
 

@@ -20,7 +20,11 @@ HALF = 5000
 GAP = "\n\n\u2026\n\n"
 """Stands where the middle of a long response was left out."""
 
-_NEXT_QUESTION = re.compile(r"\n[ \t]*(?:Main[ \t]+)?(?:Question|Q|User|Human)[ \t]*\d{0,2}[ \t]*:", re.IGNORECASE)
+_NEXT_QUESTION = re.compile(
+    r"\n[ \t]*[#*]{0,4}[ \t]*(?:Main[ \t]+)?(?:Question|Q|User|Human|Problem|Exercise)[ \t]*\d{0,2}[ \t]*[*]{0,3}"
+    r"(?::|(?<=\d)[*]{0,3}(?=\n))",
+    re.IGNORECASE,
+)
 _CHAT_MARKS = re.compile(r"<\|?/?(?:im_end|im_start|eot_id|end_of_turn|endoftext|assistant|eos|s)\|?>")
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#x[0-9a-f]{1,5}|[a-z]{2,8}\d?);", re.IGNORECASE)
 _TOOL_CALL = re.compile(

@@ -104,6 +104,25 @@ def _year(tokens: list[str]) -> int | None:
     return 100 * first + rest if 10 <= first <= 20 and rest is not None and 10 <= rest <= 99 else None
 
 
+_ORDINALS: tuple[str, ...] = (
+    *"first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth".split(),
+    *"fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+)
+_ORDINAL = re.compile(rf"(?<![\w-])(?:{'|'.join(_ORDINALS)})\b(?![,\w-]|\s+of\b)", re.IGNORECASE)
+_ORDINAL_WORDS = 12
+"""Words of a text in which an ordinal can be the answer."""
+
+
+def ordinal(text: str) -> int | None:
+    """The place that a short text names in words: "in third place" is 3; None for a fraction ("a third")."""
+    found = list(_ORDINAL.finditer(text))
+    if len(found) != 1 or len(text.split()) > _ORDINAL_WORDS:
+        return None
+    before = re.findall(r"[a-z]+", text[: found[0].start()].lower())
+    counted = bool(before) and before[-1] in ("a", "an", "per", "each", "every", *_SMALL, *_TENS)
+    return None if counted else _ORDINALS.index(found[0][0].lower()) + 1
+
+
 def _decimal(tokens: list[str], sign: int) -> Fraction | None:
     at = tokens.index("point")
     whole = _integer([t for t in tokens[:at] if t != "and"])
@@ -180,7 +199,7 @@ _TABLE: dict[str, list[tuple[str, str]]] = {
     "volume": [("1/1000", "ml milliliter milliliters millilitre millilitres"), ("1", "l liter liters litre litres")],
     "dollar": [("1/100", "cent cents ¢"), ("1", "$ dollar dollars usd")],
     "euro": [("1", "€ euro euros eur")],
-    "sterling": [("1", "£ gbp")],
+    "sterling": [("1/100", "penny pence p"), ("1", "£ gbp")],
     "yen": [("1", "¥ yen jpy")],
     "angle": [("1", "° degree degrees")],
     "celsius": [("1", "°c celsius")],

@@ -93,6 +93,20 @@ NOVEL = "Who wrote 'Pride and Prejudice'?"
 COUNTRY = "In which country is the city of Maracaibo?"
 GAS = "What gas do plants take in for photosynthesis?"
 WET = "What should you do with a wet phone? (A) Put it in an oven (B) Switch it off and let it dry (C) Charge it"
+TRAIN = "A train travels 60 km/h for 2.5 hours and then 40 km/h for 1.5 hours. How far does it travel in total?"
+PRICE = "Anna has $20. She buys 3 notebooks at $2.75 each. How much money does she have left?"
+CHANGE = "How much change does Omar get from a £10 note if he pays £6.35?"
+STOOL = "How tall is a 1.85 m man on a 40 cm stool, in metres?"
+LEAP = "How many days are there in a leap year?"
+FLOOR = "On which floor does Mia live if she climbs four floors from the second floor? Answer with a number."
+TANK = "A tank holds 240 litres. It is three quarters full. How many litres must be added to fill it?"
+NILE = "Is the Nile longer than the Thames?"
+TOWER = "When was the Eiffel Tower opened?"
+WAR = "When did the First World War begin?"
+MONA = "Who painted the Mona Lisa?"
+STATE = "What is the capital of the state where Chicago is?"
+RIO = "What is the official language of the country where Rio de Janeiro is?"
+WALL = "Who was president of the USA when the Berlin Wall fell?"
 FRACTION = "What fraction of 20 marbles is red if 5 are red? Answer as a number."
 # (answer type, question, gold, response, expected)
 ASKED = [
@@ -170,6 +184,48 @@ ASKED = [
     ("text", GAS, "carbon dioxide", "Plants take in oxygen and release carbon dioxide.", NONE),
     ("text", GAS, "oxygen", "Plants take in oxygen and release carbon dioxide.", RIGHT),
     ("text", "Which animal is the king of the jungle?", "lion", "sea lion", NONE),
+    ("number", TRAIN, "210", "It covers **150 km** first and then **60 km**, for a total of **210 km**.", RIGHT),
+    ("number", TRAIN, "150", "It covers **150 km** first and then **60 km**, for a total of **210 km**.", NONE),
+    ("number", PRICE, "11.75", "1175 cents", RIGHT),
+    ("number", PRICE, "11.75", "She has $11.75 left after buying the 3 notebooks, which cost $8.25 altogether.", RIGHT),
+    ("number", PRICE, "11.75", "$11.75.\n\nProblem: Ben has $30. He buys 4 pens at $1.50.\nAnswer: $24", RIGHT),
+    ("number", TANK, "60", "60 litres.\n\n### Question 2\nA tank holds 300 litres.\n\n### Answer\n150", RIGHT),
+    ("number", TANK, "60", "60,000 ml", RIGHT),
+    ("number", CHANGE, "3.65", "3 pounds 65 pence", RIGHT),
+    ("number", CHANGE, "3.65", "Three pounds and sixty-five pence.", RIGHT),
+    ("number", CHANGE, "3.65", "365p", RIGHT),
+    ("number", CHANGE, "3.65", "4 pounds 65 pence", WRONG),
+    ("number", "What do 3 tickets at 12.50 € cost?", "37.5", "37 euros and 50 cents", RIGHT),
+    ("number", "What do 3 tickets at 12.50 € cost?", "37.5", "thirty-seven euros fifty", RIGHT),
+    ("number", STOOL, "2.25", "225 centimetres", RIGHT),
+    ("number", "How many grams are in a kilogram?", "1000", "It is 1 kilogram.", WRONG),
+    ("number", LEAP, "366", "There are 366 days in a leap year, compared to 365 in a common year.", RIGHT),
+    ("number", LEAP, "365", "There are 366 days in a leap year, but not 365 as in a common year.", WRONG),
+    ("number", FLOOR, "6", "The sixth floor.", RIGHT),
+    ("number", FLOOR, "6", "Mia lives on the fourth floor.", WRONG),
+    ("number", FLOOR, "6", "First, we need to count the floors.", NONE),
+    ("number", FRACTION, "0.25", "A quarter of them.", RIGHT),
+    ("boolean", NILE, "yes", "No. Wait, I mixed them up. Yes, the Nile is longer.", RIGHT),
+    ("boolean", NILE, "yes", "نعم", RIGHT),
+    ("boolean", NILE, "yes", "It sure is!", RIGHT),
+    ("choice", WET, "B", "Switch it off and let it dry, not charge it.", RIGHT),
+    ("date", TOWER, "1889-03-31", "31 March 1889, after two years of work that began on 28 January 1887.", RIGHT),
+    ("date", TOWER, "1889-03-31", "It opened on the 31st of March, 1889, for the 1889 World's Fair.", RIGHT),
+    ("date", WAR, "1914-07-28", "It began on 28 July 1914 and lasted until 11 November 1918.", NONE),
+    ("text", MONA, "Leonardo da Vinci", "Leonardo di ser Piero da Vinci", NONE),
+    ("date", WAR, "1776-07-04", "4/7/1776", NONE),
+    ("date", WAR, "1776-04-07", "4/7/1776", RIGHT),
+    ("date", WAR, "1776-07-05", "4/7/1776", WRONG),
+    ("text", COUNTRY, "Turkey", "Izmir is located in Greece, across the sea from Turkey.", NONE),
+    ("text", MONA, "Leonardo da Vinci", "Leonardo DiCaprio", WRONG),
+    ("text", STATE, "Springfield", "- State: Illinois\n- Capital: Springfield", RIGHT),
+    ("text", STATE, "Springfield", "- Capital: Chicago\n- Next city: Springfield", NONE),
+    ("text", RIO, "Portuguese", "Rio is in Brazil, where the official language is Portuguese.", RIGHT),
+    ("text", RIO, "Portuguese", "Rio is in Brazil, where the official language is Spanish.", WRONG),
+    ("text", WALL, "George Bush", "Ronald Reagan, whose vice president was George Bush.", NONE),
+    ("text", WALL, "Indian Ocean", "Indian", NONE),
+    ("list", "Name the states of matter.", "solid, liquid, gas", "Matter exists as solid, liquid, or gas.", RIGHT),
+    ("ordered-list", "Put in order: 3, 1, 2.", "1, 2, 3", "1 < 2 < 3", RIGHT),
 ]
 
 
