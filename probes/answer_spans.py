@@ -22,6 +22,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 _NUMERAL = re.compile(
     r"(?:\d{1,3}(?:[,.'’ \u00a0\u202f\u2009]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|\.\d+)(?!\d)(?:\s?[/⁄]\s?\d+)?"
 )
+_SCALE = re.compile(rf"\s?{words.SCALE}", re.IGNORECASE)
 _TRUTH = re.compile(r"(?P<no>\b(?:not|never)\s+|n['’]t\s+)?\b(?P<word>yes|no|true|false|correct|incorrect)\b", re.I)
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_]{2}[.!?])\s+(?=\S)|(?<=[\d)\"”*][.!?])\s+(?=\S)|\n+|[。！？]")
 _BEING = re.compile(r"\b(?:is|are|was|were|be|equals|means)\b|[:=≈](?!\d)", re.IGNORECASE)
@@ -107,8 +108,15 @@ def _number(here: str, answer: str, cued: bool) -> Span | None:
         first = numbers.find_all(numbers.normalized(piece))[:1]
         return any(numbers.equal(replace(n, value=abs(n.value)), size) for n in first)
 
-    spans = [m.span() for m in _NUMERAL.finditer(here) if fits(m[0]) or fits(here[m.start() : m.end() + 20])]
-    spans += [m.span() for m in words.PATTERN.finditer(here) if words.value(m[0]) == size.value]
+    spans = [m.span() for m in _NUMERAL.finditer(here) if fits(m[0])]
+    for m in _NUMERAL.finditer(here):
+        if m.span() not in spans and fits(here[m.start() : m.end() + 20]):
+            scale = _SCALE.match(here, m.end())  # "1 million" is one number
+            spans.append((m.start(), scale.end() if scale else m.end()))
+    spelled = [(m, words.value(m[0])) for m in words.PATTERN.finditer(here)]
+    spelled += [(m, words.han(m[0])) for m in words.HAN.finditer(here)]
+    covered = {i for start, end in spans for i in range(start, end)}
+    spans += [m.span() for m, v in spelled if v is not None and abs(v) == size.value and m.start() not in covered]
     equals = max(here.rfind("="), here.rfind("≈"))
     results = [s for s in sorted(spans) if s[0] > equals >= 0]
     if results:
@@ -130,6 +138,9 @@ def _truth(here: str, answer: str, cued: bool) -> Span | None:
         return (m["word"].lower() in ("yes", "true", "correct")) != bool(m["no"])
 
     spans = [m.span() for m in _TRUTH.finditer(here) if wanted is not None and said(m) == wanted]
+    opening = _WORD.search(here)
+    if not spans and opening and wanted is not None and booleans.value(opening[0]) == wanted:
+        return opening.span()  # yes or no in another language
     starts = cued or re.match(r"\W*(?:yes|no|true|false)\b", here, re.I)
     return None if not spans else spans[0] if starts else spans[-1]
 
