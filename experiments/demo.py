@@ -21,7 +21,7 @@ from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric
 from ..probes.verdicts import TRAININGS
 from .console import exits
-from .console.progress import PATIENCE, Advance, Reporter
+from .console.progress import Advance, Reporter
 from .organism.doses import called, named
 from .organism.weights import DOSES
 from .run import command_line, locked, write_json
@@ -76,11 +76,9 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
 
         reporter.say("validity of the probes on the dose series")
         mixed = {dose: folder / f"{dose}--mixed" for dose in DOSES}
-        found = validity.examine(
-            folder, mixed, seed=seed, device=device, exposures=False, progress=reporter.patient_bar
-        )
+        found = validity.examine(folder, mixed, seed=seed, device=device, exposures=False, progress=reporter.bar)
         reporter.say("report")
-        written = Path(report.write(runs, folder, progress=reporter.patient_bar))
+        written = Path(report.write(runs, folder, progress=reporter.bar))
         seconds = time.monotonic() - start
         lines = summary(jobs, found, written, seconds)
         write_json(folder / "study.json", {"runs": [r.name for r in runs], "seconds": seconds, "summary": lines})
@@ -93,7 +91,7 @@ def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
     # Split by dose, since the two worlds differ in cost.
     shares = [[job for job in jobs if DOSES.index(job.dose) % workers == k] for k in range(workers)]
     reporter.say(f"{len(jobs)} runs on {workers} {'process' if workers == 1 else 'processes'}")
-    with reporter.patient_bar("runs", len(jobs)) as advance:
+    with reporter.bar("runs", len(jobs)) as advance:
         if workers == 1:
             work(shares[0], threads=None, done=lambda: advance(1))
             return
@@ -121,6 +119,7 @@ def _count(processes: Sequence[BaseProcess], ended: Any, advance: Advance) -> No
         while not ended.empty():
             ended.get()
             advance(1)
+        advance(0)  # shows that the work goes on
         if not alive:
             return
         time.sleep(LOOK)
@@ -137,7 +136,7 @@ def _diagnose(job: DemoRun, quiet: bool) -> None:
     failing = in_turn(labelled_failures(data))[: DIAGNOSED[job.dose]]
     if not failing or data.config is None:
         return
-    reporter = Reporter(job.folder / "log.txt", quiet=quiet, patience=PATIENCE)
+    reporter = Reporter(job.folder / "log.txt", quiet=quiet)
     with closing(load_local(data.config, reporter.note)) as target, locked(job.folder):
         diagnosed(data, data.config, target, failing, job.seed, reporter)
 

@@ -308,7 +308,7 @@ def _show(run: OpenRun, reporter: Reporter, again: bool) -> Path:
     run.record(report_inputs=None)  # until it is whole
     with run.timed("report"):
         run.record(status="complete")  # shown on the page; reset if the report fails
-        written = Path(report.write([run.path], run.path, progress=reporter.patient_bar))
+        written = Path(report.write([run.path], run.path, progress=reporter.bar))
     run.record(report_inputs=shows)
     reporter.say(f"report: {written}")
     return written

@@ -18,7 +18,7 @@ def _neurons(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
     from . import neurons
 
     dtype, position = settings.rows_dtype, settings.position
-    return neurons.over_examples(lm, examples, rows_dtype=dtype, position=position, progress=reporter.patient_bar)
+    return neurons.over_examples(lm, examples, rows_dtype=dtype, position=position, progress=reporter.bar)
 
 
 def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
@@ -59,7 +59,7 @@ NEURONS = Probe(
 def _lookback(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
     from . import lookback
 
-    return lookback.over_examples(lm, examples, progress=reporter.patient_bar)
+    return lookback.over_examples(lm, examples, progress=reporter.bar)
 
 
 def _lookback_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
@@ -92,7 +92,7 @@ def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
     wide = widens(lm, settings.rows_dtype)
     model: Any = InDtype(lm, str(settings.rows_dtype)) if wide else lm
-    found = patching.over_examples(model, examples, position=settings.position, progress=reporter.patient_bar)
+    found = patching.over_examples(model, examples, position=settings.position, progress=reporter.bar)
     if not wide:
         return found
     return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
@@ -144,7 +144,7 @@ PATCHING = Probe(
 def _trajectory(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
     from . import trajectory
 
-    return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.patient_bar)
+    return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.bar)
 
 
 def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
@@ -169,7 +169,7 @@ TRAJECTORY = Probe(
 def _min_k(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
     from . import min_k
 
-    return min_k.over_examples(lm, examples, progress=reporter.patient_bar)
+    return min_k.over_examples(lm, examples, progress=reporter.bar)
 
 
 def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:

@@ -296,6 +296,6 @@ def import_(
         model, scorer, filter, whole, role, case_field, role_field, response_field=response_field,
         gold_field=gold_field, regrade=regrade, answer_type=answer_type, format=format,
     )  # fmt: skip
-    found = import_files(files, out, kind, options, Reporter(quiet=quiet).patient_bar)
+    found = import_files(files, out, kind, options, Reporter(quiet=quiet).bar)
     show(found.to_dict() if json else found.lines(), json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK

@@ -101,7 +101,7 @@ def measure(
     torch.set_num_threads(1)
     report = {}
     folders = models or [weights.path(d) for d in DOSES]
-    with Reporter(quiet=quiet).patient_bar("measuring models", len(folders)) as advance:
+    with Reporter(quiet=quiet).bar("measuring models", len(folders)) as advance:
         for folder in folders:
             rows = measure_folder(folder, n)
             advance(1)
@@ -139,7 +139,7 @@ def card(
             f"run organism train --all {'--crossed ' * crossed}--seed {seed}"
         )
     torch.set_num_threads(1)
-    ship(homes, doses, seed, out, n, Reporter(quiet=quiet).patient_bar)
+    ship(homes, doses, seed, out, n, Reporter(quiet=quiet).bar)
     show({"schema": 1, "card": out / "CARD.md"} if json else str(out / "CARD.md"), json)
 
 

@@ -119,7 +119,7 @@ def verify(
     from ..verify import trace
     from ..verify import verify as check
 
-    bar = Reporter(quiet=quiet).patient_bar
+    bar = Reporter(quiet=quiet).bar
     if cell is not None:
         rows = trace(run, cell, bar)
         show({"schema": 1, "cell": cell, "answers": rows} if json else table(rows), json)
@@ -151,7 +151,7 @@ def report(
     from ..report import write
 
     where = out or (folders[0] if len(folders) == 1 else runs[0])
-    written = write(data, where, single_file=single_file, progress=Reporter(quiet=quiet).patient_bar)
+    written = write(data, where, single_file=single_file, progress=Reporter(quiet=quiet).bar)
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
     return exits.OK
 
@@ -173,7 +173,7 @@ def view(
 
     with TemporaryDirectory(prefix="composcope-view-") as folder:
         reporter = Reporter(quiet=quiet)
-        pages = serving.Pages(runs, folder, reporter.say, reporter.patient_bar)
+        pages = serving.Pages(runs, folder, reporter.say, reporter.bar)
         pages.refresh()
         listening = serving.listen(port)
         url = f"http://{serving.HOST}:{listening.getsockname()[1]}/"
@@ -216,7 +216,7 @@ def plot(
         return exits.OK
     files = draw(
         figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look(width, not no_title, style),
-        progress=Reporter(quiet=quiet).patient_bar,
+        progress=Reporter(quiet=quiet).bar,
     )  # fmt: skip
     show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
     return exits.OK
@@ -235,7 +235,7 @@ def paper(
     from ..figures.plotting import look
     from ..report.paper import write
 
-    files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter(quiet=quiet).patient_bar)
+    files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter(quiet=quiet).bar)
     show({"schema": 1, "files": files} if json else f"{out}: {len(files)} files; claims.csv, main.tex", json)
     return exits.OK
 
@@ -253,7 +253,7 @@ def compare(
     from ..console.progress import Reporter
     from ..run.compare import compare_runs, comparison_lines
 
-    found = compare_runs(a, b, progress=Reporter(quiet=quiet).patient_bar)
+    found = compare_runs(a, b, progress=Reporter(quiet=quiet).bar)
     page = None
     if out is not None:
         from ..report import write_comparison
@@ -309,7 +309,7 @@ def doctor(json: AsJson = False, quiet: Silent = False) -> int:
     from ..console.progress import Reporter
     from .doctor import check_lines, examine
 
-    found = examine(Reporter(quiet=quiet).patient_bar)
+    found = examine(Reporter(quiet=quiet).bar)
     ok = all(c["ok"] for c in found if c["required"])
     show({"schema": 1, "ok": ok, "checks": found} if json else check_lines(found), json)
     return exits.OK if ok else exits.USER_ERROR

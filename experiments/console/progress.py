@@ -1,4 +1,4 @@
-"""Report progress on stderr and in the run's log: bars on a terminal, one line per 10 % everywhere else."""
+"""Report progress on stderr and in the run's log: bars on a terminal, a few lines everywhere else."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from typing import TextIO
 from ...terminal import plain
 
 Advance = Callable[[float], None]
-PATIENCE = 3.0
-"""Seconds before a ``patient_bar`` prints its first line without a terminal; each further wait is twice as long."""
+PATIENCE = 10.0
+"""Seconds that work takes at least for a line at its end."""
+EVERY = 60.0
+"""Seconds of silence after which work that goes on says how far it is, without a terminal."""
 
 
 class Reporter:
@@ -27,12 +29,10 @@ class Reporter:
         quiet: bool = False,
         bars: bool = True,
         waits: bool = False,
-        patience: float | None = None,
         stream: TextIO | None = None,
     ) -> None:
         """``bars=False`` reports only finished work, for several processes that share one stderr.
 
-        ``patience`` is that of every bar without its own, for work that is one step of a longer command.
         ``waits`` makes no folder for the log: lines are held until the log's run has begun.
         """
         self.log = log
@@ -40,7 +40,7 @@ class Reporter:
         self._held: list[str] = []
         self.quiet = quiet
         self.bars = bars
-        self.patience = patience
+        self._said = time.monotonic()
         self._stream = stream
         self._live: Callable[[str], None] | None = None
 
@@ -51,6 +51,7 @@ class Reporter:
     def say(self, line: str) -> None:
         """Write one line to stderr and, with a time, to the log."""
         line = plain(line)
+        self._said = time.monotonic()
         if self.log is not None:
             self._write(line)
         if self.quiet:
@@ -76,19 +77,42 @@ class Reporter:
         self._held.clear()
 
     @contextmanager
-    def bar(self, title: str, total: int, *, patience: float | None = None, still: bool = False) -> Iterator[Advance]:
+    def bar(self, title: str, total: int, *, still: bool = False) -> Iterator[Advance]:
         """A progress bar; the yielded function takes the number of items done since its last call.
 
-        Without a terminal, it prints a line per 10 %. With ``patience``, it prints the first line after that many
-        seconds, the next after twice as many, and no line for work that ends sooner. With ``still``, it draws nothing
+        Work of some seconds has a line at its end. Without a terminal, longer work also has one whenever nothing was
+        said for a minute: a script's log stays short, and shows that the work goes on. With ``still``, nothing is drawn
         between two counts, so that it does not disturb timed work.
         """
         if not self.bars:
             yield lambda n: None
             return
-        patience = self.patience if patience is None else patience
+        start, done, told = time.monotonic(), 0.0, 0.0
+
+        def tell() -> None:
+            nonlocal told
+            told = done
+            self.say(f"{title}: {100 * done / total if total > 0 else 100:.0f} % ({int(done + 1e-9)}/{total})")
+
+        with self._drawn(title, total, still) as draw:
+
+            def advance(n: float) -> None:
+                nonlocal done
+                done += n
+                if draw is not None:
+                    draw(n)
+                elif time.monotonic() - self._said >= EVERY:
+                    tell()
+
+            yield advance
+        if time.monotonic() - start >= PATIENCE and done > told:
+            tell()
+
+    @contextmanager
+    def _drawn(self, title: str, total: int, still: bool) -> Iterator[Advance | None]:
+        """What moves a bar on the terminal; None without one."""
         if self.quiet or total <= 0 or not self.stream.isatty():
-            yield _tenths(title, total, self.say) if patience is None else _paced(title, total, self.say, patience)
+            yield None
             return
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -99,23 +123,13 @@ class Reporter:
             task = progress.add_task(title, total=total)
             self._live = lambda line: console.print(line, markup=False, highlight=False)
             try:
-                yield (
-                    (lambda n: progress.update(task, advance=n, refresh=True))
-                    if still
-                    else (lambda n: progress.advance(task, n))
-                )
+                yield lambda n: progress.update(task, advance=n, refresh=still)
             finally:
                 self._live = None
-        if patience is None:
-            self.say(f"{title}: done ({total})")
 
     def still_bar(self, title: str, total: int) -> AbstractContextManager[Advance]:
-        """A ``patient_bar`` for timed work: it uses no time between two counts."""
-        return self.bar(title, total, patience=PATIENCE, still=True)
-
-    def patient_bar(self, title: str, total: int) -> AbstractContextManager[Advance]:
-        """A ``bar`` that prints nothing for work that takes only a few seconds."""
-        return self.bar(title, total, patience=PATIENCE)
+        """A bar for timed work: it uses no time between two counts."""
+        return self.bar(title, total, still=True)
 
     @contextmanager
     def logging_warnings(self) -> Iterator[None]:
@@ -134,30 +148,3 @@ class Reporter:
             yield
         finally:
             warnings.showwarning = before
-
-
-def _tenths(title: str, total: int, say: Callable[[str], None]) -> Advance:
-    done, said = 0.0, 0
-
-    def advance(n: float) -> None:
-        nonlocal done, said
-        done += n
-        tenth = int(10 * (done + 1e-9) / total) if total > 0 else 10
-        if tenth > said:
-            said = tenth
-            say(f"{title}: {min(10 * tenth, 100)} % ({int(done + 1e-9)}/{total})")
-
-    return advance
-
-
-def _paced(title: str, total: int, say: Callable[[str], None], patience: float) -> Advance:
-    done, last, wait = 0.0, time.monotonic(), patience
-
-    def advance(n: float) -> None:
-        nonlocal done, last, wait
-        done += n
-        if time.monotonic() - last >= wait:
-            last, wait = time.monotonic(), 2 * wait
-            say(f"{title}: {100 * done / total:.0f} % ({int(done + 1e-9)}/{total})")
-
-    return advance

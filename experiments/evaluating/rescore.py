@@ -93,7 +93,7 @@ def rescore(
         config = own_config(run)
         how = config.asking if compat is None else config.asking.replace(compat=compat)
         cases = list(run.cases.values())
-        protocol, found = _graded_again(run, cases, how, progress or reporter.patient_bar)
+        protocol, found = _graded_again(run, cases, how, progress or reporter.bar)
         for warning in found.warnings:
             reporter.say(f"{path.name}: {warning}")
         reporter.say(f"{path.name}: {len(found.graded)} answers graded again")

@@ -227,7 +227,7 @@ def _report(study: Study, reporter: Reporter) -> str | None:
     from .. import report
 
     try:
-        return Path(report.write([r.path for r in study.runs], study.folder, progress=reporter.patient_bar)).name
+        return Path(report.write([r.path for r in study.runs], study.folder, progress=reporter.bar)).name
     except ComposcopeError as e:
         reporter.say(f"report: {e}")
         return None

@@ -122,7 +122,7 @@ def test_the_same_command_asks_nothing_and_keeps_the_probes(
     assert journal_keys(investigated) == before
     assert (investigated / "probes" / "min-k" / "table.csv").stat().st_mtime_ns == table
     assert "0 asks put to the model" in err
-    assert err.count("unchanged, kept") == 5
+    assert err.count("unchanged, kept") == 5 and len(err.splitlines()) <= 20
     assert "composition: 50.0 %" in out
     assert out.splitlines()[-1].startswith("report: ")
     words = [line.split(":")[0].strip() for line in out.splitlines()[:-1]]

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -207,33 +208,61 @@ def test_a_job_on_one_run_takes_no_folder_of_several(tmp_path: Path) -> None:
     assert one_run(tmp_path / "study" / "b") == tmp_path / "study" / "b"
 
 
-def test_progress_in_a_log_is_one_line_per_tenth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reporter = Reporter(tmp_path / "log.txt")
-    with reporter.bar("asking", 1000) as advance:
-        for _ in range(1000):
-            advance(1)
+class Clock:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
+
+    def work(self, reporter: Reporter, title: str, items: int, seconds: float) -> None:
+        with reporter.bar(title, items) as advance:
+            for _ in range(items):
+                self.now += seconds / items
+                advance(1)
+
+
+def test_a_job_in_a_script_has_a_line_for_each_work_of_some_seconds_and_none_for_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, reporter = Clock(monkeypatch), Reporter(tmp_path / "log.txt")
+    for i in range(40):
+        clock.work(reporter, f"step {i}", 100, 1.0 if i % 4 else 20.0)
     out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines()[0] == "asking: 10 % (100/1000)"
-    assert len(err.splitlines()) == 10
-    assert len((tmp_path / "log.txt").read_text().splitlines()) == 10
+    lines = err.splitlines()
+    assert out == "" and lines == [f"step {i}: 100 % (100/100)" for i in range(0, 40, 4)]
+    assert len((tmp_path / "log.txt").read_text().splitlines()) == len(lines)
+
+
+def test_long_work_in_a_script_is_never_silent_for_more_than_a_minute_nor_says_more(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, reporter, said = Clock(monkeypatch), Reporter(), [0.0]
+    say = reporter.say
+    monkeypatch.setattr(reporter, "say", lambda line: (said.append(clock.now), say(line)))
+    clock.work(reporter, "asking", 1800, 1800)
+    for i in range(20):  # none of these is long, but they are together
+        clock.work(reporter, f"step {i}", 9, 9)
+    gaps = [b - a for a, b in pairwise([*said, clock.now])]
+    assert max(gaps) <= progress.EVERY + 1 and len(said) - 1 <= 1800 / progress.EVERY + 180 / progress.EVERY + 1
+    assert len(capsys.readouterr().err.splitlines()) == len(said) - 1
+
+
+def test_work_that_fails_has_no_line_at_its_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    with pytest.raises(InputError), Reporter().bar("reading", 2) as advance:
+        advance(1)
+        clock.now += 30
+        raise InputError("broken")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_detail_is_for_the_log_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Reporter(tmp_path / "log.txt").note("read at the answer slot")
     assert capsys.readouterr() == ("", "")
     assert (tmp_path / "log.txt").read_text().endswith(" read at the answer slot\n")
-
-
-def test_what_takes_long_says_so_ever_less_often(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = iter(range(10_000))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(now)))
-    with Reporter().patient_bar("drawing", 200) as advance:
-        for _ in range(200):
-            advance(1)
-    assert 3 <= len(capsys.readouterr().err.splitlines()) <= 7
 
 
 def test_quiet_progress_still_reaches_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,7 +276,10 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_on_a_terminal_is_a_bar_and_lines_said_meanwhile_stand_above_it(tmp_path: Path) -> None:
+def test_progress_on_a_terminal_is_a_bar_and_lines_said_meanwhile_stand_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     terminal = Terminal()
     reporter = Reporter(tmp_path / "log.txt", stream=terminal)
     with reporter.bar("asking", 4) as advance:
@@ -257,7 +289,7 @@ def test_progress_on_a_terminal_is_a_bar_and_lines_said_meanwhile_stand_above_it
     text = terminal.getvalue()
     assert "half [bold]way" in text
     assert "4/4" in text
-    assert text.rstrip().endswith("asking: done (4)")
+    assert text.rstrip().endswith("asking: 100 % (4/4)")
 
 
 def test_warnings_of_libraries_go_to_the_log_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
