@@ -203,7 +203,8 @@ def summary(jobs: Sequence[DemoRun], validity: Sequence[Mapping[str, Any]], repo
     mixed = [_mixed_line(job) for job in jobs if job.world == "mixed"]
     temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
     causes = [
-        f"causes   {called(job.dose):16} {found.sentence().removeprefix('Causes of ')}" for job, found in _causes(jobs)
+        f"causes   {called(job.dose):16} {found.sentence(words=True).removeprefix('Causes of ')}"
+        for job, found in _causes(jobs)
     ]
     return [*mixed, *temporal, *causes, *_validity_lines(validity), f"{seconds:.0f} s; report: {report}"]
 

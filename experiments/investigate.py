@@ -81,7 +81,7 @@ def _findings_in_words(path: Path) -> list[str]:
 
     run, causes = read_run(path), read_diagnosis(path)
     probes = in_words(run) if run.probe_names else [f"probes: none ran; run composcope probe {path}"]
-    return [f"  {line}" for line in (*probes, *([causes.sentence()] if causes is not None else []))]
+    return [f"  {line}" for line in (*probes, *([causes.sentence(words=True)] if causes is not None else []))]
 
 
 ProbeStep = Callable[[OpenRun, Config, Target, Evaluated, Reporter], str | None]
@@ -279,7 +279,7 @@ def _diagnose(run: OpenRun, config: Config, target: Target, reporter: Reporter, 
     except ComposcopeError as e:  # the rest of the run is kept
         reporter.say(f"{run.name}: not diagnosed: {e}")
     else:
-        reporter.say(f"{run.name}: {found.sentence()}")
+        reporter.note(f"{run.name}: {found.sentence()}")  # the last lines of the command say it in words
 
 
 def no_contrast(found: Evaluated, path: Path) -> str | None:

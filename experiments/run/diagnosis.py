@@ -135,11 +135,12 @@ class Diagnosis:
         found = [s for s in self.shares if (s.group, s.value) == (group, value) and s.count]
         return sorted(found, key=lambda s: (-s.count, CAUSES.index(s.cause.partition(":")[0])))
 
-    def sentence(self) -> str:
-        """One sentence: how many failures, and their causes."""
+    def sentence(self, words: bool = False) -> str:
+        """One sentence: how many failures, and their causes; with what each means (``words``)."""
         if not self.verdicts:
             return "No case failed with every part right."
-        named = [f"{s.count} {s.cause}" for s in self.causes() if s.cause != "undetermined"]
+        causes = [s for s in self.causes() if s.cause != "undetermined"]
+        named = [f"{s.count} {s.cause}" + (f" ({meaning(s.cause)})" if words else "") for s in causes]
         left = sum(v.cause == "undetermined" for v in self.verdicts)
         found = ", ".join(named) if named else "no cause was shown"
         n, every = len(self.verdicts), self.about.get("failures", len(self.verdicts))
@@ -150,7 +151,7 @@ class Diagnosis:
     def lines(self) -> list[str]:
         """The summary as text."""
         out = [f"{self.path}: {self.sentence()}"]
-        out += [f"  {share} ({share.interval})" for share in self.causes()]
+        out += [f"  {share} ({share.interval}): {meaning(share.cause)}" for share in self.causes()]
         for group in ("family", "depth"):
             values = list(dict.fromkeys(s.value for s in self.shares if s.group == group))
             if len(values) > 1:

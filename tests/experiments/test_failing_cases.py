@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import MEANINGS
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
 from composcope.experiments.run import summary
-from composcope.experiments.run.diagnosis import Diagnosis, Verdict, write
+from composcope.experiments.run.diagnosis import MEANS, Diagnosis, Verdict, count, meaning, write
 from composcope.experiments.run.failures import counted_failures, failing_cases, failure_lines
 from composcope.experiments.run.reader import RunData
 
@@ -74,6 +75,19 @@ def test_the_summary_of_causes_counts_the_cases_that_it_leaves_out(n: int, left:
     lines = Diagnosis(Path("r"), [Verdict(f"c{i}", "undetermined", ()) for i in range(n)], []).lines()
     assert [line for line in lines if " more case" in line] == [line for line in lines if left and left in line]
     assert left is None or left in lines[-1]
+
+
+def test_every_cause_that_the_terminal_names_stands_beside_what_it_means() -> None:
+    causes = [*MEANS, "shortcut:last-item"]
+    cases = {c: Case(c, c, "x") for c in causes}
+    verdicts = [Verdict(c, c, ()) for c in causes]
+    found = Diagnosis(Path("r"), verdicts, count(verdicts, cases))
+    _, *shares = found.lines()[: len(causes) + 1]
+    assert {line.split(":")[0].strip() for line in shares} == set(MEANS)
+    for cause in causes:
+        assert any(line.strip().startswith(f"{cause}:") and meaning(cause) in line for line in shares)
+        assert cause == "undetermined" or f"1 {cause} ({meaning(cause)})" in found.sentence(words=True)
+    assert not any(f"({meaning(c)})" in found.sentence() for c in causes)
 
 
 def test_a_long_question_keeps_both_ends_on_its_line_and_is_whole_in_json() -> None:
