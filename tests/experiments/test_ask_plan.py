@@ -231,6 +231,7 @@ PROBED = Part("Q one?", "6", paraphrases=("One, asked?",))
     ("protocol", "case", "facts"),
     [
         ("double-gate", Case("c", "Q?", "8", (PROBED,)), ["paraphrases", "--protocol"]),
+        ("double-gate", Case("c", "Q?", "8", (Part("Q zero?", "1"), PROBED)), ["paraphrases", "--protocol"]),
         ("compositionality-gap", Case("c", "Q?", "8", (PROBED,)), []),
         ("compositionality-gap", Case("c", "Q?", "8", (Part("Q one?", "6"),)), []),
         ("double-gate", Case("c", "Q?", "8", (PROBED,), meta={"protocol": "double-gate"}), ["own", "--protocol"]),

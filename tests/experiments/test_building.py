@@ -98,6 +98,12 @@ def test_classification_chains_go_up_class_by_class(tmp_path: Path) -> None:
         "otter: mammal; mammal: vertebrate; vertebrate: animal. So: animal",
         "trout: fish; fish: vertebrate; vertebrate: animal. So: animal",
     }
+    drawn = []
+    for seed in range(4):
+        out = tmp_path / f"seed {seed}"
+        assert _build("classification", path, "--depths", "2", "--per-cell", 1, "--seed", seed, "--out", out) == 0
+        drawn.append(read_cases(out / "cases.jsonl")[0].question)
+    assert len(set(drawn)) > 1, "a seed draws its own chains"
     case = cases["otter: mammal; mammal: vertebrate; vertebrate: animal. So: animal"]
     assert case.question == "What is the class of the class of the class of otter? Go up one class at a time."
     # mammal, vertebrate, fish and animal are the classes that a guess could name

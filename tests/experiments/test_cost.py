@@ -38,6 +38,10 @@ def test_an_ask_that_cases_share_is_planned_once(tmp_path: Path) -> None:
     cases = [Case(f"c{i}", f"What is {i}?", "3", (shared, Part(f"What is two, {i}?", "2"))) for i in range(5)]
     write_cases(cases, tmp_path / "cases.jsonl")
     lines = plan_lines(Config(model="organism:control", benchmark=str(tmp_path / "cases.jsonl"), probes=()))
+    ladders = plan_lines(Config(model="organism:control", benchmark="organism:ladders", limit=1, probes=()))
+    asks = [int(word) for word in ladders[1].split() if word.isdigit()]
+    tokens = int(next(line for line in ladders if line.startswith("response tokens")).split()[-1])
+    assert asks[0] < asks[1] and tokens % asks[1] == 0, "at most: as if all were wrong"
     assert "asks: 11 if all answers are right, 11 if all are wrong (identical asks once)" in lines
 
 

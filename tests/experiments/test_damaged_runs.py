@@ -63,6 +63,11 @@ def fewer(name: str) -> Damage:
     return lambda run: (run / name).write_text("".join((run / name).read_text().splitlines(True)[:-1]))
 
 
+def test_the_chance_level_is_over_the_cases_that_state_one(damaged: Callable[[Damage], object]) -> None:
+    damaged(first_line("cases.jsonl", chance=None))
+    assert RunData(Path("b")).chance == pytest.approx(0.04)
+
+
 @pytest.fixture
 def damaged(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Damage], object]:
     """Runs ``a`` and ``b`` here, ``b`` with a damage."""

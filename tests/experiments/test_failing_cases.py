@@ -136,6 +136,8 @@ def test_a_run_whose_only_failures_could_not_be_judged_is_diagnosed_by_them(
 def test_a_run_ends_with_the_command_that_lists_its_failing_cases_and_its_metrics_say_what_they_are(run: Path) -> None:
     shown = summary.lines(run)
     assert any(f"composcope ls {run} --failures" in line for line in shown)
+    groups = {tuple(m.group) for m in summary.headline(RunData(run).counted_now())}
+    assert ("depth_bin",) in groups and not any("family" in group for group in groups)
     for name in {m.metric for m in summary.headline(RunData(run).counted_now())} & set(MEANINGS):
         (said,) = [line for line in shown if MEANINGS[name] in line]
         assert said.strip().startswith(name)

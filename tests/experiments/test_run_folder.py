@@ -108,6 +108,8 @@ def test_reopening_adds_an_invocation_and_keeps_the_creation_time(
 ) -> None:
     days = iter(["monday", "monday", "tuesday", "tuesday"])
     monkeypatch.setattr(writer, "_now", lambda: next(days))
+    plugins = iter([[{"file": "a"}], [{"file": "b"}]])
+    monkeypatch.setattr(writer.provenance, "plugin_files", lambda: next(plugins))
     for _ in range(2):
         with open_run(tmp_path / "r", {}, identity=IDENTITY) as run:
             run.manifest.timings = {"ask": run.manifest.timings.get("ask", 100.0)}
@@ -115,6 +117,7 @@ def test_reopening_adds_an_invocation_and_keeps_the_creation_time(
                 pass
     manifest = read_json(tmp_path / "r" / "manifest.json")
     assert [call["started"] for call in manifest["invocations"]] == ["monday", "tuesday"]
+    assert manifest["plugins"] == [{"file": "a"}, {"file": "b"}]
     assert manifest["created"] == "monday" and manifest["timings"]["ask"] >= 100, "seconds of all goes"
 
 

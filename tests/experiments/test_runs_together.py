@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +16,12 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import main
 from composcope.experiments.cli.doctor import check_lines, examine
-from composcope.experiments.run import read_json, read_lines, write_lines
+from composcope.experiments.evaluating.merge import _same_settings
+from composcope.experiments.run import read_json, read_lines, write_lines, write_text
 from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
+from composcope.experiments.run.folder import MEASURED
 from composcope.experiments.run.reader import RunData
+from composcope.experiments.run.schema import Manifest, ShardCases
 
 Capture = pytest.CaptureFixture[str]
 
@@ -30,12 +35,14 @@ def evaluated(taught: Path, case_file: Path, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def better(evaluated: Path, tmp_path: Path) -> Path:
-    """The same run as if four more wholes had been right, one part invalid and one case never asked."""
+    """The same run as if four more wholes had been right, one part wrong, one invalid and one case never asked."""
     run = Path(shutil.copytree(evaluated, tmp_path / "better"))
     rows = read_lines(run / "graded.jsonl")
     for row in rows:
         if row["role"] == "whole" and row["case"] in ("sum-01", "sum-03", "sum-05", "sum-07"):
             row |= {"outcome": "correct", "answer": row["gold"]}
+        if row["role"] == "part:1" and row["case"] == "sum-04":
+            row |= {"outcome": "incorrect", "answer": "0"}
         if row["role"] == "part:0" and row["case"] == "sum-02":
             row |= {"outcome": "invalid", "answer": None}
     write_lines(run / "graded.jsonl", [row for row in rows if row["case"] != "sum-00"])
@@ -91,7 +98,9 @@ def test_shards_merge_to_the_run_of_all_cases(
         write_cases(planted()[i * 6 : i * 6 + 6], tmp_path / f"shard-{i}.jsonl")
         args = ["-b", str(tmp_path / f"shard-{i}.jsonl"), "-o", str(tmp_path / f"s{i}"), "-q", "--format", "plain"]
         assert main(["evaluate", "-m", str(taught), *args]) == 0
+    write_text(tmp_path / "s1" / "probes" / MEASURED / "host.safetensors", "what a probe measured")
     assert main(["merge", str(tmp_path / "s0"), str(tmp_path / "s1"), "--out", str(tmp_path / "m"), "-q"]) == 0
+    assert (tmp_path / "m" / "probes" / MEASURED / "host.safetensors").read_text() == "what a probe measured"
     merged, whole = (read_json(run / "metrics.json")["metrics"] for run in (tmp_path / "m", evaluated))
     assert merged == whole
     assert read_json(tmp_path / "m" / "manifest.json")["merged"] == ["s0", "s1"]
@@ -110,6 +119,20 @@ def test_runs_that_were_asked_otherwise_do_not_merge(
         assert f"{name} is {value} and " in capsys.readouterr().err
     assert main(["merge", str(evaluated), "--out", str(better)]) == 1
     assert "is not empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [({"seed": 1}, "seed"), ({"asking": {"few_shot": "2"}}, "asking"), ({"dtype": "bfloat16"}, "dtype"), ({}, None)],
+)
+def test_shards_that_were_asked_otherwise_do_not_merge(changed: dict[str, Any], field: str | None) -> None:
+    def shard(path: str, **facts: Any) -> Any:
+        numerics = {"dtype": facts.pop("dtype", "float32")}
+        return SimpleNamespace(path=Path(path), manifest=Manifest(identity={"seed": 0, **facts}, numerics=numerics))
+
+    parts = [ShardCases(index=i, of=2, n_cases=4, positions=[]) for i in (1, 2)]
+    with pytest.raises(InputError, match=f"shard 2/2: {field} is") if field else nullcontext():
+        _same_settings([shard("a"), shard("b", **changed)], parts)
 
 
 def test_score_without_the_journal_names_what_is_missing(evaluated: Path, tmp_path: Path, capsys: Capture) -> None:

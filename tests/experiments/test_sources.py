@@ -8,7 +8,7 @@ import zipfile
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import huggingface_hub.constants
 import huggingface_hub.file_download
@@ -20,6 +20,7 @@ from composcope.experiments.cli import main
 from composcope.experiments.evaluating.benchmark import default_protocol, load_benchmark
 from composcope.experiments.models import resolve
 from composcope.experiments.models.resolve import ModelSource, resolve_model, weights_folder
+from composcope.experiments.models.roles import Raw
 
 
 def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
@@ -40,6 +41,13 @@ def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
     assert weights_folder(online) == snapshot
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert weights_folder(resolve_model("owner/name")) == snapshot
+
+
+def test_answers_to_raw_prompts_are_other_answers_of_the_model() -> None:
+    class Chat:
+        identity: ClassVar = {"weights": "w"}
+
+    assert Raw(Chat()).identity == {"weights": "w", "prompting": "raw"}  # type: ignore[arg-type]
 
 
 def test_a_misspelt_model_is_answered_with_the_nearest_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,13 @@ import torch
 from exit_codes import done
 
 from composcope.errors import InputError
+from composcope.evaluation.cases import Case
+from composcope.evaluation.graded import Graded
+from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments.cli import main
+from composcope.experiments.interventions import inside
 from composcope.experiments.run import read_json
+from composcope.experiments.run.schema import Evaluated
 from composcope.experiments.validity import over_doses as validity
 from composcope.experiments.validity import over_seeds as validity_over_seeds
 from composcope.experiments.validity import scores as validity_scores
@@ -78,6 +83,19 @@ def test_control_is_told_from_twin_on_the_cases_that_both_know() -> None:
     assert down["value"] == pytest.approx(1 - row["value"]) and down["group"] == "control - twin"
     with pytest.raises(InputError, match="expected is 'up'"):
         known_answers.model_auroc(high, low, expected="up")
+
+
+def test_cases_are_shared_where_every_dose_has_all_parts_right() -> None:
+    def run(*wrong: str) -> Evaluated:
+        rows = [Graded(c, r, "incorrect" if c + r in wrong else "correct") for c in "abc" for r in ("part:0", "part:1")]
+        cases = {c: Case(c, "q", "a") for c in "abc"}
+        return Evaluated(cases, {}, {}, [*rows, Graded("c", "whole", "incorrect")], Reduction(()))
+
+    assert validity.shared_cases({"none": run("apart:1"), "twin": run("bpart:0", "bpart:1")}) == ["c"]
+    known = [run("apart:1"), run()]
+    for run_ in known:  # depth 2 is the control, at which nothing is opened
+        run_.cases.update({c: Case(c, "q", "a", depth=d) for c, d in zip("abc", (4, 2, 4), strict=True)})  # type: ignore
+    assert inside.shared(known, 9) == ["c"]
 
 
 def test_members_are_the_upper_side() -> None:

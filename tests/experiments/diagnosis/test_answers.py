@@ -280,6 +280,23 @@ def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
     assert not say(MIXED[2], MIXED)
 
 
+def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_largest_share() -> None:
+    mates = [Case(f"{a}{i}", "q", a, family=f) for f, a, n in (("f", "x", 3), ("f", "y", 2), ("g", "z", 9))
+             for i in range(n)]  # fmt: skip
+    assert hypotheses._usual(mates[-1], mates[:3]) == hypotheses._usual(mates[0], mates[-1:]) == ()
+    assert hypotheses._usual(mates[0], mates) == ("x",)
+    some = [hypotheses.Followed("many", 5, 9), hypotheses.Followed("all", 4, 4), hypotheses.Followed("none", 0, 9)]
+    assert hypotheses.best(some) == some[1] and hypotheses.best(some[2:]) is None
+
+
+def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most() -> None:
+    gold = asks.working(MIXED[2].worked).values
+    wrong = next(str(t) for t in world.TAGS if str(t) not in gold)
+    half = [heard(MIXED[2], wrote(MIXED[2], wrong, gold[1])), heard(MIXED[2], wrote(MIXED[2], gold[0], wrong))]
+    assert behaviour.behaviour(half).wrong_operands == []
+    assert behaviour.behaviour([*half, half[0]]).wrong_operands == [0]
+
+
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
     group = [heard(OSLO, {"whole": "The dollar."})]
     assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD) == ("x", 0, 0, None)

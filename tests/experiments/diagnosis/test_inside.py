@@ -409,6 +409,8 @@ def test_the_words_that_a_shortcut_copies_are_cut_and_as_many_others(engine: Loc
         if cells:  # the case fails
             break
     assert {cell for cell in cells if cell.startswith("cut")} == {"cut:source:0", "cut:other:0"}
+    cut = [repr([edits for _, edits, _ in inside._cuts(lm.anatomy.n_layers, setting, seed)]) for seed in range(4)]
+    assert len(set(cut)) > 1, "a seed draws its own other words"
 
 
 def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not_without_other_words() -> None:

@@ -94,6 +94,12 @@ def test_a_sign_in_nearly_all_settings_of_a_case_needs_only_a_quarter_of_the_cas
     assert line.endswith("1 of 2; in four of five of all their settings: 1 of 2")
 
 
+def test_what_mends_is_the_smallest_change_of_text() -> None:
+    mended = dict.fromkeys(("bridge", "operands", "relation", "neutral"), Tally(4, 4))
+    assert rule.mended_by(replace(NOTHING, mended=mended)) == "neutral"
+    assert rule.mended_by(replace(NOTHING, mended={**mended, "neutral": Tally(2, 4)})) == "relation"
+
+
 def test_a_fault_that_the_text_names_settles_a_case_alone() -> None:
     group = {"a": replace(UNJUDGED, specific=True)} | {str(i): NOTHING for i in range(9)}
     assert rule.from_behaviour(rule.together(group)["a"]) == ("format", Tally(3, 3))

@@ -75,6 +75,9 @@ def test_a_key_holds_everything_that_a_result_depends_on(other: tuple[str, Any, 
     mine = entry_key("scope", partial(min_k, max_tokens=None), ((1, 2, 3), None))
     assert mine == entry_key("scope", partial(min_k, max_tokens=None), [[1, 2, 3], None])
     assert entry_key(*other) != mine
+    table = torch.arange(6)
+    shapes = [entry_key("scope", min_k, (x, None)) for x in (table, table.view(2, 3), table.view(3, 2), table.double())]
+    assert len(set(shapes)) == 4
 
 
 def count(lm: Any, items: Sequence[int], notes: Any) -> Any:

@@ -15,8 +15,9 @@ from matplotlib.patches import Rectangle
 
 from composcope.evaluation.cases import Case
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
-from composcope.experiments.figures import accuracies, depth_curves, layers, scatters, skills, training
+from composcope.experiments.figures import accuracies, depth_curves, gates, layers, scatters, skills, training
 from composcope.experiments.run.reader import ProbeData
 
 
@@ -148,10 +149,22 @@ def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, t
     (run,) = figures.load([folder])
     plain, whole = run.one("step:0"), run.one("composition")
     assert plain is not None and whole is not None
+    failed = run.one("press_gap")
+    funnel = {r["stage"]: r["count"] for r in figures.draw("gate-funnel", [run]).rows}
+    assert failed is not None and failed.count != failed.n and funnel["whole wrong, both right"] == failed.count
     asked = {r["asked"]: r["count"] for r in figures.draw("context-control", [run]).rows}
     assert asked == {"first step": plain.count, "first step, extra context": 11, "whole": whole.count}
     heat = figures.draw("skill-heatmap", [run])
     assert [t.get_text() for t in heat.figure.axes[0].get_yticklabels()] == ["usual", "rare"]
+
+
+def test_the_most_frequent_bottlenecks_are_drawn_and_weights_are_counted_in_billions() -> None:
+    found = [Metric("bottleneck", {"skill": s}, n=9, count=k, value=k / 9) for s, k in (("b", 2), ("a", 5), ("c", 1))]
+    run: Any = SimpleNamespace(metrics=found, name="r", path=Path("r"), model="m", benchmark="b", about={},
+                               command="")  # fmt: skip
+    assert [r["skill"] for r in gates.bottlenecks.draw([run], top=2).rows] == ["a", "b"]
+    run.manifest = SimpleNamespace(model={"parameters": 1_500_000_000})
+    assert scatters._billions(run) == 1.5
 
 
 def test_curves_over_depth_rise_and_the_scatter_over_knowledge_is_at_depth_4(

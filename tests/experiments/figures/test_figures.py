@@ -286,6 +286,9 @@ def test_a_studys_runs_come_in_the_order_that_the_study_gives(synthetic: ModuleT
     for name in ("b", "a", "c"):
         synthetic.make_run(tmp_path / name, n=4, probes=())
     assert [r.name for r in figures.load([tmp_path])] == ["a", "b", "c"]
+    manifest = tmp_path / "a" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("2026-01-01", "2026-01-02"))
+    assert [r.name for r in figures.load([tmp_path])] == ["b", "c", "a"], "as they were made"
     (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": ["c", "a", "b"]}))
     assert [r.name for r in figures.load([tmp_path])] == ["c", "a", "b"]
     assert [r.name for r in figures.load([tmp_path / "b", tmp_path / "a"])] == ["b", "a"]

@@ -66,6 +66,13 @@ def test_the_card_is_measured_under_a_bar(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(built["models"]) == ["none", "twin"] and done == [2, 1, 1]
 
 
+def test_formats_are_weak_only_in_topics_that_are_known_in_plain_ones() -> None:
+    rates = {"year, plain": 0.9, "year, xml": 0.8, "year, cot": 0.9, "math, plain": 0.4, "math, xml": 0.1}
+    tables = {"Prompt formats": [{"measure": m, "value": v} for m, v in rates.items()]}
+    (line,) = card.weak_formats({"none": {"tables": tables}})
+    assert "year, xml" in line and "80 against 90" in line
+
+
 def test_the_columns_of_the_card_show_the_doses() -> None:
     entry = {"tables": {"Facts": [{"measure": "tag", "chance": None, "n": 0}]}}
     head = card.table("Facts", {"none": entry, "twin": entry}).splitlines()[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from composcope.evaluation.protocols import get
@@ -67,6 +69,8 @@ def test_wrong_lists_are_sorted_by_rule_into_loops_format_errors_and_the_rest() 
         (", ".join([b, a, c, d]), order),
     ):  # fmt: skip
         assert measure.error(case, answer) == kind, answer
+    guessed = measure._residual("x", [(replace(case, chance=0.25), case.answer), (replace(case, chance=None), loop)])
+    assert (guessed.k, guessed.n, guessed.chance) == (1, 2, 0.875), "the chance of failing"
     rows = {r.measure: r for r in measure._errors("rank", 4, [(case, case.answer), (case, f"{a}, {a}, {b}, {c}"),
                                                               (case, f"{b}, {a}, {c}, {d}")])}  # fmt: skip
     assert (rows[f"rank, depth 4: wrong answers, {loop}"].k, rows[f"rank, depth 4: wrong answers, {loop}"].n) == (1, 2)

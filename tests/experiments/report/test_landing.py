@@ -58,6 +58,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "Lima", "Lima", "unclear", ""),
         (CITY, "Warsaw", "Warsaw", "unclear", ""),  # of the last part, too, but it is the whole's
         (CITY, "no no no no", "no no no no", "loop", "no"),
+        (CITY, "no no", "no no", "unclear", ""),
         (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
         (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: a fest"),
     ],

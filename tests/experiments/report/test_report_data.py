@@ -17,6 +17,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.experiments.report import cases, checks, headline, pictures
 from composcope.experiments.report.index import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.scripts import packed
+from composcope.experiments.report.sections import number_text
 from composcope.experiments.run.reader import load
 from composcope.probes.catalog import PROBES
 
@@ -128,9 +129,11 @@ def test_the_index_has_outcomes_by_role_skills_and_k(synthetic: ModuleType, tmp_
         )
         + "\n"
     )
+    solved = {"schema": 1, "set": "unaided", "label": "success", "case": "case-0000", "value": 0, "evidence": []}
+    (run / "casesets" / "unaided.jsonl").write_text(json.dumps(solved) + "\n")
     index = cases.collect(load([run])).index
     first, second = (dict(zip(index["columns"], r, strict=True)) for r in index["rows"][:2])
-    assert [index["skills"][s] for s in first["skills"]] == ["sort", "add"] and second["k"] == 2
+    assert [index["skills"][s] for s in first["skills"]] == ["sort", "add"] and (first["k"], second["k"]) == (0, 2)
     graded = {(g.case, g.role): g.outcome for g in load([run])[0].graded}
     for r in (first, second):
         for i, role in enumerate(index["roles"]):
@@ -177,6 +180,11 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     neurons = checks.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
     assert checks.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
+
+
+def test_a_small_p_is_not_rounded_to_nothing() -> None:
+    shown = [number_text("p_adjusted", p) for p in (0.0004, 0.001, 0.0049, 0.2, 1)]
+    assert shown == ["< 0.001", "0.001", "0.0049", "0.2", "1"]
 
 
 def test_a_run_with_few_cases_is_no_end_of_the_range_and_is_named(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+from composcope.evaluation.graded import Graded
 from composcope.experiments import composition_collapse
 from composcope.experiments.console import exits
+from composcope.experiments.studies import pairs
 from composcope.experiments.studies.mechanism import _difference, pooled
 from composcope.experiments.studies.published import beside, group_key, name_key, pair_name, table
 from composcope.experiments.studies.spec import Spec
@@ -147,6 +150,15 @@ def test_a_difference_of_means_has_welchs_interval() -> None:
     assert (found["value"], found["n"], found["interval"]) == (pytest.approx(a.mean() - b.mean()), 7, "Welch t")
     assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
     assert "low" not in _difference({**sides[0], "n": 1}, sides[1])
+
+
+def test_gains_of_a_pair_are_a_minus_b() -> None:
+    def run(*outcomes: str) -> Any:
+        rows = [Graded(f"c{i}", "whole", o) for i, o in enumerate(outcomes)]  # type: ignore[arg-type]
+        return SimpleNamespace(run=SimpleNamespace(graded=rows, protocol="reasoning-gap", cases={}))
+
+    (gain,) = pairs.differences(run("correct", "correct", "incorrect"), run("correct", "incorrect", "incorrect"))
+    assert (gain.metric, gain.value) == ("pair_gain", pytest.approx(1 / 3))
 
 
 def test_a_study_with_a_failed_run_or_unjudged_answers_does_not_end_well() -> None:
