@@ -134,7 +134,10 @@ def test_a_cell_leads_back_to_the_lines_of_its_answers(run: Path, cell: str) -> 
 
 
 def test_a_run_scored_as_a_paper_does_is_verified_as_that_paper_does(run: Path) -> None:
+    doubted = [m for m in json.loads((run / "metrics.json").read_text())["metrics"] if m.get("grader_low") is not None]
     assert main(["score", str(run), "--compat", "stad", "--quiet"]) == 0
+    as_stad = json.loads((run / "metrics.json").read_text())["metrics"]
+    assert doubted and not any(m.get("grader_low") for m in as_stad), "the rules' own errors are not the paper's"
     assert any("--compat stad" in w for w in json.loads((run / "metrics.json").read_text())["warnings"])
     assert verify(run).problems == ()
 

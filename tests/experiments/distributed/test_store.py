@@ -75,6 +75,9 @@ def test_a_key_holds_everything_that_a_result_depends_on(other: tuple[str, Any, 
     mine = entry_key("scope", partial(min_k, max_tokens=None), ((1, 2, 3), None))
     assert mine == entry_key("scope", partial(min_k, max_tokens=None), [[1, 2, 3], None])
     assert entry_key(*other) != mine
+
+
+def test_tensors_of_another_shape_or_type_are_other_items() -> None:
     table = torch.arange(6)
     shapes = [entry_key("scope", min_k, (x, None)) for x in (table, table.view(2, 3), table.view(3, 2), table.double())]
     assert len(set(shapes)) == 4
