@@ -36,7 +36,7 @@ LOOK = 0.2
 PROBE_CASES = {"mixed": 24, "temporal": 12}
 """Pairs of failures and successes to probe; temporal cases have up to eleven parts each."""
 DIAGNOSED = {"control": 12}
-"""Failures of the mixed world to diagnose: of the dose on whose run the report opens."""
+"""Failures of the mixed world to diagnose: of the dose on whose run the report opens, which has readouts, too."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +178,7 @@ def work(jobs: Sequence[DemoRun], threads: int | None, done: Callable[[], None] 
     """
     import torch
 
+    from ..probes.catalog import standard
     from .config import Config
     from .investigate import investigate
 
@@ -191,6 +192,7 @@ def work(jobs: Sequence[DemoRun], threads: int | None, done: Callable[[], None] 
             seed=job.seed,
             device=job.device,
             probe_cases=PROBE_CASES[job.world],
+            probes=(*standard(), *(["readout"] if job.world == "mixed" and job.dose in DIAGNOSED else [])),
         )
         found = investigate(config, job.folder, quiet=True, bars=False, report=False)
         if found.no_contrast:

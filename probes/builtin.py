@@ -208,7 +208,7 @@ READOUT = Probe(
     question="Does a state hold the bridge, an operand, the answer?",
     order=6,
     standard=False,
-    cost="{prompts} prompts",
+    cost="{prompts} prompts, wholes once more for the report",
     cases=_readout_cases,
 )  # fmt: skip
 
