@@ -12,6 +12,7 @@ from .numbers import Asked, Number, close
 
 _UNIT = re.compile(r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE)
 """How a question asks for a unit: "How many metres", "in minutes"."""
+_SHARE = re.compile(r"\bis\s+\d[\d.,]*\s?(?:%|per\s?cent)\s+of\s+\d", re.IGNORECASE)
 _CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
 _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
 
@@ -42,8 +43,12 @@ def may_be_in_another_unit(said: Number, gold: Number, question: str | None) -> 
 
 
 def percent_in_doubt(said: Number, golds: Sequence[Number], question: str | None) -> bool:
-    """Whether a percentage equals a gold number below 1 only without its sign: "0.25 %" for 0.25."""
-    if question is None or not said.percent or _PERCENT.search(question):
+    """Whether a percentage equals a gold number only without its sign: "0.25 %" for 0.25, "36 %" for 15 % of 240."""
+    if question is None or not said.percent:
+        return False
+    if _SHARE.search(question) and not re.search(r"\b(?:what|which)\s+per", question, re.IGNORECASE):
+        return not any(g.percent or close(said.value, g.value) for g in golds)
+    if _PERCENT.search(question):
         return False
     return not any(g.percent or abs(g.value) > 1 or close(said.value, g.value) for g in golds)
 

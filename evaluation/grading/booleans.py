@@ -27,7 +27,9 @@ _SURELY = (
     r"|course|maybe|perhaps|a|an|definite|resounding|the|answer|again|oh|ok|okay|hmm|sorry|to|not|really|quite)\b)*?"
 )
 _LEADING = re.compile(
-    rf"^{_SURELY}(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})(?!\w|\s+doubt\b)", re.IGNORECASE
+    rf"^{_SURELY}(?P<word>{'|'.join(sorted(_VALUES, key=len, reverse=True))})"
+    r"(?!\w|\s+(?:doubt|one|matter|wonder|question)\b)",
+    re.IGNORECASE,
 )
 _PHRASES = [
     (

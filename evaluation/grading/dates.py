@@ -63,6 +63,8 @@ _ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?
 _BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than)\s+(?:the\s+year\s+)?$", re.I)
 _LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)
 """A word before a date that says more than an introduction."""
+_APART = re.compile(r"\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{0,80}$", re.IGNORECASE)
+"""Before a date from which another one is counted: "in 1989, 28 years after it was built in 1961"."""
 _NEGATED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of)\s+(?:in\s+|on\s+|the year\s+)*$", re.I)
 _HEDGE = re.compile(r"^\s*(?:or|[-–—]|to|and)\s+(?:maybe\s+|in\s+|the year\s+)*$|^\s*[-–—]\s*$", re.I)
 
@@ -176,6 +178,8 @@ def _said(sentence: str) -> list[Date]:
     sentence = outside if find_all(outside) else sentence
     dates = [d for d in find_all(sentence) if not _NEGATED.search(sentence[max(0, d.start - 60) : d.start])]
     dates = [d for d in dates if d.sure] or dates
+    free = [d for d in dates if not _APART.search(sentence[: d.start])]
+    dates = free or dates
     full = {d.year for d in dates if d.day}
     return [d for d in dates if d.month or d.year not in full]  # the year of a day: "..., at the 1889 fair"
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from . import cues, mentions, view
 from .text import normalize
+from .tokens import tokens
 
 _ASKING = frozenset(
     "is are was were be been do does did can could would will should has have had might may a an the of to in on "
@@ -20,7 +21,8 @@ _ASKING = frozenset(
 )
 _DENYING = frozenset(
     "not never no neither nor cannot cant dont doesnt didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt "
-    "hasnt  havent unable impossible unlikely false incorrect untrue".split()
+    "hasnt  havent unable impossible unlikely false incorrect untrue wrong myth misconception fallacy lie hoax deny "
+    "denies".split()
 )
 _NO_DOUBT = re.compile(
     r"\b(?:(?:there\s+is\s+)?(?:no|without(?:\s+an?y?)?)\s+(?:doubt|question)(?:\s+that)?|not\s+only)\b", re.IGNORECASE
@@ -64,14 +66,18 @@ def clause(text: str, question: str) -> str | None:
     >>> clause("Mozart was born in 1756, and he died in 1791.", "When was Mozart born?")
     'Mozart was born in 1756'
     """
-    asked = {*_content(_last_question(question))}
+    last = _last_question(question)
+    names = {stem for word in re.findall(r"(?<=[^.?!] )[A-Z][\w'-]*", last) for stem in _content(word)}
+    asked = {*_content(last)}
     sentence = next((s for s in view.sentences(view.plain(text)) if not s.endswith("?")), "")
     parts = [part.strip() for part in _CLAUSE.split(sentence)]
     if len(parts) < 2 or _TURN.search(sentence):
         return None
-    shares = [len(asked & {*_content(part)}) for part in parts]
-    best = max(shares)
-    return parts[shares.index(best)] if best and shares.count(best) == 1 else None
+    held = [asked & {*_content(part)} for part in parts]
+    shares = [len(words) for words in held]
+    best = shares.index(max(shares))
+    decisive = shares.count(shares[best]) == 1 and held[best] - names
+    return parts[best] if decisive else None
 
 
 def repeats(text: str, question: str) -> bool:
@@ -108,7 +114,7 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     if len(holding) != 1:
         return False
     first, _, added = _AND.sub("\n", holding[0], count=1).partition("\n")
-    opening = next((t for t in mentions.tokens(added) if t.is_word), None)
+    opening = next((t for t in tokens(added) if t.is_word), None)
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | _ASKING
     held = [any(n in f" {normalize(part)} " for n in names) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(n) for n in names)
@@ -132,7 +138,7 @@ def affirms(text: str, question: str) -> bool | None:
 
 
 def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
-    words = [t.word for t in mentions.tokens(_NO_DOUBT.sub(" ", sentence)) if t.is_word]
+    words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence)) if t.is_word]
     if len(asked) < 2 or {*words} & _OPEN or {*asked} & _DENYING:
         return None
     # in the question's order: "12 is larger than 9" does not say that 9 is larger than 12
@@ -148,5 +154,5 @@ def _last_question(question: str) -> str:
 
 def _content(text: str) -> list[str]:
     """The content words of a text, without endings."""
-    every = [t.word for t in mentions.tokens(text) if t.is_word and t.word not in _ASKING]
+    every = [t.word for t in tokens(text) if t.is_word and t.word not in _ASKING]
     return [re.sub(r"(?<=\w{3})(?:ing|ed|es|s|d|e)$", "", word) for word in every]

@@ -7,18 +7,12 @@ Madison in passing. A mention in passing is neither right nor wrong by rule.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from enum import IntEnum
 from itertools import islice
-from typing import NamedTuple
 
-_TOKEN = re.compile(
-    r"[\u3040-ヿ㐀-鿿가-\ud7af]|[^\W_\u3040-ヿ㐀-鿿가-\ud7af]+(?:'[^\W_]+)*(?:(?<=s)'(?=\s))?|[^\w\s]|_"
-)
-_INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,}")
-"""Initials are one word: "U.S.A.", "J. K." in "J. K. Rowling"."""
-_ARTICLES = frozenset({"a", "an", "the"})
+from .tokens import ARTICLES, Token, same, words
+
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
 """Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
 _NEGATORS = frozenset(
@@ -35,13 +29,14 @@ FINITE = frozenset(
 _KIN = frozenset(
     "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
     "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
-    "contrast reference similar close next prior ahead border borders frontier vice adviser advisor mentor boss".split()
+    "contrast reference similar close next prior ahead north south east west "
+    "border borders frontier vice adviser advisor mentor boss".split()
 )
 _RELATIONS = frozenset(
     "than succeeded succeeds succeeding preceded precedes preceding replaced replaces replacing followed follows "
     "following defeated defeats defeating beat beats beating overtook surpassed surpasses surpassing versus vs "
     "against besides beside alongside unlike like near nearby before borders bordering neighbouring neighboring "
-    "adjoins".split()
+    "adjoins facing overlooking".split()
 )
 _SKIPPED = frozenset(
     "a an the by to of his her its their king queen president sir dr mr mrs even also just old new former".split()
@@ -66,8 +61,6 @@ _BETWEEN = frozenset("by with after before against than to".split())
 _SMALL_WORDS = frozenset("us it in as at he be am no on so i who".split())
 """Names that are also small words ("US", the symbol "He"): the capital tells, except at the start of a sentence."""
 _SHORTEST = 3
-_LONGEST = 400
-"""Words and marks of a sentence."""
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
 _STEM = 6
@@ -79,10 +72,6 @@ _PLACING = frozenset(
 _CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
 
 
-_IRREGULAR = {"mouse": "mice", "goose": "geese", "foot": "feet", "tooth": "teeth", "child": "children", "ox": "oxen"}
-_IRREGULAR |= {"person": "people", "man": "men", "woman": "women"}
-
-
 class Role(IntEnum):
     """The role of a mention; of several mentions of one name the greatest counts."""
 
@@ -92,48 +81,12 @@ class Role(IntEnum):
     ASSERTED = 3
 
 
-class Token(NamedTuple):
-    """A word or mark of a sentence."""
-
-    word: str
-    """Folded: no case, no accents, no apostrophes; punctuation marks unchanged."""
-    capital: bool
-    owner: str | None = None
-    """The word without its possessive ("paris" of "Paris's")."""
-
-    @property
-    def is_word(self) -> bool:
-        return self.word[:1].isalnum()
-
-
-def fold(word: str) -> str:
-    """Lower case, without accents and apostrophes."""
-    if word.isascii():
-        return word.lower().replace("'", "")
-    decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", word).casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("'", "")
-
-
-def tokens(sentence: str) -> list[Token]:
-    """Words and marks of a ``plain`` sentence, up to a length that no real sentence has."""
-    found = []
-    sentence = _INITIALS.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", sentence)
-    for m in islice(_TOKEN.finditer(sentence), _LONGEST):
-        raw = m[0]
-        base = raw[:-2] if raw[-2:].casefold() == "'s" else raw[:-1] if raw.endswith("'") else None
-        found.append(Token(fold(raw) or raw, raw[:1].isupper() or raw[:1].isdigit(), fold(base) if base else None))
-    return found
-
-
-def words(text: str) -> tuple[str, ...]:
-    """The words of a name, without articles unless it has no others ("The Who")."""
-    every = tuple(t.word for t in tokens(text) if t.is_word)
-    return tuple(w for w in every if w not in _ARTICLES) or every
-
-
 def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | None:
     """The strongest role in which a sentence mentions one of ``names``; None where it names none of them."""
-    roles = [_role(sentence, i, j, names) for name in names for i, j in _places(sentence, name)]
+    places = {place for name in names for place in _places(sentence, name)}
+    # "franc" inside "the Swiss franc" is no mention of its own
+    places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}
+    roles = [_role(sentence, i, j, names) for i, j in places]
     if not roles and any(_stem(sentence, name) or _fuller(sentence, name) for name in names):
         return Role.PASSING
     return max(roles, default=None)
@@ -154,7 +107,9 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
     if len(name) == 1:
         return name[0] in _SMALL_WORDS and sentence[:1] != [] and sentence[0].word == name[0]
     return any(
-        t.word == name[0] and later.word == name[-1] and all(x.capital for x in sentence[i + 1 : i + n])
+        t.word == name[0]
+        and later.word == name[-1]
+        and all(x.capital or x.word in ("and", "&") for x in sentence[i + 1 : i + n])
         for i, t in enumerate(sentence)
         for n, later in enumerate(sentence[i + 1 : i + 4], 1)
         if n > len(name) - 1
@@ -163,7 +118,7 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
     """The places of a name in a sentence, as (first, after the last) token; the last word may be a plural."""
-    begins = (i for i, t in enumerate(sentence) if name and _same(t, name[0], len(name) == 1))
+    begins = (i for i, t in enumerate(sentence) if name and same(t, name[0], len(name) == 1))
     if len(name) == 1 and name[0] in _SMALL_WORDS and len(sentence) > _SHORTEST:
         begins = (i for i in begins if i and sentence[i].capital)
     return list(islice(((i, j) for i in begins if (j := _end(sentence, i, name))), _PLACES))
@@ -172,23 +127,12 @@ def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int,
 def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None:
     at = i
     for n, word in enumerate(name):
-        while n and at < len(sentence) and (sentence[at].word in _LINKS or sentence[at].word in _ARTICLES):
+        while n and at < len(sentence) and (sentence[at].word in _LINKS or sentence[at].word in ARTICLES):
             at += 1
-        if at >= len(sentence) or not _same(sentence[at], word, n == len(name) - 1):
+        if at >= len(sentence) or not same(sentence[at], word, n == len(name) - 1):
             return None
         at += 1
     return at
-
-
-def _same(token: Token, word: str, last: bool) -> bool:
-    if token.word == word or token.owner == word:
-        return True
-    plural = len(word) > 2 and len(token.word) > 2 and not word[-1].isdigit()
-    return last and plural and (token.word in _plurals(word) or word in _plurals(token.word))
-
-
-def _plurals(word: str) -> tuple[str, ...]:
-    return word + "s", word + "es", re.sub("fe?$", "ves", word), re.sub("y$", "ies", word), _IRREGULAR.get(word, "")
 
 
 def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> Role:
@@ -226,7 +170,7 @@ def _qualified(before: Sequence[Token], name: tuple[str, ...], names: Sequence[t
 
 def _compound(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> bool:
     """Whether a text of two words is another word that ends in the name: "sea lion"."""
-    said = [t for t in sentence if t.is_word and t.word not in _ARTICLES]
+    said = [t for t in sentence if t.is_word and t.word not in ARTICLES]
     if len(said) != 2 or j - i != 1 or said != [*sentence[max(0, i - 1) : j]] or said[0].owner:
         return False
     known = said[0].capital or said[1].capital or said[0].word in _SKIPPED | SENTENCE_WORDS | FINITE | _PREPOSITIONS
@@ -250,7 +194,7 @@ def _denied(before: Sequence[Token]) -> bool:
 
 def _alternative(before: Sequence[Token], after: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:
     """Whether the name is one side of an "or" whose other side names something else."""
-    left = [t.word for t in before if t.word not in _ARTICLES and t.word not in "\"'"]
+    left = [t.word for t in before if t.word not in ARTICLES and t.word not in "\"'"]
     right = [t for t in after if t.word not in "\"'"]
     if {"called", "known", "nicknamed", "named", "name", "referred"} & {*left[-6:]}:
         return False  # two names of one thing
@@ -284,10 +228,12 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     near = [w for w in left[-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
         near.pop()
+    if left[-3:] == ["used", "to", "be"] or left[-2:] in (["was", "once"], ["was", "formerly"], ["was", "previously"]):
+        return True
     away = near[-1:] == ["from"] and bool({"across", "far", "away"} & {*left[-6:]})
     kin = len(near) > 1 and near[-1] in ("of", "to", "with") and near[-2] in _KIN
     if away or kin or (near and near[-1] in _RELATIONS):
-        return _has_rival(sentence, before, i)
+        return _has_rival(sentence, before, i) or bool({"which", "who"} & {*left[-4:]})
     if len(near) > 1 and near[-1] == "after" and near[-2] not in ("named", "called"):
         return _has_rival(sentence, before, i)
     if left and left[0] in _INITIAL and "," not in left:
@@ -378,7 +324,7 @@ def _one_of_several(sentence: Sequence[Token], before: Sequence[Token], after: S
     left, right = _coarse(before), _coarse(after)
     if re.match(r"(?:,w{1,2})+,&w", right):
         return True
-    follows = next((t.word for t in after if t.is_word and not t.capital and t.word not in ("and", *_ARTICLES)), "")
+    follows = next((t.word for t in after if t.is_word and not t.capital and t.word not in ("and", *ARTICLES)), "")
     if re.match(r"(?:,C+)*,?&C", right) and follows not in ("is", "was", "has"):
         return True
     if follows in FINITE and left.endswith(",&"):
@@ -389,7 +335,7 @@ def _one_of_several(sentence: Sequence[Token], before: Sequence[Token], after: S
 def _coarse(tokens: Sequence[Token]) -> str:
     """Tokens as letters: C a capital, w another word, & "and", | "or", commas; without articles and quotation marks."""
     marks = {"and": "&", "&": "&", "or": "|", ",": ","}
-    kept = (t for t in tokens if t.word not in _ARTICLES and t.word != '"')
+    kept = (t for t in tokens if t.word not in ARTICLES and t.word != '"')
     return "".join(marks.get(t.word) or ("C" if t.capital else "w" if t.is_word else ".") for t in kept)
 
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import cues, mentions, text, view
-from .mentions import Role, Token
+from .mentions import Role
+from .tokens import Token, tokens, words
 
 _FILLER = re.compile(
     r"^\W*(?:sure|certainly|of\s+course|great\s+question|absolutely|okay|ok|alright|let's\s+think|let\s+me\s+think"
@@ -23,8 +24,10 @@ _FILLER = re.compile(
 _QUESTION = re.compile(r"\s*(?:question|q|user|human)\b", re.IGNORECASE)
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
-_DENIAL = re.compile(r"^\W*not\s+(?:\w+\W+){1,4}$", re.IGNORECASE)
-"""A sentence that only says what the answer is not: "Not Lyon."."""
+_DENIAL = re.compile(
+    r"^\W*(?:(?:it|that|this)(?:\s+(?:isn't|wasn't|is\s+not|was\s+not)|'s\s+not)|not)\s+(?:\w+\W*){1,4}$", re.IGNORECASE
+)
+"""A sentence that only says what the answer is not: "Not Lyon.", "It isn't Lyon."."""
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
 _TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
 _NEXT_STEP = re.compile(
@@ -90,7 +93,7 @@ def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
     names = _names(golds)
     if (corrected := _correction(plain, names)) is not None:
         return corrected
-    spoken = [mentions.tokens(s) for s in said]
+    spoken = [tokens(s) for s in said]
     roles = [mentions.best(s, names) for s in spoken]
     if all(role is None for role in roles):
         return NameVerdict(None, "named in passing") if _deep(plain, golds) else _absent(said[0], golds)
@@ -108,7 +111,7 @@ def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
 
 
 def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
-    return [name for gold in golds if (name := mentions.words(view.plain(gold)))]
+    return [name for gold in golds if (name := words(view.plain(gold)))]
 
 
 def _statements(plain: str) -> list[str]:
@@ -141,10 +144,10 @@ def _correction(plain: str, names: Sequence[tuple[str, ...]]) -> NameVerdict | N
         if not after:
             continue
         before = [
-            mentions.best(mentions.tokens(s), names)
+            mentions.best(tokens(s), names)
             for s in view.sentences(plain[max(0, correction.at - _NEAR) : correction.at])
         ]
-        role = mentions.best(mentions.tokens(after[0]), names)
+        role = mentions.best(tokens(after[0]), names)
         if role is Role.ASSERTED:
             return NameVerdict(True, "contained")
         if Role.ASSERTED in before:
@@ -184,12 +187,12 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     said = text.normalize(given)
     if letter and len(said) > 2 and letter in said:  # "Na" is another symbol than "N"; "Nitrogen" is open
         return NameVerdict(None, "a letter inside a word")
-    spoken = bool({t.word for t in mentions.tokens(given)} & mentions.FINITE)
+    spoken = bool({t.word for t in tokens(given)} & mentions.FINITE)
     bare = len(given.split()) <= (_SHORT // 2 if spoken else _SHORT)
     spoken_of = [g for g in golds if text.normalize(g).split()[-1:] and text.normalize(g).split()[-1] not in text.KINDS]
     if bare and any(text.part_of(given, gold) for gold in golds):
         return NameVerdict(None, "part of the name")
-    if any(mentions.by_surname(mentions.tokens(first), gold) for gold in spoken_of):
+    if any(mentions.by_surname(tokens(first), gold) for gold in spoken_of):
         return NameVerdict(None, "part of the name")
     return NameVerdict(False, "another answer")
 
@@ -198,7 +201,7 @@ def _bare(sentence: str) -> bool:
     return (
         len(sentence.split()) <= _BARE
         and ": " not in sentence
-        and not {t.word for t in mentions.tokens(sentence)} & mentions.FINITE
+        and not {t.word for t in tokens(sentence)} & mentions.FINITE
     )
 
 

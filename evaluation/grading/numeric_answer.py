@@ -241,6 +241,8 @@ def _result(sentence: str) -> QuantityReading | None:
         if equals and held:
             results.append(held)
             concluded = None
+        elif held and not results:
+            found.append(held)
         elif held and results and _THEN.match(clause):
             concluded = held  # "24 + 4 = 28, but hens have four legs, so the total is 32"
         elif held and results and not _LED_AFTER.match(clause):

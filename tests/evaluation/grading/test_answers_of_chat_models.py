@@ -107,6 +107,10 @@ MONA = "Who painted the Mona Lisa?"
 STATE = "What is the capital of the state where Chicago is?"
 RIO = "What is the official language of the country where Rio de Janeiro is?"
 WALL = "Who was president of the USA when the Berlin Wall fell?"
+SHIP = "In what year did the Titanic sink?"
+MOUNT = "In which country is Mount Kilimanjaro?"
+FLAT = "Is the Earth flat?"
+CAPITAL = "What is the capital of Australia?"
 FRACTION = "What fraction of 20 marbles is red if 5 are red? Answer as a number."
 # (answer type, question, gold, response, expected)
 ASKED = [
@@ -226,6 +230,23 @@ ASKED = [
     ("text", WALL, "Indian Ocean", "Indian", NONE),
     ("list", "Name the states of matter.", "solid, liquid, gas", "Matter exists as solid, liquid, or gas.", RIGHT),
     ("ordered-list", "Put in order: 3, 1, 2.", "1, 2, 3", "1 < 2 < 3", RIGHT),
+    ("text", CAPITAL, "Canberra", "It isn't Sydney; it's Canberra.", RIGHT),
+    ("text", CAPITAL, "Canberra", "It isn't Canberra; it's Sydney.", WRONG),
+    ("text", CAPITAL, "Canberra", "It used to be Canberra, but since 1988 it has been Sydney.", NONE),
+    ("text", "Who discovered radium?", "Marie Curie", "Marie and Pierre Curie discovered radium.", NONE),
+    ("text", MOUNT, "Tanzania", "Mount Kilimanjaro is in Kenya, north of Tanzania.", NONE),
+    ("text", MOUNT, "Tanzania", "Mount Kilimanjaro is in Tanzania, south of Kenya.", RIGHT),
+    ("text", MOUNT, "Tanzania", "It lies in Kenya, facing Tanzania.", NONE),
+    ("text", MOUNT, "Swiss franc", "The currency is the euro, which replaced the Swiss franc.", NONE),
+    ("number", "What is 15 % of 240?", "36", "36%", NONE),
+    ("number", "What percentage of 80 is 20?", "25", "25%", RIGHT),
+    ("number", "How many has Lisa now?", "7", "Lisa now has 7 marbles, while Tom has 3 + 5 = 8.", RIGHT),
+    ("date", SHIP, "1912", "The Titanic was launched in 1912 and sank in 1913.", NONE),
+    ("date", SHIP, "1912", "It sank in 1915, three years after its first voyage in 1912.", WRONG),
+    ("date", SHIP, "1912", "It sank in 1912, one year after it was launched in 1911.", RIGHT),
+    ("boolean", FLAT, "no", "It's a myth that the Earth is flat.", RIGHT),
+    ("boolean", FLAT, "no", "It is a myth that the Earth is not flat.", NONE),
+    ("boolean", FLAT, "no", "No one can deny that the Earth is flat.", NONE),
 ]
 
 
