@@ -32,6 +32,7 @@ _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.(?=\s)|er|º)?"
 _ERA = r"(?:\s*(?P<era>B\.?C\.?(?:E\.?)?|A\.?D\.?|C\.?E\.?)(?![A-Za-z]))"
 _YEAR = r"(?P<year>\d{1,4})"
 _AD = r"(?:(?P<ad>A\.?D\.?)\s*)?"
+_IN = r"(?:(?:in|of|del?)\s+)?(?:the\s+year\s+)?"
 _PATTERNS = [
     re.compile(p, re.IGNORECASE)
     for p in (
@@ -43,8 +44,8 @@ _PATTERNS = [
         r"(?<![\d/])(?P<day>1[3-9]|2\d|3[01])/(?P<month>[01]?\d)/(?P<year>\d{4})(?![\d/])",
         r"(?<![\d.])(?P<day>[0-3]?\d)\.\s?(?P<month>[01]?\d)\.\s?(?P<year>\d{4})(?![\d])",
         r"(?<![\d-])(?P<day>[0-3]?\d)-(?P<month>[01]?\d)-(?P<year>\d{4})(?![\d-])",
-        rf"(?<!\w){_DAY}[\s-]+(?:(?:of|de|di)\s+)?{_MONTH_AFTER_DAY},?[\s-]+(?:del?\s+)?{_AD}{_YEAR}(?!\d){_ERA}?",
-        rf"\b{_MONTH}\s+{_DAY},?\s+{_AD}{_YEAR}(?!\d){_ERA}?",
+        rf"(?<!\w){_DAY}[\s-]+(?:(?:of|de|di)\s+)?{_MONTH_AFTER_DAY},?[\s-]+{_IN}{_AD}{_YEAR}(?!\d){_ERA}?",
+        rf"\b{_MONTH}\s+{_DAY},?\s+{_IN}{_AD}{_YEAR}(?!\d){_ERA}?",
         rf"\b{_MONTH}\s+{_DAY},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"\b{_MONTH},?\s+(?:of\s+)?{_AD}(?P<year>\d{{3,4}})(?!\d){_ERA}?",
@@ -152,7 +153,8 @@ def uncued(text: str) -> DateReading:
         return DateReading(None, "no-answer")
     dates = _said(parts[-1])
     found = _chosen(parts[-1], dates, len(dates) - 1)
-    if len(parts) == 1 and found.date and len(dates) > 1 and re.fullmatch(r"\W*", parts[0][: dates[0].start]):
+    answered = found.date is not None or found.reason == "bound"
+    if len(parts) == 1 and answered and len(dates) > 1 and re.fullmatch(r"\W*", parts[0][: dates[0].start]):
         return replace(found, lead=dates[0])  # "31 March 1889, after years of work that began in 1887"
     if len(parts) == 1 or cues.concludes(parts[-1]):
         return found

@@ -235,7 +235,8 @@ def _number(said: _Said, asked: _Asked) -> _Verdict:
 
 
 def _no_number(segment: str, found: numeric_answer.QuantityReading, golds: Sequence[numbers.Number]) -> _Verdict:
-    if any(numbers.equal(n, w) for n in found.rivals for w in golds):
+    spelled = [n for n in numbers.find_all(numbers.normalized(segment[:HALF])) if n.word and n.value != 1]
+    if any(numbers.equal(n, w) for n in (*found.rivals, *(spelled if found.reason == "bound" else ())) for w in golds):
         return _undecided(segment, found.reason or "several numbers")
     if found.reason == "loose bound":
         return _wrong(segment, "bound")

@@ -256,7 +256,10 @@ def _result(sentence: str) -> QuantityReading | None:
     return QuantityReading(last, same=_restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
 
 
-_THEN = re.compile(r"\s*(?:which\s+(?:means|leaves|gives)|therefore|thus|hence|the\s+total)\b", re.I)
+_THEN = re.compile(
+    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts)|therefore|thus|hence|the\s+total)\b",
+    re.I,
+)
 """A clause after an equation that draws another conclusion."""
 _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|at|on|where|using)\b", re.I)
 """A clause after an equation that explains and does not answer."""

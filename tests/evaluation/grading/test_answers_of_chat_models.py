@@ -247,6 +247,11 @@ ASKED = [
     ("boolean", FLAT, "no", "It's a myth that the Earth is flat.", RIGHT),
     ("boolean", FLAT, "no", "It is a myth that the Earth is not flat.", NONE),
     ("boolean", FLAT, "no", "No one can deny that the Earth is flat.", NONE),
+    ("number", "What are its takings?", "510", "It takes 45 × $8 = $360 plus 30 × $5 = $150, which makes $510.", RIGHT),
+    ("number", FRACTION, "0.1", "3/5 is greater than 1/2 by one tenth.", NONE),
+    ("date", TOWER, "1789-07-14", "It took place on July 14th in the year 1789.", RIGHT),
+    ("date", TOWER, "1789-07-14", "14 July 1789, an event celebrated every year since 1880.", RIGHT),
+    ("date", TOWER, "1880", "14 July 1789, an event celebrated every year since 1880.", NONE),
 ]
 
 
