@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.protocols.base import Entry, Evidence
-from .diagnosis import Diagnosis, count, read_diagnosis
+from .diagnosis import Diagnosis, count, meaning, read_diagnosis
 from .reader import RunData
 from .summary import runs_in, shortened
 
@@ -99,7 +99,7 @@ def failure_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for row in rows:
         answered = row["outcome"] if row["answer"] is None else f"answered {shortened(row['answer'])}"
         gold = "" if row["gold"] is None else f", right is {shortened(row['gold'])}"
-        cause = f" ({row['cause']})" if row["cause"] else ""
+        cause = f" ({row['cause']}: {meaning(row['cause'])})" if row["cause"] else ""
         asked = f": {_both_ends(row['question'])}" if row["question"] else ""
         out.append(f"{row['run'] + '  ' if several else ''}{row['case']}: {answered}{gold}{cause}{asked}")
     return out

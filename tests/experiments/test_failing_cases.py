@@ -66,7 +66,11 @@ def test_a_diagnosed_case_is_listed_with_its_cause_and_cases_of_several_runs_wit
     assert {r["run"] for r in rows} == {str(run), str(other)}
     assert [r["case"] for r in rows if r["cause"]] == [first]
     lines = failure_lines(rows)
-    assert "shortcut:last-item" in lines[0] and lines[0].startswith(f"{run}  {first}:")
+    assert (
+        "shortcut:last-item" in lines[0]
+        and meaning("shortcut:last-item") in lines[0]
+        and lines[0].startswith(f"{run}  {first}:")
+    )
     assert all(line.startswith((f"{run}  ", f"{other}  ")) for line in lines)
 
 
