@@ -180,7 +180,7 @@ def _said(sentence: str) -> list[Date]:
     sentence = outside if find_all(outside) else sentence
     dates = [d for d in find_all(sentence) if not _NEGATED.search(sentence[max(0, d.start - 60) : d.start])]
     dates = [d for d in dates if d.sure] or dates
-    free = [d for d in dates if not _APART.search(sentence[: d.start])]
+    free = [d for d in dates if not _APART.search(sentence[max(0, d.start - 120) : d.start])]
     dates = free or dates
     full = {d.year for d in dates if d.day}
     return [d for d in dates if d.month or d.year not in full]  # the year of a day: "..., at the 1889 fair"

@@ -25,7 +25,8 @@ _QUESTION = re.compile(r"\s*(?:question|q|user|human)\b", re.IGNORECASE)
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
 _DENIAL = re.compile(
-    r"^\W*(?:(?:it|that|this)(?:\s+(?:isn't|wasn't|is\s+not|was\s+not)|'s\s+not)|not)\s+(?:\w+\W*){1,4}$", re.IGNORECASE
+    r"^\W*(?:(?:it|that|this)(?:\s+(?:isn't|wasn't|is\s+not|was\s+not)|'s\s+not)|not)\s+(?:\w+\W+){0,3}\w+\W*$",
+    re.IGNORECASE,
 )
 """A sentence that only says what the answer is not: "Not Lyon.", "It isn't Lyon."."""
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
