@@ -164,6 +164,8 @@ def test_a_right_answer_is_scored_as_it_was_written(tokenizer: Any) -> None:
     (moved,) = read_at([e]).examples
     assert moved.answer_ids == moved.response_ids[: len(moved.answer_ids)]
     assert tokenizer.decode(list(moved.answer_ids)).strip().rstrip(".") == "Zürich"
+    e = _example(tokenizer, "Lima uses the sol in its shops.", "Callao", aliases=("lima",), label="success")
+    assert e.slot is not None and tokenizer.decode(list(e.slot.answer_ids or ())).strip() == "Lima"
 
 
 def test_what_was_graded_says_what_the_answer_is(tokenizer: Any) -> None:

@@ -370,10 +370,6 @@ def test_random_neurons_are_none_of_the_chosen_and_follow_the_seed() -> None:
     first, second = drawn(0), drawn(1)
     assert torch.equal(first, drawn(0)) and not torch.allclose(first[1], second[1], atol=1e-4)
     assert torch.allclose(first[0], second[0, 0].expand(3), atol=1e-4)  # there are no others than the other half
-    most = [(1, i) for i in range(29)]
-    few = neurons.causal_check(lm, PROMPTS[:2], ANSWERS[:2], [most, some], draws=3)
-    assert few.random_suppressed[0].isnan().all() and few.random_amplified[0].isnan().all(), "27 others for 29"
-    assert few.suppressed.isfinite().all() and few.random_suppressed[1].isfinite().all()
 
 
 def test_queries_are_sampled_evenly() -> None:
