@@ -224,7 +224,7 @@ def _clock(text: str, half: str | None, start: int, end: int, unit: str | None) 
         ratio = Fraction(first, second) if second else None
         others = (Fraction(first), Fraction(second))
         return None if ratio is None else Number(ratio, start, end, "ratio", others=others)
-    hours = first + 12 if half and half.lower() == "p" and first < 12 else first % 12 if half and first == 12 else first
+    hours = first % 12 + 12 * (half.lower() == "p") if half and first <= 12 else first
     minutes = second + Fraction(int(text.split(":")[2][:2]), 60) if text.count(":") == 2 else Fraction(second)
     value = hours + minutes / 60
     if unit and (found := words.lookup(unit)) and found[0] == "time":

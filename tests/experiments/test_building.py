@@ -109,6 +109,7 @@ def test_classification_chains_go_up_class_by_class(tmp_path: Path) -> None:
     # mammal, vertebrate, fish and animal are the classes that a guess could name
     assert (case.answer, case.depth, case.domain, case.chance) == ("animal", 3, "biology", 0.25)
     assert [p.atom for p in case.parts] == ["class-001", "class-002", "class-005"]
+    assert {c.cluster for c in cases.values()} == {"class-005"}
 
 
 @pytest.mark.parametrize(

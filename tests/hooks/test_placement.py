@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
+from composcope.hooks.placement import loaded
 from composcope.hooks.sites import KINDS
 from composcope.probes import lookback, min_k, neurons, patching, trajectory
 
@@ -46,6 +47,10 @@ def test_offloaded_models_are_read_edited_and_probed_as_if_they_were_here(name: 
     away, here = load_model(placed(name, tmp_path)), load_model(tiny(name))
     assert any(p.device.type == "meta" for p in away.model.parameters())
     assert away.identity == here.identity
+    head: Any = away.model.get_output_embeddings()
+    with loaded(head):
+        assert head.weight.device.type == "cpu"
+    assert head.weight.device.type == "meta", "put away again"
     sites = [Site(1, k, 0 if k == "neuron" and name == "mixtral" else None) for k in KINDS]  # type: ignore[arg-type]
     with torch.no_grad():
         a, b = away.run(IDS, read=sites), here.run(IDS, read=sites)

@@ -123,6 +123,10 @@ def test_attention_that_rows_cannot_reproduce_is_refused() -> None:
     object.__setattr__(wrong, "windows", (3, 3, 3))
     with pytest.raises(ModelError, match="differs from the full forward pass"):
         step(lm, wrong)
+    wrong = prefill(lm, PROMPTS[:1])
+    object.__setattr__(wrong, "final", 1.5 * wrong.final)
+    with pytest.raises(ModelError, match="differs from the full forward pass"):
+        suffix(lm, PROMPTS[0], wrong, [], start=3, stop=len(PROMPTS[0]))
 
 
 def test_a_row_without_numbers_is_no_unchanged_row() -> None:

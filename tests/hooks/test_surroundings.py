@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import torch
 from composcope.errors import ModelError
 from composcope.hooks import Site, load_model
 from composcope.hooks.capture import Request, capture_all
+from composcope.hooks.progress import stage, tick
 from composcope.hooks.surroundings import numerics
 
 from ..tiny_models import tiny
@@ -123,9 +125,17 @@ def test_hooks_of_others_stand_in_the_result_and_in_the_manifest() -> None:
     assert lm.run(IDS[:1]).hooks == ()
 
 
+def test_estimates_that_overshoot_never_take_a_bar_beyond_its_total() -> None:
+    done: list[float] = []
+    with stage(lambda title, total: contextlib.nullcontext(done.append), "x", 2):
+        tick(1.5)
+        tick(1.5)
+    assert done == [1.5, 0.5]
+
+
 def test_a_text_that_begins_with_the_first_token_in_writing_gets_no_second_one() -> None:
     class Begins:
-        bos_token_id, pad_token_id = 1, 0
+        bos_token_id, pad_token_id, eos_token_id = 1, 0, 2
 
         def __call__(self, text: str) -> Any:
             return SimpleNamespace(input_ids=[1, *(1 if c == "^" else ord(c) - 90 for c in text)])

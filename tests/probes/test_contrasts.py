@@ -32,6 +32,8 @@ def test_between_gives_welch_difference_and_hedges_g() -> None:
     assert row["p"] == pytest.approx(welch.pvalue)
     pooled = np.sqrt((39 * A.var(ddof=1) + 29 * B.var(ddof=1)) / 68)
     assert row["effect"] == pytest.approx((1 - 3 / (4 * 68 - 1)) * (A.mean() - B.mean()) / pooled)
+    error = np.sqrt(70 / 1200 + row["effect"] ** 2 / 140)
+    assert row["effect_high"] - row["effect_low"] == pytest.approx(2 * stats.norm.ppf(0.975) * error)
     assert row["n"] == 70 and row["p_adjusted"] == row["p"]
     wins = (A[:, None] > B).mean() - (A[:, None] < B).mean()
     assert row["cliffs_delta"] == pytest.approx(wins)

@@ -96,6 +96,8 @@ def test_cells_that_differ_without_any_spread_are_found() -> None:
     for paired in (False, True):
         found = contrast.map_test(ones, zeros, paired=paired, permutations=200)
         assert found.p.tolist() == [pytest.approx(1 / 201)] * 2 and np.isfinite(found.threshold)
+        below = contrast.map_test(zeros, ones, paired=paired, permutations=50)
+        assert (below.statistic < 0).all() and (found.statistic > 0).all()
         assert contrast.map_test(ones, ones, paired=paired, permutations=50).p.tolist() == [1.0, 1.0]
 
 

@@ -20,7 +20,7 @@ from composcope.evaluation.journal import ask_identity
 from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
-from composcope.probes.examples import _judged
+from composcope.probes.examples import _judged, _question
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -113,6 +113,9 @@ def test_spans_hold_the_question_and_cues_the_generation_prompt(tokenizer: PreTr
         assert question in spoken
         assert len(spoken.strip()) <= len(question) + 1
         assert _text(tokenizer, e.prompt_ids[-e.cue_tokens :]) == "<|assistant|>\n"
+    asked = Ask("c3", "part:1", render("And now: A bag of 3?"), "yes", "text", "plain")
+    part = replace(CASES[0].parts[1], paraphrases=("Now: A bag of 3?", "And now: A bag of 3?"))
+    assert _question(CASES[0], part, asked) == "And now: A bag of 3?", "the longest wording that is there"
 
 
 def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: PreTrainedTokenizerFast) -> None:

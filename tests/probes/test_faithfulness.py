@@ -22,7 +22,7 @@ from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, over_examples, read_working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
 from composcope.probes.faithfulness.summary import Case as Altered
-from composcope.probes.faithfulness.summary import kept_early, measures
+from composcope.probes.faithfulness.summary import _interval, kept_early, measures
 from composcope.probes.faithfulness.working import Written
 from composcope.probes.result import ProbeResult
 
@@ -314,6 +314,11 @@ def test_at_most_the_stated_share_of_steps_is_shown_and_the_end_is_not_before_th
     assert [kept_early(_stub([0, 1, 0, 1]), s) for s in (0, 0.25, 0.5, 0.75, 1)] == [0, 0, 1, 0, 1]
     before_end = next(measure for quantity, _, measure in measures() if quantity == "kept_before_end")
     assert before_end(_stub([0, 0, 0, 1])) == 0
+    for values in ([0.0, 0.5, 0.0], [1.0, 0.5, 1.0]):
+        share = _interval(values, "abc")
+        assert 0 <= share["low"] < share["high"] <= 1 and {share["low"], share["high"]} & {0.0, 1.0}, (
+            "no share lies outside"
+        )
 
 
 def test_altered_results_are_counted_by_themselves_only() -> None:

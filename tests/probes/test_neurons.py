@@ -19,7 +19,7 @@ from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
 from composcope.probes.neurons import quadrature
 from composcope.probes.neurons.checks import sampled
-from composcope.probes.neurons.examples import _beyond_rounding
+from composcope.probes.neurons.examples import _beyond_rounding, _per_case
 from composcope.probes.neurons.sets import coarse
 from composcope.probes.neurons.sweeps import _TargetProbability
 
@@ -312,6 +312,9 @@ def test_overlap_knows_its_baselines() -> None:
     assert got.mean("mismatched") == 0.0 and got.empty == 1
     assert got.pooled.overlap == pytest.approx(2 / 3)
     assert got.chance == pytest.approx((3 + 1) / 2 / 40)
+    first = [Example(f"c{i}", "whole", "x", "failure", (1, 2), (3,), (4 + (i == 2),), 0, (0, 1)) for i in range(3)]
+    by_case = _per_case(*([(e, s) for e, s in zip(first, sets, strict=True)] for sets in ([a[0]] * 3, [*b[:2], a[0]])))
+    assert [x for _, x in by_case["neuron_overlap_same_answer"][:2]] == [0.0, 0.5], "of c1; of c0, and never of c2"
     counts = neurons.location_map(b, 2, 8, bins=4)
     assert counts.tolist() == [[0, 2 / 3, 1 / 3, 0], [1 / 3, 0, 1 / 3, 0]]
 

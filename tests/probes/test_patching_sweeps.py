@@ -12,6 +12,7 @@ from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Site, load_model
 from composcope.probes import patching
 from composcope.probes.patching.attribution import _agreement
+from composcope.probes.patching.positions import undefined
 
 from ..oracles import attribution_patching as oracle
 from ..tiny_models import tiny
@@ -179,6 +180,12 @@ def test_the_prompt_end_sweep_shrinks_its_chunk_and_says_so(monkeypatch: pytest.
     assert said and said[0] == "out of memory with 20 at once; continuing with 10"
     assert torch.equal(got.tensors["tokens"], expected.tensors["tokens"])
     assert not any("out of memory" in w for w in expected.warnings)
+
+
+def test_a_pair_is_undefined_where_all_of_its_cells_are() -> None:
+    nan = float("nan")
+    assert undefined(torch.tensor([[[nan, 1.0]], [[0.0, 1.0]]])) == []
+    assert undefined(torch.tensor([[[nan, nan]], [[nan, 1.0]]]))[0].startswith("1 of 2 pairs")
 
 
 def test_prompts_that_end_differently_are_said() -> None:

@@ -14,7 +14,7 @@ from composcope.hooks import Site, load_model
 from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
-from composcope.probes.readout.examples import _rows
+from composcope.probes.readout.examples import _departure, _rows
 from composcope.probes.readout.readings import _read, elsewhere, repeating_prompt
 from composcope.probes.result import ProbeResult
 
@@ -53,6 +53,11 @@ def test_states_that_do_not_differ_say_nothing() -> None:
     vectors = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
     got = _read(torch.ones(2, 6, 3), vectors, torch.ones(2, 1, 3), vectors, 1.0)
     assert torch.equal(got, torch.zeros(2, 1, 6))
+
+
+def test_failures_alone_depart_from_the_gold_answer() -> None:
+    e = replace(examples()[0], response_ids=(3, 5), answer_ids=(3, 4, 1))
+    assert [_departure(replace(e, group=group)) for group in ("failure", "success")] == [1, None]
 
 
 def test_shuffled_names_are_held_by_chance() -> None:

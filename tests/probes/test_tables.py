@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from composcope.probes.examples import Example
 from composcope.probes.matching import Matched
-from composcope.probes.tables import SAME, Values, group_rows, matched_rows, settled
+from composcope.probes.tables import SAME, Values, group_rows, matched_rows, settled, value_rows
 
 RNG = np.random.default_rng(0)
 TIED = {"failure": [-27.0, -27.0, -12.5, -12.5, -3.0, -3.0], "success": [-27.0, -27.0, -27.0, -12.5, -3.0, -3.0]}
@@ -31,6 +33,13 @@ def test_ties_that_rounding_broke_are_ties_again() -> None:
         assert a.keys() == b.keys()
         for name, x in a.items():
             assert b[name] == (pytest.approx(x, rel=1e-5, nan_ok=True) if isinstance(x, float) else x), name
+
+
+def test_rows_of_values_say_what_each_case_shares_with_others() -> None:
+    [(example, _), *_] = values(0.0)
+    [row] = value_rows("q", [(replace(example, cluster="k", crossed=("a", "b")), 2)])
+    assert row == {"case": "failure-0", "role": "whole", "kind": "composition", "group": "failure", "cluster": "k",
+                   "crossed": "a; b", "quantity": "q", "value": 2.0}  # fmt: skip
 
 
 def test_matched_cases_whose_values_differ_by_rounding_do_not_differ() -> None:

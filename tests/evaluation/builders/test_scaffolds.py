@@ -17,6 +17,7 @@ from composcope.evaluation.builders import scaffold_teacher as parsing
 from composcope.evaluation.builders.scaffolds import Roles, Settings, generate, items_from_cases
 from composcope.evaluation.cases import Case
 from composcope.evaluation.journal import Journal
+from composcope.evaluation.judging import AnswerToJudge, agree
 from composcope.evaluation.protocols.scaffolding import Scaffolding
 
 OPERATIONS = {"Add": lambda v, n: v + n, "Subtract": lambda v, n: v - n, "Multiply by": lambda v, n: v * n}
@@ -162,6 +163,14 @@ def test_the_judge_is_asked_only_where_the_rules_find_no_match(engine) -> None:
     assert [i.id for i in made.items] == ["two"] and len(judge.asked) == 1
     without = generate(items_from_cases([TWO]), Roles([engine("wordy", wordy)]))
     assert without.items == [] and without.dropped[0]["reason"].startswith("unjudged")
+    cut = AnswerToJudge("two", "verify:1", TWO.question, TWO.answer, "number", "I get 37", "cot", "length")
+    assert agree([cut], judge)[0].right is None and len(judge.asked) == 1, "what was cut off is no answer"
+
+    def mixed(ask: Ask) -> str:
+        return "So the final answer is: 1" if ask.role == "verify:2" else wordy(ask)
+
+    [three] = generate(items_from_cases([THREE]), Roles([engine("mixed", mixed)])).dropped
+    assert three["reason"] == "not-solved: at levels [1, 2]", "one of them was not judged, but the other is wrong"
 
 
 def test_several_teachers_share_the_items(engine) -> None:

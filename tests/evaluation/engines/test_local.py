@@ -144,6 +144,8 @@ def test_a_stop_string_is_found_where_tokens_and_letters_do_not_line_up(make_tok
         assert not finder.found(ids)
     assert finder.found([*ids, *tokenizer(">").input_ids[1:]])
     assert StopFinder(tokenizer, ("\n\n",)).found(tokenizer("a\n\n").input_ids[1:])
+    many = tokenizer("東京東京>").input_ids[1:]
+    assert len(many) > 5 and StopFinder(tokenizer, ("東京東京>",)).found(many)
     assert finder.cut("a</answer>b</answer>") == "a</answer>"
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import transport
+from composcope.evaluation.engines.capabilities import TrialReply, find_capabilities
 from composcope.evaluation.engines.http import HttpEngine
 from composcope.evaluation.grading import grade
 from composcope.evaluation.journal import Journal, read_journal
@@ -83,6 +84,13 @@ def test_a_reply_that_the_server_broke_off_is_tried_again_and_never_an_answer(
     response = says({"finish_reason": finish}, {"content": "So the final answer is: 1"})
     assert outcome(response) == ("invalid", "error") and finish in str(response.error)
     assert server.asked == 2
+
+
+def test_a_server_that_takes_a_stop_string_and_goes_on_honors_none() -> None:
+    found = find_capabilities(
+        lambda way, *, max_tokens, **_: TrialReply("one two three four"[: 2 * max_tokens], "x", 1)
+    )
+    assert (found.chat, found.max_tokens, found.stop) == (True, True, False)
 
 
 def test_an_error_beside_the_choices_is_an_error(says: Says) -> None:
