@@ -79,6 +79,8 @@ def test_answers_follow_from_the_dates() -> None:
             pick = min if "first" in case.question else max
             assert right == [pick(years, key=lambda k: years[k])]
             assert abs(years["A"] - years["B"]) > 50
+    before, after = _facts(2, step=1, start=-1)
+    assert (before.when[0], after.when[0]) == (-1, 1) and after.years - before.years == 1, "there is no year 0"
 
 
 def test_events_by_name_are_accepted_answers() -> None:
