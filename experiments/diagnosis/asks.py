@@ -176,10 +176,25 @@ class Heard:
             return ""
         return self.asks[role].begun + self.responses[role].text
 
+    @property
+    def preamble(self) -> bool:
+        """Whether other words come before the working ("A1: 5. X is 5. A2: 5 times 6 is 30")."""
+        found, gold = working(self.text()), working(self.case.worked)
+        return bool(operands(self.case)) and bool(found.values) and found.words[0] != gold.words[0]
+
     def next_value(self, stated: int) -> tuple[str | None, str | None]:
-        """The number written after ``stated`` forced operands, and the words before it."""
-        found = working(self.text(GIVEN.format(stated) if stated else "whole"))
-        return (found.values[stated], found.words[stated]) if len(found.values) > stated else (None, None)
+        """The number written after ``stated`` operands, and the words before it.
+
+        The operands are forced, except behind a preamble that has them right by itself: forced text would replace it.
+        """
+        gold, found, start = working(self.case.worked), working(self.text()), 0
+        if self.preamble:
+            first = range(len(found.values) - 1)
+            start = next((i for i in first if found.words[i + 1] == gold.words[1]), 0)
+        if stated and not (start and found.values[start : start + stated] == gold.values[:stated]):
+            found, start = working(self.text(GIVEN.format(stated))), 0
+        at = start + stated
+        return (found.values[at], found.words[at]) if len(found.values) > at else (None, None)
 
 
 def heard(variants: Sequence[Variant], found: Evaluation) -> dict[str, Heard]:

@@ -37,6 +37,8 @@ class Followed(NamedTuple):
     telling: int
     own: bool | None = None
     """Whether the case itself follows the hypothesis; None if the case cannot tell."""
+    shared: bool = False
+    """Whether four of five of the run's failing cases with enough telling edits follow it."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
 from . import asks, behaviour, hypotheses, opening, rule, variants
 from .asks import Heard
-from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, inside_lines
+from .evidence import Behaviour, Inside, Tally, behaviour_lines, inside_lines
 from .readings import Held, reading_lines
 
 COMPANY = 8
@@ -201,14 +201,16 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
         for name, h in hypotheses.HYPOTHESES.items()
     }
 
-    def admitted(name: str, by_case: Mapping[str, Followed]) -> bool:
-        able = [f for f in by_case.values() if f.telling >= rule.TELLING]
-        follow = Tally(sum(map(rule.follows, able)), len(able))
-        return name in rule.COPIES or not able or rule.admitted(follow, len(failing))
+    def follow(name: str) -> Tally:
+        able = [f for f in followed[name].values() if f.telling >= rule.TELLING]
+        return Tally(sum(map(rule.follows, able)), len(able))
 
+    following = {name: follow(name) for name in followed}
+    admitted = [n for n, t in following.items() if n in rule.COPIES or not t.n or rule.admitted(t, len(failing))]
+    shared = {name: rule.shared_by_most(t) for name, t in following.items()}
     out = {}
     for id, group in heard.items():
-        shortcut = hypotheses.best(by_case[id] for name, by_case in followed.items() if admitted(name, by_case))
+        shortcut = hypotheses.best(followed[name][id]._replace(shared=shared[name]) for name in admitted)
         out[id] = behaviour.behaviour(group, shortcut)
     return rule.together(out)
 

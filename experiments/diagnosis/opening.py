@@ -47,13 +47,13 @@ def settings(
 
     With ``result``, the decision is the result of a working whose operands are right.
     """
-    made: dict[tuple[str, int], Decision | None] = {}
+    made: dict[tuple[str, int, bool], Decision | None] = {}
 
-    def part(one: Heard, operand: int) -> Decision | None:
-        at = one.case.id, operand
+    def part(one: Heard, operand: int, bare: bool) -> Decision | None:
+        at = one.case.id, operand, bare
         if at not in made:
             ask = one.asks[f"part:{len(one.case.parts) - 1}"]
-            made[at] = places.of_part(target.engine, ask, one.case, operand)
+            made[at] = places.of_part(target.engine, ask, one.case, operand, bare=bare)
         return made[at]
 
     failing = [one for group in heard.values() for one in group if one.fails]
@@ -131,11 +131,15 @@ def _setting(
     one: Heard,
     operand: int,
     donors: Sequence[Heard],
-    part: Callable[[Heard, int], Decision | None],
+    part: Callable[[Heard, int, bool], Decision | None],
     seed: int,
 ) -> Setting | None:
     """The decision of a failing variant with its donors; None if its decision or its own part's cannot be located."""
-    whole, own = places.of_whole(target.engine, one.asks["whole"], one.case, operand), part(one, operand)
+    if one.preamble:  # the working is not decided where the response begins
+        return None
+    bare = places.is_bare(one)
+    whole = places.of_whole(target.engine, one.asks["whole"], one.case, operand, bare=bare)
+    own = part(one, operand, bare)
     if whole is None or own is None:
         return None
     like = [d for d in donors if d.case.family == one.case.family and d.case.operation == one.case.operation]
@@ -144,7 +148,7 @@ def _setting(
     foreign: list[Decision] = []
     same: list[Decision] = []
     for other in like:
-        made, wanted = part(other, operand), DONORS * TRIED
+        made, wanted = part(other, operand, bare), DONORS * TRIED
         if made is None or made.entity in (whole.entity, *(d.entity for d in (*foreign, *same))):
             continue
         if made.gold == whole.gold and made.value == whole.value and len(same) < TRIED:

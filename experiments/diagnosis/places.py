@@ -1,8 +1,9 @@
 """Locates a failing decision: the token ids up to it, the token that belongs there, and the positions of its entity.
 
 A worked answer decides every operand separately ("7 times 9 is 63"): the decision is the first operand that comes out
-wrong when those before it are forced. Any other case decides its answer after the forced relation. The same is located
-in a part (the last one, which names the entity), so that states of both can be interchanged.
+wrong when those before it are forced. Any other case decides its answer after the forced relation, or where the
+response begins, if no relation can be made from the questions and the part is answered in bare words (``is_bare``).
+The same is located in a part (the last one, which names the entity), so that states of both can be interchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from ...evaluation.asks import Ask
 from ...evaluation.cases import Case
 from ...evaluation.grading import lists
-from .asks import operands, relation_of, working
+from .asks import Heard, operands, relation_of, working
 from .variants import phrase_of
 
 AFTER = 4
@@ -50,9 +51,10 @@ class Decision:
         return {"decision": self.last, **{k: p for k, p in found.items() if 0 < p < self.last}}
 
 
-def of_whole(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None:
-    """The whole's decision; None if it cannot be located. ``ask`` is the whole as it was put."""
-    begun, value = _written(case.worked, case.answer, relation_of(case), operand)
+def of_whole(engine: Any, ask: Ask, case: Case, operand: int, *, bare: bool = False) -> Decision | None:
+    """The whole's decision; None if it cannot be located. ``ask`` is the whole as it was put; ``bare``: nothing is
+    forced before an answer without working."""
+    begun, value = _written(case.worked, case.answer, "" if bare else relation_of(case), operand)
     if begun is None:
         return None
     entity = _entity(case, operand)
@@ -61,12 +63,24 @@ def of_whole(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None
     return _made(engine, replace(ask, begun=begun), value, entity, phrase or "")
 
 
-def of_part(engine: Any, ask: Ask, case: Case, operand: int) -> Decision | None:
+def of_part(engine: Any, ask: Ask, case: Case, operand: int, *, bare: bool = False) -> Decision | None:
     """The same decision in the last part, which names the entity; ``ask`` is that part as it was put."""
     part = case.parts[-1]
-    begun, value = _written(part.worked, part.answer, relation_of(replace(case, question=part.question)), operand)
+    relation = "" if bare else relation_of(replace(case, question=part.question))
+    begun, value = _written(part.worked, part.answer, relation, operand)
     entity = _entity(case, operand)
     return None if begun is None else _made(engine, replace(ask, begun=begun), value, entity, entity)
+
+
+def is_bare(one: Heard) -> bool:
+    """Whether an answer without working is decided where the response begins: the questions give no relation to force,
+    and the last part, which has the same answer, is answered without words before it."""
+    case, last = one.case, len(one.case.parts) - 1
+    part = case.parts[last]
+    asked = case, replace(case, question=part.question)
+    if operands(case) or all(relation_of(c) is not None for c in asked) or part.answer != case.answer:
+        return False
+    return one.text(f"part:{last}").strip().lower().startswith(part.answer.lower())
 
 
 def _written(worked: str | None, answer: str, relation: str | None, operand: int) -> tuple[str | None, str]:

@@ -168,9 +168,17 @@ def throughout(found: Behaviour) -> set[str]:
 
 
 def follows(found: Followed) -> bool:
-    """Whether enough edits follow a shortcut, including the case itself if it can tell."""
-    wanted = MOST if found.name in COPIES else FOLLOWED
-    return found.own is not False and found.telling >= TELLING and found.hits >= wanted * found.telling
+    """Whether enough edits follow a shortcut, including the case itself if it can tell.
+
+    Two telling edits are enough if the run's other failing cases share it: then it is not luck.
+    """
+    wanted, fewest = MOST if found.name in COPIES else FOLLOWED, FEWEST if found.shared else TELLING
+    return found.own is not False and found.telling >= fewest and found.hits >= wanted * found.telling
+
+
+def shared_by_most(followed: Tally) -> bool:
+    """Whether nearly all cases that can tell a shortcut follow it."""
+    return followed.n >= COMPARED and followed.share >= SHARED
 
 
 def from_inside(
@@ -211,7 +219,18 @@ def from_inside(
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
+    if not usually_fails(seen):
+        return None
     return "bridge-not-computed", given.own, f"own state {given.cell}", None
+
+
+def usually_fails(found: Behaviour) -> bool:
+    """Whether most of all the case's settings fail, counting those that do not.
+
+    A bridge that is computed nowhere is missing in like questions, too. If most of these are right, the model computes
+    it in them.
+    """
+    return mostly(Tally(found.n, found.variants + 1))
 
 
 def readable(held: Sequence[Held], place: str) -> bool:
@@ -287,8 +306,11 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
         return "too few failing cases could be opened to choose for each other where to look: more cases"
-    if readable(held, "decision") and demonstrated(inside.tests.get("own:decision", Found("none:0"))):
+    shown = demonstrated(inside.tests.get("own:decision", Found("none:0")))
+    if shown and readable(held, "decision"):
         return "the lens reads the part's answer where the whole's is decided: it was computed, and then not used"
+    if shown and not usually_fails(found):
+        return f"only {found.n} of {found.variants + 1} settings fail, so in like questions the bridge is computed"
     return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"
 
 

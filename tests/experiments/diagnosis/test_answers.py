@@ -19,7 +19,7 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade, lists
 from composcope.experiments import figures, plugins
 from composcope.experiments.config import Config
-from composcope.experiments.diagnosis import asks, behaviour, hypotheses, rule, variants
+from composcope.experiments.diagnosis import asks, behaviour, hypotheses, places, rule, variants
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import behaviour_lines
 from composcope.experiments.diagnosis.job import behave, diagnose, in_turn
@@ -29,6 +29,7 @@ from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.reader import RunData
 
 MIXED = benchmarks.mixed(12)
+CHOICES = benchmarks.choices(24)
 WORLD = load("world:capital-currency,capital-continent")
 OSLO = next(c for c in WORLD if c.id == "capital-currency-oslo")
 
@@ -112,6 +113,50 @@ def test_a_shortcut_that_one_case_alone_follows_is_not_looked_for_in_it() -> Non
     assert found["a"].shortcut is None
     both = behave({"a": one, "b": _case("last-item")}, MIXED)
     assert [b.shortcut.name for b in both.values() if b.shortcut] == ["last-item"] * 2
+
+
+def test_two_telling_edits_settle_a_shortcut_that_the_other_cases_of_the_run_follow() -> None:
+    def copies(i: int, edits: int) -> list[asks.Heard]:
+        wholes = [replace(c, question=f"2 of 9 lie here. {c.question}") for c in CHOICES[i : i + edits]]
+        return [heard(c, {"whole": "9"}) for c in wholes if c.answer != "9"]
+
+    few = copies(0, 2)
+    alone = behave({"few": few}, CHOICES)["few"]
+    assert alone.shortcut is not None and not alone.shortcut.shared and rule.named(alone) is None
+    run = {"few": few, **{str(i): copies(4 * i, 4) for i in range(1, 5)}}
+    found = behave(run, CHOICES)["few"]
+    assert found.shortcut is not None and found.shortcut.telling == 2
+    assert (rule.named(found) or "").startswith("shortcut:")
+    right = {str(i): [heard(c, {"whole": "99"}) for c in CHOICES[4 * i : 4 * i + 4]] for i in range(3, 5)}
+    assert rule.named(behave(run | right, CHOICES)["few"]) is None
+
+
+def test_an_answer_is_decided_where_the_response_begins_if_no_relation_is_known_and_the_part_is_answered_bare() -> None:
+    case = CHOICES[0]
+    assert asks.relation_of(case) is None
+    assert places.is_bare(heard(case, {"whole": "99"}))
+    assert not places.is_bare(heard(case, {"whole": "99", "part:1": f"The tag is {case.answer}"}))
+    assert not places.is_bare(heard(replace(case, answer="99"), {"whole": "98"}))
+    assert not places.is_bare(heard(replace(case, meta={"relation": "The tag is"}), {"whole": "99"}))
+    assert not places.is_bare(heard(OSLO, {"whole": "euro"}))
+    assert not places.is_bare(heard(MIXED[2], wrote(MIXED[2], "1", "1")))
+
+
+def test_a_working_behind_other_words_is_read_where_it_stands() -> None:
+    case = benchmarks.pairs(4)[3]
+    a, b, right = (int(v) for v in asks.working(case.worked).values)
+
+    def wrote(first: int, second: int, result: int) -> asks.Heard:
+        sums = f"{first} {case.operation} {second} is {result}"
+        forced = {"whole:given:1": f" {case.operation} {b} is {right}", "whole:given:2": f" is {right}"}
+        return heard(case, {"whole": f"A1: {a}. X is {a}. A2: {sums}. So the final answer is: {result}"} | forced)
+
+    found = behaviour.behaviour([wrote(a, b, right + 7)])
+    assert wrote(a, b, right + 7).preamble and found.wrong_operands == []
+    assert (found.operands_right, found.operation_wrong) == (Tally(1, 1), Tally(1, 1))
+    other = behaviour.behaviour([wrote(a + 1, b, right + 7)])
+    assert other.wrong_operands == [0] and other.operands_right == Tally(0, 1)
+    assert not heard(MIXED[2], {"whole": "3 times 4 is 12"}).preamble
 
 
 def test_failures_are_taken_of_each_family_in_turn() -> None:
@@ -276,7 +321,9 @@ def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
 ) -> None:
     say = hypotheses.HYPOTHESES["entity-asked-about"]
     assert say(case, WORLD) == (entity,)
-    assert hypotheses.followed("x", say, [heard(case, {"whole": text})], WORLD) == ("x", hits, 1, hits == 1)
+    assert hypotheses.followed("x", say, [heard(case, {"whole": text})], WORLD) == hypotheses.Followed(
+        "x", hits, 1, hits == 1
+    )
     assert not say(MIXED[2], MIXED)
 
 
@@ -299,8 +346,10 @@ def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most()
 
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
     group = [heard(OSLO, {"whole": "The dollar."})]
-    assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD) == ("x", 0, 0, None)
-    assert hypotheses.followed("x", lambda case, mates: (None,), group, WORLD) == ("x", 0, 0, None)
+    assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD) == hypotheses.Followed(
+        "x", 0, 0
+    )
+    assert hypotheses.followed("x", lambda case, mates: (None,), group, WORLD) == hypotheses.Followed("x", 0, 0)
 
 
 def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
@@ -315,7 +364,7 @@ def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
     with pytest.raises(InputError, match=r"HYPOTHESES\['says-one'\] on case 'capital-currency-oslo': 1;"):
         behave({"oslo": [one]}, WORLD)
     del hypotheses.HYPOTHESES.added["says-one"]
-    assert behave({"oslo": [one]}, WORLD)["oslo"].shortcut == ("says-dollar", 1, 1, True)
+    assert behave({"oslo": [one]}, WORLD)["oslo"].shortcut == hypotheses.Followed("says-dollar", 1, 1, True)
 
 
 def test_forced_text_is_fed_after_the_prompt_and_is_another_ask() -> None:

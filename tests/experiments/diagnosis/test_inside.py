@@ -107,6 +107,19 @@ def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_rout
     assert named(1.0, 1.0, 1.0) is named(0.5, 0.5, 1.0) is None  # read where it is decided: not missing
 
 
+def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> None:
+    own = {"own:decision": SHOWN}
+
+    def named(n: int, variants: int, tests: dict[str, Found] = own) -> str | None:
+        verdict = rule.from_inside(Inside(n, tests), Behaviour(True, n, variants, from_case=Tally(2 * n, 2 * n)))
+        return verdict and verdict[0]
+
+    assert named(3, 4) == named(2, 2) == "bridge-not-computed"
+    assert named(2, 4) is named(2, 3) is None
+    assert named(2, 4, own | {"move": found(4, cell="entity+0:1")}) == "bridge-not-routed"
+    assert "2 of 5 settings fail" in rule.open_question(Behaviour(True, 2, 4, from_case=Tally(4, 4)), Inside(2, own))
+
+
 def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> None:
     seen = Behaviour(True, 5, 4, from_case=Tally(5, 10))
     assert rule.to_open(seen)  # a block that replaces everything is still found
@@ -154,6 +167,17 @@ def test_a_decision_ends_where_the_operand_is_written_and_knows_where_its_entity
     assert tokenizer.decode(list(whole.ids[: whole.at[0] + 1])).endswith(f"{case.meta['kinds'][operand]} one")
     assert tokenizer.decode([part.ids[part.at[0]]]).strip() == case.meta["chosen"][operand] == part.entity
     assert whole.gold == part.gold
+
+
+def test_a_bare_answer_is_decided_where_the_response_begins(engine: LocalEngine) -> None:
+    case = benchmarks.choices(3)[2]
+    made = {a.role: a for a in asks.Questions("x", "plain").asks(case, {})}
+    assert places.of_whole(engine, made["whole"], case, 0) is None
+    whole = places.of_whole(engine, made["whole"], case, 0, bare=True)
+    part = places.of_part(engine, made["part:1"], case, 0, bare=True)
+    assert whole is not None and part is not None and whole.gold == part.gold
+    assert [len(d.ids) - d.prompt for d in (whole, part)] == [0, 0]
+    assert engine.tokenizer.decode([whole.gold]).strip() == case.answer == whole.value
 
 
 def test_where_the_operands_are_right_the_decision_is_the_result(engine: LocalEngine) -> None:
