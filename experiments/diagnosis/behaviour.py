@@ -109,10 +109,9 @@ def shows(one: Heard) -> Shown | None:
     if row.outcome == "abstained" or (row.outcome != "correct" and refuses(text)):
         return Shown("format", "it declines to answer")
     if (row.reason or "").startswith("stops at") or _is_a_part(case, row.answer or text):
-        # Where a number with its working is asked for, an answer that breaks off is often a word of the question.
-        return Shown(
-            "answers-bridge", f"it answers {(row.answer or text)[:60]!r}, the answer of a part", not case.worked
-        )
+        # A word of the question, or one in place of a number with its working, is often written by a noisy model too.
+        specific = not case.worked and not holds(case.question, row.answer or text)
+        return Shown("answers-bridge", f"it answers {(row.answer or text)[:60]!r}, the answer of a part", specific)
     if case.answer_type in ("list", "ordered-list"):
         if listed := _of_list(row.answer or text, case):
             return Shown(*listed)

@@ -44,6 +44,8 @@ def heard(case: Case, texts: dict[str, str], finish: str = "stop") -> asks.Heard
     for role, text in told.items():
         ask: Ask = made[role]
         found = grade(ask.begun + text, finish, ask.gold, ask.answer_type, ask.aliases, question=ask.question)
+        if found.outcome == "invalid" and role == "whole":  # as in evaluation
+            found = lists.stopped_at_a_part(text, case.parts) or found
         rows[role] = Graded.of(case, ask, found, ask_id=role, model=None, run=None)
         responses[role] = Response(role, text, finish, 1, 1)  # type: ignore[arg-type]
     return asks.Heard(variants.Variant(case, "original"), rows, made, responses)
@@ -140,6 +142,20 @@ def test_an_answer_is_decided_where_the_response_begins_if_no_relation_is_known_
     assert not places.is_bare(heard(replace(case, meta={"relation": "The tag is"}), {"whole": "99"}))
     assert not places.is_bare(heard(OSLO, {"whole": "euro"}))
     assert not places.is_bare(heard(MIXED[2], wrote(MIXED[2], "1", "1")))
+
+
+def test_an_earlier_part_that_the_question_names_settles_a_case_only_if_the_run_shares_it() -> None:
+    shown = behaviour.shows(heard(OSLO, {"whole": "Norway"}))
+    assert shown is not None and (shown.cause, shown.specific) == ("answers-bridge", True)
+
+    def named(others: str) -> set[str | None]:
+        thing = [heard(c, {"whole": c.parts[0].answer}) for c in CHOICES[:2]]
+        rest = [heard(c, {"whole": others.format(c.parts[0].answer)}) for c in CHOICES[2:8]]
+        run = behave({one.case.id: [one] for one in (*thing, *rest)}, CHOICES)
+        return {rule.named(run[one.case.id]) for one in thing}
+
+    assert named("99") == {None}
+    assert named("{}") == {"answers-bridge"}
 
 
 def test_a_working_behind_other_words_is_read_where_it_stands() -> None:
