@@ -109,9 +109,11 @@ def shows(one: Heard) -> Shown | None:
     if row.outcome == "abstained" or (row.outcome != "correct" and refuses(text)):
         return Shown("format", "it declines to answer")
     if (row.reason or "").startswith("stops at") or _is_a_part(case, row.answer or text):
+        said = row.answer or text
         # A word of the question, or one in place of a number with its working, is often written by a noisy model too.
-        specific = not case.worked and not holds(case.question, row.answer or text)
-        return Shown("answers-bridge", f"it answers {(row.answer or text)[:60]!r}, the answer of a part", specific)
+        earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]
+        named = any(holds(said, name) and holds(case.question, name) for name in earlier)
+        return Shown("answers-bridge", f"it answers {said[:60]!r}, the answer of a part", not case.worked and not named)
     if case.answer_type in ("list", "ordered-list"):
         if listed := _of_list(row.answer or text, case):
             return Shown(*listed)

@@ -148,6 +148,11 @@ def test_an_earlier_part_that_the_question_names_settles_a_case_only_if_the_run_
     shown = behaviour.shows(heard(OSLO, {"whole": "Norway"}))
     assert shown is not None and (shown.cause, shown.specific) == ("answers-bridge", True)
 
+    thing = CHOICES[0].parts[0].answer
+    for said in (thing, f"{thing}. Answer: {thing}"):
+        shown = behaviour.shows(heard(CHOICES[0], {"whole": said}))
+        assert shown is not None and (shown.cause, shown.specific) == ("answers-bridge", False)
+
     def named(others: str) -> set[str | None]:
         thing = [heard(c, {"whole": c.parts[0].answer}) for c in CHOICES[:2]]
         rest = [heard(c, {"whole": others.format(c.parts[0].answer)}) for c in CHOICES[2:8]]
