@@ -391,14 +391,18 @@ def test_donors_are_like_parts_that_are_answered_right_each_about_something_else
 
     def one(entity: str, gold: int, operation: str = "plus", right: bool = True) -> SimpleNamespace:
         case = SimpleNamespace(id=entity, family="f", operation=operation, parts=(1, 2))
-        return SimpleNamespace(case=case, right=lambda role: right, asks={"whole": None}, made=decided(entity, gold))
+        return SimpleNamespace(case=case, right=lambda role: right, asks={"whole": None}, made=decided(entity, gold),
+                               preamble=False)  # fmt: skip
 
-    monkeypatch.setattr(places, "of_whole", lambda engine, ask, case, operand: decided("own", 1))
+    monkeypatch.setattr(places, "of_whole", lambda engine, ask, case, operand, bare: decided("own", 1))
+    monkeypatch.setattr(places, "is_bare", lambda one: False)
     donors = [one("own", 1), one("like", 2), one("like", 2), one("times", 2, "times"), one("wrong", 2, right=False),
               one("same", 1)]  # fmt: skip
-    found = opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, donors, lambda d, _: d.made, 0)  # type: ignore
+    found = opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, donors, lambda d, *_: d.made, 0)  # type: ignore
     assert found is not None
     assert [d.entity for d in found.foreign] == ["like"] and [d.entity for d in found.same] == ["same"]
+    behind = SimpleNamespace(**{**vars(donors[0]), "preamble": True})  # its working is not where the response begins
+    assert opening._setting(SimpleNamespace(engine=None), behind, 0, donors, lambda d, *_: d.made, 0) is None  # type: ignore
     target = SimpleNamespace(who="w")
     assert len({opening._inputs(target, replace(found, answers=(1, n)), seed) for n in (2, 3) for seed in (0, 1)}) == 4  # type: ignore
 
