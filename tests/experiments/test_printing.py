@@ -46,8 +46,8 @@ def test_text_that_the_terminal_cannot_write_is_escaped(
     assert plain == text.encode(encoding, "backslashreplace").decode(encoding) + "\n"
 
 
-HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.exe\r"
-STEERING = set("\x1b\x07\x9b\u202e\r")
+HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.exe\r\u2066\u2069"
+STEERING = set("\x1b\x07\x9b\u202e\r\u2066\u2069")
 
 
 @pytest.mark.parametrize("as_json", [True, False])

@@ -363,6 +363,7 @@ def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most()
     half = [heard(MIXED[2], wrote(MIXED[2], wrong, gold[1])), heard(MIXED[2], wrote(MIXED[2], gold[0], wrong))]
     assert behaviour.behaviour(half).wrong_operands == []
     assert behaviour.behaviour([*half, half[0]]).wrong_operands == [0]
+    assert behaviour.behaviour([*half, half[1]]).wrong_operands == [1]
 
 
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:

@@ -122,6 +122,7 @@ def test_mixed_answers_agree_with_kinds_tags_and_arithmetic() -> None:
         (a,) = [t for t in things if t in world.KINDS[first]]
         (b,) = [t for t in things if t in world.KINDS[second]]
         assert case.parts[0].answer == f"{a} and {b}"
+        assert len({WORLD.tags[t] for t in things}) == len(things) == tasks.TABLE, "a number names one thing"
         x, y = WORLD.tags[a], WORLD.tags[b]
         result = {"+": x + y, "-": x - y, "*": x * y, "/": x / y}[signs[case.operation or ""]]
         assert float(case.answer) == result > 0
