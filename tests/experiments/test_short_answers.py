@@ -193,9 +193,9 @@ def outcomes(run: Path) -> dict[tuple[str, str], tuple[str, str | None]]:
 def test_failed_asks_stay_failed_when_scored_again_and_are_asked_again_by_the_same_command(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    parts = (Part("[echo] So the final answer is: 2", "2", "math", "number"),)
+    parts = (Part("[says 2] What is 1 plus 1?", "2", "math", "number"),)
     cases = [
-        Case("fine", "[echo] So the final answer is: 5", "5", parts, answer_type="number"),
+        Case("fine", "[says 5] What is 2 plus 3?", "5", parts, answer_type="number"),
         Case("refused", "[refused:*] What is 2 plus 3?", "5", parts, answer_type="number"),
     ]
     write_cases(cases, tmp_path / "cases.jsonl")

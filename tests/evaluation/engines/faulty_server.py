@@ -29,6 +29,10 @@ def words(prompt: str, temperature: float, seed: int) -> list[str]:
     return [f"w{digest[i : i + 3]}" for i in range(0, 60, 3)]
 
 
+SAID = re.compile(r"\[(?:echo|says (\d+))\]")
+"""What a prompt has the server say: the prompt itself, or that a number is the answer."""
+
+
 def completion(body: dict[str, Any], prompt: str) -> tuple[str, str, int]:
     body = {k: v for k, v in body.items() if k not in IGNORED}
     text = words(prompt, body.get("temperature", 0.0), body.get("seed", 0))
@@ -91,8 +95,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def completion_object(self, body: dict[str, Any], prompt: str, chat: bool) -> dict[str, Any]:
         text, finish, n = completion(body, prompt)
-        if "[echo]" in prompt:
-            text = prompt
+        if said := SAID.search(prompt):
+            text = f"So the final answer is: {said[1]}" if said[1] else prompt
         choice: dict[str, Any] = {"index": 0, "finish_reason": finish}
         if chat:
             choice["message"] = {"role": "assistant", "content": text}
@@ -100,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
             choice["text"] = text
         if body.get("return_token_ids") and "return_token_ids" not in IGNORED:
             choice["prompt_token_ids"] = [len(word) for word in prompt.split()]
-            choice["token_ids"] = [int(word[1:], 16) for word in text.split()] if "[echo]" not in prompt else []
+            choice["token_ids"] = [int(word[1:], 16) for word in text.split()] if not SAID.search(prompt) else []
         usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": n, "total_tokens": 0}
         kind = "chat.completion" if chat else "text_completion"
         return {"id": "x", "object": kind, "created": 0, "model": "good", "choices": [choice], "usage": usage}
