@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load_file
 
 from composcope.errors import InputError
-from composcope.evaluation.asks import Ask
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.engines import local
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.identity import file_sha256, folder_weights
 from composcope.experiments.cli import root as cli
@@ -270,6 +271,20 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
     assert kept, "the control organism answers far pairs"
     assert all(score(text, c.answer, c.answer_type, c.aliases, "xml").correct for c, text in kept)
     assert kept == training.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
+
+
+def test_an_answer_that_was_cut_off_is_not_learned_although_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Engine:
+        def __init__(self, *_: object) -> None: ...
+
+        def answer(self, asks: list[Ask]) -> list[tuple[Ask, Response]]:
+            ends = ("length", "stop")
+            return [(a, Response("", f"{a.repeat} <answer>{a.gold}</answer>", ends[a.repeat], 1, 1)) for a in asks]  # type: ignore[arg-type]
+
+    monkeypatch.setattr(local, "LocalEngine", Engine)
+    recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2])
+    kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=2)
+    assert [text[0] for _, text in kept] == ["1", "1"]
 
 
 @pytest.mark.parametrize(
