@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.placement import loaded
+from composcope.hooks.placement import loaded, state_of, tensors_in
 from composcope.hooks.sites import KINDS
 from composcope.probes import lookback, min_k, neurons, patching, trajectory
 
@@ -87,6 +87,13 @@ def test_offloaded_models_run_in_other_libraries_too(backend: str, tmp_path: Pat
 
         with pytest.raises(ModelError, match="with offloaded weights"):
             load_model(nnsight.NNsight(model))
+
+
+def test_what_identifies_packed_weights_holds_their_scales_and_every_piece() -> None:
+    layer: Any = nn.Linear(2, 3)
+    layer.weight.quant_state = SimpleNamespace(packing_format_for_cpu=True, absmax=torch.ones(1), blocksize=64)
+    assert [name for name, _ in state_of(nn.Sequential(layer))] == ["0.bias", "0.weight", "0.weight.absmax"]
+    assert list(tensors_in((1, [2, (3,)], 4))) == [1, 2, 3, 4]
 
 
 class Int8Linear(nn.Module):

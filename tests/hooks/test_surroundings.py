@@ -15,7 +15,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Site, load_model
 from composcope.hooks.capture import Request, capture_all
 from composcope.hooks.progress import stage, tick
-from composcope.hooks.surroundings import numerics
+from composcope.hooks.surroundings import foreign_hooks, numerics, unwrapped
 
 from ..tiny_models import tiny
 
@@ -123,6 +123,17 @@ def test_hooks_of_others_stand_in_the_result_and_in_the_manifest() -> None:
     for handle in handles:
         handle.remove()
     assert lm.run(IDS[:1]).hooks == ()
+
+
+def test_partial_hooks_of_libraries_are_theirs() -> None:
+    module = torch.nn.Linear(1, 1)
+    module.register_forward_hook(functools.partial(torch.nn.init.ones_))
+    assert foreign_hooks(module) == ()
+
+
+def test_wrappers_in_wrappers_are_opened_and_each_is_said() -> None:
+    inside, notes = unwrapped(SimpleNamespace(_orig_mod=SimpleNamespace(_orig_mod=7)))
+    assert inside == 7 and len(notes) == 2
 
 
 def test_estimates_that_overshoot_never_take_a_bar_beyond_its_total() -> None:

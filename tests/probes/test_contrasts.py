@@ -39,6 +39,33 @@ def test_between_gives_welch_difference_and_hedges_g() -> None:
     assert row["cliffs_delta"] == pytest.approx(wins)
 
 
+def test_effects_have_the_variance_of_their_own_size_also_where_cases_share_clusters() -> None:
+    x = np.random.default_rng(3).normal(0, 1, 400)
+    x = (x - x.mean()) / x.std()
+    twins = [f"k{max(1, i)}" for i in range(400)]  # the first two are one cluster, so that the linearized way is taken
+    one = effects.hedges_g_paired(x + 3)
+    assert one.high - one.low == pytest.approx(2 * 1.959964 * np.sqrt(1 / 400 + one.value**2 / 800))
+    a, b = x[:200] + 3, x[200:]
+    for plain, shared in (
+        (one, effects.hedges_g_paired(x + 3, clusters=twins)),
+        (effects.hedges_g(a, b), effects.hedges_g(a, b, clusters=(twins[:200], [f"b{i}" for i in range(200)]))),
+    ):
+        assert shared.value == plain.value and shared.interval.startswith("linearized")
+        assert shared.high - shared.low == pytest.approx(plain.high - plain.low, rel=0.12)
+    fit = effects.mean_fit(np.arange(9.0), [*"aabcdefgh"])
+    low, high = fit.interval(0.95)
+    small = effects._linearized(1.0, fit, 4, 0.95)
+    assert (small.low, small.high) == pytest.approx((1 - 0.4 * (high - low), 1 + 0.4 * (high - low)))
+    assert np.isnan(effects.hedges_g_paired([1.0, 2.0]).value), "its factor would be 0"
+
+
+def test_labels_of_clusters_that_lie_on_one_side_are_permuted_as_wholes() -> None:
+    group = np.arange(16) % 8
+    alike = (group[:, None] == group).astype(float)[None]
+    null = separation._null(alike, np.ones((16, 16)), group < 4, group, 30, np.random.default_rng(0))
+    assert null is not None and null == pytest.approx(np.full((1, 30), 0.25)), "no cluster is torn apart"
+
+
 def test_every_pair_of_groups_is_one_family_for_holm() -> None:
     rows = [r for r in contrast.between({"a": A, "b": B, "c": A + 0.3}).table if "p" in r]
     raw = np.array([r["p"] for r in rows])
