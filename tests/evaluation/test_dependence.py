@@ -111,6 +111,7 @@ def test_labels_that_meet_are_joined_where_enough_groups_remain_and_crossed_else
     assert dependence.crossing(web) and dependence.count(web) == 10
     assert dependence.alone([Sides("a", "b"), Sides("c", None), Sides(None, None)])
     assert not dependence.alone([frozenset("ab"), frozenset("bc")])
+    assert not dependence.crossing([frozenset("a"), frozenset("a"), frozenset("b")]), "one label each: nothing crosses"
     # One name is one thing, on whichever side of a pair it stands.
     assert not dependence.alone([Sides("a", "b"), Sides("b", "c")])
 
@@ -152,6 +153,8 @@ def test_fewer_than_five_clusters_claim_nothing() -> None:
         assert np.isfinite([fit.p, *fit.interval()]).all() == known
     few = dependence.difference(y[:10], y[10:], ([0, 1, 2, 3] * 2 + [0, 1], list(range(100, 130))))
     assert few.clusters == 4 and np.isnan(few.p)
+    few = dependence.difference(y[:10], y[10:], ([0, 1, 2, 3] * 2 + [0, 1], [0, *range(100, 129)]))
+    assert few.clusters == 4 and np.isnan(few.p), "also where one of them reaches into the other side"
 
 
 def test_the_side_with_fewer_clusters_counts_and_a_cluster_may_reach_into_both_groups() -> None:

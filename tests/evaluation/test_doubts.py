@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import beta
 
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.doubts import MEASURED, in_doubt, with_grader_bounds
+from composcope.evaluation.doubts import MEASURED, _upper, in_doubt, with_grader_bounds
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric, to_document
 
@@ -56,6 +56,7 @@ def test_as_many_answers_are_doubted_as_the_labelled_set_allows_for_each_type_an
     }
     assert of["incorrect"] == math.ceil(600 * upper(counts.false_minus, counts.right))
     assert of["correct"] == math.ceil(400 * upper(counts.false_plus, counts.wrong))
+    assert _upper(1, 4) == pytest.approx(upper(1, 4)), "odds, not the rate"
     assert doubted == in_doubt(graded[::-1], asks(graded)), "the same ones in any order"
 
 

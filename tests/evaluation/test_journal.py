@@ -208,10 +208,10 @@ def test_answers_made_under_another_provenance_are_refused_unless_reused(
     tmp_path: Path, make_ask: Callable[..., Ask]
 ) -> None:
     with Journal(tmp_path) as journal:
-        journal.begin(ENGINE, {"torch": "2.11", "dtype": "float32", "batch_size": 8})
+        journal.begin(ENGINE, {"torch": "2.11", "dtype": "float32", "batch_size": 8, "host": "a"})
         put(journal, make_ask())
     with Journal(tmp_path) as journal:
-        journal.begin(ENGINE, {"torch": "2.11", "dtype": "float32", "batch_size": 16})
+        journal.begin(ENGINE, {"torch": "2.11", "dtype": "float32", "batch_size": 16, "host": "b"})
         with pytest.raises(
             JournalError, match=r"dtype 'float32' \(now 'bfloat16'\), torch '2.11' \(now '2.13'\).*--reuse"
         ):

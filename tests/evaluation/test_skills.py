@@ -90,6 +90,8 @@ def test_texts_without_words_do_not_break_the_clustering() -> None:
 
 def test_the_method_says_what_the_embedding_was() -> None:
     assert "no sentence-transformers model given" in embed(["a question"]).method
+    x = embed(["x 1", "x 2", "1 x", "y"]).vectors
+    assert 0 == x[0] @ x[3] < x[0] @ x[1] < x[0] @ x[2] < 0.99, "words of one letter and pairs of words count"
     with pytest.raises(InputError, match="no such folder"):
         embed(["a question"], "/nowhere/model")
     with pytest.raises(NoCasesError):
@@ -111,6 +113,7 @@ def test_steps_get_the_skill_that_the_teacher_names_or_other() -> None:
 def test_unreadable_assignments_are_counted_and_never_other() -> None:
     found = map_skills(ITEMS, Teacher("mumbles"), 3, 5)
     assert found.n_unread == 11 and found.usage["other"] == 3
+    assert found.names("cooking-0", 2) == (None, "other")
     assert granularity(found).n_steps == 36 - 11
     with pytest.raises(NoCasesError, match="could not be read three times"):
         map_skills(ITEMS, Teacher("mute"), 3, 5)

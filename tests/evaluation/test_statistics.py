@@ -161,6 +161,12 @@ def test_the_seed_decides_which_resamples_are_drawn() -> None:
     assert len({_one(seed)[1] for seed in range(12)}) > 1  # few values are possible: ends are shares of 25 cases
 
 
+def test_resamples_without_a_value_are_said() -> None:
+    columns = np.array([[1, 1], [0, 1], *[[0, 0]] * 6])  # a resample of 8 has neither of the two with chance 0.1
+    found = st.bootstrap(columns, lambda s: s[..., 0] / s[..., 1], seed=0)
+    assert found.method == "bootstrap (10% of resamples undefined)" and (found.low, found.high) == (0, 1)
+
+
 def test_bootstrap_gives_the_percentile_interval_of_scipy() -> None:
     from scipy import stats
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from composcope.errors import InputError
@@ -10,7 +12,7 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols import Graded, get, metrics_from_rows
-from composcope.evaluation.protocols.reasoning_gap import co_present
+from composcope.evaluation.protocols.reasoning_gap import _chains, co_present
 
 ROLES = ("part:0", "part:1", "pair:q1", "whole", "co-presented", "original", "code")
 
@@ -91,6 +93,8 @@ def test_case_sets_hold_pairs_whose_parts_and_first_hop_are_right() -> None:
     found = metrics_from_rows(rows_of(TABLE), "reasoning-gap")
     assert found.case_set("second-hop-failure").ids == ("c1",)
     assert found.case_set("second-hop-success").ids == ("c0", "c4")
+    unknown = metrics_from_rows(rows_of([*TABLE, "111?111"]), "reasoning-gap")
+    assert [unknown.case_set(f"second-hop-{s}").ids for s in ("failure", "success")] == [("c1",), ("c0", "c4")]
 
 
 CASE = Case(
@@ -120,9 +124,24 @@ def test_asks_put_the_pair_once_and_read_both_answers_from_it() -> None:
     assert protocol.asks(CASE, {role: Grade("correct", "x") for role in asks}) == []
 
 
-def test_a_question_that_is_a_pair_already_is_asked_as_it_is() -> None:
-    from dataclasses import replace
+def test_asks_of_answers_of_several_types_and_spellings_keep_them_apart() -> None:
+    case = replace(
+        CASE, answer_type="text", aliases=("nine",), parts=(CASE.parts[0], replace(CASE.parts[1], aliases=("IX",)))
+    )
+    asks = {a.role: a for a in get("reasoning-gap", format="plain", code=True).asks(case, {})}
+    assert (asks["whole"].answer_type, asks["pair:q1"].answer_type) == ("text", "number")
+    assert [asks[r].aliases for r in ("code", "part:1", "original")] == [("nine",), ("IX",), ()]
 
+
+def test_worked_examples_put_the_second_question_beside_another_first() -> None:
+    fields = ("question_1", "answer_1", "worked_1", "question_2", "answer_2", "worked_2", "code")
+    items = [{f: f"{f} of {i}" for f in fields} for i in (0, 1)]
+    [one, other] = [e for e in _chains(items) if e.kind == "co-presented"]
+    assert "question_1 of 1" in one.question and "question_1 of 0" not in one.question
+    assert "question_1 of 0" in other.question
+
+
+def test_a_question_that_is_a_pair_already_is_asked_as_it_is() -> None:
     from composcope.evaluation import prompts
 
     text = prompts.pair("What is 3 plus 4?", "What is X plus 2?")
