@@ -127,7 +127,8 @@ def test_hooks_of_others_stand_in_the_result_and_in_the_manifest() -> None:
 
 def test_partial_hooks_of_libraries_are_theirs() -> None:
     module = torch.nn.Linear(1, 1)
-    module.register_forward_hook(functools.partial(torch.nn.init.ones_))
+    hook: Any = functools.partial(torch.nn.init.ones_)
+    module.register_forward_hook(hook)
     assert foreign_hooks(module) == ()
 
 
