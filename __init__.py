@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .evaluation.case_files import read_cases
-    from .evaluation.cases import Case, write_cases
+    from .evaluation.case import Case
+    from .evaluation.cases import read_cases, write_cases
     from .experiments.diagnosis.job import diagnose
     from .experiments.investigate import investigate
     from .experiments.notebook import evaluate, open_run, plot
@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 
 # Name -> module. Nothing is imported before it is used, so `import composcope` does not import torch.
 _LAZY = {
-    "Case": ".evaluation.cases",
+    "Case": ".evaluation.case",
     "Site": ".hooks",
     "diagnose": ".experiments.diagnosis.job",
     "evaluate": ".experiments.notebook",
@@ -25,7 +25,7 @@ _LAZY = {
     "load_model": ".hooks",
     "open_run": ".experiments.notebook",
     "plot": ".experiments.notebook",
-    "read_cases": ".evaluation.case_files",
+    "read_cases": ".evaluation.cases",
     "write_cases": ".evaluation.cases",
 }
 __all__ = [

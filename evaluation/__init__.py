@@ -2,7 +2,7 @@
 
 Nothing here looks inside a model; text goes in and counts come out. ``pipeline`` runs the loop.
 
-What is asked: ``cases`` (questions with gold answers and parts), ``case_files`` (reads them), ``options`` (those of a
+What is asked: ``case`` (a question with its gold answer and parts), ``cases`` (files of them), ``options`` (those of a
 multiple choice), ``gold`` (gold answers from published records), ``prompts`` (the wordings), ``asks`` (one prompt, its
 response and its grade), ``skills`` (the skill that each step needs).
 Who answers: ``engines`` (models that answer), ``identity`` (which model it was), ``journal`` (every response, kept as
@@ -18,7 +18,7 @@ Data: ``benchmarks`` (readers), ``builders`` (make new ones), ``importers`` (res
 """
 
 from .asks import Ask, Grade, Response
-from .case_files import read_cases
-from .cases import Case, Part, write_cases
+from .case import Case, Part
+from .cases import read_cases, write_cases
 
 __all__ = ["Ask", "Case", "Grade", "Part", "Response", "read_cases", "write_cases"]

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..errors import InputError
-from .cases import Case, Part
+from .case import Case, Part
 from .grading import dates, numbers
 from .grading.mathematics import is_plain_number
 from .reading import number_text, text_field

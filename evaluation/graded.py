@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InputError
 from .asks import OUTCOMES, Ask, Grade, Outcome
-from .cases import Case, declared_bin, shares
+from .case import Case, declared_bin, shares
 
 GRADED_SCHEMA = 1
 _NUMBERED = re.compile(r"(?:no-preamble/)?(part|scaffold|placeholder):")

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InputError
 from .asks import Ask, Grade, Response
-from .cases import Case
+from .case import Case
 from .engines.base import THINKING_OPENED, Engine
 from .graded import Graded
 from .grading.lists import stopped_at_a_part
@@ -270,5 +270,5 @@ class _Grader:
             )
         found = self.known[key]
         if found.reason == "no-answer" and response.finish_reason == "stop" and ask.role == "whole":
-            return stopped_at_a_part(response.text, case.parts) or found
+            return stopped_at_a_part(response.text, [(p.answer, *p.aliases) for p in case.parts]) or found
         return found

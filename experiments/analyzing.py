@@ -12,7 +12,7 @@ from ..evaluation import validators
 from ..evaluation.analyses import adjudicator, agentcoma, gated, lengths, stad, taxonomy
 from ..evaluation.analyses.base import Analysis, Source
 from ..evaluation.benchmarks.catalog import load
-from ..evaluation.cases import Case
+from ..evaluation.case import Case
 from ..evaluation.metrics import Metric, quoted
 from ..evaluation.protocols.catalog import uncounted
 from .console.printing import table

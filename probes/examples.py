@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, NoCasesError
 from ..evaluation.asks import Ask, Response
-from ..evaluation.cases import Case, Part, shares
+from ..evaluation.case import Case, Part, shares
 from ..evaluation.engines.base import think
 from ..evaluation.grading import grade
 from ..evaluation.prompts import write_answer

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import InputError, NoCasesError
 from ..asks import Ask, Grade
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..grading.grade import grade
 from ..metrics import Metric

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import InputError
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import InputError, NoCasesError
 from .. import statistics
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..grading import dates
 from ..metrics import Metric, mark

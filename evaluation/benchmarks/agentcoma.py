@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ...errors import InputError
 from .. import reading
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..reading import text_field
 from .catalog import benchmark
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..reading import answers_field, objects, text_field
 from .catalog import benchmark
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from ...errors import InputError, did_you_mean
 from ...registry import Registry
-from ..case_files import read_cases
-from ..cases import Case, check_cases
+from ..case import Case
+from ..cases import check_cases, read_cases
 
 
 @dataclass(frozen=True)

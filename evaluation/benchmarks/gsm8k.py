@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from ...errors import InputError
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..reading import objects, text_field
 from .catalog import benchmark
 

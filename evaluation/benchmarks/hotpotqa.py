@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..gold import clustered, part, type_of_words
 from ..reading import objects, text_field
 from . import relations

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..cases import Case
+from ..case import Case
 from .agentcoma import read_agentcoma
 from .catalog import benchmark
 from .gsm8k import read_gsm8k

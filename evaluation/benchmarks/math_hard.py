@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..cases import Case
+from ..case import Case
 from ..gold import typed_answer
 from ..reading import objects, text_field
 from .catalog import benchmark

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..reading import objects, text_field
 from .catalog import benchmark
 

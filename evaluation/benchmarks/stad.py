@@ -16,7 +16,7 @@ from typing import Any
 
 from ...errors import InputError
 from .. import prompts
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..gold import typed_answer
 from ..reading import objects
 from .catalog import benchmark

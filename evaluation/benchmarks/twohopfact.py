@@ -16,7 +16,7 @@ from typing import Any
 
 from ...errors import InputError
 from .. import reading
-from ..cases import Case
+from ..case import Case
 from ..gold import clustered, others, part, type_of_words
 from ..reading import text_field
 from .catalog import benchmark

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..reading import text_field
 from .facts import paraphrases_of, rows_with_paraphrases
 

@@ -22,7 +22,7 @@ from scipy.stats import ks_2samp
 
 from ...errors import InputError, NoCasesError
 from .. import prompts
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..protocols.reasoning_gap import co_present
 from ..sandbox import CodeResult, Limits, run_code
 from .code_items import CodeItem, ReplaceableNumber, has_x, slots, whole, with_constant, with_mention

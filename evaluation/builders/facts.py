@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import InputError
 from .. import reading
-from ..cases import Part
+from ..case import Part
 from ..grading import dates
 from ..reading import objects, text_field
 

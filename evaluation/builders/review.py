@@ -20,7 +20,7 @@ from ...errors import InputError, NoCasesError
 from .. import prompts
 from ..asks import Ask, Grade, Response
 from ..benchmarks.stad import StadItem
-from ..cases import Case
+from ..case import Case
 from ..engines.base import Engine, ask_all
 from ..grading.grade import grade
 from ..journal import Journal

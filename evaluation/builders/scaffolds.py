@@ -24,7 +24,7 @@ from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Response
 from ..benchmarks.stad import Check, StadItem, StadStep, asked_in
-from ..cases import Case
+from ..case import Case
 from ..engines.base import Engine, ask_all
 from ..grading.grade import grade
 from ..journal import Journal

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ...errors import InputError
-from ..cases import Case, Part
+from ..case import Case, Part
 
 DEPTHS = (2, 3, 4, 5, 6)
 PER_CELL = 11

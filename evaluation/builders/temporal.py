@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import InputError
-from ..cases import COLLAPSE_BINS, Case
+from ..case import COLLAPSE_BINS, Case
 from . import temporal_families
 from .facts import Fact
 from .temporal_families import DrawnFacts

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from ...errors import InputError
 from ..asks import Grade
-from ..cases import ANSWER_TYPES
+from ..case import ANSWER_TYPES
 from ..options import in_question, letter_of
 from ..prompts import ABSTENTION
 from . import (

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 
 from ..asks import Grade
-from ..cases import Part
 from . import names, numbers, numeric_answer, text
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
@@ -125,11 +124,14 @@ def _says(given: str, gold: str) -> bool:
     return len({n.value for n in digits}) == 1 and numbers.equal(said.number, wanted)
 
 
-def stopped_at_a_part(response_text: str, parts: Sequence[Part]) -> Grade | None:
-    """Incorrect if the response is nothing but a part's answer or items of it; None for anything else."""
+def stopped_at_a_part(response_text: str, parts: Sequence[Sequence[str]]) -> Grade | None:
+    """Incorrect if the response is nothing but a part's answer or items of it; None for anything else.
+
+    ``parts`` holds the accepted answers of each part, the gold and its aliases.
+    """
     given = split(response_text)
-    for i, part in enumerate(parts):
-        golds = [item for answer in (part.answer, *part.aliases) for item in split(answer)]
+    for i, answers in enumerate(parts):
+        golds = [item for answer in answers for item in split(answer)]
         if given and all(any(same(item, gold) for gold in golds) for item in given):
             return Grade("incorrect", response_text.strip(), None, f"stops at part:{i}")
     return None

@@ -19,7 +19,7 @@ from typing import Any
 from ...errors import InputError, did_you_mean
 from .. import reading
 from ..asks import OUTCOMES, Outcome
-from ..cases import ANSWER_TYPES
+from ..case import ANSWER_TYPES
 from ..gold import typed_answer
 from ..graded import Graded
 from ..prompts import FORMATS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import InputError
-from ..cases import ANSWER_TYPES
+from ..case import ANSWER_TYPES
 from ..graded import Graded
 from ..grading import grade
 from ..prompts import FORMATS

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...errors import InputError
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..grading.compat import MODES
 from ..validators import check_metrics, check_rows

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
-from ..cases import Case, Part
+from ..case import Case, Part
 from ..options import Choices, listed
 from .catalog import about
 

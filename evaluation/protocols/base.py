@@ -14,7 +14,7 @@ from typing import Any
 from typing import Protocol as TypingProtocol
 
 from ..asks import Ask, Grade, Outcome
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import InputError, did_you_mean
 from ...registry import Registry
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric
 from .base import About, Protocol, Reduction

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import InputError
 from .. import statistics
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric, find, mark
 from . import counting

@@ -19,7 +19,7 @@ import numpy as np
 from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric
 from . import counting

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import InputError
 from .. import dependence, statistics
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric, mark
 from .base import Evidence

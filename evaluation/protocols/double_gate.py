@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..asks import Ask, Grade
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric
 from . import collapse_depth, counting

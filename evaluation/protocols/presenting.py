@@ -22,7 +22,7 @@ from ...errors import InputError
 from .. import prompts, reading
 from ..asks import Ask, Grade
 from ..benchmarks.catalog import READERS
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..grading.extract import CODE
 from .asking import THINKING

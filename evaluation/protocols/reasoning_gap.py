@@ -23,7 +23,7 @@ import numpy as np
 from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..grading.extract import CODE, PAIR_Q1
 from ..metrics import Metric

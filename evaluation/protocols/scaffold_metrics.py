@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .. import statistics
-from ..cases import Case
+from ..case import Case
 from ..metrics import Metric
 from . import counting
 from .counting import Item, Truth

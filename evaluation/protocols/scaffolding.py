@@ -16,7 +16,7 @@ from typing import ClassVar
 from ...errors import InputError
 from .. import prompts
 from ..asks import Ask, Grade
-from ..cases import Case
+from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric
 from . import counting, scaffold_metrics

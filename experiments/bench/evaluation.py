@@ -23,7 +23,7 @@ import torch
 
 from ...errors import InputError
 from ...evaluation.asks import Ask, Response
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.engines.base import BaseEngine
 from ...evaluation.engines.local import LocalEngine
 from ...evaluation.graded import Graded

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, NoCasesError
-from ...evaluation.cases import Case, case_to_dict
+from ...evaluation.case import Case, case_to_dict
 from ...evaluation.engines.base import Engine
 from ...files import file_sha256
 from ..run import SCHEMA, differing, locked, provenance, read_json, read_lines, write_json, write_lines, write_text

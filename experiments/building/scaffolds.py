@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation.benchmarks.catalog import load
 from ...evaluation.benchmarks.stad import StadItem, case_from_item, read_items, record_from_item
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.engines.base import Engine
 from .benchmarks import Made, build, journal_at
 

@@ -74,7 +74,7 @@ def fetch(
 
 def write(folder: Path) -> list[Path]:
     """Write ``cases.jsonl`` and ``config.yaml``. Raises ``InputError`` if one of them exists."""
-    from ...evaluation.cases import case_to_dict
+    from ...evaluation.case import case_to_dict
     from ..organism.benchmarks import mixed
 
     cases, config = folder / "cases.jsonl", folder / "config.yaml"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...evaluation import prompts
 from ...evaluation.asks import Ask, Grade, Response
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.pipeline import Evaluation
 from ...evaluation.protocols.asking import ask_part, ask_whole, pending

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...evaluation.benchmarks.world.tables import holds, plain
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.grading import lists
 from ...evaluation.grading.text import refuses
 from .asks import BRIDGE, FILLER, GIVEN, NEUTRAL, RELATION, REPEATED, Heard, operands, working

@@ -14,7 +14,7 @@ from itertools import takewhile
 
 from ...errors import InputError
 from ...evaluation.benchmarks.world.tables import holds
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.grading import text
 from ...registry import Registry
 from .asks import Heard, operands, working

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation import pipeline
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.journal import Journal
 from ..config import Config
 from ..console.progress import Reporter

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...evaluation.asks import Ask
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.grading import lists
 from .asks import Heard, operands, relation_of, working
 from .variants import phrase_of

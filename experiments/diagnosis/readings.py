@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...errors import NoCasesError
 from ...evaluation.benchmarks.world.tables import holds
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...probes.readout.readings import FOILS, Foils, Reading, lens, name_tokens
 from .places import Decision
 

@@ -18,9 +18,9 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation import case_files
+from ...evaluation import cases
 from ...evaluation.benchmarks.world.tables import holds, plain
-from ...evaluation.cases import Case, case_to_dict
+from ...evaluation.case import Case, case_to_dict
 
 MOST = 4
 MARK = "~"
@@ -74,7 +74,7 @@ def _check_relation(case: Case) -> None:
 
 
 def _stated(case: Case) -> Iterator[Variant]:
-    for edit, made in case_files.stated(case, f"case {case.id!r}"):
+    for edit, made in cases.stated(case, f"case {case.id!r}"):
         yield Variant(made, edit, made.answer == case.answer)
 
 

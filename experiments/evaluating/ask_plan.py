@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.asks import Ask
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.engines.base import Engine
 from ...evaluation.protocols.asking import recommended
 from ...evaluation.protocols.base import Protocol

@@ -11,7 +11,8 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.benchmarks.catalog import READERS, load
-from ...evaluation.cases import Case, case_to_dict, check_cases
+from ...evaluation.case import Case, case_to_dict
+from ...evaluation.cases import check_cases
 from ...evaluation.protocols.asking import default_format, recommended, recommended_format
 from ...files import text_hash
 from ..config import Shard

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...evaluation.asks import Ask, Grade
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.engines.base import think
 from ...evaluation.protocols.base import Protocol
 from ...probes.catalog import PROBES

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...evaluation import pipeline, sandbox
 from ...evaluation.asks import Ask
-from ...evaluation.cases import Case, case_to_dict
+from ...evaluation.case import Case, case_to_dict
 from ...evaluation.grading.extract import CODE
 from ...evaluation.protocols.base import Protocol
 from ...evaluation.statistics import clopper_pearson

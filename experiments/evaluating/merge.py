@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation.cases import Case, case_to_dict
+from ...evaluation.case import Case, case_to_dict
 from ...files import text_hash
 from ..console.progress import Reporter
 from ..run.folder import MEASURED, find_runs, read_json, short, write_lines

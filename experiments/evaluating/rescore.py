@@ -15,8 +15,8 @@ from ...errors import InputError
 from ...evaluation import metrics as metric_rows
 from ...evaluation import pipeline, protocols, sandbox, validators
 from ...evaluation.asks import Grade
-from ...evaluation.case_files import read_cases
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
+from ...evaluation.cases import read_cases
 from ...evaluation.doubts import with_grader_bounds
 from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.grading import grade

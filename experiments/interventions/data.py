@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...errors import InputError
 from ...evaluation import prompts
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.grading import grade
 from ..evaluating.benchmark import hash_cases, load_benchmark
 from .recipes import AdapterRecipe

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, NoCasesError
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.grading import grade

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.cases import shares as sharing
+from ...evaluation.case import shares as sharing
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...files import file_sha256, text_hash
 from ...probes.effects import mean_interval

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.engines.base import think
 from ..console.progress import Reporter
 from . import adapters

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...evaluation.asks import Ask
-from ...evaluation.cases import Case, case_to_dict
+from ...evaluation.case import Case, case_to_dict
 from ...evaluation.engines.base import think
 from ...evaluation.engines.text import chat_ids
 from ...evaluation.identity import file_sha256

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...csv_files import Row
 from ...errors import InputError
-from ...evaluation.cases import Case, case_from_dict
+from ...evaluation.case import Case, case_from_dict
 from ..console.progress import Reporter
 from ..evaluating.benchmark import limit_cases
 from ..models.resolve import resolve_model

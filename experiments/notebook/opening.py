@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation.cases import Case, check_cases
+from ...evaluation.case import Case
+from ...evaluation.cases import check_cases
 from ...evaluation.protocols.asking import recommended_format
 from ..config import Asking, Config, Probing, Serving
 from ..evaluating.benchmark import LoadedBenchmark, default_protocol, hash_cases, limit_cases

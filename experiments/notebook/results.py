@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import InputError, NoCasesError, did_you_mean
 from ...evaluation.asks import Ask
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.prompts import with_evidence
 from ..run.diagnosis import FOLDER, Verdict, read_diagnosis

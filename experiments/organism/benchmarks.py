@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import permutations
 
-from ...evaluation.cases import Case, Part
+from ...evaluation.case import Case, Part
 from ...evaluation.prompts import ABSTENTION, pair
 from . import tasks, world
 from .tasks import QA

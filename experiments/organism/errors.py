@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from . import benchmarks, tasks, world
 from .measure import ERRORS, AskModel, CardRow, error, last_number, score, stable_events
 from .tasks import QA

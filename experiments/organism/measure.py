@@ -14,7 +14,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ...evaluation import prompts
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.statistics import clopper_pearson
 from . import benchmarks, tasks, world
 from .documents import FORMAT_WEIGHTS, write, write_both, write_pair

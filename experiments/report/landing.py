@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
 from ...probes.verdicts import FEWEST_PAIRS, PRIMARY, is_primary

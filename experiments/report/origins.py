@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...evaluation.asks import Response
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ..run.reader import RunData
 

@@ -17,7 +17,7 @@ from typing import Any
 from ...csv_files import read_csv
 from ...errors import InputError
 from ...evaluation import statistics
-from ...evaluation.cases import Case, Part, shares
+from ...evaluation.case import Case, Part, shares
 from ...evaluation.graded import Graded
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.compare import compare

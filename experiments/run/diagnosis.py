@@ -9,7 +9,7 @@ from typing import Any
 
 from ...csv_files import read_csv, to_csv
 from ...errors import InputError
-from ...evaluation.cases import Case, shares
+from ...evaluation.case import Case, shares
 from ...evaluation.statistics import rate_interval
 from . import read_json, read_lines, write_json, write_lines, write_text
 from .provenance import write_beside

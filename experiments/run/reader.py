@@ -24,7 +24,7 @@ from ...csv_files import Row, read_csv
 from ...errors import InputError, JournalError
 from ...evaluation import reading
 from ...evaluation.asks import Ask, Response
-from ...evaluation.cases import Case, case_from_dict
+from ...evaluation.case import Case, case_from_dict
 from ...evaluation.graded import Graded
 from ...evaluation.journal import Contents, read_journal
 from ...evaluation.metrics import Metric, quoted

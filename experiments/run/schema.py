@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from ...errors import InputError
 from ...evaluation.asks import Ask, Response
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Reduction

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ...csv_files import to_csv
 from ...errors import InputError
-from ...evaluation.cases import Case
+from ...evaluation.case import Case
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...evaluation.statistics import clopper_pearson
 from ...hooks.progress import Bar, no_bar

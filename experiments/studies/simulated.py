@@ -17,7 +17,7 @@ import torch
 from scipy import stats
 
 from ...evaluation import statistics
-from ...evaluation.cases import shares
+from ...evaluation.case import shares
 from ...probes.contrast import between, map_test, paired
 from ...probes.effects import hedges_g
 from ...probes.examples import Example

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from ...evaluation.asks import Ask, Response
-from ...evaluation.cases import Case, Part
+from ...evaluation.case import Case, Part
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...evaluation.statistics import clopper_pearson
 from ...hooks.progress import Bar, no_bar

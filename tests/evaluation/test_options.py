@@ -10,8 +10,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation import options
-from composcope.evaluation.case_files import read_cases
-from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.cases import Case, Part, read_cases, write_cases
 from composcope.evaluation.grading import grade
 from composcope.evaluation.protocols.asking import ask_part, ask_whole
 

@@ -8,7 +8,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation import reading
-from composcope.evaluation.case_files import read_cases
+from composcope.evaluation.cases import read_cases
 from composcope.evaluation.importers.inspect_logs import read_inspect
 from composcope.evaluation.importers.papers import read_bamboogle_results
 from composcope.evaluation.journal import read_journal

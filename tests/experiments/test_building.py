@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from composcope.evaluation.case_files import read_cases
+from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import main
 
 

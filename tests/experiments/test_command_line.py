@@ -18,7 +18,7 @@ from exit_codes import done
 from typer.main import get_command
 
 from composcope.errors import InputError
-from composcope.evaluation.case_files import read_cases
+from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import app, main
 from composcope.experiments.cli.flags import with_file
 from composcope.experiments.cli.start import write

@@ -14,7 +14,7 @@ import pytest
 from exit_codes import done
 
 from composcope.evaluation.benchmarks.catalog import load
-from composcope.evaluation.case_files import read_cases
+from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import main
 from composcope.experiments.organism import tasks, world
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ....errors import InputError, did_you_mean
-from ...cases import Case
+from ...case import Case
 from ..catalog import benchmark
 from . import mixed, two_hop
 

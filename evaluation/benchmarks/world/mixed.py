@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from ...cases import Case, Part
+from ...case import Case, Part
 from .tables import entity, nearest, rows, sentence, slug
 
 _WORDINGS = {

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from ...cases import Case, Part
+from ...case import Case, Part
 from .tables import Entity, N, cells, entity, holds, nearest, rows, sentence, slug
 
 

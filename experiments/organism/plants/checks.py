@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ....evaluation.cases import Case
+from ....evaluation.case import Case
 from .. import benchmarks, measure
 from ..measure import CardRow
 from . import lessons, training

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ....evaluation.cases import Case
+from ....evaluation.case import Case
 from ....model_loading import load
 from .. import benchmarks, measure
 from ..documents import DEEP, LAST_SKILLS, draw

@@ -12,8 +12,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks import relations
 from composcope.evaluation.benchmarks.catalog import load
-from composcope.evaluation.case_files import read_cases
-from composcope.evaluation.cases import Case, write_cases
+from composcope.evaluation.cases import Case, read_cases, write_cases
 from composcope.evaluation.gold import type_of_words
 
 

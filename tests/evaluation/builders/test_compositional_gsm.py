@@ -15,8 +15,7 @@ from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.builders import code_items, review
 from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
 from composcope.evaluation.builders.compositional_gsm import Rules, build
-from composcope.evaluation.case_files import read_cases
-from composcope.evaluation.cases import write_cases
+from composcope.evaluation.cases import read_cases, write_cases
 from composcope.evaluation.journal import Journal
 from composcope.evaluation.protocols.reasoning_gap import ReasoningGap
 from composcope.evaluation.sandbox import run_code

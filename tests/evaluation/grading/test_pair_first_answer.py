@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from composcope.evaluation.cases import Part
 from composcope.evaluation.grading import grade
 from composcope.evaluation.grading.extract import PAIR_Q1
 from composcope.evaluation.grading.lists import stopped_at_a_part
@@ -53,13 +52,15 @@ def test_a_cut_off_last_statement_leaves_the_word_to_the_finished_one_before_it(
     )
 
 
-PARTS = (Part("Which ones?", "cart and bread", answer_type="list"), Part("The sum?", "20", answer_type="number"))
+PARTS = (("cart and bread",), ("20", "twenty"))
 
 
 def test_a_whole_answered_with_a_step_or_a_piece_of_it_is_wrong_and_says_where_it_stopped() -> None:
     for text in ("cart and bread", " cart", "Bread, cart"):
         found = stopped_at_a_part(text, PARTS)
         assert found is not None and (found.outcome, found.reason) == ("incorrect", "stops at part:0")
+    found = stopped_at_a_part("Twenty", PARTS)
+    assert found is not None and found.reason == "stops at part:1"
 
 
 def test_anything_else_stays_unjudged() -> None:

@@ -45,7 +45,7 @@ def heard(case: Case, texts: dict[str, str], finish: str = "stop") -> asks.Heard
         ask: Ask = made[role]
         found = grade(ask.begun + text, finish, ask.gold, ask.answer_type, ask.aliases, question=ask.question)
         if found.outcome == "invalid" and role == "whole":  # as in evaluation
-            found = lists.stopped_at_a_part(text, case.parts) or found
+            found = lists.stopped_at_a_part(text, [(p.answer, *p.aliases) for p in case.parts]) or found
         rows[role] = Graded.of(case, ask, found, ask_id=role, model=None, run=None)
         responses[role] = Response(role, text, finish, 1, 1)  # type: ignore[arg-type]
     return asks.Heard(variants.Variant(case, "original"), rows, made, responses)

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
 from composcope.errors import InputError
-from composcope.evaluation.case_files import read_cases
+from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import organism as cli
 from composcope.experiments.organism import documents, train, world
 from composcope.experiments.organism.tokenizer import CONTEXT, build

@@ -151,8 +151,8 @@ def test_one_choice_of_run_is_that_of_the_page_and_of_what_is_exported(browser: 
         assert page.locator("#export").get_attribute("href") == f"/export?run={at}"
         name = page.locator(f"#run option[value='{at}']").inner_text()
         page.wait_for_function(  # its case comes from a file of its own, which is fetched now
-            "run => new URLSearchParams(document.querySelector('#dossier header a.fine')?.hash.slice(1)).get('run') === run",
-            arg=name,
+            "([link, run]) => new URLSearchParams(document.querySelector(link)?.hash.slice(1)).get('run') === run",
+            arg=["#dossier header a.fine", name],
         )
     assert complaints == []
 
