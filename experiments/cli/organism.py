@@ -26,15 +26,18 @@ app = typer.Typer(
 )
 
 
-def _recipe(name: str, steps: int | None, dose_steps: int | None) -> OrganismRecipe:
+def _recipe(name: str, architecture: str, steps: int | None, dose_steps: int | None) -> OrganismRecipe:
     from dataclasses import replace
 
-    from ..organism.train import recipe_of
+    from ..organism.train import ARCHITECTURES, recipe_of
+
+    if architecture not in ARCHITECTURES:
+        raise InputError(f"--architecture {architecture!r}: unknown; use one of {', '.join(ARCHITECTURES)}")
 
     recipe = recipe_of(name)
     base = replace(recipe.base, steps=steps) if steps is not None else recipe.base
     dose = replace(recipe.dose, steps=dose_steps) if dose_steps is not None else recipe.dose
-    return replace(recipe, base=base, dose=dose)
+    return replace(recipe, base=base, dose=dose, architecture=architecture)
 
 
 @app.command(cls=Command, epilog=example("organism train --dose control --seed 0 --out organisms"))
@@ -43,6 +46,7 @@ def train(
     dose: Annotated[str | None, typer.Option(help=f"One of {', '.join((*DOSES, *CROSSED))}.")] = None,
     all_doses: Annotated[bool, typer.Option("--all", help="All four doses from one shared base.")] = False,
     crossed: Annotated[bool, typer.Option("--crossed", help="With --all: the second series.")] = False,
+    architecture: Annotated[str, typer.Option(help="llama, gpt2 or qwen3.")] = "llama",
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and documents.")] = 0,
     device: Annotated[str | None, typer.Option(help="Default: cuda if there is one, else cpu.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of the shared base (default: the recipe's).")] = None,
@@ -72,7 +76,9 @@ def train(
             bar.update(task, completed=step, description=f"{stage} (loss {loss:.3f})")
 
         for name in (CROSSED if crossed else DOSES) if all_doses else (dose or "",):
-            made.append(str(train_dose(name, seed, out, _recipe(name, steps, dose_steps), device, step_done)))
+            made.append(
+                str(train_dose(name, seed, out, _recipe(name, architecture, steps, dose_steps), device, step_done))
+            )
             if not json:
                 typer.echo(made[-1])
     if json:

@@ -45,6 +45,8 @@ SIZES = {
     "full": Size(128, 30, 30, 8, 60),
 }
 SECOND = "second base"
+SECOND_STEPS = (1300, 700)
+"""Steps of its base stage and of its dose stage."""
 FORMAT = PRESETS["organism-v1"].format
 """The format in which recipes are trained and evaluated, unless they need room for reasoning."""
 
@@ -191,13 +193,30 @@ def _jobs(
         return
     second = study.second
     if second == "train":
-        from .training import train_second
-
-        second = str(train_second(folder / "second-base", reporter=reporter))
+        second = str(_train_second(folder / "second-base", reporter))
     replicated = [v for v in VARIANTS if v.replicate]
     _baselines(SECOND, second, replicated, folder, size, device, reporter)
     for seed in range(study.seeds):
         yield from (_job(folder, SECOND, second, v, seed) for v in replicated)
+
+
+def _train_second(out: Path, reporter: Reporter) -> Path:
+    """Train (or finish) an organism of another architecture; returns its model folder.
+
+    Qwen3 normalizes queries and keys. Everything else is shared, so a result that replicates on it does not depend on
+    one architecture or one initialization. Its weights are not shipped (about ten minutes on one idle core).
+    """
+    from ..organism.train import OrganismRecipe, train
+
+    recipe = OrganismRecipe(architecture="qwen3")
+    base, dose = (replace(s, steps=n) for s, n in zip((recipe.base, recipe.dose), SECOND_STEPS, strict=True))
+
+    def said(stage: str, step: int, total: int, loss: float) -> None:
+        if step % 250 == 0 or step == total:
+            reporter.say(f"second base, {stage}: step {step}/{total}, loss {loss:.3f}")
+
+    with locked(out) as folder:
+        return train("control", 0, folder, replace(recipe, base=base, dose=dose), "cpu", said)
 
 
 def _job(folder: Path, base: str, model: str, variant: TrainingVariant, seed: int) -> TrainingJob:

@@ -18,7 +18,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    LlamaConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+)
 
 from ...errors import InputError
 from ...files import put_in_place
@@ -56,6 +64,14 @@ class OrganismRecipe:
     layers: int = 4
     heads: int = 4
     mlp: int = 384
+    architecture: str = "llama"
+
+    def record(self) -> dict[str, Any]:
+        """The recipe as files hold it; those written before there were other architectures do not name Llama."""
+        found = asdict(self)
+        if self.architecture == "llama":
+            del found["architecture"]
+        return found
 
 
 CROSSED_RECIPE = OrganismRecipe(base=Stage(1400, 4e-3, 0.3, 0.25), dose=Stage(450, 3e-3, 0.7, prompt_weight=0.05))
@@ -67,25 +83,41 @@ def recipe_of(dose: str) -> OrganismRecipe:
     return CROSSED_RECIPE if dose in SECOND.doses else OrganismRecipe()
 
 
-def new_model(recipe: OrganismRecipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
-    """A stock Llama with random weights."""
+def _llama(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
+    return LlamaConfig(num_key_value_heads=recipe.heads, intermediate_size=recipe.mlp, **words)
+
+
+def _qwen3(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
+    return Qwen3Config(num_key_value_heads=recipe.heads, head_dim=recipe.width // recipe.heads,
+                       intermediate_size=recipe.mlp, **words)  # fmt: skip
+
+
+def _gpt2(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
+    # two matrices in an MLP instead of three, so half as many neurons more make as many parameters
+    return GPT2Config(n_inner=3 * recipe.mlp // 2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **words)
+
+
+ARCHITECTURES: dict[str, Callable[..., PreTrainedConfig]] = {"llama": _llama, "gpt2": _gpt2, "qwen3": _qwen3}
+"""The stock architectures that an organism can have, at nearly the same number of parameters."""
+
+
+def new_model(recipe: OrganismRecipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> PreTrainedModel:
+    """A stock model with random weights."""
     torch.manual_seed(seed)
     vocabulary = tokenizer.get_vocab()
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=recipe.width,
-            num_hidden_layers=recipe.layers,
-            num_attention_heads=recipe.heads,
-            num_key_value_heads=recipe.heads,
-            intermediate_size=recipe.mlp,
-            max_position_embeddings=CONTEXT,
-            tie_word_embeddings=True,
-            bos_token_id=vocabulary[BOS],
-            eos_token_id=vocabulary[EOS],
-            pad_token_id=vocabulary[PAD],
-        )
+    config = ARCHITECTURES[recipe.architecture](
+        recipe,
+        vocab_size=len(tokenizer),
+        hidden_size=recipe.width,
+        num_hidden_layers=recipe.layers,
+        num_attention_heads=recipe.heads,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=True,
+        bos_token_id=vocabulary[BOS],
+        eos_token_id=vocabulary[EOS],
+        pad_token_id=vocabulary[PAD],
     )
+    return AutoModelForCausalLM.from_config(config)
 
 
 # --- documents to batches -----------------------------------------------------------------------------------------
@@ -121,7 +153,7 @@ def pad(rows: list[tuple[list[int], list[bool]]]) -> tuple[Tensor, Tensor]:
     return ids, answered
 
 
-def loss_of(model: LlamaForCausalLM, ids: Tensor, answered: Tensor, prompt_weight: float) -> Tensor:
+def loss_of(model: PreTrainedModel, ids: Tensor, answered: Tensor, prompt_weight: float) -> Tensor:
     """Weighted mean next-token loss: assistant tokens 1, prompt tokens ``prompt_weight``, padding 0."""
     targets = ids[:, 1:]
     weight = torch.where(answered[:, 1:], 1.0, prompt_weight) * (targets >= 0)
@@ -133,11 +165,13 @@ def loss_of(model: LlamaForCausalLM, ids: Tensor, answered: Tensor, prompt_weigh
 # --- the loop -----------------------------------------------------------------------------------------------------
 
 
-def optimizers(model: LlamaForCausalLM, learning_rate: float) -> list[torch.optim.Optimizer]:
+def optimizers(model: PreTrainedModel, learning_rate: float) -> list[torch.optim.Optimizer]:
     """Muon for matrices inside the blocks, AdamW for embeddings and norms, at one rate; frozen ones stay out."""
-    named = {n: p for n, p in model.named_parameters() if p.requires_grad}
-    matrices = [p for n, p in named.items() if p.ndim == 2 and "embed" not in n and "lm_head" not in n]
-    others = [p for n, p in named.items() if not (p.ndim == 2 and "embed" not in n and "lm_head" not in n)]
+    tables = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
+    tables |= {id(p) for n, p in model.named_parameters() if "lm_head" in n}
+    trained = [p for p in model.parameters() if p.requires_grad]
+    matrices = [p for p in trained if p.ndim == 2 and id(p) not in tables]
+    others = [p for p in trained if p.ndim != 2 or id(p) in tables]
     return [
         torch.optim.Muon(matrices, lr=learning_rate, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(others, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.0),
@@ -190,11 +224,11 @@ def _restore(opts: list[torch.optim.Optimizer], tensors: dict[str, Tensor]) -> N
         opt.load_state_dict({"state": state, "param_groups": opt.state_dict()["param_groups"]})
 
 
-def _weights(model: LlamaForCausalLM) -> dict[str, Tensor]:
+def _weights(model: PreTrainedModel) -> dict[str, Tensor]:
     return {n: p.detach().cpu().contiguous().clone() for n, p in model.named_parameters()}
 
 
-def save_checkpoint(folder: Path, step: int, model: LlamaForCausalLM, opts: list[torch.optim.Optimizer]) -> None:
+def save_checkpoint(folder: Path, step: int, model: PreTrainedModel, opts: list[torch.optim.Optimizer]) -> None:
     """Save one file, replaced atomically, so that a killed training keeps its last complete checkpoint."""
     tensors = {f"model/{n}": p for n, p in _weights(model).items()}
     tensors |= {f"optimizer/{n}": t.cpu().contiguous() for n, t in _optimizer_tensors(opts).items()}
@@ -203,7 +237,7 @@ def save_checkpoint(folder: Path, step: int, model: LlamaForCausalLM, opts: list
     put_in_place(temporary, folder / "checkpoint.safetensors")
 
 
-def load_checkpoint(folder: Path, model: LlamaForCausalLM, opts: list[torch.optim.Optimizer]) -> int:
+def load_checkpoint(folder: Path, model: PreTrainedModel, opts: list[torch.optim.Optimizer]) -> int:
     """Restore the last checkpoint of a stage; returns the number of finished steps, 0 without a checkpoint."""
     path = folder / "checkpoint.safetensors"
     if not path.is_file():
@@ -218,7 +252,7 @@ def load_checkpoint(folder: Path, model: LlamaForCausalLM, opts: list[torch.opti
     return step
 
 
-def _copy_into(model: LlamaForCausalLM, tensors: dict[str, Tensor]) -> None:
+def _copy_into(model: PreTrainedModel, tensors: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(tensors[name])
@@ -231,7 +265,7 @@ def run_stage(
     name: str,
     folder: Path,
     stage: Stage,
-    model: LlamaForCausalLM,
+    model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     seed: int,
     dose: Dose | None,
@@ -282,13 +316,13 @@ def best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path, info: dict[str, Any]) -> None:
+def export(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, info: dict[str, Any]) -> None:
     """Write a folder that any Hugging Face loader can read. The weights are rounded to bfloat16 and used in float32."""
     folder.mkdir(parents=True, exist_ok=True)
     half = {n: p.to(torch.bfloat16) for n, p in _weights(model).items()}
     save_file(half, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
-    model.config.architectures = ["LlamaForCausalLM"]
+    model.config.architectures = [type(model).__name__]
     model.config.dtype = torch.float32
     model.config.save_pretrained(folder)
     model.generation_config.save_pretrained(folder)
@@ -303,7 +337,7 @@ def _check_recipe(folder: Path, recipe: OrganismRecipe, seed: int, now: str) -> 
     that it has seen are unknown.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path, settings = folder / "recipe.json", {"seed": seed, **asdict(recipe)}
+    path, settings = folder / "recipe.json", {"seed": seed, **recipe.record()}
     if not path.is_file():
         path.write_text(json.dumps({**settings, "documents": now}, indent=1) + "\n", encoding="utf-8")
         return now
@@ -341,6 +375,6 @@ def train(
     run_stage("base", home / "base", recipe.base, model, tokenizer, seed, None, progress, every, curriculum)
     run_stage(dose, home / dose, recipe.dose, model, tokenizer, seed, ALL[dose], progress, every, curriculum)
     target = home / dose / "model"
-    info = {"dose": dose, "seed": seed, "recipe": asdict(recipe), "device": device}
+    info = {"dose": dose, "seed": seed, "recipe": recipe.record(), "device": device}
     export(model, tokenizer, target, info if documents is None else {**info, "documents": documents})
     return target

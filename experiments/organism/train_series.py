@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def conduct(
 
 def _done(model: Path, recipe: OrganismRecipe) -> bool:
     file = model / "organism.json"
-    return file.is_file() and json.loads(file.read_text(encoding="utf-8"))["recipe"] == asdict(recipe)
+    return file.is_file() and json.loads(file.read_text(encoding="utf-8"))["recipe"] == recipe.record()
 
 
 def _progress(said: Callable[[str], None], seed: int) -> Progress:

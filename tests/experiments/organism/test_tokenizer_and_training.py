@@ -136,6 +136,31 @@ def test_the_seed_decides_the_first_weights(tokenizer) -> None:
     assert torch.equal(first, again) and not torch.equal(first, second)
 
 
+@pytest.mark.parametrize("architecture", train.ARCHITECTURES)
+def test_every_architecture_trains_all_its_weights_and_loads_under_its_own_name(
+    architecture: str, tokenizer, tmp_path: Path
+) -> None:
+    recipe = replace(TINY, architecture=architecture)
+    folder = train.train("twin", 1, tmp_path, recipe, "cpu")
+    first, trained = train.new_model(recipe, tokenizer, 1), AutoModelForCausalLM.from_pretrained(folder)
+    assert trained.config.model_type == architecture and trained.config.architectures == [type(first).__name__]
+    after = dict(trained.named_parameters())
+    assert [n for n, p in first.named_parameters() if torch.equal(p, after[n])] == []
+    muon, adam = ({id(p) for g in o.param_groups for p in g["params"]} for o in train.optimizers(first, 1e-3))
+    assert id(first.get_input_embeddings().weight) in adam and muon.isdisjoint(adam)
+    assert len(muon) == {"gpt2": 4, "llama": 7, "qwen3": 7}[architecture] * recipe.layers
+    about = json.loads((folder / "organism.json").read_text())["recipe"]
+    assert about.get("architecture", "llama") == architecture
+
+
+def test_the_architectures_are_of_one_size(tokenizer) -> None:
+    sizes = [
+        train.new_model(train.OrganismRecipe(architecture=name), tokenizer, 0).num_parameters()
+        for name in train.ARCHITECTURES
+    ]
+    assert min(sizes) > 900_000 and max(sizes) < 1.07 * min(sizes)
+
+
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
     train.train("none", 0, tmp_path, replace(TINY, base=replace(TINY.base, steps=100)), "cpu")
     rows = [json.loads(line) for line in (tmp_path / "seed-0/base/log.jsonl").read_text().splitlines()]
@@ -168,6 +193,14 @@ def test_the_train_command_writes_a_model_that_loads_and_computes_in_float32(tmp
 def test_the_train_command_wants_one_dose_or_all(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli.app, ["train", "--out", str(tmp_path)])
     assert isinstance(result.exception, InputError) and "--dose or --all" in str(result.exception)
+
+
+def test_the_train_command_names_the_architectures(tmp_path: Path) -> None:
+    command = ["train", "--dose", "twin", "--architecture", "bert", "--out", str(tmp_path)]
+    result = CliRunner().invoke(cli.app, command)
+    assert isinstance(result.exception, InputError) and "'bert': unknown; use one of llama, gpt2, qwen3" in str(
+        result.exception
+    )
 
 
 def test_the_generate_command_writes_a_benchmark_file_that_reads_back(tmp_path: Path) -> None:
