@@ -13,6 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Response
 from composcope.evaluation.engines.addresses import key_for
 from composcope.experiments.cli import main
+from composcope.experiments.evaluating.rescore import recount
 from composcope.experiments.models.roles import open_role
 from composcope.experiments.run import read_json
 from composcope.experiments.run.checks import signed_otherwise
@@ -101,6 +102,17 @@ def test_target_and_judge_of_a_run_each_get_their_own_key(
     assert {r.headers["authorization"] for r in judge.requests} == {f"Bearer {JUDGE}"}
     everything = b"".join(p.read_bytes() for p in (tmp_path / "r").rglob("*") if p.is_file())
     assert not [key for key in (OFFICIAL, OWN, JUDGE) if key.encode() in everything]
+
+
+def test_a_count_as_a_paper_counts_leaves_the_judge_out(
+    servers: list[Hostile], case_file: Path, tmp_path: Path
+) -> None:
+    target, judge = servers
+    command = ["evaluate", "-m", f"good@{target.url}", "-b", str(case_file), "-o", str(tmp_path / "r"), "--quiet"]
+    main([*command, "--judge", f"good@{judge.url}"])
+    judged = {m["metric"]: m["count"] for m in read_json(tmp_path / "r" / "metrics.json")["metrics"] if not m["group"]}
+    again = {m.metric: m.count for m in recount(tmp_path / "r", "collapse") if not m.group}
+    assert (judged["composition"], again["composition"]) == (12, 0)
 
 
 def test_asks_that_got_no_answer_are_not_among_the_signed_ones() -> None:
