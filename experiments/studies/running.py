@@ -146,7 +146,7 @@ def config_of(spec: Spec, preset: Preset, given: Mapping[str, Any], model: Study
     own = dict(model.options)
     serving = {k: own.pop(k) for k in ("engine", "base_url", "probe_model") if k in own}
     published = {} if organism else {"format": preset.format, "prompting": preset.prompting}
-    limit = spec.limit or (preset.organism_limit.get(data) if organism else None)
+    limit = spec.limit or preset.organism_limit.get(data)
     nested = {
         "asking": {**asking.given(), **given.get("asking", {})},
         "serving": {**given.get("serving", {}), **serving},

@@ -138,6 +138,19 @@ def test_the_trend_over_doses_is_no_dose_and_a_readout_begins_before_the_first_b
     assert [(r["layer"], r["value"]) for r in found] == [(-1, 0.1), (0, 0.2), (1, 0.3)]
 
 
+def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_undefined(tmp_path: Path) -> None:
+    rows = [("follows the dose", kind, "q") for kind in ("", "probe", "null", "confound")] + [("failures", "probe", "q")]
+    (tmp_path / "table.csv").write_text("question,kind,quantity\n" + "".join(f"{','.join(r)}\n" for r in rows))
+    assert [r["kind"] for r in training._raw(tmp_path / "table.csv")] == ["", "probe"]
+    known = [{"seed": s, "n": n, "quantity": "q", "dose": "low", "value": 0.5, "drawn": "solid"}
+             for s, n in (("0", 9), ("1", 9), ("all", 2))]  # fmt: skip
+    assert "ndefined" not in training._dose_caption("t", known, ["0", "1"], [], [])
+    assert "Undefined, not drawn: seed 2." in training._dose_caption("t", known, ["0", "1"], ["2"], [])
+    assert "Means over fewer trainings: q, low (n=2 trainings)." in training._dose_caption(
+        "t", known, ["0", "1", "2"], [], []
+    )
+
+
 def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, tmp_path: Path) -> None:
     folder = synthetic.make_run(tmp_path / "gap", n=60, probes=(), protocol="compositionality-gap")
     document = json.loads((folder / "metrics.json").read_text())

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.metrics import Metric
 from composcope.experiments.interventions import inference, inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
 
@@ -97,6 +100,21 @@ def test_a_checkpoint_counts_each_sub_question_once_and_wholes_by_depth() -> Non
         "composition, trained depths": (1, 2),
         "composition, held-out depths": (0, 1),
     }
+
+
+def test_a_curve_along_training_is_the_mean_over_trainings() -> None:
+    curve = [{"recipe": "sft", "step": 50, "metric": "parts", "k": k, "n": 40} for k in (10, 30)]
+    text = "\n".join(markdown(study_tables.Findings({}, [], [], curve)))
+    assert "| sft | 50 | 50 | – | – | – | 2 |" in text
+
+
+def test_a_row_of_a_run_has_its_facts_counted_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Metric("atom_stability", {}, n=90, count=80), Metric("atom_stability", {"per": "fact"}, n=9, count=8),
+             Metric("residual_failure", {"depth": 4}, n=5, count=2)]  # fmt: skip
+    monkeypatch.setattr(study_tables, "read_run", lambda _: SimpleNamespace(metrics=found))
+    row = study_tables._plain("base", "grpo", 0, Path("r"))
+    assert (row["atoms"], row["d50"]) == ({"k": 8, "n": 9}, None)
+    assert [(d, r["k"], r["n"]) for d, r in row["residual"].items()] == [("4", 2, 5)]
 
 
 def test_inside_differences_are_paired_by_case_and_undefined_ones_left_out() -> None:

@@ -141,6 +141,19 @@ def test_an_end_of_an_interval_beyond_what_was_asked_is_shown_as_the_note_says_i
     assert headline.interval(replace(row, note="depth 2 from pair"), "number") == ""
 
 
+@pytest.mark.parametrize(("note", "shown"), [("d50 is <2; n < 5", "<\u00a02"), ("no depth", "undefined")])
+def test_a_value_beyond_what_was_asked_is_shown_as_the_note_says_it(note: str, shown: str) -> None:
+    assert headline.shown(Metric("d50", note=note), "number") == shown
+
+
+def test_numbers_of_fewer_than_15_cases_are_marked(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    metrics = [synthetic.rate("residual_failure", 5, 15), synthetic.rate("double_gate", 5, 14)]
+    (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
+    (table,) = headline.tables(load([run]))
+    assert {c["n"]: c["few"] for c in table["rows"][0]["cells"] if c} == {15: False, 14: True}
+
+
 def test_scaffolded_runs_lead_with_what_revealed_steps_do(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=4, probes=())
     metrics = [synthetic.rate("composition", 5, 16), {**synthetic.rate("any_scaffold", 9, 10), "n_invalid": 6}]
