@@ -1,18 +1,26 @@
-"""The store of measurements: what goes in comes out, and is found by what it depends on only."""
+"""The store of measurements, and what a worker does without Ray: what goes in comes out, and only where it belongs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from composcope.experiments.config import Shard
-from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key
+from composcope.errors import InputError, ModelError
+from composcope.evaluation.engines.base import ReplayEngine
+from composcope.experiments.config import Config, Serving, Shard
+from composcope.experiments.distributed import target
+from composcope.experiments.distributed.engine import FleetModel, mark
+from composcope.experiments.distributed.pool import Pool
+from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key, scope
+from composcope.experiments.distributed.worker import Failure, Place, Worker
+from composcope.experiments.run.folder import MEASURED
 from composcope.probes.lookback.examples import _measure as lookback
 from composcope.probes.min_k import _measure as min_k
 from composcope.probes.spread import collect
@@ -102,3 +110,90 @@ def test_shards_measure_their_own_items_once_and_the_last_look_puts_them_togethe
     assert again == []
     assert collect(CachedModel(again, Store(tmp_path), "other model"), count, items) == [x * 10 for x in items]
     assert again == items
+
+
+def _target(**numerics: str) -> Any:
+    return SimpleNamespace(numerics=lambda: numerics, engine=SimpleNamespace(identity={"weights": "w"}))
+
+
+def test_measurements_are_shared_by_devices_of_one_kind_and_by_nothing_else() -> None:
+    kinds = [{"device": d, "dtype": t} for d, t in (("cuda:0", "float32"), ("cuda:1", "float32"), ("mps:0", "float32"),
+                                                    ("cuda:0", "float16"))]  # fmt: skip
+    first, second, *others = (scope(_target(**k)) for k in kinds)
+    assert first == second and len({first, *others}) == 3
+
+
+def test_a_worker_saves_where_it_sees_the_run_and_sends_the_rest(tmp_path: Path) -> None:
+    place = mark(tmp_path)
+    assert mark(tmp_path) == place and place.here() == tmp_path
+    worker = Worker(Config(model="m", benchmark="b"), 1)
+    worker._lm = []
+    assert worker.measure(count, [1, 2], ["a", "b"], place) == ([(0, 10), (1, 20)], [], True)
+    assert Store(tmp_path / "probes" / MEASURED).get("b") == 20
+    for elsewhere in (
+        Place(str(tmp_path), "another folder of this name"),
+        Place(str(tmp_path / "gone"), place.mark),
+        None,
+    ):
+        assert worker.measure(count, [3], ["c"], elsewhere) == ([(0, 30)], [], False)
+    assert "c" not in Store(tmp_path / "probes" / MEASURED)
+
+
+def test_an_error_of_a_worker_is_the_same_error_here() -> None:
+    assert isinstance(Failure("InputError", "why").error(), InputError)
+    assert isinstance(Failure("Unheard", "why").error(), ModelError)
+
+
+def test_items_are_grouped_by_size_the_largest_first() -> None:
+    fleet: Any = SimpleNamespace(pool=SimpleNamespace(workers=2))
+    items = [[0] * n for n in (3, 9, 1, 7, 5, 2, 8, 4, 6, 10)]
+    found = FleetModel._parts(fleet, range(1, 10), items)
+    assert [[len(items[i]) for i in part] for part in found] == [[10, 9], [8, 7], [6, 5], [4, 2], [1]]
+    many = FleetModel._parts(fleet, range(1000), [[0]] * 1000)
+    assert {len(part) for part in many[:-1]} == {64} and sum(map(len, many)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("cpus", "gpus", "each", "workers", "found"),
+    [
+        (8, 0, None, 2, (2, 4, 0.0)),
+        (2, 0, None, 3, (3, 1, 0.0)),
+        (8, 4, None, None, (4, 1, 1.0)),
+        (8, 4, 2, None, (2, 1, 2)),
+        (8, 1, 0.5, None, (2, 1, 0.5)),
+        (8, 1, 0, 2, (2, 4, 0)),
+        (8, 1, 2, None, "--gpus-per-worker 2"),
+        (8, 0, None, None, "--workers N"),
+    ],
+)
+def test_workers_share_what_the_cluster_has(
+    cpus: int, gpus: int, each: float | None, workers: int | None, found: Any
+) -> None:
+    serving, said = Serving(engine="ray", workers=workers, gpus_per_worker=each), list[str]()
+    ray = SimpleNamespace(cluster_resources=lambda: {"CPU": float(cpus), **({"GPU": float(gpus)} if gpus else {})})
+    pool: Any = SimpleNamespace(ray=ray, config=SimpleNamespace(serving=serving), say=said.append)
+    if isinstance(found, str):
+        with pytest.raises(InputError, match=found):
+            Pool._shares(pool)
+    else:
+        assert Pool._shares(pool) == found
+        assert bool(said) == (workers == 3), "only where they do not all have room"
+
+
+def test_workers_read_the_answers_of_a_server_only_where_they_have_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool: Any = SimpleNamespace(about={"identity": {"weights": "here" * 5}})
+    (tmp_path / "journal").mkdir()
+
+    def opened(weights: str | None, engine: str | None) -> ReplayEngine | None:
+        who = SimpleNamespace(identity={"weights": weights} if weights else {}, provenance={"engine": engine})
+        monkeypatch.setattr(target, "read_run", lambda _: SimpleNamespace(manifest=SimpleNamespace(engine=who)))
+        return target._answered_elsewhere(tmp_path, pool)
+
+    assert opened("other", "openai") is None, "a run that was never evaluated"
+    (tmp_path / "graded.jsonl").touch()
+    assert opened("other", "transformers") is None and opened("other", None) is None
+    assert opened("here" * 5, "openai") is not None and opened(None, "openai") is not None
+    with pytest.raises(ModelError, match="the workers have herehere"):
+        opened("other", "openai")

@@ -139,7 +139,9 @@ def test_the_trend_over_doses_is_no_dose_and_a_readout_begins_before_the_first_b
 
 
 def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_undefined(tmp_path: Path) -> None:
-    rows = [("follows the dose", kind, "q") for kind in ("", "probe", "null", "confound")] + [("failures", "probe", "q")]
+    rows = [("follows the dose", kind, "q") for kind in ("", "probe", "null", "confound")] + [
+        ("failures", "probe", "q")
+    ]
     (tmp_path / "table.csv").write_text("question,kind,quantity\n" + "".join(f"{','.join(r)}\n" for r in rows))
     assert [r["kind"] for r in training._raw(tmp_path / "table.csv")] == ["", "probe"]
     known = [{"seed": s, "n": n, "quantity": "q", "dose": "low", "value": 0.5, "drawn": "solid"}
