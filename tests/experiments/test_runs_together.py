@@ -14,10 +14,10 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, write_cases
-from composcope.experiments.cli import main
+from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
 from composcope.experiments.evaluating.merge import _same_settings
-from composcope.experiments.run import read_json, read_lines, write_lines, write_text
+from composcope.experiments.run import compare, read_json, read_lines, write_lines, write_text
 from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
 from composcope.experiments.run.folder import MEASURED
 from composcope.experiments.run.reader import RunData
@@ -149,6 +149,25 @@ def test_doctor_says_what_is_there_and_what_to_do(capsys: Capture) -> None:
     assert len(check_lines(list(rows.values()))) == len(rows)
     assert main(["doctor", "--json"]) == 0
     assert {row["check"] for row in json.loads(capsys.readouterr().out)["checks"]} == set(rows)
+
+
+@pytest.mark.parametrize(("required", "code"), [(True, 1), (False, 0)])
+def test_doctor_fails_where_something_that_is_needed_is_missing(
+    required: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [doctor._row("python", True, "3.11"), doctor._row("numpy", False, None, "pip", required=required)]
+    monkeypatch.setattr(doctor, "examine", lambda _: rows)
+    assert main(["doctor", "--json"]) == code
+
+
+def test_a_channel_is_a_line_with_its_interval_and_without_what_every_channel_is_counted_per() -> None:
+    row = {"metric": "delta_comp", "group": {"per": "fact", "depth_bin": 4}, "n": 9, "note": "9 facts"}
+    value = {"value": -0.25, "low": -0.5, "high": 0.1, "interval": "t"}
+    assert compare._channel_line({**row, **value}) == (
+        "delta_comp (depth_bin 4): -25.0 points [-50.0, +10.0] (t), n=9 (9 facts)"
+    )
+    steps = {"metric": "delta_depth", "group": {"per": "fact"}, "value": 1.5, "low": None}
+    assert compare._channel_line({**row, **steps}) == "delta_depth: +1.5 steps, n=9 (9 facts)"
 
 
 CASES = [
