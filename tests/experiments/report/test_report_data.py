@@ -7,18 +7,19 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from composcope.evaluation.metrics import Metric
-from composcope.experiments.report import cases, checks, headline, pictures
+from composcope.experiments.report import cases, checks, headline, pictures, view
 from composcope.experiments.report.index import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.scripts import packed
 from composcope.experiments.report.sections import number_text
 from composcope.experiments.run.reader import load
+from composcope.hooks.progress import no_bar
 from composcope.probes.catalog import PROBES
 
 AddCases = Callable[..., dict[str, Any]]
@@ -200,3 +201,22 @@ def test_the_range_of_a_rate_is_that_of_its_bounds() -> None:
     row = Metric("both", n=8, n_invalid=2, count=4, value=0.5, bound_low=0.4, bound_high=0.6)
     assert [text.replace("\u00a0", " ") for text in (headline._bounds(row, "rate"),)] == ["40.0 % to 60.0 %"]
     assert headline._bounds(replace(row, n_invalid=0), "rate") == ""
+
+
+def test_a_page_depends_on_what_it_shows_of_a_run_and_not_on_journal_log_or_pictures(tmp_path: Path) -> None:
+    shown = ["graded.jsonl", "casesets/a.jsonl", "probes/neurons/table.csv"]
+    for name in (*shown, "log.txt", ".lock", "journal/a.jsonl", "figures/a.png", "probes/.measured/a", "report.html"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert sorted(str(p.relative_to(tmp_path)) for p in view._files(tmp_path)) == sorted(shown)
+
+
+def test_the_share_of_an_export_is_what_was_counted_of_all_of_it() -> None:
+    page: Any = SimpleNamespace(progress=no_bar, exported=None)
+    with view.Pages._counted(page, "drawing", 4) as advance:
+        seen = [page.exported]
+        for n in (1, 2, 5):
+            advance(n)
+            seen.append(page.exported)
+    assert seen == [0, 0.25, 0.75, 1]

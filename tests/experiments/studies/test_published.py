@@ -12,13 +12,17 @@ import pytest
 from scipy import stats as scipy_stats
 
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.metrics import Metric
 from composcope.experiments import composition_collapse
 from composcope.experiments.console import exits
-from composcope.experiments.studies import pairs
+from composcope.experiments.run.reader import ProbeData
+from composcope.experiments.studies import mechanism, pairs, results
 from composcope.experiments.studies.mechanism import _difference, pooled
 from composcope.experiments.studies.published import beside, group_key, name_key, pair_name, table
 from composcope.experiments.studies.spec import Spec
 from composcope.experiments.studies.study import STUDIES, Study, scaled_layers
+from composcope.probes import patching
+from composcope.probes.result import ProbeResult
 
 stats: Any = scipy_stats
 
@@ -167,3 +171,57 @@ def test_a_study_with_a_failed_run_or_unjudged_answers_does_not_end_well() -> No
     for failed, n_invalid, code in ends:
         study = Study(Spec(()), STUDIES["stad"], Path("s"), (), failed=failed, n_invalid=n_invalid)
         assert study.exit_code() == code
+
+
+def test_a_failed_run_stands_in_the_tables_without_any_case() -> None:
+    study = Study(Spec(()), STUDIES["stad"], Path("s"), (), failed={"a": "why"})
+    assert results.failed_rows(study) == [{"model": "a", "what": "failed", "shown": "why", "n": 0}]
+
+
+def test_a_run_is_in_the_tables_with_what_was_opened_up_in_it() -> None:
+    patched = ProbeData("patching", [{"quantity": q, "group": g, "layer": i, "count": k, "n": 5}
+                                     for q, k in (("flip_rate", 2), ("corrected_rate", 1))
+                                     for g, i in (("donor", 0), ("donor", 1), ("recipient", 0))])  # fmt: skip
+    moved = ProbeData("trajectory", [{"quantity": "prompt_end_cosine", "group": "failure", "layer": i, "value": 0.5,
+                                      "n": 9} for i in range(3)])  # fmt: skip
+
+    def run(note: str = "", **probes: ProbeData) -> Any:
+        about = {"label": "m", "data": "d", "note": note, "model": SimpleNamespace(model="x")}
+        return SimpleNamespace(run=SimpleNamespace(probe=probes.get), **about)
+
+    opened: Any = SimpleNamespace(runs=[run(patching=patched), run(trajectory=moved), run(), run("no weights")])
+    rows = mechanism.rows(opened)
+    assert [r["what"] for r in rows[:2]] == [
+        "patches that give the donor's answer",
+        "patches that give the right answer",
+    ]
+    assert [(r["count"], r["n"]) for r in rows[:2]] == [(4, 10), (2, 10)]
+    assert [r["group"] for r in rows[2:4]] == ["pairs failure, layer 0 of 2", "pairs failure, layer 2 of 2"]
+    assert [r["shown"] for r in rows[4:]] == ["no boundary set", "no weights"]
+
+
+def test_answers_are_patched_from_successes_into_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    def example(i: int, group: str) -> Any:
+        return SimpleNamespace(case=f"c{i}", group=group, prompt_ids=[i], answer_ids=[10 + i], shares=i)
+
+    given: dict[str, Any] = {}
+
+    def sweep(lm: Any, donors: Any, recipients: Any, chosen: Any, *_: Any, **options: Any) -> ProbeResult:
+        given.update(options, donors=donors, recipients=recipients, chosen=chosen)
+        return ProbeResult("patching", [])
+
+    monkeypatch.setattr(patching, "prompt_end_sweep", sweep)
+    monkeypatch.setattr(patching, "new_tokens", lambda *_: 5)
+    monkeypatch.setattr(patching, "graders", lambda _, recipients, donors: (recipients, donors))
+    found = composition_collapse.patch(
+        None, [example(i, g) for i, g in enumerate(("failure", "success", "failure"))], [0]
+    )
+    assert (given["donors"], given["recipients"], given["clusters"]) == ([[1]], [[0], [2]], ([1], [0, 2]))
+    assert (given["donor_answers"], given["recipient_answers"]) == ([[11]], [[10], [12]])
+    assert found.settings["cases"] == [("c1", "c0"), ("c1", "c2")]
+
+
+@pytest.mark.parametrize(("group", "key"), [({"depth": 4}, "depth"), ({"depth_bin": 4, "depth": 5}, "depth_bin")])
+def test_depths_are_those_that_the_benchmark_counts_in(group: dict[str, Any], key: str) -> None:
+    study: Any = SimpleNamespace(runs=[SimpleNamespace(run=SimpleNamespace(metrics=[Metric("m", group, n=1)]))])
+    assert composition_collapse._depth_key(study) == key

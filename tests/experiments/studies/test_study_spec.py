@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.cli import studies as cli
+from composcope.experiments.studies import running
 from composcope.experiments.studies.running import config_of
-from composcope.experiments.studies.spec import ModelPair, from_flags, read_spec, slug
+from composcope.experiments.studies.spec import ModelPair, Spec, from_flags, read_spec, slug
 from composcope.experiments.studies.study import STUDIES
 
 FILE = """
@@ -132,3 +134,21 @@ def test_flags_replace_single_choices_of_a_preset() -> None:
     made = config_of(spec, preset, given, spec.models[0], "cases.jsonl")
     assert (made.asking.few_shot, made.asking.also, made.asking.compat) == ("1", "self-ask", "agentcoma")
     assert made.serving.engine == "openai"
+
+
+def test_trainings_are_added_by_the_study_that_takes_them_and_refused_by_others() -> None:
+    spec = Spec((), series=("a",))
+    preset = cli.preset("stad")
+    assert running._with_series(replace(preset, models=lambda given: replace(given, limit=7)), spec).limit == 7
+    assert running._with_series(preset, Spec(())) == Spec(())
+    with pytest.raises(InputError, match="study stad: takes no --series"):
+        running._with_series(preset, spec)
+    with pytest.raises(InputError, match="study stad: takes no --series"):
+        running._with_series(preset, Spec((), only_series=True))
+
+
+def test_a_failure_is_a_line_and_only_a_defect_leaves_its_traceback(tmp_path: Path) -> None:
+    file = tmp_path / "failed.txt"
+    assert running._reason(InputError("no such\n  file"), file) == "no such file" and not file.exists()
+    assert running._reason(ValueError("in the model"), file).startswith("unexpected ValueError: in the model")
+    assert "ValueError" in file.read_text()
