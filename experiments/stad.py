@@ -11,8 +11,6 @@ answers count as solved by scaffolding. Here every answer has 2,000 tokens.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from .config import Asking
 from .studies import pairs
@@ -28,7 +26,7 @@ def tables(study: Study) -> list[StudyTable]:
     gain = metric_rows(study, ["composition", "any_scaffold"])
     k = metric_rows(study, ["mean_k", "mean_k_solvable", "k_zero", "k_positive", "intractable", "non_monotone"])
     wanted = [(m, lambda g: set(g) == {"combination"}) for m in ("mean_k", "k_zero", "k_positive", "intractable")]
-    levels = [("scaffold_success", lambda g: set(g) == {"level"}), ("placeholder", _plain)]
+    levels = [("scaffold_success", lambda g: set(g) == {"level"}), "placeholder"]
     skills = [("skill_accuracy", lambda g: set(g) == {"skill"})]
     return [
         StudyTable("gain", "Originals, and solved with any scaffold (Fig. 2)", gain),
@@ -44,10 +42,6 @@ def tables(study: Study) -> list[StudyTable]:
               metric_rows(study, levels)),
         *pairs.table(study),
     ]  # fmt: skip
-
-
-def _plain(group: Mapping[str, Any]) -> bool:
-    return not group
 
 
 def _most(study: Study, rows: list[Row], key: str, top: int) -> list[Row]:

@@ -13,7 +13,7 @@ from scipy import stats as scipy_stats
 
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
-from composcope.experiments import composition_collapse
+from composcope.experiments import composition_collapse, stad
 from composcope.experiments.console import exits
 from composcope.experiments.run.reader import ProbeData
 from composcope.experiments.studies import mechanism, pairs, results
@@ -225,3 +225,21 @@ def test_answers_are_patched_from_successes_into_failures(monkeypatch: pytest.Mo
 def test_depths_are_those_that_the_benchmark_counts_in(group: dict[str, Any], key: str) -> None:
     study: Any = SimpleNamespace(runs=[SimpleNamespace(run=SimpleNamespace(metrics=[Metric("m", group, n=1)]))])
     assert composition_collapse._depth_key(study) == key
+
+
+def test_the_most_frequent_skills_and_bottlenecks_are_in_the_tables_and_levels_have_their_blanked_values() -> None:
+    found = [Metric("skill_accuracy", {"skill": f"s{i}"}, n=20 + i, n_invalid=9 * (i == 0), value=0.5)
+             for i in range(12)]  # fmt: skip
+    found += [Metric("bottleneck", {"skill": f"s{i}"}, n=9, count=i, value=i / 9) for i in range(7)]
+    found += [Metric("mean_k", {"combination": c}, n=n, value=1.0) for c, n in zip("abcd", (9, 5, 8, 7), strict=True)]
+    found += [Metric("scaffold_success", {"level": 1}, n=9, value=0.5), Metric("placeholder", n=9, value=0.25),
+              Metric("placeholder", {"level": 1}, n=4, value=0.25), Metric("composition", n=9, value=0.5)]  # fmt: skip
+    model = SimpleNamespace(model="organism:none", groups={})
+    run: Any = SimpleNamespace(label="none", data="d", model=model, path=Path("r"), note="",
+                               run=SimpleNamespace(metrics=found, manifest=SimpleNamespace(stopped="asks")))  # fmt: skip
+    study = Study(Spec(()), STUDIES["stad"], Path("s"), ("d",), runs=[run], failed={"other--d": "why"})
+    rows = {t.name: [r["what"] if r["what"] == "failed" else r["group"].rpartition(" ")[2] for r in t.rows]
+            for t in stad.tables(study)}  # fmt: skip
+    assert rows["skills"] == ["s0", *(f"s{i}" for i in range(3, 12)), "failed"]
+    assert rows["bottlenecks"] == ["failed", "s6", "s5", "s4", "s3", "s2"]
+    assert rows["combinations"] == ["a", "c", "d", "failed"] and rows["levels"] == ["1", "", "failed"]
