@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
+from composcope.experiments import report
 from composcope.experiments.interventions import inference, inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
 
@@ -146,3 +148,40 @@ def test_the_study_holds_the_recipes_on_equal_data_and_the_four_mixes() -> None:
     grpo = [r for r in made.values() if r.objective == "grpo"]
     assert [r.depths for r in grpo] == [(2, 4), (2, 4, 6), (2, 4, 6), (2, 4, 6, 8)]
     assert [r.prompts // size.per_cell for r in grpo] == [4, 7, 7, 10], "as many questions per family and depth"
+
+
+def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_seed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked, trained, curves, opened, reported = [], [], [], [], []
+
+    def train(recipe: Any, model: str, data: Any, folder: Path, how: Any, reporter: Any) -> Any:
+        trained.append((model, recipe.depths, how.seed, how.save_every))
+        return SimpleNamespace(model=folder / "model")
+
+    def evaluate(model: str, out: Path, size: Any, device: Any, reporter: Any, format: str = study.FORMAT) -> None:
+        asked.append((model, out.name, format))
+        out.mkdir(parents=True)
+
+    monkeypatch.setattr(study.training, "require_extra", lambda: None)
+    monkeypatch.setattr(study.training, "train", train)
+    monkeypatch.setattr(study, "_evaluate", evaluate)
+    monkeypatch.setattr(study, "training_set", lambda *_, **__: None)
+    monkeypatch.setattr(study.training_curve, "measure", lambda folder, *_, **__: curves.append(folder.name))
+    monkeypatch.setattr(inside, "compare", lambda before, after, out, n, **_: opened.append((before[0], [*after], n)))
+    monkeypatch.setattr(study, "_finish", lambda *_: None)
+    monkeypatch.setattr(report, "write", lambda runs, _: reported.extend(r.name for r in runs))
+    study.run(study.InterventionStudy(model="own", seeds=2, size="tiny", second="other"), tmp_path, quiet=True)
+    bases = [a for a in asked if a[1].endswith("baseline")]
+    formats = list(dict.fromkeys(v.format for v in study.VARIANTS))
+    assert [(m, f) for m, _, f in bases] == [("own", f) for f in formats] + [("other", f) for f in formats]
+    assert [m for m, name, _ in asked if name.startswith("dose")] == [f"organism:{d}" for d in study.DOSES]
+    first, second, third = 4 * 2, (1 + 3) * 2, 2 * 2
+    assert len(trained) == first + second + third and len(asked) == len(trained) + len(bases) + len(study.DOSES)
+    assert [m for m, *_ in trained] == ["own"] * (first + 2) + ["other"] * 6 + ["own"] * third
+    assert [seed for *_, seed, _ in trained[:first]] == [0] * 4 + [1] * 4
+    assert {depths for _, depths, *_ in trained[-third:]} == {(2, 4, 6), (2, 4, 6, 8)}
+    assert len(curves) == 6 and not any("second" in name for name in curves)
+    assert [(m, n) for m, _, n in opened] == [("own", 4)] * 2
+    assert [len(names) for _, names, _ in opened] == [2, 1]
+    assert reported and not any(name.endswith("-1") for name in reported)
