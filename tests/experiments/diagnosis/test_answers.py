@@ -17,6 +17,7 @@ from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade, lists
+from composcope.evaluation.pipeline import Evaluation
 from composcope.experiments import figures, plugins
 from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import asks, behaviour, hypotheses, places, rule, variants
@@ -49,6 +50,16 @@ def heard(case: Case, texts: dict[str, str], finish: str = "stop") -> asks.Heard
         rows[role] = Graded.of(case, ask, found, ask_id=role, model=None, run=None)
         responses[role] = Response(role, text, finish, 1, 1)  # type: ignore[arg-type]
     return asks.Heard(variants.Variant(case, "original"), rows, made, responses)
+
+
+def test_an_ask_without_an_answer_is_graded_and_has_no_response() -> None:
+    variant = variants.Variant(OSLO, "original")
+    rows = [Graded(OSLO.id, role, "correct", ask=role) for role in ("whole", "part:0")]
+    made = {a.role: a for a in asks.Questions("x", "plain").asks(OSLO, {})}
+    said = {"whole": Response("whole", "krone", "stop", 1, 1)}
+    every = Evaluation({r.role: made[r.role] for r in rows}, said, rows, n_asked=1, n_resumed=0)
+    one = asks.heard([variant], every)[OSLO.id]
+    assert set(one.grades) == set(one.asks) == {"whole", "part:0"} and set(one.responses) == {"whole"}
 
 
 def wrote(case: Case, *operands: str) -> dict[str, str]:

@@ -407,6 +407,33 @@ def test_donors_are_like_parts_that_are_answered_right_each_about_something_else
     assert len({opening._inputs(target, replace(found, answers=(1, n)), seed) for n in (2, 3) for seed in (0, 1)}) == 4  # type: ignore
 
 
+def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_put_back_ones_by_the_right_one() -> (
+    None
+):
+    group = [{"own:decision:1": "gold", "noise:decision:1": "gold", "foreign:decision:1": "donor",
+              "same:decision:1": "gold", "own:decision:0": "wrong"},
+             {"own:decision:1": "wrong", "noise:decision:1": "wrong", "foreign:decision:1": "gold"}]  # fmt: skip
+    pool = [{"own:decision:1": "gold"}] * 3
+    given = weighing._Test("own", ["decision:0", "decision:1"], "noise", "foreign")
+    assert weighing._judged(given, group, pool) == Found(
+        "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1)
+    )
+    own = {"back:end:2>0": "gold", "back-noise:end:2>0": "wrong", "back-same:end:2>0": "gold"}
+    group = [own | {"back-foreign:end:2>0": foreign} for foreign in ("gold", "donor", "wrong")]
+    back = weighing._Test("back", ["end:2>0"], "back-noise", "back-foreign")
+    assert weighing._judged(back, group, group) == Found(
+        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3)
+    )
+    blocks = [
+        {"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"},
+        {"skip:decision:1": "gold"},
+    ]
+    skip = weighing._Test("skip", ["decision:0", "decision:1", "elsewhere:0"])
+    assert weighing._judged(skip, blocks, blocks[1:]) == Found(
+        "decision:1", Tally(2, 2), Tally(1, 1), Tally(), Tally(1, 1), Tally()
+    ), "other blocks at the same place are what a left-out block is compared with"
+
+
 def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:
     def opened(*mended: str) -> dict[str, str]:
         own = {f"own:decision:{layer}": "gold" for layer in "01"} | {

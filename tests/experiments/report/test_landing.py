@@ -24,7 +24,7 @@ from composcope.evaluation.protocols.catalog import PROTOCOLS, about
 from composcope.experiments import report
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import cases, index, landing
-from composcope.experiments.report.causes import Causes
+from composcope.experiments.report.causes import Causes, place
 from composcope.experiments.report.origins import KINDS, MEANS, origin, origins
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
@@ -515,3 +515,9 @@ def test_writing_many_cases_takes_time_in_proportion(synthetic: ModuleType, tmp_
         return counted
 
     assert calls(2000) < 15 * calls(200)
+
+
+def test_a_folder_is_named_as_one_would_type_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert place(Path.cwd() / "runs" / "a") == str(Path("runs", "a")) and place(tmp_path / "b") == str(tmp_path / "b")

@@ -235,8 +235,8 @@ def test_the_most_frequent_skills_and_bottlenecks_are_in_the_tables_and_levels_h
     found += [Metric("scaffold_success", {"level": 1}, n=9, value=0.5), Metric("placeholder", n=9, value=0.25),
               Metric("placeholder", {"level": 1}, n=4, value=0.25), Metric("composition", n=9, value=0.5)]  # fmt: skip
     model = SimpleNamespace(model="organism:none", groups={})
-    run: Any = SimpleNamespace(label="none", data="d", model=model, path=Path("r"), note="",
-                               run=SimpleNamespace(metrics=found, manifest=SimpleNamespace(stopped="asks")))  # fmt: skip
+    counted = SimpleNamespace(metrics=found, manifest=SimpleNamespace(stopped="asks"))
+    run: Any = SimpleNamespace(label="none", data="d", model=model, path=Path("r"), note="", run=counted)
     study = Study(Spec(()), STUDIES["stad"], Path("s"), ("d",), runs=[run], failed={"other--d": "why"})
     rows = {t.name: [r["what"] if r["what"] == "failed" else r["group"].rpartition(" ")[2] for r in t.rows]
             for t in stad.tables(study)}  # fmt: skip
