@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ...evaluation import prompts
 from ...evaluation.asks import Ask, Grade, Response
+from ...evaluation.benchmarks.world.tables import plain
 from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.pipeline import Evaluation
@@ -25,6 +26,7 @@ from .variants import MARK, Variant
 
 NEUTRAL, RELATION, BRIDGE, GIVEN = "whole:neutral", "whole:relation", "whole:bridge", "whole:given:{}"
 REPEATED, FILLER = "whole:repeated", "whole:filler"
+BEHIND = "part:{}:extra-context"
 _NEUTRAL_TEXT = "The answer is"
 _FILLER_TEXT = " ".join("." * 16)
 _NOUN, _CLAUSE = r"(\w+(?: \w+){0,2}?)", r"(?!.* (?:where|that|who|whose|which) )"
@@ -45,6 +47,8 @@ _QUESTIONS = (
     (r"(?:what|which) (\w+) (?!does |is |was )(\w+s) (.+)", r"the \1 that \2 \3 is"),
 )  # fmt: skip
 """Patterns that turn a question into the beginning of its answer; the first match is used."""
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\b[DMS][rst])(?<!\bMrs)(?<!\bNo)[.!][\"')]*\s+(?![a-z])|\n\s*")
+"""Where a sentence ends: not behind an initial or a title."""
 
 
 def relation_of(case: Case) -> str | None:
@@ -59,6 +63,23 @@ def relation_of(case: Case) -> str | None:
             text = found.expand(written)
             return text[:1].upper() + text[1:]
     return None
+
+
+def behind_context(case: Case, part: int) -> str | None:
+    """A part's question behind the whole's context; None if the whole has none, or if the part's question holds it.
+
+    The case file may word it. Else the context is what stands before the whole's question. A whole with several
+    questions has no such context, since it would ask them as well.
+    """
+    asked = case.parts[part]
+    if asked.extra_context:
+        return asked.extra_context
+    before, _, more = case.question.partition("?")
+    ends = [m.end() for m in _SENTENCE_END.finditer(before)]
+    if "?" in more or "?" not in case.question or not ends:
+        return None
+    context = before[: ends[-1]]
+    return None if plain(context) in plain(asked.question) else context + asked.question
 
 
 class Working(NamedTuple):
@@ -97,9 +118,10 @@ class Questions:
         found = [ask_whole(case, "whole", case.question, self.format, self.max_tokens)]
         for i, part in enumerate(case.parts):
             texts = {f"part:{i}": part.question}
+            if (behind := behind_context(case, i)) is not None:
+                texts[BEHIND.format(i)] = behind
             if MARK not in case.id:
                 texts |= {f"part:{i}:paraphrase:{j}": p for j, p in enumerate(part.paraphrases)}
-                texts |= {f"part:{i}:extra-context": part.extra_context} if part.extra_context else {}
             found += [ask_part(case, i, role, text, self.format, self.max_tokens) for role, text in texts.items()]
         if graded and fails({role: g.outcome for role, g in graded.items()}, len(case.parts)):
             found += self._forced(case)

@@ -10,14 +10,16 @@ from typing import NamedTuple
 from ...evaluation.benchmarks.world.tables import holds, plain
 from ...evaluation.case import Case
 from ...evaluation.grading import lists
-from ...evaluation.grading.text import refuses
-from .asks import BRIDGE, FILLER, GIVEN, NEUTRAL, RELATION, REPEATED, Heard, operands, working
-from .evidence import SHOWN, Behaviour, Followed, Tally
+from ...evaluation.grading.text import normalize, refuses
+from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, RELATION, REPEATED, Heard, operands, working
+from .evidence import SHOWN, Behaviour, Behind, Followed, Tally
 from .hypotheses import exchanged, on_the_table
 
 
-def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behaviour:
-    """The evidence in the answers; ``group`` is the case followed by its variants."""
+def behaviour(
+    group: Sequence[Heard], shortcut: Followed | None = None, successes: Sequence[Heard] = ()
+) -> Behaviour:
+    """The evidence in the answers; ``group`` is the case followed by its variants, ``successes`` are the run's."""
     failing = [one for one in group if one.fails]
     n = len(failing)
     shown = [shows(one) for one in failing]
@@ -44,7 +46,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None) -> Behav
         wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
-        specific=own is None or own.specific,
+        specific=own is None or own.specific, behind=_behind(group, successes),
     )  # fmt: skip
 
 
@@ -62,9 +64,40 @@ def _unavailable(one: Heard) -> dict[str, Tally]:
     """For each part with other wordings, how many of these are wrong (and how many cannot be judged)."""
     found: dict[str, list[bool | None]] = {}
     for role in sorted(one.grades):
-        if role.startswith("part:") and role.count(":") > 1:
+        if role.startswith("part:") and ":paraphrase:" in role:
             found.setdefault(":".join(role.split(":")[:2]), []).append(one.right(role))
     return {part: Tally(said.count(False), len(said), said.count(None)) for part, said in found.items()}
+
+
+def _behind(group: Sequence[Heard], successes: Sequence[Heard]) -> dict[str, Behind]:
+    """For each part that can be asked behind the whole's context, how it is answered there."""
+    original, found = group[0], {}
+    failing = [one for one in group if one.fails]
+    alike = [one for one in successes if one.case.family == original.case.family]
+    last, open = len(original.case.parts) - 1, not original.case.options and original.case.answer_type != "boolean"
+    for i in range(last + 1):
+        role = BEHIND.format(i)
+        if role in original.grades:
+            same = [_answer(one, role) == _answer(one, "whole") for one in failing if one.right(role) is False]
+            wrong, success = _wrong(failing, role), _wrong(alike, role)
+            own = original.fails and original.right(role) is False
+            found[f"part:{i}"] = Behind(own, wrong, Tally(sum(same), wrong.n), success, open and i == last)
+    return found
+
+
+def _wrong(some: Sequence[Heard], role: str) -> Tally:
+    """How many answer a role wrong; an answer that cannot be judged is not shown to be wrong."""
+    said = [one.right(role) for one in some if role in one.grades]
+    return Tally(said.count(False), len(said), said.count(None))
+
+
+def _answer(one: Heard, role: str) -> str:
+    return normalize(one.grades[role].answer or one.text(role))
+
+
+def succeeds(one: Heard) -> bool:
+    """Whether the whole and every part are right."""
+    return one.right("whole") is True and all(one.right(f"part:{i}") for i in range(len(one.case.parts)))
 
 
 def wrong_operands(one: Heard) -> list[int]:

@@ -41,6 +41,21 @@ class Followed(NamedTuple):
     """Whether four of five of the run's failing cases with enough telling edits follow it."""
 
 
+class Behind(NamedTuple):
+    """How a part is answered behind the whole's context."""
+
+    own: bool
+    """Whether the answer is wrong in the case itself."""
+    wrong: Tally
+    """Wrong answers in the failing settings. The part is right alone in all of them."""
+    same: Tally
+    """Failing settings in which it is the very answer that the whole gives."""
+    success: Tally
+    """The control: wrong answers in the settings of its family whose whole is right, over the run."""
+    telling: bool = True
+    """Whether ``same`` says something: the part's right answer is the whole's, and it is not one of a few."""
+
+
 @dataclass(frozen=True)
 class Behaviour:
     """What the answers to a case and its variants show."""
@@ -82,6 +97,8 @@ class Behaviour:
     """For each unspecific sign of a cause (``rule.signs``), how many of the run's failing cases show it."""
     throughout: Mapping[str, Tally] = field(default_factory=dict)
     """The same of the signs that nearly all settings of a case show, those that do not fail counted as well."""
+    behind: Mapping[str, Behind] = field(default_factory=dict)
+    """For each part that can be asked behind the whole's context, how it is answered there."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +159,9 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     if found.from_case.n:
         out.append(f"{found.from_case} written operands belong to an item of the case")
     out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
+    for part, b in found.behind.items():
+        same = f", with the whole's own answer in {b.same}" if b.telling else ""
+        out.append(f"{part} behind the whole's context: wrong in {b.wrong}{same}; where the whole is right, in {b.success}")
     for name, t in found.shared.items():
         whole = f"; in four of five of all their settings: {found.throughout[name]}" if name in found.throughout else ""
         out.append(f"failing cases of the run with this sign ({name}): {t}{whole}")

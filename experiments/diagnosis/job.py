@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -153,9 +154,13 @@ def diagnosed(
     groups = {case.id: variants.of(case, known, seed) for case in (*failing, *company)}
     everyone = [v for group in groups.values() for v in group]
     write_lines(folder / "variants.jsonl", map(variants.as_row, everyone))
-    answered = _ask(data, config, target, everyone, reporter)
+    right = [variants.Variant(case, "original") for case in matched(data, groups)]
+    answered = _ask(data, config, target, [*everyone, *right], reporter)
+    successes = [one for one in answered.values() if behaviour.succeeds(one)]
+    for variant in right:
+        del answered[variant.case.id]
     heard = {id: [answered[v.case.id] for v in group] for id, group in groups.items()}
-    behaviours = behave(heard, known)
+    behaviours = behave(heard, known, successes)
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
@@ -192,7 +197,28 @@ def _ask(
     return asks.heard(everyone, found)
 
 
-def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[str, Behaviour]:
+def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
+    """Cases of the failing ones' families that succeed in the run: the control for a part behind the whole's context.
+
+    Only cases with a part that can be asked so are of use.
+    """
+    grades: dict[str, dict[str, str]] = {}
+    for row in data.graded:
+        grades.setdefault(row.case, {})[row.role] = row.outcome
+    left = Counter({data.cases[id].family: COMPANY for id in failing})
+    found = []
+    for id, case in data.cases.items():
+        roles = ["whole", *(f"part:{i}" for i in range(len(case.parts)))]
+        right = all(grades.get(id, {}).get(role) == "correct" for role in roles)
+        if right and left[case.family] and any(asks.behind_context(case, i) for i in range(len(case.parts))):
+            left[case.family] -= 1
+            found.append(case)
+    return found
+
+
+def behave(
+    heard: Mapping[str, Sequence[Heard]], known: Sequence[Case], successes: Sequence[Heard] = ()
+) -> dict[str, Behaviour]:
     """What the answers show, with the shortcut that the most edits of a case follow if enough cases follow it."""
     failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
     wrong = {id: behaviour.behaviour(group).wrong_operands for id, group in heard.items()}
@@ -211,7 +237,7 @@ def behave(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> dict[
     out = {}
     for id, group in heard.items():
         shortcut = hypotheses.best(followed[name][id]._replace(shared=shared[name]) for name in admitted)
-        out[id] = behaviour.behaviour(group, shortcut)
+        out[id] = behaviour.behaviour(group, shortcut, successes)
     return rule.together(out)
 
 
