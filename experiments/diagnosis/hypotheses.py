@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from ...errors import InputError
@@ -20,6 +20,8 @@ from ...registry import Registry
 from .asks import Heard, operands, working
 from .evidence import Followed
 
+PLACES = 12
+"""The last place of a list at which an item is looked for, counted from 1."""
 Hypothesis = Callable[[Case, Sequence[Case]], Sequence[str | None]]
 """The prediction: one value for each operand of a worked answer, else one answer; None if there is no prediction."""
 
@@ -41,7 +43,12 @@ def _at(*places: int) -> Hypothesis:
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         left = list(places)
-        return _things(case, lambda things, _: things[left.pop(0)] if left else None)
+
+        def choose(things: Sequence[str], right: str) -> str | None:
+            at = left.pop(0) if left else len(things)
+            return things[at] if -len(things) <= at < len(things) else None
+
+        return _things(case, choose)
 
     return say
 
@@ -84,15 +91,55 @@ def _copied(which: int) -> Hypothesis:
     return say
 
 
+def _items(text: str) -> list[str]:
+    return re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", text.rstrip("?. "))
+
+
 def _listed(which: int) -> Hypothesis:
     """An item of the question's list ("Which of these happened first: A, B or C?")."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         _, colon, tail = case.question.partition(": ")
-        items = re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", tail.rstrip("?. ")) if colon else []
+        items = _items(tail) if colon else []
         return (items[which],) if len(items) > 1 and not case.worked and "things" not in case.meta else ()
 
     return say
+
+
+def _instead(which: int) -> Hypothesis:
+    """The last part's answer for an item of the list that holds its bridge ("On the table: A, B, C. What is ...?").
+
+    Known are the answers of the run's parts, in which that item is asked about.
+    """
+
+    def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        if case.worked or "things" in case.meta or len(case.parts) != 2:
+            return ()
+        (bridge, last), lists = case.parts, re.findall(r": ([^:.?]+,[^:.?]+)[.?]", case.question)
+        items = next((found for text in lists if bridge.answer in (found := _items(text))), [])
+        if not -len(items) <= which < len(items) or bridge.answer not in last.question:
+            return ()
+        asked = last.question.replace(bridge.answer, items[which])
+        return (next((answer for question, answer in _last_parts(mates) if question == asked), None),)
+
+    return say
+
+
+def _last_parts(cases: Iterable[Case]) -> Iterator[tuple[object, str]]:
+    """Question and answer of the last parts of cases, and of the variants that they state."""
+    for case in cases:
+        yield from ((part.question, part.answer) for part in case.parts[-1:])
+        stated = case.meta.get("variants")
+        for variant in stated if isinstance(stated, list) else ():
+            parts = variant.get("parts") if isinstance(variant, dict) else None
+            part = parts[-1] if isinstance(parts, list) and parts else None
+            if isinstance(part, dict) and isinstance(part.get("answer"), str):
+                yield part.get("question"), part["answer"]
+
+
+def _place(which: int) -> Hypothesis:
+    """The thing or item at one place of the table or list, whatever is asked for."""
+    return lambda case, mates: _at(which, which)(case, mates) or _instead(which)(case, mates)
 
 
 def _usual(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
@@ -138,8 +185,9 @@ def _checked(name: str, say: Hypothesis) -> Hypothesis:
 HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
 """The shipped hypotheses, and those of plugins."""
 HYPOTHESES.own = {
-    "first-item": lambda case, mates: _at(0, 0)(case, mates) or _listed(0)(case, mates),
-    "last-item": lambda case, mates: _at(-1, -1)(case, mates) or _listed(-1)(case, mates),
+    "first-item": lambda case, mates: _place(0)(case, mates) or _listed(0)(case, mates),
+    "last-item": lambda case, mates: _place(-1)(case, mates) or _listed(-1)(case, mates),
+    **{f"item-{n}": _place(n - 1) for n in range(2, PLACES + 1)},
     "first-items": _at(0, 1),
     "last-items": _at(-2, -1),
     "first-and-last-item": _at(0, -1),
