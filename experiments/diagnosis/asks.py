@@ -47,7 +47,7 @@ _QUESTIONS = (
     (r"(?:what|which) (\w+) (?!does |is |was )(\w+s) (.+)", r"the \1 that \2 \3 is"),
 )  # fmt: skip
 """Patterns that turn a question into the beginning of its answer; the first match is used."""
-_SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\b[DMS][rst])(?<!\bMrs)(?<!\bNo)[.!][\"')]*\s+(?![a-z])|\n\s*")
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\b[DMS][rst])(?<!\bMrs)[.!][\"')]*\s+(?![a-z])|\n\s*")
 """Where a sentence ends: not behind an initial or a title."""
 
 

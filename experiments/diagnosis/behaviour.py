@@ -16,9 +16,7 @@ from .evidence import SHOWN, Behaviour, Behind, Followed, Tally
 from .hypotheses import exchanged, on_the_table
 
 
-def behaviour(
-    group: Sequence[Heard], shortcut: Followed | None = None, successes: Sequence[Heard] = ()
-) -> Behaviour:
+def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successes: Sequence[Heard] = ()) -> Behaviour:
     """The evidence in the answers; ``group`` is the case followed by its variants, ``successes`` are the run's."""
     failing = [one for one in group if one.fails]
     n = len(failing)
@@ -78,10 +76,11 @@ def _behind(group: Sequence[Heard], successes: Sequence[Heard]) -> dict[str, Beh
     for i in range(last + 1):
         role = BEHIND.format(i)
         if role in original.grades:
-            same = [_answer(one, role) == _answer(one, "whole") for one in failing if one.right(role) is False]
-            wrong, success = _wrong(failing, role), _wrong(alike, role)
-            own = original.fails and original.right(role) is False
-            found[f"part:{i}"] = Behind(own, wrong, Tally(sum(same), wrong.n), success, open and i == last)
+            same = [one for one in failing if one.right(role) is False and _answer(one, role) == _answer(one, "whole")]
+            wrong = _wrong(failing, role)
+            found[f"part:{i}"] = Behind(
+                original in same, wrong, Tally(len(same), wrong.n), _wrong(alike, role), open and i == last
+            )
     return found
 
 

@@ -45,11 +45,11 @@ class Behind(NamedTuple):
     """How a part is answered behind the whole's context."""
 
     own: bool
-    """Whether the answer is wrong in the case itself."""
+    """Whether it is the whole's own wrong answer in the case itself."""
     wrong: Tally
     """Wrong answers in the failing settings. The part is right alone in all of them."""
     same: Tally
-    """Failing settings in which it is the very answer that the whole gives."""
+    """Failing settings in which it is the wrong answer that the whole gives."""
     success: Tally
     """The control: wrong answers in the settings of its family whose whole is right, over the run."""
     telling: bool = True
@@ -161,7 +161,9 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
     for part, b in found.behind.items():
         same = f", with the whole's own answer in {b.same}" if b.telling else ""
-        out.append(f"{part} behind the whole's context: wrong in {b.wrong}{same}; where the whole is right, in {b.success}")
+        out.append(
+            f"{part} behind the whole's context: wrong in {b.wrong}{same}; where the whole is right, in {b.success}"
+        )
     for name, t in found.shared.items():
         whole = f"; in four of five of all their settings: {found.throughout[name]}" if name in found.throughout else ""
         out.append(f"failing cases of the run with this sign ({name}): {t}{whole}")

@@ -90,10 +90,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())
     if worst.k >= FEWEST and 2 * worst.k > worst.n:
         return "part-unavailable", worst
-    for part, behind in found.behind.items():
-        if spoilt(behind) and f"{part} behind" not in unspecific:
-            return "part-unavailable", behind.wrong
-    return None
+    return next((("part-unavailable", b.same) for b in found.behind.values() if spoilt(b)), None)
 
 
 def named(found: Behaviour) -> str | None:
@@ -111,24 +108,20 @@ def mended_inside(found: Inside) -> str | None:
 
 
 def spoilt(found: Behind) -> bool:
-    """Whether the whole's context spoils a part where the whole is wrong, and seldom where it is right.
+    """Whether the whole's context spoils a part: it says there what the whole says, and where wholes are right it is right.
 
-    A long context makes many a part wrong in a small model, whatever its wholes do.
+    A long context makes many a part wrong in a small model, whatever its wholes do; but then it seldom says the same.
     """
     control = found.success
-    return found.own and mostly(found.wrong) and control.n >= COMPARED and control.share <= CONTROL
-
-
-def tells(found: Behind) -> bool:
-    """Whether the spoilt part says in most failing settings just what the whole says, which chance seldom does."""
-    return found.telling and mostly(found.same)
+    kept = control.n >= COMPARED and control.share <= CONTROL
+    return found.own and kept and found.telling and mostly(found.same)
 
 
 def signs(found: Behaviour) -> set[str]:
     """Signs of a cause that a model without any cause shows as well, in some of its failures.
 
     An answer that cannot be judged or breaks off, a failure that a neutral beginning mends, a wrong result of right
-    operands, an item where a worked number is asked for, a part that its context spoils: noise on a model's weights makes them all. They settle a case
+    operands, an item where a worked number is asked for: noise on a model's weights makes them all. They settle a case
     only if four of five of the run's failing cases share them, or a quarter share them ``throughout``.
     """
     out = {found.own} if found.own and not found.specific else set[str]()
@@ -136,7 +129,6 @@ def signs(found: Behaviour) -> set[str]:
         out.add("neutral")
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
         out.add("wrong-operation")
-    out |= {f"{part} behind" for part, b in found.behind.items() if spoilt(b) and not tells(b)}
     return out
 
 
@@ -181,7 +173,7 @@ def throughout(found: Behaviour) -> set[str]:
     """
     settings = found.variants + 1
     wrong = {"neutral": found.mended.get("neutral", Tally()), "wrong-operation": found.operation_wrong}
-    shown = {**found.answers, **wrong, **{f"{part} behind": b.wrong for part, b in found.behind.items()}}
+    shown = {**found.answers, **wrong}
     return {s for s in signs(found) if settings >= TELLING and shown.get(s, Tally()).k >= SHARED * settings}
 
 

@@ -22,8 +22,8 @@ from composcope.experiments import figures, plugins
 from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import asks, behaviour, hypotheses, places, rule, variants
 from composcope.experiments.diagnosis.behaviour import Tally
-from composcope.experiments.diagnosis.evidence import behaviour_lines
-from composcope.experiments.diagnosis.job import behave, diagnose, in_turn
+from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
+from composcope.experiments.diagnosis.job import behave, diagnose, in_turn, matched
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
 from composcope.experiments.run import diagnosis as results
@@ -117,6 +117,56 @@ def test_a_whole_that_fails_is_asked_twice_over_and_behind_filler_where_it_shows
     found = behaviour.behaviour([filled])
     assert (found.mended["repeated"], found.mended["filler"]) == (Tally(1, 1), Tally(0, 1))
     assert "the question put twice: right in 1 of 1" in behaviour_lines(found)
+
+
+@pytest.mark.parametrize(
+    ("whole", "context"),
+    [
+        ("On the table: a, b. What is the tag of the red one?", "On the table: a, b. "),
+        ("Ann has 3.5 kg. She meets Dr. May. What does Mr. T. Fox eat?", "Ann has 3.5 kg. She meets Dr. May. "),
+        ('Ann said "Go." Where did she go? Answer in a word.', 'Ann said "Go." '),
+        ("Tags: a 3\nb 4\nWhat is a?", "Tags: a 3\nb 4\n"),
+        ("What is the tag of the red one?", None),
+        ("Is it red? Then it burns. What is it?", None),
+        ("Things: a, b. Name the red one.", None),
+        ("Shown again. What is it?", None),  # the part's question holds it
+    ],
+)
+def test_a_part_is_asked_behind_what_stands_before_the_wholes_question(whole: str, context: str | None) -> None:
+    part = Part("(Shown again.) What is it?", "x")
+    case = Case("c", whole, "x", (part, replace(part, extra_context="worded")))
+    assert asks.behind_context(case, 0) == (context and context + part.question)
+    assert asks.behind_context(case, 1) == "worded"
+
+
+def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wholes_answer() -> None:
+    case, role = CHOICES[0], "part:1:extra-context"
+    name = variants.MARK.join((case.id, "1"))
+    assert role in {a.role for a in asks.Questions("x", "plain").asks(replace(case, id=name), {})}
+    wrong, other = (str(n) for n in (98, 99))
+    failing = [heard(case, {"whole": wrong, role: said}) for said in (wrong, other, case.answer)]
+    good = [heard(case, {"whole": case.answer, role: case.answer}), heard(case, {"whole": case.answer, role: other})]
+    far = heard(replace(case, family="far"), {"whole": case.answer, role: other})
+    found = behaviour.behaviour(failing, successes=[*good, far])
+    assert found.behind == {"part:1": Behind(True, Tally(2, 3), Tally(1, 3), Tally(1, 2))}
+    few = replace(case, options=(("A", wrong),))
+    assert not behaviour.behaviour([heard(few, {"whole": wrong, role: wrong})]).behind["part:1"].telling
+    assert behaviour.succeeds(good[0]) and not behaviour.succeeds(failing[0])
+
+
+@pytest.mark.parametrize(("place", "name"), [(0, "first-item"), (2, "item-3"), (-1, "last-item")])
+def test_an_item_at_any_place_of_the_list_is_a_shortcut_where_its_own_part_has_the_answer(
+    place: int, name: str
+) -> None:
+    case = CHOICES[0]
+    items = case.question.partition(": ")[2].partition(".")[0].split(", ")
+    answer = str(world.world().tags[items[place]])
+    mates = [*CHOICES, Case("m", "q", answer, (Part(f"What is the tag of the {items[place]}?", answer),))]
+    assert hypotheses.HYPOTHESES[name](case, mates) == (answer,)
+    part = {"question": f"What is the tag of the {items[place]}?", "answer": answer}
+    stated = [Case("m", "q", answer, meta={"variants": [{"question": "q", "parts": [part]}]})]
+    assert hypotheses.HYPOTHESES[name](case, stated) == (answer,)
+    assert hypotheses.HYPOTHESES["item-12"](case, mates) == ()
 
 
 def test_a_shortcut_that_one_case_alone_follows_is_not_looked_for_in_it() -> None:
@@ -446,6 +496,15 @@ def test_the_summary_of_a_diagnosis_shows_cases_with_what_they_said_and_why(run:
     assert verdict.said == graded.answer
     again = results.read_diagnosis(run)
     assert again is not None and list(again.verdicts) == [verdict]
+
+
+def test_successes_of_the_failing_families_are_the_control_for_a_part_behind_its_context(run: Path) -> None:
+    data = RunData(run)
+    failing = [v.case for v in diagnose(run, quiet=True).verdicts]
+    found = [case.id for case in matched(data, failing)]
+    right = {r.case for r in data.graded if r.role == "whole" and r.outcome == "correct"}
+    assert found and set(found) <= right - set(failing)
+    assert not matched(data, [])
 
 
 def test_a_diagnosis_of_some_failures_says_of_how_many(run: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from composcope.evaluation.cases import Case
 from composcope.experiments.diagnosis import behaviour, hypotheses, rule
-from composcope.experiments.diagnosis.evidence import Behaviour, Tally, behaviour_lines
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Tally, behaviour_lines
 from composcope.experiments.run.diagnosis import Verdict, count
 
 TABLE = [
@@ -45,11 +45,38 @@ def test_a_cause_needs_most_variants_and_controls_that_do_not_share_it(found: Be
     assert (settled and settled[0]) == cause
 
 
+NOTHING = Behaviour(True, 4, 4)
+SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8))
+
+
+@pytest.mark.parametrize(
+    ("behind", "cause"),
+    [
+        (SPOILT, "part-unavailable"),
+        (SPOILT._replace(own=False), None),
+        (SPOILT._replace(success=Tally(3, 8)), None),  # a long context makes it wrong where the whole is right, too
+        (SPOILT._replace(success=Tally(0, 3)), None),
+        (SPOILT._replace(same=Tally(2, 4)), None),
+        (SPOILT._replace(telling=False), None),
+    ],
+)
+def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_successes_keep_it(
+    behind: Behind, cause: str | None
+) -> None:
+    group = {"a": replace(NOTHING, behind={"part:1": behind})} | {str(i): NOTHING for i in range(9)}
+    assert rule.named(rule.together(group)["a"]) == cause
+
+
+def test_the_evidence_says_how_a_part_is_answered_behind_the_context() -> None:
+    line = behaviour_lines(replace(NOTHING, behind={"part:1": SPOILT._replace(same=Tally(2, 4))}))[-1]
+    assert all(said in line for said in ("part:1", "3 of 4", "2 of 4", "1 of 8"))
+    assert "2 of 4" not in behaviour_lines(replace(NOTHING, behind={"part:1": SPOILT._replace(telling=False)}))[-1]
+
+
 WRONG_RESULT = Behaviour(True, 3, 4, operands_right=Tally(3, 3), operation_wrong=Tally(3, 3))
 UNJUDGED = Behaviour(True, 3, 4, answers={"format": Tally(3, 3)}, own="format", specific=False)
 BREAKS_OFF = Behaviour(True, 4, 4, answers={"answers-bridge": Tally(2, 4)}, own="answers-bridge", specific=False)
 MENDED = Behaviour(True, 4, 4, mended={"neutral": Tally(3, 4)})
-NOTHING = Behaviour(True, 4, 4)
 
 
 @pytest.mark.parametrize(
