@@ -108,7 +108,7 @@ def mended_inside(found: Inside) -> str | None:
 
 
 def spoilt(found: Behind) -> bool:
-    """Whether the whole's context spoils a part: it says there what the whole says, and where wholes are right it is right.
+    """Whether the whole's context spoils a part: it says there what the whole says, but is right where wholes are.
 
     A long context makes many a part wrong in a small model, whatever its wholes do; but then it seldom says the same.
     """
