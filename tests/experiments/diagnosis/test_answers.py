@@ -127,7 +127,7 @@ def test_a_whole_that_fails_is_asked_twice_over_and_behind_filler_where_it_shows
         ('Ann said "Go." Where did she go? Answer in a word.', 'Ann said "Go." '),
         ("Tags: a 3\nb 4\nWhat is a?", "Tags: a 3\nb 4\n"),
         ("What is the tag of the red one?", None),
-        ("Is it red? Then it burns. What is it?", None),
+        ("It burns. Is it red? What is it?", None),
         ("Things: a, b. Name the red one.", None),
         ("Shown again. What is it?", None),  # the part's question holds it
     ],
