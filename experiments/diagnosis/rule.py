@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import comb
 
-from .evidence import SHOWN, Behaviour, Followed, Found, Inside, Tally
+from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally
 from .readings import Held
 
 MOST = 0.6
