@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,23 @@ def test_cases_are_shared_where_every_dose_has_all_parts_right() -> None:
 def test_members_are_the_upper_side() -> None:
     *_, row = validity._member_rows("twin", _measured([2, 3, 4]), _measured([0, 1, 2.5]), 0)
     assert row["value"] == known_answers.auroc([2, 3, 4], [0, 1, 2.5]).value == pytest.approx(8 / 9)
+
+
+def test_the_headline_of_a_question_is_at_its_own_dose_and_of_probes_only() -> None:
+    values = {"c0": 3.0, "c1": 4.0, "c2": 1.0, "c3": 2.0}
+    found: Any = SimpleNamespace(of=lambda _, case: values[case], own=[],
+                                 values={s.quantity: {c: values[c] for c in ("c0", "c1")} for s in validity.SCORES})  # fmt: skip
+    others: Any = SimpleNamespace(values={s.quantity: {c: values[c] for c in ("c2", "c3")} for s in validity.SCORES})
+    probes = [s for s in validity.SCORES if s.kind == "probe"]
+    assert 0 < len(probes) < len(validity.SCORES)
+    for dose in ("none", "control", "twin"):
+        failures = [*validity._failure_rows(dose, [("c0", "c2"), ("c1", "c3")], found, validity.SCORES, 0)]
+        members = [*validity._member_rows(dose, found, others, 0)]
+        for rows, own in ((failures, "control"), (members, "twin")):
+            known = [r for r in rows if r["value"] == 1]
+            assert len(known) >= len(validity.SCORES) and all(r["verdict"] == validity.ALONE for r in rows)
+            headline = {r["short"] for r in rows if r["headline"]}
+            assert headline == ({s.short for s in probes} if dose == own else set())
 
 
 def test_planted_effects_give_a_curve_and_the_smallest_that_is_found() -> None:

@@ -163,6 +163,7 @@ def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, t
     (folder / "metrics.json").write_text(json.dumps(document))
     (run,) = figures.load([folder])
     plain, whole = run.one("step:0"), run.one("composition")
+    assert [m.count for m in run.select("step:0", "prompt")] == [11] and run.select("step:0") == [plain]
     assert plain is not None and whole is not None
     failed = run.one("press_gap")
     funnel = {r["stage"]: r["count"] for r in figures.draw("gate-funnel", [run]).rows}

@@ -75,6 +75,7 @@ def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too
 def test_a_probe_whose_tests_partly_cannot_say_has_not_simply_passed(study: Path, tmp_path: Path) -> None:
     rows = [{"probe": "min-k", "question": str(i), "verdict": verdict, "headline": True}
             for i, verdict in enumerate(("yes", "cannot say"))]  # fmt: skip
+    rows.append({"probe": "min-k", "question": "explored", "verdict": "no", "headline": False})
     shutil.copytree(study / "one", tmp_path / "one")
     for kept, badge in ((rows, None), (rows[:1], PASSED), (rows[1:], UNSAID)):
         (tmp_path / "validity.json").write_text(json.dumps({"schema": 1, "rows": kept, "notes": []}))
