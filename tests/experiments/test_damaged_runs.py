@@ -17,6 +17,7 @@ from composcope.errors import InputError
 from composcope.evaluation.metrics import Metric, dumps
 from composcope.experiments.cli import main
 from composcope.experiments.run.reader import RunData, read_config
+from composcope.experiments.run.schema import Manifest
 
 Capture = pytest.CaptureFixture[str]
 Damage = Callable[[Path], object]
@@ -241,3 +242,8 @@ def test_whatever_metric_is_written_is_sound(
     (tmp_path / "metrics.json").write_text(dumps("double-gate", [row]))
     found = RunData(tmp_path).counted
     assert found is not None and found.metrics[0].to_dict() == row.to_dict()
+
+
+def test_what_a_result_was_made_with_names_of_the_model_what_is_known() -> None:
+    made = Manifest(run="r", identity={"model": "m", "seed": 3}, model={"weights": "w", "parameters": 5}).made_with()
+    assert made["model"] == {"name": "m", "weights": "w"} and (made["run"], made["seed"]) == ("r", 3)

@@ -13,9 +13,10 @@ from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import MEANINGS
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
-from composcope.experiments.run import summary
+from composcope.experiments.run import read_json, summary
 from composcope.experiments.run.diagnosis import MEANS, Diagnosis, Verdict, count, meaning, write
 from composcope.experiments.run.failures import counted_failures, failing_cases, failure_lines
+from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import RunData
 
 
@@ -79,6 +80,12 @@ def test_the_summary_of_causes_counts_the_cases_that_it_leaves_out(n: int, left:
     lines = Diagnosis(Path("r"), [Verdict(f"c{i}", "undetermined", ()) for i in range(n)], []).lines()
     assert [line for line in lines if " more case" in line] == [line for line in lines if left and left in line]
     assert left is None or left in lines[-1]
+
+
+def test_the_table_of_causes_says_what_it_was_made_with(tmp_path: Path) -> None:
+    write(Diagnosis(tmp_path, [Verdict("c", "undetermined", ())], [], {"made_with": {"run": "r", "seed": 3}}))
+    said = read_json(beside(tmp_path / "diagnosis" / "table.csv"))
+    assert said["composcope:runs"] == [{"run": "r", "seed": 3}]
 
 
 def test_every_cause_that_the_terminal_names_stands_beside_what_it_means() -> None:

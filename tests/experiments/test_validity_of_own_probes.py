@@ -106,9 +106,10 @@ def test_members_are_the_upper_side() -> None:
 
 def test_the_headline_of_a_question_is_at_its_own_dose_and_of_probes_only() -> None:
     values = {"c0": 3.0, "c1": 4.0, "c2": 1.0, "c3": 2.0}
-    found: Any = SimpleNamespace(of=lambda _, case: values[case], own=[],
-                                 values={s.quantity: {c: values[c] for c in ("c0", "c1")} for s in validity.SCORES})  # fmt: skip
-    others: Any = SimpleNamespace(values={s.quantity: {c: values[c] for c in ("c2", "c3")} for s in validity.SCORES})
+    upper, lower = ({s.quantity: {c: values[c] for c in cases} for s in validity.SCORES}
+                    for cases in (("c0", "c1"), ("c2", "c3")))  # fmt: skip
+    found: Any = SimpleNamespace(of=lambda _, case: values[case], own=[], values=upper)
+    others: Any = SimpleNamespace(values=lower)
     probes = [s for s in validity.SCORES if s.kind == "probe"]
     assert 0 < len(probes) < len(validity.SCORES)
     for dose in ("none", "control", "twin"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -269,6 +270,16 @@ def test_an_item_is_read_where_it_is_decided_and_not_where_its_phrase_stands(eng
     (line, *_) = readings.reading_lines(readings.read(lm, engine.tokenizer, wholes)[CASES[0].id])
     assert "chance 50 %" in line and "layer 0" in line
     assert readings.read(lm, engine.tokenizer, {"a": wholes[CASES[0].id]}) == {"a": []}  # nothing to centre by
+
+
+def test_the_lens_speaks_of_each_kind_of_foils_by_itself() -> None:
+    held = [readings.Held("absent", "entity", 0.91, 0.51, 6, 3), readings.Held("absent", "decision", 0.82, 0.42, 5, 3),
+            readings.Held("in-prompt", "decision", 0.73, 0.33, 2, 4)]  # fmt: skip
+    absent, inside = (re.findall(r"\d+", *readings.reading_lines([one])) for one in held[1:])
+    assert (absent, inside) == (["5", "3", "50", "82", "0", "42"], ["2", "4", "50", "73", "0", "33"])
+    both, other = readings.reading_lines(held)
+    assert re.findall(r"\d+", both) == [*absent[:3], "91", "0", "51", *absent[3:]]
+    assert re.findall(r"\d+", other) == inside
 
 
 def test_a_part_with_the_same_answer_about_another_thing_mends_like_the_own_one(engine: LocalEngine) -> None:

@@ -71,6 +71,13 @@ def test_cells_of_few_cases_are_hatched_and_keep_their_color() -> None:
     assert [t.get_text() for t in ax.texts] == ["0.10", "0.90*", "–", "0.50"]
 
 
+@pytest.mark.parametrize(("n", "grid"), [(1, (1, 1)), (4, (1, 4)), (5, (2, 4)), (9, (3, 4))])
+def test_panels_stand_in_rows_of_four_and_the_rest_of_the_last_is_empty(n: int, grid: tuple[int, int]) -> None:
+    fig, axes = heatmaps.panels_of(n, 2, 2)
+    assert fig.axes[0].get_gridspec().get_geometry() == grid  # type: ignore[union-attr]
+    assert len(axes) == n and sum(ax.axison for ax in fig.axes) == n
+
+
 def test_steps_that_few_cases_reach_are_hatched_and_named(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=24, probes=())
     steps = np.full((4, 3), 0.5, dtype=np.float32)

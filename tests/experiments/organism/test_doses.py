@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from composcope.experiments.models import target
 from composcope.experiments.organism import card, doses, weights
 from composcope.experiments.run.reader import read_run
 
@@ -32,6 +33,15 @@ def test_a_dose_is_called_by_its_share_and_other_models_by_their_name(
     model: str, label: str, dose: str | None, called: str
 ) -> None:
     assert doses.model_called(model, label, dose) == called
+
+
+@pytest.mark.parametrize(
+    ("model", "label"),
+    [("organism:twin", "organism:twin"), ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B"),
+     *((folder, "mine") for folder in ("./mine", "/models/mine/", "~/mine", "a/b/mine", "mine"))],
+)  # fmt: skip
+def test_a_model_is_labelled_by_its_name_on_the_hub_or_the_last_part_of_its_folder(model: str, label: str) -> None:
+    assert target.label(model) == label
 
 
 @pytest.mark.parametrize("dose", weights.DOSES)
