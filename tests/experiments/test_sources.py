@@ -17,7 +17,7 @@ import pytest
 from composcope.errors import ComposcopeError, InputError, ModelError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.benchmark import default_protocol, load_benchmark
+from composcope.experiments.evaluating.benchmark import ORGANISM_BENCHMARKS, default_protocol, load_benchmark
 from composcope.experiments.models import resolve
 from composcope.experiments.models.resolve import ModelSource, resolve_model, weights_folder
 from composcope.experiments.models.roles import Raw
@@ -84,6 +84,14 @@ def test_the_world_is_asked_for_its_gap_and_limited_like_any_benchmark() -> None
     assert set(Counter((c.family, c.depth) for c in few.cases).values()) == {2}
     first = {c.id for c in few.cases if c.operation == "lookup"}
     assert first < {c.id for c in more.cases} and few.sha256 != more.sha256
+
+
+def test_a_world_of_organisms_is_limited_per_family_and_depth_and_stays_the_same_benchmark() -> None:
+    few, more, usual = (load_benchmark("organism:pairs", limit=n) for n in (2, 3, None))
+    sizes = [set(Counter((c.family, c.depth) for c in b.cases).values()) for b in (few, more, usual)]
+    assert sizes == [{2}, {3}, {ORGANISM_BENCHMARKS["pairs"][1]}]
+    assert {c.id for c in few.cases} < {c.id for c in more.cases} < {c.id for c in usual.cases}
+    assert few.sha256 == more.sha256 == usual.sha256
 
 
 PIECES = (b"GGUF" + b"a" * 1_500_000, b"b" * 1_200_000)

@@ -168,7 +168,8 @@ def test_an_undefined_headline_is_words(synthetic: ModuleType, tmp_path: Path) -
     metrics = [synthetic.rate("residual_failure", 0, 0), synthetic.rate("double_gate", 0, 8)]
     (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
     (table,) = headline.tables(load([run]))
-    assert table["rows"][0]["cells"][0]["shown"] == "undefined"
+    assert table["rows"][0]["cells"][0]["shown"] == "undefined" and table["rows"][0]["cells"][0]["interval"] == ""
+    assert headline._no_interval(Metric("d50", value=3.2)) == "no interval"
     assert "missing knowledge" in table["lead"]
 
 
