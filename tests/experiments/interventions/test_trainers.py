@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -36,3 +39,44 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: st
     labels = batch["labels"][0].tolist()
     assert set(labels[: len(prompt)]) == {-100}
     assert labels[len(prompt) :] == batch["input_ids"][0, len(prompt) :].tolist() and len(labels) > len(prompt)
+
+
+def _base(kind: str, itemsize: int, parameters: int) -> Any:
+    return SimpleNamespace(device=SimpleNamespace(type=kind), dtype=SimpleNamespace(itemsize=itemsize),
+                           parameters=lambda: [SimpleNamespace(numel=lambda: parameters)])  # fmt: skip
+
+
+def test_every_setting_of_a_recipe_and_of_the_machine_reaches_the_trainer(tmp_path: Path) -> None:
+    changed = {"rank": 5, "alpha": 9, "dropout": 0.25, "epochs": 3, "learning_rate": 3e-3, "warmup": 0.2}
+    recipe = replace(resolve("sft-answer", "organism-v1"), schedule="constant", **changed)
+    adapter = trainers.lora(recipe)
+    assert (adapter.r, adapter.lora_alpha, adapter.lora_dropout) == (5, 9, 0.25)
+    found = trainers._arguments(recipe, _base("cpu", 2, trainers.BIG - 1), tmp_path, TrainerOptions(seed=5), 40)
+    wanted = {"num_train_epochs": 3, "max_steps": -1, "learning_rate": 3e-3, "lr_scheduler_type": "constant", "seed": 5,
+              "data_seed": 5, "warmup_steps": 8, "save_steps": 40 // trainers.CHECKPOINTS, "use_cpu": True,
+              "bf16": False, "gradient_checkpointing": False}  # fmt: skip
+    assert {k: found[k] for k in wanted} == wanted
+    how = TrainerOptions(max_steps=10, save_every=3)
+    found = trainers._arguments(recipe, _base("cuda", 2, trainers.BIG), tmp_path, how, 10)
+    wanted = {"max_steps": 10, "save_steps": 3, "use_cpu": False, "bf16": True, "gradient_checkpointing": True}
+    assert {k: found[k] for k in wanted} == wanted
+    assert not trainers._arguments(recipe, _base("cuda", 4, 1), tmp_path, how, 10)["bf16"]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "micro", "found"), [(8, 16, (8, 1)), (8, 8, (8, 1)), (8, 4, (4, 2)), (9, 6, (3, 3))]
+)
+def test_a_step_is_cut_into_equal_shares(sequences: int, micro: int, found: tuple[int, int]) -> None:
+    assert tuple(trainers.batching(sequences, micro).values()) == found
+
+
+def test_a_question_is_asked_as_the_model_takes_it_and_told_to_think_only_where_the_recipe_says() -> None:
+    recipe = resolve("sft-answer", "organism-v1", prompts=4)
+    case = data.training_set(data.ORGANISM, recipe).cases[0]
+    prompt = trainers.question(case, recipe)
+    assert trainers.row(recipe, case, "x", chat=False) == {"prompt": prompt, "completion": " x"}
+    said = trainers.row(replace(recipe, thinking=False), case, "x", chat=True)
+    assert said["prompt"] == [{"role": "user", "content": prompt}]
+    assert said["completion"] == [{"role": "assistant", "content": "x"}] and said["chat_template_kwargs"]
+    asked = trainers.row(replace(recipe, objective="grpo"), case, "", chat=False)
+    assert (asked["prompt"], asked["gold"], asked["aliases"]) == (prompt, case.answer, list(case.aliases))

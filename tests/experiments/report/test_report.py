@@ -20,6 +20,7 @@ from composcope.experiments.cli import main
 from composcope.experiments.figures import catalog, style
 from composcope.experiments.figures.drawing import Drawing
 from composcope.experiments.report import cases, checks, headline, scripts, sections
+from composcope.experiments.report.write import write_figure_data
 from composcope.experiments.run import summary
 from composcope.experiments.run.reader import load
 
@@ -352,6 +353,17 @@ def test_shared_texts_are_stored_once(synthetic: ModuleType, tmp_path: Path) -> 
     run = load([synthetic.make_run(tmp_path / "run", n=30, probes=())])
     for chunk in cases.collect(run).chunks.values():
         assert len(chunk["texts"]) == len(set(chunk["texts"]))
+
+
+def test_a_live_page_draws_a_figure_only_where_it_comes_into_view(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = load([synthetic.make_run(tmp_path / "run", n=8, probes=(), protocol="compositionality-gap")])
+    page = report.write(run, tmp_path / "out", live=True).read_text(encoding="utf-8")
+    places = re.findall(r'<div class="canvas"([^>]*)>', page)
+    assert places and all("data-later" in place for place in places)
+    assert not (tmp_path / "out" / "figures").exists()
+    write_figure_data("outcomes", run, tmp_path / "out")
+    name, told = parsed(tmp_path / "out" / "data" / "figure-outcomes.js")
+    assert name == "figure-outcomes" and told["empty"] is None and "Runs: run." in told["caption"]
 
 
 def test_writing_again_replaces_the_data(synthetic: ModuleType, tmp_path: Path) -> None:
