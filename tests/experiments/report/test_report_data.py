@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from composcope.evaluation.metrics import Metric
-from composcope.experiments.report import cases, checks, headline, pictures, view
+from composcope.experiments.report import cases, checks, comparison, headline, pictures, view
 from composcope.experiments.report.index import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.scripts import packed
 from composcope.experiments.report.sections import number_text
@@ -220,3 +220,41 @@ def test_the_share_of_an_export_is_what_was_counted_of_all_of_it() -> None:
             advance(n)
             seen.append(page.exported)
     assert seen == [0, 0.25, 0.75, 1]
+
+
+def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> None:
+    both, one = synthetic.rate("composition", 30, 40), synthetic.rate("gap", 5, 40, depth=2)
+    found = comparison._metrics(
+        {"a": {"metrics": [both, one]}, "b": {"metrics": [{**both, "count": 10, "value": 0.25}]}}
+    )
+    assert [r["name"] for r in found] == ["composition", "gap depth 2"]
+    assert "75.0 %" in found[0]["a"] and "n=40" in found[0]["a"] and "25.0 %" in found[0]["b"]
+    assert "75.0 %" not in found[0]["b"] and found[1]["b"] == "not measured" != found[1]["a"]
+    role = {"role": "whole", "n": 20, "a": 0.75, "b": 0.5, "difference": 0.25, "low": 0.1, "high": 0.4, "a_only": 7,
+            "b_only": 2, "p": 0.0004, "p_adjusted": 0.18, "interval": "newcombe", "note": None}  # fmt: skip
+    said = comparison.lead({"roles": [{**role, "role": "part:0"}, role]}, ["one", "other"])
+    for text in ("20 wholes", "A (“one”) has 75.0\u00a0%", "B (“other”) 50.0\u00a0%", "+25.0 [+10.0, +40.0] points",
+                 "disagree on 9: 7 only A has right, 2 only B", "p < 0.001"):  # fmt: skip
+        assert text in said
+    assert comparison.lead({"roles": [{**role, "role": "part:0"}]}, ["a", "b"]).startswith("No whole was judged")
+    shown = comparison._role({**role, "low": None, "difference": -0.25})
+    assert (shown["difference"].strip(), shown["p"], shown["p_adjusted"]) == ("−25.0", "< 0.001", "0.18")
+    channel = {"metric": "delta_comp", "group": {"per": "fact", "depth_bin": 4}, "n": 9, "interval": "t", "note": None}
+    found_channel = comparison._channel({**channel, "value": -0.25, "low": -0.5, "high": None})
+    assert (found_channel["where"], found_channel["value"], found_channel["span"]) == ("depth_bin 4", "−25.0", "")
+    steps = comparison._channel({**channel, "metric": "delta_depth", "value": 1.5, "low": 1.0, "high": 2.0})
+    assert (steps["value"], steps["span"], steps["unit"]) == ("+1.5", "[+1.0, +2.0]", "steps")
+    none = dict.fromkeys(("left_out_invalid", "changed", "only_a", "only_b"), 0)
+    assert comparison._left_out(none).startswith("Every ask was judged")
+    assert "2 were asked only in B" in comparison._left_out({**none, "only_b": 2})
+
+
+def test_settings_that_differ_are_named_and_the_model_is_none_of_them() -> None:
+    def run(**identity: Any) -> Any:
+        return SimpleNamespace(manifest=SimpleNamespace(identity=identity))
+
+    a, b = (
+        run(model="a", weights="1", seed=0, format="cot"),
+        run(model="b", weights="2", seed=1, format="cot", k="x" * 50),
+    )
+    assert comparison.differing([a, b]) == [("seed", "0", "1"), ("k", "not stated", "x" * 39 + "…")]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from composcope.experiments.cli import main
-from composcope.experiments.studies import calibration
+from composcope.experiments.studies import calibration, simulated
 from composcope.experiments.studies.calibration import simulate
 from composcope.experiments.studies.simulated import SCENARIOS, Draw, Scenario
 
@@ -35,6 +36,18 @@ def test_simulations_would_notice_tests_that_are_wrong() -> None:
     shared = next(s for s in SCENARIOS if "shared by 10" in s.name)
     row = simulate(shared, 40, seed=1)
     assert row["plain_false_positives"] * 40 > stats.binom.ppf(0.999, 40, 0.06) and row["holds"] != "no"
+
+
+@pytest.mark.parametrize(("same", "only_first", "only_second"), [(True, 0, 0), (False, 8, 8)])
+def test_crossed_cases_are_about_the_same_things_or_mostly_about_others(
+    same: bool, only_first: int, only_second: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(simulated, "_matched", lambda _, *sides: drawn.extend(sides))
+    simulated.crossed_pairs(same)(np.random.default_rng(0))
+    first, second = (set().union(*side) for side in drawn)
+    assert [len(side) for side in drawn] == [60, 60] and {len(case) for side in drawn for case in side} == {2}
+    assert len(first | second) == 24 and (len(first - second), len(second - first)) == (only_first, only_second)
 
 
 @pytest.mark.parametrize(
