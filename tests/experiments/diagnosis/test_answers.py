@@ -62,6 +62,18 @@ def test_an_ask_without_an_answer_is_graded_and_has_no_response() -> None:
     assert set(one.grades) == set(one.asks) == {"whole", "part:0"} and set(one.responses) == {"whole"}
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome", "specific"),
+    [("I cannot answer that.", "abstained", True), ("so so " * 20, "length", True), ("one of these", "invalid", False),
+     ("one of these", "incorrect", False), ("7", "incorrect", None)],
+)  # fmt: skip
+def test_only_a_text_that_names_its_own_fault_shows_one(text: str, outcome: str, specific: bool | None) -> None:
+    one = heard(MIXED[0], {"whole": text}, "length" if outcome == "length" else "stop")
+    graded = "incorrect" if outcome == "length" else outcome
+    found = behaviour.shows(replace(one, grades={"whole": replace(one.grades["whole"], outcome=graded)}))  # type: ignore
+    assert (found and (found.cause, found.specific)) == (None if specific is None else ("format", specific))
+
+
 def wrote(case: Case, *operands: str) -> dict[str, str]:
     """Answers of a model that writes these operands, whatever is forced, and calculates with what it sees."""
     gold = asks.working(case.worked)
