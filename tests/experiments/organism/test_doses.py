@@ -58,6 +58,15 @@ def test_a_run_of_an_organism_shows_the_dose(tmp_path: Path, synthetic: ModuleTy
     assert read_run(tmp_path / "run").model == "control (0.45 %)"
 
 
+def test_a_run_is_called_as_its_study_calls_it_else_by_the_last_part_of_its_model(
+    tmp_path: Path, synthetic: ModuleType
+) -> None:
+    for name in ("a", "b"):
+        synthetic.make_run(tmp_path / name, n=4, probes=(), model="/models/mine")
+    (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": ["a"], "about": {"a": {"label": "ours"}}}))
+    assert [read_run(tmp_path / name).model for name in ("a", "b")] == ["ours", "mine"]
+
+
 def test_the_card_is_measured_under_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for dose in ("none", "twin"):
         (tmp_path / dose / "model").mkdir(parents=True)
