@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.cases import read_cases
+from composcope.experiments.building import scaffolds
 from composcope.experiments.cli import main
 
 
@@ -41,6 +44,24 @@ def test_the_same_command_makes_the_same_files_and_other_options_are_refused(
     capsys.readouterr()
     assert _build(*command, tmp_path / "a", "--seed", "1") == 1
     assert "holds another build (seed was 0, is 1)" in capsys.readouterr().err
+
+
+def test_skills_by_another_teacher_or_embedding_are_another_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(scaffolds, "build", lambda out, kind, options, *_: given.append(options) or {})
+    for name, embedding in (("a", "models/e5"), ("b", "other/e5"), ("b", None)):
+        teacher: Any = SimpleNamespace(identity={"weights": name})
+        scaffolds.skills(tmp_path, "records.jsonl", teacher, clusters=2, n_skills=3, embedding=embedding, seed=4)
+    first = {"clusters": 2, "skills": 3, "seed": 4, "teacher": {"weights": "a"}, "embedding": "e5"}
+    assert given == [
+        first,
+        {**first, "teacher": {"weights": "b"}},
+        {**first, "teacher": {"weights": "b"}, "embedding": None},
+    ]
+    with pytest.raises(InputError, match="give both --clusters and --skills"):
+        scaffolds.skills(tmp_path, "records.jsonl", teacher, clusters=2)
 
 
 def test_a_changed_facts_file_is_another_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
