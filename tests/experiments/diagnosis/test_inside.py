@@ -275,7 +275,7 @@ def test_an_item_is_read_where_it_is_decided_and_not_where_its_phrase_stands(eng
 def test_the_lens_speaks_of_each_kind_of_foils_by_itself() -> None:
     held = [readings.Held("absent", "entity", 0.91, 0.51, 6, 3), readings.Held("absent", "decision", 0.82, 0.42, 5, 3),
             readings.Held("in-prompt", "decision", 0.73, 0.33, 2, 4)]  # fmt: skip
-    absent, inside = (re.findall(r"\d+", *readings.reading_lines([one])) for one in held[1:])
+    absent, inside = (re.findall(r"\d+", readings.reading_lines([one])[0]) for one in held[1:])
     assert (absent, inside) == (["5", "3", "50", "82", "0", "42"], ["2", "4", "50", "73", "0", "33"])
     both, other = readings.reading_lines(held)
     assert re.findall(r"\d+", both) == [*absent[:3], "91", "0", "51", *absent[3:]]

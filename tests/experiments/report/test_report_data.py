@@ -244,7 +244,7 @@ def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> No
     assert (found_channel["where"], found_channel["value"], found_channel["span"]) == ("depth_bin 4", "−25.0", "")
     steps = comparison._channel({**channel, "metric": "delta_depth", "value": 1.5, "low": 1.0, "high": 2.0})
     assert (steps["value"], steps["span"], steps["unit"]) == ("+1.5", "[+1.0, +2.0]", "steps")
-    none = dict.fromkeys(("left_out_invalid", "changed", "only_a", "only_b"), 0)
+    none: dict[str, Any] = dict.fromkeys(("left_out_invalid", "changed", "only_a", "only_b"), 0)
     assert comparison._left_out(none).startswith("Every ask was judged")
     assert "2 were asked only in B" in comparison._left_out({**none, "only_b": 2})
 
