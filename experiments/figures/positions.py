@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ..run import read_json
-from ..run.reader import Array, Row, RunData, read_tensors
+from ..run.reader import Array, Row, RunData
+from ..run.single_cases import SavedEntry, read_single_cases
 from . import style
 from .drawing import PATCHING, Drawing, drawn, figure
 from .grouping import labels
@@ -39,23 +38,20 @@ class Sweeps:
 
 def sweeps_of(run: RunData) -> Sweeps | None:
     """Read the sweeps of a run over prompts of the most common length; None if the run has no sweep."""
-    folder = run.path / "probes" / "patching" / "cases"
-    if not (folder / "index.json").is_file():
-        return None
-    entries = [(i, e) for i, e in enumerate(read_json(folder / "index.json").get("entries", []))
-               if "sweep_positions" in e]  # fmt: skip
+    saved = read_single_cases(run.path, "patching")
+    entries = [e for e in saved.entries if "sweep_positions" in e.about] if saved else []
     if not entries:
         return None
 
-    def grid(e: Any) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    def grid(entry: SavedEntry) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        e = entry.about
         return len(e["tokens"]), tuple(e["sweep_layers"]), tuple(e["sweep_positions"])
 
-    (chosen, n), *_ = Counter(grid(e) for _, e in entries).most_common(1)
-    mine = [(i, e) for i, e in entries if grid(e) == chosen]
-    tensors = read_tensors(folder / "tensors.safetensors")
-    maps = {s: np.stack([np.asarray(tensors[f"{i}.{s}.recovered"], dtype=float) for i, _ in mine]) for s in SITES
-            if all(f"{i}.{s}.recovered" in tensors for i, _ in mine)}  # fmt: skip
-    said = [{e["tokens"][p] for _, e in mine} for p in chosen[2]]
+    (chosen, n), *_ = Counter(map(grid, entries)).most_common(1)
+    mine = [e for e in entries if grid(e) == chosen]
+    maps = {s: np.stack([np.asarray(e.arrays[f"{s}.recovered"], dtype=float) for e in mine]) for s in SITES
+            if all(f"{s}.recovered" in e.arrays for e in mine)}  # fmt: skip
+    said = [{e.about["tokens"][p] for e in mine} for p in chosen[2]]
     tokens = [found.pop().strip() if len(found) == 1 else "" for found in said]
     return Sweeps(chosen[1], chosen[2], tokens, maps, len(entries) - n)
 

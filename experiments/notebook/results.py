@@ -16,10 +16,11 @@ from ...evaluation.prompts import with_evidence
 from ..run.diagnosis import FOLDER, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.rendered import Rendered, read_rendered
-from .shown import ProbeResults, Table, frame_html, heading
+from .shown import ProbeResults, Table, frame_html, heading, signals
 
 if TYPE_CHECKING:
     import pandas
+    import xarray
 
     from ...hooks.model import Model
     from ..figures.drawing import Drawing
@@ -57,6 +58,7 @@ class CaseResult:
     """Each question as it was put; None in a run that keeps no questions."""
     verdict: Verdict | None = None
     """What the diagnosis of the run found, with its evidence; None for a case that was not diagnosed."""
+    run: RunData | None = field(default=None, compare=False)
     prompt: str | None = None
     """The whole as it was put to the model, chat template and special tokens included; without them if the run does
     not know them, and None if it keeps no questions. ``lm.tokens(case.prompt)`` begins it as the model saw it."""
@@ -83,6 +85,15 @@ class CaseResult:
     def why(self) -> str | None:
         """The cause in plain words, with what mends it; None for a case that was not diagnosed."""
         return self.verdict and self.verdict.why
+
+    @property
+    def signals(self) -> Mapping[str, xarray.DataArray]:
+        """Attention, patching, neurons, readouts, ... at the tokens of this case, as arrays with named axes.
+
+        By probe, role and array (``"lookback whole attention"``); ``attrs["tokens"]`` are the tokens. A run's probes
+        keep a few cases of each group (``composcope probe RUN --case-details 4``); empty for the others.
+        """
+        return signals(self.run, self.id) if self.run else {}
 
     @property
     def whole(self) -> Graded | None:
@@ -270,7 +281,7 @@ class RunResults:
         whole, verdict = _whole(rows), self._verdicts().get(id)
         ask = self.data.asks.get(whole.ask or "") if whole else None
         put = self._sent.text(str(whole.ask), ask.prompt) if whole and ask else None
-        return CaseResult(self.data.cases[id], self._labels.get(id), rows, said, asks, verdict, put)
+        return CaseResult(self.data.cases[id], self._labels.get(id), rows, said, asks, verdict, self.data, put)
 
     @cached_property
     def _sent(self) -> Rendered:

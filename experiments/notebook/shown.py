@@ -6,16 +6,18 @@ they keep their coordinates and have a notebook display. A plain array with name
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import InputError, did_you_mean
 from ..run.reader import ProbeData, Row, RunData
+from ..run.single_cases import read_single_cases
 
 if TYPE_CHECKING:
     import pandas
@@ -79,18 +81,14 @@ class Maps(Mapping[str, "xarray.DataArray"]):
         self._names = {readable(name, probe.tensors): name for name in probe.tensors}
 
     def __getitem__(self, name: str) -> xarray.DataArray:
-        import xarray
-
         if name not in self._names:
             known = ", ".join(self._names) or "none"
             raise InputError(
                 f"probe {self._probe.name}: no map {name!r}{did_you_mean(name, self._names)}; it has: {known}"
             )
         own = self._names[name]
-        values = np.asarray(self._probe.tensors[own])
-        axes = _distinct(self._probe.axes.get(own) or [f"axis {i}" for i in range(values.ndim)])
-        places = {axis: np.arange(n) for axis, n in zip(axes, values.shape, strict=True)}
-        return xarray.DataArray(values, places, axes, name=name, attrs={"probe": self._probe.name, "tensor": own})
+        attrs = {"probe": self._probe.name, "tensor": own}
+        return _named(self._probe.tensors[own], self._probe.axes.get(own), name, attrs)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -103,6 +101,38 @@ class Maps(Mapping[str, "xarray.DataArray"]):
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self._names)
+
+
+def _named(values: Any, axes: Sequence[str] | None, name: str, attrs: Mapping[str, Any]) -> xarray.DataArray:
+    import xarray
+
+    values = np.asarray(values)
+    axes = _distinct(axes or [f"axis {i}" for i in range(values.ndim)])
+    places = {axis: np.arange(n) for axis, n in zip(axes, values.shape, strict=True)}
+    return xarray.DataArray(values, places, axes, name=name, attrs=dict(attrs))
+
+
+def signals(run: RunData, case: str) -> dict[str, xarray.DataArray]:
+    """What the probes of a run kept of one case, by probe, role and array: ``"lookback whole attention"``.
+
+    The tokens of the axes, and what else is known of an array, are in its ``attrs``. Empty if nothing was kept.
+    """
+    found = {}
+    for probe in run.probe_names:
+        saved = read_single_cases(run.path, probe)
+        for entry in saved.entries if saved else ():
+            if entry.about["case"] != case:
+                continue
+            attrs = {"probe": probe, **{k: v for k, v in entry.about.items() if k != "axes"}}
+            for what, values in entry.arrays.items():
+                name = _free(f"{probe} {entry.about['role']} {what}", found)
+                found[name] = _named(values, entry.about.get("axes", {}).get(what), name, attrs)
+    return found
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """The name, with a number behind it if it is taken: a case can have several donors."""
+    return next(n for n in chain([name], (f"{name} {i}" for i in count(2))) if n not in taken)
 
 
 def readable(name: str, tensors: Mapping[str, Any]) -> str:

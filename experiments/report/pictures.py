@@ -17,8 +17,8 @@ from ...csv_files import read_csv
 from ...errors import ComposcopeError
 from ...probes.catalog import PROBES
 from ..figures.grouping import labels
-from ..run import read_json
-from ..run.reader import Row, RunData, read_tensors
+from ..run.reader import Row, RunData
+from ..run.single_cases import SavedEntry, read_single_cases
 from .scripts import packed
 
 BUDGET = 8_000_000
@@ -62,8 +62,8 @@ def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
     return Pictures({"runs": index, "notes": notes}, files)
 
 
-Entries = dict[str, list[tuple[Row, dict[str, Any]]]]
-"""For each probe, its entries: the facts for the index, and the arrays."""
+Entries = dict[str, list[SavedEntry]]
+"""The entries of each probe."""
 
 
 def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
@@ -71,19 +71,16 @@ def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
     by_case: dict[str, Entries] = {}
     notes: dict[str, str] = {}
     for probe in (p.name for p in PROBES.values() if p.cases):
-        folder = run.path / "probes" / probe / "cases"
-        if not (folder / "index.json").is_file():
-            continue
         try:
-            about = read_json(folder / "index.json")
-            arrays = read_tensors(folder / "tensors.safetensors")
+            saved = read_single_cases(run.path, probe)
         except (ComposcopeError, SafetensorError, OSError) as e:
-            notes[probe] = f"{folder}: cannot be read ({e}); run the probe again"
+            notes[probe] = f"{run.path / 'probes' / probe / 'cases'}: cannot be read ({e}); run the probe again"
             continue
-        notes[probe] = _note(about)
-        for i, entry in enumerate(about.get("entries", [])):
-            mine = {k.partition(".")[2]: v for k, v in arrays.items() if k.partition(".")[0] == str(i)}
-            by_case.setdefault(str(entry["case"]), {}).setdefault(probe, []).append((entry, mine))
+        if saved is None:
+            continue
+        notes[probe] = _note(saved.about)
+        for entry in saved.entries:
+            by_case.setdefault(str(entry.about["case"]), {}).setdefault(probe, []).append(entry)
     return by_case, notes
 
 
@@ -123,9 +120,9 @@ def _case(case: str, found: Entries, bits: int) -> dict[str, Any]:
         "case": case,
         "probes": {
             probe: [
-                {**{k: v for k, v in about.items() if k != "axes"},
-                 "arrays": {k: packed(v, bits if k == HEAVY else 16) for k, v in arrays.items()}}
-                for about, arrays in entries
+                {**{k: v for k, v in entry.about.items() if k != "axes"},
+                 "arrays": {k: packed(v, bits if k == HEAVY else 16) for k, v in entry.arrays.items()}}
+                for entry in entries
             ]
             for probe, entries in found.items()
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import save_file
 
 import composcope as cs
 from composcope.errors import InputError, NoCasesError
@@ -53,6 +55,35 @@ def test_the_lines_of_the_documentation_run(run: RunResults, looked: Any) -> Non
     drawn = cs.plot.attention(run.lm, "7 times 8", layer=0)
     assert {row["head"] for row in drawn.rows} == set(range(run.lm.anatomy.n_heads))
     assert cs.plot.gap_slopes([run]).rows
+
+
+def test_a_case_shows_what_the_probes_kept_of_it(run: RunResults) -> None:
+    case, other = run.failures[0], run.failures[1]
+    assert case.signals == {}
+    folder = Path(run.path) / "probes" / "patching" / "cases"
+    folder.mkdir(parents=True)
+    (folder.parent / "table.csv").write_text("quantity\n")
+    entries = [
+        {
+            "case": id,
+            "role": "whole",
+            "donor": donor,
+            "tokens": ["a", "b"],
+            "axes": {"recovered": ["layer", "position"]},
+        }
+        for id, donor in ((other.id, "x"), (case.id, "x"), (case.id, "y"))
+    ]
+    (folder / "index.json").write_text(json.dumps({"schema": 1, "entries": entries}))
+    values = np.arange(18, dtype=np.float32).reshape(3, 3, 2)
+    save_file({f"{i}.recovered": np.ascontiguousarray(v) for i, v in enumerate(values)}, folder / "tensors.safetensors")
+    try:
+        found = cs.open_run(run.path).case(case.id).signals
+    finally:
+        shutil.rmtree(folder.parent)
+    assert list(found) == ["patching whole recovered", "patching whole recovered 2"]
+    for i, (array, donor) in enumerate(zip(found.values(), "xy", strict=True), 1):
+        assert array.dims == ("layer", "position") and np.array_equal(array, values[i])
+        assert (array.attrs["probe"], array.attrs["donor"], array.attrs["tokens"]) == ("patching", donor, ["a", "b"])
 
 
 def test_figures_draw_the_same_from_results_as_from_the_folder(run: RunResults, looked: Any) -> None:
