@@ -27,9 +27,6 @@ class Interval:
     high: float | None
     method: str
 
-    def __contains__(self, value: float) -> bool:
-        return self.low is not None and self.high is not None and self.low <= value <= self.high
-
 
 @lru_cache(maxsize=65536)
 def clopper_pearson(count: int, n: int, confidence: float = CONFIDENCE) -> Interval:
@@ -223,7 +220,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     order = sorted(known, key=lambda i: float(p_values[i] or 0))
     steps = [float(p_values[i] or 0) * (len(known) - rank) for rank, i in enumerate(order)]
     out: list[float | None] = [None] * len(p_values)
-    for i, p in zip(order, np.minimum(np.maximum.accumulate(steps), 1) if steps else (), strict=True):
+    for i, p in zip(order, np.minimum(np.maximum.accumulate(steps), 1), strict=True):
         out[i] = float(p)
     return out
 

@@ -366,6 +366,7 @@ def test_a_judge_sees_the_answers_in_words_that_the_rules_refuse_and_a_sample_of
         "wrong": "Lyon",
         "vague": "Somewhere",
         "failed": "nobody knows",
+        "abstains": "INSUFFICIENT_EVIDENCE",
     }
     cases = [Case(name, f"q {name}", "Paris") for name in said] + [Case("sum", "q sum", "4", answer_type="number")]
     engine, judge = Table({**{f"q {name}": text for name, text in said.items()}, "q sum": "5"}), WordJudge()
@@ -379,6 +380,7 @@ def test_a_judge_sees_the_answers_in_words_that_the_rules_refuse_and_a_sample_of
             "wrong": ("incorrect", None),
             "vague": ("invalid", "judge-parse"),
             "failed": ("invalid", "judge-error"),
+            "abstains": ("abstained", None),
             "sum": ("incorrect", outcomes["sum"][1]),
         }
         # From the journal the second time, but for the reply that never came.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from composcope.errors import InputError
+from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.analyses import adjudicator, agentcoma
 from composcope.evaluation.analyses.base import Source
 from composcope.evaluation.cases import Case, Part
@@ -44,6 +45,9 @@ def test_half_of_the_sample_is_drawn_among_prone_answers_and_weights_undo_it() -
     assert {line["weight"] for line in key if line["prone"]} == {1.25}
     assert sum(line["weight"] for line in key) == pytest.approx(60)
     assert found.files == adjudicator.draw([_judged()], n=16, seed=3).files
+    open_ = Source("run", [replace(r, outcome="invalid") for r in _judged().rows], texts=_judged().texts)
+    with pytest.raises(NoCasesError, match="no judged answers"):
+        adjudicator.draw([open_])
 
 
 def test_the_sheet_gives_nothing_of_the_verdict_away() -> None:

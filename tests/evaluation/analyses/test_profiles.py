@@ -132,6 +132,8 @@ def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:
     assert ordered[0]["p"] < 1 / 3 and ordered[0]["p_adjusted"] == pytest.approx(3 * ordered[0]["p"])
     same = stad.equal_accuracy([runs[0], Source("a2", _rows("a2", a, SKILLS))], permutations=100)
     assert same.tables["pairs"][0]["total_variation"] == 0 and same.tables["pairs"][0]["p"] == 1
+    one = [Source(n, _rows(n, {"x": marks}, SKILLS)) for n, marks in (("a", "-++++"), ("b", "-++-+"))]
+    assert stad.equal_accuracy(one, permutations=50).tables["pairs"][0]["p"] == 1, "one item says nothing"
     with pytest.raises(NoCasesError, match="no two of 2 runs"):
         stad.equal_accuracy([runs[0], runs[2]])
 

@@ -208,6 +208,13 @@ TEXTS = [
     ("Paris", "", NONE),
     ("Paris", "...", NONE),
     ("Paris", "**Paris**", RIGHT),
+    # a gold answer that is a number is read as one
+    ("42", "It is forty-two.", RIGHT),
+    ("42", "She has 42 and gives away 12, so 30 are left.", NONE),
+    ("5 km", "It was 5000 m.", RIGHT),
+    # a clause after a comma speaks of another thing only where that is a name
+    ("Oslo", "It is the city, which people call Oslo.", RIGHT),
+    ("German", "The language of Austria, which people call German", NONE),
 ]
 LISTS = [
     ("drill and lamp", "drill and lamp", RIGHT),
@@ -304,6 +311,7 @@ FORMATTED = [
     ("knowledge", "stop", "date", "1876", "1876\nor so they say: 1877", WRONG, None),
     ("plain", "length", "number", "63", "7 times 9 is 6", NONE, "truncated"),
     ("plain", "error", "number", "63", "63", NONE, "error"),
+    ("plain", "stop", "number", "12", "It is 3 x 4.", NONE, "expression without a result"),
     ("plain", "length", "number", "63", "<think>" + "long " * 20, NONE, "truncated"),
     ("pair-q1", "stop", "number", "4", f"A1: 1 plus 3 is 4. X is 4. A2: 4 times 2 is 8. {CUE} 8", RIGHT, None),
     ("pair-q1", "stop", "number", "4", "The Q1 answer is 4. Therefore X=4. The final answer is 8.", RIGHT, None),

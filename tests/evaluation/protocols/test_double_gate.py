@@ -68,6 +68,15 @@ def test_gates_and_failures_are_counted_as_by_hand() -> None:
     assert (removed.count, removed.n, removed.n_invalid) == (2, 6, 1)
     single = got(metrics, "single_gate_failure")
     assert (single.count, single.n, single.n_invalid) == (4, 6, 1)
+    assert {failure.cluster_n, single.cluster_n} == {None}, "these cases share nothing: one interval is enough"
+
+
+def test_sub_questions_are_counted_by_their_kind_and_paraphrases_are_not() -> None:
+    rows = [r for c, subs in (("a", "11"), ("b", "01"), ("c", "?1")) for r in case_rows(c, "00 00", subs, "1")]
+    kinds = {"part:0": "date", "part:1": "place", "part:0:paraphrase:0": "date", "whole": "date"}
+    metrics = reduced(replace(r, kind=kinds.get(r.role)) for r in rows)
+    date, place = (got(metrics, "skill_accuracy", skill=k) for k in ("date", "place"))
+    assert (date.count, date.n, date.n_invalid, place.count, place.n) == (1, 2, 1, 3, 3)
 
 
 def test_bounds_let_open_cases_be_outside_a_failure_or_a_success() -> None:

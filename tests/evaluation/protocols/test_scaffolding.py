@@ -112,6 +112,9 @@ def test_scaffold_success_by_level_counts_failed_items_only() -> None:
     assert (two.count, two.n, two.n_invalid) == (1, 3, 1)
     combined = got("scaffold_success", combination="read + add + add + write", level=2)
     assert "read / add" in (combined.note or "")
+    named = [Graded(c, "whole", "correct", skills=k) for c, k in (("x", ("read", "")), ("y", ("", "")), ("z", ()))]
+    metrics = metrics_from_rows(named, "scaffolding").metrics
+    assert {m.group["combination"] for m in metrics if "combination" in m.group} == {"read + "}
 
 
 def test_placeholders_are_judged_at_each_items_own_k() -> None:
