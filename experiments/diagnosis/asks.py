@@ -152,8 +152,12 @@ class Questions:
 
 def fails(outcomes: Mapping[str, str], n_parts: int) -> bool:
     """Whether every part is right and the whole is not; an answer that could not be judged counts as not right."""
-    parts = [outcomes.get(f"part:{i}") for i in range(n_parts)]
-    return bool(parts) and all(p == "correct" for p in parts) and outcomes.get("whole", "correct") != "correct"
+    return parts_right(outcomes, n_parts) and outcomes.get("whole", "correct") != "correct"
+
+
+def parts_right(outcomes: Mapping[str, str], n_parts: int) -> bool:
+    """Whether there are parts, and every one of them is right."""
+    return n_parts > 0 and all(outcomes.get(f"part:{i}") == "correct" for i in range(n_parts))
 
 
 def questions(protocol: FormattedProtocol) -> FormattedProtocol:
@@ -181,6 +185,11 @@ class Heard:
     @property
     def case(self) -> Case:
         return self.variant.case
+
+    @property
+    def parts_right(self) -> bool:
+        """Whether every part is right."""
+        return parts_right({role: row.outcome for role, row in self.grades.items()}, len(self.case.parts))
 
     @property
     def fails(self) -> bool:

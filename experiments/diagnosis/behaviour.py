@@ -44,6 +44,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
+        unknown=sum(not one.parts_right for one in group),
         specific=own is None or own.specific, behind=_behind(group, successes),
     )  # fmt: skip
 

@@ -91,6 +91,8 @@ class Behaviour:
     """Written operands that belong to an item of the case, out of all written operands."""
     from_cases: Tally = Tally()
     """The same over all failing cases of the run."""
+    unknown: int = 0
+    """Number of settings with a part that is not right: they neither fail nor come out right."""
     specific: bool = True
     """Whether the text of the case's own answer names its fault; an answer that cannot be judged names none."""
     shared: Mapping[str, Tally] = field(default_factory=dict)
@@ -99,6 +101,11 @@ class Behaviour:
     """The same of the signs that nearly all settings of a case show, those that do not fail counted as well."""
     behind: Mapping[str, Behind] = field(default_factory=dict)
     """For each part that can be asked behind the whole's context, how it is answered there."""
+
+    def settings(self) -> str:
+        """How many settings fail, and in how many others a part is not right, in words."""
+        others = f", and in {self.unknown} more a part is not right" if self.unknown else ""
+        return f"{self.n} of {self.variants + 1} settings fail{others}"
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,7 @@ class Inside:
 
 def behaviour_lines(found: Behaviour) -> list[str]:
     """The evidence from the answers, one statement per line."""
-    out = [f"{found.n} of {found.variants + 1} settings fail (the case and its variants whose parts are right)"]
+    out = [f"the case and its variants: {found.settings()}"]
     out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
     out += [f"{TEXTS[k]}: right in {t}" for k, t in found.mended.items()]
     if found.operands_right.n:
@@ -173,7 +180,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
 def inside_lines(found: Inside) -> list[str]:
     """The evidence from inside the model, one statement per line."""
     if not found.n:
-        return ["no failing variant could be opened: its decision was not found, or its own part is not right there"]
+        why = "its decision was not found, it is right there already, or its own part is not"
+        return [f"no failing variant could be opened: {why}"]
     out = [f"opened at the decision of {found.n} failing variants"]
     if found.cut:
         gone = f"goes away in {found.cut['source']} (as many other words: {found.cut['other']})"

@@ -54,6 +54,7 @@ def diagnose(
     ``InputError`` for a run without failures, an unknown case, or a served run whose weights nobody named.
     """
     data = run if isinstance(run, RunData) else read_run(one_run(run))
+    data.counted_now()  # a run that is not finished has no failures yet
     failing = in_turn(failures(data, ids))[: cases or None]
     config = _config(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)

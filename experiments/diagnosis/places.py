@@ -66,19 +66,31 @@ def of_whole(engine: Any, ask: Ask, case: Case, operand: int, *, bare: bool = Fa
 def of_part(engine: Any, ask: Ask, case: Case, operand: int, *, bare: bool = False) -> Decision | None:
     """The same decision in the last part, which names the entity; ``ask`` is that part as it was put."""
     part = case.parts[-1]
-    relation = "" if bare else relation_of(replace(case, question=part.question))
+    relation = "" if bare else relation_of_part(case)
     begun, value = _written(part.worked, part.answer, relation, operand)
     entity = _entity(case, operand)
     return None if begun is None else _made(engine, replace(ask, begun=begun), value, entity, entity)
+
+
+def relation_of_part(case: Case) -> str | None:
+    """The beginning of an answer to the last part, in that part's words.
+
+    ``meta.relation`` is the whole's. It is forced in a part only if nothing can be made of the part's own question;
+    the part's entity then stands in it for the whole's words for it.
+    """
+    given, phrase, bridge = case.meta.get("relation"), phrase_of(case), case.parts[0].answer
+    own = relation_of(replace(case, question=case.parts[-1].question, meta={}))
+    if own is not None or not isinstance(given, str):
+        return own
+    return re.sub(re.escape(phrase), lambda _: bridge, given, flags=re.IGNORECASE) if phrase else given
 
 
 def is_bare(one: Heard) -> bool:
     """Whether an answer without working is decided where the response begins: the questions give no relation to force,
     and the last part, which has the same answer, is answered without words before it."""
     case, last = one.case, len(one.case.parts) - 1
-    part = case.parts[last]
-    asked = case, replace(case, question=part.question)
-    if operands(case) or all(relation_of(c) is not None for c in asked) or part.answer != case.answer:
+    part, relations = case.parts[last], (relation_of(case), relation_of_part(case))
+    if operands(case) or None not in relations or part.answer != case.answer:
         return False
     return one.text(f"part:{last}").strip().lower().startswith(part.answer.lower())
 

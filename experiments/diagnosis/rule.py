@@ -293,6 +293,9 @@ def _rare(shown: Tally, share: float, unlikely: float) -> bool:
     return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
 
 
+MORE = "more variants with parts that the model knows (meta.variants of the case)"
+
+
 def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] = ()) -> str:
     """What would settle an undetermined case."""
     if not found.fails:
@@ -307,12 +310,16 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             f"only {some.k} of {some.n} written operands belong to an item of {where}, which none of the causes makes"
         )
     if found.n < FEWEST:
-        return f"{found.n} of {found.variants + 1} settings fail: more variants (meta.variants of the case)"
+        return f"{found.settings()}: {MORE}"
     if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not _shared(found, sign)]) and from_behaviour(
         replace(found, shared={})
     ):
         return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it as well: more cases"
     if inside is None or not inside.n:
+        if found.mended.get("relation"):
+            return (
+                "no decision could be opened, though a relation was forced: another one (meta.relation), more variants"
+            )
         return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
         return "too few failing cases could be opened to choose for each other where to look: more cases"
@@ -320,7 +327,9 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     if shown and readable(held, "decision"):
         return "the lens reads the part's answer where the whole's is decided: it was computed, and then not used"
     if shown and not usually_fails(found):
-        return f"only {found.n} of {found.variants + 1} settings fail, so in like questions the bridge is computed"
+        if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
+            return f"only {found.settings()}: {MORE}"
+        return f"only {found.settings()}, so in like questions the bridge is computed"
     return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"
 
 

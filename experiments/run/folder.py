@@ -57,8 +57,13 @@ def read_lines(path: str | Path) -> list[dict[str, Any]]:
 
 
 def missing(path: str | Path) -> str:
-    """The end of the error message for a file that does not exist."""
-    return f"is {Path(path).parent} a run folder?"
+    """The end of the error message for a file that does not exist: an unfinished run is to be continued."""
+    folder, manifest = Path(path).parent, Path(path).parent / "manifest.json"
+    if not Path(path).exists() and manifest.is_file():
+        made = read_json(manifest)
+        if made.get("status") != "complete":
+            return f"the run is not finished ({made.get('status')}); continue it with: {made.get('command')}"
+    return f"is {folder} a run folder?"
 
 
 def _of_schema(value: Any, where: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -15,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from composcope.errors import InputError, JournalError
+from composcope.experiments.config import Config
 from composcope.experiments.console import progress
 from composcope.experiments.console.progress import Reporter
+from composcope.experiments.diagnosis.job import diagnose
 from composcope.experiments.probing.run import finished
 from composcope.experiments.run import (
     differing,
@@ -29,6 +32,7 @@ from composcope.experiments.run import (
     write_text,
     writer,
 )
+from composcope.experiments.run.failures import failing_cases
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.schema import Manifest
 from composcope.experiments.run.writer import open_run, save_probe
@@ -144,10 +148,15 @@ def test_another_run_in_the_same_folder_is_refused_and_the_difference_named(tmp_
 
 
 def test_an_interrupted_and_a_failed_run_say_so(tmp_path: Path) -> None:
+    options = Config(model="m", benchmark="b", protocol="p").as_config()
     for error, status in ((KeyboardInterrupt(), "interrupted"), (ValueError("no"), "failed")):
-        with pytest.raises(type(error)), open_run(tmp_path / status, {}, identity=IDENTITY):
+        with pytest.raises(type(error)), open_run(tmp_path / status, options, identity=IDENTITY):
             raise error
+        command = read_json(tmp_path / status / "manifest.json")["command"]
         assert read_json(tmp_path / status / "manifest.json")["status"] == status
+        for read in (failing_cases, diagnose):  # it has no failures yet, which is not to have none
+            with pytest.raises(InputError, match=re.escape(f"({status}); continue it with: {command}")):
+                read(tmp_path / status)
 
 
 def test_a_folder_has_one_writer_and_a_killed_writer_does_not_block_the_next(tmp_path: Path) -> None:

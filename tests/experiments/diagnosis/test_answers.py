@@ -217,6 +217,31 @@ def test_an_answer_is_decided_where_the_response_begins_if_no_relation_is_known_
     assert not places.is_bare(heard(MIXED[2], wrote(MIXED[2], "1", "1")))
 
 
+def test_a_part_has_its_own_relation_or_the_wholes_with_its_entity_in_place_of_the_phrase() -> None:
+    relation = "In THE country whose capital is Oslo people pay with the"
+    first, last = OSLO.parts
+    for part, expected in (
+        (last, "The currency of Norway is"),
+        (replace(last, question="Name the currency of Norway."), "In Norway people pay with the"),
+    ):
+        case = replace(OSLO, parts=(first, part), meta={"relation": relation, "phrase": variants.phrase_of(OSLO)})
+        assert asks.relation_of(case) == relation
+        assert places.relation_of_part(case) == expected
+    assert places.relation_of_part(replace(case, meta={"relation": "They pay with"})) == "They pay with"
+    assert places.relation_of_part(replace(case, meta={})) is None
+
+
+def test_like_questions_with_a_wrong_part_are_told_from_those_that_come_out_right() -> None:
+    group = [
+        heard(OSLO, {"whole": "euro"}),
+        heard(OSLO, {"whole": "euro", "part:0": "Sweden"}),
+        heard(OSLO, {"whole": "krone"}),
+    ]
+    found = behaviour.behaviour(group)
+    assert (found.n, found.variants, found.unknown) == (1, 2, 1)
+    assert "1 of 3 settings fail, and in 1 more a part is not right" in behaviour_lines(found)[0]
+
+
 def test_an_earlier_part_that_the_question_names_settles_a_case_only_if_the_run_shares_it() -> None:
     shown = behaviour.shows(heard(OSLO, {"whole": "Norway"}))
     assert shown is not None and (shown.cause, shown.specific) == ("answers-bridge", True)

@@ -118,7 +118,10 @@ def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> Non
     assert named(3, 4) == named(2, 2) == "bridge-not-computed"
     assert named(2, 4) is named(2, 3) is None
     assert named(2, 4, own | {"move": found(4, cell="entity+0:1")}) == "bridge-not-routed"
-    assert "2 of 5 settings fail" in rule.open_question(Behaviour(True, 2, 4, from_case=Tally(4, 4)), Inside(2, own))
+    seen = Behaviour(True, 2, 4, from_case=Tally(4, 4))
+    assert "2 of 5 settings fail, so in like questions" in rule.open_question(seen, Inside(2, own))
+    in_others_unknown = rule.open_question(replace(seen, unknown=3), Inside(2, own))
+    assert "like questions" not in in_others_unknown and "meta.variants" in in_others_unknown
 
 
 def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> None:
@@ -135,6 +138,7 @@ def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> N
     [
         (Behaviour(True, 4, 4, exchanged=Tally(4, 4)), "operands"),
         (Behaviour(True, 1, 4), "1 of 5 settings fail"),
+        (Behaviour(True, 1, 4, unknown=3), "1 of 5 settings fail, and in 3 more a part is not right"),
         (Behaviour(False, 3, 4), "does not fail"),
     ],
 )
@@ -179,6 +183,14 @@ def test_a_bare_answer_is_decided_where_the_response_begins(engine: LocalEngine)
     assert whole is not None and part is not None and whole.gold == part.gold
     assert [len(d.ids) - d.prompt for d in (whole, part)] == [0, 0]
     assert engine.tokenizer.decode([whole.gold]).strip() == case.answer == whole.value
+
+
+def test_a_part_is_opened_behind_its_own_relation_and_not_the_wholes(engine: LocalEngine) -> None:
+    case = replace(benchmarks.choices(3)[2], meta={"relation": "The tag of the wearable one is"})
+    whole, part = decisions(engine, case, 0)
+    written = [engine.tokenizer.decode(list(d.ids[d.prompt :])).strip() for d in (whole, part)]
+    assert written == ["The tag of the wearable one is", "The tag of the boot is"]
+    assert whole.gold == part.gold
 
 
 def test_where_the_operands_are_right_the_decision_is_the_result(engine: LocalEngine) -> None:
