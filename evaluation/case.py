@@ -137,7 +137,9 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
         if name not in raw:
             raise InputError(f"{where}: field {name!r} is missing; add it (fields: {', '.join(allowed)})")
         if not (isinstance(raw[name], str | int | float) and str(raw[name]).strip()):
-            raise InputError(f"{where}: field {name!r} is {raw[name]!r}; give a non-empty string or number")
+            several = "; further right answers go under 'aliases', and items of a list into one text ('red, blue')"
+            more = several if name == "answer" and isinstance(raw[name], list) else ""
+            raise InputError(f"{where}: field {name!r} is {raw[name]!r}; give a non-empty string or number{more}")
     known = {k: v for k, v in raw.items() if v is not None}
     for name in required:
         known[name] = str(known[name])

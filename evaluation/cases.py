@@ -53,6 +53,8 @@ def read_cases(path: str | Path) -> list[Case]:
             places.append(where)
             found.append(case)
     except InputError as e:
+        if not found and isinstance(e.__cause__, json.JSONDecodeError) and Path(path).suffix in (".yaml", ".yml"):
+            raise InputError(f"{path}: YAML, and a case file is JSON lines; write one JSON object a line") from None
         # an array on many lines: its first line is not valid JSON
         if not found and isinstance(e.__cause__, json.JSONDecodeError) and _is_array(path):
             raise InputError(f"{path}: a JSON array, and a case file is JSON lines; {_FLAT}") from None

@@ -38,9 +38,14 @@ plain rows of (question, response, gold)."""
 WHAT = f"give a file of one of the kinds {', '.join(KINDS)}"
 
 
-def detect(path: str | Path) -> str:
-    """The name of the reader that fits a file. Raises ``InputError`` where none does."""
+def detect(path: str | Path, options: Options | None = None) -> str:
+    """The name of the reader that fits a file. Raises ``InputError`` where none does.
+
+    Options that only plain rows have say that the file holds those.
+    """
     found = reading.existing(path, WHAT)
+    if options is not None and (options.response_field or options.gold_field):
+        return "rows"
     if zipfile.is_zipfile(found):
         return "inspect"
     if found.suffix.lower() == ".csv":
@@ -89,7 +94,7 @@ _SIGNS = {
 
 def read(path: str | Path, kind: str | None = None, options: Options | None = None) -> Imported:
     """Read a result file of the given kind, or of the kind that it is. Raises ``InputError``."""
-    kind = kind or detect(path)
+    kind = kind or detect(path, options)
     if kind not in KINDS:
         raise InputError(f"--from {kind}: use one of {', '.join(KINDS)}")
     try:

@@ -91,7 +91,7 @@ def import_files(
     kinds, contradictions, warnings, disagreements = [], [], [], []
     table: Counter[str] = Counter()
     for path in files:
-        kinds.append(kind or importers.detect(path))
+        kinds.append(kind or importers.detect(path, options))
         with stage(progress, f"reading {Path(path).name}", _lines(path)):
             found = importers.read(path, kinds[-1], options)
         contradictions += found.contradictions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
@@ -46,21 +46,24 @@ def diagnose(
     ids: Sequence[str] = (),
     seed: int = 0,
     quiet: bool = False,
+    target: Target | None = None,
 ) -> Diagnosis:
     """Name the cause of each failing case of an evaluated run: every part right, the whole wrong.
 
     ``model`` is the place of the weights, if the run does not name it. ``cases`` limits the number of failures (taken
-    from each family in turn); ``ids`` names them. Answers and measurements of an earlier diagnosis are kept. Raises
-    ``InputError`` for a run without failures, an unknown case, or a served run whose weights nobody named.
+    from each family in turn); ``ids`` names them. ``target`` is the model if it is loaded; it is left open. Answers and
+    measurements of an earlier diagnosis are kept. Raises ``InputError`` for a run without failures, an unknown case, or
+    a served run whose weights nobody named.
     """
     data = run if isinstance(run, RunData) else read_run(one_run(run))
     data.counted_now()  # a run that is not finished has no failures yet
     failing = in_turn(failures(data, ids))[: cases or None]
     config = _config(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)
-    with closing(load_local(config, reporter.say)) as target, locked(data.path):
-        _same_model(data, target, model)
-        return diagnosed(data, config, target, failing, seed, reporter)
+    opened = closing(load_local(config, reporter.say)) if target is None else nullcontext(target)
+    with opened as loaded, locked(data.path):
+        _same_model(data, loaded, model)
+        return diagnosed(data, config, loaded, failing, seed, reporter)
 
 
 def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
@@ -151,7 +154,8 @@ def diagnosed(
     others = [case for case in in_turn(_named(data, [*data.cases])) if case.id not in named]
     company = others[: max(0, COMPANY - len(failing))]
     if company:
-        reporter.say(f"{data.name}: {len(company)} other failing cases are asked as well, to compare with")
+        who = "1 other failing case is" if len(company) == 1 else f"{len(company)} other failing cases are"
+        reporter.say(f"{data.name}: {who} asked as well, to compare with")
     groups = {case.id: variants.of(case, known, seed) for case in (*failing, *company)}
     everyone = [v for group in groups.values() for v in group]
     write_lines(folder / "variants.jsonl", map(variants.as_row, everyone))

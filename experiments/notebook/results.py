@@ -13,7 +13,7 @@ from ...evaluation.asks import Ask
 from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.prompts import with_evidence
-from ..run.diagnosis import FOLDER, Verdict, read_diagnosis
+from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.rendered import Rendered, read_rendered
 from .shown import ProbeResults, Table, frame_html, heading, signals
@@ -301,6 +301,15 @@ class RunResults:
         from . import probing
 
         return probing.kept(self.data, name)
+
+    def diagnose(self, **options: Any) -> Diagnosis:
+        """The causes of the failures, as ``composcope diagnose`` names them; ``case(id)`` has them from then on.
+
+        ``options`` are those of ``composcope.diagnose`` (``cases``, ``ids``, ``quiet``).
+        """
+        from ..diagnosis.job import diagnose
+
+        return diagnose(self.data, target=None if self.model is None else self.target, **options)
 
     @property
     def target(self) -> Target:

@@ -92,6 +92,7 @@ def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
     ("lines", "said"),
     [
         ([{"id": "a", "question": "q"}], r":1: field 'answer' is missing; add it"),
+        ([{**LINE, "answer": ["7", "seven"]}], r":1: field 'answer' is \['7', 'seven'\]; .*'aliases'"),
         ([LINE, {**LINE, "id": "b", "question": " "}], r":2: field 'question' is ' '"),
         ([{**LINE, "parts": [{"question": "p"}]}], r":1, parts\[0\]: field 'answer' is missing"),
         ([{**LINE, "parts": "p"}], r":1: field 'parts' is 'p'; give a list"),
@@ -122,6 +123,13 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, lines: list[Any], s
     with pytest.raises(InputError, match=said) as error:
         read_cases(path)
     assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
+
+
+def test_a_case_file_in_yaml_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    for text in ("- id: a\n  question: q\n", "# mine\n- id: a\n"):
+        (tmp_path / "c.yaml").write_text(text)
+        with pytest.raises(InputError, match=r"YAML.*one JSON object a line"):
+            read_cases(tmp_path / "c.yaml")
 
 
 PART: dict[str, Any] = LINE["parts"][0]

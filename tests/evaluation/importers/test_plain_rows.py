@@ -168,6 +168,15 @@ def test_the_type_of_the_golds_decides_where_neither_row_nor_user_says_it(tmp_pa
     ]  # fmt: skip
 
 
+def test_naming_the_field_of_the_response_or_of_the_gold_says_that_a_file_holds_rows(tmp_path: Path) -> None:
+    path = table(tmp_path / "log.csv", [{"id": "a", "prompt": "2 + 2?", "completion": "It is 4.", "target": "4"}])
+    with pytest.raises(InputError, match="none of the known kinds"):
+        read(path)
+    options = Options(response_field="completion", gold_field="target")
+    assert [(r.case, r.outcome) for r in read(path, None, options).rows] == [("a", "correct")]
+    assert detect(path, Options(gold_field="target")) == "rows"
+
+
 def test_responses_of_every_kind_of_file_can_be_graded_again(tmp_path: Path) -> None:
     lm_eval = {"doc_id": 0, "doc": {"question": "?"}, "target": "Two and ten.\n#### 12", "resps": [["It is 12."]],
                "filtered_resps": ["12."], "metrics": ["exact_match"], "exact_match": 0.0}  # fmt: skip

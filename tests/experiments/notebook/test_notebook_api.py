@@ -18,6 +18,7 @@ import composcope as cs
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments import figures
+from composcope.experiments.diagnosis import job
 from composcope.experiments.notebook import ProbeResults, RunResults
 from composcope.experiments.notebook.results import CaseResult
 from composcope.experiments.organism.benchmarks import mixed
@@ -184,6 +185,20 @@ def test_a_case_says_why_it_failed_as_soon_as_the_run_is_diagnosed(run: RunResul
     assert verdict.means in verdict.why and "neutral" in verdict.why and verdict.why in case._repr_html_()
     assert opened.case(second).cause is None
     assert opened.failures.to_df().cause[0] == "shortcut:last-item"
+
+
+def test_a_run_is_diagnosed_from_a_notebook_by_the_model_that_answered(
+    run: RunResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(job, "diagnosed", lambda data, config, target, failing, *_: seen.append((target, failing)))
+    opened = cs.open_run(shutil.copytree(run.path, tmp_path / "run"))
+    opened.diagnose(cases=1, quiet=True)
+    in_memory = cs.evaluate(run.lm, list(run.data.cases.values()), out=tmp_path / "own", quiet=True)
+    in_memory.diagnose(cases=1, quiet=True)
+    assert [[case.id for case in failing] for _, failing in seen] == [[run.failures.ids[0]]] * 2
+    assert seen[1][0] is in_memory.target and seen[1][0].engine.model is run.lm.model
+    assert seen[0][0].who == opened.data.manifest.identity["weights"]
 
 
 def test_one_head_is_drawn_by_its_number(run: RunResults) -> None:
