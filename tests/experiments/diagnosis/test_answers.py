@@ -83,6 +83,16 @@ def wrote(case: Case, *operands: str) -> dict[str, str]:
     return texts
 
 
+def test_operands_have_changed_places_where_both_are_written_the_other_way_round() -> None:
+    case = next(c for c in MIXED if len(set(asks.working(c.worked).values[:2])) == 2)
+    first, second, *_ = (str(v) for v in asks.working(case.worked).values)
+    same = replace(case, worked=case.worked.replace(first, second, 1))
+    for one, operands, exchanged in ((case, (second, first), True), (case, (first, second), False),
+                                     (case, (second, "998"), False), (same, (second, second), False)):  # fmt: skip
+        assert hypotheses.exchanged(heard(one, wrote(one, *operands))) == exchanged
+    assert not hypotheses.exchanged(heard(OSLO, {"whole": "krone"}))
+
+
 def test_a_forced_answer_that_cannot_be_judged_mends_nothing_and_is_counted() -> None:
     wrong, looping = {"whole": "euro", "whole:relation": " krone"}, {"whole:neutral": ""}
     group = [heard(OSLO, wrong | {"whole:neutral": " krone"}), heard(OSLO, wrong | looping), heard(OSLO, wrong)]

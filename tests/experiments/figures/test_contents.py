@@ -183,6 +183,10 @@ def test_the_most_frequent_bottlenecks_are_drawn_and_weights_are_counted_in_bill
     assert scatters._billions(run) == 1.5
 
 
+def test_tasks_that_no_revealed_step_solves_have_their_own_bar() -> None:
+    assert [gates._revealed(k) for k in (-1, 0, 2)] == ["none", "0", "2"]
+
+
 def test_curves_over_depth_rise_and_the_scatter_over_knowledge_is_at_depth_4(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:

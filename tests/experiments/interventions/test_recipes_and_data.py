@@ -84,13 +84,14 @@ def test_one_shared_part_alone_is_no_overlap() -> None:
     assert data.overlap([one], [replace(one, id="e", question="q2")]) == []
 
 
-def test_an_overlap_is_refused_with_an_example(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shared", [3, 1])
+def test_an_overlap_is_refused_with_an_example(shared: int, tmp_path: Path) -> None:
     cases = [_case(f"c{i}", f"x{i}", f"y{i}") for i in range(6)]
     train, held = tmp_path / "train.jsonl", tmp_path / "held.jsonl"
     write_cases(cases, train)
-    write_cases(cases[3:], held)
+    write_cases(cases[-shared:], held)
     recipe = resolve("grpo", "v1", [2], prompts=6)
-    with pytest.raises(InputError, match=r"3 of 6 training cases are also evaluated .*'c\d'"):
+    with pytest.raises(InputError, match=rf"{shared} of 6 training cases are also evaluated .*'c\d'"):
         data.training_set(str(train), recipe, str(held))
 
 
