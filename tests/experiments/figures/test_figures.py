@@ -63,6 +63,8 @@ def test_every_figure_writes_picture_vector_numbers_and_caption(study: list[figu
 
 def test_every_figure_says_its_title_its_command_and_its_place_once() -> None:
     found = figures.FIGURES.own
+    assert not {"runs", "sources"} & {option for f in found.values() for option in f.options}
+    assert {name for name, f in found.items() if "group_by" in f.options} > {"failure-quadrants"}
     assert len(found) > 35 and {name: f.name for name, f in found.items()} == {name: name for name in found}
     assert len({f.title for f in found.values()}) == len(found)
     assert all(f.command.startswith("composcope ") for f in found.values())

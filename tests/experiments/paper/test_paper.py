@@ -12,7 +12,7 @@ import pytest
 
 from composcope.csv_files import read_csv, to_csv
 from composcope.experiments.cli import main
-from composcope.experiments.report.paper import FAILED, PASSED, UNSAID, UNTESTED, badge_of, escaped
+from composcope.experiments.report.paper import FAILED, PASSED, UNSAID, UNTESTED, badge_of, escaped, table
 from composcope.experiments.run.reader import load
 from composcope.probes.catalog import PROBES
 from composcope.probes.verdicts import MATCHED
@@ -82,6 +82,11 @@ def test_a_probe_whose_tests_partly_cannot_say_has_not_simply_passed(study: Path
         (run,) = load([tmp_path / "one"])
         found, _ = badge_of(run, PROBES["min-k"])
         assert found == badge if badge else found.startswith("1 of 2")
+
+
+def test_numbers_of_a_table_are_set_to_the_right_and_claims_in_a_broad_column() -> None:
+    text = table([{"claim": "a", "model": "m", "n": 3}], ("claim", "model", "n"), "caption", "label")
+    assert "{p{0.3\\linewidth}lr}" in text and "a & m & 3" in text
 
 
 def test_methods_say_model_data_protocol_and_versions(paper: Path) -> None:
