@@ -13,10 +13,12 @@ import pytest
 import torch
 
 from composcope.errors import InputError, ModelError
+from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines.base import ReplayEngine
+from composcope.evaluation.journal import Journal, ask_identity
 from composcope.experiments.config import Config, Serving, Shard
 from composcope.experiments.distributed import target
-from composcope.experiments.distributed.engine import FleetModel, mark
+from composcope.experiments.distributed.engine import FleetModel, RayEngine, mark
 from composcope.experiments.distributed.pool import Pool
 from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key, scope
 from composcope.experiments.distributed.worker import Failure, Place, Worker
@@ -197,3 +199,44 @@ def test_workers_read_the_answers_of_a_server_only_where_they_have_its_weights(
     assert opened("here" * 5, "openai") is not None and opened(None, "openai") is not None
     with pytest.raises(ModelError, match="the workers have herehere"):
         opened("other", "openai")
+
+
+def test_what_a_lost_worker_had_written_is_not_asked_or_measured_again(tmp_path: Path) -> None:
+    place, identity = mark(tmp_path), {"weights": "w"}
+    asks = [Ask(f"c{i}", "whole", f"{i}?", "x", "text") for i in range(3)]
+    said = Response(ask_identity(asks[1], identity), "x", "stop", 1, 1)
+    with Journal(tmp_path / "journal") as journal:
+        journal.begin(identity, {})
+        journal.append(said.ask, asks[1], said, identity)
+    engine: Any = SimpleNamespace(identity=identity, written=set[str]())
+    late: list[Any] = []
+    assert RayEngine._rest(engine, (asks, place), late) == ([asks[0], asks[2]], place)
+    assert [(ask, found.text) for ask, found in late] == [(asks[1], "x")] and engine.written == {said.ask}
+    assert RayEngine._rest(engine, (asks[1:2], place), []) is None
+    assert RayEngine._rest(engine, (asks, None), []) == (asks, None)
+    fleet: Any = SimpleNamespace(store=Store(tmp_path / "probes" / MEASURED))
+    Store(tmp_path / "probes" / MEASURED).write([("b", 20)])
+    known: list[str] = []
+    assert FleetModel._rest(fleet, (count, [1, 2, 3], ["a", "b", "c"], place), known) == (
+        count,
+        [1, 3],
+        ["a", "c"],
+        place,
+    )
+    assert known == ["b"] and FleetModel._rest(fleet, (count, [2], ["b"], place), []) is None
+
+
+def test_asks_of_one_case_stay_together_and_items_are_full() -> None:
+    engine: Any = SimpleNamespace(place=None, pool=SimpleNamespace(workers=1, config=SimpleNamespace(batch_size=None)))
+    asks = [Ask(f"c{i % 50}", f"part:{i // 50}", "?", "x", "text") for i in range(150)]
+    found = [item for item, _ in RayEngine._items(engine, asks)]
+    assert [len(item) for item in found] == [36, 36, 36, 36, 6]
+    cases = [{ask.case for ask in item} for item in found]
+    assert sum(map(len, cases)) == 50 and sorted(a.prompt for i in found for a in i) == sorted(a.prompt for a in asks)
+
+
+def test_workers_that_answer_say_how_much_memory_they_took() -> None:
+    peaks = [{"host": "a"}, None, {"host": "b"}]
+    workers = [SimpleNamespace(peak=SimpleNamespace(remote=lambda found=found: found)) for found in peaks]
+    pool: Any = SimpleNamespace(_idle=workers, _result=lambda found: found)
+    assert Pool.peaks(pool) == [{"host": "a"}, {"host": "b"}]
