@@ -17,7 +17,16 @@ from composcope.evaluation.cases import Case
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
-from composcope.experiments.figures import accuracies, depth_curves, gates, layers, scatters, skills, training
+from composcope.experiments.figures import (
+    accuracies,
+    depth_curves,
+    gates,
+    layers,
+    positions,
+    scatters,
+    skills,
+    training,
+)
 from composcope.experiments.run.reader import ProbeData
 
 
@@ -181,6 +190,13 @@ def test_the_most_frequent_bottlenecks_are_drawn_and_weights_are_counted_in_bill
     assert [r["skill"] for r in gates.bottlenecks.draw([run], top=2).rows] == ["a", "b"]
     run.manifest = SimpleNamespace(model={"parameters": 1_500_000_000})
     assert scatters._billions(run) == 1.5
+
+
+def test_sweeps_are_those_of_the_most_common_length_and_the_others_are_counted(everything: Path) -> None:
+    (run,) = figures.load([everything / "runs" / "temporal-control"])
+    swept = positions.sweeps_of(run)
+    assert swept is not None and (swept.left_out, tuple(swept.positions)) == (1, (0, 2, 3))
+    assert swept.tokens == ["", "", ":"] and {m.shape for m in swept.maps.values()} == {(5, 2, 3)}
 
 
 def test_tasks_that_no_revealed_step_solves_have_their_own_bar() -> None:
