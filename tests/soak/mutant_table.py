@@ -286,7 +286,7 @@ MUTANTS = (
     Mutant(X, "shared asks counted twice in the plan", "found.update({(ask.prompt, ask.repeat): ask for ask in new if", "found.update({(case.id + ask.prompt, ask.repeat): ask for ask in new if", 'tests/experiments/test_cost.py -k share'),
     Mutant(X, "Holm skipped in compare", 'zip(table, statistics.holm([r["p"] for r in table]), strict=True):', 'zip(table, [r["p"] for r in table], strict=True):', 'tests/experiments/test_runs_together.py -k differences'),
     Mutant(X, "answer and prompt loss weights swapped", "torch.where(answered[:, 1:], 1.0, prompt_weight)", "torch.where(answered[:, 1:], prompt_weight, 1.0)", TRAINING + ' -k weigh'),
-    Mutant(X, "organisms trained without their seed", "torch.manual_seed(seed)\n    vocabulary = tokenizer.get_vocab()\n    return Llama", "torch.manual_seed(0)\n    vocabulary = tokenizer.get_vocab()\n    return Llama", TRAINING + ' -k first_weights'),
+    Mutant(X, "organisms trained without their seed", "    torch.manual_seed(seed)\n    vocabulary = tokenizer.get_vocab()\n", "    torch.manual_seed(0)\n    vocabulary = tokenizer.get_vocab()\n", TRAINING + ' -k first_weights'),
     Mutant(X, "learning rate never falls", "return stage.learning_rate * min(1.0, (step + 1) / stage.warmup) * (1 - fall * (1 - stage.final))", "return stage.learning_rate * min(1.0, (step + 1) / stage.warmup)", TRAINING + ' -k learning_rate'),
     Mutant(X, "the question is learned, too", "completion_only_loss=True", "completion_only_loss=False", "tests/experiments/interventions/test_trainers.py"),
     Mutant(X, "interventions trained without their seed", "seed=how.seed, data_seed=how.seed", "seed=0, data_seed=0", "tests/experiments/interventions/test_trainers.py"),

@@ -86,7 +86,7 @@ def wrote(case: Case, *operands: str) -> dict[str, str]:
 def test_operands_have_changed_places_where_both_are_written_the_other_way_round() -> None:
     case = next(c for c in MIXED if len(set(asks.working(c.worked).values[:2])) == 2)
     first, second, *_ = (str(v) for v in asks.working(case.worked).values)
-    same = replace(case, worked=case.worked.replace(first, second, 1))
+    same = replace(case, worked=str(case.worked).replace(first, second, 1))
     for one, operands, exchanged in ((case, (second, first), True), (case, (first, second), False),
                                      (case, (second, "998"), False), (same, (second, second), False)):  # fmt: skip
         assert hypotheses.exchanged(heard(one, wrote(one, *operands))) == exchanged
