@@ -275,7 +275,7 @@ def list_runs(
     if failures:
         from ..run.failures import failing_cases, failure_lines
 
-        found = failing_cases(folder)
+        found = failing_cases(folder, to_stderr)
         show({"schema": 1, "failures": found} if json else failure_lines(found), json)
         if not found:
             to_stderr(f"{folder}: no case fails with every part right")

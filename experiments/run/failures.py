@@ -5,7 +5,7 @@ Which failures a run counts, and which of them were diagnosed, is said here once
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,15 +77,22 @@ def diagnosed_failures(run: RunData) -> Diagnosed | None:
     return Diagnosed(replace(diagnosis, verdicts=kept, shares=count(kept, run.cases)), cannot, left - cannot)
 
 
-def failing_cases(folder: str | Path) -> list[dict[str, Any]]:
-    """One row per failing case of a run, or of each run in a folder. Raises ``InputError`` if there is no run.
+def failing_cases(folder: str | Path, note: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
+    """One row per failing case of a run, or of each finished run in a folder; ``note`` is told of the others.
+
+    Raises ``InputError`` if there is no run, or none that is finished.
 
     ``cause`` is what `composcope diagnose` found, and None for a case that was not diagnosed.
     """
     folders = runs_in(folder)
     if not folders:
         raise InputError(f"{folder}: no run here; give a run folder, or a folder that holds runs")
-    return [row for path in folders for row in _of_run(RunData(path))]
+    runs = [RunData(path) for path in folders]
+    finished = [run for run in runs if run.counted is not None or run.manifest.status == "complete"] or runs
+    for run in runs:
+        if run not in finished:
+            note(f"{run.path}: left out, since the run is not finished ({run.manifest.status})")
+    return [row for run in finished for row in _of_run(run)]
 
 
 def failure_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:

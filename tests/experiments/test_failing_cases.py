@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import MEANINGS
 from composcope.experiments.cli import main
@@ -55,6 +57,25 @@ def test_every_failing_case_has_a_line_with_question_answer_and_right_answer(
     assert [(r["case"], r["question"], r["answer"], r["gold"], r["cause"]) for r in rows] == [
         (c, questions[c], graded[c]["answer"], graded[c]["gold"], None) for c in failing
     ]
+
+
+def test_a_run_that_is_not_finished_does_not_keep_the_failures_of_others_from_being_listed(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished = failing_cases(run)
+    going_on = shutil.copytree(run, run.with_name("b"))
+    for file in (going_on / "metrics.json", going_on / "graded.jsonl"):
+        file.unlink()
+    manifest = json.loads((going_on / "manifest.json").read_text())
+    (going_on / "manifest.json").write_text(json.dumps({**manifest, "status": "interrupted"}))
+    assert main(["ls", str(run.parent), "--failures", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["failures"] == finished
+    assert f"{going_on}: left out" in said.err and "(interrupted)" in said.err
+    shutil.rmtree(run)
+    shutil.copytree(going_on, run)
+    with pytest.raises(InputError, match="not finished"):
+        failing_cases(run.parent)
 
 
 def test_a_diagnosed_case_is_listed_with_its_cause_and_cases_of_several_runs_with_their_run(
