@@ -12,7 +12,7 @@ which counts what is both twice and so errs on the side of too wide. With fewer 
 descriptive and its verdict is that it cannot say.
 
 * **yes** (or reversed): the 95 % interval excludes no effect, an exact sign-flip test of the trainings does, the lowest
-  level alone does not make it (where that is asked), and it stays beyond every baseline.
+  level alone does not make it (where that is asked), and it stays beyond every baseline, at least half of it.
 * **no**: the 90 % interval lies within bounds that were stated beforehand (two one-sided tests at 5 %).
 * **explained by ...**: a baseline (response length, the question's log-likelihood, ...) leaves less than half of it.
 * **cannot say**: anything else. That something is not significant is no "no".
@@ -50,6 +50,8 @@ NOTHING: Mapping[str, float] = {"trend": 0.1, "auroc": 0.05}
 """Half-width of what counts as no effect: tau within 0.1 of 0, AUROC within 0.05 of 0.5."""
 BEYOND = 0.05
 """Semi-partial correlation that has to be left beyond a baseline."""
+EXPLAINED = 0.5
+"""Share of the correlation that has to be left beyond a baseline; below it the baseline explains most of it."""
 GROUPS = 10
 """Groups of cases that the jackknife leaves out one by one."""
 FEWEST, FEWEST_ADJUSTED = 3, 8
@@ -170,13 +172,16 @@ def _judged(
         key = some[0] if len(some) == 1 else "all baselines"
         ends = left.interval()
         row |= {f"beyond {key}": left.value, f"beyond {key}_low": ends[0], f"beyond {key}_high": ends[1]}
-        if not (ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND):
-            missed[key] = left.value / unadjusted.value if unadjusted.value else 0.0
+        share = left.value / unadjusted.value if unadjusted.value else 0.0
+        shown = ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND
+        if not shown or (len(some) == 1 and share < EXPLAINED):
+            missed[key] = share
     single = [name for name in missed if name != "all baselines"] or list(missed)
     if not missed:
         return {**row, "verdict": "yes" if sign == facing else "yes, reversed"}
-    if any(not missed[name] >= 0.5 for name in single):  # NaN: the baseline alone tells the levels apart
-        return {**row, "verdict": f"explained by {'/'.join(n for n in single if not missed[n] >= 0.5)}"}
+    explain = [name for name in single if not missed[name] >= EXPLAINED]  # NaN: it alone tells the levels apart
+    if explain:
+        return {**row, "verdict": f"explained by {'/'.join(explain)}"}
     return {**row, "verdict": f"cannot say (not shown beyond {'/'.join(single)})"}
 
 

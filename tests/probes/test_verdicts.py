@@ -140,6 +140,16 @@ def test_the_jackknife_over_cases_widens_what_cases_share_in_every_training() ->
     assert np.std(each) < 0.02 and row["high"] - row["low"] > 0.25
 
 
+def test_what_a_baseline_explains_for_the_most_part_is_named_so_even_if_some_of_it_is_left() -> None:
+    w, value = _made()
+    likelihood = w.baselines["likelihood"]
+    row = verdict(w.seen(likelihood / likelihood.std() + 0.3 * w.dose), without_lowest=True)
+    assert row["verdict"] == "explained by likelihood"
+    assert verdicts.BEYOND < row["beyond likelihood_low"] and verdicts.BEYOND < row["beyond all baselines_low"]
+    own = verdict(w.seen(value + 0.1 * likelihood), without_lowest=True)
+    assert own["verdict"] == "yes" and own["beyond likelihood"] < own["value"]
+
+
 def test_beyond_all_baselines_stands_on_the_cases_in_which_every_one_is_known() -> None:
     w, value = _made()
     gaps = {"confidence": w.case < 0, "length": w.case % 7 == 1, "likelihood": w.case % 5 == 2}
