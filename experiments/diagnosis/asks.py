@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...evaluation import prompts
 from ...evaluation.asks import Ask, Grade, Response
 from ...evaluation.benchmarks.world.tables import plain
-from ...evaluation.case import Case
+from ...evaluation.case import Case, Part
 from ...evaluation.graded import Graded
 from ...evaluation.pipeline import Evaluation
 from ...evaluation.protocols.asking import ask_part, ask_whole, pending
@@ -26,7 +26,7 @@ from .variants import MARK, Variant
 
 NEUTRAL, RELATION, BRIDGE, GIVEN = "whole:neutral", "whole:relation", "whole:bridge", "whole:given:{}"
 REPEATED, FILLER = "whole:repeated", "whole:filler"
-BEHIND = "part:{}:extra-context"
+BEHIND, OTHER = "part:{}:extra-context", "part:other"
 _NEUTRAL_TEXT = "The answer is"
 _FILLER_TEXT = " ".join("." * 16)
 _NOUN, _CLAUSE = r"(\w+(?: \w+){0,2}?)", r"(?!.* (?:where|that|who|whose|which) )"
@@ -72,14 +72,28 @@ def behind_context(case: Case, part: int) -> str | None:
     questions has no such context, since it would ask them as well.
     """
     asked = case.parts[part]
-    if asked.extra_context:
-        return asked.extra_context
+    return asked.extra_context or _behind(case, asked.question)
+
+
+def _behind(case: Case, asked: str) -> str | None:
     before, _, more = case.question.partition("?")
     ends = [m.end() for m in _SENTENCE_END.finditer(before)]
     if "?" in more or "?" not in case.question or not ends:
         return None
     context = before[: ends[-1]]
-    return None if plain(context) in plain(asked.question) else context + asked.question
+    return None if plain(context) in plain(asked) else context + asked
+
+
+def others(variants: Sequence[Variant]) -> dict[str, Part]:
+    """For each variant, the last part of the next like one that is about something else, with another answer."""
+    cases, found = [v.case for v in variants if v.case.parts], dict[str, Part]()
+    for i, case in enumerate(cases):
+        mine = case.parts[-1]
+        like = (c.parts[-1] for c in (*cases[i:], *cases[:i]) if c.family == case.family)
+        other = next((p for p in like if p.answer != mine.answer and p.question != mine.question), None)
+        if other is not None:
+            found[case.id] = other
+    return found
 
 
 class Working(NamedTuple):
@@ -112,6 +126,8 @@ class Questions:
     name: str
     format: str
     max_tokens: int | None = None
+    others: Mapping[str, Part] = field(default_factory=dict)
+    """For the case of each variant, a part about something else, asked behind its context (``others``)."""
 
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
         """First whole and parts (for the case itself, in all wordings), then forced text if the case fails."""
@@ -132,7 +148,8 @@ class Questions:
             return replace(ask_whole(case, role, text, self.format, self.max_tokens), begun=begun)
 
         known = [(p.question, p.answer) for p in case.parts[:-1]]
-        found = [whole(NEUTRAL, begun=_NEUTRAL_TEXT)]
+        found = self._other(case)
+        found += [whole(NEUTRAL, begun=_NEUTRAL_TEXT)]
         found += [whole(BRIDGE, prompts.scaffold(case.question, known))] if known else []
         if not case.worked:  # a worked answer already gives room, and a model of worked answers does not know filler
             relation = relation_of(case)
@@ -144,6 +161,13 @@ class Questions:
         ends = working(case.worked).ends
         found += [whole(GIVEN.format(k), begun=case.worked[: ends[k - 1]]) for k in range(1, operands(case) + 1)]  # type: ignore[index]
         return found
+
+    def _other(self, case: Case) -> list[Ask]:
+        other = self.others.get(case.id)
+        text = _behind(case, other.question) if other is not None else None
+        if other is None or text is None:
+            return []
+        return [ask_part(replace(case, parts=(other,)), 0, OTHER, text, self.format, self.max_tokens)]
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
         """Return an empty reduction: these questions have no metrics."""
@@ -160,14 +184,15 @@ def parts_right(outcomes: Mapping[str, str], n_parts: int) -> bool:
     return n_parts > 0 and all(outcomes.get(f"part:{i}") == "correct" for i in range(n_parts))
 
 
-def questions(protocol: FormattedProtocol) -> FormattedProtocol:
+def questions(protocol: FormattedProtocol, others: Mapping[str, Part] | None = None) -> FormattedProtocol:
     """The diagnosis questions, asked in the same way as the run asked its own, but for the likeliest answer.
 
     A run's answers may have been drawn (``--temperature``). A draw that went wrong has no cause to look for, and the
     interventions open what the likeliest tokens get wrong.
     """
     inner: Any = protocol.protocol
-    made = Questions(inner.name, str(getattr(inner, "format", None) or "plain"), getattr(inner, "max_tokens", None))
+    format = str(getattr(inner, "format", None) or "plain")
+    made = Questions(inner.name, format, getattr(inner, "max_tokens", None), others or {})
     preamble = "yes" if protocol.how.preamble == "both" else protocol.how.preamble
     how = replace(protocol.how, preamble=preamble, temperature=0.0)
     return FormattedProtocol(made, how)

@@ -11,7 +11,7 @@ from ...evaluation.benchmarks.world.tables import holds, plain
 from ...evaluation.case import Case
 from ...evaluation.grading import lists
 from ...evaluation.grading.text import normalize, refuses
-from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, RELATION, REPEATED, Heard, operands, working
+from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, OTHER, RELATION, REPEATED, Heard, operands, working
 from .evidence import SHOWN, Behaviour, Behind, Followed, Tally
 from .hypotheses import exchanged, on_the_table
 
@@ -77,12 +77,17 @@ def _behind(group: Sequence[Heard], successes: Sequence[Heard]) -> dict[str, Beh
     for i in range(last + 1):
         role = BEHIND.format(i)
         if role in original.grades:
-            same = [one for one in failing if one.right(role) is False and _answer(one, role) == _answer(one, "whole")]
-            wrong = _wrong(failing, role)
+            same, other = _as_whole(failing, role), [one for one in failing if OTHER in one.grades and i == last]
+            wrong, asked = _wrong(failing, role), Tally(len(_as_whole(other, OTHER)), len(other))
             found[f"part:{i}"] = Behind(
-                original in same, wrong, Tally(len(same), wrong.n), _wrong(alike, role), open and i == last
+                original in same, wrong, Tally(len(same), wrong.n), _wrong(alike, role), asked, open and i == last
             )
     return found
+
+
+def _as_whole(some: Sequence[Heard], role: str) -> list[Heard]:
+    """Those that answer a role wrong, with the very answer that they give to the whole."""
+    return [one for one in some if one.right(role) is False and _answer(one, role) == _answer(one, "whole")]
 
 
 def _wrong(some: Sequence[Heard], role: str) -> Tally:

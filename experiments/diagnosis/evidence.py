@@ -52,6 +52,9 @@ class Behind(NamedTuple):
     """Failing settings in which it is the wrong answer that the whole gives."""
     success: Tally
     """The control: wrong answers in the settings of its family whose whole is right, over the run."""
+    other: Tally = Tally()
+    """The control: failing settings in which a part about something else, asked behind the same context, gets that
+    answer as well. Then the answer comes from the context, whatever is asked."""
     telling: bool = True
     """Whether ``same`` says something: the part's right answer is the whole's, and it is not one of a few."""
 
@@ -168,6 +171,7 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
     for part, b in found.behind.items():
         same = f", with the whole's own answer in {b.same}" if b.telling else ""
+        same += f" (so is another question there in {b.other})" if b.telling and b.other.n else ""
         out.append(
             f"{part} behind the whole's context: wrong in {b.wrong}{same}; where the whole is right, in {b.success}"
         )

@@ -194,7 +194,7 @@ def _ask(
     data: RunData, config: Config, target: Target, everyone: Sequence[variants.Variant], reporter: Reporter
 ) -> dict[str, Heard]:
     """Put all questions; answers in the journal of an earlier diagnosis are not asked for again."""
-    protocol = asks.questions(ask_plan.make_protocol(config.replace(prompting=target.prompting)))
+    protocol = asks.questions(ask_plan.make_protocol(config.replace(prompting=target.prompting)), asks.others(everyone))
     with Journal(data.path / FOLDER / "journal") as journal, bars(reporter) as progress:
         for warning in journal.warnings:
             reporter.say(f"{data.name}: {warning}")

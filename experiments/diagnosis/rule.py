@@ -114,7 +114,12 @@ def spoilt(found: Behind) -> bool:
     """
     control = found.success
     kept = control.n >= COMPARED and control.share <= CONTROL
-    return found.own and kept and found.telling and mostly(found.same)
+    return found.own and kept and found.telling and mostly(found.same) and found.other.share <= CONTROL
+
+
+def blind(found: Behaviour) -> bool:
+    """Whether the whole's wrong answer comes from its context, whatever is asked behind it."""
+    return any(b.telling and mostly(b.other) for b in found.behind.values())
 
 
 def signs(found: Behaviour) -> set[str]:
@@ -229,7 +234,7 @@ def from_inside(
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
-    if not usually_fails(seen):
+    if not usually_fails(seen) or blind(seen):
         return None
     return "bridge-not-computed", given.own, f"own state {given.cell}", None
 
@@ -326,6 +331,10 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     shown = demonstrated(inside.tests.get("own:decision", Found("none:0")))
     if shown and readable(held, "decision"):
         return "the lens reads the part's answer where the whole's is decided: it was computed, and then not used"
+    if shown and blind(found):
+        return (
+            "another question behind the same context gets the same answer: a shortcut that is not among the hypotheses"
+        )
     if shown and not usually_fails(found):
         if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
             return f"only {found.settings()}: {MORE}"

@@ -31,6 +31,7 @@ from composcope.experiments.run.reader import RunData
 
 MIXED = benchmarks.mixed(12)
 CHOICES = benchmarks.choices(24)
+OTHERS = asks.others([variants.Variant(c, "original") for c in CHOICES])
 WORLD = load("world:capital-currency,capital-continent")
 OSLO = next(c for c in WORLD if c.id == "capital-currency-oslo")
 
@@ -38,9 +39,8 @@ OSLO = next(c for c in WORLD if c.id == "capital-currency-oslo")
 def heard(case: Case, texts: dict[str, str], finish: str = "stop") -> asks.Heard:
     """A case whose parts are right and whose other roles were answered with these texts."""
     told = {f"part:{i}": p.answer for i, p in enumerate(case.parts)} | texts
-    made = {
-        a.role: a for a in (*asks.Questions("x", "plain").asks(case, {}), *asks.Questions("x", "plain")._forced(case))
-    }
+    questions = asks.Questions("x", "plain", None, OTHERS)
+    made = {a.role: a for a in (*questions.asks(case, {}), *questions._forced(case))}
     rows, responses = {}, {}
     for role, text in told.items():
         ask: Ask = made[role]
@@ -171,9 +171,24 @@ def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wh
     far = heard(replace(case, family="far"), {"whole": case.answer, role: other})
     found = behaviour.behaviour(failing, successes=[*good, far])
     assert found.behind == {"part:1": Behind(True, Tally(2, 3), Tally(1, 3), Tally(1, 2))}
+    right = OTHERS[case.id].answer  # of the other question, so that it is no wrong answer there
+    asked = [{"whole": wrong, "part:other": wrong}, {"whole": wrong, "part:other": other}, {"whole": wrong}]
+    group = [heard(case, {role: wrong, **texts}) for texts in (*asked, {"whole": right, "part:other": right})]
+    assert behaviour.behaviour(group).behind["part:1"].other == Tally(1, 3)
     few = replace(case, options=(("A", wrong),))
     assert not behaviour.behaviour([heard(few, {"whole": wrong, role: wrong})]).behind["part:1"].telling
     assert behaviour.succeeds(good[0]) and not behaviour.succeeds(failing[0])
+
+
+def test_a_part_about_something_else_is_asked_behind_the_context_of_a_whole_that_fails() -> None:
+    assert set(OTHERS) == {c.id for c in CHOICES}
+    for case in CHOICES:
+        other = OTHERS[case.id]
+        assert other.answer != case.answer and other.question != case.parts[-1].question
+        ask = heard(case, {}).asks["part:other"]
+        assert ask.question == case.question.split(". ")[0] + ". " + other.question and ask.gold == other.answer
+    assert asks.others([variants.Variant(CHOICES[0], "original"), variants.Variant(OSLO, "original")]) == {}
+    assert "part:other" not in {a.role for a in asks.Questions("x", "plain")._forced(CHOICES[0])}
 
 
 @pytest.mark.parametrize(("place", "name"), [(0, "first-item"), (2, "item-3"), (-1, "last-item")])

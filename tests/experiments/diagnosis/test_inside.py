@@ -16,7 +16,7 @@ import torch
 from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.diagnosis import asks, inside, opening, places, readings, rule, weighing
-from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.studies import confusion
@@ -122,6 +122,18 @@ def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> Non
     assert "2 of 5 settings fail, so in like questions" in rule.open_question(seen, Inside(2, own))
     in_others_unknown = rule.open_question(replace(seen, unknown=3), Inside(2, own))
     assert "like questions" not in in_others_unknown and "meta.variants" in in_others_unknown
+
+
+def test_no_bridge_is_missed_where_another_question_gets_the_same_answer() -> None:
+    def named(other: Tally, telling: bool = True) -> str | None:
+        behind = Behind(True, Tally(4, 4), Tally(4, 4), Tally(), other, telling)
+        seen = replace(DRAWN, behind={"part:1": behind})
+        verdict = rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
+        assert verdict or "another question" in rule.open_question(seen, Inside(4, {"own:decision": SHOWN}))
+        return verdict and verdict[0]
+
+    assert named(Tally(2, 4)) == named(Tally(4, 4), telling=False) == "bridge-not-computed"
+    assert named(Tally(3, 4)) is None
 
 
 def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> None:

@@ -58,6 +58,8 @@ SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8))
         (SPOILT._replace(success=Tally(0, 3)), None),
         (SPOILT._replace(same=Tally(2, 4)), None),
         (SPOILT._replace(telling=False), None),
+        (SPOILT._replace(other=Tally(1, 4)), "part-unavailable"),
+        (SPOILT._replace(other=Tally(2, 4)), None),  # whatever is asked there, the answer is the same
     ],
 )
 def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_successes_keep_it(
