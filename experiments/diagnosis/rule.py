@@ -112,9 +112,9 @@ def spoilt(found: Behind) -> bool:
 
     A long context makes many a part wrong in a small model, whatever its wholes do; but then it seldom says the same.
     """
-    control = found.success
-    kept = control.n >= COMPARED and control.share <= CONTROL
-    return found.own and kept and found.telling and mostly(found.same) and found.other.share <= CONTROL
+    kept = found.success.n >= COMPARED and found.success.share <= CONTROL
+    same = mostly(found.same) and found.same.k >= TELLING and found.other.share <= CONTROL
+    return found.own and found.telling and kept and same
 
 
 def blind(found: Behaviour) -> bool:

@@ -324,7 +324,7 @@ MUTANTS = (
     Mutant(X, "--compat of score dropped", "how = config.asking if compat is None else config.asking.replace(compat=compat)", "how = config.asking", VERIFY + " -k paper_does"),
     Mutant(X, "half of a list is no list", 'if 2 * found >= len(gold) else None', 'if 2 * found > len(gold) else None', 'tests/experiments/diagnosis/test_answers.py -k list_shows'),
     Mutant(X, "plain wordings count among the others", 'if role.startswith("part:") and ":paraphrase:" in role:', 'if role.startswith("part:"):', 'tests/experiments/diagnosis/test_rule.py -k plain'),
-    Mutant(X, "a spoilt part without its control", 'return found.own and kept and found.telling', 'return found.own and found.telling', 'tests/experiments/diagnosis/test_rule.py -k in_context'),
+    Mutant(X, "a spoilt part without its control", 'return found.own and found.telling and kept and same', 'return found.own and found.telling and same', 'tests/experiments/diagnosis/test_rule.py -k in_context'),
     Mutant(X, "successes of all families as the control", 'alike = [one for one in successes if one.case.family == original.case.family]', 'alike = list(successes)', 'tests/experiments/diagnosis/test_answers.py -k behind'),
     Mutant(X, "a context that asks a question", 'if "?" in more or "?" not in case.question or not ends:', 'if "?" not in case.question or not ends:', 'tests/experiments/diagnosis/test_answers.py -k behind'),
     Mutant(X, "shares of causes as if cases shared nothing", 'labels = [shares(cases[v.case].cluster, cases[v.case].crossed) for v in members]', 'labels = [v.case for v in members]', 'tests/experiments/diagnosis/test_rule.py -k shares'),

@@ -57,6 +57,7 @@ SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8))
         (SPOILT._replace(success=Tally(3, 8)), None),  # a long context makes it wrong where the whole is right, too
         (SPOILT._replace(success=Tally(0, 3)), None),
         (SPOILT._replace(same=Tally(2, 4)), None),
+        (SPOILT._replace(wrong=Tally(2, 3), same=Tally(2, 3)), None),  # two may be chance
         (SPOILT._replace(telling=False), None),
         (SPOILT._replace(other=Tally(1, 4)), "part-unavailable"),
         (SPOILT._replace(other=Tally(2, 4)), None),  # whatever is asked there, the answer is the same
