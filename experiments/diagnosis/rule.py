@@ -119,7 +119,7 @@ def spoilt(found: Behind) -> bool:
 
 def blind(found: Behaviour) -> bool:
     """Whether the whole's wrong answer comes from its context, whatever is asked behind it."""
-    return any(b.telling and mostly(b.other) for b in found.behind.values())
+    return any(b.telling and mostly(b.other) and b.other.k >= TELLING for b in found.behind.values())
 
 
 def signs(found: Behaviour) -> set[str]:
