@@ -155,6 +155,8 @@ def test_a_cache_continues_the_prompt_and_is_never_changed(name: str) -> None:
         assert torch.allclose(logits, lm.model(ids).logits[:, -2:], atol=1e-4)
         masked = lm.run(ids[:, -2:], torch.ones(2, 2, dtype=torch.long), past=past).logits
         assert torch.allclose(masked, logits, atol=1e-5), "a mask of the new tokens says nothing about the earlier ones"
+        whole = lm.run(ids[:, -2:], torch.ones(2, 12, dtype=torch.long), past=past).logits
+        assert torch.allclose(whole, logits, atol=1e-5), "a mask may be of all tokens"
     assert past.get_seq_length() == 10
     assert all(torch.equal(a, layer.keys) for a, layer in zip(before, past.layers, strict=True))  # type: ignore[arg-type]
 

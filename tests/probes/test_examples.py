@@ -196,3 +196,5 @@ def test_an_answer_that_comes_back_changed_is_refused(tokenizer: PreTrainedToken
         from_case_sets(words, [case], {"k": ask}, {"k": response}, sets)
     with pytest.raises(InputError, match="tokenizes to nothing"):
         from_case_sets(words, [replace(case, answer=" ")], {"k": ask}, {"k": response}, sets)
+    with pytest.raises(InputError, match="tokenizes to nothing"):  # blanks are tokens here, and no answer
+        from_case_sets(tokenizer, [replace(case, answer=" ")], {"k": ask}, {"k": response}, sets)

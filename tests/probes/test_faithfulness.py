@@ -15,12 +15,14 @@ import torch
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case
 from composcope.evaluation.prompts import render
+from composcope.evaluation.statistics import clopper_pearson
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.organism.tokenizer import build
 from composcope.hooks import load_model
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, over_examples, read_working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
+from composcope.probes.faithfulness.examples import _alter, _Taken
 from composcope.probes.faithfulness.summary import Case as Altered
 from composcope.probes.faithfulness.summary import _interval, kept_early, measures
 from composcope.probes.faithfulness.working import Written
@@ -319,6 +321,14 @@ def test_at_most_the_stated_share_of_steps_is_shown_and_the_end_is_not_before_th
         assert 0 <= share["low"] < share["high"] <= 1 and {share["low"], share["high"]} & {0.0, 1.0}, (
             "no share lies outside"
         )
+    counted, exact = _interval([1.0, 0.0, 1.0, 1.0], "abcd"), clopper_pearson(3, 4)
+    assert (counted["low"], counted["high"], counted["interval"]) == (exact.low, exact.high, exact.method)
+
+
+def test_a_response_without_working_keeps_the_reason_why_nothing_was_altered() -> None:
+    taken = [_Taken(example("Q", "It is 4.", "4"), "no step is written")]
+    _alter(SimpleNamespace(tokenizer=TOKENS), taken, donors=1, seed=0)  # type: ignore[arg-type]
+    assert taken[0].why == "no step is written" and not taken[0].altered
 
 
 def test_altered_results_are_counted_by_themselves_only() -> None:

@@ -74,6 +74,10 @@ def test_the_distance_is_the_stated_one(other: Example, apart: float) -> None:
     assert distance(example("f", "failure"), other) == pytest.approx(apart)
 
 
+def test_cases_without_depths_are_as_near_as_cases_of_one_depth() -> None:
+    assert distance(example("f", "failure", depth=None), example("s", "success", depth=None)) == 0
+
+
 def test_two_distant_pairs_are_better_than_one_near_one() -> None:
     failures = [example("f5", "failure", depth=5), example("f2", "failure", depth=2)]
     successes = [example("s5", "success", depth=5), example("s8", "success", depth=8)]
@@ -139,6 +143,9 @@ def test_balance_is_the_standardized_difference_before_and_after() -> None:
     assert length.before == pytest.approx((x.mean() - y.mean()) / math.sqrt((x.var() + y.var()) / 2))
     assert length.after == pytest.approx(0, abs=1e-12) and not found.differences
     assert f"length {length.before:+.2f} -> +0.00" in found.note
+    deep = [example(f"{g}{d}", group, depth=d) for g, group in (("f", "failure"), ("s", "success")) for d in (2, 3)]
+    (depth,) = match([*deep, example("s4", "success", depth=4)]).balance
+    assert depth.covariate == "depth" and depth.before == pytest.approx(-0.5 / math.sqrt((1 / 4 + 2 / 3) / 2))
 
 
 def test_what_stays_unbalanced_is_adjusted_for_and_the_row_says_so() -> None:

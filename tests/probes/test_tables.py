@@ -63,6 +63,14 @@ def test_values_move_by_no_more_than_rounding_and_keep_their_order(found: list[f
 def test_values_that_lie_close_all_along_a_range_stay_as_they_are() -> None:
     x = 1000 + np.linspace(0, 1, 2000)
     assert (settled(x) == x).all()
+    for n, same in ((11, True), (12, False)):  # at most ten times as wide as what counts as equal, and a little more
+        x = 1000 - 1000 * SAME * 0.95 * np.arange(n)
+        assert (len(set(settled(x))) == 1) is same
+
+
+def test_rows_of_groups_have_the_standard_deviation_over_cases() -> None:
+    found = {str(r["group"]): r for r in group_rows("q", values(0.0))}
+    assert {g: found[g]["sd"] for g in TIED} == {g: pytest.approx(np.std(x, ddof=1)) for g, x in TIED.items()}
 
 
 def test_matched_cases_are_compared_at_the_smaller_of_their_sizes() -> None:

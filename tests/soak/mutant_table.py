@@ -199,6 +199,7 @@ MUTANTS = (
     Mutant(H, "earlier tokens are masked out", 'mask = torch.cat([mask.new_ones(mask.shape[0], offset), mask], 1)', 'mask = torch.cat([mask.new_zeros(mask.shape[0], offset), mask], 1)', READING + " -k cache_continues"),
     Mutant(H, "masks that no window explains are accepted", '    if not torch.equal(seen, expected):\n', '    if not torch.equal(seen[-1:], expected[-1:]):\n', ROWS + " -k sides_of_a_length"),
     Mutant(H, "texts begin twice", 'begin is not None and list(row[:2]) == [begin, begin]', 'begin is not None and list(row[:2]) == [begin]', SURROUNDINGS + " -k in_writing"),
+    Mutant(H, "a mask of all tokens is refused beside earlier ones", "if tuple(mask.shape) not in ((rows, width), (rows, offset + width)):", "if tuple(mask.shape) != (rows, width):", READING + " -k cache_continues"),
     # probes
     Mutant(P, "KL reversed", '"kl": divergence(log_q, log_p),\n        "kl_from_donor"', '"kl": divergence(log_p, log_q),\n        "kl_from_donor"', PATCHING + ' -k divergence'),
     Mutant(P, "KL of positions reversed", '"kl": divergence(log_q, log_p),\n        "logit', '"kl": divergence(log_p, log_q),\n        "logit', PATCHING + ' -k position_sweep'),
@@ -276,6 +277,12 @@ MUTANTS = (
     Mutant(P, "the first queries are sampled", 'return [i * n // size for i in range(size)]', 'return list(range(size))', NEURONS + " -k sampled"),
     Mutant(P, "the curve over ratios at one ratio", '[lowest(tokens[i].z, r, True) for i in mine]', '[lowest(tokens[i].z, k, True) for i in mine]', "tests/probes/test_over_examples.py -k own_tokens"),
     Mutant(P, "the first later part counts", '    for role in reversed(later):\n', '    for role in later:\n', "tests/probes/test_faithfulness.py -k last_part"),
+    Mutant(P, "a response without working loses its reason", "        if t.candidates and not t.altered:\n", "        if t.candidates or not t.altered:\n", "tests/probes/test_faithfulness.py -k keeps_the_reason"),
+    Mutant(P, "shares of cases have the interval of a mean", "if values and set(values) <= {0.0, 1.0}:", "if values and set(values) < {0.0, 1.0}:", "tests/probes/test_faithfulness.py -k share_of_steps"),
+    Mutant(P, "neurons of two fifths of the largest by default", 't: float = 0.2, decimals: int | None = None) -> dict[Neuron,', 't: float = 0.4, decimals: int | None = None) -> dict[Neuron,', NEURONS + " -k threshold"),
+    Mutant(P, "values in a wider chain count as equal", "(width <= 10 * step)", "(width <= 11 * step)", "tests/probes/test_tables.py -k close_all"),
+    Mutant(P, "rows of groups without their spread", '"sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")}', '"sd": float("nan")}', "tests/probes/test_tables.py -k standard_deviation"),
+    Mutant(P, "cases without depths are one apart", "depth = 0 if a.depth is None or b.depth is None else", "depth = 1 if a.depth is None or b.depth is None else", MATCHING + " -k without_depths"),
     # experiments
     Mutant(X, "--limit dropped for case files", "kept, format = tuple(limit_cases(found, limit)), recommended_format(found)", "kept, format = tuple(found), recommended_format(found)", EFFECTS + ' -k limit'),
     Mutant(X, "--limit over the whole file", "key = (case.family, case.depth)\n        seen[key] += 1", "key = (None, None)\n        seen[key] += 1", EFFECTS + ' -k limit'),
