@@ -241,6 +241,8 @@ def test_auroc_equals_the_rank_statistic_and_its_interval_covers() -> None:
         e = validity.auroc(rng.normal(0.8, 1, 30), rng.normal(0, 1, 40))
         covered += e.low <= truth <= e.high
     assert 0.91 <= covered / 300 <= 0.985
+    tied = validity.auroc([1.0] * 9, [1.0] * 9, (list("aabbccdde"), list("ffgghhiij")))
+    assert tied.value == 0.5 and np.isnan(tied.low) and np.isnan(tied.high), "every resample gives the same"
     perfect = validity.auroc([2.0, 3.0, 4.0], [0.0, 1.0])
     assert perfect.value == 1 and 0 < perfect.low < 1 and perfect.high == 1
 

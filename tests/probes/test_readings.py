@@ -174,6 +174,7 @@ def test_length_matching_takes_away_the_advantage_of_a_longer_text() -> None:
 def test_int_of_n_times_k_is_the_references_count() -> None:
     # 90 * 0.7 is 62.99... in floating point
     assert min_k.lowest(np.arange(90.0), 0.7) == np.arange(62).mean()
+    assert np.isnan(min_k.lowest(np.arange(4.0), 0.2)) and min_k.lowest(np.arange(4.0), 0.2, True) == 0
 
 
 @pytest.mark.parametrize(
