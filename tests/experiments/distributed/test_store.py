@@ -18,7 +18,7 @@ from composcope.evaluation.engines.base import ReplayEngine
 from composcope.evaluation.journal import Journal, ask_identity
 from composcope.experiments.config import Config, Serving, Shard
 from composcope.experiments.distributed import target
-from composcope.experiments.distributed.engine import FleetModel, RayEngine, mark
+from composcope.experiments.distributed.engine import FleetModel, RayEngine, _size, mark
 from composcope.experiments.distributed.pool import Pool
 from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key, scope
 from composcope.experiments.distributed.worker import Failure, Place, Worker
@@ -153,6 +153,12 @@ def test_items_are_grouped_by_size_the_largest_first() -> None:
     assert [[len(items[i]) for i in part] for part in found] == [[10, 9], [8, 7], [6, 5], [4, 2], [1]]
     many = FleetModel._parts(fleet, range(1000), [[0]] * 1000)
     assert {len(part) for part in many[:-1]} == {64} and sum(map(len, many)) == 1000
+
+
+def test_the_size_of_an_item_is_the_number_of_its_tokens() -> None:
+    example = SimpleNamespace(prompt_ids=[0] * 4)
+    items = [7, ((1, 2, 3), None), [example, "text"], SimpleNamespace(ids=[1, 2]), None]
+    assert [_size(item) for item in items] == [1, 3, 4, 2, 0]
 
 
 @pytest.mark.parametrize(

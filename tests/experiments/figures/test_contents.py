@@ -22,6 +22,7 @@ from composcope.experiments.figures import (
     depth_curves,
     gates,
     layers,
+    mechanism,
     positions,
     scatters,
     skills,
@@ -197,6 +198,25 @@ def test_sweeps_are_those_of_the_most_common_length_and_the_others_are_counted(e
     swept = positions.sweeps_of(run)
     assert swept is not None and (swept.left_out, tuple(swept.positions)) == (1, (0, 2, 3))
     assert swept.tokens == ["", "", ":"] and {m.shape for m in swept.maps.values()} == {(5, 2, 3)}
+
+
+def test_captions_of_probes_say_how_many_cases_they_rest_on_and_where_they_read(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    cells = (("composition", "failure", 7), ("composition", "success", 9), ("math", "failure", 5))
+    rows = [{"quantity": "q", "kind": kind, "group": group, "n": n} for kind, group, n in cells]
+    found: Any = [(None, "one", ProbeData("neurons", rows)), (None, "other", ProbeData("neurons", ()))]
+    said = mechanism._counts(found, "q")
+    assert "one: 7 failure, 9 success" in said and "other" not in said and mechanism._counts(found[1:], "q") == ""
+    places: list[dict[str, Any]] = [{"position": "answer-slot", "coincide": "3 of 4"}, {}, {"position": "prompt-end"}]
+    where: Any = [(None, n, ProbeData("q", (), settings=s)) for n, s in zip("abc", places, strict=True)]
+    slot, end, mixed = (mechanism.read_where(w) for w in (where[:1], where[1:], where))
+    assert (
+        "at the answer slot" in slot and "3 of 4" in slot and "answer slot" not in end and "at the prompt's end" in end
+    )
+    assert "a: read at the answer slot" in mixed and "b, c: read at the prompt's end" in mixed
+    runs = figures.load([synthetic.make_run(tmp_path / "run", n=24, probes=("neurons",))])
+    assert mechanism.read_where(mechanism.with_probe(runs, "neurons")) in figures.draw("neuron-check", runs).caption
 
 
 def test_tasks_that_no_revealed_step_solves_have_their_own_bar() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +14,10 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import report
+from composcope.experiments.console.progress import Reporter
 from composcope.experiments.interventions import inference, inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
+from composcope.experiments.organism import train as organism_train
 
 
 def _cells(*rates: int) -> dict[str, dict[str, int]]:
@@ -148,6 +151,21 @@ def test_the_study_holds_the_recipes_on_equal_data_and_the_four_mixes() -> None:
     grpo = [r for r in made.values() if r.objective == "grpo"]
     assert [r.depths for r in grpo] == [(2, 4), (2, 4, 6), (2, 4, 6), (2, 4, 6, 8)]
     assert [r.prompts // size.per_cell for r in grpo] == [4, 7, 7, 10], "as many questions per family and depth"
+
+
+def test_the_second_base_is_one_training_of_another_architecture(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(organism_train, "train", lambda *args: given.extend(args) or tmp_path / "model")
+    reporter = Reporter(tmp_path / "log.txt", quiet=True)
+    assert study._train_second(tmp_path / "second", reporter) == tmp_path / "model"
+    dose, seed, folder, recipe, device, said = given
+    assert (dose, seed, folder, device, recipe.architecture) == ("control", 0, tmp_path / "second", "cpu", "qwen3")
+    assert (recipe.base.steps, recipe.dose.steps) == study.SECOND_STEPS
+    for step in (249, 250, 251, 300):
+        said("base", step, 300, 1.0)
+    assert re.findall(r"step (\d+)/300", (tmp_path / "log.txt").read_text()) == ["250", "300"]
 
 
 def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_seed(

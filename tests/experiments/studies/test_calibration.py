@@ -50,6 +50,10 @@ def test_crossed_cases_are_about_the_same_things_or_mostly_about_others(
     assert len(first | second) == 24 and (len(first - second), len(second - first)) == (only_first, only_second)
 
 
+def test_a_case_about_two_things_is_known_by_both() -> None:
+    assert simulated._names(frozenset(("b", "a"))) == ("a", "b") and simulated._names("ab") == ("ab",)
+
+
 @pytest.mark.parametrize(
     ("p", "covered", "holds"),
     [(0.5, 1.0, "yes"), (0.01, 1.0, "no"), (0.5, 0.0, "no"), (float("nan"), float("nan"), "yes")],
