@@ -231,6 +231,9 @@ def test_curves_over_depth_rise_and_the_scatter_over_knowledge_is_at_depth_4(
     document["metrics"].reverse()
     (folder / "metrics.json").write_text(json.dumps(document))
     (run,) = figures.load([folder])
-    assert [r["depth"] for r in figures.draw("collapse-curve", [run]).rows] == [2, 4, 6, 8]
+    curve = figures.draw("collapse-curve", [run])
+    assert [r["depth"] for r in curve.rows] == [2, 4, 6, 8]
+    assert curve.chart is not None and (curve.chart["x"], curve.chart["series"], curve.chart["percent"]) == (
+        "depth", "model", True)  # fmt: skip
     ((row,), at_4) = figures.draw("stability-scatter", [run]).rows, run.one("residual_failure", depth_bin=4)
     assert at_4 is not None and (row["count"], row["n"]) == (at_4.count, at_4.n)

@@ -77,6 +77,9 @@ def test_training_draws_come_from_the_trained_side_of_the_split() -> None:
         for _ in range(50):
             members = draw(rng).members
             assert members and not world.held_out(members)
+    for drawn in (tasks.mixed, tasks.tag_of_kind):
+        for held in (False, True):
+            assert {world.held_out(drawn(rng, held).members) for _ in range(50)} == {held}
 
 
 def test_doses_differ_only_where_a_composition_stands_in() -> None:
