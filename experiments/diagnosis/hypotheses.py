@@ -245,24 +245,38 @@ def followed(
             if place >= len(said) or said[place] is None or _same(said[place], golds[place]):
                 continue
             telling += 1
-            written = [one.next_value(place)[0]] if operands(one.case) else _answered(one)
+            itself = one.variant.source == one.case.id
+            strict = itself and name == "entity-asked-about"
+            written = [one.next_value(place)[0]] if operands(one.case) else _answered(one, strict)
             hit = any(w is not None and _same(w, said[place]) for w in written)
             hits += hit
-            if one.variant.source == one.case.id:
+            if itself:
                 own = hit and own is not False
     return Followed(name, hits, telling, own)
 
 
-def _answered(one: Heard) -> list[str]:
+def _answered(one: Heard, strict: bool = False) -> list[str]:
     """The possible answers in a response: all of it, or for a sentence the words before or after its verb.
 
     "The capital of the country where Porto is is Porto", "It is called El Porto" and "Porto is the capital of Portugal"
-    all answer Porto.
+    all answer Porto. But any sentence about the entity asked about may begin with it ("Porto is in Portugal"). So with
+    ``strict`` the words before the verb count only if those after it name what is asked for.
     """
     said = (one.grades["whole"].answer or one.text()).strip()
     pieces = re.split(r"\b(?:is|are|was|were)\b", said)
     bare = re.sub(r"^\s*(?:(?:called|named|the|el|la|le)\s+)+", "", pieces[-1], flags=re.IGNORECASE)
-    return [piece.strip() for piece in (said, pieces[0], pieces[-1], bare) if piece.strip()]
+    first = pieces[0] if not strict or _is_what_is_asked(one.case, pieces[1:2]) else ""
+    return [piece.strip() for piece in (said, first, pieces[-1], bare) if piece.strip()]
+
+
+def _is_what_is_asked(case: Case, predicate: Sequence[str]) -> bool:
+    """Whether a predicate ("the capital of Portugal", "a currency") begins with what only the whole asks for."""
+    words = r"((?:(?!of\b|in\b|that\b|which\b)\w+\W+){1,3})"
+    pattern = rf"\W*(?:\w+ly\W+|also\W+|indeed\W+)?(?:the {words}|an? (\w+)\W)"
+    found = re.match(pattern, f"{predicate[0]} " if predicate else "", re.IGNORECASE)
+    earlier = {w for part in case.parts[:-1] for w in re.findall(r"\w+", part.question.lower())}
+    asked = set(re.findall(r"\w+", case.question.lower())) - earlier
+    return found is not None and bool(asked & set(re.findall(r"\w+", (found[1] or found[2]).lower())))
 
 
 def _same(a: str | None, b: str | None) -> bool:

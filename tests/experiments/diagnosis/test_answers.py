@@ -206,6 +206,28 @@ def test_an_item_at_any_place_of_the_list_is_a_shortcut_where_its_own_part_has_t
     assert hypotheses.HYPOTHESES["item-12"](case, mates) == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "copy"),
+    [
+        ("The currency of the country whose capital is Oslo is Oslo.", True),
+        ("Oslo is the currency of Norway.", True),
+        ("Oslo is indeed the official currency in Norway.", True),
+        ("Oslo is a currency.", True),
+        ("Oslo.", True),
+        ("Oslo is in Norway.", False),
+        ("Oslo is the capital of Norway.", False),
+        ("Oslo is a Norwegian-speaking currency area.", False),
+        ("Oslo is known for its fjord.", False),
+    ],
+)
+def test_a_sentence_about_the_entity_is_a_copy_of_it_only_where_it_names_what_is_asked_for(
+    said: str, copy: bool
+) -> None:
+    name = "entity-asked-about"
+    found = hypotheses.followed(name, hypotheses.HYPOTHESES[name], [heard(OSLO, {"whole": said})], WORLD)
+    assert (found.telling, found.hits, found.own) == (1, int(copy), copy)
+
+
 def test_a_shortcut_that_one_case_alone_follows_is_not_looked_for_in_it() -> None:
     one, other = _case("last-item"), _case("nothing")
     assert behave({"a": one}, MIXED)["a"].shortcut is not None
