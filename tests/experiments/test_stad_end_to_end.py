@@ -50,7 +50,7 @@ def server(questions: tuple[Path, str, str]) -> Iterator[str]:
         yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
     finally:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=120)
 
 
 def _asked(server: str) -> dict[str, int]:

@@ -318,7 +318,7 @@ def test_transformers_serve_answers_as_the_model_in_process(
             list(served.answer([replace(asks[0], temperature=1.0)]))
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(120)
 
 
 def test_journal_and_engine_agree_on_failures(url: str, tmp_path: Path, make_ask: Callable[..., Ask]) -> None:

@@ -165,5 +165,5 @@ def test_the_server_dies_with_its_owner_however_that_ends(tmp_path: Path, number
     assert owner.stdout is not None and owner.stdout.readline() == "ready\n"
     assert len(lives(tmp_path)) == 2 and all(map(running, lives(tmp_path)))
     owner.send_signal(number)
-    owner.wait(20)
+    owner.wait(120)
     assert gone(tmp_path)

@@ -86,7 +86,7 @@ def served(synthetic: ModuleType, add_cases: Any, tmp_path_factory: pytest.TempP
     found = Served(tmp_path_factory.mktemp("served"), synthetic, add_cases)
     yield found
     found.process.send_signal(signal.SIGTERM)
-    assert found.process.wait(30) == 130  # as every command that is told to end
+    assert found.process.wait(120) == 130  # as every command that is told to end
 
 
 def _page(browser: Any, url: str) -> tuple[Any, list[str]]:
