@@ -204,8 +204,10 @@ def _readout_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
 
 
 READOUT = Probe(
-    "readout", _readout,
-    question="Does a state hold the bridge, an operand, the answer?",
+    "readout", _readout, "Readouts",
+    "Does a state hold the bridge, an operand, the answer?",
+    "The logit lens and a ridge probe that was trained on parts alone rank what a state may hold against foils, those "
+    "in the prompt and others. What can be read from a state need not be used.",
     order=6,
     standard=False,
     cost="{prompts} prompts, wholes once more for the report",

@@ -196,7 +196,7 @@ SHOWN = ("failure", "success", "difference")
 FOILS = ("absent", "in-prompt")
 
 
-@figure("readout", "What states hold, by layer and place", READOUT, "optional", 48)
+@figure("readout", "What states hold, by layer and place", READOUT, "readout", 51)
 def readout(runs: Sequence[RunData]) -> Drawing:
     """Whether states hold the bridge, an operand or the answer: maps of layer x place, and curves over layers."""
     found = [f for f in with_probe(runs, "readout") if f[2].tensors]

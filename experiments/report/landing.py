@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from ...evaluation.case import Case
 from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
-from ...probes.verdicts import FEWEST_PAIRS, PRIMARY, is_primary
+from ...probes.verdicts import FEWEST_PAIRS, MATCHED, PRIMARY, is_primary
 from ..figures.grouping import labels
 from ..run.failures import diagnosed_failures
 from ..run.folder import read_json
@@ -296,9 +296,13 @@ def in_words(run: RunData) -> list[str]:
     """
     answers = [v for v in checks.read_validity([run.path, run.path.parent])[0] if v["headline"]]
     out, without, together = [], [], _corrected_together(run)
-    for probe in (p for p in described() if run.probe(p.name) is not None):
+    for probe, data in ((p, data) for p in described() if (data := run.probe(p.name)) is not None):
         f = _finding(run, probe, checks.tests_of(answers, [run], probe), together)
-        if f is None or not f.value:  # a single pair has no value
+        compared = sum(r.get("group") == MATCHED for r in data.table)
+        if f is None and compared:
+            many = "comparison" if compared == 1 else "comparisons"
+            out.append(f"{probe.name}: explored: {compared} {many} of failures and successes, none declared as main")
+        elif f is None or not f.value:  # a single pair has no value
             without.append(probe.name)
         else:
             side = "" if f.says.startswith(SAYS[PATCHED]) else "failures - successes "

@@ -22,6 +22,7 @@ from composcope.evaluation.graded import Graded
 from composcope.experiments import figures
 from composcope.experiments.figures import catalog, gates, style
 from composcope.experiments.figures.drawing import Drawing
+from composcope.probes.catalog import PROBES
 
 ALL = ("neurons", "lookback", "patching", "trajectory", "min-k")
 
@@ -68,8 +69,7 @@ def test_every_figure_says_its_title_its_command_and_its_place_once() -> None:
     assert len(found) > 35 and {name: f.name for name, f in found.items()} == {name: name for name in found}
     assert len({f.title for f in found.values()}) == len(found)
     assert all(f.command.startswith("composcope ") for f in found.values())
-    probes = {"neurons", "lookback", "patching", "trajectory", "min-k", "faithfulness"}
-    assert {f.section for f in found.values()} == {"", "first", "behavior", "optional"} | probes
+    assert {f.section for f in found.values()} == {"", "first", "behavior", "optional", *PROBES}
 
 
 def test_what_is_drawn_is_what_the_csv_says(study: list[figures.RunData], tmp_path: Path) -> None:

@@ -23,13 +23,13 @@ from composcope.evaluation.metrics import MEANINGS
 from composcope.evaluation.protocols.catalog import PROTOCOLS, about
 from composcope.experiments import report
 from composcope.experiments.figures.catalog import FIGURES
-from composcope.experiments.report import cases, index, landing
+from composcope.experiments.report import cases, index, landing, sections
 from composcope.experiments.report.causes import Causes, place
 from composcope.experiments.report.origins import KINDS, MEANS, origin, origins
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
 from composcope.experiments.run.reader import RunData, load
-from composcope.probes.catalog import described
+from composcope.probes.catalog import PROBES, described
 from composcope.probes.verdicts import FEWEST_PAIRS, MATCHED, is_primary
 
 AddCases = Callable[..., dict[str, Any]]
@@ -176,6 +176,21 @@ def diagnose(run: Path, named: Sequence[tuple[str, str]]) -> None:
     verdicts = [Verdict(case, cause, ("the operands forced: right in 3 of 3",), 0.75, "operands", None,
                         "more variants" if cause == "undetermined" else None) for case, cause in named]  # fmt: skip
     results.write(results.Diagnosis(run, verdicts, results.count(verdicts, RunData(run).cases), {"failures": 30}))
+
+
+def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_explores_says_so(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    assert [p.name for p in described()] == list(PROBES)
+    folder = synthetic.make_run(tmp_path / "run", n=48, failure=0.5, seed=2, probes=("lookback",))
+    readout = (folder / "probes" / "lookback").rename(folder / "probes" / "readout")
+    (readout / "table.csv").write_text(f"quantity,kind,group,n,value\nlens_bridge,composition,{MATCHED},9,0.2\n")
+    about = json.loads((readout / "result.json").read_text())
+    (readout / "result.json").write_text(json.dumps({**about, "probe": "readout"}))
+    (run,) = load([folder])
+    assert sections.collect([run]) == []
+    (said,) = (line for line in landing.in_words(run) if "readout" in line)
+    assert said.startswith("readout: explored: 1 comparison ") and "nothing to compare" not in said
 
 
 def test_a_diagnosed_run_opens_on_a_case_with_its_most_frequent_cause(synthetic: ModuleType, tmp_path: Path) -> None:
