@@ -12,6 +12,7 @@ import doc_pages
 import pytest
 from typer.main import get_command
 
+from composcope.csv_files import read_csv
 from composcope.experiments.cli import app
 
 PAGES = doc_pages.pages()
@@ -118,6 +119,17 @@ def _nested(name: str) -> Any:
     else:
         return None
     return get_command(nested)
+
+
+def test_the_table_over_eight_trainings_says_what_was_measured() -> None:
+    page = (doc_pages.ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8").replace("\n", " ")
+    rows = read_csv(doc_pages.ROOT / "docs" / "measurements" / "validity-8" / "validity-seeds.csv")[1]
+    follow = {r["short"]: r for r in rows if r["question"] == "follows the dose"}
+    assert set(follow) >= {"min-k", "lookback", "neurons/math", "cosine", "confidence", "length", "likelihood", "offset"}
+    for name, row in follow.items():
+        value, low, high = (f"{float(row[k]):.2f}" for k in ("value", "low", "high"))
+        assert (value if name.startswith("direction") else f"| {value} [{low}, {high}] |") in page, name
+    assert not [r for r in rows if r["verdict"].startswith("yes")] and "No probe gets a yes" in page
 
 
 def test_files_that_are_printed_on_a_page_are_the_ones_that_run() -> None:
