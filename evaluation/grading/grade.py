@@ -46,6 +46,7 @@ _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])
 _LISTED_WORDS = 20
 """Words beside the items of a list that leave no room for an explanation."""
 _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
+_THOUSANDS = re.compile(r"(?<![\d.,])[12],\d{3}(?![\d,])")
 _Verdict = Grade | None
 """None: this text holds no answer of the type."""
 
@@ -293,11 +294,22 @@ def _text(said: _Said, asked: _Asked) -> _Verdict:
     return _kind(asked.golds[0])(said, asked) or _name(said, asked)
 
 
+def _year(said: _Said, asked: _Asked) -> _Verdict:
+    """A gold like 1200 in text is a year, and a quantity where the reply writes it with its thousands apart."""
+    found = _date(said, asked)
+    if (found and found.outcome == "correct") or not _THOUSANDS.search(said.text):
+        return found
+    number = _number(said, asked)
+    if not (found and found.answer and dates.parse(found.answer)):
+        return number
+    return _undecided(said.text, "a year or a number") if number and number.outcome == "correct" else found
+
+
 def _kind(gold: str) -> Callable[[_Said, _Asked], _Verdict]:
     if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
         return _boolean
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
-        return _date
+        return _year if _YEAR.fullmatch(gold) else _date
     return _number if _PURE_NUMBER.fullmatch(gold) and mathematics.is_plain_number(gold) else _name
 
 

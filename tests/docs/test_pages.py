@@ -125,7 +125,16 @@ def test_the_table_over_eight_trainings_says_what_was_measured() -> None:
     page = (doc_pages.ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8").replace("\n", " ")
     rows = read_csv(doc_pages.ROOT / "docs" / "measurements" / "validity-8" / "validity-seeds.csv")[1]
     follow = {r["short"]: r for r in rows if r["question"] == "follows the dose"}
-    assert set(follow) >= {"min-k", "lookback", "neurons/math", "cosine", "confidence", "length", "likelihood", "offset"}
+    assert set(follow) >= {
+        "min-k",
+        "lookback",
+        "neurons/math",
+        "cosine",
+        "confidence",
+        "length",
+        "likelihood",
+        "offset",
+    }
     for name, row in follow.items():
         value, low, high = (f"{float(row[k]):.2f}" for k in ("value", "low", "high"))
         assert (value if name.startswith("direction") else f"| {value} [{low}, {high}] |") in page, name

@@ -277,6 +277,14 @@ ROWS = [
     *(("ordered-list", *row) for row in ORDERED),
     *(("boolean", *row) for row in BOOLEANS),
     *(("date", *row) for row in ABSTENTIONS),
+    ("text", "1200", "The total is 1,200.", RIGHT),
+    ("text", "1200", "about 1,200 people", RIGHT),
+    ("text", "1200", "It happened in 1200.", RIGHT),
+    ("text", "1200", "The answer is 1,300.", WRONG),
+    ("text", "1066", "It was in 1066, when 1,200 men fell.", RIGHT),
+    ("text", "1066", "In 1067.", WRONG),
+    ("text", "1066", "In 1090, with 1,200 others.", WRONG),
+    ("text", "1066", "In 1090 some 1,066 men fell.", NONE),
 ]
 
 # (format, finish reason, answer type, gold, response, outcome, reason)
