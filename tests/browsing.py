@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,29 @@ def chromium() -> Iterator[Any]:
         running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield running
         running.close()
+
+
+def wait_until(page: Any, script: str, arg: Any = None, *, seconds: float = 60) -> None:
+    """Ask the page until ``script`` is true.
+
+    ``page.wait_for_function`` evaluates a string within the page, which the report's content security policy refuses
+    from the second look on. ``page.evaluate`` asks from outside. A page that loads anew meanwhile is asked again.
+    """
+    end = time.monotonic() + seconds
+    while not _holds(page, script, arg):
+        assert time.monotonic() < end, f"still not true after {seconds} s: {script} with {arg!r}"
+        page.wait_for_timeout(50)
+
+
+def _holds(page: Any, script: str, arg: Any) -> bool:
+    from playwright.sync_api import Error
+
+    try:
+        return bool(page.evaluate(script, arg))
+    except Error as e:
+        if "context was destroyed" in str(e):
+            return False
+        raise
 
 
 class Visit:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import random
 import re
-from dataclasses import asdict
 
 import pytest
 import torch
@@ -201,7 +200,7 @@ def test_the_second_series_ships_with_its_card_and_both_series_are_small() -> No
 def test_the_second_series_was_trained_on_the_documents_of_this_version() -> None:
     about = json.loads((weights.path("crossed-both") / "organism.json").read_text(encoding="utf-8"))
     assert about["documents"] == crossed.fingerprint(about["seed"])
-    assert about["recipe"] == asdict(train.CROSSED_RECIPE)
+    assert about["recipe"] == train.CROSSED_RECIPE.record()
 
 
 def test_each_kind_of_composition_follows_its_own_dose_and_not_the_other() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from browsing import Visit
+from browsing import Visit, wait_until
 
 from composcope.evaluation import dependence, statistics
 from composcope.evaluation.asks import Response
@@ -301,13 +301,13 @@ def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_th
     assert said.bounding_box()["y"] < page.locator("#dossier .twin").first.bounding_box()["y"] < 900
     assert page.locator("[data-because]").is_visible()
     page.locator("[data-step='-1']").click()
-    page.wait_for_function(f"document.getElementById('dossier').dataset.case === {json.dumps(mine[0])}")
+    wait_until(page, f"document.getElementById('dossier').dataset.case === {json.dumps(mine[0])}")
     assert re.search(r"\. [A-Z][^.]*more variants", said.inner_text())  # what would settle it, as a sentence
     page.locator("[data-step='-1']").click()  # the last failing case, which was not diagnosed
-    page.wait_for_function(f"document.getElementById('dossier').dataset.case === {json.dumps(mine[-1])}")
+    wait_until(page, f"document.getElementById('dossier').dataset.case === {json.dumps(mine[-1])}")
     assert said.locator("code").inner_text() == f"composcope diagnose {folder} --case {mine[-1]}"
     page.locator("[data-causes] a").first.click()
-    page.wait_for_function("document.querySelector('[data-filter=cause]')?.value === 'bridge-not-computed'")
+    wait_until(page, "document.querySelector('[data-filter=cause]')?.value === 'bridge-not-computed'")
     assert page.locator("#browser [data-count]").get_attribute("data-count") == "3"
     visit.check()
 
@@ -400,7 +400,7 @@ def test_the_page_opens_on_a_failing_case_of_the_run_with_the_most_to_compare(br
     beside = box.locator("[data-twin=success] a").inner_text()
     assert whole(run, beside)["outcome"] == "correct"
     box.locator("[data-step='1']").click()
-    visit.page.wait_for_function(f"document.getElementById('dossier').dataset.case !== {json.dumps(case)}")
+    wait_until(visit.page, f"document.getElementById('dossier').dataset.case !== {json.dumps(case)}")
     assert visit.page.locator("#dossier").get_attribute("data-case") in visit.page.url
     visit.check()
 
@@ -426,7 +426,7 @@ def test_the_failing_case_begins_on_the_first_screen_and_what_probes_say_stands_
     listed = page.locator("[data-origins]:visible dd").evaluate_all("all => all.map((d) => d.textContent)")
     assert all(said) and listed == said
     page.locator("[data-failing]:visible").click()
-    page.wait_for_function("document.querySelector('[data-filter=set]')?.value === 'residual-failure'")
+    wait_until(page, "document.querySelector('[data-filter=set]')?.value === 'residual-failure'")
     count = page.locator("#browser [data-count]")
     assert int(count.get_attribute("data-count")) == len(failing(two.parent / "many"))
     page.select_option("#run", "0")
@@ -456,7 +456,7 @@ def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> No
     visit.page.locator(f"#dossier[data-case='{case}']").wait_for()
     assert visit.page.locator("#run option:checked").inner_text() == "none (0 %)"
     visit.page.goto(two.as_uri() + "#run=many&set=residual-failure&depth=6")  # or the folder
-    visit.page.wait_for_function("document.querySelector('[data-filter=depth]')?.value === '6'")
+    wait_until(visit.page, "document.querySelector('[data-filter=depth]')?.value === '6'")
     wanted = {c for c in failing(two.parent / "many") if whole(two.parent / "many", c)["depth"] == 6}
     count = visit.page.locator("#browser [data-count]")
     assert int(count.get_attribute("data-count")) == len(wanted) > 0
@@ -465,7 +465,7 @@ def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> No
     again = visit.page.url
     visit.page.goto("about:blank")
     visit.page.goto(again)
-    visit.page.wait_for_function("document.querySelector('[data-filter=depth]')?.value === '4'")
+    wait_until(visit.page, "document.querySelector('[data-filter=depth]')?.value === '4'")
     item = visit.page.locator("#browser .item").first
     row = whole(two.parent / "many", item.locator("span").nth(1).inner_text())
     assert item.locator("[data-answer]").inner_text() == row["answer"]

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from browsing import Visit
+from browsing import Visit, wait_until
 
 from composcope.experiments import report
 
@@ -93,7 +93,7 @@ def test_a_point_of_the_curve_leads_to_its_failing_cases(browser: Any, study: Pa
     visit = Visit(browser, study)
     visit.scroll()
     visit.page.locator("#figure-collapse-curve [data-point]").last.click(force=True)
-    visit.page.wait_for_function("document.querySelector('[data-filter=set]').value === 'residual-failure'")
+    wait_until(visit.page, "document.querySelector('[data-filter=set]').value === 'residual-failure'")
     assert visit.page.locator("[data-filter=depth]").input_value() == "8"
     assert visit.page.locator("[data-filter=run]").input_value() in ("0", "1")
     visit.check()

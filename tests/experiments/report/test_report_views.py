@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import Visit
+from browsing import Visit, wait_until
 
 from composcope.experiments import report
 
@@ -77,7 +77,7 @@ def test_a_head_of_the_map_leads_to_its_tokens_colored_by_its_attention(browser:
     page.locator("#figure-lookback [data-look]").click()
     view = box.locator("[data-view=lookback] .view").first
     view.locator("[data-attention=head]").and_(page.locator("select")).wait_for()
-    page.wait_for_function("document.querySelector('[data-attention=head]').value === '1.2'")
+    wait_until(page, "document.querySelector('[data-attention=head]').value === '1.2'")
     view.locator("[data-attention=step]").fill("2")
     weights = arrays["lookback"]["0.attention"][1, 2].astype(float)
     shades = view.locator(".tokens .token").evaluate_all("t => t.map(x => x.style.backgroundColor)")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsing import wait_until
 from safetensors.numpy import load_file, save_file
 
 from composcope.errors import InputError
@@ -110,10 +111,11 @@ def test_a_page_follows_its_run_and_stays_with_what_the_reader_looks_at(browser:
     row |= {"count": wanted, "value": wanted / row["n"]}
     path.write_text(json.dumps(document))
     said = f"[data-landing='{shown}'] h1"
-    page.wait_for_function(
+    wait_until(
+        page,
         "([said, text]) => document.querySelector(said)?.textContent.includes(text)",
-        arg=[said, f"{wanted} of {row['n']} wholes"], timeout=60_000,
-    )  # fmt: skip
+        arg=[said, f"{wanted} of {row['n']} wholes"],
+    )
     page.wait_for_selector("#dossier[data-case]")
     assert served.version() > before and f"/{served.version()}/" in page.url
     assert page.locator("#run").input_value() == shown and page.locator(said).is_visible()
@@ -150,7 +152,8 @@ def test_one_choice_of_run_is_that_of_the_page_and_of_what_is_exported(browser: 
         assert page.locator("h1:visible").locator("xpath=..").get_attribute("data-landing") == at
         assert page.locator("#export").get_attribute("href") == f"/export?run={at}"
         name = page.locator(f"#run option[value='{at}']").inner_text()
-        page.wait_for_function(  # its case comes from a file of its own, which is fetched now
+        wait_until(  # its case comes from a file of its own, which is fetched now
+            page,
             "([link, run]) => new URLSearchParams(document.querySelector(link)?.hash.slice(1)).get('run') === run",
             arg=["#dossier header a.fine", name],
         )
