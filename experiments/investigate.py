@@ -177,6 +177,8 @@ def _evaluate(
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
     for line in ask_plan.notices(asked, config, target.tokenizer):
         reporter.say(f"{run.name}: {line}")
+    if (run.path / "journal").is_dir() and not (run.path / "metrics.json").exists():
+        reporter.say(f"{run.name}: the evaluation did not finish; the missing answers are asked first")
     found = evaluate(
         run,
         asked.cases,

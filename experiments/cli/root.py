@@ -151,13 +151,18 @@ def _run(
     """Run the investigation, or with ``--dry-run`` only print its cost."""
     config = Config(**given)
     _go_offline(config.model, config.benchmark)
+    from ..evaluating.benchmark import load_benchmark
+
+    # Read before the next import, which loads PyTorch: an error in a case file is said at once.
+    benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     from .. import investigate as job
 
     if dry_run:
         plan = job.plan(config)
         show({"schema": 1, "plan": plan} if json else plan, json)
         return exits.OK
-    return _done(job.investigate(config, out, quiet=quiet, contrast=contrast, diagnose=diagnose), json)
+    found = job.investigate(config, out, quiet=quiet, contrast=contrast, diagnose=diagnose, benchmark=benchmark)
+    return _done(found, json)
 
 
 @command("probe runs/demo/control--mixed --probes lookback,min-k")

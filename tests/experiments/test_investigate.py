@@ -195,6 +195,16 @@ def test_probes_can_be_run_later_on_a_run_whose_model_has_moved(
     assert capsys.readouterr().out.splitlines()[-1].startswith("report: ")
 
 
+def test_probing_a_run_whose_evaluation_was_cut_off_says_that_it_asks_first(
+    investigated: Path, taught: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(investigated, tmp_path / "r"))
+    (run / "metrics.json").unlink()
+    for cut_off in (True, False):
+        assert main(["probe", str(run), "--probes", "min-k", "--model", str(taught)]) == 0
+        assert ("did not finish" in capsys.readouterr().err) == cut_off
+
+
 def test_a_report_is_kept_only_where_it_would_show_the_same(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "runs" / "a", n=12)
     before = report_inputs(run)
