@@ -52,7 +52,7 @@ _PATTERNS = [
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH}",
         rf"\b{_MONTH}\s+{_DAY}(?!\d)",
         r"\b(?P<ad>A\.?D\.?)\s*(?P<year>\d{1,4})(?![\d.]\d|\d)",
-        rf"(?<![\w.,/])(?<!\D-)(?<!^-){_YEAR}(?!\d|[,.]\d|s\b|\s*(?:st|nd|rd|th|%|years?\b)){_ERA}?",
+        rf"(?<![\w.,/])(?<!\D-)(?<!^-){_YEAR}(?!\d|[,.]\d|s\b|\s*(?:(?:st|nd|rd|th|years?)\b|%)){_ERA}?",
         r"(?<![\w.\d]\s)(?<![\w.])-(?P<year>\d{1,4})(?!\d|[,.]\d)(?P<negative>)",
     )
 ]

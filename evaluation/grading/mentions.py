@@ -109,7 +109,7 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
     return any(
         t.word == name[0]
         and later.word == name[-1]
-        and all(x.capital or x.word in ("and", "&") for x in sentence[i + 1 : i + n])
+        and all(x.capital or x.word in ("and", "&", ".") for x in sentence[i + 1 : i + n])
         for i, t in enumerate(sentence)
         for n, later in enumerate(sentence[i + 1 : i + 4], 1)
         if n > len(name) - 1

@@ -148,7 +148,7 @@ _LABEL = re.compile(
 )
 _GROUP = re.compile(r"(?<![\d.,/])\d{1,3}(?= \Z)")
 """Digits before three others that may be one number with them: "1 275"."""
-_AND_CENTS = re.compile(r"\s(?:dollars?|euros?|pounds?)\s", re.IGNORECASE)
+_AND_CENTS = re.compile(r"\s*(?:dollars?|euros?|pounds?)\s+", re.IGNORECASE)
 """Between an amount and its cents: "37 euros 50"."""
 _MONEY = frozenset({"dollar", "euro", "sterling"})
 _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)

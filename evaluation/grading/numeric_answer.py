@@ -58,7 +58,7 @@ _SAME = re.compile(
 _NONE_LEFT = re.compile(
     r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
     r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+(?!number|idea|answer|info|solution|result|value|clue)[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
-    r"|\bnone\s+of\b|\b(?:none|nothing)\s+(?:left|remain(?:s|ed)?|is\s+left|at\s+all)\b",
+    r"|\bnone\s+of\b|\b(?:none|nothing)\s+(?:(?:(?:is|are|was|were|will\s+be)\s+)?left|remain(?:s|ed)?|at\s+all)\b",
     re.IGNORECASE,
 )
 _BARE_WORDS = 3

@@ -1,0 +1,263 @@
+# ruff: noqa: E501
+"""Each step of reading an answer by itself, where a whole grade would hide which step was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from composcope.evaluation.grading import (
+    booleans,
+    choices,
+    compat,
+    cues,
+    echo,
+    judge,
+    lists,
+    mentions,
+    names,
+    text,
+    tokens,
+    view,
+)
+from composcope.evaluation.grading.extract import last_object
+from composcope.evaluation.grading.mentions import Role
+
+Row = tuple[Callable[..., Any], tuple[Any, ...], Any]
+
+PRIME = "Is 17 a prime number?"
+
+ROOM = "Which green old house burned in Paris?"  # five words with content
+
+
+def _role(said: str, *golds: str) -> Role | None:
+    return mentions.best(tokens.tokens(said), [tokens.words(g) for g in golds])
+
+
+def _choice(said: str, options: Any) -> str | None:
+    return (found := choices.uncued(said, options)).letter or found.reason
+
+
+def _chosen(line: str, rest: str, options: Any) -> str | None:
+    return (found := choices.announced(line, rest, options)).letter or found.reason
+
+
+def _ended(said: str) -> list[tuple[str, bool]]:
+    return [(s.text, s.ended) for s in cues.segments(said, False)]
+
+
+def _segments(said: str, letters: bool = False) -> list[str]:
+    return [s.text for s in cues.segments(said, letters)]
+
+
+def _same_word(said: str, word: str, last: bool) -> bool:
+    return tokens.same(tokens.tokens(said)[0], word, last)
+
+
+def _named(said: str, golds: Sequence[str], consistency: bool = False) -> Any:
+    found = names.uncued(said, golds, consistency)
+    return found and (found.right, found.how)
+
+
+def _agentcoma(said: str, gold: str) -> tuple[str, str | None]:
+    return (found := compat.agentcoma_number(said, gold)).outcome, found.answer
+
+
+OPTIONS = (("A", "house"), ("B", "tree house"), ("C", "boat"))
+
+LISTS: list[Row] = [
+    (lists.split, ('["Mars", "Venus"]',), ["Mars", "Venus"]), (lists.split, ("[Mars, Venus]",), ["Mars", "Venus"]),
+    (lists.split, ("The planets: [1, 2]",), ["1", "2"]), (lists.split, ("[]",), []),
+    (lists.split, ("] a, b [",), ["] a", "b ["]), (lists.split, ("1) Mars 2) Venus",), ["Mars", "Venus"]),
+    (lists.split, ("1) Mars 2) Venus\n3) Earth",), ["Mars 2) Venus", "Earth"]),
+    (lists.split, ("Here they are:\n- Mars\n- Venus",), ["Mars", "Venus"]), (lists.split, ("- Mars",), ["Mars"]),
+    (lists.split, ("a -> b -> c",), ["a", "b", "c"]), (lists.split, ("a, b; c",), ["a, b", "c"]),
+    (lists.split, ("solid, liquid, or gas",), ["solid", "liquid", "gas"]),
+    (lists.split, ("The planets are: Mars and Venus, respectively.",), ["Mars", "Venus"]),
+    (lists.held, ("Venus, then Mars", ["Mars", "Venus"]), True), (lists.held, ("Venus", ["Mars", "Venus"]), False),
+    (lists.held, ("Marsh", ["Mars"]), False), (lists.compare, (["a", "b"], ["b", "a"], False), (True, None)),
+    (lists.compare, (["a", "b"], ["b", "a"], True), (False, "order")),
+    (lists.compare, (["a"], ["a", "b"], False), (False, "incomplete")),
+    (lists.compare, (["a", "b", "c"], ["a", "b"], False), (False, "extra")),
+    (lists.compare, (["a", "c"], ["a", "b"], False), (False, None)),
+    (lists.compare, (["x"] * 41, ["x"], False), (False, "extra")),
+    (lists.compare, ([*("abcdefghij" * 4), "x", "y"], ["x"], False), (False, "extra")),
+    (lists.compare, (["New York", "York"], ["York", "New York"], True), (False, "order")),
+    (lists.compare, (["York", "New York"], ["York", "New York"], True), (True, None)),
+    (lists.compare, (["a hen has 2 legs", "a cow has 4 legs"], ["2", "4"], True), (True, None)),
+    (lists.compare, (["the hammer", "the saw and hammer"], ["hammer", "saw"], False), (False, None)),
+    (lists.same, ("The Mars!", "mars"), True), (lists.same, ("1,000", "1000"), True), (lists.same, ("2", "3"), False),
+    (lists.same, ("2 legs", "2"), False),
+]  # fmt: skip
+
+ECHO: list[Row] = [
+    (echo.repeats, ("green old house near Paris burned", ROOM), True),
+    (echo.repeats, ("green old house near x yy zz", ROOM), False), (echo.repeats, ("green old house", ROOM), True),
+    (echo.repeats, ("green old", ROOM), False), (echo.repeats, ("green old house near qqq rrr ttt", ROOM), False),
+    (echo.repeats, ("", ""), False), (echo.states, ("The green old house burned.", ROOM), True),
+    (echo.states, ("The green old house.", ROOM), True), (echo.states, ("The green old shed.", ROOM), False),
+    (echo.states, ("The green old house burned?", ROOM), False),
+    (echo.states, ("The green old house burned. It was Vienna.", ROOM), False),
+    (echo.states, ("It is.", "Who is it?"), False), (echo.affirms, ("17 is a prime number.", PRIME), True),
+    (echo.affirms, ("17 is not a prime number.", PRIME), False),
+    (echo.affirms, ("17 is no doubt a prime number.", PRIME), True),
+    (echo.affirms, ("It is not false that 17 is a prime number.", PRIME), None),
+    (echo.affirms, ("If 17 is a prime number, we stop.", PRIME), None),
+    (echo.affirms, ("12 is larger than 9.", "Is 9 larger than 12?"), None),
+    (echo.affirms, ("17 is a prime number. 17 is not a prime number.", PRIME), None),
+    (echo.affirms, ("17 is a prime number. Therefore, 17 is not a prime number.", PRIME), False),
+    (echo.affirms, ("It is prime.", "Is it prime?"), None),
+    (echo.affirms, ("17 is not a prime number.", "Is 17 not a prime number?"), None),
+    (echo.affirms, ("Is 17 a prime number? 17 is not a prime number.", PRIME), False),
+    (echo.after_question, ("Is 17 a prime number? Yes.", PRIME), "Yes."),
+    (echo.after_question, ("Is 17 prime? Yes.", "Is 17 prime?"), "Is 17 prime? Yes."),
+    (echo.after_question, ("A prime number?", PRIME), ""),
+    (echo.after_question, ("A prime number of what?", "Is 17 a prime?"), "A prime number of what?"),
+    (echo.clause, ("Mozart was born in 1756, and he died in 1791.", "When was Mozart born?"), "Mozart was born in 1756"),
+    (echo.clause, ("Mozart was born in 1756, but he died in 1791.", "When was Mozart born?"), None),
+    (echo.clause, ("Mozart was born in 1756.", "When was Mozart born?"), None),
+    (echo.clause, ("Mozart died in 1791, Mozart wrote.", "When was Mozart born?"), None),
+    (echo.focus, ("Mozart was a composer. He was born in 1756.", "When was Mozart born?"), "He was born in 1756."),
+    (echo.focus, ("Mozart was born in 1756. He was Austrian.", "When was Mozart born?"), "Mozart was born in 1756."),
+    (echo.focus, ("Mozart was born in 1756.", "When was Mozart born?"), None),
+    (echo.focus, ("He lived. He died.", "When was Mozart born?"), None),
+    (echo.in_another_clause, ("Plants take in oxygen and release carbon dioxide.", ["carbon dioxide"], "What do plants take in?"), True),
+    (echo.in_another_clause, ("Plants take in oxygen and release carbon dioxide.", ["oxygen"], "What do plants take in?"), False),
+    (echo.in_another_clause, ("Plants take in oxygen and plants take carbon dioxide.", ["carbon dioxide"], "What do plants take in?"), False),
+    (echo.in_another_clause, ("Plants take in oxygen and Carbon dioxide.", ["carbon dioxide"], "What do plants take in?"), False),
+]  # fmt: skip
+
+CHOICES: list[Row] = [
+    (_choice, ("A", OPTIONS), "A"), (_choice, ("a dog", OPTIONS), "no-answer"), (_choice, ("(b)", OPTIONS), "B"),
+    (_choice, ("D.", OPTIONS), "no-answer"), (_choice, ("A, boat", OPTIONS), "letter and text differ"),
+    (_choice, ("The tree house.", OPTIONS), "B"), (_choice, ("The house.", OPTIONS), "A"),
+    (_choice, ("The house and the boat.", OPTIONS), "several choices"),
+    (_choice, ("A or B", OPTIONS), "several choices"), (_choice, ("Not (A) but (C)", OPTIONS), "C"),
+    (_choice, ("Is it wood? Some are. Therefore, C.", OPTIONS), "C"),
+    (_choice, ("(A) (B) (C)", OPTIONS), "several choices"), (_choice, ("B. No, wait, C", OPTIONS), "C"),
+    (_choice, ("", OPTIONS), "no-answer"), (_chosen, ("as follows", "as follows\n(B)", OPTIONS), "B"),
+    (_chosen, ("as follows", "as follows", OPTIONS), "no-answer"), (_chosen, ("E", "E", ()), "E"),
+    (booleans.uncued, ("Yes.",), True), (booleans.uncued, ("No.",), False), (booleans.uncued, ("Yes and no.",), None),
+    (booleans.uncued, ("It is not true.",), False), (booleans.uncued, ("Is it? No.",), False),
+    (booleans.uncued, ("There is no evidence.",), None), (booleans.uncued, ("Yes. No wait, no.",), False),
+    (booleans.uncued, ("Yes, at first. Therefore, no.",), False),
+    (booleans.uncued, ("It looks so. That is true. This is false.",), None),
+    (booleans.uncued, ("It is not true that it is not so.",), None), (booleans.uncued, ("",), None),
+    (booleans.announced, ("well", "well\nYes."), True), (booleans.announced, ("yes and no", "yes and no\nYes."), None),
+    (booleans.announced, ("well", "well"), None), (booleans.value, ("Yes.",), True),
+    (booleans.value, ("maybe",), None), (booleans.opens, ("Absolutely not, no.",), True),
+    (booleans.opens, ("Perhaps.",), False),
+]  # fmt: skip
+
+READING: list[Row] = [
+    (_ended, ("The answer is 12.\nDone",), [("12.", True)]), (_ended, ("The answer is 12",), [("12", False)]),
+    (_segments, ("If the answer is 12, stop. \\boxed{1{2}3} A: 5",), ["1{2}3"]), (_segments, ("A: 5",), ["5"]),
+    (_segments, ("A: 5", True), []), (_segments, ("I think.\n**12**",), ["12"]),
+    (_segments, ("Answer:\n- a\n- b",), ["- a\n- b"]),
+    (cues.boxes, ("\\boxed{1} \\boxed{2",), [(0, "1", True), (10, "2", False)]),
+    (lambda s: [(c.word, c.sure) for c in cues.corrections(s)], ("No, it is. Actually, wait, 5. I mean 6",), [("wait", True), ("i mean", True)]),
+    (cues.corrected, ("It is 5. No, sorry, 6",), ", 6"),
+    (cues.corrected, ("It is 5. Actually, 6",), "It is 5. Actually, 6"),
+    (cues.corrected, ("It is 5. Sorry.",), "It is 5. Sorry."), (cues.concludes, ("Therefore, 5",), True),
+    (cues.concludes, ("Five",), False), (cues.first_cue, ("x",), None), (cues.first_cue, ("answer: 5, answer: 6",), 7),
+    (view.visible, ("<think>a</think> b",), "b"), (view.visible, ("<think>a",), None),
+    (view.visible, ("a</think>b",), "b"), (view.visible, ("a &lt; b<|im_end|>",), "a < b"),
+    (view.visible, ("a      b",), "a b"), (view.visible, ("a   b",), "a   b"),
+    (view.without_farewell, ("It is 5. Let me know if you have questions!",), "It is 5."),
+    (view.without_farewell, ("I hope this helps!",), "I hope this helps!"),
+    (view.before_next_question, ("5\nQuestion: b? 6",), ("5", "\nQuestion: b? 6")),
+    (view.before_next_question, ("\nQuestion: b?",), ("\nQuestion: b?", "")),
+    (view.within_reach, ("x" * 10000,), ("x" * 10000, False)),
+    (lambda s: view.within_reach(s)[1], ("x" * 10001,), True),
+    (view.sentences, ("Dr. Who came. J. Smith left. Vitamin C. It is.",), ["Dr. Who came.", "J. Smith left.", "Vitamin C.", "It is."]),
+    (view.sentences, ("In the U.S. it is. a\n\n!!\nb",), ["In the U.S. it is.", "a", "b"]),
+    (view.object_in, ("{'a': 1}",), {"a": 1}), (view.object_in, ("[1]",), None),
+    (view.without_tool_calls, ("a <tool_call>x</tool_call> b",), "a  b"),
+    (view.plain, ("**a** `b` \\text{c} \u2019",), "a b c '"), (text.normalize, ("The  Café's!",), "cafes"),
+    (text.normalize, ("The The",), "the the"), (text.strip_opening, ("So the answer is 5",), "5"),
+    (text.abstains, ("I don't know.",), True), (text.abstains, ("I don't know, but I think 1876",), False),
+    (text.abstains, ("1876",), False), (text.refuses, ("I'm sorry, I can't help with that.",), True),
+    (text.refuses, ("I can help.",), False), (text.same, ("y s n r", "ysnr"), True), (text.same, ("b c", "bc"), True),
+    (text.same, ("b", "bc"), False), (text.same, ("new york", "newyork"), False), (text.same, ("", "!"), False),
+    (text.part_of, ("Einstein", "Albert Einstein"), True), (text.part_of, ("Jane", "Jane Austen"), True),
+    (text.part_of, ("Mexico", "Mexico City"), False), (text.part_of, ("J. Austen", "Jane Austen"), True),
+    (text.part_of, ("K. Austen", "Jane Austen"), False), (text.part_of, ("Carson City", "Salt Lake City"), False),
+    (text.part_of, ("Lake City", "Salt Lake City"), True),
+    (text.part_of, ("Lawrence Augustine Washington", "Lawrence Washington"), True),
+    (text.part_of, ("Lawrence Augustine Brown", "Lawrence Washington"), False), (text.part_of, ("Al", "Li Al"), False),
+    (text.part_of, ("Ali", "Li Ali"), True), (text.last_name, ("Einstein", "Albert Einstein"), True),
+    (text.last_name, ("Albert", "Albert Einstein"), False), (text.last_name, ("Li", "Jet Li"), False),
+    (text.last_name, ("Ali", "Muhammad Ali"), True), (text.last_name, ("Einstein", "Einstein"), False),
+    (text.last_name, ("1914", "July 1914"), False), (tokens.words, ("The Who",), ("who",)),
+    (tokens.words, ("The",), ("the",)),
+    (lambda s: [(t.word, t.capital, t.owner) for t in tokens.tokens(s)], ("Paris's U.S. côte",), [("pariss", True, "paris"), ("us", True, None), ("cote", False, None)]),
+    (_same_word, ("mice", "mouse", True), True), (_same_word, ("mice", "mouse", False), False),
+    (_same_word, ("boxes", "box", True), True), (_same_word, ("as", "a", True), False),
+    (_same_word, ("ass", "as", True), False), (_same_word, ("r2d2s", "r2d2", True), False),
+]  # fmt: skip
+
+NAMED: list[Row] = [
+    (_role, ("The capital is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is not Paris.", "Paris"), Role.DENIED),
+    (_role, ("It is Lyon.", "Paris"), None), (_role, ("Not only Paris.", "Paris"), Role.ASSERTED),
+    (_role, ("No Paris", "Paris"), Role.DENIED), (_role, ("It is Lyon rather than Paris", "Paris"), Role.DENIED),
+    (_role, ("Lyon or Paris", "Paris"), Role.HEDGED), (_role, ("Paris or Lyon", "Paris"), Role.HEDGED),
+    (_role, ("Either Paris or so", "Paris"), Role.HEDGED),
+    (_role, ("Constantinople or Istanbul", "Istanbul", "Constantinople"), Role.ASSERTED),
+    (_role, ("Paris is not it", "Paris"), Role.PASSING), (_role, ("Paris is wrong", "Paris"), Role.DENIED),
+    (_role, ("It is Northern Ireland", "Ireland"), Role.PASSING), (_role, ("sea lion", "lion"), Role.PASSING),
+    (_role, ("Jefferson, who preceded Madison", "Madison"), Role.PASSING),
+    (_role, ("Obama, who was a member of the Democrats", "Democrats"), Role.ASSERTED),
+    (_role, ("Tyler Shultz, a colleague of Erika Cheung", "Erika Cheung"), Role.PASSING),
+    (_role, ("Romulus and Remus", "Remus"), Role.PASSING),
+    (_role, ("Texas is large, and Austin is its capital", "Austin"), Role.ASSERTED),
+    (_role, ("the Brazilian coast", "Brazil"), Role.PASSING), (_role, ("the Cubans", "Cuba"), None),
+    (_role, ("Marie S. Curie", "Marie Curie"), Role.PASSING),
+    (_role, ("Washington, D.C.", "Washington DC"), Role.ASSERTED),
+    (_role, ("Let us see the US now", "US"), Role.ASSERTED), (_role, ("Let us see it now", "US"), None),
+    (_role, ("Berlin/Paris", "Paris"), Role.PASSING), (_role, ("Paris's mayor", "Paris"), Role.PASSING),
+    (_role, ("It used to be Bonn", "Bonn"), Role.PASSING), (_role, ("It lies far from Bonn", "Bonn"), Role.ASSERTED),
+    (_role, ("Berlin lies far from Bonn", "Bonn"), Role.PASSING),
+    (_role, ("the Swiss franc", "franc", "Swiss franc"), Role.ASSERTED), (names.match, ("Paris", ["Paris"]), "exact"),
+    (names.match, ("paname", ["Paris", "Paname"]), "alias"), (names.match, ("Lyon", ["Paris"]), None),
+    (names.match, ("It was Paris in the end", ["Paris"]), "contained"),
+    (_named, ("Einstein", ["Albert Einstein"]), (None, "part of the name")),
+    (_named, ("Einstein", ["Albert Einstein"], True), (True, "consistency")),
+    (_named, ("Lyon. It is near Paris.", ["Paris"]), (False, "another answer")),
+    (_named, ("It is Paris. No, sorry, Lyon.", ["Paris"]), (False, "corrected")),
+    (_named, ("It is Lyon. No, sorry, Paris.", ["Paris"]), (True, "contained")),
+    (_named, ("It is Paris. Therefore it is Lyon.", ["Paris"]), (None, "another conclusion")),
+    (_named, ("Nitrogen", ["N"]), (None, "a letter inside a word")),
+    (_named, ("Na", ["N"]), (False, "another answer")), (_named, ("Lyon or Paris", ["Paris"]), (False, "hedged")),
+    (_named, ("The author is Paul Ehrlich. Ehrlich was born in Vienna.", ["Vienna"]), (True, "contained")),
+    (_named, ("", ["Paris"]), None),
+    (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Paris"]), True),
+    (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Lyon"]), False),
+    (mentions.by_surname, (tokens.tokens("Einstein was born"), "Albert Einstein"), True),
+    (mentions.by_surname, (tokens.tokens("Max Einstein"), "Albert Einstein"), False),
+    (mentions.by_surname, (tokens.tokens("Bach was"), "J. Bach"), True),
+    (mentions.by_surname, (tokens.tokens("Fox was"), "J. Fox"), False),
+]  # fmt: skip
+
+OTHERS: list[Row] = [
+    (_agentcoma, ("1,250 and -3", "3"), ("correct", "3")),
+    (_agentcoma, ("-3.5 Question: 7", "-3.5"), ("correct", "-3.5")), (_agentcoma, ("none", "0"), ("correct", "0")),
+    (_agentcoma, ("1,250", "1,250"), ("correct", "1250")), (_agentcoma, ("5", "five"), ("incorrect", "5")),
+    (compat.stad_answer, ('a {"answer": 5} b {"answer": {"x": 6}} c',), "{'x': 6}"),
+    (compat.stad_answer, ('{"answer": 0}',), '{"answer": 0}'), (compat.stad_answer, ("none",), "none"),
+    (compat.stad_answer, ("a}",), "a}"), (compat.stad_answer, ('{"x": 1}',), '{"x": 1}'),
+    (judge.verdict, ('{"score": 1}',), True), (judge.verdict, ('{"score": 0} {"score": 1}',), None),
+    (judge.verdict, ("Verdict: not correct",), False), (judge.verdict, ("<think>a",), None),
+    (judge.verdict, ("<think>0</think>1",), True), (judge.verdict, ("It is correct.",), None),
+    (judge.verdict, ("**Correct.**",), True), (judge.verdict, ("{'score': 0, 'why': \"it's \"no\"\"}",), False),
+    (judge.shortened, ("x" * 3000,), "x" * 3000),
+    (judge.shortened, ("a" * 1500 + "bb" + "c" * 1500,), "a" * 1500 + "\n[... 2 characters left out ...]\n" + "c" * 1500),
+    (last_object, ('x {"a": {"b": 1}} y',), {"a": {"b": 1}}), (last_object, ('{"a": 1} {"b": 2}',), {"b": 2}),
+    (last_object, ("[1]",), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "given", "expected"), [*LISTS, *ECHO, *CHOICES, *READING, *NAMED, *OTHERS])
+def test_a_step_of_reading_gives_what_a_reader_would_say(step: Any, given: tuple[Any, ...], expected: Any) -> None:
+    assert step(*given) == expected
