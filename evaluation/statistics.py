@@ -27,6 +27,9 @@ class Interval:
     high: float | None
     method: str
 
+    def __contains__(self, value: float) -> bool:
+        return self.low is not None and self.high is not None and self.low <= value <= self.high
+
 
 @lru_cache(maxsize=65536)
 def clopper_pearson(count: int, n: int, confidence: float = CONFIDENCE) -> Interval:

@@ -17,6 +17,7 @@ from composcope.experiments.studies.simulated import SCENARIOS, Draw, Scenario
 
 DRAWS = 60
 MOST = int(stats.binom.ppf(0.999, DRAWS, calibration.MOST_FALSE))
+CLAIMED = {s.name for s in SCENARIOS if s.claims}
 LEAST = int(stats.binom.ppf(0.001, DRAWS, calibration.LEAST_COVERED))
 
 
@@ -30,6 +31,11 @@ def test_tests_and_intervals_are_right_about_as_often_as_they_say(scenario: Scen
     assert row["false_positives_n"] + row["coverage_n"] >= DRAWS
     assert row["false_positives"] is None or row["false_positives"] * DRAWS <= MOST
     assert row["coverage"] is None or row["coverage"] * DRAWS >= LEAST
+
+
+def test_every_scenario_can_be_drawn() -> None:
+    rows = [simulate(scenario, 2, seed=3) for scenario in SCENARIOS]
+    assert {r["false_positives_n"] + r["coverage_n"] >= 2 for r in rows if r["scenario"] in CLAIMED} == {True}
 
 
 def test_simulations_would_notice_tests_that_are_wrong() -> None:
