@@ -197,23 +197,41 @@ def paired_difference(
 
 @dataclass(frozen=True)
 class McNemar:
-    """Exact McNemar test of paired outcomes: ``a_only`` against ``b_only`` discordant pairs."""
+    """Test of paired outcomes: ``a_only`` against ``b_only`` discordant pairs."""
 
     n: int
     a_only: int
     b_only: int
-    p: float
+    p: float | None
+    """None where cases share something and there are too few clusters for a test."""
+    test: str = "exact McNemar"
 
 
-def mcnemar(a: Sequence[bool], b: Sequence[bool]) -> McNemar:
-    """Two-sided exact McNemar test (binomial test on the discordant pairs); p = 1 when there are none."""
+SHARED_PAIRS = "McNemar and t over clusters, the larger p"
+
+
+def mcnemar(a: Sequence[bool], b: Sequence[bool], clusters: Sequence[Hashable] | None = None) -> McNemar:
+    """Two-sided exact McNemar test (binomial test on the discordant pairs); p = 1 when there are none.
+
+    Cases of one cluster change together, which McNemar does not know: where cases share anything (``clusters``), p is
+    not below that of the clustered mean of the differences, whose interval ``paired_difference`` gives.
+    """
     if len(a) != len(b):
         raise ValueError(f"paired outcomes have different lengths: {len(a)} and {len(b)}")
     a_only = sum(bool(x) and not y for x, y in zip(a, b, strict=True))
     b_only = sum(bool(y) and not x for x, y in zip(a, b, strict=True))
     n = a_only + b_only
     p = float(stats.binomtest(a_only, n, 0.5).pvalue) if n else 1.0
-    return McNemar(len(a), a_only, b_only, min(1.0, p))
+    if clusters is None or dependence.alone(clusters):
+        return McNemar(len(a), a_only, b_only, min(1.0, p))
+    fit = dependence.mean(np.asarray(a, dtype=float) - np.asarray(b, dtype=float), clusters)
+    if fit.clusters < dependence.FEWEST:
+        return McNemar(len(a), a_only, b_only, None, f"none (fewer than {dependence.FEWEST} clusters)")
+    if n and fit.error <= 0:  # every case differs in the same way: t is infinite, so the signs of clusters are tested
+        shared = 2.0 ** (1 - int(dependence.effective(clusters)))
+    else:
+        shared = fit.p if n else 1.0
+    return McNemar(len(a), a_only, b_only, min(1.0, max(p, shared)), SHARED_PAIRS)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -239,7 +239,7 @@ def recovery(plain: Source, other: Source) -> Analysis:
     thought, thinking mode) needs no gate.
 
     A case that the other run did not ask, or whose answer is invalid there, is unknown and enters the bounds. McNemar
-    is over all gate-passing cases that both runs judged.
+    is over all gate-passing cases that both runs judged, by what they share.
     """
     wholes = {(r.case, r.repeat): r for r in other.rows if r.role == "whole"}
     gated = [g for g in gate_cases(plain.rows, plain.cases or None) if g.double is True and g.whole is not None]
@@ -249,11 +249,12 @@ def recovery(plain: Source, other: Source) -> Analysis:
         ("loss", [g for g in gated if g.whole]),
     ):
         metrics += _rates(name, chosen, wholes)
-    both = [(bool(g.whole), after) for g in gated if (after := _after(g, wholes)) is not None]
-    test = statistics.mcnemar([b for b, _ in both], [a for _, a in both])
+    both = [(bool(g.whole), after, g.item) for g in gated if (after := _after(g, wholes)) is not None]
+    own = counting.clusters_of([item for *_, item in both])
+    test = statistics.mcnemar([b for b, *_ in both], [a for _, a, _ in both], own)
     row = {
         "plain": plain.name, "other": other.name, "n": test.n, "recovered": test.b_only, "lost": test.a_only,
-        "test": "exact McNemar", "p": test.p,
+        "test": test.test, "p": test.p,
     }  # fmt: skip
     missing = sum((g.item.case, g.item.repeat) not in wholes for g in gated)
     warnings = (f"{missing} gate-passing cases of {plain.name} are not in {other.name}",) if missing else ()

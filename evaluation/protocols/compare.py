@@ -32,7 +32,7 @@ class Comparison:
 
     metrics: tuple[Metric, ...]
     mcnemar: statistics.McNemar
-    """Over the wholes that both models have judged answers to."""
+    """Over the wholes that both models have judged answers to, by what these share."""
     warnings: tuple[str, ...] = ()
 
 
@@ -56,7 +56,8 @@ def compare(
     reason = None if matched else _unmatched(atom)
     metrics = [atom, *_delta_comp(pairs, seed, reason), *_delta_depth(a, b, cases, protocol, reason)]
     judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]
-    test = statistics.mcnemar([bool(x.whole) for x, _ in judged], [bool(y.whole) for _, y in judged])
+    own = counting.clusters_of([x.item for x, _ in judged])
+    test = statistics.mcnemar([bool(x.whole) for x, _ in judged], [bool(y.whole) for _, y in judged], own)
     alone = len(gated_a) + len(gated_b) - 2 * len(pairs)
     warnings = [f"{alone} cases are in one run only and are left out"] if alone else []
     return Comparison(tuple(metrics), test, tuple(warnings + ([reason] if reason else [])))

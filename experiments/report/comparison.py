@@ -60,10 +60,11 @@ def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
         return "No whole was judged in both runs; the parts are compared below."
     only = f"{whole['a_only']} only A has right, {whole['b_only']} only B"
     a, b = (f"{side} (“{name}”)" for side, name in zip("AB", names, strict=True))
+    p = "" if whole["p"] is None else f": p {_equals(whole['p'])}"
     return (
         f"Of {whole['n']} wholes judged in both, {a} has {_percent(whole['a'])} right and {b} "
         f"{_percent(whole['b'])}: a difference of {_points(whole['difference'])} {_span(whole)} points. They disagree "
-        f"on {whole['a_only'] + whole['b_only']}: {only} (exact McNemar p {_equals(whole['p'])})."
+        f"on {whole['a_only'] + whole['b_only']}: {only} ({whole['test']}{p})."
     )
 
 
@@ -84,7 +85,7 @@ def _role(row: Mapping[str, Any]) -> dict[str, Any]:
         "role": row["role"], "n": row["n"], "a": _percent(row["a"]), "b": _percent(row["b"]),
         "difference": f"{_points(row['difference'])} {_span(row)}", "method": row["interval"],
         "a_only": row["a_only"], "b_only": row["b_only"], "p": _p(row["p"]), "p_adjusted": _p(row["p_adjusted"]),
-        "note": row["note"] or "",
+        "test": row["test"], "note": row["note"] or "",
     }  # fmt: skip
 
 

@@ -35,9 +35,10 @@ SETTINGS = ("dtype", "rows_dtype", "form", "steps", "rule", "answer_tokens", "t"
 
 
 def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar = no_bar) -> dict[str, Any]:
-    """Paired comparison of two runs: per role the accuracies, A - B with interval, exact McNemar, Holm over roles.
+    """Paired comparison of two runs: per role the accuracies, A - B with interval, McNemar's test, Holm over roles.
 
-    Only asks that both runs judged are paired, and only if the id means the same question in both; the rest is counted.
+    Where cases share facts, items or templates, interval and test respect it (``statistics.mcnemar``). Only asks that
+    both runs judged are paired, and only if the id means the same question in both; the rest is counted.
     ``discordant`` lists the wholes on which the runs differ. ``channels`` holds the metrics of ``protocols.compare``
     (empty unless both runs are double-gate runs). ``probes`` holds the probes' numbers on the cases that both runs
     probed (see ``compare_probes``). Raises ``InputError`` when the runs share no case.
@@ -130,7 +131,7 @@ def _paired(
     right_a, right_b = ([side[k].outcome == "correct" for k in keys] for side in (a, b))
     clusters = [a[k].atom or a[k].shares or k[0] for k in keys]
     interval = statistics.paired_difference(right_a, right_b, seed=seed, clusters=clusters)
-    test = statistics.mcnemar(right_a, right_b)
+    test = statistics.mcnemar(right_a, right_b, clusters)
     n = len(keys)
     return {
         "role": name,
@@ -142,7 +143,7 @@ def _paired(
         "interval": interval.method,
         "a_only": test.a_only,
         "b_only": test.b_only,
-        "test": "exact McNemar",
+        "test": test.test,
         "p": test.p,
         "note": mark(n),
     }
@@ -207,7 +208,7 @@ def _role_line(r: Mapping[str, Any]) -> str:
     text = f"{r['role']}: A {100 * r['a']:.1f} %, B {100 * r['b']:.1f} %, difference {100 * r['difference']:.1f} points"
     if r["low"] is not None:
         text += f" [{100 * r['low']:.1f}, {100 * r['high']:.1f}] ({r['interval']})"
-    text += f", n={r['n']}, McNemar p={r['p']:.3g} (Holm {r['p_adjusted']:.3g})"
+    text += f", n={r['n']}, {r['test']}" + ("" if r["p"] is None else f" p={r['p']:.3g} (Holm {r['p_adjusted']:.3g})")
     return text + (f" ({r['note']})" if r["note"] else "")
 
 

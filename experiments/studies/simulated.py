@@ -306,13 +306,18 @@ def _rate(y: Array, labels: Sequence[Hashable], truth: float) -> Draw:
     return Draw(covered=NAN if found.low is None else float(truth in found), plain_covered=float(truth in plain))
 
 
-def difference_of_rates(rng: np.random.Generator) -> Draw:
-    """A gap between two rates, 70 % and 50 %, over the same cases in ten clusters."""
-    labels = _clusters(rng, 10, 10, "c")
-    a, b = (_values(rng, labels, 0.3) < stats.norm.ppf(p) for p in (0.7, 0.5))
-    found = statistics.paired_difference(a.tolist(), b.tolist(), seed=0, clusters=labels)
-    plain = statistics.paired_difference(a.tolist(), b.tolist(), seed=int(rng.integers(1 << 30)), n_resamples=500)
-    return Draw(covered=float(0.2 in found), plain_covered=float(0.2 in plain))
+def difference_of_rates(first: float, second: float) -> Callable[[np.random.Generator], Draw]:
+    """The difference between two rates over the same cases in ten clusters, as between two runs."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        labels, truth = _clusters(rng, 10, 10, "c"), first - second
+        a, b = ((_values(rng, labels, 0.3) < stats.norm.ppf(p)).tolist() for p in (first, second))
+        found = statistics.paired_difference(a, b, seed=0, clusters=labels)
+        plain = statistics.paired_difference(a, b, seed=int(rng.integers(1 << 30)), n_resamples=500)
+        tests = (NAN, NAN) if truth else (statistics.mcnemar(a, b, labels).p, statistics.mcnemar(a, b).p)
+        return Draw(tests[0] or NAN, float(truth in found), tests[1] or NAN, float(truth in plain))
+
+    return draw
 
 
 UNEQUAL, THIRTY = (1, 1, 2, 2, 4, 4, 8, 12), (1, 1, 2, 4, 8) * 6
@@ -344,5 +349,6 @@ SCENARIOS = (
     Scenario("a run's exploratory tests, labels at random", tables_of_a_run(False)),
     Scenario("rate over 312 cases about 48 events", rate_of_orders),
     Scenario("rate over 10 unequal clusters", rate_of_clusters),
-    Scenario("difference of rates over 10 clusters of 10", difference_of_rates),
+    Scenario("difference of rates over 10 clusters of 10", difference_of_rates(0.7, 0.5)),
+    Scenario("two runs with equal rates over 10 clusters of 10", difference_of_rates(0.7, 0.7)),
 )

@@ -190,7 +190,33 @@ def test_mcnemar_counts_discordant_pairs_and_gives_the_binomial_p() -> None:
     result = st.mcnemar(a, b)
     assert (result.a_only, result.b_only) == (8, 1)
     assert result.p == pytest.approx(2 * (1 + 9) / 2**9)
-    assert st.mcnemar([True], [True]).p == 1.0
+    assert st.mcnemar([True], [True]).p == 1.0 and result.test == "exact McNemar"
+
+
+def test_pairs_that_share_facts_are_no_more_significant_than_their_clusters() -> None:
+    a = [True] * 40 + [False] * 10 + [True] * 30
+    b = [False] * 40 + [True] * 10 + [True] * 30
+    facts = [i // 10 for i in range(80)]  # four facts are lost, one is won, three stay
+    alone, shared = st.mcnemar(a, b), st.mcnemar(a, b, facts)
+    assert shared.p is not None and alone.p is not None and alone.p < 1e-4 < 0.1 < shared.p
+    difference = [int(x) - int(y) for x, y in zip(a, b, strict=True)]
+    assert shared.p == pytest.approx(dependence.mean(difference, facts).p) and shared.test == st.SHARED_PAIRS
+    assert (shared.a_only, shared.b_only) == (40, 10)
+    assert st.mcnemar(a, b, list(range(80))) == alone, "labels that nothing shares"
+
+
+def test_the_paired_test_of_few_clusters_or_of_none_that_differ() -> None:
+    few = st.mcnemar([True] * 40, [False] * 40, [i // 10 for i in range(40)])
+    assert few.p is None and "fewer than 5" in few.test
+    six = [i // 10 for i in range(60)]
+    assert st.mcnemar([True] * 60, [False] * 60, six).p == pytest.approx(2 / 2**6)
+    assert st.mcnemar([True] * 60, [True] * 60, six).p == 1.0
+
+
+def test_a_difference_in_few_cases_is_no_more_significant_over_clusters_than_by_mcnemar() -> None:
+    a = [i % 6 == 0 for i in range(60)]
+    found = st.mcnemar(a, [False] * 60, [i // 6 for i in range(60)])
+    assert found.p == st.mcnemar(a, [False] * 60).p
 
 
 def test_holm_multiplies_by_the_number_of_tests_left_and_skips_missing_ones() -> None:
