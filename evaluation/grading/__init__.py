@@ -1,6 +1,6 @@
 """Grading: from a response to correct, incorrect, abstained or invalid. Rules only; no model is asked.
 
-``grade`` decides, by the type of the answer; ``extract`` finds the answer in the response.
+``grade`` decides; ``extract`` finds the answer in the response; ``comparing`` compares it, by the type of the answer.
 Reading a response: ``view`` (what of it counts), ``cues`` ("the answer is"), ``echo`` (answers in the words of the
 question), ``mentions`` (whether a name is asserted, denied or in passing).
 By type of answer: ``text`` and ``names``, ``booleans``, ``choices``, ``dates``, ``lists``, ``numbers`` (reads numbers),

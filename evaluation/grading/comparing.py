@@ -1,0 +1,274 @@
+"""Whether an answer is the gold answer: one comparison for each answer type.
+
+    COMPARISONS["number"](Said("12 apples"), Asked(("12",)))  # a correct grade
+
+A comparison gives None where a text has no answer of its type, and an undecided grade where no rule can tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...errors import InputError
+from ..asks import Grade
+from ..options import letter_of
+from . import (
+    asked_numbers,
+    booleans,
+    choices,
+    cues,
+    dates,
+    echo,
+    lists,
+    mathematics,
+    names,
+    numbers,
+    numeric_answer,
+    text,
+    words,
+)
+from .view import HALF, sentences
+
+_PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
+_LISTED_WORDS = 20
+"""Words beside the items of a list that leave no room for an explanation."""
+_YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
+_THOUSANDS = re.compile(r"(?<![\d.,])[12],\d{3}(?![\d,])")
+Verdict = Grade | None
+"""None: this text holds no answer of the type."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an answer is compared with."""
+
+    golds: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+    question: str | None = None
+    consistency: bool = False
+
+
+@dataclass(frozen=True)
+class Said:
+    """A text that may hold the answer."""
+
+    text: str
+    rest: str = ""
+    """The same text and what follows it."""
+    cued: bool = False
+
+
+def _right(answer: str, match: str) -> Grade:
+    return Grade("correct", answer, match)
+
+
+def _wrong(answer: str, reason: str | None = None) -> Grade:
+    return Grade("incorrect", answer, None, reason)
+
+
+def undecided(answer: str, reason: str) -> Grade:
+    return Grade("invalid", answer, None, reason)
+
+
+def _number(said: Said, asked: Asked) -> Verdict:
+    wanted = [numbers.parse(g) if mathematics.is_plain_number(g) else None for g in asked.golds]
+    if wanted[0] is None:
+        return _formula(said.text, asked)
+    golds = asked_numbers.in_unit([w for w in wanted if w is not None], asked.question)
+    found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
+    if found.number is None and found.reason == "no-answer" and (place := words.ordinal(said.text)) is not None:
+        found = numeric_answer.QuantityReading(numbers.Number(Fraction(place), 0, 0, word=True))
+    if found.number is None:
+        return _no_number(said.text, found, golds)
+    shown = numbers.show(found.number)
+    if any(numbers.equal(n, w) for n in (found.number, *found.same) for w in golds):
+        doubtful = asked_numbers.percent_in_doubt(found.number, golds, asked.question)
+        return undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
+    # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
+    if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and mathematics.available_here():
+        if any(mathematics.verify(said.text[:400], g) for g in asked.golds):
+            return _right(said.text, "math-verify")
+    if any(numbers.equal(n, w) for n in found.rivals for w in golds):
+        # several numbers where one is asked for, and the rule takes another one than the right one
+        if asked_numbers.only_new((found.number, *found.rivals), golds, asked.question):
+            return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
+        return undecided(said.text, "several numbers")
+    if any(numbers.may_equal(found.number, w) for w in golds):
+        return undecided(said.text, "two readings")
+    held = numbers.find_all(numbers.normalized(said.text[:HALF]))
+    if any(numbers.equal(n, w) and numbers.same_quantity(n, found.number) for n in held for w in golds):
+        return _right(shown, "numeric")  # 24 hours = 1440 minutes
+    if any(asked_numbers.may_be_in_another_unit(found.number, w, asked.question) for w in golds):
+        return undecided(said.text, "another unit")
+    if not found.number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
+        return undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
+    unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
+    return _wrong(shown, "unit" if unit else None)
+
+
+def _no_number(segment: str, found: numeric_answer.QuantityReading, golds: Sequence[numbers.Number]) -> Verdict:
+    spelled = [n for n in numbers.find_all(numbers.normalized(segment[:HALF])) if n.word and n.value != 1]
+    if any(numbers.equal(n, w) for n in (*found.rivals, *(spelled if found.reason == "bound" else ())) for w in golds):
+        return undecided(segment, found.reason or "several numbers")
+    if found.reason == "loose bound":
+        return _wrong(segment, "bound")
+    if found.reason in ("hedged", "bound"):
+        return _wrong(segment, found.reason)
+    return undecided(segment, "expression without a result") if found.reason == "expression" else None
+
+
+def _formula(segment: str, asked: Asked) -> Verdict:
+    golds = asked.golds
+    if not re.search(r"\d|\\", golds[0]):
+        return _name(Said(segment, cued=True), asked)
+    if any(re.sub(r"[\s$]", "", segment.rstrip(".")) == re.sub(r"[\s$]", "", g) for g in golds):
+        return _right(segment, "exact")
+    if not mathematics.available_here():
+        return undecided(segment, "math-verify needs the main thread")
+    verdicts = [mathematics.verify(segment[:2000], g) for g in golds]
+    if any(verdicts):
+        return _right(segment, "math-verify")
+    return None if all(v is None for v in verdicts) else _wrong(segment)
+
+
+def _date(said: Said, asked: Asked) -> Verdict:
+    wanted = [d for g in asked.golds if (d := dates.parse(g)) is not None]
+    if not wanted:
+        return _name(said, asked)
+    found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
+    if found.lead and asked.question and (sentence := echo.focus(said.text, asked.question)):
+        found = dates.announced(sentence)
+    if found.date is None and found.reason == "no-answer":
+        return None
+    tolerance = 1 if asked.consistency else 0
+    for date in (found.date, found.lead):
+        matches = [m for gold in wanted if date and (m := dates.compare(date, gold, tolerance)) is not None]
+        if date is not None and matches:
+            return _right(dates.show(date), matches[0])
+    if any(dates.compare(d, gold, tolerance) for d in found.rivals for gold in wanted):
+        # as with numbers: several dates, and no rule can tell which one is meant
+        return undecided(said.text, "several dates")
+    other = dates.other_reading(found.date)
+    if other and any(dates.compare(other, gold, tolerance) for gold in wanted):
+        return undecided(said.text, "two readings")
+    if found.date is None:
+        return _wrong(said.text, found.reason)
+    shown = dates.show(found.date)
+    return _wrong(shown, "incomplete" if dates.incomplete(found.date, wanted[0]) else None)
+
+
+def _text(said: Said, asked: Asked) -> Verdict:
+    """A name or phrase; a gold answer that is a number, a date, or yes or no is compared as what it is."""
+    if any(text.same(said.text[:400], gold) for gold in asked.golds):
+        return _right(said.text, "exact")
+    # words where a number or a date is asked for are another answer
+    return _kind(asked.golds[0])(said, asked) or _name(said, asked)
+
+
+def _year(said: Said, asked: Asked) -> Verdict:
+    """A gold like 1200 in text is a year, and a quantity where the reply writes it with its thousands apart."""
+    found = _date(said, asked)
+    if (found and found.outcome == "correct") or not _THOUSANDS.search(said.text):
+        return found
+    number = _number(said, asked)
+    if not (found and found.answer and dates.parse(found.answer)):
+        return number
+    return undecided(said.text, "a year or a number") if number and number.outcome == "correct" else found
+
+
+def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
+    if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
+        return _boolean
+    if _YEAR.fullmatch(gold) or dates.is_full(gold):
+        return _year if _YEAR.fullmatch(gold) else _date
+    return _number if _PURE_NUMBER.fullmatch(gold) and mathematics.is_plain_number(gold) else _name
+
+
+def _name(said: Said, asked: Asked) -> Verdict:
+    found = (
+        names.announced(said.text, said.rest, asked.golds, asked.consistency)
+        if said.cued
+        else names.uncued(said.text, asked.golds, asked.consistency)
+    )
+    if found is None:
+        return None
+    if found.right is None:
+        return undecided(said.text, found.how)
+    if found.right and found.how == "contained" and asked.question:
+        if echo.in_another_clause(said.text, asked.golds, asked.question):
+            return undecided(said.text, "named in passing")
+    return _right(said.text, found.how) if found.right else _wrong(said.text)
+
+
+def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
+    def compare(said: Said, asked: Asked) -> Verdict:
+        golds = [lists.split(g) for g in asked.golds]
+        first: Verdict = None
+        for segment in _lists(said):
+            given = lists.split(segment)
+            results = [lists.compare(given, gold, ordered) for gold in golds if given]
+            if any(equal for equal, _ in results):
+                return _right(", ".join(given), "ordered" if ordered else "set")
+            if results and first is None:
+                first = _wrong(", ".join(given), results[0][1])
+        explained = len(said.text.split()) > _LISTED_WORDS + sum(len(item.split()) for item in golds[0])
+        if first is not None and explained and first.reason in (None, "extra") and lists.held(said.text, golds[0]):
+            return undecided(said.text, "items in passing")
+        return first
+
+    return compare
+
+
+def _lists(said: Said) -> list[str]:
+    """The texts that may be the list: all of it, its first sentence, its last one; what corrects them, alone."""
+    whole = cues.corrected(said.text[: cues.REACH])
+    parts = [s for s in sentences(whole) if "\n" not in whole]
+    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:]]))
+
+
+def _boolean(said: Said, asked: Asked) -> Verdict:
+    wanted = booleans.value(asked.golds[0])
+    if wanted is None:
+        raise InputError(f"gold answer {asked.golds[0]!r} is no boolean; use yes or no, or another answer_type")
+    given = booleans.announced(said.text, said.rest) if said.cued else booleans.uncued(said.text)
+    stated = echo.affirms(said.rest or said.text, asked.question) if asked.question else None
+    if given is not None and stated not in (None, given) and not said.cued and not booleans.opens(said.text):
+        return undecided(said.text, "yes and no")  # a remark further on may be about something else
+    given = stated if given is None else given
+    if given is None:
+        return None
+    shown = "yes" if given else "no"
+    return _right(shown, "exact") if given == wanted else _wrong(shown)
+
+
+def _choice(said: Said, asked: Asked) -> Verdict:
+    wanted = letter_of(asked.golds[0], asked.options)
+    if wanted is None and asked.options:
+        named = ", ".join(letter for letter, _ in asked.options)
+        raise InputError(
+            f"gold answer {asked.golds[0]!r} is not one of the options {named}; use a letter or an option's text"
+        )
+    if wanted is None:
+        return _name(said, asked)
+    found = (
+        choices.announced(said.text, said.rest, asked.options)
+        if said.cued
+        else choices.uncued(said.text, asked.options)
+    )
+    if found.letter is None:
+        return None if found.reason == "no-answer" else undecided(said.text, found.reason or "no-answer")
+    return _right(found.letter, "letter") if found.letter == wanted else _wrong(found.letter)
+
+
+COMPARISONS: dict[str, Callable[[Said, Asked], Verdict]] = {
+    "text": _text,
+    "number": _number,
+    "date": _date,
+    "list": _list(ordered=False),
+    "ordered-list": _list(ordered=True),
+    "boolean": _boolean,
+    "choice": _choice,
+}
