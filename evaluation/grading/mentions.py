@@ -69,6 +69,7 @@ _PLACING = frozenset(
     "new north northern south southern east eastern west western upper lower equatorial papua american british".split()
 )
 """Words before a name that make it another name: "New York", "Northern Ireland"."""
+_MAYBE = frozenset({"maybe", "perhaps", "possibly"})
 _CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
 
 
@@ -137,6 +138,9 @@ def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None
 
 def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> Role:
     before, after = sentence[:i], sentence[j:]
+    if before[-1:] and before[-1].word in _PLACING and sentence[i].word in {name for (name,) in _CONTINENTS}:
+        if not _qualified(before[-1:], (sentence[i].word,), names):
+            before = before[:-1]  # "which is in East Africa"
     if _denied(before) or [t.word for t in after[:2]] in (["is", "wrong"], ["is", "incorrect"], ["was", "wrong"]):
         return Role.DENIED
     if _alternative(before, after, names):
@@ -164,7 +168,7 @@ def _qualified(before: Sequence[Token], name: tuple[str, ...], names: Sequence[t
     ):
         return False
     if name in _CONTINENTS:
-        return False  # East Africa lies in Africa
+        return word == "south" and name == ("africa",)  # East Africa lies in Africa; South Africa is a country
     return word in _PLACING or any(len(n) > len(name) and n[-len(name) :] == name for n in names)
 
 
@@ -196,6 +200,12 @@ def _alternative(before: Sequence[Token], after: Sequence[Token], names: Sequenc
     """Whether the name is one side of an "or" whose other side names something else."""
     left = [t.word for t in before if t.word not in ARTICLES and t.word not in "\"'"]
     right = [t for t in after if t.word not in "\"'"]
+    if sum(t.word in _MAYBE for t in (*before, *after)) > 1:
+        return True  # "maybe Lyon, maybe Paris"
+    if left[-1:] and left[-1] in _MAYBE and left[-2:-1] == ["or"]:
+        return True  # "Lyon, or perhaps Paris"; with a comma alone "or" may give a second name
+    if [t.word for t in right[:2]] == [",", "or"] and len(right) > 2 and right[2].word in _MAYBE:
+        return True
     if {"called", "known", "nicknamed", "named", "name", "referred"} & {*left[-6:]}:
         return False  # two names of one thing
     if left[-1:] == ["or"] and len(left) > 1 and left[-2] not in ("(", ","):
