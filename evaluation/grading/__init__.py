@@ -4,7 +4,8 @@
 Reading a response: ``view`` (what of it counts), ``cues`` ("the answer is"), ``echo`` (answers in the words of the
 question), ``mentions`` (whether a name is asserted, denied or in passing).
 By type of answer: ``text`` and ``names``, ``booleans``, ``choices``, ``dates``, ``lists``, ``numbers`` (reads numbers),
-``numeric_answer`` (which number is the answer), ``words`` (numbers in words), ``mathematics`` (formulas).
+``numeric_answer`` (which number is the answer), ``words`` (numbers in words), ``clock`` (times of day), ``mathematics``
+(formulas).
 ``compat`` grades as a paper did; ``judge`` writes the question for a judge model and reads its verdict.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...errors import InputError
@@ -19,6 +19,7 @@ from . import (
     asked_numbers,
     booleans,
     choices,
+    clock,
     cues,
     dates,
     echo,
@@ -36,6 +37,7 @@ _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])
 _LISTED_WORDS = 20
 """Words beside the items of a list that leave no room for an explanation."""
 _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
+_FRACTION = re.compile(r"(?<![\d/])-?\d+\s?/\s?\d+(?![\d/])")
 _THOUSANDS = re.compile(r"(?<![\d.,])[12],\d{3}(?![\d,])")
 Verdict = Grade | None
 """None: this text holds no answer of the type."""
@@ -179,9 +181,34 @@ def _year(said: Said, asked: Asked) -> Verdict:
     return undecided(said.text, "a year or a number") if number and number.outcome == "correct" else found
 
 
+def _time(said: Said, asked: Asked) -> Verdict:
+    """A time of day: in the words of the gold answer, or in another notation with the same value."""
+    said = replace(said, text=clock.in_digits(said.text), rest=clock.in_digits(said.rest))
+    found = _name(said, replace(asked, golds=tuple(clock.in_digits(g) for g in asked.golds)))
+    if found is not None and found.outcome == "correct":
+        return found
+    times = tuple(t for g in asked.golds if clock.is_time(t := clock.in_digits(g)))
+    number = _number(said, replace(asked, golds=times))
+    in_passing = found is not None and found.outcome == "invalid" and number and number.outcome == "incorrect"
+    return found if number is None or in_passing else number
+
+
+def _fraction(said: Said, asked: Asked) -> Verdict:
+    """A fraction by its value; other terms may be what the question did not want ("Simplify 6/8")."""
+    found = _number(said, asked)
+    terms = {re.sub(r"\s", "", f) for f in _FRACTION.findall(numbers.normalized(said.text[:HALF]))}
+    if found and found.outcome == "correct" and terms and not terms & {re.sub(r"\s", "", g) for g in asked.golds}:
+        return undecided(said.text, "other terms")
+    return found or _name(said, asked)
+
+
 def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
     if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
         return _boolean
+    if clock.is_time(gold):
+        return _time
+    if _FRACTION.fullmatch(gold):
+        return _fraction
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
         return _year if _YEAR.fullmatch(gold) else _date
     return _number if _PURE_NUMBER.fullmatch(gold) and mathematics.is_plain_number(gold) else _name

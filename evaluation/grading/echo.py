@@ -35,7 +35,9 @@ _AND = re.compile(r",?\s(?:and|but|while|then)\s")
 _CLAUSE = re.compile(
     r"[,;:](?!\s?\d{1,4}\b)|\s[\u2014\u2013-]\s|\s(?:and|after|before|while|when|since|because|whereas)\s|[()]"
 )
-_TURN = re.compile(r"\b(?:but|however|actually|so|therefore|thus|hence|instead|not|than)\b|n't\b", re.IGNORECASE)
+_TURN = re.compile(
+    r"\b(?:but|however|actually|so|therefore|thus|hence|instead|not|than|between)\b|n't\b", re.IGNORECASE
+)
 """Words after which a sentence may answer otherwise."""
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""

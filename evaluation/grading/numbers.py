@@ -97,13 +97,13 @@ def normalized(text: str) -> str:
     for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
     text = _EMPHASIS.sub(r"\1", text)
+    text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), text)
     text = re.sub(r"(?<=\d)(?:,?[ ]000)+(?!\d)", lambda m: m[0].replace(" ", "").replace(",", ""), text)
     text = words.without_han_scales(text)
     text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[3]}{m[2] or ''}", text)
     for pattern, mark in _FOREIGN:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)
-    text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), text)
     text = re.sub(r"(?:°|\bdeg(?:rees?)?)\s*(C|F)(?:elsius|ahrenheit)?\b", r"°\1", text)
     return re.sub(r"(?<=\d)\s*x\s*(?=\d)", " × ", text)
 
@@ -111,7 +111,7 @@ def normalized(text: str) -> str:
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.\d+|\.\d+|\d+"
 _NUMBER = re.compile(
     rf"""(?<![A-Za-z_^\d.])(?P<sign>[-+–]\s?)?(?P<currency>[{re.escape(words.CURRENCY_SIGNS)}]\s?(?P<inner>[-+–])?)?
-    (?: (?P<clock>\d{{1,3}}:\d{{1,2}}(?::\d{{2}})?(?![\d:])(?:\s?(?P<half>[ap])\.?m\b\.?)?)
+    (?: (?P<clock>\d{{1,3}}:\d{{1,2}}(?::\d{{2}})?(?![\d:])(?:\s?(?P<half>[apAP])\.?[mM]\b\.?)?)
       | (?P<mixed>\d+)\s+(?P<top>\d+)/(?P<bottom>\d+)(?![\d/])
       | (?P<over>{_PLAIN})\s?/\s?(?P<under>{_PLAIN})(?![\d/])
       | (?P<base>\d+)\s?\^\s?(?P<power>-?\d+)
@@ -229,7 +229,8 @@ def _clock(text: str, half: str | None, start: int, end: int, unit: str | None) 
     value = hours + minutes / 60
     if unit and (found := words.lookup(unit)) and found[0] == "time":
         return Number(value, start, end, "time", Fraction(3600))
-    others = (value + 12, value - 12, Fraction(first), Fraction(second), first + minutes / 60)
+    half_day = (value + 12, value - 12) if 0 < first <= 12 else ()
+    others = (*half_day, Fraction(first), Fraction(second), first + minutes / 60)
     return Number(value, start, end, "clock", others=() if half else others)
 
 

@@ -50,7 +50,7 @@ _REACHES = re.compile(r"\b(?:reach\w*|speeds?|maximum)\b[^.!?]{0,20}\bup\s+to\s*
 """\"It can reach 320 km/h" and "up to 320 km/h" say the same."""
 _OR_MORE = re.compile(r"^\s*(?:\w+\s+)?or\s+(?:more|less|fewer|so\s+more|higher|lower)\b", re.I)
 _SAME = re.compile(
-    r"^[\s,;(]*(?:[a-z]+\s+)?(?:i\.?\s?e\.?|that\s+is|or|which\s+is|which\s+equals|meaning|=|\u2248|~)?[\s,]*"
+    r"^[\s,;(]*(?:(?!(?:and|or|to|but|then)\b)[a-z]+\s+)?(?:i\.?\s?e\.?|that\s+is|or|which\s+is|which\s+equals|meaning|=|\u2248|~)?[\s,]*"
     r"(?:(?:about|approximately|approx\.?|roughly|around|simply|exactly|equal\s+to|\u2248|~|=)\s*)*[$€£]?$",
     re.IGNORECASE,
 )
@@ -307,7 +307,7 @@ def _restated(sentence: str, number: Number, chosen: list[Number]) -> tuple[Numb
         return ()
     gap = abs(later[0].value - number.value)
     digits = len(sentence[later[0].start : later[0].end].rpartition(".")[2]) if later[0].value.denominator > 1 else 0
-    return (later[0],) if gap <= Fraction(1, 10**digits) and gap * 20 <= abs(number.value) else ()
+    return (later[0],) if gap < Fraction(1, 10**digits) and gap * 20 <= abs(number.value) else ()
 
 
 def _several(text: str, chosen: list[Number]) -> bool:
