@@ -23,11 +23,13 @@ from . import (
     cues,
     dates,
     echo,
+    languages,
     lists,
     mathematics,
     names,
     numbers,
     numeric_answer,
+    peoples,
     text,
     words,
 )
@@ -227,6 +229,11 @@ def _name(said: Said, asked: Asked) -> Verdict:
     if found.right and found.how == "contained" and asked.question:
         if echo.in_another_clause(said.text, asked.golds, asked.question):
             return undecided(said.text, "named in passing")
+    if not found.right and languages.another(said.text, asked.golds):
+        return undecided(said.text, "another language")
+    if not found.right and peoples.asks_for_nationality(asked.question):
+        if any(peoples.country_of(text.normalize(said.text), text.normalize(gold)) for gold in asked.golds):
+            return undecided(said.text, "a country for its people")
     return _right(said.text, found.how) if found.right else _wrong(said.text)
 
 

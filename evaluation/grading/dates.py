@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from . import cues
+from . import cues, words
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _MONTH_NUMBER = {m: i for i, m in enumerate(_MONTHS, 1)} | {m[:3]: i for i, m in enumerate(_MONTHS, 1)} | {"sept": 9}
@@ -49,6 +49,7 @@ _PATTERNS = [
         rf"\b{_MONTH}\s+{_DAY},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"\b{_MONTH},?\s+(?:of\s+)?{_AD}(?P<year>\d{{3,4}})(?!\d){_ERA}?",
+        r"(?<!\w)['\u2019](?P<short>\d\d)(?![\w'\u2019])",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH}",
         rf"\b{_MONTH}\s+{_DAY}(?!\d)",
         r"\b(?P<ad>A\.?D\.?)\s*(?P<year>\d{1,4})(?![\d.]\d|\d)",
@@ -56,6 +57,8 @@ _PATTERNS = [
         r"(?<![\w.\d]\s)(?<![\w.])-(?P<year>\d{1,4})(?!\d|[,.]\d)(?P<negative>)",
     )
 ]
+_SPOKEN = 60
+"""Most characters of a year in words."""
 _SLASHED = 3
 """The pattern of "4/7/1776", which is read with the month first."""
 _COARSE = re.compile(r"\b(?:\d{3,4}['’]?s|\d{1,2}(?:st|nd|rd|th)[\s-]+century|\w+(?:st|nd|rd|th)[\s-]+century)\b", re.I)
@@ -111,6 +114,9 @@ def _all(text: str) -> tuple[Date, ...]:
             if not any(taken[m.start() : m.end()]) and (date := _date(m)) is not None:
                 found.append(date)
                 taken[m.start() : m.end()] = b"\1" * (m.end() - m.start())
+    for m in words.PATTERN.finditer(text):  # "nineteen eighty-nine"
+        if m.end() - m.start() <= _SPOKEN and (year := words.value(m[0])) in range(1000, 2100):
+            found.append(Date(int(year or 0), start=m.start(), end=m.end()))
     return tuple(sorted(found, key=lambda d: d.start))
 
 

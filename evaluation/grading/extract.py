@@ -70,6 +70,8 @@ def extract(
         return Extracted((), reason="tool-call")
     if not shown:
         return Extracted((), reason="truncated" if cut else "empty")
+    if not (shown := view.without_programs(shown).strip()):
+        return Extracted((), reason="truncated" if cut else "program without output")
     if rule == "xml":
         return _xml(shown, cut)
     if question and (own := _OWN_QUESTION.match(shown)) and not echo.repeats(own["question"], question):

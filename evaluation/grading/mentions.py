@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from itertools import islice
 
+from . import peoples
 from .tokens import ARTICLES, Token, same, words
 
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
@@ -63,8 +64,6 @@ _SMALL_WORDS = frozenset("us it in as at he be am no on so i who".split())
 _SHORTEST = 3
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
-_STEM = 6
-"""Letters that a name shares with a word made from it ("Brazil", "Brazilian")."""
 _PLACING = frozenset(
     "new north northern south southern east eastern west western upper lower equatorial papua american british".split()
 )
@@ -88,7 +87,7 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     # "franc" inside "the Swiss franc" is no mention of its own
     places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}
     roles = [_role(sentence, i, j, names) for i, j in places]
-    if not roles and any(_stem(sentence, name) or _fuller(sentence, name) for name in names):
+    if not roles and any(peoples.adjective_in(sentence, name) or _fuller(sentence, name) for name in names):
         return Role.PASSING
     return max(roles, default=None)
 
@@ -97,10 +96,6 @@ def by_surname(sentence: Sequence[Token], gold: str) -> bool:
     """Whether a sentence begins with the last of a name's words, so that another name does not precede it."""
     name, first = words(gold), next((t for t in sentence if t.is_word and t.word not in _SKIPPED), None)
     return bool(len(name) > 1 and first and first.capital and len(name[-1]) > _SHORTEST and first.word == name[-1])
-
-
-def _stem(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
-    return len(name) == 1 and len(name[0]) >= _STEM and any(t.word.startswith(name[0]) for t in sentence)
 
 
 def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:

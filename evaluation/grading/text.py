@@ -13,7 +13,8 @@ _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:pr
 _ABSTAIN = re.compile(
     r"(?:(?:i am|i'm|i|we|it|this|that|the (?:answer|year|date)|there|sorry|unfortunately|based on \w+ \w+"
     r"|as an ai(?: \w+){0,3}?|but)\b[\s,]*){0,5}"
-    r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:access|enough|any|sufficient|the) \w+"
+    r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:(?:access|enough|any|sufficient|the) \w+"
+    r"|(?:\w+ )?(?:information|data|knowledge|details|records?)\b)|have no (?:\w+ )?(?:information|data|knowledge)\b"
     r"|need (?:more|additional)|(?:cannot|can't|unable to|not able to) (?:provide|give|determine|answer|identify|find)"
     r"|not sure|unsure|not certain|uncertain"
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea"

@@ -31,6 +31,12 @@ _TOOL_CALL = re.compile(
     r"<\|?(?P<tag>tool_calls?|function_calls?|tool_use)\|?>.*?(?:</(?P=tag)>|\Z)|```(?:tool_call|tool_code)\b.*?(?:```|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
+_FENCED = re.compile(r"```(?P<tag>[\w+#-]*)[ \t]*\n(?P<body>.*?)(?:```|\Z)", re.DOTALL)
+_LANGUAGES = frozenset("python py python3 javascript js typescript ts java c cpp c++ c# csharp go rust ruby r".split())
+_STATEMENT = re.compile(
+    r"^\s*(?:def|return|import|from|for|while|function|const|let|var)\s|\bprint\(|console\.log\(", re.M
+)
+_RESULT = re.compile(r"(?:#|//)[^\n]*\b(?:output|outputs|result|answer|prints)\b[^\n]*", re.IGNORECASE)
 _FAREWELL = re.compile(
     r"(?<=[\s*.!?:)\]}])(?:i\s+hope\s+(?:this|that|it)\b|(?:please\s+)?(?:let\s+me\s+know|feel\s+free)\b"
     r"|if\s+you(?:'d|'ve|\s+(?:have|need|want|would))\b[^.!?\n]{0,80}\b(?:question|help|ask|know|assist|clarif|explain)"
@@ -78,6 +84,18 @@ def visible(text: str) -> str | None:
 def without_tool_calls(text: str) -> str:
     """The text without calls of tools, which ask for an answer and give none."""
     return _TOOL_CALL.sub("", text).strip() if "tool" in text or "function_call" in text else text
+
+
+def without_programs(text: str) -> str:
+    """The text without programs, whose numbers are not yet results; comments that say what one prints are kept."""
+    return _FENCED.sub(_results, text) if "```" in text else text
+
+
+def _results(m: re.Match[str]) -> str:
+    program = m["tag"].lower() in _LANGUAGES or (not m["tag"] and _STATEMENT.search(m["body"]))
+    if not program or m["body"].strip().count("\n") == 0:
+        return m[0]
+    return "\n".join(comment.lstrip("#/ ") for comment in _RESULT.findall(m["body"]))
 
 
 def without_farewell(text: str) -> str:

@@ -123,7 +123,7 @@ ROWS = [
     ("plain", "text", "Sao Paulo", "S\u00e3o Paulo", RIGHT),
     ("plain", "text", "Beatles", "the Beatles", RIGHT),
     ("plain", "text", "Paris", "I don't think it's Paris; it is London.", WRONG),
-    ("plain", "text", "Paris", "Parisian", WRONG),
+    ("plain", "text", "Paris", "Parisian", NONE),
     ("plain", "text", "Paris", "I don't know.", ABSTAIN),
     ("plain", "date", "1492", "INSUFFICIENT_EVIDENCE", ABSTAIN),
     ("plain", "date", "1492", "I am not sure, but I think 1492.", RIGHT),

@@ -49,13 +49,58 @@ NAMES = [
     ("text", "Oslo", "Maybe Oslo, maybe Bergen.", None, OPEN),
     ("text", "Oslo", "Maybe Oslo.", None, RIGHT),
     ("text", "Oslo", "Oslo, or Christiania, as it was called.", None, RIGHT),
+    ("text", "German", "Germany", None, WRONG),
+    ("text", "Greek", "Greece", None, WRONG),
+    ("text", "Thai", "The country is Thailand.", None, WRONG),
+    ("text", "Germany", "German", None, NONE),
+    ("text", "Greece", "Greek", None, NONE),
+    ("text", "Poland", "It is a Polish city.", None, NONE),
+    ("text", "Africa", "The African continent.", None, NONE),
+    ("text", "France", "It was founded by the French engineer Renault in Italy.", None, WRONG),
+    ("text", "France", "The French team won in London.", None, NONE),
+    ("text", "Sweden", "Swiss", None, WRONG),
+    ("text", "Niger", "Nigeria", None, WRONG),
+    ("text", "Spanish", "Spain", "What nationality was Goya?", NONE),
+    ("text", "Spanish", "Spain", "Which language did Goya speak?", WRONG),
+    ("text", "Japan", "日本です。", None, NONE),
+    ("text", "Japan", "日本 (Nippon, called Zipangu by Marco Polo)", None, WRONG),
+    ("text", "Vienna", "Die Hauptstadt ist Wien.", None, NONE),
+    ("text", "Vienna", "La capitale de l'Autriche est Vienne.", None, NONE),
+    ("text", "Vienna", "La capitale de l'Autriche est Vienna.", None, RIGHT),
+    ("text", "Vienna", "The film was Das Leben der Anderen.", None, WRONG),
+    ("text", "Germinal", "Le Rouge et le Noir", None, WRONG),
+    ("text", "東京", "Osaka", None, NONE),
     ("text", "Africa", "South Africa", None, OPEN),
     ("text", "Africa", "Chad is a country in Central Africa.", None, RIGHT),
     ("text", "Africa", "Togo is the country, which lies in West Africa.", None, RIGHT),
 ]
+_PROGRAM = "```python\nrows = 6\nprice = 7\nanswer = rows * price\nprint(answer){}\n```"
+DATES = [
+    ("date", "1969", "'69", None, RIGHT),
+    ("date", "1869", "nineteen sixty-nine", None, WRONG),
+    ("date", "1969", "It was in nineteen sixty-nine.", None, RIGHT),
+    ("date", "2005", "two thousand and five", None, RIGHT),
+    ("date", "1969", "It had sixty-nine members.", None, NONE),
+    ("text", "1969", "Nineteen sixty-nine.", None, RIGHT),
+]
+NO_ANSWERS = [
+    ("text", "Oslo", "I do not have information about that.", None, ABSTAIN),
+    ("text", "Oslo", "I'm sorry, but I have no information on this topic.", None, ABSTAIN),
+    ("text", "Oslo", "I do not have reliable data, but I think it is Oslo.", None, RIGHT),
+    ("number", "42", _PROGRAM.format(""), None, NONE),
+    ("number", "7", _PROGRAM.format(""), None, NONE),
+    ("number", "42", f"Here is a program:\n\n{_PROGRAM.format('')}\n\nThe result is 42.", None, RIGHT),
+    ("number", "42", f"Here is a program:\n\n{_PROGRAM.format('')}\n\nOutput:\n\n```\n42\n```", None, RIGHT),
+    ("number", "42", _PROGRAM.format("  # Output: 42"), None, RIGHT),
+    ("number", "42", _PROGRAM.format("  # Output: 43"), None, WRONG),
+    ("number", "42", "```\n6 * 7 = 42\n```", None, RIGHT),
+    ("number", "42", "```python\n42\n```", None, RIGHT),
+]
 
 
-@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*QUANTITIES, *NAMES])
+@pytest.mark.parametrize(
+    ("answer_type", "gold", "response", "question", "expected"), [*QUANTITIES, *NAMES, *DATES, *NO_ANSWERS]
+)
 def test_an_answer_in_an_unforeseen_wording_is_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
