@@ -15,7 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
-from .effects import NO_SPREAD, Array, Clusters, Estimate, codes, constant, finite, hedges_g, mean_interval, welch_p
+from ..evaluation.dependence import FEW
+from .effects import (
+    NO_SPREAD,
+    Array,
+    Clusters,
+    Estimate,
+    codes,
+    constant,
+    difference_fit,
+    finite,
+    hedges_g,
+    mean_interval,
+    welch_p,
+)
 from .result import ProbeResult, Row
 
 stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
@@ -23,13 +36,14 @@ stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 
 def auroc(
     positive: ArrayLike, negative: ArrayLike, clusters: tuple[Clusters, Clusters] = (None, None), *,
-    level: float = 0.95, resamples: int = 2000, seed: int = 0,
+    level: float = 0.95,
 ) -> Estimate:  # fmt: skip
     """Probability that a positive scores above a negative, ties counting half; 0.5 = cannot tell them apart.
 
-    Interval: DeLong's variance on the logit scale, or a percentile bootstrap over clusters where cases share them;
-    Clopper-Pearson on the smaller group (or its clusters) where the sample separates perfectly, none where all scores
-    are tied. Raises ``NoCasesError`` for an empty side.
+    Interval: DeLong's variance on the logit scale. Where cases share anything, each one's share of the other side
+    that it beats has the clustered error of a difference of means (Obuchowski 1997 with CR2 and t). Clopper-Pearson
+    on the smaller group (or its clusters) where the sample separates perfectly, none where all scores are tied.
+    Raises ``NoCasesError`` for an empty side.
     """
     x, y = finite(positive, "positives"), finite(negative, "negatives")
     if not x.size or not y.size:
@@ -43,31 +57,22 @@ def auroc(
         bound = ((1 - level) / 2) ** (1 / units)
         name = f"Clopper-Pearson ({'' if group is None else 'clusters of the '}smaller group)"
         return Estimate(value, *((bound, 1.0) if value else (0.0, 1 - bound)), name)
-    if group is not None:
-        low, high = _cluster_auroc(wins, group, level, resamples, seed)
-        return Estimate(value, low, high, NO_SPREAD if np.isnan(low) else "cluster bootstrap")
     if min(x.size, y.size) < 2:
         return Estimate(value, float("nan"), float("nan"), "none")
-    variance = wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size
-    if variance == 0:  # every comparison is a tie, so that other samples would have been, too
+    if group is None:
+        error = float(np.sqrt(wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size))
+        quantile, name = float(stats.norm.ppf((1 + level) / 2)), "DeLong (logit)"
+    else:
+        fit = difference_fit(wins.mean(1), -wins.mean(0), clusters)
+        if not fit.known:
+            return Estimate(value, float("nan"), float("nan"), FEW)
+        error, quantile, name = fit.error, float(stats.t.ppf((1 + level) / 2, fit.used)), f"{fit.method} (logit)"
+    if error == 0:  # every comparison is a tie, so that other samples would have been, too
         return Estimate(value, float("nan"), float("nan"), NO_SPREAD)
-    half = stats.norm.ppf((1 + level) / 2) * np.sqrt(variance) / (value * (1 - value))
+    half = quantile * error / (value * (1 - value))
     logit = np.log(value / (1 - value))
     low, high = 1 / (1 + np.exp(-(logit - half))), 1 / (1 + np.exp(-(logit + half)))
-    return Estimate(value, float(low), float(high), "DeLong (logit)")
-
-
-def _cluster_auroc(
-    wins: Array, group: NDArray[np.intp], level: float, resamples: int, seed: int
-) -> tuple[float, float]:
-    rng = np.random.default_rng(seed)
-    k, n = int(group.max()) + 1, wins.shape[0]
-    draws = rng.multinomial(k, np.full(k, 1 / k), size=resamples).astype(float)
-    a, b = draws[:, group[:n]], draws[:, group[n:]]
-    weight = a.sum(1) * b.sum(1)
-    total = np.einsum("ri,ij,rj->r", a, wins, b, optimize=True)
-    values = np.divide(total, weight, out=np.full(resamples, np.nan), where=weight > 0)
-    return _ends(values, level)
+    return Estimate(value, float(low), float(high), name)
 
 
 def _ends(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
@@ -117,8 +122,8 @@ def _two_sided_auroc(
     permutations: int, seed: int,
 ) -> ProbeResult:  # fmt: skip
     x, y = finite(a, first), finite(b, second)
-    found = auroc(x, y, clusters, seed=seed)
-    g = hedges_g(x, y)
+    found = auroc(x, y, clusters)
+    g = hedges_g(x, y, clusters=clusters)
     row: Row = {
         "quantity": f"{quantity}: auroc", "group": f"{first} - {second}", "n": int(x.size + y.size),
         "n_first": int(x.size), "n_second": int(y.size), **_columns(found), "effect": g.value, "effect_low": g.low,
@@ -126,7 +131,7 @@ def _two_sided_auroc(
     }  # fmt: skip
     if permutations:
         p = shuffled_p(x, y, permutations=permutations, seed=seed, clusters=clusters)
-        row |= {"test": "label permutation", "p": p}
+        row |= {"test": "studentized label permutation", "p": p}
     return ProbeResult("validity", [row], settings={"permutations": permutations, "seed": seed})
 
 
@@ -138,9 +143,10 @@ def shuffled_p(
     first: ArrayLike, second: ArrayLike, statistic: Callable[[Array, Array], float] | None = None, *,
     permutations: int = 2000, seed: int = 0, clusters: tuple[Clusters, Clusters] = (None, None),
 ) -> float:  # fmt: skip
-    """Two-sided p of a statistic (default: AUROC) when labels are shuffled; its distance from the shuffled mean.
+    """Two-sided p of a statistic when labels are shuffled; its distance from the shuffled mean.
 
-    With ``clusters`` whole clusters keep their label together; NaN if one has cases on both sides.
+    The default is AUROC - 0.5 divided by its error, so that a difference in spread alone is not found (Neubert and
+    Brunner 2007). With ``clusters`` whole clusters keep their label together; NaN if one has cases on both sides.
     """
     x, y = finite(first, "first"), finite(second, "second")
     if permutations < 1 or not x.size or not y.size:
@@ -157,19 +163,32 @@ def shuffled_p(
     np.put_along_axis(drawn, orders[:, :n_first], True, 1)
     drawn = drawn[:, unit]
     if statistic is None:
-        ranks = stats.rankdata(pooled)
-        own, null = _auroc_of(ranks, is_first[None])[0], _auroc_of(ranks, drawn)
-    else:
-        own = statistic(x, y)
-        null = np.array([statistic(pooled[d], pooled[~d]) for d in drawn])
+        far = np.abs(_studentized(pooled, np.vstack([is_first, drawn]), unit))
+        return float((1 + (far[1:] >= far[0] * (1 - 1e-12)).sum()) / (1 + permutations))
+    own = statistic(x, y)
+    null = np.array([statistic(pooled[d], pooled[~d]) for d in drawn])
     center = null.mean()
     return float((1 + (np.abs(null - center) >= abs(own - center) * (1 - 1e-12)).sum()) / (1 + permutations))
 
 
-def _auroc_of(ranks: Array, first: NDArray[np.bool_]) -> Array:
-    """AUROC of the cases that ``first`` [draw case] marks against the others."""
-    n = first.sum(1)
-    return (first @ ranks - n * (n + 1) / 2) / (n * (ranks.size - n))
+def _studentized(values: Array, first: NDArray[np.bool_], unit: NDArray[np.intp]) -> Array:
+    """AUROC - 0.5 over its error, of the cases that ``first`` [draw case] marks against the others.
+
+    Parts of a unit in the AUROC are summed before they are squared.
+    """
+    wins = (values[:, None] > values) + 0.5 * (values[:, None] == values)
+    member = (unit[:, None] == np.arange(int(unit.max()) + 1)).astype(float)
+    one, other = first.astype(float), (~first).astype(float)
+    n, m = one.sum(1, keepdims=True), other.sum(1, keepdims=True)
+    over, under = other @ wins.T / m, one @ wins / n
+    value = (one * over).sum(1, keepdims=True) / n
+    squares = np.zeros(len(first))
+    for side, of, size in ((one, over, n), (other, under, m)):
+        k = np.maximum(((side @ member) > 0).sum(1), 2)
+        squares += k / (k - 1) * (((side * (of - value) / size) @ member) ** 2).sum(1)
+    off = value[:, 0] - 0.5
+    sure = np.where(np.abs(off) > 1e-12, np.copysign(np.inf, off), 0.0)
+    return np.divide(off, np.sqrt(squares), out=sure, where=squares > 1e-24)
 
 
 def dose_series(

@@ -26,6 +26,7 @@ from ...probes.patching.outcomes import Outcome, summarize
 from ...probes.result import Row
 from ...probes.separation import separation_rows
 from ...probes.tables import group_rows, matched_rows
+from ...probes.validity import auroc, membership_auroc, shuffled_p
 from ...probes.verdicts import corrected, is_primary
 
 Array = np.ndarray
@@ -281,6 +282,20 @@ def tables_of_a_run(primary: bool) -> Callable[[np.random.Generator], Draw]:
     return draw
 
 
+def aurocs(shift: float, spread: float = 1.0) -> Callable[[np.random.Generator], Draw]:
+    """Scores of members and others in ten and thirty clusters of four; members vary ``spread`` times as much."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        near, seed = (_clusters(rng, 10, 4, "m"), _clusters(rng, 30, 4, "n")), int(rng.integers(1 << 30))
+        x, y = shift + spread * _values(rng, near[0], 0.5), _values(rng, near[1], 0.5)
+        truth = float(stats.norm.cdf(shift / math.hypot(1, spread)))
+        found, plain = membership_auroc(x, y, clusters=near, permutations=300, seed=seed).table[0], auroc(x, y)
+        tests = (NAN, NAN) if shift else (found["p"], shuffled_p(x, y, permutations=300, seed=seed))
+        return Draw(tests[0], _inside(found, truth), tests[1], float(plain.low <= truth <= plain.high))
+
+    return draw
+
+
 def rate_of_orders(rng: np.random.Generator) -> Draw:
     """312 temporal cases about 48 events, whose answers depend on the events: a rate of 78 %."""
     labels = [shares(c, x) for c, *x in _events()]
@@ -347,6 +362,8 @@ SCENARIOS = (
     Scenario("map of 50 cells, 8 against 20 clusters of 3, spread 3 to 1", map_of(50, 3)),
     Scenario("a run's primary family, labels at random", tables_of_a_run(True)),
     Scenario("a run's exploratory tests, labels at random", tables_of_a_run(False)),
+    Scenario("AUROC of 0.86, 10 and 30 clusters of 4", aurocs(1.5)),
+    Scenario("AUROC of 0.5, 10 and 30 clusters of 4, spread 3 to 1", aurocs(0, 3.0)),
     Scenario("rate over 312 cases about 48 events", rate_of_orders),
     Scenario("rate over 10 unequal clusters", rate_of_clusters),
     Scenario("difference of rates over 10 clusters of 10", difference_of_rates(0.7, 0.5)),

@@ -103,7 +103,35 @@ def test_shared_clusters_widen_intervals_and_weaken_p() -> None:
     with pytest.raises(InputError, match="share clusters"):
         contrast.between(groups, clusters=near, test="mann-whitney")
     one, of = validity.auroc(values[:60], values[60:]), validity.auroc(values[:60], values[60:], (near["a"], near["b"]))
-    assert of.interval == "cluster bootstrap" and of.high - of.low > 1.7 * (one.high - one.low)
+    assert of.interval == "CR2 t over clusters (logit)" and of.high - of.low > 1.7 * (one.high - one.low)
+
+
+def test_an_auroc_over_clusters_is_as_sure_as_the_clusters_allow() -> None:
+    rng = np.random.default_rng(0)
+    a, b = np.repeat(rng.normal(0.7, 1, 12), 3), np.repeat(rng.normal(0, 1, 12), 3)
+    near = [i // 3 for i in range(36)], [20 + i // 3 for i in range(36)]
+    one, three = validity.auroc(a[::3], b[::3]), validity.auroc(a, b, near)
+    # Copies of each case say nothing more: DeLong's error of the twelve, with t instead of the normal distribution.
+    logit = [np.log(x / (1 - x)) for x in (*one[:3], *three[:3])]
+    widths = (logit[5] - logit[4]) / (logit[2] - logit[1])
+    assert three.value == one.value and 1.0 < widths < 1.4
+    few = validity.auroc(a[:12], b, (near[0][:12], near[1]))
+    assert np.isnan([few.low, few.high]).all() and "fewer than 5 clusters" in few.interval
+    row, alone = (validity.membership_auroc(a, b, clusters=c).table[0] for c in (near, (None, None)))
+    assert row["effect_high"] - row["effect_low"] > 1.3 * (alone["effect_high"] - alone["effect_low"])
+    assert row["p"] > alone["p"]
+
+
+@pytest.mark.parametrize("cluster", [1, 3])
+def test_groups_that_differ_in_spread_alone_are_not_told_apart_by_shuffled_labels(cluster: int) -> None:
+    rng = np.random.default_rng(1)
+    near = [i // cluster for i in range(10 * cluster)], [20 + i // cluster for i in range(40 * cluster)]
+
+    def drawn() -> float:
+        x, y = (np.repeat(rng.normal(size=len(set(n))), cluster) + 0.3 * rng.normal(size=len(n)) for n in near)
+        return validity.shuffled_p(3 * x, y, permutations=99, clusters=near)
+
+    assert sum(drawn() < 0.05 for _ in range(200)) <= stats.binom.ppf(0.999, 200, 0.06)
 
 
 def test_below_five_clusters_a_side_neither_interval_nor_p_is_claimed() -> None:
@@ -379,10 +407,8 @@ def test_the_seed_decides_which_signs_and_labels_are_drawn() -> None:
         pairs = contrast.paired({"a": a.tolist(), "b": b[:12].tolist()}, test="permutation", resamples=200, seed=seed)
         found = contrast.map_test(a[:, None], b[:, None], permutations=200, seed=seed)
         p = validity.shuffled_p(a, b, permutations=200, seed=seed)
-        near = [i // 2 for i in range(12)], [6 + i // 2 for i in range(14)]
-        clustered = validity.auroc(a, b, near, resamples=200, seed=seed).low
         planted = validity.planted_recovery(a, n=6, effects=(0.8,), trials=40, seed=seed).table[0]["value"]
-        return [table[-1]["p"], pairs.table[0]["p"], float(found.p[0]), p, clustered, planted]
+        return [table[-1]["p"], pairs.table[0]["p"], float(found.p[0]), p, planted]
 
     assert drawn(5) == drawn(5)
     assert all(len(set(column)) > 1 for column in zip(*(drawn(seed) for seed in range(4)), strict=True))

@@ -233,7 +233,7 @@ MUTANTS = (
     Mutant(P, "paired maps flip cases instead of clusters", 'return codes(clusters[0], n, "cases")', "return None", CONTRASTS + " -k map_test"),
     Mutant(P, "labels permuted over cases instead of clusters", "labels = rng.permuted(np.tile(of_cluster, (permutations, 1)), axis=1)[:, group]", "labels = rng.permuted(np.tile(donor, (permutations, 1)), axis=1)", CONTRASTS + " -k labels"),
     Mutant(P, "DeLong's variances divided by the other side", "wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size", "wins.mean(1).var(ddof=1) / y.size + wins.mean(0).var(ddof=1) / x.size", CONTRASTS + " -k auroc"),
-    Mutant(P, "the AUROC's interval over cases instead of clusters", "low, high = _cluster_auroc(wins, group, level, resamples, seed)", "low, high = _cluster_auroc(wins, np.arange(x.size + y.size), level, resamples, seed)", CONTRASTS + " -k widen"),
+    Mutant(P, "the AUROC's interval over cases instead of clusters", "difference_fit(wins.mean(1), -wins.mean(0), clusters)", "difference_fit(wins.mean(1), -wins.mean(0))", CONTRASTS + " -k widen"),
     Mutant(P, "clusters of an AUROC resampled without their seed", "rng = np.random.default_rng(seed)\n    k, n = int(group.max()) + 1", "rng = np.random.default_rng(0)\n    k, n = int(group.max()) + 1", CONTRASTS + " -k seed"),
     Mutant(P, "doses resampled without their seed", "rng = np.random.default_rng(seed)\n    groups = [codes", "rng = np.random.default_rng(0)\n    groups = [codes", CONTRASTS + " -k dose_series"),
     Mutant(P, "effects planted without their seed", "rng = np.random.default_rng(seed)\n    sd = float(x.std(ddof=1))", "rng = np.random.default_rng(0)\n    sd = float(x.std(ddof=1))", CONTRASTS + " -k seed"),
