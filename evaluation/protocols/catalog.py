@@ -88,7 +88,7 @@ def reduce(protocol: Protocol, rows: Sequence[Graded], cases: Mapping[str, Case]
 
     Raises ``InputError`` where no row is in a role that it counts.
     """
-    unknown = uncounted(rows, protocol.name) if rows else []
+    unknown = uncounted(rows, protocol.name)
     usual = [row for row in rows if not row.role.startswith(BARE)]
     bare = [replace(row, role=row.role.removeprefix(BARE)) for row in rows if row.role.startswith(BARE)]
     found = protocol.reduce(usual, cases)

@@ -23,7 +23,7 @@ class Gated:
 
     item: Item
     atom: Truth
-    """None also where it has no atoms (see ``has_atoms``)."""
+    """True also where it has no atoms (see ``has_atoms``)."""
     has_atoms: bool
     sub: Truth
     whole: Truth
@@ -32,7 +32,7 @@ class Gated:
     @property
     def double(self) -> Truth:
         """Both gates; the sub-question gate alone where there are no atoms."""
-        return counting.all_of([self.atom, self.sub]) if self.has_atoms else self.sub
+        return counting.all_of([self.atom, self.sub])
 
 
 def metrics(gated: Sequence[Gated]) -> list[Metric]:

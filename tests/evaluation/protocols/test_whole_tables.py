@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -210,9 +211,64 @@ def test_every_rate_of_the_compositionality_gap_is_the_count_over_its_own_cases(
                  ((w := _truth(c, "whole")), (a := _truth(c, "part:0")), (b := _truth(c, "part:1")))]  # fmt: skip
         apart = own[_key("independence_gap", group)]
         assert (apart.n, apart.n_invalid) == (len(known), len(cases) - len(known))
+        shared = len({c["whole"].cluster or c["whole"].case for c in cases}) < len(cases)
+        if gap.low is not None and len(pairs) > 20:
+            assert ("bootstrap" not in str(gap.interval)) == shared
         if known:
             w, a, b = (sum(bool(v) for v in column) / len(known) for column in zip(*known, strict=True))
             assert apart.value == pytest.approx(w - a * b)
+
+
+def _chain_roles(i: int) -> list[str]:
+    others = (
+        ["pair:q1"] * bool(i % 5) + ["co-presented"] * bool(i % 3) + ["original"] * bool(i % 4) + ["code"] * bool(i % 6)
+    )
+    return ["part:0", "part:1", "whole", *others]
+
+
+def test_every_diagnostic_of_the_reasoning_gap_is_the_count_over_the_cases_that_were_asked() -> None:
+    drawn = _drawn(_chain_roles)
+    for i, case in enumerate(drawn.values()):
+        if "code" in case and case["code"].outcome == "invalid":
+            case["code"] = replace(case["code"], reason=("code: refused", "code: no value", "truncated")[i % 3])
+    metrics = metrics_from_rows([r for c in drawn.values() for r in c.values()], "reasoning-gap").metrics
+    rates: Rates = {}
+    differences: dict[Any, list[tuple[Truth, Truth]]] = {}
+    for group, cases in _cells(drawn):
+        inside, beside, original, coded = (
+            [c for c in cases if role in c] for role in ("pair:q1", "co-presented", "original", "code")
+        )
+        against, code = {**group, "against": "step:1"}, {**group, "prompt": "code"}
+        hop = [c for c in inside if _truth(c, "pair:q1") is not False]
+        first = [c for c in inside if _truth(c, "pair:q1")]
+        of: Any
+        for name, cell, of, a, b in (
+            ("distraction", group, inside, "pair:q1", "part:0"),
+            ("second_hop", against, first, "whole", "part:1"),
+            ("co_presented", against, beside, "co-presented", "part:1"),
+            ("leakage", group, original, "original", "part:1"),
+        ):
+            if inside if name == "second_hop" else of:
+                differences[_key(name, cell)] = [(_truth(c, a), _truth(c, b)) for c in of]
+        if inside:
+            rates[_key("second_hop", group)] = hop, [_truth(c, "whole") if _truth(c, "pair:q1") else None for c in hop]
+        if beside:
+            rates[_key("co_presented", group)] = beside, [_truth(c, "co-presented") for c in beside]
+        if coded:
+            rates[_key("code_refused", code)] = coded, [c["code"].reason == "code: refused" for c in coded]
+            known = [(_truth(c, "code"), _truth(c, "whole")) for c in coded]
+            known = [(x, y) for x, y in known if x is not None and y is not None]
+            gain = next(m for m in metrics if m.metric == "code_gain" and dict(m.group) == group)
+            right, words = sum(bool(x) for x, _ in known), sum(bool(y) for _, y in known)
+            assert (gain.n, gain.n_invalid) == (len(known), len(coded) - len(known))
+            assert gain.value == (pytest.approx((right - words) / words) if words else None)
+    own = {_key(m.metric, m.group): m for m in metrics}
+    _agree([m for m in metrics if _key(m.metric, m.group) not in differences], rates)
+    for key, values in differences.items():
+        pairs = [(a, b) for a, b in values if a is not None and b is not None]
+        m = own[key]
+        assert (m.count, m.n, m.n_invalid) == (sum(a - b for a, b in pairs), len(pairs), len(values) - len(pairs)), key
+        assert m.value == (pytest.approx(sum(a - b for a, b in pairs) / len(pairs)) if pairs else None)
 
 
 def test_the_seed_reaches_the_intervals_of_a_table_read_from_rows() -> None:
