@@ -11,7 +11,7 @@ from ..errors import InputError
 Choices = tuple[tuple[str, str], ...]
 """(letter, text) of each option, in order."""
 
-_ITEM = r"(?P<text>(?:(?![(\n]).)+?)"
+_ITEM = r"(?P<text>(?:(?!\([A-Z]\)|\n).)+?)"
 _IN_BRACKETS = re.compile(rf"\((?P<letter>[A-Z])\)[ \t]*{_ITEM}[ \t]*[;,]?(?=[ \t]*\([A-Z]\)|[ \t]*$)", re.MULTILINE)
 _ON_LINES = re.compile(r"^[ \t]*\(?(?P<letter>[A-Z])[).:][ \t]+(?P<text>[^\n]+)$", re.MULTILINE)
 _LETTERED = re.compile(r"\(?(?P<letter>[A-Z])[).:]\s+(?P<text>.+)", re.DOTALL)

@@ -43,6 +43,7 @@ def test_initials_of_names_are_no_letters_of_options() -> None:
         ("Which? Answer Choices: (A) red (B) blue", COLOURS),
         ("Which?\nA. red\nB. blue", COLOURS),
         ("Which?\n(A) red; (B) blue", COLOURS),
+        ("Which?\n(A) x/2 (B)  (x+1) /24 (C) f(x)", (("A", "x/2"), ("B", "(x+1) /24"), ("C", "f(x)"))),
         ("Is plan (A) better than plan (C)?", ()),
         ("Which one?", ()),
     ],
