@@ -31,6 +31,8 @@ _LEADING = re.compile(
     r"(?!\w|\s+(?:doubt|one|matter|wonder|question)\b)",
     re.IGNORECASE,
 )
+_SUBJECT = r"(?:(?:so|therefore|thus|hence)[\s,]+)?(?:it|he|she|they|there)"
+_AUXILIARY = r"(?:is|are|was|were|do|does|did|ca|can|could|wo|will|would|has|have|had)"
 _PHRASES = [
     (
         re.compile(
@@ -40,6 +42,8 @@ _PHRASES = [
         ),
         False,
     ),
+    (re.compile(rf"\W*{_SUBJECT}\s+{_AUXILIARY}(?:\s*n't|n't|\s*not)\s*(?:[,.!;:]|$)", re.IGNORECASE), False),
+    (re.compile(rf"\W*{_SUBJECT}\s+{_AUXILIARY}\s*(?:[.!;]|$)", re.IGNORECASE), True),
     (
         re.compile(
             r"\W*(?:absolutely|certainly|definitely|of\s+course|exactly|right|that(?:'s|\s+is)\s+right|without\s+(?:a\s+)?doubt"
@@ -50,7 +54,7 @@ _PHRASES = [
         True,
     ),
 ]
-"""Openings that answer without the words yes and no: "Absolutely, ...", "Not really."."""
+"""Openings that answer without the words yes and no: "Absolutely, ...", "Not really.", "They can't."."""
 _BOTH = re.compile(
     r"\b(?:yes\s*(?:and|or|/|&|\s)\s*no|no\s*(?:and|or|/|&|\s)\s*yes|true\s*(?:and|or|/|&)\s*false|both\s+yes|neither\s+yes|sometimes\s+yes"
     r"|it\s+depends|partly|partially\s+(?:true|correct)|not\s+necessarily|can(?:not|'t)\s+be\s+(?:determined|answered))\b",

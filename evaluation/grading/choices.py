@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from . import cues, view
+from . import cues, view, words
 from .text import normalize
 
 _Options = Sequence[tuple[str, str]]
@@ -41,6 +41,18 @@ _DENIED = re.compile(
 )
 
 
+_PLACE = re.compile(
+    r"^\W*(?:(?:it|that|this)(?:'s|\s+is)\s+)?(?:the\s+)?(?P<place>(?P<last>last)|[a-z]+)(?:\s+(?:one|option|choice|answer))?\W*$",
+    re.IGNORECASE,
+)
+"""An option by its place in the list: "the second one"."""
+_COMPARED = re.compile(
+    r"^\W*(?:although|though|even\s+though|while|whereas|unlike)\b[^,;]*,"
+    r"|\b(?:than|unlike|although|though|even\s+though|while|whereas)\b.*$",
+    re.IGNORECASE,
+)
+"""What an option is compared with: "Nitrogen, more than oxygen"."""
+_NOT = re.compile(r"\b(?:not|never|neither|nor|both|or)\b|n't\b", re.IGNORECASE)
 _NEVER = re.compile(r"(?:^|(?<=[.;,!]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*", re.IGNORECASE)
 """A clause that warns of something: "B. Never put it in an oven (A)"."""
 
@@ -104,7 +116,13 @@ def _opening(text: str, options: _Options) -> ChosenOption:
         if named and letter not in named:
             return ChosenOption(None, "letter and text differ")
         return ChosenOption(letter)
+    if (place := _PLACE.match(sentence)) and options:
+        n = -1 if place["last"] else words.ordinal(place["place"])
+        if n is not None and abs(n) <= len(options):
+            return ChosenOption(options[n if n < 0 else n - 1][0])
     said = _said(sentence, options)
+    if len(said) > 1 and len(others := _named(_COMPARED.sub(" ", sentence), options)) == 1:
+        said = said if _NOT.search(sentence) else others
     if len(said) == 1:
         return ChosenOption(said.pop())
     return ChosenOption(None, "several choices" if said else "no-answer")

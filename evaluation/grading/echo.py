@@ -31,6 +31,14 @@ _NO_DOUBT = re.compile(
 _OPEN = frozenset(
     "if whether may might could assume suppose consider determine question maybe perhaps unless except".split()
 )
+_PAIRS = (
+    "before after, more fewer, more less, larger smaller, bigger smaller, greater smaller, longer shorter, "
+    "taller shorter, higher lower, older younger, older newer, earlier later, faster slower, heavier lighter, "
+    "hotter colder, warmer colder, above below, inside outside, same different, odd even, prime composite, "
+    "north south, east west, alive dead"
+)
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|d|e)$")
+_OPPOSITES = {frozenset(_ENDING.sub("", word) for word in pair.split()) for pair in _PAIRS.split(", ")}
 _AND = re.compile(r",?\s(?:and|but|while|then)\s")
 _CLAUSE = re.compile(
     r"[,;:](?!\s?\d{1,4}\b)|\s[\u2014\u2013-]\s|\s(?:and|after|before|while|when|since|because|whereas)\s|[()]"
@@ -131,8 +139,11 @@ def affirms(text: str, question: str) -> bool | None:
     False
     """
     asked = _content(_last_question(question))
+    than = _last_question(question).partition(" than ")
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
     said = [(s, v) for s in parts if (v := _stance(s, asked)) is not None]
+    if not said and than[1]:
+        said = [(s, v) for s in parts if (v := _compares(s, _content(than[0]), _content(than[2]))) is not None]
     concluded = [v for s, v in said if cues.concludes(s)]
     if concluded:
         return concluded[-1]
@@ -146,7 +157,41 @@ def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
     # in the question's order: "12 is larger than 9" does not say that 9 is larger than 12
     given = iter(_content(sentence))
     denials = sum(word in _DENYING for word in words)
-    return denials == 0 if denials < 2 and all(word in given for word in asked) else None
+    if denials < 2 and all(word in given for word in asked):
+        return denials == 0
+    said = _content(sentence)
+    for i, word in enumerate(asked):
+        for other in said if word not in said else ():
+            if frozenset((word, other)) in _OPPOSITES and not denials:
+                given = iter(said)
+                if all(w in given for w in (*asked[:i], other, *asked[i + 1 :])):
+                    return False  # "Einstein died after the war began"
+    return None
+
+
+def _compares(sentence: str, greater: Sequence[str], lesser: Sequence[str]) -> bool | None:
+    """What a sentence says where a question compares ("Is the Nile longer than the Rhine?"): one side may be left out.
+
+    True for "The Nile is longer.", False for "The Rhine is longer (than the Nile)."; None with a word of denial.
+    """
+    words = {t.word for t in tokens(sentence)}
+    left, _, right = sentence.partition(" than ")
+    said, other = _content(left), _content(right)
+    if words & (_DENYING | _OPEN) or not lesser or len(greater) < 2:
+        return None
+    given = iter(said)
+    if not other and not {*said} & {*lesser} and all(word in given for word in greater):
+        return True
+    if {*lesser} <= {*said} and {*other} < {*greater} and not {*said} & {*other}:
+        # the other one in its place, with all else that the question says of the first one
+        return False if {*greater} - {*said} - {*other} == set() or _but_one(greater, said) else None
+    return None
+
+
+def _but_one(greater: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether a sentence leaves out the one that a question asks about, and nothing else."""
+    left_out = [word for word in greater if word not in said]
+    return len(left_out) == 1 and not re.search(r"er$|^(?:mor|les)$", left_out[0])
 
 
 def _last_question(question: str) -> str:
@@ -157,4 +202,4 @@ def _last_question(question: str) -> str:
 def _content(text: str) -> list[str]:
     """The content words of a text, without endings."""
     every = [t.word for t in tokens(text) if t.is_word and t.word not in _ASKING]
-    return [re.sub(r"(?<=\w{3})(?:ing|ed|es|s|d|e)$", "", word) for word in every]
+    return [_ENDING.sub("", word) for word in every]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import InputError
+from .. import options
 from ..prompts import FORMATS
 from . import cues, echo, view
 
@@ -19,6 +20,7 @@ _ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:an
 """The key of a JSON object that holds the answer: "answer", "final_answer", "finalAnswer"."""
 _OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,300})\n", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
+_LETTER = re.compile(r"\W*([A-H])\W*")
 _TRIED = 5
 """Cues whose texts are looked at, the last one first, until one holds an answer of the type asked for."""
 PAIR_Q1 = "pair-q1"
@@ -92,7 +94,16 @@ def extract(
     found = _found(shown, rule, cut, shortened, letters)
     if found.reason == "no-cue" and format == "cot" and question and echo.states(shown, question):
         found = Extracted((shown,))  # no steps, and so no cue below them: the answer alone, in one sentence
+    if not letters and not options.in_question(question or ""):
+        found = replace(found, segments=tuple(_own_option(s, shown) for s in found.segments))
     return replace(found, later=later[: view.HALF])
+
+
+def _own_option(segment: str, shown: str) -> str:
+    """The text of the option where a response answers with the letter of options that it wrote itself."""
+    letter = _LETTER.fullmatch(segment)
+    listed = dict(options.in_question(shown[: shown.rfind(segment)])) if letter else {}
+    return listed.get(letter[1], segment) if letter else segment
 
 
 def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> Extracted:

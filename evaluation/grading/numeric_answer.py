@@ -7,6 +7,7 @@ deciding sentence are rivals: where one of them is right, no rule can decide.
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -29,6 +30,10 @@ _LED = re.compile(
 """A word before a number that is more than its introduction."""
 _ADJUNCT = re.compile(r"\b(?:for|per|over|across|among|within|during|in|each|with|at|of|every)\s+(?:the\s+)?$", re.I)
 _BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)
+_OUT_OF = re.compile(
+    r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
+)
+"""Between a number and the total that it is a part of: "4 of the 8"."""
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|possibly|(?:could|might|may)\s+be)\b", re.IGNORECASE)
 _EXPLAINS = re.compile(
     r"[,;:.(\u2014\u2013]|\b(?:because|since|as|in|for|of|from|with|at|per|which|that|when|if|not|each|after|on|by|than|to|over"
@@ -204,11 +209,25 @@ def _read(sentence: str, first: bool) -> QuantityReading:
     if first:
         outside = _ASIDE.sub(lambda m: " " * len(m[0]), sentence)
         sentence = outside if numbers.candidates(outside) else sentence
-    chosen = numbers.candidates(sentence)
+    chosen, shares = _without_totals(sentence, numbers.candidates(sentence))
     if not chosen:
         negated = all(numbers.negated(sentence, n) for n in numbers.find_all(sentence))
         return QuantityReading(None, "no-answer" if negated else "expression")
-    return _chosen(sentence, chosen, 0 if first else _main(sentence, chosen), first)
+    found = _chosen(sentence, chosen, 0 if first else _main(sentence, chosen), first)
+    share = tuple(shares[n.start] for n in (found.number,) if n and n.start in shares)
+    return replace(found, same=(*found.same, *share)) if share else found
+
+
+def _without_totals(sentence: str, chosen: list[Number]) -> tuple[list[Number], dict[int, Number]]:
+    """The numbers without totals ("4 of the 8 planets"), and what share of its total each of the others is."""
+    totals: set[int] = set()
+    shares: dict[int, Number] = {}
+    for part, total in itertools.pairwise(chosen):
+        whole = part.value.denominator == total.value.denominator == 1 and 0 <= part.value <= total.value
+        if whole and total.value and not part.percent and _OUT_OF.fullmatch(sentence[part.end : total.start]):
+            totals.add(total.start)
+            shares[part.start] = replace(part, value=part.value / total.value, dimension=None)
+    return [n for n in chosen if n.start not in totals], shares
 
 
 def _main(sentence: str, chosen: list[Number]) -> int:

@@ -96,10 +96,70 @@ NO_ANSWERS = [
     ("number", "42", "```\n6 * 7 = 42\n```", None, RIGHT),
     ("number", "42", "```python\n42\n```", None, RIGHT),
 ]
+_LONGER = "Is the Nile longer than the Rhine?"
+_MORE = "Do more people live in Canada than in Poland?"
+BOOLEANS = [
+    ("boolean", "no", "It isn't.", "Is 91 prime?", RIGHT),
+    ("boolean", "no", "They can't.", "Can pigs fly?", RIGHT),
+    ("boolean", "no", "So he did not; he walked.", "Did he ride?", RIGHT),
+    ("boolean", "no", "They do.", "Do pigs fly?", WRONG),
+    ("boolean", "yes", "That is, yes.", "Do pigs fly?", RIGHT),
+    ("boolean", "yes", "The Nile is longer.", _LONGER, RIGHT),
+    ("boolean", "yes", "The Rhine is longer.", _LONGER, WRONG),
+    ("boolean", "yes", "The Rhine is longer than the Nile.", _LONGER, WRONG),
+    ("boolean", "yes", "The Nile is shorter than the Rhine.", _LONGER, WRONG),
+    ("boolean", "yes", "The Nile is not longer.", _LONGER, OPEN),
+    ("boolean", "yes", "The Rhine is not longer than the Nile.", _LONGER, NONE),
+    ("boolean", "yes", "The Nile is longer than the Amazon.", _LONGER, NONE),
+    ("boolean", "yes", "The Nile is 6,650 km long, the Rhine 1,230 km.", _LONGER, NONE),
+    ("boolean", "yes", "More people live in Poland than in Canada.", _MORE, WRONG),
+    ("boolean", "yes", "Fewer people live in Canada than in Poland.", _MORE, WRONG),
+    ("boolean", "yes", "More people live in Canada.", _MORE, RIGHT),
+    ("boolean", "no", "9 is 12.", "Is 9 larger than 12?", NONE),
+    ("boolean", "no", "Bach died after Mozart was born.", "Did Bach die before Mozart was born?", RIGHT),
+]
+COUNTS = [
+    ("number", "4", "Four of the eight planets have rings.", None, RIGHT),
+    ("number", "8", "Four of the eight planets have rings.", None, WRONG),
+    ("number", "15", "15 of the 20 seats are free.", None, RIGHT),
+    ("number", "15", "Out of 20 seats, 15 are free.", None, RIGHT),
+    ("number", "0.75", "15 out of 20", None, RIGHT),
+    ("number", "0.8", "15 out of 20", None, WRONG),
+    ("number", "25", "20 of 80 is 25%", None, RIGHT),
+    ("number", "4", "5% of 80 is 4.", None, RIGHT),
+]
+OWN = [
+    ("number", "15", "A) 12\nB) 15\nC) 18\n\nAnswer: B", "How many?", RIGHT),
+    ("number", "15", "A) 12\nB) 15\nC) 18\n\nAnswer: C", "How many?", WRONG),
+    ("text", "Rome", "(A) Paris (B) Rome\nThe answer is (B).", "Which city?", RIGHT),
+    ("text", "B", "A) Paris\nB) Rome\n\nAnswer: B", "Which letter?\nA) Paris\nB) Rome", RIGHT),
+]
+_GASES = (("A", "oxygen"), ("B", "nitrogen"), ("C", "carbon dioxide"), ("D", "argon"))
 
 
 @pytest.mark.parametrize(
-    ("answer_type", "gold", "response", "question", "expected"), [*QUANTITIES, *NAMES, *DATES, *NO_ANSWERS]
+    ("response", "expected"),
+    [
+        ("The second one.", RIGHT),
+        ("It's the third option.", WRONG),
+        ("The last one.", WRONG),
+        ("The sixth one.", NONE),
+        ("Nitrogen makes up the largest part, more than oxygen and carbon dioxide.", RIGHT),
+        ("Although oxygen is needed more, it is nitrogen.", RIGHT),
+        ("Oxygen, unlike nitrogen.", WRONG),
+        ("Oxygen and nitrogen.", NONE),
+        ("It is not oxygen, although there is more of it than nitrogen.", OPEN),
+    ],
+)
+def test_an_option_is_named_by_its_place_or_beside_those_that_it_is_compared_with(
+    response: str, expected: set[str]
+) -> None:
+    assert grade(response, "stop", "B", "choice", options=_GASES).outcome in expected
+
+
+@pytest.mark.parametrize(
+    ("answer_type", "gold", "response", "question", "expected"),
+    [*QUANTITIES, *NAMES, *DATES, *NO_ANSWERS, *BOOLEANS, *COUNTS, *OWN],
 )
 def test_an_answer_in_an_unforeseen_wording_is_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]

@@ -105,7 +105,7 @@ ECHO: list[Row] = [
     (echo.affirms, ("17 is no doubt a prime number.", PRIME), True),
     (echo.affirms, ("It is not false that 17 is a prime number.", PRIME), None),
     (echo.affirms, ("If 17 is a prime number, we stop.", PRIME), None),
-    (echo.affirms, ("12 is larger than 9.", "Is 9 larger than 12?"), None),
+    (echo.affirms, ("12 is larger than 9.", "Is 9 larger than 12?"), False),
     (echo.affirms, ("17 is a prime number. 17 is not a prime number.", PRIME), None),
     (echo.affirms, ("17 is a prime number. Therefore, 17 is not a prime number.", PRIME), False),
     (echo.affirms, ("It is prime.", "Is it prime?"), None),
