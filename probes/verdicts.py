@@ -14,7 +14,8 @@ descriptive and its verdict is that it cannot say.
 * **yes** (or reversed): the 95 % interval excludes no effect, an exact sign-flip test of the trainings does, the lowest
   level alone does not make it (where that is asked), and it stays beyond every baseline, at least half of it.
 * **no**: the 90 % interval lies within bounds that were stated beforehand (two one-sided tests at 5 %).
-* **explained by ...**: a baseline (response length, the question's log-likelihood, ...) leaves less than half of it.
+* **explained by ...**: a baseline (response length, the question's log-likelihood, ...) leaves less than half of it, or
+  the same case's baseline one dose lower or higher leaves nothing (a number that lags behind a baseline by a dose).
 * **cannot say**: anything else. That something is not significant is no "no".
 
 Beyond a baseline: the semi-partial correlation of the score's ranks with what is left of the level after a
@@ -28,8 +29,9 @@ those below 0.05 about one in twenty may be chance, and without any effect one r
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -112,7 +114,9 @@ class _Cells:
     group: NDArray[np.intp]
     groups: int
     value: Array
-    baselines: Mapping[str, Array]
+    baselines: Mapping[str, Array] = field(default_factory=dict)
+    beside: Mapping[str, Array] = field(default_factory=dict)
+    """The baselines of the same case at the dose below and at the dose above."""
 
 
 def verdict(
@@ -177,12 +181,29 @@ def _judged(
         if not shown or (len(some) == 1 and share < EXPLAINED):
             missed[key] = share
     single = [name for name in missed if name != "all baselines"] or list(missed)
+    if not missed and measure == "trend":
+        row |= _beyond_doses_beside(cells, sign)
     if not missed:
-        return {**row, "verdict": "yes" if sign == facing else "yes, reversed"}
+        return {"verdict": "yes" if sign == facing else "yes, reversed", **row}
     explain = [name for name in single if not missed[name] >= EXPLAINED]  # NaN: it alone tells the levels apart
     if explain:
         return {**row, "verdict": f"explained by {'/'.join(explain)}"}
     return {**row, "verdict": f"cannot say (not shown beyond {'/'.join(single)})"}
+
+
+def _beyond_doses_beside(cells: Mapping[Hashable, _Cells], sign: int) -> Row:
+    """The baselines of other doses beyond which nothing is shown, and the verdict that follows; nothing if none."""
+    row: Row = {}
+    explained = []
+    for name in next(iter(cells.values())).beside:
+        left = _over(cells, lambda c, name=name: _beyond(replace(c, baselines=c.beside), (name,)), 0.0)
+        ends = left.interval()
+        if not (ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND):
+            row |= {f"beyond {name}": left.value, f"beyond {name}_low": ends[0], f"beyond {name}_high": ends[1]}
+            explained += [name] if np.isfinite(left.value) else []
+    if not row:
+        return {}
+    return {**row, "verdict": f"explained by {'/'.join(explained)}" if explained else "cannot say"}
 
 
 def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hashable, str]]:
@@ -193,6 +214,7 @@ def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hasha
     sizes = {len(seen.training), len(seen.case), level.size, value.size, *(v.size for v in known.values())}
     if len(sizes) > 1:
         raise InputError(f"observations of lengths {sorted(sizes)}; give one training, level and case per value")
+    beside = _beside(seen, level, known)
     order = {c: i for i, c in enumerate(dict.fromkeys(seen.case))}
     groups = min(GROUPS, len(order))
     group = np.array([order[c] % groups for c in seen.case], dtype=np.intp)
@@ -206,13 +228,34 @@ def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hasha
         if min(counts) < FEWEST or len(levels) < 2:
             left_out[t] = f"{counts} scores at its levels"
             continue
-        cells[t] = _Cells(level[mine], group[mine], groups, value[mine], {k: v[mine] for k, v in known.items()})
+        own, others = ({k: v[mine] for k, v in of.items()} for of in (known, beside))
+        cells[t] = _Cells(level[mine], group[mine], groups, value[mine], own, others)
     return cells, left_out
+
+
+def _beside(seen: Observations, level: Array, known: Mapping[str, Array]) -> dict[str, Array]:
+    """The baselines of the same case one level lower and one higher; its own where there is no such level.
+
+    Cases that share a label are told apart by their order, which is the same at every level.
+    """
+    rank = np.unique(level, return_inverse=True)[1].tolist()
+    met: Counter[Hashable] = Counter()
+    place: dict[Hashable, int] = {}
+    keys = []
+    for i, key in enumerate(zip(seen.training, seen.case, rank, strict=True)):
+        keys.append((*key[:2], met[key], key[2]))
+        place[keys[-1]] = i
+        met[key] += 1
+    found = {}
+    for step, said in ((-1, "below"), (1, "above")):
+        at = np.array([place.get((*k[:3], min(max(k[3] + step, 0), max(rank))), -1) for k in keys])
+        found |= {f"{name} at the dose {said}": np.where(at < 0, np.nan, x[at]) for name, x in known.items()}
+    return found
 
 
 def _above_lowest(c: _Cells) -> _Cells:
     keep = c.level > c.level.min()
-    return _Cells(c.level[keep], c.group[keep], c.groups, c.value[keep], {k: v[keep] for k, v in c.baselines.items()})
+    return _Cells(c.level[keep], c.group[keep], c.groups, c.value[keep])
 
 
 def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null: float) -> Over:

@@ -166,6 +166,36 @@ def test_beyond_all_baselines_stands_on_the_cases_in_which_every_one_is_known() 
     assert found["verdict"] == "yes" and 0.5 < whole.mean() < 0.8
 
 
+@pytest.mark.parametrize(("step", "said"), [(-1, "below"), (1, "above")])
+def test_a_number_that_follows_a_baseline_of_another_dose_is_explained_by_it(step: int, said: str) -> None:
+    w, value = _made()
+    shape = (8, 4, 40)
+    at = np.clip(np.arange(4) + step, 0, 3)
+    # Answers grow longer at one dose only: length itself says little of a number that follows it one dose off.
+    long = np.array([1, 1, 1, 5] if step > 0 else [1, 5, 5, 5])[w.dose] + np.abs(w.difficulty)
+    moved = long.reshape(shape)[:, at].ravel()
+    noise = np.random.default_rng(1).normal(size=long.size)
+
+    def row(x: np.ndarray) -> dict[str, Any]:
+        parts = (w.training.tolist(), w.dose.tolist(), w.case.tolist())
+        return verdict(Observations(*parts, x, {"length": long}))
+
+    found = row(moved + 0.2 * noise)
+    assert found["verdict"] == f"explained by length at the dose {said}"
+    assert found[f"beyond length at the dose {said}_low"] < verdicts.BEYOND < found["beyond length_low"]
+    own = row(value)
+    assert own["verdict"] == "yes" and not any("at the dose" in key for key in own)
+
+
+def test_baselines_of_other_doses_are_those_of_the_same_case() -> None:
+    # Two cases share the label "b"; at the highest dose there is no higher one, and case "c" is missing there.
+    seen = Observations([0] * 7, [1, 1, 1, 1, 2, 2, 2], [*"abbc", *"bab"], [0.0] * 7, {})
+    found = verdicts._beside(seen, np.array(seen.level), {"x": np.arange(7.0)})
+    assert found["x at the dose above"].tolist()[:3] == [5, 4, 6] and np.isnan(found["x at the dose above"][3])
+    assert found["x at the dose above"].tolist()[4:] == [4, 5, 6]
+    assert found["x at the dose below"].tolist() == [0, 1, 2, 3, 1, 0, 2]
+
+
 def test_a_training_that_lacks_a_level_is_left_out_and_named() -> None:
     w, value = _made()
     gone = (w.training == 3) & (w.dose == 2)
