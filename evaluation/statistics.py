@@ -53,7 +53,7 @@ def bootstrap(
     clusters: Sequence[Hashable] | None = None,
     n_resamples: int = RESAMPLES,
 ) -> Interval:
-    """Interval of a function of column sums: percentile bootstrap over cases; linearized where cases share anything.
+    """Interval of a function of column sums: bootstrap over cases, or linearized where cases share anything.
 
     ``columns`` is ``[case column]``: outcomes, counts and denominators of each case. ``statistic`` maps column sums
     ``[... column]`` to values ``[...]`` and may give NaN where undefined (such resamples are left out, and the method
@@ -73,7 +73,10 @@ def bootstrap(
         return Interval(None, None, method)
     if len(defined) < 0.99 * len(values):
         method += f" ({1 - len(defined) / len(values):.0%} of resamples undefined)"
-    tail = (1 - CONFIDENCE) / 2
+    # Percentiles alone are those of a normal distribution whose variance was divided by n: too narrow for few cases.
+    # Hesterberg (2015, What teachers should know about the bootstrap, section 5.4) widens them as t and n - 1 would.
+    n = len(columns)
+    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.sqrt(n / (n - 1)))
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high), method)
 
@@ -113,6 +116,8 @@ _METHODS = {
     "clopper-pearson over clusters": "exact interval of a share, over groups of cases that share something; for "
     "cases that all agree",
     "clopper-pearson band": "the depths at which the interval of the share contains one half",
+    "korn-graubard band": "the depths at which the interval of the share contains one half; for cases that share facts "
+    "or items",
     "clopper-pearson of other pairs": "all cases show the same difference; the interval is for the share of others "
     "that there may be",
     "korn-graubard": "interval of a share, over as many independent cases as would have the same error, because cases "
@@ -263,12 +268,14 @@ class D50:
     note: str | None = None
 
 
-def d50(depths: Sequence[float], failures: Sequence[int], totals: Sequence[int]) -> D50:
+def d50(
+    depths: Sequence[float], failures: Sequence[int], totals: Sequence[int], limits: Sequence[Interval] | None = None
+) -> D50:  # fmt: skip
     """Linear interpolation of the first crossing of 50 % between depth bins (Composition collapse, table 4).
 
     A bin without cases is undefined: so is the crossing when that bin lies before it, since the rate may have crossed
     there. The first rate above one half: ``<first``; none above: ``>last`` of the defined bins. The band is the
-    crossing of the 95 % Clopper-Pearson limits of the rates.
+    crossing of the 95 % ``limits`` of the rates, those of Clopper and Pearson by default.
     """
     order = np.argsort(depths)
     d = [float(depths[i]) for i in order]
@@ -277,9 +284,11 @@ def d50(depths: Sequence[float], failures: Sequence[int], totals: Sequence[int])
     value, censored, note = crossing(d, rates)
     if note:
         return D50(None, note=note)
-    limits = [clopper_pearson(k_, n_) for k_, n_ in zip(k, n, strict=True)]
-    low, low_censored, _ = crossing(d, [limit.high for limit in limits])
-    high, high_censored, _ = crossing(d, [limit.low for limit in limits])
+    band = (
+        [clopper_pearson(k_, n_) for k_, n_ in zip(k, n, strict=True)] if limits is None else [limits[i] for i in order]
+    )
+    low, low_censored, _ = crossing(d, [limit.high for limit in band])
+    high, high_censored, _ = crossing(d, [limit.low for limit in band])
     return D50(value, censored, low, high, low_censored, high_censored)
 
 

@@ -143,9 +143,9 @@ def constant(x: Array) -> bool:
 def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95, clusters: ClusterPair = (None, None)) -> Estimate:
     """Hedges' g of two independent groups: (mean a - mean b) / pooled sd, times the small-sample factor J.
 
-    Interval from the large-sample variance (n_a+n_b)/(n_a n_b) + g^2 / (2 (n_a+n_b)) (Hedges & Olkin 1985, ch. 5).
-    Where cases share anything g is linearized in the means and the variance, and has the clustered error of that.
-    NaN if neither group varies.
+    Interval from the large-sample variance (n_a+n_b)/(n_a n_b) + g^2 / (2 (n_a+n_b)) (Hedges & Olkin 1985, ch. 5),
+    for normal and equally spread groups; or g linearized in the means and the variance, with Welch's error, where that
+    is wider. Where cases share anything it is linearized with their clustered error. NaN if neither group varies.
     """
     x, y = finite(a, "first group"), finite(b, "second group")
     n, m = x.size, y.size
@@ -157,33 +157,39 @@ def hedges_g(a: ArrayLike, b: ArrayLike, level: float = 0.95, clusters: ClusterP
     else:
         sd = 0.0 if constant(x) and constant(y) else float(pooled)
         g = _standardized(float(x.mean() - y.mean()), sd, n + m - 2)
-    if clusters[0] is None or clusters[1] is None or dependence.alone([*clusters[0], *clusters[1]]):
-        return _effect(g, (n + m) / (n * m) + g**2 / (2 * (n + m)), level)
+    alone = clusters[0] is None or clusters[1] is None or dependence.alone([*clusters[0], *clusters[1]])
+    normal = _effect(g, (n + m) / (n * m) + g**2 / (2 * (n + m)), level)
     if not np.isfinite(g) or pooled == 0:
-        return Estimate(g, np.nan, np.nan, NO_SPREAD)
+        return normal if alone else Estimate(g, np.nan, np.nan, NO_SPREAD)
     u, v = (x - x.mean()) / pooled, (y - y.mean()) / pooled
     per = float(x.mean() - y.mean()) / pooled / (2 * (n + m - 2))
-    fit = difference_fit(u - n * per * u**2, v + m * per * v**2, clusters)
-    return _linearized(g, fit, n + m - 2, level)
+    fit = difference_fit(u - n * per * u**2, v + m * per * v**2, (None, None) if alone else clusters)
+    linear = _linearized(g, fit, n + m - 2, level)
+    return _wider(normal, linear) if alone else linear
 
 
 def hedges_g_paired(differences: ArrayLike, level: float = 0.95, clusters: Clusters = None) -> Estimate:
     """Standardized mean of paired differences (d_z) with Hedges' factor; variance 1/n + g^2/(2n); NaN for 2 cases.
 
-    Where pairs share anything, linearized as in ``hedges_g``.
+    Linearized where that is wider, and where pairs share anything, as in ``hedges_g``.
     """
     d = finite(differences, "differences")
     if d.size < 2:
         return Estimate(np.nan, np.nan, np.nan, "none")
     sd = _sd(d)
     g = _standardized(float(d.mean()), sd, d.size - 1)
-    if clusters is None or dependence.alone(clusters):
-        return _effect(g, 1 / d.size + g**2 / (2 * d.size), level)
+    alone = clusters is None or dependence.alone(clusters)
+    normal = _effect(g, 1 / d.size + g**2 / (2 * d.size), level)
     if not np.isfinite(g) or sd == 0:
-        return Estimate(g, np.nan, np.nan, NO_SPREAD)
+        return normal if alone else Estimate(g, np.nan, np.nan, NO_SPREAD)
     u = (d - d.mean()) / sd
-    fit = mean_fit(u - d.size / (d.size - 1) * float(d.mean()) / sd / 2 * u**2, clusters)
-    return _linearized(g, fit, d.size - 1, level)
+    fit = mean_fit(u - d.size / (d.size - 1) * float(d.mean()) / sd / 2 * u**2, None if alone else clusters)
+    linear = _linearized(g, fit, d.size - 1, level)
+    return _wider(normal, linear) if alone else linear
+
+
+def _wider(a: Estimate, b: Estimate) -> Estimate:
+    return b if b.high - b.low > a.high - a.low else a
 
 
 def _linearized(g: float, fit: Fit, df: int, level: float) -> Estimate:

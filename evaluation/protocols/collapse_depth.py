@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import statistics
+from .. import dependence, statistics
 from ..metrics import HOLLOW_BELOW, Metric
 from . import counting
 from .base import Evidence
 from .counting import Item, Truth
 
 CONTROL_DEPTH = 2
-Curve = dict[int, list[tuple[Truth, Truth]]]
-"""(gate, whole) of every case by depth, or by depth bin where the benchmark declares bins."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,10 @@ class Gated:
     def double(self) -> Truth:
         """Both gates; the sub-question gate alone where there are no atoms."""
         return counting.all_of([self.atom, self.sub])
+
+
+Curve = dict[int, list[Gated]]
+"""Every case by depth, or by depth bin where the benchmark declares bins."""
 
 
 def metrics(gated: Sequence[Gated]) -> list[Metric]:
@@ -65,7 +67,7 @@ def _curve(gated: Sequence[Gated]) -> Curve:
     found: Curve = {}
     for g in gated:
         if (depth := _depth(g)) is not None:
-            found.setdefault(depth, []).append((g.double, g.whole))
+            found.setdefault(depth, []).append(g)
     return found
 
 
@@ -74,21 +76,34 @@ def _depth(g: Gated) -> int | None:
     return first.depth if first.depth_bin is None else first.depth_bin
 
 
-def _counts(outcomes: Sequence[tuple[Truth, Truth]]) -> tuple[int, int]:
-    """Failures and cases of which both is known; 0 of 0 where all fail a gate."""
-    known = [whole for gate, whole in outcomes if gate is True and whole is not None]
-    return sum(not whole for whole in known), len(known)
+def _known(gated: Sequence[Gated]) -> list[Gated]:
+    """Cases that pass the gates and have a judged whole."""
+    return [g for g in gated if g.double is True and g.whole is not None]
+
+
+def _shared(known: Sequence[Sequence[Gated]], depths: Sequence[int]) -> dict[str, Any]:
+    """The band by what the cases share, as cluster fields; empty where they share nothing."""
+    labels = [[g.item.cluster for g in some] for some in known]
+    flat = [label for some in labels for label in some]
+    if dependence.alone(flat):
+        return {}
+    failed = [[not g.whole for g in some] for some in known]
+    limits = [statistics.rate_interval(f, near) for f, near in zip(failed, labels, strict=True)]
+    band = statistics.d50(depths, list(map(sum, failed)), list(map(len, failed)), limits)
+    return counting.clustered(statistics.Interval(band.low, band.high, "korn-graubard band"), flat)
 
 
 def _row(curve: Curve, group: dict[str, Any], note: str | None) -> Metric:
     depths = sorted(curve)
-    counts = [_counts(curve[d]) for d in depths]
+    known = [_known(curve[d]) for d in depths]
+    counts = [(sum(not g.whole for g in some), len(some)) for some in known]
     found = statistics.d50(depths, [k for k, _ in counts], [n for _, n in counts])
     few = [str(d) for d, (_, n) in zip(depths, counts, strict=True) if 0 < n < HOLLOW_BELOW]
     band = [f"{end} {c}" for end, c in (("low", found.low_censored), ("high", found.high_censored)) if c]
-    n_open = sum(gate is None or (gate is True and whole is None) for d in depths for gate, whole in curve[d])
+    outcomes = [[(g.double, g.whole) for g in curve[d]] for d in depths]
+    n_open = sum(gate is None or (gate is True and whole is None) for some in outcomes for gate, whole in some)
     # A rate that is higher at every depth crosses one half earlier: the worst rates give the least depth.
-    rates = [counting.failure_bounds(curve[d]) for d in depths]
+    rates = [counting.failure_bounds(some) for some in outcomes]
     low, high = (statistics.crossing([float(d) for d in depths], [r[end] for r in rates]) for end in (1, 0))
     said = [f"{name} {c or why}" for name, (_, c, why) in (("bound_low", low), ("bound_high", high)) if c or why]
     few_at = f"n < {HOLLOW_BELOW} at depth {', '.join(few)}" if few else None
@@ -105,4 +120,5 @@ def _row(curve: Curve, group: dict[str, Any], note: str | None) -> Metric:
         bound_low=low[0],
         bound_high=high[0],
         note="; ".join(n for n in notes if n) or None,
+        **_shared(known, depths),
     )

@@ -186,6 +186,20 @@ def effect_size(rng: np.random.Generator) -> Draw:
     return Draw(covered=_inside(row, 0.8, "effect_"), plain_covered=float(plain.low <= 0.8 <= plain.high))
 
 
+def unequal_effect_size(rng: np.random.Generator) -> Draw:
+    """Hedges' g of 0.8 standard deviations: eight cases with three times the spread against forty, nothing shared."""
+    pooled = math.sqrt((7 * 9 + 39) / 46)
+    found = hedges_g(3 * rng.normal(size=8) + 0.8 * pooled, rng.normal(size=40))
+    return Draw(covered=float(found.low <= 0.8 <= found.high))
+
+
+def few_scaffolds(rng: np.random.Generator) -> Draw:
+    """The mean number of steps that had to be revealed, over twelve items that share nothing."""
+    k = 1.0 + rng.binomial(4, 0.15, size=12)
+    found = statistics.bootstrap(np.column_stack([k, np.ones(12)]), lambda s: s[..., 0] / s[..., 1], seed=0)
+    return Draw(covered=NAN if found.low is None else float(found.low <= 1.6 <= (found.high or NAN)))
+
+
 def paired_effect_size(rng: np.random.Generator) -> Draw:
     """d of paired differences of 0.8 standard deviations in ten clusters of four."""
     labels = _clusters(rng, 10, 4, "c")
@@ -356,6 +370,7 @@ SCENARIOS = (
     Scenario("mean of 8 unequal clusters, yes or no", one_group(_yes)),
     Scenario("patching: 40 failures with 10 donors", patched),
     Scenario("Hedges' g, 8 clusters of 4 a side", effect_size),
+    Scenario("Hedges' g, 8 against 40 cases, spread 3 to 1", unequal_effect_size),
     Scenario("d of pairs, 10 clusters of 4", paired_effect_size),
     Scenario("between(test='permutation'), 8 against 40, spread 3 to 1", map_of(1, None)),
     Scenario("map of 50 cells, 8 against 40, spread 3 to 1", map_of(50, None)),
@@ -366,6 +381,7 @@ SCENARIOS = (
     Scenario("AUROC of 0.5, 10 and 30 clusters of 4, spread 3 to 1", aurocs(0, 3.0)),
     Scenario("rate over 312 cases about 48 events", rate_of_orders),
     Scenario("rate over 10 unequal clusters", rate_of_clusters),
+    Scenario("mean number of scaffolds, 12 items", few_scaffolds),
     Scenario("difference of rates over 10 clusters of 10", difference_of_rates(0.7, 0.5)),
     Scenario("two runs with equal rates over 10 clusters of 10", difference_of_rates(0.7, 0.7)),
 )

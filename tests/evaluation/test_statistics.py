@@ -177,6 +177,16 @@ def test_bootstrap_gives_the_percentile_interval_of_scipy() -> None:
     assert ours.low == pytest.approx(theirs.low, abs=1 / 60) and ours.high == pytest.approx(theirs.high, abs=1 / 60)
 
 
+def test_the_bootstrap_of_few_cases_is_as_wide_as_students_interval() -> None:
+    x = np.arange(10.0)
+    found = st.bootstrap(np.column_stack([x, np.ones(10)]), lambda s: s[..., 0] / s[..., 1], seed=0, n_resamples=20000)
+    assert found.low is not None and found.high is not None
+    from scipy import stats
+
+    student = 2 * stats.t.ppf(0.975, 9) * x.std(ddof=1) / np.sqrt(10)
+    assert found.high - found.low == pytest.approx(student, rel=0.1)
+
+
 def test_over_clusters_the_interval_of_a_mean_is_that_of_the_clustered_mean() -> None:
     x, clusters = [float(i % 10 < 2 + i // 10) for i in range(80)], [i // 10 for i in range(80)]
     columns = np.column_stack([x, np.ones(80)])
@@ -237,6 +247,12 @@ def test_d50_is_censored_at_both_ends_and_undefined_where_a_rate_is() -> None:
     assert undefined.value is None and undefined.censored is None and "depth 4" in (undefined.note or "")
     assert st.d50([2, 4, 6], [0, 0, 0], [10, 10, 0]).censored == ">4"
     assert st.d50([2], [0], [0]).note == "undefined: no rate at any depth"
+
+
+def test_the_band_of_d50_is_where_the_given_limits_cross_one_half() -> None:
+    limits = [st.Interval(0.6, 0.8, "x"), st.Interval(0.0, 0.25, "x"), st.Interval(0.2, 0.75, "x")]
+    found = st.d50([6, 2, 4], [7, 1, 4], [10, 10, 10], limits)
+    assert (found.low, found.high) == (3.0, 5.5) and found.value == st.d50([6, 2, 4], [7, 1, 4], [10, 10, 10]).value
 
 
 def test_d50_takes_the_first_crossing_of_a_curve_that_is_not_monotone() -> None:

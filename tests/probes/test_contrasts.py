@@ -33,7 +33,10 @@ def test_between_gives_welch_difference_and_hedges_g() -> None:
     pooled = np.sqrt((39 * A.var(ddof=1) + 29 * B.var(ddof=1)) / 68)
     assert row["effect"] == pytest.approx((1 - 3 / (4 * 68 - 1)) * (A.mean() - B.mean()) / pooled)
     error = np.sqrt(70 / 1200 + row["effect"] ** 2 / 140)
-    assert row["effect_high"] - row["effect_low"] == pytest.approx(2 * stats.norm.ppf(0.975) * error)
+    normal = 2 * stats.norm.ppf(0.975) * error
+    assert normal < row["effect_high"] - row["effect_low"] < 1.1 * normal, "linearized: the groups vary unequally"
+    calm = effects.hedges_g(A[:10] / 9, B)
+    assert calm.high - calm.low == pytest.approx(2 * stats.norm.ppf(0.975) * np.sqrt(40 / 300 + calm.value**2 / 80))
     assert row["n"] == 70 and row["p_adjusted"] == row["p"]
     wins = (A[:, None] > B).mean() - (A[:, None] < B).mean()
     assert row["cliffs_delta"] == pytest.approx(wins)
@@ -44,7 +47,8 @@ def test_effects_have_the_variance_of_their_own_size_also_where_cases_share_clus
     x = (x - x.mean()) / x.std()
     twins = [f"k{max(1, i)}" for i in range(400)]  # the first two are one cluster, so that the linearized way is taken
     one = effects.hedges_g_paired(x + 3)
-    assert one.high - one.low == pytest.approx(2 * 1.959964 * np.sqrt(1 / 400 + one.value**2 / 800))
+    normal = 2 * 1.959964 * np.sqrt(1 / 400 + one.value**2 / 800)
+    assert normal < one.high - one.low < 1.1 * normal, "the wider of both ways"
     a, b = x[:200] + 3, x[200:]
     for plain, shared in (
         (one, effects.hedges_g_paired(x + 3, clusters=twins)),
@@ -120,6 +124,12 @@ def test_an_auroc_over_clusters_is_as_sure_as_the_clusters_allow() -> None:
     row, alone = (validity.membership_auroc(a, b, clusters=c).table[0] for c in (near, (None, None)))
     assert row["effect_high"] - row["effect_low"] > 1.3 * (alone["effect_high"] - alone["effect_low"])
     assert row["p"] > alone["p"]
+
+
+def test_the_effect_of_a_small_group_that_varies_more_has_an_interval_that_says_so() -> None:
+    rng = np.random.default_rng(2)
+    found = [effects.hedges_g(3 * rng.normal(size=8), rng.normal(size=40)) for _ in range(200)]
+    assert sum(e.low <= 0 <= e.high for e in found) >= stats.binom.ppf(0.001, 200, 0.93)
 
 
 @pytest.mark.parametrize("cluster", [1, 3])

@@ -181,6 +181,18 @@ LINEAR = {depth: (depth - 1, 10) for depth in (2, 3, 4, 5, 6, 7, 8, 9, 11)}
 """Failures that reach one half at depth 6, and rise by a tenth a step."""
 
 
+def test_d50_of_cases_that_share_facts_has_a_band_over_their_clusters() -> None:
+    plain = curve({2: (6, 30), 4: (12, 30), 6: (18, 30), 8: (24, 30)})
+    # Five facts of six cases at each depth, of which all fail or none does.
+    rows = [replace(row, cluster=f"fact {int(row.case.split('-')[1]) // 6}") for row in plain]
+    alone, shared = got(reduced(plain), "d50"), got(reduced(rows), "d50")
+    assert shared.value == alone.value == pytest.approx(5.0) and (shared.low, shared.high) == (alone.low, alone.high)
+    assert alone.cluster_n is None and shared.cluster_n == 5 and shared.cluster_interval == "korn-graubard band"
+    assert alone.low is not None and alone.high is not None
+    assert shared.cluster_low is None or shared.cluster_low < alone.low
+    assert shared.cluster_high is None or shared.cluster_high > alone.high
+
+
 def test_d50_of_a_benchmark_without_bins_is_over_its_depths() -> None:
     rows = curve(LINEAR, "mine") + curve({2: (0, 10)}, "other")
     metrics = reduced(rows)
