@@ -40,6 +40,8 @@ _LISTED_WORDS = 20
 """Words beside the items of a list that leave no room for an explanation."""
 _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
 _FRACTION = re.compile(r"(?<![\d/])-?\d+\s?/\s?\d+(?![\d/])")
+_RATIO = re.compile(r"\d+\s?:\s?\d+")
+_TO = re.compile(r"\b(\d+)\s+to\s+(\d+)\b")
 _THOUSANDS = re.compile(r"(?<![\d.,])[12],\d{3}(?![\d,])")
 Verdict = Grade | None
 """None: this text holds no answer of the type."""
@@ -204,6 +206,11 @@ def _fraction(said: Said, asked: Asked) -> Verdict:
     return found or _name(said, asked)
 
 
+def _ratio(said: Said, asked: Asked) -> Verdict:
+    """A ratio in words ("2 to 3") or with a colon."""
+    return _name(replace(said, text=_TO.sub(r"\1:\2", said.text), rest=_TO.sub(r"\1:\2", said.rest)), asked)
+
+
 def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
     if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
         return _boolean
@@ -211,6 +218,8 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
         return _time
     if _FRACTION.fullmatch(gold):
         return _fraction
+    if _RATIO.fullmatch(gold):
+        return _ratio
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
         return _year if _YEAR.fullmatch(gold) else _date
     return _number if _PURE_NUMBER.fullmatch(gold) and mathematics.is_plain_number(gold) else _name
@@ -229,6 +238,8 @@ def _name(said: Said, asked: Asked) -> Verdict:
     if found.right and found.how == "contained" and asked.question:
         if echo.in_another_clause(said.text, asked.golds, asked.question):
             return undecided(said.text, "named in passing")
+        if names.of_another_kind(said.text, asked.golds, asked.question):
+            return undecided(said.text, "part of another name")
     if not found.right and languages.another(said.text, asked.golds):
         return undecided(said.text, "another language")
     if not found.right and peoples.asks_for_nationality(asked.question):

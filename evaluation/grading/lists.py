@@ -22,7 +22,9 @@ _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _MOST = 40
 """More items than this beyond those asked for, and a text is not a list."""
-_INTRODUCTION = re.compile(r"^[^:\n]{0,80}:\s*")
+_INTRODUCTION = re.compile(
+    r"^[^:\n]{0,80}:\s*|^[^:\n]{0,60}?\b(?:they|these|those)\s+(?:are|were|include)\s+", re.IGNORECASE
+)
 
 
 def split(answer: str) -> list[str]:

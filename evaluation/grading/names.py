@@ -32,10 +32,12 @@ _DENIAL = re.compile(
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
 _TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
 _NEXT_STEP = re.compile(
-    r"\W*(?:The\s[^.,]{0,60}?\b(?:of|for|in|at|during|on|by|to)\s+(?:that|this)\s+[a-z]\w+\b"
+    r"\W*(?:The\s(?:\w+e(?:r|st)|first|second|former|latter)(?:\sone|\sof\s(?:the\stwo|these|them|those))?\s(?:is|was)\b"
+    r"|The\s[^.,]{0,60}?\b(?:of|for|in|at|during|on|by|to)\s+(?:that|this)\s+[a-z]\w+\b"
     r"|(?:His|Her|Its|Their)\s(?:\w+['\u2019]?s?\s?){1,3}?(?:name\s)?(?:\s?(?:is|was|are|were)\b|:))"
 )
-"""A sentence about the end of the one before: "The president at that time was ...", "His father was ..."."""
+"""A sentence about the end of the one before: "The president at that time was ...", "His father was ...", "The larger
+one is ..."."""
 _SHORT = 8
 """Most words of an answer or a correction that is too short to contain another answer."""
 _BARE = 3
@@ -173,6 +175,18 @@ def answered_later(later: str, golds: Sequence[str]) -> bool:
     answers = [line for line in lines[:end] if not _QUESTION.match(line)]
     given = f" {text.normalize(' | '.join(answers))} " if answers else ""
     return any(f" {text.normalize(gold)} " in given for gold in golds)
+
+
+def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
+    """Whether a name stands only at the beginning of a longer one of a kind that nobody asked for.
+
+    "The Danube Canal" is not the river; "the Danube River" is, and "Berlin" is no answer in "the Berlin Wall".
+    """
+    asked, given = f" {text.normalize(question)} ", f" {text.normalize(plain[:_NEAR])} "
+    held = [f" {text.normalize(gold)} " for gold in golds]
+    places = [given[m.end() - 1 :].split() for name in held for m in re.finditer(re.escape(name), given)]
+    kinds = [rest[0] for rest in places if rest and rest[0] in text.OTHER_KINDS and f" {rest[0]} " not in asked]
+    return bool(kinds) and len(kinds) == len(places) and any(f" {k.capitalize()}" in plain for k in kinds)
 
 
 def _deep(plain: str, golds: Sequence[str]) -> bool:

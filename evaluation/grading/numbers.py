@@ -61,11 +61,6 @@ _FOREIGN = [
     (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+(?=\s?(?:[$€£]|EUR\b|USD\b))"), " "),
 ]
 """Digits grouped by points or spaces with a decimal comma, where nothing else can be meant: 1.234.567, 1.234,5."""
-_BELOW_ZERO = re.compile(
-    r"(?<![\w.,-])(\d+(?:\.\d+)?)(\s?(?:°\s?[CF]?|deg(?:rees?)?)?(?:\s?(?:C|F|celsius|fahrenheit)\b)?)\s+below\s+(?:zero|freezing)\b"
-    r"|(?:零下|負|负|マイナス)\s?(\d+(?:\.\d+)?)",
-    re.IGNORECASE,
-)
 _INDIAN = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
 _EMPHASIS = re.compile(r"(?<!\w)__?([^_\s][^_\n]{0,80})__?(?!\w)")
 _LATEX = [
@@ -100,7 +95,7 @@ def normalized(text: str) -> str:
     text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), text)
     text = re.sub(r"(?<=\d)(?:,?[ ]000)+(?!\d)", lambda m: m[0].replace(" ", "").replace(",", ""), text)
     text = words.without_han_scales(text)
-    text = _BELOW_ZERO.sub(lambda m: f"-{m[1] or m[3]}{m[2] or ''}", text)
+    text = words.with_halves(words.below_zero(text))
     for pattern, mark in _FOREIGN:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)

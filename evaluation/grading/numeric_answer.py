@@ -34,6 +34,9 @@ _OUT_OF = re.compile(
     r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
 )
 """Between a number and the total that it is a part of: "4 of the 8"."""
+_CHANCE = re.compile(r"\s*in\s+(?:every\s+)?", re.IGNORECASE)
+_MOST_CHANCES = 100
+"""\"One in four" is a share, "the 500 in 1999" is not."""
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|possibly|(?:could|might|may)\s+be)\b", re.IGNORECASE)
 _EXPLAINS = re.compile(
     r"[,;:.(\u2014\u2013]|\b(?:because|since|as|in|for|of|from|with|at|per|which|that|when|if|not|each|after|on|by|than|to|over"
@@ -224,7 +227,9 @@ def _without_totals(sentence: str, chosen: list[Number]) -> tuple[list[Number], 
     shares: dict[int, Number] = {}
     for part, total in itertools.pairwise(chosen):
         whole = part.value.denominator == total.value.denominator == 1 and 0 <= part.value <= total.value
-        if whole and total.value and not part.percent and _OUT_OF.fullmatch(sentence[part.end : total.start]):
+        between = sentence[part.end : total.start]
+        chance = _CHANCE.fullmatch(between) and total.value <= _MOST_CHANCES and total.dimension is None
+        if whole and total.value and not part.percent and (chance or _OUT_OF.fullmatch(between)):
             totals.add(total.start)
             shares[part.start] = replace(part, value=part.value / total.value, dimension=None)
     return [n for n in chosen if n.start not in totals], shares

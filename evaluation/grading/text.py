@@ -107,6 +107,11 @@ KINDS = frozenset(
     "crown".split()
 )
 """Words that end the names of many different things of a kind."""
+OTHER_KINDS = frozenset(
+    "canal wall street university college school museum bridge tower castle church cathedral park war battle treaty "
+    "airport station stadium airlines bank hotel".split()
+)
+"""Those that are other things than what they are named after."""
 _PLACES = frozenset(
     "city town county state island islands republic kingdom union dollar pound franc peso crown".split()
 )

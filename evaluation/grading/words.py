@@ -26,6 +26,40 @@ PATTERN = re.compile(
 """A run of number words, with its sign."""
 
 
+_BELOW_ZERO = re.compile(
+    rf"(?:(?<![\w.,-])(?P<digits>\d+(?:\.\d+)?)|(?P<spelled>{PATTERN.pattern}))"
+    r"(?P<unit>\s?(?:°\s?[CF]?|deg(?:rees?)?)?(?:\s?(?:C|F|celsius|fahrenheit)\b)?)\s+below\s+(?:zero|freezing)\b"
+    r"|(?:零下|負|负|マイナス)\s?(?P<han>\d+(?:\.\d+)?)",
+    re.IGNORECASE,
+)
+_HALVES = re.compile(
+    rf"\b(?P<whole>an?|\d+|{'|'.join(_SMALL)})\s+(?P<unit>[a-z]+)\s+and\s+(?:(?:a|one)\s+(?P<part>half|quarter)|(?P<three>three)"
+    r"\s+quarters)\b",
+    re.IGNORECASE,
+)
+
+
+def below_zero(text: str) -> str:
+    """Degrees below zero with a sign: "8 °C below zero" as "-8 °C"."""
+    return _BELOW_ZERO.sub(_signed, text)
+
+
+def _signed(m: re.Match[str]) -> str:
+    return f"minus {m['spelled']}{m['unit']}" if m["spelled"] else f"-{m['digits'] or m['han']}{m['unit'] or ''}"
+
+
+def with_halves(text: str) -> str:
+    """Units with a half after them as decimals: "an hour and a half" as "1.5 hour"."""
+    return _HALVES.sub(_decimals, text) if " and " in text else text
+
+
+def _decimals(m: re.Match[str]) -> str:
+    said = m["whole"].lower()
+    whole = int(said) if said.isdigit() else _SMALL.get(said, 1)
+    part = "75" if m["three"] else "5" if m["part"].lower() == "half" else "25"
+    return f"{whole}.{part} {m['unit']}" if lookup(m["unit"]) else m[0]
+
+
 _LARGE = {
     10**3: "thousand tausend тысяч тысячи тысяча",
     10**6: "million millions millionen millones milioni milhões milhão mio mln млн миллион миллиона миллионов",

@@ -128,6 +128,27 @@ COUNTS = [
     ("number", "25", "20 of 80 is 25%", None, RIGHT),
     ("number", "4", "5% of 80 is 4.", None, RIGHT),
 ]
+_RIVER = "Which river flows through Vienna?"
+MORE = [
+    ("number", "-6", "It was six degrees below zero.", None, RIGHT),
+    ("number", "6", "It was six degrees below zero.", None, WRONG),
+    ("number", "2.5", "two hours and a half", None, RIGHT),
+    ("number", "90", "an hour and a half", "How many minutes does it take?", RIGHT),
+    ("number", "90", "an hour and a quarter", "How many minutes does it take?", WRONG),
+    ("number", "0.2", "one in five", None, RIGHT),
+    ("number", "12", "12 apples in 3 boxes", None, OPEN),
+    ("number", "1999", "It joined the other 500 in 1999.", None, {"correct", "invalid"}),
+    ("list", "red, blue", "In this picture these are red and blue.", None, RIGHT),
+    ("list", "red, blue", "In this picture these are red and green.", None, WRONG),
+    ("text", "Io", "It has two moons, Io and Leda. The larger one is Io.", None, RIGHT),
+    ("text", "Leda", "It has two moons, Io and Leda. The larger one is Io.", None, OPEN),
+    ("text", "Danube", "The Danube Canal", _RIVER, OPEN),
+    ("text", "Danube", "The Danube River", _RIVER, RIGHT),
+    ("text", "Oxford", "Oxford University", "Which university is the oldest?", RIGHT),
+    ("text", "Oxford", "Oxford University", "In which city was he born?", OPEN),
+    ("text", "2:5", "The ratio is 2 to 5.", None, RIGHT),
+    ("text", "2:5", "The ratio is 5 to 2.", None, WRONG),
+]
 OWN = [
     ("number", "15", "A) 12\nB) 15\nC) 18\n\nAnswer: B", "How many?", RIGHT),
     ("number", "15", "A) 12\nB) 15\nC) 18\n\nAnswer: C", "How many?", WRONG),
@@ -159,7 +180,7 @@ def test_an_option_is_named_by_its_place_or_beside_those_that_it_is_compared_wit
 
 @pytest.mark.parametrize(
     ("answer_type", "gold", "response", "question", "expected"),
-    [*QUANTITIES, *NAMES, *DATES, *NO_ANSWERS, *BOOLEANS, *COUNTS, *OWN],
+    [*QUANTITIES, *NAMES, *DATES, *NO_ANSWERS, *BOOLEANS, *COUNTS, *MORE, *OWN],
 )
 def test_an_answer_in_an_unforeseen_wording_is_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
