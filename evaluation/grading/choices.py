@@ -42,7 +42,7 @@ _DENIED = re.compile(
 
 
 _PLACE = re.compile(
-    r"^\W*(?:(?:it|that|this)(?:'s|\s+is)\s+)?(?:the\s+)?(?P<place>(?P<last>last)|[a-z]+)(?:\s+(?:one|option|choice|answer))?\W*$",
+    r"^\W*(?:(?:it|that|this)(?:'s|\s+is)\s+)?(?:the\s+)?(?P<place>(?P<last>last)|[a-z]+)(?:\s+(?:one|option|choice|answer)(?:\W*$|\s*[,;:(\u2014])|\W*$)",
     re.IGNORECASE,
 )
 """An option by its place in the list: "the second one"."""

@@ -39,12 +39,24 @@ _PAIRS = (
 )
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|d|e)$")
 _OPPOSITES = {frozenset(_ENDING.sub("", word) for word in pair.split()) for pair in _PAIRS.split(", ")}
+_PASTS = """
+became become, began begin, bought buy, broke break, brought bring, built build, came come, caught catch, chose
+choose, drew draw, drove drive, ate eat, fell fall, felt feel, fought fight, found find, flew fly, forgot forget,
+gave give, went go, grew grow, held hold, kept keep, knew know, left leave, led lead, lost lose, made make, met
+meet, paid pay, ran run, said say, saw see, sold sell, sent send, sang sing, sank sink, slept sleep, spoke speak,
+spent spend, stood stand, stole steal, swam swim, took take, taught teach, told tell, thought think, wore wear, won
+win, wrote write
+"""
+_BASES = dict(pair.split() for pair in _PASTS.split(","))
+"""Verbs as "did" takes them, by their past: "Did Rome fall?", "Rome fell"."""
 _AND = re.compile(r",?\s(?:and|but|while|then)\s")
 _CLAUSE = re.compile(
     r"[,;:](?!\s?\d{1,4}\b)|\s[\u2014\u2013-]\s|\s(?:and|after|before|while|when|since|because|whereas)\s|[()]"
 )
 _TURN = re.compile(
-    r"\b(?:but|however|actually|so|therefore|thus|hence|instead|not|than|between)\b|n't\b", re.IGNORECASE
+    r"\b(?:but|however|actually|so|therefore|thus|hence|instead|not|than|between|which\s+(?:makes?|gives?|leaves?|means|totals?))\b"
+    r"|n't\b",
+    re.IGNORECASE,
 )
 """Words after which a sentence may answer otherwise."""
 _WORDS = 3
@@ -77,8 +89,7 @@ def clause(text: str, question: str) -> str | None:
     'Mozart was born in 1756'
     """
     last = _last_question(question)
-    names = {stem for word in re.findall(r"(?<=[^.?!] )[A-Z][\w'-]*", last) for stem in _content(word)}
-    asked = {*_content(last)}
+    names, asked = _names(last), {*_content(last)}
     sentence = next((s for s in view.sentences(view.plain(text)) if not s.endswith("?")), "")
     parts = [part.strip() for part in _CLAUSE.split(sentence)]
     if len(parts) < 2 or _TURN.search(sentence):
@@ -143,7 +154,8 @@ def affirms(text: str, question: str) -> bool | None:
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
     said = [(s, v) for s in parts if (v := _stance(s, asked)) is not None]
     if not said and than[1]:
-        said = [(s, v) for s in parts if (v := _compares(s, _content(than[0]), _content(than[2]))) is not None]
+        names = _names(_last_question(question))
+        said = [(s, v) for s in parts if (v := _compares(s, _content(than[0]), _content(than[2]), names)) is not None]
     concluded = [v for s, v in said if cues.concludes(s)]
     if concluded:
         return concluded[-1]
@@ -169,7 +181,7 @@ def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
     return None
 
 
-def _compares(sentence: str, greater: Sequence[str], lesser: Sequence[str]) -> bool | None:
+def _compares(sentence: str, greater: Sequence[str], lesser: Sequence[str], names: set[str]) -> bool | None:
     """What a sentence says where a question compares ("Is the Nile longer than the Rhine?"): one side may be left out.
 
     True for "The Nile is longer.", False for "The Rhine is longer (than the Nile)."; None with a word of denial.
@@ -182,16 +194,15 @@ def _compares(sentence: str, greater: Sequence[str], lesser: Sequence[str]) -> b
     given = iter(said)
     if not other and not {*said} & {*lesser} and all(word in given for word in greater):
         return True
-    if {*lesser} <= {*said} and {*other} < {*greater} and not {*said} & {*other}:
-        # the other one in its place, with all else that the question says of the first one
-        return False if {*greater} - {*said} - {*other} == set() or _but_one(greater, said) else None
-    return None
+    # the other one in its place, with all else that the question says of the first one
+    left_out = {*greater} - {*said}
+    swapped = {*lesser} <= {*said} and {*other} < {*greater} and not {*said} & {*other}
+    return False if swapped and left_out and all(w in names or w.isdigit() for w in left_out) else None
 
 
-def _but_one(greater: Sequence[str], said: Sequence[str]) -> bool:
-    """Whether a sentence leaves out the one that a question asks about, and nothing else."""
-    left_out = [word for word in greater if word not in said]
-    return len(left_out) == 1 and not re.search(r"er$|^(?:mor|les)$", left_out[0])
+def _names(question: str) -> set[str]:
+    """The content words of the names in a question, without endings."""
+    return {stem for word in re.findall(r"(?<=[^.?!] )[A-Z][\w'-]*", question) for stem in _content(word)}
 
 
 def _last_question(question: str) -> str:
@@ -202,4 +213,4 @@ def _last_question(question: str) -> str:
 def _content(text: str) -> list[str]:
     """The content words of a text, without endings."""
     every = [t.word for t in tokens(text) if t.is_word and t.word not in _ASKING]
-    return [_ENDING.sub("", word) for word in every]
+    return [_ENDING.sub("", _BASES.get(word, word)) for word in every]

@@ -39,6 +39,9 @@ _HALVES = re.compile(
 )
 
 
+_HOURS = re.compile(r"(?<![\d.,:\w])(\d{1,3})h([0-5]\d)(?:\s?min)?\b")
+
+
 def below_zero(text: str) -> str:
     """Degrees below zero with a sign: "8 °C below zero" as "-8 °C"."""
     return _BELOW_ZERO.sub(_signed, text)
@@ -49,7 +52,8 @@ def _signed(m: re.Match[str]) -> str:
 
 
 def with_halves(text: str) -> str:
-    """Units with a half after them as decimals: "an hour and a half" as "1.5 hour"."""
+    """Units with a half after them as decimals: "an hour and a half" as "1.5 hour"; "3h30" as "3 h 30 min"."""
+    text = _HOURS.sub(r"\1 h \2 min", text)
     return _HALVES.sub(_decimals, text) if " and " in text else text
 
 

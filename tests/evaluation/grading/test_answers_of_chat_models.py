@@ -215,7 +215,7 @@ ASKED = [
     ("choice", WET, "B", "Switch it off and let it dry, not charge it.", RIGHT),
     ("date", TOWER, "1889-03-31", "31 March 1889, after two years of work that began on 28 January 1887.", RIGHT),
     ("date", TOWER, "1889-03-31", "It opened on the 31st of March, 1889, for the 1889 World's Fair.", RIGHT),
-    ("date", WAR, "1914-07-28", "It began on 28 July 1914 and lasted until 11 November 1918.", NONE),
+    ("date", WAR, "1914-07-28", "It began on 28 July 1914 and lasted until 11 November 1918.", RIGHT),
     ("text", MONA, "Leonardo da Vinci", "Leonardo di ser Piero da Vinci", NONE),
     ("date", WAR, "1776-07-04", "4/7/1776", NONE),
     ("date", WAR, "1776-04-07", "4/7/1776", RIGHT),
