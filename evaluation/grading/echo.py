@@ -47,7 +47,7 @@ meet, paid pay, ran run, said say, saw see, sold sell, sent send, sang sing, san
 spent spend, stood stand, stole steal, swam swim, took take, taught teach, told tell, thought think, wore wear, won
 win, wrote write
 """
-_BASES = dict(pair.split() for pair in _PASTS.split(","))
+_BASES = {pair.split()[0]: pair.split()[1] for pair in _PASTS.split(",")}
 """Verbs as "did" takes them, by their past: "Did Rome fall?", "Rome fell"."""
 _AND = re.compile(r",?\s(?:and|but|while|then)\s")
 _CLAUSE = re.compile(
