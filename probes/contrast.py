@@ -61,7 +61,7 @@ def between(
     has one row per group (mean and interval) and one per pair: ``value`` the difference of means with its interval,
     ``effect`` Hedges' g, ``cliffs_delta``, ``test`` and ``p``, and ``p_adjusted`` after Holm over the pairs (the
     family). ``test="auto"`` is Welch's t, with errors that respect what cases share; ``permutation`` that of the signs
-    of what is left of a common mean, with Welch's t (``map_test`` of one cell).
+    of what is left of a common mean and that of labels, both with Welch's t (``map_test`` of one cell).
     Raises ``NoCasesError`` for fewer than two groups or an empty one, ``InputError`` for NaN.
     """
     _check_options(test, BetweenTest, level, resamples)

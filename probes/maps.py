@@ -1,4 +1,4 @@
-"""Whole maps (layer x head, layer, ...) tested at once by the largest statistic anywhere, under random signs."""
+"""Whole maps (layer x head, layer, ...) tested at once by the largest statistic, under random signs and labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MapTest:
     statistic: NDArray[np.float64]
     """Welch t (independent groups) or one-sample t (paired), per cell."""
     p: NDArray[np.float64]
-    """Adjusted over the map: the share of permutations whose largest |t| anywhere reaches the cell's."""
+    """Adjusted over the map: the share of draws whose largest |t| anywhere reaches the cell's."""
     threshold: float
     """|t| that a cell must reach at the given level."""
     n: tuple[int, int]
@@ -32,13 +32,15 @@ def map_test(
     first: ArrayLike, second: ArrayLike, *, paired: bool = False, permutations: int = 1000, level: float = 0.95,
     clusters: tuple[Clusters, Clusters] = (None, None), seed: int = 0,
 ) -> MapTest:  # fmt: skip
-    """Maximum-statistic test of ``first`` [case ...] against ``second`` [case ...] by random signs.
+    """Maximum-statistic test of ``first`` [case ...] against ``second`` [case ...] by random signs and labels.
 
     Controls the chance of any false cell in the map (Nichols & Holmes 2002). What cases differ by from the mean of all
     (``paired``: the differences) has its sign flipped at random, that of a cluster together, and Welch's t is formed
-    again (the wild bootstrap of Cameron, Gelbach and Miller 2008 with the null imposed). Unlike permuted labels, this
-    keeps the spread of each group. Values should be about symmetric. A cluster may reach into both groups. Raises
-    ``InputError`` for NaN and unequal maps, ``NoCasesError`` below 2 cases a side, or 5 clusters where they share some.
+    again (the wild bootstrap of Cameron, Gelbach and Miller 2008 with the null imposed). This keeps the spread of each
+    group but takes values as about symmetric. Permuted labels, those of a cluster together, keep the skewness but take
+    both groups as equally spread. p is the larger of both, so that either is enough; signs alone decide if ``paired``
+    or if a cluster reaches into both groups. Raises ``InputError`` for NaN and unequal maps, ``NoCasesError`` below 2
+    cases a side, or 5 clusters where they share some.
     """
     if permutations < 1 or not 0 < level < 1:
         raise InputError(f"permutations={permutations}, level={level}; need permutations >= 1 and 0 < level < 1")
@@ -66,13 +68,42 @@ def map_test(
         sums = _Sums.of(left, len(x), np.arange(len(left)) if group is None else group)
         statistic = sums.t(np.ones((1, sums.k)))[0]
         null = sums.t(rng.choice([-1.0, 1.0], size=(permutations, sums.k)))
-        method = "studentized sign flips" + (", maximum statistic" if left.shape[1] > 1 else "")
-    largest = np.abs(null).max(1)
-    p = (1 + (largest[:, None] >= np.abs(statistic) * (1 - 1e-12)).sum(0)) / (1 + permutations)
+        relabelled = _relabelled(left, len(x), sums.k, group, permutations, rng)
+        method = "studentized sign flips" + ("" if relabelled is None else " and labels, the larger p")
+        method += ", maximum statistic" if left.shape[1] > 1 else ""
+    draws = [null] if paired or relabelled is None else [null, relabelled]
+    tested = [_tested(np.abs(drawn).max(1), statistic, level) for drawn in draws]
+    p, threshold = np.max([p for p, _ in tested], axis=0), max(t for _, t in tested)
     difference = (flat_x.mean(0) - flat_y.mean(0)).reshape(cells)
-    threshold = float(np.quantile(largest, level, method="higher" if np.isinf(largest).any() else "linear"))
     n = (len(x), len(y))
     return MapTest(difference, statistic.reshape(cells), p.reshape(cells), threshold, n, permutations, method)
+
+
+def _tested(largest: Array, statistic: Array, level: float) -> tuple[Array, float]:
+    """p of every cell, and the threshold of |t|."""
+    p = (1 + (largest[:, None] >= np.abs(statistic) * (1 - 1e-12)).sum(0)) / (1 + len(largest))
+    return p, float(np.quantile(largest, level, method="higher" if np.isinf(largest).any() else "linear"))
+
+
+def _relabelled(
+    left: Array, n: int, k: int, group: NDArray[np.intp] | None, permutations: int, rng: np.random.Generator
+) -> Array | None:
+    """Welch's t [draw cell] of permuted labels of clusters; None if a cluster reaches into both groups."""
+    unit = np.arange(len(left)) if group is None else group
+    member = (unit == np.arange(k)[:, None]).astype(float)
+    first = member[:, :n].any(1)
+    if (first & member[:, n:].any(1)).any():
+        return None
+    size, sums = member.sum(1), member @ left
+    labels = rng.permuted(np.tile(first, (permutations, 1)), axis=1).astype(float)
+    means, squares = [], np.zeros((permutations, left.shape[1]))
+    for side in (labels, 1 - labels):
+        cases, clusters = (side @ size)[:, None], side.sum(1)[:, None]
+        mean = side @ sums / cases
+        apart = side @ sums**2 - 2 * mean * (side @ (sums * size[:, None])) + mean**2 * (side @ size**2)[:, None]
+        squares += clusters / np.maximum(clusters - 1, 1) * apart / cases**2
+        means.append(mean)
+    return _over(means[0] - means[1], np.sqrt(np.maximum(squares, 0)))
 
 
 def _flips(group: NDArray[np.intp] | None, n: int, permutations: int, rng: np.random.Generator) -> Array:

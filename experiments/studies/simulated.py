@@ -208,21 +208,25 @@ def paired_effect_size(rng: np.random.Generator) -> Draw:
     return Draw(covered=_inside(row, 0.8, "effect_"), plain_covered=_inside(plain, 0.8, "effect_"))
 
 
-def map_of(cells: int, cluster: int | None) -> Callable[[np.random.Generator], Draw]:
-    """Maps of 8 cases (or clusters) with three times the spread against 40 (20) others."""
+def map_of(
+    cells: int, cluster: int | None, spread: float = 3.0, law: Law = np.asarray
+) -> Callable[[np.random.Generator], Draw]:  # fmt: skip
+    """Maps of 8 cases (or clusters) with ``spread`` times the spread against 40 (20) others."""
 
     def draw(rng: np.random.Generator) -> Draw:
         n, m = (8, 40) if cluster is None else (8, 20)
         near = tuple([i // (cluster or 1) + s * 100 for i in range(k * (cluster or 1))] for s, k in ((0, n), (1, m)))
-        x, y = (np.stack([_values(rng, labels, 0.5 if cluster else 0.0) for _ in range(cells)], 1) for labels in near)
+        x, y = (
+            law(np.stack([_values(rng, labels, 0.5 if cluster else 0.0) for _ in range(cells)], 1)) for labels in near
+        )
         seed = int(rng.integers(1 << 30))
         if cells == 1:
-            row = between({"a": 3 * x[:, 0], "b": y[:, 0]}, test="permutation", resamples=500, seed=seed).table[-1]
-            raw = stats.permutation_test((3 * x[:, 0], y[:, 0]), lambda a, b, axis: a.mean(axis) - b.mean(axis),
+            row = between({"a": spread * x[:, 0], "b": y[:, 0]}, test="permutation", resamples=500, seed=seed).table[-1]
+            raw = stats.permutation_test((spread * x[:, 0], y[:, 0]), lambda a, b, axis: a.mean(axis) - b.mean(axis),
                                          vectorized=True, n_resamples=500, rng=np.random.default_rng(seed))  # fmt: skip
             return Draw(row["p"], plain_p=float(raw.pvalue))
         found = map_test(
-            3 * x, y, permutations=500, clusters=(near[0], near[1]) if cluster else (None, None), seed=seed
+            spread * x, y, permutations=500, clusters=(near[0], near[1]) if cluster else (None, None), seed=seed
         )
         return Draw(float(found.p.min()))
 
@@ -374,6 +378,7 @@ SCENARIOS = (
     Scenario("d of pairs, 10 clusters of 4", paired_effect_size),
     Scenario("between(test='permutation'), 8 against 40, spread 3 to 1", map_of(1, None)),
     Scenario("map of 50 cells, 8 against 40, spread 3 to 1", map_of(50, None)),
+    Scenario("map of 50 cells, 8 against 40, skewed values", map_of(50, None, 1.0, _skewed)),
     Scenario("map of 50 cells, 8 against 20 clusters of 3, spread 3 to 1", map_of(50, 3)),
     Scenario("a run's primary family, labels at random", tables_of_a_run(True)),
     Scenario("a run's exploratory tests, labels at random", tables_of_a_run(False)),

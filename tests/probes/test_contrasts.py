@@ -10,7 +10,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from composcope.errors import InputError, NoCasesError
-from composcope.probes import contrast, effects, separation, validity
+from composcope.probes import contrast, effects, maps, separation, validity
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
 
@@ -61,6 +61,30 @@ def test_effects_have_the_variance_of_their_own_size_also_where_cases_share_clus
     small = effects._linearized(1.0, fit, 4, 0.95)
     assert (small.low, small.high) == pytest.approx((1 - 0.4 * (high - low), 1 + 0.4 * (high - low)))
     assert np.isnan(effects.hedges_g_paired([1.0, 2.0]).value), "its factor would be 0"
+
+
+def test_a_map_of_skewed_values_is_as_rarely_false_as_it_says() -> None:
+    rng = np.random.default_rng(4)
+
+    def drawn() -> float:
+        x, y = np.exp(0.8 * rng.normal(size=(10, 40))), np.exp(0.8 * rng.normal(size=(40, 40)))
+        return float(contrast.map_test(x, y, permutations=99).p.min())
+
+    assert sum(drawn() < 0.05 for _ in range(150)) <= stats.binom.ppf(0.999, 150, 0.05)
+
+
+def test_relabelled_maps_have_the_welch_t_of_every_labelling() -> None:
+    rng = np.random.default_rng(5)
+    pooled = rng.normal(size=7)
+    ways = [list(c) for c in combinations(range(7), 3)]
+    found = maps._relabelled(pooled[:, None] - pooled.mean(), 3, 7, None, 2000, rng)
+    assert found is not None
+    of = [stats.ttest_ind(pooled[w], np.delete(pooled, w), equal_var=False).statistic for w in ways]
+    assert sorted({round(t, 6) for t in found[:, 0]}) == pytest.approx(sorted({round(t, 6) for t in of}))
+    twice = np.repeat(pooled, 2)[:, None] - pooled.mean()
+    shared = maps._relabelled(twice, 6, 7, np.arange(14) // 2, 2000, np.random.default_rng(1))
+    assert shared is not None and set(np.round(shared[:, 0], 6)) <= {round(t, 6) for t in of}
+    assert maps._relabelled(twice, 7, 7, np.arange(14) // 2, 20, rng) is None, "a cluster is in both groups"
 
 
 def test_labels_of_clusters_that_lie_on_one_side_are_permuted_as_wholes() -> None:
@@ -233,7 +257,7 @@ def test_flipped_signs_give_the_welch_t_of_clusters() -> None:
     null = np.abs([naive_flipped_t(x, y, near, s) for s in signs])
     assert found.p[0] == pytest.approx((1 + (null >= abs(found.statistic[0]) * (1 - 1e-12)).sum()) / 401)
     row = _row(contrast.between({"a": x, "b": y}, test="permutation"), "a - b")
-    assert row["test"] == "studentized sign flips"
+    assert row["test"] == "studentized sign flips and labels, the larger p"
 
 
 def test_map_test_keeps_clusters_together() -> None:

@@ -101,7 +101,7 @@ MUTANTS = (
     Mutant(E, "least difference with open answers half bounded", "low = sum(_least(x, 0) - _least(y, 1)", "low = sum(_least(x, 0) - _least(y, 0)", BOUNDS),
     Mutant(E, "bottleneck's upper bound forgets the others", "(count + this) / (n + this + elsewhere)", "(count + this) / (n + this)", BOUNDS),
     Mutant(E, "skill accuracy of failed items counts open ones", 'failed = [(s, v) for s, v in found if s.item.truth("whole") is False]', 'failed = [(s, v) for s, v in found if s.item.truth("whole") is not True]', STAD),
-    Mutant(E, "bootstrap interval of 90 %", "tail = (1 - CONFIDENCE) / 2\n    low, high = np.quantile", "tail = 1 - CONFIDENCE\n    low, high = np.quantile", STATISTICS),
+    Mutant(E, "bootstrap interval of 90 %", "stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.sqrt", "stats.t.ppf(CONFIDENCE, n - 1) * np.sqrt", STATISTICS),
     Mutant(E, "equal outcomes of clusters count as cases", 'effective, method = dependence.effective(clusters), "clopper', 'effective, method = float(n), "clopper', STATISTICS),
     Mutant(E, "families without their depth-2 control", "                curve |= _curve(control)\n", "", GATE),
     Mutant(E, "a mean of k where open items may only raise it", "if n == 0 or (k * n < total if end is min else k * n > total):", "if n == 0 or k * n > total:", STAD),
