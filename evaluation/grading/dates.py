@@ -29,6 +29,7 @@ _ENGLISH = [*_MONTHS, *(m[:3] for m in _MONTHS), "sept"]
 _MONTH = rf"(?P<month>{'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?"
 _MONTH_AFTER_DAY = rf"(?P<month>{'|'.join(sorted(_MONTH_NUMBER, key=len, reverse=True))})\b\.?"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.(?=\s)|er|º)?"
+_SPELLED_DAY = rf"(?P<day>{'|'.join(sorted(words.DAYS, key=len, reverse=True))})"
 _ERA = r"(?:\s*(?P<era>B\.?C\.?(?:E\.?)?|A\.?D\.?|C\.?E\.?)(?![A-Za-z]))"
 _YEAR = r"(?P<year>\d{1,4})"
 _AD = r"(?:(?P<ad>A\.?D\.?)\s*)?"
@@ -46,6 +47,8 @@ _PATTERNS = [
         r"(?<![\d-])(?P<day>[0-3]?\d)-(?P<month>[01]?\d)-(?P<year>\d{4})(?![\d-])",
         rf"(?<!\w){_DAY}[\s-]+(?:(?:of|de|di)\s+)?{_MONTH_AFTER_DAY},?[\s-]+{_IN}{_AD}{_YEAR}(?!\d){_ERA}?",
         rf"\b{_MONTH}\s+{_DAY},?\s+{_IN}{_AD}{_YEAR}(?!\d){_ERA}?",
+        rf"(?<!\w){_SPELLED_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_IN}(?P<year>\d{{4}})(?!\d)",
+        rf"\b{_MONTH}\s+(?:the\s+)?{_SPELLED_DAY},?\s+{_IN}(?P<year>\d{{4}})(?!\d)",
         rf"\b{_MONTH}\s+{_DAY},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"\b{_MONTH},?\s+(?:of\s+)?{_AD}(?P<year>\d{{3,4}})(?!\d){_ERA}?",
@@ -130,7 +133,7 @@ def _date(m: re.Match[str]) -> Date | None:
         year = -year
     month = g.get("month")
     number = None if month is None else int(month) if month.isdigit() else _MONTH_NUMBER[month.lower()]
-    day = int(g["day"]) if g.get("day") else None
+    day = (words.DAYS.get(g["day"].lower().replace(" ", "-")) or int(g["day"])) if g.get("day") else None
     if year == 0 or (number is not None and not 1 <= number <= 12) or (day is not None and not 1 <= day <= 31):
         return None
     sure = bool(number or era or g.get("ad") or len(g.get("year") or "") >= 4)

@@ -146,6 +146,12 @@ _ORDINALS: tuple[str, ...] = (
     *"first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth".split(),
     *"fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
 )
+_TENTHS = {"twenty": 20, "thirty": 30}
+DAYS = {word: n for n, word in enumerate(_ORDINALS, 1)} | {"thirtieth": 30}
+DAYS |= {
+    f"{tens}-{word}": n + k for tens, n in _TENTHS.items() for k, word in enumerate(_ORDINALS[:9], 1) if n + k < 32
+}
+"""Days of a month in words."""
 _ORDINAL = re.compile(rf"(?<![\w-])(?:{'|'.join(_ORDINALS)})\b(?![,\w-]|\s+of\b)", re.IGNORECASE)
 _ORDINAL_WORDS = 12
 """Words of a text in which an ordinal can be the answer."""
