@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -321,6 +322,20 @@ def test_a_full_disk_stops_with_one_line_and_keeps_everything_before(tmp_path: P
         assert len(read_journal(disk / "journal").responses) == 100
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_disk_that_is_full_before_the_first_line_stops_with_the_same_line(
+    tmp_path: Path, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object, **options: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Journal(tmp_path) as journal:
+        with monkeypatch.context() as m, pytest.raises(JournalError, match=r"free some space .* the 0 answers before"):
+            m.setattr(journal, "_segment", full)
+            put(journal, make_ask("a"))
+        put(journal, make_ask("a"))
+    assert len(read_journal(tmp_path).responses) == 1
 
 
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from composcope.hooks.attention_masses import Window, _masses
 from composcope.hooks.backends.transformers import position_ids, private_cache
 from composcope.hooks.decode import _leaders, _padded, _Taken, _taken
 from composcope.hooks.edits import Knockout, Patch, Skip
+from composcope.hooks.head import _wide
+from composcope.hooks.module_hooks import frozen
 from composcope.hooks.progress import reached, stage, tick
 from composcope.hooks.ragged import RaggedRows, inputs_reordered
 from composcope.hooks.sites import check_site
@@ -342,6 +344,23 @@ def test_rows_are_repeated_until_the_last_layer_has_a_multiple_of_the_first(
     assert (len(found[0].sequences), len(found[-1].sequences)) == wanted and len(found[1].sequences) == last
     assert found[0].sequences.tolist() == [*range(first), *[0] * (wanted[0] - first)]
     assert _padded(taken[:1]) is not None and len(_padded(taken[:1])[0].sequences) == first
+
+
+# Parameters, precision
+
+
+def test_parameters_need_gradients_again_where_they_did_before() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2).requires_grad_(False))
+    with pytest.raises(ValueError, match="inside"), frozen(model):
+        assert not any(p.requires_grad for p in model.parameters())
+        raise ValueError("inside")
+    assert [p.requires_grad for p in model.parameters()] == [True, True, False, False]
+
+
+def test_only_float64_is_wider_than_float32() -> None:
+    assert [_wide(torch.zeros(1, dtype=d)).dtype for d in (torch.float64, torch.float32, torch.bfloat16)] == [
+        torch.float64, torch.float32, torch.float32,
+    ]  # fmt: skip
 
 
 # Lengths, budgets, progress

@@ -46,6 +46,8 @@ def test_shares_of_neurons_reach_to_the_token_before_the_answer_and_add_up() -> 
         share = entry.tensors["share"]
         assert len(share) == len(entry.about["tokens"]) == len(e.prompt_ids) + 1  # its slot is one token on
         assert float(share.sum()) == pytest.approx(1, abs=1e-5)
+    some = push(lm, [replace(few[0], slot=None), *few[1:]], "answer-slot")
+    assert [e.about["case"] for e in some.entries] == ["c1"] and not some.left_out
     without = [replace(e, slot=None) for e in few]
     assert push(lm, without, "answer-slot").entries == [] and len(push(lm, without, "prompt-end").entries) == 2
 

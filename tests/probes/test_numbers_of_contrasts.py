@@ -339,3 +339,9 @@ def test_distances_of_cases_add_up_depth_operation_length_and_token() -> None:
         b = _example("b", "success", **{**base, **more})
         assert matching.distance(a, b) == pytest.approx(wanted[name]) == matching.distance(b, a)
     assert math.isinf(matching.distance(a, _example("b", depth=None))) and matching.distance(a, a) == 0
+
+
+def test_a_labeling_as_far_away_as_the_own_one_counts_against_it() -> None:
+    m = np.kron(np.eye(2), np.ones((3, 3)))[None]
+    row = separation.separation_rows("cos", m, 3, [None] * 6, permutations=3000)[-1]
+    assert row["p"] == pytest.approx(2 / 20, abs=0.03), "the own labeling, and the one with its groups exchanged"

@@ -199,6 +199,7 @@ READING: list[Row] = [
 ]  # fmt: skip
 
 NAMED: list[Row] = [
+    (_role, ("The capital (of France) is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is Lyon (Paris is next)", "Paris"), Role.PASSING),
     (_role, ("The capital is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is not Paris.", "Paris"), Role.DENIED),
     (_role, ("It is Lyon.", "Paris"), None), (_role, ("Not only Paris.", "Paris"), Role.ASSERTED),
     (_role, ("No Paris", "Paris"), Role.DENIED), (_role, ("It is Lyon rather than Paris", "Paris"), Role.DENIED),

@@ -269,6 +269,8 @@ def test_scaffolded_items_and_their_sets() -> None:
     assert (mean.bound_low, mean.bound_high) == (pytest.approx(5 / 4), pytest.approx(6 / 4))
     stad = find(metrics_from_rows(SCAFFOLDED, "scaffolding", compat="stad").metrics, "k_positive")
     assert stad is not None and (stad.count, stad.n, stad.value) == (4, 6, 0.6666)
+    alone = find(metrics_from_rows(_rows("g", whole="0"), "scaffolding", compat="stad").metrics, "k_positive")
+    assert alone is not None and (alone.n, alone.value) == (0, None), "nothing to truncate"
     item = found.case_set("scaffold-k").entries[0]
     assert [e.role for e in item.evidence] == ["whole", "scaffold:1", "scaffold:2", "part:0", "part:1", "part:2"]
     note = _got(SCAFFOLDED, "scaffolding", "scaffold_success", level=2, combination="x + y + x").note
