@@ -17,52 +17,37 @@ class Mutant(NamedTuple):
 
 
 E, H, P, X = "evaluation", "hooks", "probes", "experiments"
-STATISTICS = "tests/evaluation/test_statistics.py"
-DEPENDENCE = "tests/evaluation/test_dependence.py"
-KNOWN = "tests/evaluation/grading/test_known_answers.py"
-PRESENTING = "tests/evaluation/protocols/test_presenting.py"
-GAP = "tests/evaluation/protocols/test_compositionality_gap.py"
-GATE = "tests/evaluation/protocols/test_double_gate.py"
-PAIRS = "tests/evaluation/protocols/test_reasoning_gap.py"
-STAD = "tests/evaluation/protocols/test_scaffolding.py"
+STATISTICS, DEPENDENCE = "tests/evaluation/test_statistics.py", "tests/evaluation/test_dependence.py"
+KNOWN, PRESENTING = "tests/evaluation/grading/test_known_answers.py", "tests/evaluation/protocols/test_presenting.py"
+GAP, GATE = "tests/evaluation/protocols/test_compositionality_gap.py", "tests/evaluation/protocols/test_double_gate.py"
+PAIRS, STAD = "tests/evaluation/protocols/test_reasoning_gap.py", "tests/evaluation/protocols/test_scaffolding.py"
 JOURNAL = "tests/evaluation/test_journal.py -k 'not process and not beside'"
 PIPELINE = "tests/evaluation/test_pipeline.py -k 'not killed and not end_to_end'"
-PROFILES = "tests/evaluation/analyses/test_profiles.py"
-PATCHING = "tests/probes/test_patching.py"
-MATCHING = "tests/probes/test_matching.py"
-REFERENCES = "tests/probes/test_references.py"
-CONTRASTS = "tests/probes/test_contrasts.py"
-NEURONS = "tests/probes/test_neurons.py"
-MASSES = "tests/hooks/test_masses_and_capture.py"
-READING = "tests/hooks/test_reading_and_editing.py"
-SURROUNDINGS = "tests/hooks/test_surroundings.py"
-EFFECTS = "tests/experiments/test_options_reach.py"
-FIGURES = "tests/experiments/figures/test_figures.py"
-CONTENTS = "tests/experiments/figures/test_contents.py"
+PROFILES, PATCHING = "tests/evaluation/analyses/test_profiles.py", "tests/probes/test_patching.py"
+MATCHING, REFERENCES = "tests/probes/test_matching.py", "tests/probes/test_references.py"
+CONTRASTS, NEURONS = "tests/probes/test_contrasts.py", "tests/probes/test_neurons.py"
+MASSES, READING = "tests/hooks/test_masses_and_capture.py", "tests/hooks/test_reading_and_editing.py"
+SURROUNDINGS, EFFECTS = "tests/hooks/test_surroundings.py", "tests/experiments/test_options_reach.py"
+FIGURES, CONTENTS = "tests/experiments/figures/test_figures.py", "tests/experiments/figures/test_contents.py"
 TRAINING = "tests/experiments/organism/test_tokenizer_and_training.py"
 RECIPES = "tests/experiments/interventions/test_recipes_and_data.py"
-REWARD = "tests/experiments/interventions/test_reward.py"
-GRADES = "tests/evaluation/grading/test_grade_table.py"
-BOUNDS = "tests/evaluation/protocols/test_bounds.py"
-VERDICTS = "tests/probes/test_verdicts.py"
-READOUT = "tests/probes/test_readout.py"
-STEERING = "tests/probes/test_steering.py"
-INTERCHANGE = "tests/hooks/test_interchange.py"
-CAUSE = "tests/experiments/diagnosis/test_answers.py"
-OPENED = "tests/experiments/diagnosis/test_inside.py"
-AUDIT = "tests/experiments/test_auditing.py"
-VERIFY = "tests/experiments/test_verify.py"
-ROWS = "tests/hooks/test_rows.py"
-LIVE = "tests/probes/test_lookback_live.py"
-READINGS = "tests/probes/test_readings.py"
-SLOTS = "tests/probes/test_answer_slots.py"
-SWEEPS = "tests/probes/test_patching_sweeps.py"
-BEYOND = "tests/probes/test_patching_contrasts.py"
-DRAWN = "tests/experiments/studies/test_figures_of_studies.py"
+REWARD, GRADES = "tests/experiments/interventions/test_reward.py", "tests/evaluation/grading/test_grade_table.py"
+BOUNDS, VERDICTS = "tests/evaluation/protocols/test_bounds.py", "tests/probes/test_verdicts.py"
+READOUT, STEERING = "tests/probes/test_readout.py", "tests/probes/test_steering.py"
+INTERCHANGE, CAUSE = "tests/hooks/test_interchange.py", "tests/experiments/diagnosis/test_answers.py"
+OPENED, AUDIT = "tests/experiments/diagnosis/test_inside.py", "tests/experiments/test_auditing.py"
+VERIFY, ROWS = "tests/experiments/test_verify.py", "tests/hooks/test_rows.py"
+LIVE, READINGS = "tests/probes/test_lookback_live.py", "tests/probes/test_readings.py"
+SLOTS, SWEEPS = "tests/probes/test_answer_slots.py", "tests/probes/test_patching_sweeps.py"
+BEYOND, DRAWN = "tests/probes/test_patching_contrasts.py", "tests/experiments/studies/test_figures_of_studies.py"
+STEPS = "tests/evaluation/grading/test_steps_of_reading.py"
+PARSED = "tests/evaluation/grading/test_numbers_and_dates.py"
+TABLES, SMALL = "tests/evaluation/protocols/test_whole_tables.py", "tests/evaluation/protocols/test_small_rules.py"
+NUMBERS, RULES = "tests/probes/test_numbers_of_contrasts.py", "tests/probes/test_small_rules.py"
+HOOKS = "tests/hooks/test_small_rules.py"
 
 # fmt: off
 MUTANTS = (
-    # statistics
     Mutant(E, "bootstrap seed ignored", "draws = np.random.default_rng(seed).multinomial(", "draws = np.random.default_rng(0).multinomial(", STATISTICS + " -k seed"),
     Mutant(E, "equal pairs bounded over cases, not clusters", "int(dependence.effective(clusters)) if clusters and shared else len(difference)", "len(difference)", STATISTICS + " -k discord"),
     Mutant(E, "Holm multiplies by all tests", "(len(known) - rank) for rank, i", "len(known) for rank, i", STATISTICS + " -k holm"),
@@ -73,7 +58,6 @@ MUTANTS = (
     Mutant(E, "d50 at one half or above", "if rate > 0.5:", "if rate >= 0.5:", STATISTICS + " -k d50"),
     Mutant(E, "d50 band with its ends swapped", "crossing(d, [limit.high for limit in limits])", "crossing(d, [limit.low for limit in limits])", STATISTICS + " -k d50"),
     Mutant(E, "linearized error not scaled by n", "dependence.mean(n * (columns @ slopes), clusters)", "dependence.mean(columns @ slopes, clusters)", STATISTICS + " -k 'bootstrap or cluster'"),
-    # protocols
     Mutant(E, "gap divided by all cases", "count=count,\n        value=count / n if n else None,\n        interval=interval.method", "count=count,\n        value=count / total if n else None,\n        interval=interval.method", GAP + ' -k gap'),
     Mutant(E, "abstaining where nobody can know is not right", 'or (row.outcome == "abstained" and row.unknowable)', "", GATE + ' -k nobody'),
     Mutant(E, "parts count as unknowable", 'unknowable = case.unknowable and ask.role == "whole"', "unknowable = case.unknowable", PIPELINE),
@@ -94,7 +78,6 @@ MUTANTS = (
     Mutant(E, "scaffolds of invalid wholes are not asked", 'if self.ask_all or whole.outcome != "correct":', 'if self.ask_all or whole.outcome == "incorrect":', STAD),
     Mutant(E, "Holm skipped in profiles", 'zip(rows, statistics.holm([r["p"] for r in rows]), strict=True):', 'zip(rows, [r["p"] for r in rows], strict=True):', PROFILES),
     Mutant(E, "profiles permuted without their seed", "    rng = np.random.default_rng(seed)\n    hits = 1", "    rng = np.random.default_rng(0)\n    hits = 1", PROFILES),
-    # grading, bounds and curves
     Mutant(E, "a percentage keeps its number", "if g[\"percent\"]:\n        return replace(number, value=number.value / 100, percent=True)", "if g[\"percent\"]:\n        return replace(number, percent=True)", GRADES),
     Mutant(E, "a denied yes is a yes", 'found.add(_VALUES[word] != bool(m["negated"]))', "found.add(_VALUES[word])", GRADES),
     Mutant(E, "an open gate cannot be a failure", "may_fail = open_whole + sum(w is not True for w in undecided)", "may_fail = open_whole", BOUNDS),
@@ -105,7 +88,6 @@ MUTANTS = (
     Mutant(E, "equal outcomes of clusters count as cases", 'effective, method = dependence.effective(clusters), "clopper', 'effective, method = float(n), "clopper', STATISTICS),
     Mutant(E, "families without their depth-2 control", "                curve |= _curve(control)\n", "", GATE),
     Mutant(E, "a mean of k where open items may only raise it", "if n == 0 or (k * n < total if end is min else k * n > total):", "if n == 0 or k * n > total:", STAD),
-    # asking
     Mutant(E, "late error beside an answer counts as failure", "        if key not in contents.responses:\n            contents.failures[key] = response", "        contents.failures[key] = response", JOURNAL),
     Mutant(E, "the later of two answers counts", "kept = contents.responses.setdefault(key, response)", "kept = contents.responses[key] = response", JOURNAL),
     Mutant(E, "journal not synced when it is closed", "        if self._fd is not None:\n            os.fsync(self._fd)\n", "", JOURNAL),
@@ -234,7 +216,6 @@ MUTANTS = (
     Mutant(P, "labels permuted over cases instead of clusters", "labels = rng.permuted(np.tile(of_cluster, (permutations, 1)), axis=1)[:, group]", "labels = rng.permuted(np.tile(donor, (permutations, 1)), axis=1)", CONTRASTS + " -k labels"),
     Mutant(P, "DeLong's variances divided by the other side", "wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size", "wins.mean(1).var(ddof=1) / y.size + wins.mean(0).var(ddof=1) / x.size", CONTRASTS + " -k auroc"),
     Mutant(P, "the AUROC's interval over cases instead of clusters", "difference_fit(wins.mean(1), -wins.mean(0), clusters)", "difference_fit(wins.mean(1), -wins.mean(0))", CONTRASTS + " -k widen"),
-    Mutant(P, "clusters of an AUROC resampled without their seed", "rng = np.random.default_rng(seed)\n    k, n = int(group.max()) + 1", "rng = np.random.default_rng(0)\n    k, n = int(group.max()) + 1", CONTRASTS + " -k seed"),
     Mutant(P, "doses resampled without their seed", "rng = np.random.default_rng(seed)\n    groups = [codes", "rng = np.random.default_rng(0)\n    groups = [codes", CONTRASTS + " -k dose_series"),
     Mutant(P, "effects planted without their seed", "rng = np.random.default_rng(seed)\n    sd = float(x.std(ddof=1))", "rng = np.random.default_rng(0)\n    sd = float(x.std(ddof=1))", CONTRASTS + " -k seed"),
     Mutant(P, "the higher model is expected higher whatever was declared", 'sides if expected == "increasing" else sides[::-1]', "sides", CONTRASTS + " -k dose_series"),
@@ -395,4 +376,25 @@ MUTANTS = (
     Mutant(X, "organisms are drawn at their usual number", "found = check_cases(draw(limit or default, seed), name)", "found = check_cases(draw(default, seed), name)", "tests/experiments/test_sources.py -k world_of_organisms"),
     Mutant(X, "runs are called by their model and not as their study calls them", 'str(self.about.get("label") or _short(said))', "_short(said)", "tests/experiments/organism/test_doses.py -k called_as"),
     Mutant(X, "a page depends on log and journal", "        inside[:] = sorted(set(inside) - LEFT_OUT)", "        inside.sort()", "tests/experiments/report/test_report_data.py -k page_depends"),
+    # found by machine-made faults, most of them missed at first
+    Mutant(E, "a year before a word in th is none", r"\s*(?:(?:st|nd|rd|th|years?)\b|%)){_ERA}?", r"\s*(?:st|nd|rd|th|years?\b|%)){_ERA}?", PARSED + " -k dates"),
+    Mutant(E, "an initial with a point makes another name", 'x.word in ("and", "&", ".")', 'x.word in ("and", "&")', STEPS + " -k Curie"),
+    Mutant(E, "cents behind an amount are another number", r'_AND_CENTS = re.compile(r"\s*(?:dollars', r'_AND_CENTS = re.compile(r"\s(?:dollars', PARSED + " -k candidates"),
+    Mutant(E, "a parenthesis that is closed is still open", '(t.word in "([") - (t.word in ")]")', '(t.word in "([") + (t.word in ")]")', STEPS + " -k France"),
+    Mutant(E, "tables from rows ignore their seed", "get(protocol, compat=compat, seed=seed)", "get(protocol, compat=compat)", TABLES + " -k seed_reaches"),
+    Mutant(E, "every depth is a control of depth 2", "control = [g for g in binned if _depth(g) == CONTROL_DEPTH]", "control = binned", SMALL + " -k control"),
+    Mutant(E, "a closed gate leaves d50 open", "n_open = sum(gate is None or (gate is True and", "n_open = sum(gate is None or (gate is False and", SMALL + " -k d50"),
+    Mutant(E, "McNemar takes open wholes for wrong ones", "judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]", "judged = pairs", TABLES + " -k two_runs"),
+    Mutant(E, "steps that a case lacks count as wrong in the product", "if i < item.n_parts else True for item in items] for i in range(n_parts)]", "if i < item.n_parts else False for item in items] for i in range(n_parts)]", SMALL + " -k uneven"),
+    Mutant(E, "repeats of a case share nothing", 'return ("case", self.case) if found is None else found', "return found", SMALL + " -k repeats"),
+    Mutant(E, "the gap's interval forgets what cases share", "jointly, group, seed=seed, clusters=clusters, note=", "jointly, group, seed=seed, note=", TABLES + " -k compositionality"),
+    Mutant(P, "labelings that are as far away do not count", "(scaled[layer] >= abs(x))", "(scaled[layer] > abs(x))", NUMBERS + " -k as_far"),
+    Mutant(P, "p of one tail only", "float(2 * (1 + tail) / (1 + permutations))", "float((1 + tail) / (1 + permutations))", RULES + " -k shuffled"),
+    Mutant(P, "layers are checked for one that exists", "if not found or not all(0 <= layer < n for layer in found):", "if not found or not any(0 <= layer < n for layer in found):", RULES + " -k cell"),
+    Mutant(P, "one response without a slot leaves all out", 'if not any(e.slot for e in wholes) and position == "answer-slot":', 'if not all(e.slot for e in wholes) and position == "answer-slot":', "tests/probes/test_by_token.py -k shares"),
+    Mutant(H, "caches of unknown kinds are shared", "    if not grows:\n        return copy.deepcopy(past)", "    if False:\n        return copy.deepcopy(past)", HOOKS + " -k private"),
+    Mutant(H, "experts are looked for in a dense layer", "if layer.experts is None or layer.down is not None:", "if layer.experts is None:", HOOKS + " -k expert"),
+    Mutant(H, "settings of layers that differ are unknown", "return getattr(config.per_layer_config[0], name, None)", "return None", HOOKS + " -k differ"),
+    Mutant(H, "parameters stay frozen", "            p.requires_grad_(True)", "            pass", HOOKS + " -k gradients_again"),
+    Mutant(H, "float64 logits from float32 states", "return x if x.dtype == torch.float64 else x.float()", "return x.float()", HOOKS + " -k float64"),
 )
