@@ -184,7 +184,7 @@ def test_d50_counts_what_is_open_and_says_where_few_cases_are() -> None:
     assert (found.n, found.n_invalid, found.value) == (9, 0, 3.0) and "n < 5 at depth 4" in str(found.note)
     assert (found.bound_low, found.bound_high) == (3.0, 3.0)
     more = [*rows, *_rows("x", p0="?", whole="1", depth="2"), *_rows("y", p0="1", whole="?", depth="4"),
-            *_rows("z", p0="0", whole="?", depth="4")]  # fmt: skip
+            *_rows("z", p0="0", whole="?", depth="4"), *_rows("zz", p0="0", whole="?", depth="2")]  # fmt: skip
     opened = _got(more, "double-gate", "d50")
     assert (opened.n, opened.n_invalid, opened.value) == (9, 2, 3.0)
 
