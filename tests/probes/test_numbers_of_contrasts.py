@@ -67,18 +67,41 @@ def test_values_that_cannot_be_used_are_refused() -> None:
     assert list(effects.codes(["a", "b", "a"], 3, "w")) == [0, 1, 0]  # type: ignore[arg-type]
 
 
-def test_effects_have_hedges_factor_and_the_large_sample_variance() -> None:
-    n, m = len(A), len(B)
-    pooled = math.sqrt(((n - 1) * A.var(ddof=1) + (m - 1) * B.var(ddof=1)) / (n + m - 2))
-    g = (A.mean() - B.mean()) / pooled * (1 - 3 / (4 * (n + m - 2) - 1))
-    half = stats.norm.ppf(0.975) * math.sqrt((n + m) / (n * m) + g**2 / (2 * (n + m)))
-    found = effects.hedges_g(A, B)
-    assert found[:3] == pytest.approx((g, g - half, g + half)) and found.interval == "normal"
-    wider = effects.hedges_g(A, B, 0.99)
-    assert (wider.high - g) / half == pytest.approx(stats.norm.ppf(0.995) / stats.norm.ppf(0.975))
-    z = A.mean() / A.std(ddof=1) * (1 - 3 / (4 * (n - 1) - 1))
-    half = stats.norm.ppf(0.975) * math.sqrt(1 / n + z**2 / (2 * n))
-    assert effects.hedges_g_paired(A)[:3] == pytest.approx((z, z - half, z + half))
+def _welch_width(x: np.ndarray, y: np.ndarray, level: float = 0.95) -> float:
+    found = stats.ttest_ind(x, y, equal_var=False).confidence_interval(level)
+    return float(found.high - found.low)
+
+
+@pytest.mark.parametrize(("a", "b"), [(A, B), (np.tile(A, 9), np.tile(B, 4)), (A, A[::-1] + 1)])
+def test_effects_have_hedges_factor_and_the_wider_of_two_intervals(a: np.ndarray, b: np.ndarray) -> None:
+    n, m = len(a), len(b)
+    pooled, j = (
+        math.sqrt(((n - 1) * a.var(ddof=1) + (m - 1) * b.var(ddof=1)) / (n + m - 2)),
+        1 - 3 / (4 * (n + m - 2) - 1),
+    )
+    d = (a.mean() - b.mean()) / pooled
+    normal = 2 * stats.norm.ppf(0.975) * math.sqrt((n + m) / (n * m) + (j * d) ** 2 / (2 * (n + m)))
+    u, v, per = (a - a.mean()) / pooled, (b - b.mean()) / pooled, d / (2 * (n + m - 2))
+    linear = j * _welch_width(u - n * per * u**2, v + m * per * v**2)
+    found = effects.hedges_g(a, b)
+    assert found.value == pytest.approx(j * d) and found.high - found.low == pytest.approx(max(normal, linear))
+    assert found.interval == ("normal" if normal > linear else "linearized, Welch t")
+    assert (found.low + found.high) / 2 == pytest.approx(j * d)
+    wider = effects.hedges_g(a, b, 0.99)
+    assert wider.high - wider.low > found.high - found.low
+
+
+def test_paired_effects_have_hedges_factor_and_the_wider_of_two_intervals() -> None:
+    for d in (A, B, np.array([0.0, 0, 0, 0, 0, 0, 5])):
+        n, sd, j = len(d), d.std(ddof=1), 1 - 3 / (4 * (len(d) - 1) - 1)
+        z = d.mean() / sd
+        normal = 2 * stats.norm.ppf(0.975) * math.sqrt(1 / n + (j * z) ** 2 / (2 * n))
+        u = (d - d.mean()) / sd
+        found = stats.ttest_1samp(u - n / (n - 1) * z / 2 * u**2, 0).confidence_interval()
+        own = effects.hedges_g_paired(d)
+        assert own.value == pytest.approx(j * z) and own.high - own.low == pytest.approx(
+            max(normal, j * (found.high - found.low))
+        )
 
 
 def test_effects_where_nothing_varies_or_too_little_is_there() -> None:
