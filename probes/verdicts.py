@@ -194,16 +194,18 @@ def _judged(
 def _beyond_doses_beside(cells: Mapping[Hashable, _Cells], sign: int) -> Row:
     """The baselines of other doses beyond which nothing is shown, and the verdict that follows; nothing if none."""
     row: Row = {}
-    explained = []
+    missed: dict[str, float] = {}
     for name in next(iter(cells.values())).beside:
         left = _over(cells, lambda c, name=name: _beyond(replace(c, baselines=c.beside), (name,)), 0.0)
         ends = left.interval()
         if not (ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND):
             row |= {f"beyond {name}": left.value, f"beyond {name}_low": ends[0], f"beyond {name}_high": ends[1]}
-            explained += [name] if np.isfinite(left.value) else []
-    if not row:
-        return {}
-    return {**row, "verdict": f"explained by {'/'.join(explained)}" if explained else "cannot say"}
+            missed[name] = left.value
+    # A shape over few doses explains much of any trend, so to leave half is too much to ask here.
+    explain = [name for name, value in missed.items() if abs(value) <= BEYOND]
+    if explain:
+        return {**row, "verdict": f"explained by {'/'.join(explain)}"}
+    return {**row, "verdict": f"cannot say (not shown beyond {'/'.join(missed)})"} if missed else {}
 
 
 def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hashable, str]]:

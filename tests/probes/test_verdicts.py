@@ -187,6 +187,20 @@ def test_a_number_that_follows_a_baseline_of_another_dose_is_explained_by_it(ste
     assert own["verdict"] == "yes" and not any("at the dose" in key for key in own)
 
 
+def test_a_number_of_which_something_is_left_beyond_another_dose_is_not_called_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    w, value = _made()
+    long = np.array([1, 5, 5, 5])[w.dose] + np.abs(w.difficulty)
+    seen = Observations(w.training.tolist(), w.dose.tolist(), w.case.tolist(), value, {"length": long})
+    assert verdict(seen)["verdict"] == "yes"
+    # What is left is 0.47 beyond its own length and 0.40 [0.34, 0.45] beyond that of the dose below.
+    for bound, said in ((0.37, "cannot say (not shown beyond length at the dose below)"),
+                        (0.41, "explained by length at the dose below")):  # fmt: skip
+        monkeypatch.setattr(verdicts, "BEYOND", bound)
+        assert verdict(seen)["verdict"] == said
+
+
 def test_baselines_of_other_doses_are_those_of_the_same_case() -> None:
     # Two cases share the label "b"; at the highest dose there is no higher one, and case "c" is missing there.
     seen = Observations([0] * 7, [1, 1, 1, 1, 2, 2, 2], [*"abbc", *"bab"], [0.0] * 7, {})
