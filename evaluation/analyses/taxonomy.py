@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,7 +52,9 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> An
     for g in failures:
         proposed = rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"]))
         labels[g.item.case] = given.get(g.item.case, proposed)
-    metrics = _shares(list(labels.values())) + _corrected(len(judged), list(labels.values()))
+    own = [labels[g.item.case] if failed else None for g, failed in judged]
+    metrics = _shares(labels, {g.item.case: g.item.cluster for g in failures})
+    metrics += _corrected(own, [g.item.cluster for g, _ in judged])
     sheet = [_line(g, labels[g.item.case], g.item.case in given, source) for g in failures]
     table = [
         {"class": c, "group": "artefact" if c in ARTEFACTS else "structural", "count": n}
@@ -178,32 +180,44 @@ def _lost(text: str, case: Case) -> bool:
     return 0 < spoken < len(answers)
 
 
-def _shares(labels: Sequence[str]) -> list[Metric]:
-    present = [c for c in CLASSES if c in labels]
-    artefacts: list[counting.Truth] = [label in ARTEFACTS for label in labels]
-    metrics = [counting.rate("artefact_share", artefacts, {}, note="of the gate-passing failures")]
-    structural = [label for label in labels if label in STRUCTURAL]
-    for c in present:
-        metrics.append(counting.rate("class_share", [x == c for x in labels], {"class": c}))
-        if c in STRUCTURAL:
-            values: list[counting.Truth] = [x == c for x in structural]
-            group = {"class": c, "of": "structural"}
-            metrics.append(counting.rate("class_share", values, group))
+def _shares(labels: Mapping[str, str], near: Mapping[str, Hashable]) -> list[Metric]:
+    """Shares of the labels of failures by case; ``near`` says what cases share."""
+
+    def share(name: str, cases: Sequence[str], of: Sequence[str], group: Mapping[str, Any], note: str | None) -> Metric:
+        values: list[counting.Truth] = [labels[case] in of for case in cases]
+        return counting.rate(name, values, group, clusters=[near[case] for case in cases], note=note)
+
+    every = list(labels)
+    metrics = [share("artefact_share", every, ARTEFACTS, {}, "of the gate-passing failures")]
+    structural = [case for case in every if labels[case] in STRUCTURAL]
+    for c in CLASSES:
+        if c in labels.values():
+            metrics.append(share("class_share", every, [c], {"class": c}, None))
+            if c in STRUCTURAL:
+                metrics.append(share("class_share", structural, [c], {"class": c, "of": "structural"}, None))
     return metrics
 
 
-def _corrected(passing: int, labels: Sequence[str]) -> list[Metric]:
-    failed, artefacts = len(labels), sum(label in ARTEFACTS for label in labels)
+def _corrected(labels: Sequence[str | None], near: Sequence[Hashable]) -> list[Metric]:
+    """Failure rates of cases whose failures have labels: as counted, and with artefacts counted right or left out."""
 
-    def row(name: str, count: int, n: int) -> Metric:
+    def row(name: str, cases: Sequence[int], failed: Callable[[str | None], bool]) -> Metric:
+        values = [failed(labels[i]) for i in cases]
+        own, count, n = [near[i] for i in cases], sum(values), len(values)
         exact = statistics.clopper_pearson(count, n)
         value = count / n if n else None
-        return Metric(name, {}, n, 0, count, value, exact.method, exact.low, exact.high, note=mark(n))
+        beside = counting.clustered(statistics.rate_interval(values, own), own) if n else {}
+        return Metric(name, {}, n, 0, count, value, exact.method, exact.low, exact.high, note=mark(n), **beside)
+
+    every = range(len(labels))
+
+    def real(label: str | None) -> bool:
+        return label is not None and label not in ARTEFACTS
 
     return [
-        row("residual_failure", failed, passing),
-        row("corrected_counted_right", failed - artefacts, passing),
-        row("corrected_left_out", failed - artefacts, passing - artefacts),
+        row("residual_failure", every, lambda label: label is not None),
+        row("corrected_counted_right", every, real),
+        row("corrected_left_out", [i for i in every if labels[i] not in ARTEFACTS], real),
     ]
 
 

@@ -212,6 +212,22 @@ def test_rules_name_the_class_of_a_failure(name: str) -> None:
     assert {line["case"]: line["label"] for line in sheet}[name] == EXPECTED[name]
 
 
+def test_shares_of_failures_that_share_facts_have_an_interval_over_clusters() -> None:
+    given = failing()
+    cases = list(dict.fromkeys(row.case for row in given.rows))
+    rows = [replace(row, cluster=f"fact {cases.index(row.case) // 2}") for row in given.rows]
+    plain, shared = taxonomy.taxonomy(given), taxonomy.taxonomy(replace(given, rows=rows))
+    assert all(m.cluster_n is None for m in plain.metrics)
+    failed = [line["case"] for line in shared.files["annotate.jsonl"]]
+    of = {row.case: row.cluster for row in rows}
+    right = [f"ok{n}" for n in range(4)]
+    for name, near in (("artefact_share", failed), ("residual_failure", [*failed, *right])):
+        before, after = (next(m for m in found.metrics if m.metric == name) for found in (plain, shared))
+        assert (after.count, after.n, after.low) == (before.count, len(near), before.low)
+        assert after.cluster_n == len({of[case] for case in near})
+    assert after.cluster_interval == "korn-graubard" and after.cluster_low is not None
+
+
 def test_corrected_rates_take_artefacts_out_of_the_failures() -> None:
     found = taxonomy.taxonomy(failing())
     # 10 pass the gates, 6 fail, of which 2 are artefacts.
