@@ -78,8 +78,6 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     """The option that a text without a cue chooses: in its first words, in its conclusion, or the only one it names."""
     plain = view.plain(text)
     parts = view.sentences(plain)[-_MOST:]
-    if not parts:
-        return ChosenOption(None, "no-answer")
     for sentence in reversed(parts[1:]):
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
             return found

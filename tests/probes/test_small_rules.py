@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,12 +18,15 @@ import torch
 from scipy import stats
 
 from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.cases import Case, Part
 from composcope.probes import min_k, positions, slots, trajectory, validity
 from composcope.probes.answer_spans import answer_span
-from composcope.probes.examples import Example
+from composcope.probes.examples import Example, part_of
 from composcope.probes.faithfulness.altering import result_of
+from composcope.probes.lookback.teacher_forced import spans_of
 from composcope.probes.neurons import quadrature as paths
 from composcope.probes.patching import positions as sweeps
+from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
 
 NAN = float("nan")
@@ -434,3 +439,34 @@ def test_two_models_are_told_apart_in_the_expected_direction() -> None:
 def test_fields_of_an_example_say_where_it_stands() -> None:
     e = _example("a", cluster="k", crossed=("x",))
     assert e.shares == replace(e, group="success").shares and e.shares is not None
+
+
+def test_the_part_that_a_role_asks_about() -> None:
+    case = Case("c", "w", "x", (Part("a", "1"), Part("b", "2")))
+    assert [part_of(case, r) for r in ("part", "part:x", "part:", "whole", "pair:0")] == [None] * 5
+    assert [part_of(case, r) for r in ("part:1", "part:0:paraphrase:1")] == [case.parts[1], case.parts[0]]
+    with pytest.raises(InputError, match="2 parts"):
+        part_of(case, "part:2")
+
+
+def test_spans_are_one_or_none_for_each_prompt() -> None:
+    assert spans_of(None, 2, "s") == [None, None] and spans_of([(0, 1), None], 2, "s") == [(0, 1), None]
+    with pytest.raises(InputError, match="2 prompts, 1 s"):
+        spans_of([None], 2, "s")
+
+
+def test_a_result_is_saved_whatever_its_settings_are(tmp_path: Path) -> None:
+    result = ProbeResult(
+        "p", [{"a": 1}], {"t": torch.arange(4)[::2]}, {"t": ("x",)}, {"from": Path("a/b")}, ["w"], [{"v": 2}]
+    )
+    result.save(tmp_path / "r")
+    about = json.loads((tmp_path / "r" / "result.json").read_text())
+    assert about == {"schema": 1, "probe": "p", "axes": {"t": ["x"]}, "settings": {"from": "a/b"}, "warnings": ["w"]}
+    assert {f.name for f in (tmp_path / "r").iterdir()} == {
+        "table.csv",
+        "values.csv",
+        "tensors.safetensors",
+        "result.json",
+    }
+    replace(result, tensors={}, values=[]).save(tmp_path / "r")
+    assert {f.name for f in (tmp_path / "r").iterdir()} == {"table.csv", "result.json"}

@@ -228,6 +228,24 @@ def test_shares_of_failures_that_share_facts_have_an_interval_over_clusters() ->
     assert after.cluster_interval == "korn-graubard" and after.cluster_low is not None
 
 
+@pytest.mark.parametrize(
+    ("text", "lost", "shifted"),
+    [
+        ("Ambermoot 1402, Birchsiege 1500, Cedarpact 1600.", False, False),
+        ("Ambermoot 1402 and Birchsiege 1500.", True, False),
+        ("Nothing of that.", False, False),
+        ("Ambermoot 1500.", True, True),
+        ("Ambermoot and Birchsiege 1500.", True, False),
+        ("Ambermoot. 1500", True, False),
+    ],
+)
+def test_what_a_failing_response_says_of_the_parts(text: str, lost: bool, shifted: bool) -> None:
+    case = temporal("c")
+    assert (taxonomy._lost(text, case), taxonomy._binding_shift(text, case)) == (lost, shifted)
+    alone = Case("d", "q", "1402", PARTS[:1])
+    assert not taxonomy._lost(text, alone) and not taxonomy._binding_shift(text, alone)
+
+
 def test_corrected_rates_take_artefacts_out_of_the_failures() -> None:
     found = taxonomy.taxonomy(failing())
     # 10 pass the gates, 6 fail, of which 2 are artefacts.

@@ -14,6 +14,7 @@ from composcope.evaluation.grading import (
     compat,
     cues,
     echo,
+    grade,
     judge,
     lists,
     mentions,
@@ -262,3 +263,31 @@ OTHERS: list[Row] = [
 @pytest.mark.parametrize(("step", "given", "expected"), [*LISTS, *ECHO, *CHOICES, *READING, *NAMED, *OTHERS])
 def test_a_step_of_reading_gives_what_a_reader_would_say(step: Any, given: tuple[Any, ...], expected: Any) -> None:
     assert step(*given) == expected
+
+
+OUTCOMES: list[tuple[str, str, str, dict[str, Any], tuple[str, str | None, str | None]]] = [
+    ("number", "12", "I see nothing here", {}, ("invalid", None, "no-answer")),
+    ("number", "12", "3 x 4", {}, ("invalid", None, "expression without a result")),
+    ("number", "12", "more than 12", {}, ("incorrect", None, "bound")), ("number", "9", "more than 12", {}, ("incorrect", None, "bound")),
+    ("number", "12", "12 or 13", {}, ("incorrect", None, "hedged")), ("number", "9", "at least 12", {}, ("incorrect", None, "bound")),
+    ("number", "12 kg", "12 m", {}, ("incorrect", None, "unit")), ("number", "12 kg", "13 kg", {}, ("incorrect", None, None)),
+    ("number", "12500", "12.500", {}, ("invalid", None, "two readings")), ("number", "9", "17 minus 8 is 9", {}, ("correct", "numeric", None)),
+    ("number", "85", "1 hour 25 minutes", {"question": "How long?"}, ("invalid", None, "another unit")),
+    ("number", "3", "12 apples in 3 boxes", {}, ("correct", "numeric", None)), ("number", "3", "in third place", {}, ("correct", "numeric", None)),
+    ("date", "1776", "It was in 1776.", {}, ("correct", "date", None)), ("date", "July 1776", "1776", {}, ("incorrect", None, "incomplete")),
+    ("date", "1776-07-04", "7/4/1776", {}, ("correct", "date", None)), ("date", "1776-04-07", "4/7/1776", {}, ("correct", "date", None)),
+    ("date", "1776-07-04", "4/7/1776", {}, ("invalid", None, "two readings")), ("date", "1961", "It began in 1961 and ended in 1969.", {}, ("invalid", None, "several dates")),
+    ("date", "1776", "before 1776", {}, ("invalid", None, "several dates")), ("date", "1776", "nobody knows it", {}, ("invalid", None, "no-answer")),
+    ("text", "Paris", "Paname", {"aliases": ("Paname",)}, ("correct", "exact", None)), ("text", "Paris", "Lyon", {"aliases": ("Paname",)}, ("incorrect", None, None)),
+    ("text", "Paris", "I don't know.", {}, ("abstained", None, None)), ("text", "Paris", "I don't know.", {"unknowable": True}, ("correct", "abstention", None)),
+    ("text", "Paris", "Paris", {"unknowable": True}, ("incorrect", None, "unknowable")), ("boolean", "yes", "Yes.", {}, ("correct", "exact", None)),
+    ("choice", "A", "A or B", {}, ("invalid", None, "several choices")), ("choice", "A", "B", {}, ("incorrect", None, None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer_type", "gold", "response", "more", "expected"), OUTCOMES)
+def test_a_grade_says_how_or_why(
+    answer_type: str, gold: str, response: str, more: dict[str, Any], expected: Any
+) -> None:
+    found = grade(response, "stop", gold, answer_type, **more)
+    assert (found.outcome, found.match, found.reason) == expected
