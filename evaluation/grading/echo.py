@@ -163,7 +163,7 @@ def affirms(text: str, question: str) -> bool | None:
 
 
 def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
-    words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence)) if t.is_word]
+    words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence))]
     if len(asked) < 2 or {*words} & _OPEN or {*asked} & _DENYING:
         return None
     # in the question's order: "12 is larger than 9" does not say that 9 is larger than 12

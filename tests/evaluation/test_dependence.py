@@ -112,6 +112,8 @@ def test_labels_that_meet_are_joined_where_enough_groups_remain_and_crossed_else
     assert dependence.alone([Sides("a", "b"), Sides("c", None), Sides(None, None)])
     assert not dependence.alone([frozenset("ab"), frozenset("bc")])
     assert not dependence.crossing([frozenset("a"), frozenset("a"), frozenset("b")]), "one label each: nothing crosses"
+    assert not dependence.crossing([frozenset("ab"), frozenset("cd")]), "several labels each, and none of them shared"
+    assert dependence.crossing([frozenset("ab"), frozenset("bc")])
     # One name is one thing, on whichever side of a pair it stands.
     assert not dependence.alone([Sides("a", "b"), Sides("b", "c")])
 

@@ -81,6 +81,12 @@ def test_budgets_are_those_of_the_format_unless_one_is_given() -> None:
     assert (asks["part:1"].kind, asks["part:1"].gold, asks["whole"].gold) == ("date", "two", "red")
 
 
+def test_evidence_of_a_case_stands_before_every_question() -> None:
+    for name in ("double-gate", "compositionality-gap", "scaffolding"):
+        for ask in get(name).asks(replace(CASE, evidence=("A fact.",)), {}):
+            assert "A fact." in str(ask.question) and str(ask.question) in ask.prompt
+
+
 def test_a_line_of_a_case_set_has_every_field_of_its_entry_and_evidence() -> None:
     evidence = (Evidence("whole", "correct", "a", "g", "q"),)
     entry = Entry("c", evidence, "f", 2, "k", "m", 3)
@@ -168,9 +174,10 @@ def test_d50_of_families_uses_the_depth_2_control_only_where_it_can() -> None:
 
     one = curve("f", d2=0, d4=10)
     assert _got(one, "double-gate", "d50", family="f").value == _got(one, "double-gate", "d50").value == 3.0
-    rows = [*curve("pair", d2=1), *curve("far", d4=9, d6=10), *curve("both", d2=0, d4=10), *curve("shallow", d1=0)]
+    rows = [*curve("pair", d2=1), *curve("far", d4=9, d6=10), *curve("both", d2=0, d4=10), *curve("shallow", d1=0),
+            *curve("around", d1=0, d4=10)]  # fmt: skip
     found = {m.group.get("family"): m for m in metrics_from_rows(rows, "double-gate").metrics if m.metric == "d50"}
-    assert {*found} == {None, "far", "both"}
+    assert {*found} == {None, "far", "both", "around"} and found["around"].n == 40
     # depth 2 of far is that of pair and both together: 1 of 20
     assert found["far"].value == pytest.approx(2 + 2 * (0.5 - 1 / 20) / (0.9 - 1 / 20)) and found["both"].value == 3.0
     assert "depth 2 from both, pair" in str(found["far"].note) and "depth 2 from" not in str(found["both"].note)
