@@ -71,6 +71,10 @@ def test_bounds_stand_beside_the_metric_and_leave_its_other_fields_alone() -> No
     (plain,), (bounded,) = rate(graded), with_grader_bounds(rate(graded), graded, asks(graded), rate)
     assert bounded.grader_low is not None and bounded.grader_high is not None
     assert bounded.grader_low < plain.bound_low == plain.value == plain.bound_high < bounded.grader_high  # type: ignore[operator]
+    counts = MEASURED[KIND]
+    over = math.ceil(40 * upper(counts.false_plus, counts.wrong)) / 100
+    under = math.ceil(60 * upper(counts.false_minus, counts.right)) / 100
+    assert (bounded.grader_low, bounded.grader_high) == pytest.approx((0.6 - over, 0.6 + under))
     row = bounded.to_dict()
     assert {k: v for k, v in row.items() if not k.startswith("grader_")} == plain.to_dict()
     assert [Metric(**found) for found in to_document("p", [bounded])["metrics"]] == [bounded]

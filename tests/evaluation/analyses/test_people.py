@@ -121,6 +121,15 @@ def test_every_question_is_asked_as_often_as_wanted_and_nobody_sees_two_of_one_i
     }
 
 
+def test_items_with_fewer_questions_are_asked_all_of_theirs_and_the_others_too() -> None:
+    cases = [*_cases(4), replace(_cases(5)[4], parts=())]
+    key = agentcoma.assign(cases, 3, 2).files["key.jsonl"]
+    wanted = {(f"c{i}", role): 2 for i in range(4) for role in ("whole", "part:0", "part:1")} | {("c4", "whole"): 2}
+    assert Counter((k["case"], k["role"]) for k in key) == wanted
+    wholes = agentcoma.assign(cases, 3, 1, roles=["whole"]).files["key.jsonl"]
+    assert Counter(k["role"] for k in wholes) == {"whole": 5}
+
+
 def test_sheets_longer_than_there_are_items_are_refused() -> None:
     with pytest.raises(InputError, match="sheets of 1 to 3"):
         agentcoma.assign(_cases(3), per_person=4)

@@ -111,7 +111,7 @@ DATES: list[Row] = [
     (CUED, ("they landed in 1969, not 1961, and left in 1972",), ("1969", ["1972"], None)),
     (CUED, ("unclear.", "unclear. It was 1969."), ("1969", [], None)),
     (CUED, ("unclear.", "unclear."), ("no-answer", [], None)), (CUED, ("the 1960s",), ("imprecise", [], None)),
-    (CUED, ("1961. No, sorry, it was 1969.",), ("1969", [], None)), (CUED, ("1961. No, sorry.",), ("1961", [], None)),
+    (CUED, ("1961. No, sorry, it was 1969.",), ("1969", [], None)), (CUED, ("1961. No, sorry.",), ("1961", [], None)), (CUED, ("1961. No, sorry, that is all.",), ("1961", [], None)),
     (CUED, ("1969 or 1970",), ("hedged", [], None)), (CUED, ("before 1970",), ("bound", ["1970"], None)),
     (UNCUED, ("It began in 1961. It ended in 1969.",), ("1969", ["1961"], "1961")),
     (UNCUED, ("It began in 1961. Therefore it ended in 1969.",), ("1969", [], None)),

@@ -174,6 +174,7 @@ def test_d50_of_families_uses_the_depth_2_control_only_where_it_can() -> None:
 
     one = curve("f", d2=0, d4=10)
     assert _got(one, "double-gate", "d50", family="f").value == _got(one, "double-gate", "d50").value == 3.0
+    assert _got(curve("f", d2=9), "double-gate", "d50", family="f").n == 10, "also where it has one depth"
     rows = [*curve("pair", d2=1), *curve("far", d4=9, d6=10), *curve("both", d2=0, d4=10), *curve("shallow", d1=0),
             *curve("around", d1=0, d4=10)]  # fmt: skip
     found = {m.group.get("family"): m for m in metrics_from_rows(rows, "double-gate").metrics if m.metric == "d50"}
@@ -214,6 +215,8 @@ def test_two_models_are_compared_over_facts_and_cases_of_both() -> None:
     assert "1/3 - 2/3" in str(delta.note) and any("2 cases are in one run only" in w for w in found.warnings)
     fewer = compare(a, [r if r.case != "c" or r.role != "part:0" else replace(r, outcome="incorrect") for r in b])
     assert (fewer.metrics[1].n, fewer.metrics[1].value) == (2, pytest.approx(1 / 3 - 2 / 2))
+    worse = compare(a, [replace(r, outcome="incorrect") if r.case == "c" and "para" in r.role else r for r in b])
+    assert "differs by +25.0 points, more than 2" in str(worse.metrics[1].note) and worse.metrics[1].value is None
     bare = compare([r for r in a if "para" not in r.role], [r for r in b if "para" not in r.role])
     assert "no atom was probed in both" in str(bare.metrics[1].note) and bare.metrics[1].value is None
     depth = [next(m for m in c.metrics if m.metric == "delta_depth") for c in (found, fewer)]
