@@ -24,6 +24,7 @@ from composcope.probes.answer_spans import answer_span
 from composcope.probes.examples import Example, part_of
 from composcope.probes.faithfulness.altering import result_of
 from composcope.probes.lookback.teacher_forced import spans_of
+from composcope.probes.matching import Matched
 from composcope.probes.neurons import quadrature as paths
 from composcope.probes.patching import positions as sweeps
 from composcope.probes.result import ProbeResult
@@ -248,7 +249,7 @@ def test_a_cell_is_the_part_of_its_head() -> None:
         sweeps.Cell((0,)).part(12)
     ] == x
     assert sweeps._within([0, -1, 3], 4) == [0, 3, 3]
-    for wrong in ([], [4], [-5]):
+    for wrong in ([], [4], [-5], [0, 4]):
         with pytest.raises(InputError, match="4 tokens"):
             sweeps._within(wrong, 4)
     lm: Any = SimpleNamespace(
@@ -470,3 +471,14 @@ def test_a_result_is_saved_whatever_its_settings_are(tmp_path: Path) -> None:
     }
     replace(result, tensors={}, values=[]).save(tmp_path / "r")
     assert {f.name for f in (tmp_path / "r").iterdir()} == {"table.csv", "result.json"}
+
+
+def test_a_planted_effect_is_in_standard_deviations_of_the_scores() -> None:
+    x = np.random.default_rng(0).normal(size=40)
+    found = [[r["value"] for r in validity.planted_recovery(x * scale, n=12, trials=40).table] for scale in (1, 50)]
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_a_contrast_is_possible_from_two_pairs_on() -> None:
+    pairs = (("a", "b"), ("c", "d"), ("e", "f"))
+    assert [Matched(pairs[:n], (), (), (), 0.0).possible for n in range(4)] == [False, False, True, True]
