@@ -264,7 +264,7 @@ MUTANTS = (
     Mutant(P, "values in a wider chain count as equal", "(width <= 10 * step)", "(width <= 11 * step)", "tests/probes/test_tables.py -k close_all"),
     Mutant(P, "rows of groups without their spread", '"sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")}', '"sd": float("nan")}', "tests/probes/test_tables.py -k standard_deviation"),
     Mutant(P, "cases without depths are one apart", "depth = 0 if a.depth is None or b.depth is None else", "depth = 1 if a.depth is None or b.depth is None else", MATCHING + " -k without_depths"),
-    Mutant(P, "resamples that are all the same have an interval", "    if constant(known):\n        return float", "    if False:\n        return float", CONTRASTS + " -k auroc"),
+    Mutant(P, "resamples that are all the same have an interval", "    if constant(known):\n        return float", "    if False:\n        return float", RULES + " -k doses"),
     Mutant(P, "at least one token unless said otherwise", "def lowest(values: Array, k: float, at_least_one: bool = False)", "def lowest(values: Array, k: float, at_least_one: bool = True)", "tests/probes/test_readings.py -k int_of"),
     # experiments
     Mutant(X, "--limit dropped for case files", "kept, format = tuple(limit_cases(found, limit)), recommended_format(found)", "kept, format = tuple(found), recommended_format(found)", EFFECTS + ' -k limit'),
