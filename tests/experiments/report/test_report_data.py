@@ -231,10 +231,11 @@ def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> No
     assert "75.0 %" in found[0]["a"] and "n=40" in found[0]["a"] and "25.0 %" in found[0]["b"]
     assert "75.0 %" not in found[0]["b"] and found[1]["b"] == "not measured" != found[1]["a"]
     role = {"role": "whole", "n": 20, "a": 0.75, "b": 0.5, "difference": 0.25, "low": 0.1, "high": 0.4, "a_only": 7,
-            "b_only": 2, "p": 0.0004, "p_adjusted": 0.18, "interval": "newcombe", "note": None}  # fmt: skip
+            "b_only": 2, "p": 0.0004, "p_adjusted": 0.18, "interval": "newcombe", "test": "mcnemar",
+            "note": None}  # fmt: skip
     said = comparison.lead({"roles": [{**role, "role": "part:0"}, role]}, ["one", "other"])
     for text in ("20 wholes", "A (“one”) has 75.0\u00a0%", "B (“other”) 50.0\u00a0%", "+25.0 [+10.0, +40.0] points",
-                 "disagree on 9: 7 only A has right, 2 only B", "p < 0.001"):  # fmt: skip
+                 "disagree on 9: 7 only A has right, 2 only B", "mcnemar: p < 0.001"):  # fmt: skip
         assert text in said
     assert comparison.lead({"roles": [{**role, "role": "part:0"}]}, ["a", "b"]).startswith("No whole was judged")
     shown = comparison._role({**role, "low": None, "difference": -0.25})
