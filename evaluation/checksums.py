@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 _LENGTH = 32
 _SEAL = re.compile(rb', "sum": "([0-9a-f]{%d})"}$' % _LENGTH)
@@ -27,25 +28,23 @@ def _digest(line: bytes, before: str) -> str:
 
 
 class Chain:
-    """The checksums of one segment, line by line."""
+    """The checksums of one segment, line by line. A segment has one in each line or, by an earlier version, in none."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self.sealed = any(_SEAL.search(line) for line in lines)
         self.before: str | None = ""
-        """The checksum of the line before; None where that line cannot be read."""
-        self.sealed = False
-
-    def broken(self) -> None:
-        """The next line follows one that cannot be read."""
-        self.before = None
+        """The checksum that the line before states; None where it states none."""
 
     def check(self, line: bytes) -> str | None:
         """What is wrong with the next line; None where nothing is, or where the segment has no checksums."""
         found = _SEAL.search(line)
+        before, self.before = self.before, found and found[1].decode()
+        if not self.sealed:
+            return None
         if found is None:
-            self.broken()
-            return "its checksum is missing" if self.sealed else None
-        self.sealed, before = True, self.before
-        self.before = stated = found[1].decode()
-        if before is None or _digest(line[: found.start()] + b"}", before) == stated:
+            return "its checksum is missing"
+        if before is None:
+            return "it cannot be checked, since the line before it is damaged"
+        if _digest(line[: found.start()] + b"}", before) == self.before:
             return None
         return "altered, or a line before it was taken out or put in: its checksum does not fit"

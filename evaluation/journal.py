@@ -112,10 +112,11 @@ def _records(path: Path, contents: Contents, growing: Callable[[], bool]) -> Ite
         # was stopped there.
         data = data[: data.rfind(b"\n") + 1] if growing() else path.read_bytes()
     lines = data.split(b"\n")
-    chain = Chain()
+    chain = Chain(lines)
     for n, line in enumerate(lines, 1):
         if not line:
             continue
+        wrong = chain.check(line)
         try:
             record = json.loads(line)
             if not isinstance(record, dict):
@@ -128,9 +129,8 @@ def _records(path: Path, contents: Contents, growing: Callable[[], bool]) -> Ite
                 else "damaged line left out"
             )
             contents.warnings.append(f"{path}:{n}: {what}; its ask is asked again")
-            chain.broken()
             continue
-        if (wrong := chain.check(line)) is not None:
+        if wrong is not None:
             contents.warnings.append(f"{path}:{n}: line left out ({wrong}); {_named(record)} is asked again")
             continue
         yield f"{path}:{n}", record
@@ -187,6 +187,8 @@ def _check_response(response: Response) -> None:
     for name in ("prompt_tokens", "response_tokens"):
         if not isinstance(getattr(response, name), int):
             raise TypeError(f"{name} is {getattr(response, name)!r}")
+    if not isinstance(response.provenance, dict | None) or not isinstance(response.error, str | None):
+        raise TypeError("provenance or error is of another type")
     for name in ("prompt_ids", "response_ids"):
         if not set(map(type, getattr(response, name) or ())) <= {int}:
             raise TypeError(f"{name} hold something other than whole numbers")

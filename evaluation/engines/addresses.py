@@ -1,10 +1,14 @@
-"""Addresses of models behind servers, ``MODEL@http://HOST:PORT/v1``, and the keys that go to each of them."""
+"""Addresses of models behind servers, ``MODEL@http://HOST:PORT/v1``, and the keys that go to each of them.
+
+``secret`` finds a key in whatever a server sends back.
+"""
 
 from __future__ import annotations
 
+import base64
 import os
 import re
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from ...errors import InputError
 
@@ -48,11 +52,37 @@ def key_for(url: str, named: str | None, *, own: bool = False) -> str | None:
     for the command's ``own`` server. Nothing else is sent anywhere (but ``OPENAI_API_KEY`` to its own service, see
     ``evaluation.engines.transport``). Raises ``InputError`` for a variable that is not set.
     """
-    parts = urlsplit(url)
     for entry in (e.strip() for e in (named or "").split(",")):
         host, equals, variable = entry.rpartition("=")
-        if entry and (host in (parts.hostname, parts.netloc) if equals else own):
+        if entry and (_is_named(urlsplit(url), host) if equals else own):
             if not os.environ.get(variable):
                 raise InputError(f"--api-key-env {variable}: not set in the environment; export it first")
+            check_key(os.environ[variable], f"--api-key-env {variable}")
             return os.environ[variable]
     return None
+
+
+def _is_named(url: SplitResult, host: str) -> bool:
+    """Whether ``HOST`` or ``HOST:PORT`` means the server of a URL; IPv6 addresses with or without brackets."""
+    name, port = url.hostname or "", url.port or {"http": 80, "https": 443}.get(url.scheme)
+    bare = f"[{name}]" if ":" in name else name
+    return host.lower() in (name, bare, f"{bare}:{port}")
+
+
+def check_key(key: str, named: str) -> None:
+    """Refuse a key that cannot stand in a header, without showing it; ``named`` says where it comes from."""
+    if not re.fullmatch(r"[!-~]([ -~]*[!-~])?", key):
+        raise InputError(
+            f"{named}: the key holds a line end, a space at an end or a character beyond ASCII, "
+            "so that it cannot be sent; export the key alone"
+        )
+
+
+def secret(key: str) -> re.Pattern[str]:
+    """Finds a key as it is and in other letter case, escaped in a URL or (once or twice) in JSON, in hexadecimal and in Base64."""
+    raw = key.encode()
+    forms = ["".join(rf"(?:%{ord(c):02x}|\\+u{ord(c):04x}|\\*{re.escape(c)})" for c in key), raw.hex()]
+    for before in range(3):  # Base64 depends on where in three bytes a text begins; bits shared with others are left
+        coded = base64.b64encode(bytes(before) + raw).decode()[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
+        forms.append("".join({"+": "[-+]", "/": "[/_]"}.get(c, c) for c in coded))
+    return re.compile("|".join(forms), re.IGNORECASE)

@@ -25,6 +25,7 @@ from ...terminal import plain
 from ..asks import Ask, Response
 from ..journal import ask_identity
 from . import replies, transport
+from .addresses import check_key, secret
 from .base import REFUSED, BaseEngine, error_response, think
 from .capabilities import Capabilities, TrialReply, find_capabilities
 from .replies import LEAST, SHARE, foreign
@@ -85,6 +86,8 @@ class HttpEngine(BaseEngine):
             raise ModelError(f"concurrency is {concurrency}; give at least 1")
         own = os.environ.get("OPENAI_API_KEY") if is_official(base_url) else None
         self._key = api_key or own or "EMPTY"
+        check_key(self._key, "the API key" if api_key else "OPENAI_API_KEY")
+        self._secret = secret(self._key) if len(self._key) >= _SECRET else None
         self.name = f"model {model!r} at {_public(base_url)}"
         self.model = model
         self.revision = revision
@@ -345,12 +348,13 @@ class HttpEngine(BaseEngine):
         if isinstance(error, openai.OpenAIError) and type(error).__name__ not in text:
             text = f"{type(error).__name__}: {text}"
         text = text if self._key == "EMPTY" else text.replace(self._key, "***")
-        return " ".join(plain(text).split())[:500]
+        return " ".join(plain(self._scrubbed(text)).split())[:500]
 
     def _scrubbed(self, text: Any) -> Any:
         """Text without the key, which a server may send back; lists and objects with all that is in them."""
         if isinstance(text, str):
-            return text.replace(self._key, "***") if len(self._key) >= _SECRET else text
+            text = replies.unicode(text)
+            return self._secret.sub("***", text) if self._secret else text
         if isinstance(text, dict):
             return {self._scrubbed(k): self._scrubbed(v) for k, v in text.items()}
         return [self._scrubbed(item) for item in text] if isinstance(text, list) else text
@@ -369,5 +373,5 @@ def _largest(ask: Ask) -> int:
 def _public(url: str) -> str:
     """A URL without user name, password and query."""
     parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"
+    host = parts.netloc.rpartition("@")[2].lower()
+    return f"{parts.scheme}://{host}{parts.path}"

@@ -36,7 +36,7 @@ def check_reply(reply: Any) -> None:
     if not isinstance(choices, list) or not choices:
         raise MalformedReplyError(f"{type(reply).__name__} without choices")
     if getattr(reply, "error", None):
-        raise MalformedReplyError(f"error beside the choices: {str(reply.error)[:200]}")
+        raise MalformedReplyError(f"error beside the choices: {reply.error}")
     choice = choice_of(reply)
     text = _content(choice)
     if not (text is None or isinstance(text, str)) or not isinstance(choice.finish_reason, str):
@@ -53,7 +53,12 @@ def choice_of(reply: Any) -> Any:
 def text_of(choice: Any) -> str:
     """The text of a checked reply's choice; a refusal in a separate field counts as text. Always valid Unicode."""
     text = _content(choice) or getattr(getattr(choice, "message", None), "refusal", None) or ""
-    return str(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return unicode(str(text))
+
+
+def unicode(text: str) -> str:
+    """Text with halves of surrogate pairs put together or replaced, so that any file can hold it."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _content(choice: Any) -> Any:

@@ -157,13 +157,14 @@ class Transport(httpx2.BaseTransport):
             raise httpcore2.RemoteProtocolError(f"the reply is compressed as {encoding!r}, which was not asked for")
         bits = _ENCODINGS[encoding]
         decoder = None if bits is None else zlib.decompressobj(bits)
-        found = bytearray()
+        found, received = bytearray(), 0
         for piece in reply.iter_stream():
+            received += len(piece)
             try:
                 found += piece if decoder is None else decoder.decompress(piece, size + 1 - len(found))
             except zlib.error as e:
                 raise httpcore2.RemoteProtocolError(f"the reply cannot be decompressed ({e})") from e
-            if len(found) > size:
+            if max(len(found), received) > size:  # a compressed text that has ended may be followed by anything
                 raise ReplyTooLargeError(f"the reply is larger than {size} bytes, more than such an answer can have")
         return bytes(found)
 

@@ -103,16 +103,18 @@ def test_a_torn_last_line_is_left_out_and_said(tmp_path: Path, make_ask: Callabl
     assert segment.read_bytes() == whole[:-cut], "a segment that was written is never changed"
 
 
-def test_a_damaged_line_in_the_middle_costs_only_its_own_ask(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+def test_a_damaged_line_costs_its_own_ask_and_that_of_the_line_whose_checksum_rests_on_it(
+    tmp_path: Path, make_ask: Callable[..., Ask]
+) -> None:
     with Journal(tmp_path) as journal:
-        keys = [put(journal, make_ask(str(i))) for i in range(3)]
+        keys = [put(journal, make_ask(str(i))) for i in range(4)]
     segment = next(tmp_path.glob("*.jsonl"))
     lines = segment.read_bytes().split(b"\n")
     lines[2] = lines[2][:50] + b"\xff\xfe" + lines[2][60:80]
     segment.write_bytes(b"\n".join(lines))
     contents = read_journal(tmp_path)
-    assert set(contents.responses) == {keys[0], keys[2]}
-    assert f"{segment}:3" in contents.warnings[0]
+    assert set(contents.responses) == {keys[0], keys[3]}
+    assert [w.partition(": ")[0] for w in contents.warnings] == [f"{segment}:{n}" for n in (3, 4)]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,8 @@ def test_a_damaged_line_in_the_middle_costs_only_its_own_ask(tmp_path: Path, mak
         {"response_ids": "abc"},
         {"response_ids": [1, None]},
         {"text": None},
+        {"provenance": "x"},
+        {"error": 7},
     ],
 )
 def test_an_answer_with_a_damaged_field_is_asked_again(

@@ -68,6 +68,14 @@ def case_file(tmp_path: Path) -> Path:
         (URL, "OWN_KEY, judge.lan=JUDGE_KEY", True, OWN),
         ("https://judge.lan/v1", "OWN_KEY, judge.lan=JUDGE_KEY", False, JUDGE),
         ("https://api.openai.com/v1", "judge.lan=JUDGE_KEY", False, None),
+        ("https://Judge.LAN/v1", "judge.lan=JUDGE_KEY", False, JUDGE),
+        ("https://judge.lan/v1", "JUDGE.lan:443=JUDGE_KEY", False, JUDGE),
+        ("https://judge.lan/v1", "judge.lan:80=JUDGE_KEY", False, None),
+        ("http://judge.lan.evil.example/v1", "judge.lan=JUDGE_KEY", False, None),
+        ("http://[::1]:8000/v1", "::1=JUDGE_KEY", False, JUDGE),
+        ("http://[::1]:8000/v1", "[::1]=JUDGE_KEY", False, JUDGE),
+        ("http://[::1]:8000/v1", "[::1]:8000=JUDGE_KEY", False, JUDGE),
+        ("http://[::1]:8000/v1", "[::1]:9000=JUDGE_KEY", False, None),
     ],
 )
 def test_a_key_goes_to_the_server_that_it_was_named_for(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import resource
@@ -11,16 +12,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import openai
 import pytest
 from hostile_server import Behave, Hostile, Request, completion, reply
 
-from composcope.errors import ModelError
+from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case
 from composcope.evaluation.engines import transport
+from composcope.evaluation.engines.addresses import key_for
 from composcope.evaluation.engines.base import REFUSED
 from composcope.evaluation.engines.http import HttpEngine, connect
 from composcope.evaluation.engines.replies import count, same_model
@@ -160,7 +163,14 @@ def huge(connection: socket.socket, request: Request) -> None:
     reply(connection, completion("x" * (50 << 20)))
 
 
-@pytest.mark.parametrize("behave", [endless, bomb, huge])
+def padded(connection: socket.socket, request: Request) -> None:
+    """A compressed answer, and behind its end something else without end."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(completion()))
+    while True:
+        connection.sendall(b"z" * (1 << 16))
+
+
+@pytest.mark.parametrize("behave", [endless, bomb, huge, padded])
 def test_no_reply_takes_more_memory_than_an_answer_can_have(
     serve: Serve, make_ask: Callable[..., Ask], behave: Behave
 ) -> None:
@@ -196,6 +206,24 @@ def test_no_redirect_is_followed_to_another_host(serve: Serve, make_ask: Callabl
     with pytest.raises(ModelError, match=r"redirects to http://127\.0\.0\.1:"):
         one(engine_at(server), make_ask())
     assert other.requests == [] and len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "https://{host}:{port}/v1", "http://{host}:1/v1", "//evil.example/v1", "http://localhost:{port}/v1",
+        "http://[::1]:{port}/v1", "http://{host}:{port}@evil.example/v1", "ftp://{host}/v1", "file:///etc/passwd",
+        "data:text/plain,x", "http://[::1/v1", "http://ev\til.example/",
+    ],
+)  # fmt: skip
+def test_a_redirect_to_anything_but_the_same_scheme_host_and_port_stops_the_run(
+    serve: Serve, make_ask: Callable[..., Ask], location: str
+) -> None:
+    server = serve(lambda c, _: reply(c, b"", "307 Temporary Redirect", Location=there))
+    there = location.format(host="127.0.0.1", port=server.socket.getsockname()[1])
+    with pytest.raises(ModelError, match="redirects to"):
+        one(engine_at(server), make_ask())
+    assert len(server.requests) == 1
 
 
 def test_a_redirect_on_the_same_host_is_followed_with_its_key(serve: Serve, make_ask: Callable[..., Ask]) -> None:
@@ -375,6 +403,60 @@ def test_a_key_that_comes_back_is_scrubbed_wherever_it_is_written(
         journal.begin(engine.identity, engine.provenance)
         journal.append(response.ask, ask, response, engine.identity)
     assert KEY.encode() not in b"".join(p.read_bytes() for p in tmp_path.iterdir())
+
+
+ECHOES = {
+    "upper case": str.upper,
+    "lower case": str.lower,
+    "in a URL": lambda key: quote(key, safe=""),
+    "in a path": quote,
+    "in JSON": lambda key: json.dumps(key).replace("/", "\\/"),
+    "in JSON by number": lambda key: "".join(f"\\u{ord(c):04X}" for c in key),
+    "hexadecimal": lambda key: key.encode().hex(),
+    "Base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "Base64 after one byte": lambda key: base64.b64encode(f"a{key}b".encode()).decode()[2:-3],
+    "Base64 after two bytes": lambda key: base64.urlsafe_b64encode(f"aa{key}bb".encode()).decode()[3:-3],
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES)
+def test_a_key_is_scrubbed_in_whatever_form_it_comes_back(
+    serve: Serve, make_ask: Callable[..., Ask], echo: str
+) -> None:
+    key = "sk-Se/cret+Key~0123>?456=="
+    form = ECHOES[echo](key)
+    server = serve(lambda c, _: reply(c, completion(f"it is {form}", model=f"m {form}", reasoning=[form])))
+    said = one(engine_at(server, api_key=key, signed_as=None), make_ask())
+    error = json.dumps({"error": {"message": "x" * 190 + form}}).encode()
+    server.behave = lambda c, _: reply(c, error, "400 Bad Request")
+    refused = one(engine_at(server, api_key=key), make_ask())
+    server.behave = lambda c, _: reply(c, completion()[:-1] + b"," + error[1:])
+    beside = one(engine_at(server, api_key=key), make_ask())
+    for written in (said.text, (said.provenance or {})["model"], refused.error, beside.error):
+        assert "***" in str(written)
+        assert form.strip('"')[4:12] not in str(written)
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-0123456789\n", " sk-0123456789", "sk-01\r\nX-Evil: 1", "sk-\x7f-0123456", "schlüssel-01"]
+)
+def test_a_key_that_cannot_be_sent_is_refused_at_once_and_not_shown(
+    serve: Serve, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(lambda c, _: reply(c, completion()))
+    monkeypatch.setenv("ODD_KEY", key)
+    with pytest.raises(InputError, match="--api-key-env ODD_KEY: the key holds a line end") as raised:
+        key_for(server.url, "ODD_KEY", own=True)
+    assert "0123456" not in str(raised.value)
+    with pytest.raises(InputError, match="the API key"):
+        engine_at(server, api_key=key)
+    assert server.requests == []
+
+
+def test_half_a_character_in_a_name_or_a_thought_reaches_no_file(serve: Serve, make_ask: Callable[..., Ask]) -> None:
+    message = {"role": "assistant", "content": "6", "reasoning_content": "a\ud800"}
+    server = serve(lambda c, _: reply(c, completion(model="\ud800m", message=message)))
+    assert one(engine_at(server), make_ask()).provenance == {"reasoning": "a\ufffd", "model": "\ufffdm"}
 
 
 def test_a_placeholder_for_a_key_changes_no_answer(serve: Serve, make_ask: Callable[..., Ask]) -> None:
