@@ -16,8 +16,8 @@ from typing import Any
 
 Row = dict[str, Any]
 """A row of a table, by column."""
-_FORMULA = re.compile(r"'*[=+\-@\t\r].")
-_MARKED = re.compile(r"''*[=+\-@\t\r].")
+_FORMULA = re.compile(r"'*([\t\r\n]|[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]).", re.DOTALL)
+"""Some programs skip spaces, and read the wide forms of East Asian keyboards as the ordinary ones."""
 
 
 def to_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
@@ -54,4 +54,4 @@ def inert(value: Any) -> Any:
 
 
 def _as_it_was(cell: str) -> str:
-    return cell[1:] if _MARKED.match(cell) else cell
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..csv_files import read_csv, to_csv
-from ..errors import ComposcopeError, InputError, did_you_mean
+from ..errors import ComposcopeError, InputError, JournalError, did_you_mean
 from ..evaluation import protocols
 from ..evaluation.graded import Graded
 from ..evaluation.journal import Contents, read_journal
@@ -56,7 +56,8 @@ class Verified:
 def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
     """Compare everything that a run states with the results recomputed from its answers.
 
-    Raises ``InputError`` for a folder that is not a counted run, and ``JournalError`` if answers are missing.
+    If answers are missing, this is a problem, and only figures are compared. Raises ``InputError`` for a folder that is
+    not a counted run.
     """
     run = RunData(Path(folder).resolve())
     stored, journal = run.counted_now(), read_journal(run.path / "journal")
@@ -69,10 +70,16 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
         for name in _COPIED:
             shutil.copyfile(run.path / name, copy / name)
         shutil.copytree(run.path / "journal", copy / "journal", ignore=shutil.ignore_patterns("lock"))
-        rescore(copy, Reporter(None, quiet=True), compat, progress=progress)
-        again = RunData(copy)
-        problems += [*_rows(run, again, journal), *_cells(stored.metrics, again.counted_now().metrics, notes)]
-        problems += [*_case_sets(run, again), *_probed(run)]
+        try:
+            rescore(copy, Reporter(None, quiet=True), compat, progress=progress)
+        except JournalError as e:  # without all answers nothing can be counted
+            problems.append(str(e))
+        except ComposcopeError as e:
+            raise type(e)(str(e).replace(str(copy), str(run.path))) from e
+        else:
+            again = RunData(copy)
+            problems += [*_rows(run, again, journal), *_cells(stored.metrics, again.counted_now().metrics, notes)]
+            problems += [*_case_sets(run, again), *_probed(run)]
     figures = [*_figures(run, progress)]
     problems += [problem for _, problem in figures if problem is not None]
     counts = (len(journal.responses), len(run.graded), len(stored.metrics), len(figures))

@@ -19,8 +19,32 @@ FORMULAS = [
     "-x",
     "--1",
     "'=1",
+    "=\n1+1",
+    "\n=1",
+    " =1",
+    "\u00a0@x",
+    "\ufeff\t+x",
+    "\uff1d1+1",
+    "\uff20SUM(A1)",
 ]
-HARMLESS = ["6", "-6", "+6.5", "-1e-3", "-inf", "-", "=", "a=b", "", "'quoted'", "x\n=1", "two, three", "é"]
+HARMLESS = [
+    "6",
+    "-6",
+    "+6.5",
+    "-1e-3",
+    "-inf",
+    "-",
+    "=",
+    "a=b",
+    "",
+    "'quoted'",
+    "x\n=1",
+    " 6",
+    " -6",
+    " x",
+    "two, three",
+    "é",
+]
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -28,7 +52,10 @@ def test_no_text_is_a_formula_and_every_text_is_read_back(text: str, tmp_path: P
     row = {"case": text, text: "value", "n": -3, "rate": -0.5, "none": None}
     written = to_csv([row])
     cells = [cell for line in csv.reader(io.StringIO(written, newline="")) for cell in line]
-    assert [c for c in cells if c.startswith(("=", "+", "-", "@", "\t", "\r"))] == ["-3", "-0.5"]
+    assert [c for c in cells if c.startswith(("=", "+", "-", "@", "\t", "\r", "\uff1d", "\n", " ", "\ufeff"))] == [
+        "-3",
+        "-0.5",
+    ]
     (tmp_path / "table.csv").write_text(written, encoding="utf-8", newline="")
     columns, rows = read_csv(tmp_path / "table.csv")
     assert rows[0]["case"] == text and rows[0]["n"] == "-3" and rows[0]["none"] == "" and columns[0] == "case"

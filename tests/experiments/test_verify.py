@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hostile_server import Hostile, completion, reply
 
-from composcope.errors import InputError
+from composcope.errors import ComposcopeError, InputError
 from composcope.experiments.cli import main
 from composcope.experiments.console import progress
 from composcope.experiments.figures import FIGURES
@@ -116,8 +116,47 @@ def test_what_does_not_follow_from_the_answers_is_named(
 def test_an_altered_answer_is_found_by_its_checksum(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit("journal/*.jsonl", "the final answer is: 3", "the final answer is: 4")(run)
     assert main(["verify", str(run)]) == 1
-    said = "".join(capsys.readouterr())
-    assert ("not in the journal" in said and "role 'part:1'" in said) or "role 'whole'" in said
+    said = capsys.readouterr().out
+    [segment] = (run / "journal").glob("*.jsonl")
+    assert f"DIFFERS: {segment}:" in said and "its checksum does not fit" in said
+    assert "1 asks are not in the journal" in said and "2 problems" in said
+
+
+def lines_of(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[Path], None]:
+    def apply(run: Path) -> None:
+        [path] = (run / "journal").glob("*.jsonl")
+        path.write_bytes(b"".join(line + b"\n" for line in change(path.read_bytes().splitlines())))
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("change", "lines"),
+    [
+        (lambda ls: [*ls[:5], *ls[6:]], [6]),
+        (lambda ls: [*ls[:6], *ls[5:]], [7]),
+        (lambda ls: [*ls[:5], ls[6], ls[5], *ls[7:]], [6, 7, 8]),
+        (lambda ls: [ls[0][:30], *ls[1:]], [1, 2]),
+        (lambda ls: [*ls[:5], ls[5][:60] + b"\0\0" + ls[5][62:], *ls[6:]], [6]),
+        (lambda ls: ls[:-1], []),
+        (lambda ls: [], []),
+    ],
+    ids=["removed", "twice", "swapped", "first cut short", "NUL bytes", "last removed", "emptied"],
+)
+def test_what_was_done_to_the_journal_is_named_line_by_line(
+    run: Path, change: Callable[[list[bytes]], list[bytes]], lines: list[int]
+) -> None:
+    lines_of(change)(run)
+    [segment] = (run / "journal").glob("*.jsonl")
+    found = verify(run)
+    assert [p.partition(": ")[0] for p in found.problems if str(segment) in p] == [f"{segment}:{n}" for n in lines]
+    assert found.problems
+
+
+def test_a_damaged_manifest_is_named_where_it_stands(run: Path) -> None:
+    (run / "manifest.json").write_text("[]")
+    with pytest.raises(ComposcopeError, match=str(run / "manifest.json")):
+        verify(run)
 
 
 @pytest.mark.parametrize("cell", ["composition", "composition[family=even]"])
