@@ -79,7 +79,7 @@ def check_key(key: str, named: str) -> None:
 
 
 def secret(key: str) -> re.Pattern[str]:
-    """Finds a key in any letter case: as it is, escaped in a URL or (once or more) in JSON, in hexadecimal, in Base64."""
+    """Finds a key in any letter case: as it is, escaped in a URL or (once or more) in JSON, hexadecimal, in Base64."""
     raw = key.encode()
     forms = ["".join(rf"(?:%{ord(c):02x}|\\+u{ord(c):04x}|\\*{re.escape(c)})" for c in key), raw.hex()]
     for before in range(3):  # Base64 depends on where in three bytes a text begins; bits shared with others are left
