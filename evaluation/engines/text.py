@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from jinja2 import TemplateError
+from jinja2.sandbox import SandboxedEnvironment
 
 from ...errors import ModelError
 from .base import cut_after_stop, think
@@ -16,6 +19,10 @@ from .base import cut_after_stop, think
 THINKING_MARKS = ("<think>", "</think>")
 STEPS = 200_000
 """Of a chat template for one message; those in use take a few hundred."""
+MEMORY = 1 << 30
+"""Bytes that a chat template may take for one message."""
+DIGITS = 10_000
+"""Binary digits of the largest number that a chat template may multiply its way to."""
 
 
 def chat_ids(tokenizer: Any, prompts: Sequence[str], name: str, **options: Any) -> list[list[int]]:
@@ -42,7 +49,11 @@ def chat_ids(tokenizer: Any, prompts: Sequence[str], name: str, **options: Any) 
 
 @contextmanager
 def _ending(name: str) -> Iterator[None]:
-    """``ModelError`` for a template that does not come to an end; counted by tracing, in lines and calls."""
+    """``ModelError`` for a template that does not come to an end.
+
+    Steps are counted by tracing, in lines and calls. What a single step can do is bounded by the memory that it may
+    take and by the size of numbers.
+    """
     left, before = STEPS, sys.gettrace()
     endless = ModelError(
         f"{name}: the chat template does not come to an end within {STEPS} steps for one user message; mend it, or ask "
@@ -56,13 +67,42 @@ def _ending(name: str) -> Iterator[None]:
             raise endless
         return count if frame.f_code.co_filename in ("<template>", "<unknown>") else None
 
+    def compute(environment: SandboxedEnvironment, _: Any, operator: str, one: Any, other: Any) -> Any:
+        if isinstance(one, int) and isinstance(other, int):
+            digits, factor = one.bit_length(), other.bit_length()
+            if (digits * max(other, 0) if operator == "**" else digits + factor) > DIGITS:
+                raise endless
+        return environment.binop_table[operator](one, other)
+
+    kept = SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop
+    SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop = frozenset(("*", "**")), compute  # type: ignore[method-assign]
     sys.settrace(count)
     try:
-        yield
-    except RecursionError as e:
+        with _little_memory():
+            yield
+    except (RecursionError, MemoryError) as e:
         raise endless from e
     finally:
         sys.settrace(before)
+        SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop = kept  # type: ignore[method-assign]
+
+
+@contextmanager
+def _little_memory() -> Iterator[None]:
+    """Lets this process take no more than ``MEMORY`` beyond what it has, where the system says how much that is."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        yield
+        return
+    most = pages * resource.getpagesize() + MEMORY
+    if before[0] == resource.RLIM_INFINITY or before[0] > most:
+        resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def has_thinking_switch(tokenizer: Any) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from jinja2.sandbox import SandboxedEnvironment
 
 from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask
@@ -89,6 +91,10 @@ LOOPS = [
     "{% for i in range(99999) %}{% for j in range(99999) %}{% set x = i %}{% endfor %}{% endfor %}",
     "{% for i in range(99999) %}{{ messages | length }}{% for j in range(99) %}.{% endfor %}{% endfor %}",
     "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}",
+    "{% set n = namespace(x=3) %}{% for i in range(60) %}{% set n.x = n.x * n.x %}{% endfor %}",
+    "{{ 9 ** (9 ** 9) }}",
+    "{{ 'a' | center(6000000000) }}",
+    "{% set n = namespace(x='a') %}{% for i in range(40) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
 ]
 USES: list[Callable[[Any], Any]] = [lambda t: chat_ids(t, ["Why?"], "the-model"), has_thinking_switch]
 
@@ -100,10 +106,16 @@ def test_a_template_that_does_not_end_is_refused_with_the_models_name(
 ) -> None:
     tokenizer = make_tokenizer(template="{{ messages[0]['content'] }}" + template)
     tokenizer.name_or_path = "the-model"
-    before = sys.gettrace()
+    before = sys.gettrace(), resource.getrlimit(resource.RLIMIT_AS), SandboxedEnvironment.call_binop
     with pytest.raises(ModelError, match=r"the-model: the chat template does not come to an end.*--prompting raw"):
         use(tokenizer)
-    assert sys.gettrace() is before
+    assert (sys.gettrace(), resource.getrlimit(resource.RLIMIT_AS), SandboxedEnvironment.call_binop) == before
+
+
+def test_a_template_may_compute(make_tokenizer: Any) -> None:
+    tokenizer = make_tokenizer(template="{{ messages[0]['content'] }} {{ 3 * 4 + 2 ** 5 }}{{ 'a' * 3 }}")
+    plain = make_tokenizer(template="{{ messages[0]['content'] }} 44aaa")
+    assert chat_ids(tokenizer, ["Why?"], "m") == chat_ids(plain, ["Why?"], "m")
 
 
 def test_a_long_message_is_no_endless_template(make_tokenizer: Any) -> None:
