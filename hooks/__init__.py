@@ -20,6 +20,8 @@ change numbers), ``progress`` (what a bar shows).
 from .anatomy import Anatomy, Layer
 from .edits import Knockout, Patch, Skip
 from .model import Model, load_model
-from .sites import Edit, Reducer, Run, Site
+from .sites import Edit, Reducer, Run, Site, put
 
-__all__ = ["Anatomy", "Edit", "Knockout", "Layer", "Model", "Patch", "Reducer", "Run", "Site", "Skip", "load_model"]
+__all__ = [
+    "Anatomy", "Edit", "Knockout", "Layer", "Model", "Patch", "Reducer", "Run", "Site", "Skip", "load_model", "put",
+]  # fmt: skip

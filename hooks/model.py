@@ -32,7 +32,7 @@ from .backends import transformers as backend_transformers
 from .generation import greedy
 from .head import Unembedding, unembedding_of
 from .parts import embedding_of, empty_cache, input_device
-from .sites import Edit, Reducer, Run, Site, check_site, split
+from .sites import Edit, Reducer, Run, Site, check_site, put, split
 from .surroundings import check_ready, check_unmasked, foreign_hooks, unwrapped
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
@@ -130,7 +130,7 @@ class Model:
         mask: Shaped[Tensor, "_ _"] | None = None,
         *,
         read: Iterable[Site] | Mapping[Site, Reducer | None] = (),
-        edit: Mapping[Site, Edit] | None = None,
+        edit: Mapping[Site, Edit | Tensor] | None = None,
         past: Cache | None = None,
     ) -> Run:
         """One forward pass: ``batch pos`` token ids to logits and the activations asked for.
@@ -141,7 +141,8 @@ class Model:
                 models that compute long texts differently throughout (longrope), which require it.
             read: sites to keep, or a mapping from site to a reducer that is applied at once, so that only its result is
                 kept. A site that is also edited is read after the edit.
-            edit: functions from a site's activation to the one that replaces it; they must keep the shape.
+            edit: functions from a site's activation to the one that replaces it, of the same shape; or the tensor that
+                replaces it, so that ``acts`` of one run can be put into another (``put``: only at some positions).
             past: keys and values of earlier tokens (``prefill``); never changed.
 
         Activations are attached to the graph unless grad is off, so ``torch.autograd.grad(score, run.acts[site])``
@@ -151,7 +152,7 @@ class Model:
         computes whole texts differently. Hooks of others are named in the result (``Run.hooks``).
         """
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
-        changes = dict(edit or {})
+        changes = _functions(edit)
         given = changes, {s: f for s, f in wanted.items() if f is not None}
         wanted, changes, with_heads = split(wanted, changes, self.anatomy)
         for site in (*wanted, *changes):
@@ -208,7 +209,7 @@ class Model:
         return cache
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, edit: Mapping[Site, Edit] | None = None,
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, edit: Mapping[Site, Edit | Tensor] | None = None,
         stop_ids: Sequence[int] | None = None,
     ) -> list[list[int]]:  # fmt: skip
         """Greedy continuations of prompts, the token that ended one included.
@@ -216,7 +217,7 @@ class Model:
         ``edit``: as in ``run``; each function sees a prompt's activation (``batch pos ...``) once, and then that of
         every new token (``batch 1 ...``), in batches of prompts of one length. ``stop_ids``: by default ``eos_ids``.
         """
-        changes = split({}, dict(edit or {}), self.anatomy)[1]
+        changes = split({}, _functions(edit), self.anatomy)[1]
         for site in changes:
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
         for prompt in prompts:
@@ -336,6 +337,10 @@ def load_model(
     for p in model.parameters():
         p.requires_grad_(False)
     return Model(model, _tokenizer(path if tokenizer is None else tokenizer), anatomy, backend)
+
+
+def _functions(edit: Mapping[Site, Edit | Tensor] | None) -> dict[Site, Edit]:
+    return {site: put(e) if isinstance(e, Tensor) else e for site, e in (edit or {}).items()}
 
 
 def _tokenizer(tokenizer: Any) -> Any:

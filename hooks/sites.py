@@ -74,6 +74,30 @@ def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
         raise ModelError(f"{site}: the model has {have}")
 
 
+def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) -> Edit:
+    """The edit that puts another value of a site in: everywhere, or only at these positions.
+
+    lm.run(corrupted, edit={site: put(lm.run(clean, read=[site]).acts[site], at=-1)})
+
+    Without ``at``, a value that lacks axes, or has one of length 1, is repeated along them (a mean, for example).
+    """
+
+    def edit(x: Tensor) -> Tensor:
+        try:
+            if at is None:
+                return value.to(x).expand(x.shape)
+            x = x.clone()
+            x[..., at, :] = value.to(x)[..., at, :]
+        except (RuntimeError, IndexError) as e:
+            where = "" if at is None else f" at {at}"
+            raise ModelError(
+                f"cannot put a value of shape {tuple(value.shape)} into an activation of shape {tuple(x.shape)}{where}"
+            ) from e
+        return x
+
+    return edit
+
+
 Read = dict[Site, Reducer | None]
 Acts = dict[Site, Shaped[Tensor, "..."]]
 _OF_QUERIES, _OF_KEYS = ("head", "q", "pattern"), ("k", "v")

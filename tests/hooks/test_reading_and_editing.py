@@ -13,7 +13,7 @@ from shapes import unchecked
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from composcope.errors import ModelError
-from composcope.hooks import Model, Site, load_model
+from composcope.hooks import Model, Site, load_model, put
 from composcope.hooks.attention import additive_mask
 from composcope.hooks.sites import KINDS
 
@@ -278,10 +278,42 @@ def test_a_run_inside_a_run_is_refused_and_leaves_nothing_behind() -> None:
 
 def test_values_in_place_of_functions_are_refused_by_name() -> None:
     lm, site = load_model(tiny("llama")), Site(1, "neuron")
-    with pytest.raises(ModelError, match=r'edit of Site\(1, "neuron"\): Tensor; give a function'):
-        lm.run(ids_of(), edit={site: torch.zeros(1)})  # type: ignore[dict-item]
+    with pytest.raises(ModelError, match=r'edit of Site\(1, "neuron"\): float; give a function'):
+        lm.run(ids_of(), edit={site: 0.0})  # type: ignore[dict-item]
     with pytest.raises(ModelError, match=r'read of Site\(1, "neuron"\): int; give a function'):
         lm.run(ids_of(), read={site: 3})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("kind", ["resid_post", "head", "q", "v", "pattern"])
+def test_a_tensor_takes_the_place_of_a_site_whole_or_at_some_positions(kind: Any) -> None:
+    lm, sites = load_model(tiny("llama")), [Site(1, kind)]
+    sites += [Site(1, kind, head=1)] if kind != "resid_post" else []
+    with torch.no_grad():
+        theirs = lm.run(ids_of(seed=1), read=sites).acts
+        own = lm.run(ids_of(), read=sites)
+        for site in sites:
+            read = lm.run(ids_of(), edit={site: theirs[site]}, read=[site]).acts[site]
+            assert torch.equal(read, theirs[site]), site
+            for at in (-2, [1, 3], slice(4, None)):
+                read = lm.run(ids_of(), edit={site: put(theirs[site], at=at)}, read=[site]).acts[site]
+                expected = own.acts[site].clone()
+                expected[..., at, :] = theirs[site][..., at, :]
+                assert torch.equal(read, expected) and not torch.equal(read, own.acts[site]), (site, at)
+        assert torch.equal(lm.run(ids_of(), edit=own.acts).logits, own.logits)
+
+
+def test_a_mean_is_repeated_along_the_axes_that_it_lacks_and_other_shapes_are_refused() -> None:
+    lm, site = load_model(tiny("llama")), Site(1, "neuron")
+    with torch.no_grad():
+        mean = lm.run(ids_of(), read=[site]).acts[site].mean((0, 1))
+        edited = lm.run(ids_of(), edit={site: mean}, read=[site]).acts[site]
+        assert torch.equal(edited, mean.expand(2, 9, -1))
+        prompt = ids_of(batch=1)[0].tolist()
+        constant = [lm.generate([prompt], 4, edit={site: e}) for e in (mean, lambda x: mean.expand(x.shape))]
+        assert constant[0] == constant[1]
+    for edit in (torch.zeros(3), put(torch.zeros(2, 9, lm.anatomy.d_mlp), at=9)):
+        with pytest.raises(ModelError, match="cannot put a value of shape"):
+            lm.run(ids_of(), edit={site: edit})
 
 
 def test_padding_on_the_left_is_refused_where_the_model_counts_positions_itself() -> None:
