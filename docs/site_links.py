@@ -1,5 +1,5 @@
-"""For the site: notebooks become pages with their saved outputs, the gallery is made of the figures, and links to files
-that pages of the site do not have become plain names.
+"""For the site: the home page begins as README does, notebooks become pages with their saved outputs, the gallery is
+made of the figures, and links to files that pages of the site do not have become plain names.
 
 mkdocs calls these functions (`hooks` in mkdocs.yml).
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,17 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
-DEMO = ROOT / "runs" / "demo"
-"""Where `make demo` leaves its runs: what the gallery shows is drawn from them, where they are there."""
+SOURCES = (
+    ("the shipped dose series (`make demo`)", ROOT / "runs" / "demo"),
+    ("the shipped dose series (`make studies`)", ROOT / "runs" / "studies"),
+    ("SmolLM2-135M-Instruct (`make real`)", ROOT / "runs" / "real-smollm2"),
+)
+"""What the gallery's pictures are drawn from, where it is there: the first of the organisms that has the data, and the
+real model."""
+_README = ("**Find out", "### On a real model")
+"""The part of README with which the home page begins, and the heading that ends it."""
+_TAGS = re.compile(r"^( {0,3}```\w+) .+$", re.MULTILINE)
+"""What the fence of a block says to the tests that run it."""
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)")
 
 
@@ -30,21 +40,24 @@ def on_files(files: Files, *, config: Any, **_: Any) -> Files:
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """A page's text for the site."""
     here = ROOT / "docs" / Path(page.file.src_path).parent
+    if page.file.src_path == "index.md":
+        markdown = _home(markdown)
 
     def plain(found: re.Match[str]) -> str:
         target = (here / found[2]).resolve()
         inside = target.is_relative_to(ROOT / "docs") and not target.is_dir()
         return found[0].replace(".ipynb", ".md") if inside else found[1]
 
-    return _LINK.sub(plain, markdown.replace("{{ gallery }}", _gallery() if "{{ gallery }}" in markdown else ""))
+    markdown = markdown.replace("{{ gallery }}", _gallery() if "{{ gallery }}" in markdown else "")
+    return _LINK.sub(plain, _TAGS.sub(r"\1", markdown))
 
 
 def on_post_build(*, config: Any, **_: Any) -> None:
-    """Draw the gallery's pictures, where the demo's runs are there."""
-    for name in _drawable():
+    """Draw the gallery's pictures, where runs are there."""
+    for name, folder in _drawable():
         from composcope.experiments.figures import save
 
-        save(name, [DEMO], Path(config["site_dir"]) / "gallery")
+        save(name, [folder], Path(config["site_dir"]) / "gallery" / folder.name)
 
 
 def notebook_page(path: Path) -> str:
@@ -69,29 +82,52 @@ def _shown(output: dict[str, Any]) -> str:
     return f"```text\n{''.join(output.get('text') or data.get('text/plain', '')).rstrip()}\n```"
 
 
+def _home(markdown: str) -> str:
+    """The home page: what README says first, then where to read on."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    begin, end = (readme.index(mark) for mark in _README)
+    read_on = markdown.partition("Then:\n")[2]
+    return f"# composcope\n\n{readme[begin:end].replace('](docs/', '](')}## Where to read\n{read_on}"
+
+
 def _gallery() -> str:
     from composcope.experiments.figures import FIGURES
 
     drawn, sections = _drawable(), []
     for figure in FIGURES.values():
-        image = f'<img src="gallery/{figure.name}.svg" alt="{figure.title}">\n\n' if figure.name in drawn else ""
+        images = [
+            f'<img src="gallery/{folder.name}/{name}.svg" alt="{figure.title}">\n\nDrawn from {whose}.\n\n'
+            for whose, source in SOURCES
+            for name, folder in drawn
+            if name == figure.name and folder.is_relative_to(source)
+        ]
         about = " ".join((figure.draw.__doc__ or "").split("\n\n")[0].split())
         made = f"Its data: `{figure.command}`, then " if figure.command else ""
         plot = f"`composcope plot {figure.name} RUNS`"
-        sections.append(f"## {figure.title}\n\n{image}{about}\n\n{made}{plot}\n")
+        sections.append(f"## {figure.title}\n\n{about}\n\n{''.join(images)}{made}{plot}\n")
     return "\n".join(sections)
 
 
-def _drawable() -> list[str]:
-    if not (DEMO / "study.json").is_file():
-        return []
+@cache
+def _drawable() -> list[tuple[str, Path]]:
+    """Figures with the folder that each is drawn from: one of the organisms, and the real model."""
     from composcope.errors import InputError
-    from composcope.experiments.figures import FIGURES, draw
+    from composcope.experiments.figures import FIGURES, draw, load
 
-    def has(name: str) -> bool:
+    def has(name: str, runs: Any) -> bool:
         try:
-            return draw(name, [DEMO]).empty is None
+            return draw(name, runs).empty is None
         except InputError:  # a figure of other files than runs (training-curve)
             return False
 
-    return [name for name, f in FIGURES.items() if f.section and has(name)]
+    *organisms, real = (source for _, source in SOURCES)
+    found: dict[str, Path] = {}
+    for folder in (f for source in organisms for f in (source, *sorted(source.glob("*/")))):
+        if (folder / "study.json").is_file():
+            runs = load([folder])
+            found |= {name: folder for name in FIGURES if name not in found and has(name, runs)}
+    drawn = list(found.items())
+    if (real / "metrics.json").is_file():
+        runs = load([real])
+        drawn += [(name, real) for name in FIGURES if has(name, runs)]
+    return drawn

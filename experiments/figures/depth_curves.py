@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from ...errors import InputError
 from ...evaluation.protocols.compare import compare
@@ -31,7 +32,7 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
     fig, ax = style.one_panel(6.2, 3.9)
     shaded = _shaded(runs, bands)
     dotted = {m for r, m in labels(runs).items() if bands is not None and _find(runs, r).about.get("baseline")}
-    _depth_panel(ax, rows, "Wrong although every part is known", dotted=dotted)
+    _depth_panel(ax, rows, "Residual failure over depth", dotted=dotted)
     for i, depth in enumerate(shaded):
         ax.axvspan(depth - 0.45, depth + 0.45, color=style.MUTED, alpha=0.14, linewidth=0, zorder=0,
                    label="trained depth" if i == 0 else "_nolegend_")  # fmt: skip
@@ -113,9 +114,12 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
             rows.append({**point(run, names[run.path], failed), **known, **ends})
     need(rows, "No run here has both atom stability and residual failure at depth 4.")
     fig, ax = style.one_panel(4.4, 3.8)
-    marks(ax, rows, "Knowing is not composing", "atoms right in every wording", "residual failure at depth 4")
+    marks(ax, rows, "Failure against atom stability", "atoms right in every wording", "residual failure at depth 4")
     style.shared_legend(fig)
-    text = "Residual failure at depth 4 against the share of atoms answered right in every wording."
+    text = (
+        "Residual failure at depth 4 against the share of atoms answered right in every wording. On the right and "
+        "high up: the model knows the atoms and does not compose them."
+    )
     return drawn(fig, rows, text, chosen, "{model}")
 
 
@@ -197,9 +201,10 @@ def channels(runs: Sequence[RunData]) -> Drawing:
             style.note(ax, f"{title}: undefined (see the caption)" if places[channel] else f"{title}: not measured")
             continue
         ax.axvline(0, color=style.MUTED, linewidth=1)
-        names = [f"{p if len(places[channel]) == len(pairs) else ''} {c}".strip() for p, c in places[channel]]
-        style.names(ax, names, 30)
+        names = [p if len(places[channel]) == len(pairs) else c for p, c in places[channel]]
+        style.names(ax, names, 48)
         if channel == "delta_depth":
+            ax.xaxis.set_major_locator(MaxNLocator(5))
             style.dress(ax, title, "steps", grid="x")
         else:
             style.signed_points(ax)

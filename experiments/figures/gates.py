@@ -184,7 +184,7 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     totals = {(r["model"], r["role"]): r["n"] for r in rows}
     for y, bar in enumerate(bars):
         ax.text(1.01, y, style.counted(totals[bar]), va="center", fontsize=7.5, color=style.MUTED)
-    ax.set_yticks(range(len(bars)), [f"{style.plain(m, 24)} · {style.plain(r, 24)}" for m, r in bars])
+    ax.set_yticks(range(len(bars)), [f"{style.plain(m, 36)} · {style.plain(r, 24)}" for m, r in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     style.percent(ax, "x")
     ax.set_xlim(0, 1.12)

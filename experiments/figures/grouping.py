@@ -78,15 +78,24 @@ def small_multiples(
     runs: Sequence[RunData], width: float, height: float, x: str, y: str = ""
 ) -> tuple[Figure, dict[Path, Axes]]:
     """One panel per run, all with the same axes: one row of panels per benchmark, one column per model."""
+    fig, panels = small_multiples_by(runs, ("",), width, height, x, y)
+    return fig, {path: ax for (path, _), ax in panels.items()}
+
+
+def small_multiples_by(
+    runs: Sequence[RunData], forms: Sequence[str], width: float, height: float, x: str, y: str = ""
+) -> tuple[Figure, dict[tuple[Path, str], Axes]]:
+    """One panel per run and form of what is measured: one row of panels per benchmark and form, with one y axis."""
     within = labels_by_benchmark(runs)
-    columns, benchmarks = (list(dict.fromkeys(found)) for found in (within.values(), [r.benchmark for r in runs]))
+    columns = list(dict.fromkeys(within.values()))
+    lines = [(b, form) for b in dict.fromkeys(r.benchmark for r in runs) for form in forms]
     across = min(len(columns), ACROSS)
     deep = -(-len(columns) // across)
     wide = max(width, 4.4 / across)
-    fig, grid = style.grid_of(deep * len(benchmarks), across, wide, height, sharex=True, sharey="row")
+    fig, grid = style.grid_of(deep * len(lines), across, wide, height, sharex=True, sharey="row")
     places = {
-        r.path: (deep * benchmarks.index(r.benchmark) + columns.index(within[r.path]) // across,
-                 columns.index(within[r.path]) % across) for r in runs
+        (r.path, form): (deep * lines.index((r.benchmark, form)) + columns.index(within[r.path]) // across,
+                         columns.index(within[r.path]) % across) for r in runs for form in forms
     }  # fmt: skip
     taken = set(places.values())
     for line, axes in enumerate(grid):
@@ -94,15 +103,15 @@ def small_multiples(
             ax.set_axis_off()
             below = any((lower, column) in taken for lower in range(line + 1, len(grid)))
             ax.tick_params(labelbottom=not below, labelleft=(line, column - 1) not in taken)
-    panels = {path: grid[line][column] for path, (line, column) in places.items()}
-    for path, ax in panels.items():
+    panels = {key: grid[line][column] for key, (line, column) in places.items()}
+    several, shown = len(lines) > 1, {r.path: r.benchmark for r in runs}
+    named = len(set(shown.values())) > 1
+    for (path, form), ax in panels.items():
         ax.set_axis_on()
         style.dress(ax, within[path])
-    several = len(benchmarks) > 1
-    for r in runs:
-        if places[r.path][1] == 0:
-            said = style.plain(r.benchmark, 24) if several else y
-            panels[r.path].set_ylabel(said, fontsize=8.5, color=style.INK if several else style.MUTED)
+        if places[path, form][1] == 0:
+            said = ", ".join(filter(None, (style.plain(shown[path], 24) if named else "", form))) if several else y
+            ax.set_ylabel(said, fontsize=8.5, color=style.INK if several else style.MUTED)
     fig.supxlabel(x, fontsize=8.5, color=style.MUTED)
     if several:
         fig.supylabel(y, fontsize=8.5, color=style.MUTED)

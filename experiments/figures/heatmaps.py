@@ -69,8 +69,8 @@ def _whole_ticks(ax: Axes, width: int, height: int) -> None:
     ax.set_yticks(range(0, height, max(1, -(-height // 10))))
 
 
-def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, high: float) -> None:
-    """One color scale for several panels."""
+def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, high: float, name: str) -> None:
+    """One color scale for several panels, with the name of what the colors show."""
     scale = ScalarMappable(Normalize(low, high), cmap)
     # A bar over one column has room for both ends and the middle only.
     few = [low, (low + high) / 2, high] if len({round(ax.get_position().x0, 3) for ax in panels}) == 1 else None
@@ -78,6 +78,7 @@ def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, h
     bar = fig.colorbar(scale, ax=panels, location="top", shrink=0.8 if few else 0.5, aspect=40, pad=0.01, **options)
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
     bar.ax.tick_params(labelsize=7, colors=style.MUTED, length=2)
+    bar.set_label(name, fontsize=8, color=style.MUTED)
 
 
 def number(value: Any) -> float | None:

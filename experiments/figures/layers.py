@@ -11,7 +11,7 @@ from ...errors import InputError
 from ..run.reader import ProbeData, Row, RunData
 from . import style
 from .drawing import PATCHING, READOUT, TRAJECTORY, Drawing, caption, curves, drawn, figure
-from .grouping import small_multiples
+from .grouping import small_multiples, small_multiples_by
 from .heatmaps import cells, color_bar, few_marks, heat, number
 from .mechanism import NO_CELLS, missing, read_where, with_probe
 
@@ -73,16 +73,18 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
     found = with_probe(runs, "trajectory")
     rows = [row for f in found for row in _cosine_rows(*f)]
     missing(rows, "prompt-end cosines", "trajectory", runs)
-    models = list(dict.fromkeys(r["model"] for r in rows))
+    shown = [run for run, _, _ in found if any(r["run"] == run.name for r in rows)]
     forms = list(dict.fromkeys(r["form"] for r in rows))
-    fig, grid = style.grid_of(len(models), len(forms), 3.4, 2.6)
-    for line, model in zip(grid, models, strict=True):
-        for ax, form in zip(line, forms, strict=True):
-            for key, name in COSINES.items():
-                mine = [r for r in rows if (r["model"], r["form"], r["pairs"]) == (model, form, name)]
-                style.points(ax, mine, [r["layer"] for r in mine], _COSINE_COLORS[key], name)
-            style.whole_numbers(ax, [r["layer"] for r in rows])
-            style.dress(ax, f"{model} · {form}", "layer", "cosine")
+    layers = [r["layer"] for r in rows]
+    apart = 0.02 * max(1, max(layers) - min(layers))
+    fig, panels = small_multiples_by(shown, forms, 2.5, 2.2, "layer", "cosine")
+    for (path, form), ax in panels.items():
+        run = next(r.name for r in shown if r.path == path)
+        for i, (key, name) in enumerate(COSINES.items()):
+            mine = [r for r in rows if (r["run"], r["form"], r["pairs"]) == (run, form, name)]
+            places = [r["layer"] + (i - 1) * apart for r in mine]
+            style.points(ax, mine, places, _COSINE_COLORS[key], name, style=style.dash(i))
+        style.whole_numbers(ax, layers)
     style.shared_legend(fig)
     text = (
         "Cosine between residual states, one state per case, by layer. A few large dimensions dominate plain cosines; "
@@ -112,16 +114,20 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
     values = [r["value"] for r in rows if r["value"] is not None]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     fig, grid = style.grid_of(len(models), len(groups) + 1, 3.4, 2.4)
+    for line in grid[1:]:
+        line[-1].sharey(grid[0][-1])
     for line, (_, label, probe) in zip(grid, found, strict=True):
-        _step_means(line[-1], label, [r for r in means if r["model"] == label])
+        _step_means(line[-1], [r for r in means if r["model"] == label])
         for ax, group in zip(line, groups, strict=False):
             if f"step.{group}" not in probe.tensors:
                 style.note(ax, f"no {group} cases")
                 continue
             known = _step_counts(probe, group)
             heat(ax, probe.tensors[f"step.{group}"], style.SEQUENTIAL, low, high, counts=known or None)
-            style.dress(ax, f"{label} · {group}", "response step", "layer", grid=None)
-    color_bar(fig, [ax for line in grid for ax in line[:-1]], style.SEQUENTIAL, low, high)
+            style.dress(ax, group, "response step", grid=None)
+        style.name_row(line, label, "layer")
+    color_bar(fig, [ax for line in grid for ax in line[:-1]], style.SEQUENTIAL, low, high, "cosine")
+    style.shared_legend(fig)
     hatched = [r for r in rows if r.get("drawn") == "hollow"]
     text = (
         "Cosine between consecutive residual states in the response: by step (mean over cases) and by layer (mean over "
@@ -151,7 +157,7 @@ def _step_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
     ]
 
 
-def _step_means(ax: Axes, label: str, rows: list[Row]) -> None:
+def _step_means(ax: Axes, rows: list[Row]) -> None:
     if not rows:
         return style.note(ax, "no means by layer")
     groups = list(dict.fromkeys(r["group"] for r in rows))
@@ -161,8 +167,7 @@ def _step_means(ax: Axes, label: str, rows: list[Row]) -> None:
         places = [r["layer"] + (i - (len(groups) - 1) / 2) * apart for r in mine]
         style.points(ax, mine, places, style.GROUP_COLORS.get(group, style.color(i)), group)
     style.whole_numbers(ax, [r["layer"] for r in rows])
-    style.dress(ax, f"{label} · mean over steps", "layer", "cosine")
-    style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    style.dress(ax, "mean over steps", "layer", "cosine")
 
 
 def _patch_rows(run: RunData, label: str, probe: ProbeData, measure: str) -> list[Row]:
@@ -211,10 +216,12 @@ def readout(runs: Sequence[RunData]) -> Drawing:
         mine = [r for r in rows if (r["run"], r["kind"], r["reader"]) == (run, kind, reader)]
         for ax, show in zip(line, SHOWN, strict=False):
             shown = [r for r in mine if r["show"] == show and r["foils"] == "absent"]
-            _map(ax, shown, show, f"{model} · {kind}, {reader}")
+            _map(ax, shown, show)
+        style.name_row(line, f"{model} · {kind}, {reader}", "layer")
         _curves(line[3], mine)
-    color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1)
-    color_bar(fig, [line[2] for line in grid], style.DIVERGING, -0.5, 0.5)
+    color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1, "share of foils below")
+    color_bar(fig, [line[2] for line in grid], style.DIVERGING, -0.5, 0.5, "failure − success")
+    style.shared_legend(fig)
     text = (
         "Share of foils that score below the right name at a layer and place (chance 0.5), from before block 0 (-1) to "
         "the last block. Maps: the foils are similar names that are not in the question; difference = failure − "
@@ -233,6 +240,8 @@ def _rows(probe: ProbeData) -> list[Row]:
     out: list[Row] = []
     for name, tensor in probe.tensors.items():
         reader, foils, *rest = name.split(".")
+        if len(rest) != 2:  # what each whole holds, token by token
+            continue
         kind, show = (rest[1], "difference") if rest[0] == "difference" else (rest[0], rest[1])
         if rest[0] == "p" or show not in SHOWN:
             continue
@@ -252,7 +261,7 @@ def _count(probe: ProbeData, reader: str, foils: str, kind: str, show: str) -> i
     return min(known, default=None)
 
 
-def _map(ax: Axes, rows: Sequence[Row], show: str, title: str) -> None:
+def _map(ax: Axes, rows: Sequence[Row], show: str) -> None:
     if not rows:
         style.note(ax, f"no {show} cases" if show != "difference" else "no contrast possible")
         return
@@ -268,7 +277,7 @@ def _map(ax: Axes, rows: Sequence[Row], show: str, title: str) -> None:
     ax.set_yticks(range(0, len(layers), step), [str(x) for x in layers[::step]])
     n = rows[0]["n"]
     said = "" if n is None or show == "difference" else f", {style.counted(n)}"
-    style.dress(ax, f"{title}\n{show}{said}", "", "layer", grid=None)
+    style.dress(ax, f"{show}{said}", grid=None)
 
 
 def _curves(ax: Axes, rows: Sequence[Row]) -> None:
@@ -278,8 +287,8 @@ def _curves(ax: Axes, rows: Sequence[Row]) -> None:
             mine = [r for r in rows if (r["show"], r["foils"], r["place"]) == (group, foils, last)]
             known = [(r["layer"], r["value"]) for r in mine if r["value"] is not None]
             if known:
-                ax.plot(*zip(*known, strict=True), dash, color=shade, label=f"{group}, {foils}")
+                where = "not in the question" if foils == FOILS[0] else "in the question"
+                ax.plot(*zip(*known, strict=True), dash, color=shade, label=f"{group}, foils {where}")
     ax.axhline(0.5, color=style.MUTED, linewidth=0.8)
     ax.set_ylim(0, 1.02)
-    style.legend(ax)
     style.dress(ax, last, "layer", "share of foils below")

@@ -132,9 +132,10 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
             n = _ratio_count(probe, kind, name)
             heat(ax, maps[name], *scale, counts=n)
             said = "" if n is None or name == "difference" else f", {style.counted(n)}"
-            style.dress(ax, f"{label} · {name}{said}", "head", "layer", grid=None)
-    color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1)
-    color_bar(fig, [line[2] for line in grid], style.DIVERGING, -reach, reach)
+            style.dress(ax, f"{name}{said}", "head", grid=None)
+        style.name_row(line, label, "layer")
+    color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1, "lookback ratio")
+    color_bar(fig, [line[2] for line in grid], style.DIVERGING, -reach, reach, "failure − success")
     asked = "whole" if shown[0][1] == "composition" else shown[0][1]
     text = (
         "Lookback ratio of each head: share of attention that goes back to the prompt (mean per token), averaged "

@@ -20,6 +20,8 @@ SITES = {"resid_post": "residual stream", "attn_out": "attention", "mlp_out": "M
 """What is put in, and how a figure calls it."""
 LONGEST = 9
 """Letters of a token below a column."""
+NAMED = 18
+"""Columns that have a name below them; the csv has all."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,13 @@ def patching_positions(runs: Sequence[RunData]) -> Drawing:
                 rows += [{**about, "layer": layer, "position": p, "token": token or None, "value": number(v)}
                          for p, token, v in zip(swept.positions, swept.tokens, mean[i], strict=True)]  # fmt: skip
             heat(ax, mean, style.DIVERGING, -1, 1, counts=n)
-            ax.set_xticks(range(len(swept.positions)), _columns(swept), rotation=90)
+            named = _named(len(swept.positions))
+            ax.set_xticks(named, [_columns(swept)[i] for i in named], rotation=90)
             ax.set_yticks(range(len(swept.layers)), [str(layer) for layer in swept.layers])
-            style.dress(ax, f"{style.plain(label, 26)} · {called}, {style.counted(n)}", "", "layer", grid=None)
+            style.dress(ax, f"{called}, {style.counted(n)}", grid=None)
             ax.tick_params(axis="x", labelsize=5.5)
-    color_bar(fig, [ax for line in grid for ax in line], style.DIVERGING, -1, 1)
+        style.name_row(line, label, "layer")
+    color_bar(fig, [ax for line in grid for ax in line], style.DIVERGING, -1, 1, "share of the way to the success")
     others = sum(s.left_out for _, _, s in found)
     text = (
         "One activation of a success is put into a failure whose prompt is as long, at one layer and position. "
@@ -97,6 +101,12 @@ def patching_positions(runs: Sequence[RunData]) -> Drawing:
 def _mean(maps: Array) -> Array:
     """Average over the pairs for which a cell is defined; NaN if it is defined for none."""
     return np.ma.masked_invalid(maps).mean(axis=0).filled(np.nan)
+
+
+def _named(n: int) -> list[int]:
+    """Evenly spaced columns, and always the last, where the answer is predicted."""
+    step = -(-n // NAMED)
+    return [*(i for i in range(0, n - 1, step) if i <= n - 1 - step), n - 1]
 
 
 def _columns(swept: Sweeps) -> list[str]:

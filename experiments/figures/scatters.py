@@ -205,7 +205,7 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
         style.percent(ax)
         ax.set_xticks(_decades(rows), [_power_of_ten(d) for d in _decades(rows)])
         style.dress(ax, benchmark, "size of the answer", "share of answers up to this size", grid="both")
-        style.legend(ax, loc="upper left")
+        style.legend(ax, loc="lower right")
     text = (
         "Cumulative distribution of the size of gold answers; zero counts as below 1. Where the curves overlap, the "
         "numbers do not make the whole harder. Sets with the same sizes share one curve."

@@ -79,9 +79,12 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     fig, ax = style.one_panel(4.4, 4.2)
     grid = [i / 50 for i in range(51)]
     ax.plot(grid, [g * g for g in grid], "--", color=style.MUTED, linewidth=1.2, label="independent steps: y = x²")
-    marks(ax, rows, "Below the curve: worse than independent steps", "√(S1 · S2)", "accuracy on the whole")
+    marks(ax, rows, "The whole against independent steps", "√(S1 · S2)", "accuracy on the whole")
     style.shared_legend(fig)
-    text = "Accuracy on the whole against the geometric mean of both steps. The curve shows independent steps."
+    text = (
+        "Accuracy on the whole against the geometric mean of both steps. The curve shows independent steps; below it, "
+        "the whole is harder than its steps taken independently."
+    )
     return drawn(fig, rows, text, chosen, "{model}")
 
 

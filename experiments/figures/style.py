@@ -79,6 +79,12 @@ def dress(ax: Axes, title: str = "", x: str = "", y: str = "", *, grid: str | No
     ax.set_ylabel(plain(y), fontsize=8.5, color=MUTED)
 
 
+def name_row(line: Sequence[Axes], name: str, y: str) -> None:
+    """Name a row of panels, and their y axis, beside the first one: no title has room for a long name."""
+    line[0].set_axis_on()
+    line[0].set_ylabel(f"{broken(name, 24)}\n{plain(y)}", fontsize=8.5, color=INK)
+
+
 def percent(ax: Axes, axis: str = "y", low: float = 0.0, high: float = 1.0) -> None:
     """A rate axis from 0 to 100 %, with a small margin so that intervals at the ends are visible."""
     ticks = [0, 0.25, 0.5, 0.75, 1]

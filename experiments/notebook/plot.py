@@ -63,7 +63,7 @@ def attention(
             said = [style.plain(w.replace("\n", "\\n"), 12) for w in words]
             ax.set_xticks(range(len(words)), said, rotation=90, fontsize=6)
             ax.set_yticks(range(len(words)), said, fontsize=6)
-    color_bar(fig, panels[: len(chosen)], style.SEQUENTIAL, 0, 1)
+    color_bar(fig, panels[: len(chosen)], style.SEQUENTIAL, 0, 1, "attention")
     rows = [
         {"layer": layer, "head": h, "query": q, "key": k, "query_token": words[q], "key_token": words[k],
          "value": float(weights[q, k])}

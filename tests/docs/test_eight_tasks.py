@@ -1,4 +1,4 @@
-"""The eight tasks of ``hooks.md`` beside the same tasks in TransformerLens 4.3: no longer, and with the same numbers."""
+"""The eight tasks of ``hooks.md`` beside those tasks in TransformerLens 4.3: no longer, and with the same numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ THEIRS = {
         from transformer_lens.patching import get_act_patch_direct_path
         _, clean_cache = model.run_with_cache(clean)
         _, corrupted_cache = model.run_with_cache(corrupted)
-        effect = get_act_patch_direct_path(model, clean, corrupted_cache, clean_cache, metric, 0, 1, verbose=False)[2, 0]
+        effect = get_act_patch_direct_path(model, clean, corrupted_cache, clean_cache, metric, 0, 1)[2, 0]
         """,
     "Steer while generating": """
         _, other = model.run_with_cache(corrupted)

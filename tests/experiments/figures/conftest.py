@@ -93,6 +93,7 @@ def _readout(synthetic: ModuleType, folder: Path) -> None:
         tensors |= {f"lens.{foils}.bridge.{g}": m for g, m in maps.items()}
         tensors[f"lens.{foils}.difference.bridge"] = maps["failure"] - maps["success"]
         rows += [{"quantity": "held_lens", "kind": "bridge", "foils": foils, "group": g, "n": 16} for g in maps]
+    tensors["wholes.lens"] = rng.uniform(0, 1, (32, 2)).astype(np.float32)
     synthetic.write_probe(folder, "readout", rows, tensors, {"places": places})
 
 

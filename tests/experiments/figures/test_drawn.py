@@ -217,12 +217,18 @@ def _numbers_not_of_rows(fig: Figure, rows: Sequence[Row]) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("name", list(figures.FIGURES))
-def test_a_figure_draws_the_rows_of_its_csv_and_nothing_else(name: str, everything: Path) -> None:
+@cache
+def _drawn(name: str, everything: Path) -> figures.Drawing:
     figure = figures.FIGURES[name]
     drawing = figures.draw(name, [everything / "runs" if figure.read is load else everything])
     assert drawing.empty is None, f"the runs of the fixture `everything` hold nothing for {name}: add it there"
     drawing.figure.draw_without_rendering()
+    return drawing
+
+
+@pytest.mark.parametrize("name", list(figures.FIGURES))
+def test_a_figure_draws_the_rows_of_its_csv_and_nothing_else(name: str, everything: Path) -> None:
+    drawing = _drawn(name, everything)
     rows = drawing.rows
     found = {(c, v): unmatched(drawing.figure, rows, c, v) for c in ("value", "count") for v in (0, 1)
              if any(r.get(c) is not None for r in rows)}  # fmt: skip
@@ -232,6 +238,29 @@ def test_a_figure_draws_the_rows_of_its_csv_and_nothing_else(name: str, everythi
     assert not extra, f"{len(extra)} marks that the csv lacks along {best}, first {extra[0]}"
     assert any(r.get("drawn") not in NOT_DRAWN for r in rows)
     assert _numbers_not_of_rows(drawing.figure, rows) == []
+
+
+@pytest.mark.parametrize("name", list(figures.FIGURES))
+def test_no_title_label_or_tick_of_a_figure_covers_another_or_is_cut_off(name: str, everything: Path) -> None:
+    fig = _drawn(name, everything).figure
+    texts = [t for ax in fig.axes if ax.axison for t in _labels(ax)]
+    texts += [t for legend in fig.legends for t in legend.get_texts()]
+    boxes = [(t.get_text(), t.get_window_extent()) for t in texts if t.get_text() and t.get_visible()]
+    whole = fig.bbox.padded(2)
+    cut = [said for said, box in boxes if not (whole.contains(*box.min) and whole.contains(*box.max))]
+    assert not cut
+    covered = [(a, b) for i, (a, box) in enumerate(boxes) for b, other in boxes[:i] if box.padded(-1.5).overlaps(other)]
+    assert not covered
+
+
+def _labels(ax: Axes) -> list[Any]:
+    """Titles, names of axes and ticks within their ends; a slanted tick's box is larger than the tick."""
+    texts: list[Any] = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label]  # type: ignore[attr-defined]
+    for axis in (ax.xaxis, ax.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        ticks = [t for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
+        texts += [t.label1 for t in ticks if t.label1.get_rotation() % 90 == 0]
+    return texts
 
 
 def _change(rows: list[Row], how: str) -> None:

@@ -304,6 +304,11 @@ def test_the_gallery_leaves_out_figures_that_the_demos_runs_cannot_have(
     site = importlib.import_module("site_links")
     synthetic.make_run(tmp_path / "run", probes=(), n=12)
     (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": ["run"]}))
-    monkeypatch.setattr(site, "DEMO", tmp_path)
+    synthetic.make_run(tmp_path / "real", probes=(), n=12, protocol="compositionality-gap")
+    sources = [("the demo", tmp_path), ("studies", tmp_path / "studies"), ("a real model", tmp_path / "real")]
+    monkeypatch.setattr(site, "SOURCES", sources)
     drawn = site._drawable()
-    assert "collapse-curve" in drawn and "training-curve" not in drawn
+    assert ("collapse-curve", tmp_path) in drawn and "training-curve" not in dict(drawn)
+    assert ("gap-slopes", tmp_path / "real") in drawn and ("outcomes", tmp_path / "real") in drawn
+    gallery = site._gallery()
+    assert f'src="gallery/{tmp_path.name}/outcomes.svg"' in gallery and 'src="gallery/real/outcomes.svg"' in gallery
