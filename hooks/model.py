@@ -68,6 +68,10 @@ class Model:
                 f"the tokenizer has no pad token; id {self.pad_id} pads on the right instead (no token attends to it)",
             )
 
+    def __repr__(self) -> str:
+        a = self.anatomy
+        return f"<{type(self.model).__name__}: {a.n_layers} layers, {a.n_heads} heads, {self.dtype} on {self.device}>"
+
     @property
     def device(self) -> torch.device:
         """The device of the token ids."""

@@ -58,6 +58,15 @@ class Run(NamedTuple):
     hooks: tuple[str, ...] = ()
     """Hooks of others that were on the model's modules and may have changed these numbers, by module and name."""
 
+    def __repr__(self) -> str:
+        kept = ", ".join(f"{site} {_shape(x)}" for site, x in list(self.acts.items())[:4])
+        more = f", {len(self.acts) - 4} more" if len(self.acts) > 4 else ""
+        return f"<run: logits {_shape(self.logits)}; {kept or 'no acts'}{more}>"
+
+
+def _shape(x: Shaped[Tensor, "..."]) -> str:
+    return "x".join(map(str, x.shape))
+
 
 def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
     """Raise ``ModelError`` for a site that a model of this size does not have."""

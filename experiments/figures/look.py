@@ -2,7 +2,7 @@
 
     write(drawing, "gap-slopes", "figures", look=Look("column", title=False, gray=True))
 
-In gray, dashes and hatching distinguish the series, and shades of gray the fields.
+In gray, dashes, marks and hatching distinguish the series, and shades of gray the fields.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ SMALLEST = 0.72
 """Letters and heights shrink with the width, but not below this share."""
 _TONES = ("#000000", "#707070", "#3a3a3a", "#9a9a9a", "#555555", "#b4b4b4", "#222222", "#858585")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)), (0, (3, 4)))
+_SHAPES = ("o", "s", "^", "v", "P", "X", "p", "h")
+"""Diamonds are left for few cases."""
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
 
 
@@ -129,6 +131,8 @@ def _line(line: Line2D, places: dict[str, int], tone: Callable[[Any], str]) -> N
     shade = to_hex(line.get_color())
     if shade in places and line.get_linestyle() == "-" and len(line.get_xdata()) > 2:  # pyright: ignore
         line.set_linestyle(_DASHES[places[shade] % len(_DASHES)])
+    if shade in places and line.get_marker() == "o":
+        line.set_marker(_SHAPES[places[shade] % len(_SHAPES)])
     filled = to_hex(line.get_markerfacecolor()) if line.get_markerfacecolor() not in ("none", "None") else None
     line.set_color(tone(shade))
     line.set_markeredgecolor(tone(shade))

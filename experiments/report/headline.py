@@ -32,8 +32,9 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
             row["cells"] = [row["cells"][i] for i in kept]
         level = next((r.chance for r in mine if r.chance is not None), None)
         out.append({
-            "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [columns[i][1] for i in kept],
-            "meanings": [(columns[i][1], columns[i][0], MEANINGS.get(columns[i][0], "")) for i in kept], "rows": rows,
+            "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [heading(columns[i]) for i in kept],
+            "meanings": [(heading(columns[i]), columns[i][0], MEANINGS.get(columns[i][0], "")) for i in kept],
+            "rows": rows,
             "chance": None if level is None else f"{100 * level:.3g}\u00a0%", "lead": lead(mine),
         })  # fmt: skip
     return out
@@ -94,6 +95,11 @@ def _scaffolded(runs: Sequence[RunData], names: Mapping[Path, str]) -> str:
             f"{shown(alone, 'rate')} {interval(alone, 'rate')} and {shown(helped, 'rate')} {interval(helped, 'rate')}."
         )
     return " ".join(said)
+
+
+def heading(column: Sequence[str]) -> str:
+    """What a column shows, with the unit where its numbers have none."""
+    return f"{column[1]}, points" if column[2] == "points" else column[1]
 
 
 def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:

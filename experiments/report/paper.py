@@ -24,7 +24,7 @@ from ..figures.style import plain
 from ..run import write_text
 from ..run.reader import Row, RunData, load
 from .checks import FAILS, read_validity, tests_of
-from .headline import interval, shown, tables
+from .headline import heading, interval, shown, tables
 from .landing import finding, says
 from .sections import number_text
 
@@ -42,10 +42,19 @@ def escaped(text: Any) -> str:
     return "".join(_SPECIAL.get(c, c) for c in plain(said, 100_000))
 
 
+_NUMBERS = {"n": "r", "value": "r", "p": "r", "interval": "l"}
+_WIDTHS = {"model": 0.12, "benchmark": 0.1, "claim": 0.24, "badge": 0.12}
+"""Shares of the page's width; the headline's columns share what is left, so that no table is wider than the page."""
+
+
+def _broad(share: float) -> str:
+    """A column whose texts break into lines."""
+    return f">{{\\raggedright\\arraybackslash}}p{{{share:.2f}\\linewidth}}"
+
+
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], caption: str, label: str) -> str:
-    """A table that may span several pages (packages booktabs and longtable)."""
-    broad = {"claim": "p{0.3\\linewidth}", "badge": "p{0.16\\linewidth}"}
-    layout = "".join("r" if c in ("n", "value", "p") else broad.get(c, "l") for c in columns)
+    """A table that may span several pages (packages array, booktabs and longtable)."""
+    layout = "".join(_NUMBERS.get(c) or _broad(_WIDTHS.get(c, 0.8 / len(columns))) for c in columns)
     head = " & ".join(f"\\textbf{{{escaped(c)}}}" for c in columns)
     body = "".join(" & ".join(escaped(row.get(c)) for c in columns) + " \\\\\n" for row in rows)
     return (
@@ -81,11 +90,12 @@ def claims(runs: Sequence[RunData]) -> list[Row]:
 def _behavior(runs: Sequence[RunData]) -> Iterator[Row]:
     names = labels(runs)
     for run in runs:
-        for metric, said, form in about(run.protocol).columns:
+        for column in about(run.protocol).columns:
+            metric, _, form = column
             found = run.one(metric)
             if found is not None:
                 yield {
-                    "model": names[run.path], "benchmark": run.benchmark, "claim": said, "n": found.n,
+                    "model": names[run.path], "benchmark": run.benchmark, "claim": heading(column), "n": found.n,
                     "value": shown(found, form), "interval": interval(found, form), "method": found.interval or "",
                     "p": "", "badge": COUNTED, "why": "", "declared": True,
                 }  # fmt: skip
@@ -135,11 +145,11 @@ def badge_of(run: RunData, probe: Probe) -> tuple[str, str]:
 
 _DOCUMENT = r"""\documentclass[10pt,twocolumn]{article}
 \usepackage[T1]{fontenc}
-\usepackage{booktabs,graphicx,longtable,xcolor}
+\usepackage{array,booktabs,graphicx,longtable,xcolor}
 \begin{document}
 \input{methods}
 \input{figures}
-\onecolumn
+\onecolumn\footnotesize\setlength{\tabcolsep}{3pt}
 \input{tables}
 \input{claims}
 \end{document}

@@ -316,6 +316,16 @@ def test_a_mean_is_repeated_along_the_axes_that_it_lacks_and_other_shapes_are_re
             lm.run(ids_of(), edit={site: edit})
 
 
+def test_a_model_and_a_run_show_themselves_in_one_line() -> None:
+    lm = load_model(tiny("llama"))
+    run = lm.run(ids_of(), read=[Site(0, "resid_post")])
+    assert repr(lm) == f"<LlamaForCausalLM: {lm.anatomy.n_layers} layers, {lm.anatomy.n_heads} heads, " + (
+        "torch.float32 on cpu>"
+    )
+    assert repr(run) == f'<run: logits 2x9x{run.logits.shape[-1]}; Site(0, "resid_post") 2x9x{lm.anatomy.d_model}>'
+    assert len(repr(lm.run(ids_of(), read=[Site(0, k) for k in KINDS]))) < 250  # type: ignore[arg-type]
+
+
 def test_padding_on_the_left_is_refused_where_the_model_counts_positions_itself() -> None:
     sizes: dict[str, Any] = dict(
         vocab_size=97, d_model=32, decoder_layers=2, decoder_attention_heads=4, decoder_ffn_dim=56

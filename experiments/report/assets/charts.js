@@ -69,7 +69,7 @@ composcope.charts = (() => {
       } }, dot, el("span", { dir: "auto" }, s));
     }));
     const shown = rows.filter((r) => !state.hidden.has(r[chart.series]));
-    return [legend, panelled(shown, chart, (mine, name, panels) => lines.draw(mine, chart, color, name, about, panels, chart.shared ? shown : mine))];
+    return [legend, chart.ylabel ? el("p", { class: "xlabel" }, chart.ylabel) : "", panelled(shown, chart, (mine, name, panels) => lines.draw(mine, chart, color, name, about, panels, chart.shared ? shown : mine))];
   }
 
   function heatmaps(rows, chart, state, paint, about) {
@@ -96,7 +96,7 @@ composcope.charts = (() => {
     };
     const numbers = typeof xs[0] === "string";
     return heatmap.draw({
-      xs, ys, low, high, diverging, numbers, xlabel: numbers ? "" : chart.x, name: `${label(name || "")} by ${chart.y} and ${chart.x}`,
+      xs, ys, low, high, diverging, numbers, xlabel: numbers ? "" : `${chart.x} (across), ${chart.y} (down)`, name: `${label(name || "")} by ${chart.y} and ${chart.x}`,
       value: (i, j) => (row(i, j) || {}).value, tell: (i, j) => (row(i, j) ? said(row(i, j)) : ["not measured"]),
       pick: pick && ((i, j) => { if (row(i, j)) pick(row(i, j)); }),
     });

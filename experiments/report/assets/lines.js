@@ -36,12 +36,14 @@ composcope.lines = (() => {
     xs.forEach((x, i) => { if (i % every === 0) root.append(svg("text", { class: "axis", x: px(x), y: H - bottom + 17, "text-anchor": "middle" }, x)); });
     root.append(svg("text", { class: "axis", x: (W + left) / 2, y: H - 4, "text-anchor": "middle" }, chart.xlabel || ""));
     const series = unique(rows.map((r) => r[chart.series]));
-    series.forEach((s, i) => oneLine(root, rows.filter((r) => r[chart.series] === s), { chart, px, py, y, shade: color.get(s), nudge: (i - (series.length - 1) / 2) * 4, spots }));
+    // Series stand side by side at each place, closer together where places are.
+    const room = (W - left - right) / Math.max(xs.length, 1), apart = Math.min(4, (0.7 * room) / Math.max(series.length, 1)), size = room < 24 ? 2.5 : 4;
+    series.forEach((s, i) => oneLine(root, rows.filter((r) => r[chart.series] === s), { chart, px, py, y, shade: color.get(s), nudge: (i - (series.length - 1) / 2) * apart, size, spots }));
     pointing(root, spots, (r) => describe(r, chart, y), about.onPoint, W);
     return root;
   }
 
-  function oneLine(root, rows, { chart, px, py, shade: tint, nudge, spots }) {
+  function oneLine(root, rows, { chart, px, py, shade: tint, nudge, size, spots }) {
     const drawn = rows.filter((r) => typeof r.value === "number");
     const solid = drawn.filter((r) => r.drawn !== "hollow");
     if (solid.length > 1) root.append(svg("polyline", { points: solid.map((r) => `${px(r[chart.x]) + nudge},${py(r.value)}`).join(" "), fill: "none", stroke: tint, "stroke-width": 2 }));
@@ -51,8 +53,8 @@ composcope.lines = (() => {
       if (!hollow && typeof r.low === "number" && typeof r.high === "number") root.append(svg("line", { x1: x, x2: x, y1: py(r.low), y2: py(r.high), stroke: tint, "stroke-width": 1.6, opacity: 0.6 }));
       const face = hollow ? "var(--panel)" : tint;
       root.append(r.drawn === "marked"
-        ? svg("rect", { x: x - 4, y: v - 4, width: 8, height: 8, transform: `rotate(45 ${x} ${v})`, fill: face, stroke: tint, "stroke-width": 1.6 })
-        : svg("circle", { cx: x, cy: v, r: 4, fill: face, stroke: tint, "stroke-width": 1.6 }));
+        ? svg("rect", { x: x - size, y: v - size, width: 2 * size, height: 2 * size, transform: `rotate(45 ${x} ${v})`, fill: face, stroke: tint, "stroke-width": 1.6 })
+        : svg("circle", { cx: x, cy: v, r: size, fill: face, stroke: tint, "stroke-width": 1.6 }));
       root.lastChild.setAttribute("data-point", "");
       spots.push({ x, y: v, row: r, node: root.lastChild });
     }

@@ -56,10 +56,12 @@ composcope.pictures = (() => {
 
   function continuations(e) {
     const row = (name, text, kind) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { dir: "auto", class: "said-text" }, text), el("td", {}, kind));
-    const became = (text) => (text === e.donors_own && text !== e.unpatched ? "the donor's answer" : text === e.unpatched ? "unchanged" : "something else");
-    return el("div", { class: "scroll" }, el("table", { class: "plain" }, el("caption", {}, "The model's continuation when the prompt's last position gets the donor's state after one block"),
+    const runs = [];  // blocks after which the model writes the same share a line
+    e.patched.forEach((text, i) => { const last = runs[runs.length - 1]; if (last && last.text === text) last.to = e.layers[i]; else runs.push({ from: e.layers[i], to: e.layers[i], text }); });
+    const became = (text) => (text === e.donors_own && text !== e.unpatched ? "the donor's text" : text === e.unpatched ? "unchanged" : "another text");
+    return el("div", { class: "scroll" }, el("table", { class: "plain" }, el("caption", {}, "The model's continuation when the prompt's last position gets the donor's state after one block, compared word for word"),
       el("thead", {}, el("tr", {}, el("th", {}, "patched after"), el("th", {}, "continuation"), el("th", {}, "became"))),
-      el("tbody", {}, row("nothing", e.unpatched, "the case itself"), row("(the donor itself)", e.donors_own, ""), ...e.patched.map((text, i) => row(`layer ${e.layers[i]}`, text, became(text))))));
+      el("tbody", {}, row("nothing", e.unpatched, "the case itself"), row("(the donor itself)", e.donors_own, ""), ...runs.map((r) => row(r.from === r.to ? `layer ${r.from}` : `layers ${r.from}–${r.to}`, r.text, became(r.text))))));
   }
 
   function sweep(e) {

@@ -22,7 +22,8 @@ composcope.signals = (() => {
     if (look && look.arrays.attention && head) {
       const step = Math.min(Math.max(on.tokens.length - look.prompt_tokens, 0), look.steps - 1);
       const weight = attention.weight(look, head, step);
-      if (weight) found.push({ key: "attention", probe: "lookback", name: "Attention", unit: `share, layer ${head.layer}, head ${head.head}, writing ${JSON.stringify((look.tokens[look.prompt_tokens + step] ?? "").trim())}`, n: `1 of ${look.of_heads} heads`, at: weight, middle: null });
+      const before = weight ? arrays.range(on.from).reduce((sum, p) => sum + (weight(p) || 0), 0) : 0;
+      if (weight) found.push({ key: "attention", probe: "lookback", name: "Attention", unit: `${before >= 0.005 ? `${Math.round(100 * before)} % on tokens before the question; ` : ""}share, layer ${head.layer}, head ${head.head}, writing ${JSON.stringify((look.tokens[look.prompt_tokens + step] ?? "").trim())}`, n: `1 of ${look.of_heads} heads`, at: weight, middle: null });
     }
     if (patched && patched.sweep_positions) {
       const got = arrays.unpack(patched.arrays["resid_post.recovered"]), place = new Map(patched.sweep_positions.map((p, j) => [p, j]));

@@ -119,7 +119,7 @@ def test_the_patching_view_has_continuations_and_a_sweep_with_token_labels(
     visit = Visit(browser, shown[0])
     page, view = visit.page, dossier(visit, "case-0001").locator("[data-view=patching]")
     assert view.locator("tbody tr").count() == 6
-    assert "the donor's answer" in view.inner_text() and "something else" in view.inner_text()
+    assert "the donor's text" in view.inner_text() and "another text" in view.inner_text()
     canvas = view.locator("canvas.natural")
     canvas.focus()
     page.keyboard.press("ArrowRight")
