@@ -86,7 +86,10 @@ def test_a_probe_whose_tests_partly_cannot_say_has_not_simply_passed(study: Path
 
 def test_numbers_of_a_table_are_set_to_the_right_and_claims_in_a_broad_column() -> None:
     text = table([{"claim": "a", "model": "m", "n": 3}], ("claim", "model", "n"), "caption", "label")
-    assert "{p{0.3\\linewidth}lr}" in text and "a & m & 3" in text
+    layout = text.split("\n")[0]
+    assert layout.endswith("r}") and layout.count("p{") == 2 and "a & m & 3" in text
+    wide = table([{}], ("model", *(f"metric {i}" for i in range(6))), "caption", "label")
+    assert sum(map(float, re.findall(r"p\{([\d.]+)\\linewidth\}", wide))) < 0.9, "wider than the page"
 
 
 def test_methods_say_model_data_protocol_and_versions(paper: Path) -> None:
