@@ -25,4 +25,7 @@ def test_the_site_builds_strictly_and_has_every_public_name(tmp_path: Path) -> N
     gallery = (tmp_path / "gallery.html").read_text(encoding="utf-8")
     assert "composcope plot collapse-curve RUNS" in gallery
     pages = [p.read_text(encoding="utf-8") for p in tmp_path.rglob("*.html")]
+    assert not [page for page in pages if "```" in page], "a block of code whose fence the site does not understand"
+    home = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "Find out where, and why" in home and 'src="demo.png"' in home and "make demo" in home
     assert not [page for page in pages if "fonts.googleapis" in page], "nothing is asked of another server"
