@@ -81,6 +81,7 @@ composcope.dossier = (() => {
   // The probes' pictures, with failing case and success side by side if both were kept.
   function seen(rows, found) {
     const files = found.map(([, file]) => file), views = [];
+    if (!files[0]) return [unkept(rows[0].run), table(rows)].filter(Boolean);  // the success alone would tell nothing
     const pair = (probe, title, make) => {
       if (!files.some((f) => f && f.probes[probe])) return;
       views.push(el("h3", {}, title), el("div", { class: "twins", "data-view": probe }, ...files.map((f) => el("div", { class: "view" }, f && f.probes[probe] ? make(f) : el("p", { class: "absent" }, "Not kept for this case.")))));
@@ -94,8 +95,15 @@ composcope.dossier = (() => {
     const numbers = table(rows);
     if (numbers) views.push(numbers);
     if (files[0] && files[0].probes.trajectory) views.push(fold("Movement from token to token", () => pictures.one("trajectory", files[0])));
-    if (!views.length) return [el("p", { class: "absent" }, ...(cases.anyKept(rows[0].run) ? ["Probes kept no pictures of this case; cases marked ◫ in the list below have them."] : ["No probe kept pictures of single cases in this run; ", el("code", {}, "composcope probe RUN --case-details 4"), " keeps them."]))];
-    return views;
+    return views.length ? views : [unkept(rows[0].run)];
+  }
+
+  // Where pictures of single cases are, if this case has none.
+  function unkept(run) {
+    if (!cases.anyKept(run)) return el("p", { class: "absent" }, "No probe kept pictures of single cases in this run; ", el("code", {}, "composcope probe RUN --case-details 4"), " keeps them.");
+    const failing = cases.failing(run), some = cases.keptIn(run).map((c) => c.case).filter((c) => failing.includes(c)).slice(0, 4);
+    const links = some.flatMap((c, i) => [i ? ", " : " Failing cases that have them: ", el("a", { href: `#${new URLSearchParams({ run: cases.label(run), case: c })}`, dir: "auto" }, c)]);
+    return el("p", { class: "absent", "data-unkept": "" }, "Probes kept no pictures of this case; cases marked ◫ in the list below have them.", ...links, some.length ? "." : "");
   }
 
   // One number per probe and case, without an interval; results over all cases are elsewhere on the page.

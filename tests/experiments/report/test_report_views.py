@@ -113,6 +113,25 @@ def test_role_and_step_can_be_chosen_and_heads_that_were_not_kept_are_said(
     visit.check()
 
 
+def test_a_case_without_pictures_names_failing_cases_that_have_them(browser: Any, shown: tuple[Path, Any]) -> None:
+    visit = Visit(browser, shown[0])
+    found = dossier(visit, "case-0005")
+    said = found.locator("[data-unkept]")
+    assert said.locator("a").all_inner_texts() == ["case-0001", "case-0003"]
+    assert found.locator("[data-view]").count() == 0, "pictures of the success alone"
+    said.locator("a").first.click()
+    visit.page.locator("#dossier[data-case='case-0001'] [data-view=patching]").wait_for()
+    visit.check()
+
+
+def test_the_list_of_cases_shows_the_right_answer_of_a_wrong_one_in_full(browser: Any, shown: tuple[Path, Any]) -> None:
+    visit = Visit(browser, shown[0])
+    opened(visit, "case-0005")
+    gold = visit.page.locator("#browser .item .gold").first
+    assert gold.is_visible()
+    assert gold.evaluate("e => e.scrollWidth <= e.clientWidth && e.parentNode.scrollWidth <= e.parentNode.clientWidth")
+
+
 def test_the_patching_view_has_continuations_and_a_sweep_with_token_labels(
     browser: Any, shown: tuple[Path, Any]
 ) -> None:
