@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import io
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import doc_pages
@@ -81,12 +82,13 @@ def test_no_task_takes_more_lines_than_in_transformer_lens() -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("transformer_lens") is None, reason="transformer_lens is not installed")
-def test_both_ways_give_the_same_numbers() -> None:
+def test_both_ways_give_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transformer_lens.model_bridge.sources._bridge_builder import build_bridge_from_module
 
     from composcope.experiments.models.resolve import resolve_model
     from composcope.hooks import load_model
 
+    monkeypatch.chdir(tmp_path)  # where a picture is saved
     ours: dict[str, Any] = {}
     was = torch.is_grad_enabled()
     try:
