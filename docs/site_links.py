@@ -13,6 +13,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.preprocessors import Preprocessor
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,6 +31,33 @@ _README = ("**Find out", "### On a real model")
 _TAGS = re.compile(r"^( {0,3}```\w+) .+$", re.MULTILINE)
 """What the fence of a block says to the tests that run it."""
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)")
+
+
+class _Sessions(Preprocessor):
+    """Examples of the docstrings (lines that begin with ``>>>``, and what they print) as blocks of code."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        out, inside = [], False
+        for line in lines:
+            begins = line.startswith(">>> ")
+            if begins and not inside:
+                out += ["", "```pycon"]
+            if inside and not line.strip():
+                out.append("```")
+            inside = (inside or begins) and bool(line.strip())
+            out.append(line)
+        return [*out, "```"] if inside else out
+
+
+class _Docstrings(Extension):
+    def extendMarkdown(self, md: Markdown) -> None:
+        md.preprocessors.register(_Sessions(md), "sessions", 40)  # before blocks of code are looked for
+
+
+def on_config(config: Any, **_: Any) -> Any:
+    """Read examples in docstrings as code, also where mkdocstrings makes the page."""
+    config["markdown_extensions"].append(_Docstrings())
+    return config
 
 
 def on_files(files: Files, *, config: Any, **_: Any) -> Files:

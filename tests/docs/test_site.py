@@ -20,6 +20,7 @@ def test_the_site_builds_strictly_and_has_every_public_name(tmp_path: Path) -> N
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     reference = "".join(p.read_text(encoding="utf-8") for p in (tmp_path / "reference").glob("*.html"))
+    assert "&gt;&gt;&gt;" in reference and "<blockquote>" not in reference, "examples of docstrings are blocks of code"
     missing = [n for n in dir(cs) if n not in ("__version__", "plot", "diagnose") and f'.{n}"' not in reference]
     assert not missing
     gallery = (tmp_path / "gallery.html").read_text(encoding="utf-8")
