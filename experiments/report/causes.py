@@ -112,7 +112,7 @@ def _because(diagnosis: Diagnosis | None) -> str:
     ends = "" if most.low is None or most.high is None else f" [{100 * most.low:.0f}, {100 * most.high:.0f}]"
     unnamed = sum(s.count for s in diagnosis.causes() if s.cause in UNNAMED)
     share = f"{100 * most.share:.0f}\u00a0%{ends}" + (f"; no cause is shown in {unnamed}" if unnamed else "")
-    lead = "Why" if most.count == n else "Why, most often"
+    lead = "Why" if most.count == n else "Why, as far as it is shown" if unnamed else "Why, most often"
     return f"{lead}: {meaning(most.cause)} ({most.count} of {n} diagnosed failures: {share})."
 
 
