@@ -134,7 +134,7 @@ class Model:
         mask: Shaped[Tensor, "_ _"] | None = None,
         *,
         read: Iterable[Site] | Mapping[Site, Reducer | None] = (),
-        edit: Mapping[Site, Edit | Tensor] | None = None,
+        edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None = None,
         past: Cache | None = None,
     ) -> Run:
         """One forward pass: ``batch pos`` token ids to logits and the activations asked for.
@@ -164,7 +164,9 @@ class Model:
         for what, functions in zip(("edit", "read"), given, strict=True):
             for site, function in functions.items():
                 if not callable(function):
-                    raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of the activation")
+                    or_tensor = " or a tensor" if what == "edit" else ""
+                    given_type = f"{what} of {site}: {type(function).__name__}"
+                    raise ModelError(f"{given_type}; give a function of the activation{or_tensor}")
         ids = self._check_ids(ids)
         for what, value, kind in (("mask", mask, Tensor), ("past", past, Cache)):
             if value is not None and not isinstance(value, kind):
@@ -213,8 +215,8 @@ class Model:
         return cache
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, edit: Mapping[Site, Edit | Tensor] | None = None,
-        stop_ids: Sequence[int] | None = None,
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int,
+        edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None = None, stop_ids: Sequence[int] | None = None,
     ) -> list[list[int]]:  # fmt: skip
         """Greedy continuations of prompts, the token that ended one included.
 
@@ -343,7 +345,7 @@ def load_model(
     return Model(model, _tokenizer(path if tokenizer is None else tokenizer), anatomy, backend)
 
 
-def _functions(edit: Mapping[Site, Edit | Tensor] | None) -> dict[Site, Edit]:
+def _functions(edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None) -> dict[Site, Edit]:
     return {site: put(e) if isinstance(e, Tensor) else e for site, e in (edit or {}).items()}
 
 

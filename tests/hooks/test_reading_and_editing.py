@@ -276,6 +276,7 @@ def test_a_run_inside_a_run_is_refused_and_leaves_nothing_behind() -> None:
     lm.run(ids_of())
 
 
+@unchecked()
 def test_values_in_place_of_functions_are_refused_by_name() -> None:
     lm, site = load_model(tiny("llama")), Site(1, "neuron")
     with pytest.raises(ModelError, match=r'edit of Site\(1, "neuron"\): float; give a function'):
