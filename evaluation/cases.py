@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..files import text_hash
 from . import reading
 from .case import Case, Part, case_from_dict, case_to_dict
 from .grading import booleans, dates, lists, numbers, text
 from .prompts import ABSTENTION
 
-__all__ = ["Case", "Part", "check", "check_cases", "read_cases", "stated", "write_cases"]
+__all__ = ["Case", "Part", "check", "check_cases", "hash_cases", "read_cases", "stated", "write_cases"]
 ONE_A_LINE = "give a JSON-lines file with one case a line"
 _FORMULA = re.compile(r"[\d\\\\$^=+*/<>()\[\]\u221e\u221a]|\bpi\b", re.IGNORECASE)
 """Marks of a number that is written as a formula, which math-verify compares."""
@@ -60,6 +61,11 @@ def read_cases(path: str | Path) -> list[Case]:
             raise InputError(f"{path}: a JSON array, and a case file is JSON lines; {_FLAT}") from None
         raise
     return check_cases(found, str(path), places)
+
+
+def hash_cases(cases: Sequence[Case]) -> str:
+    """sha256 of the cases' content; the white space of the file does not matter."""
+    return text_hash(json.dumps(case_to_dict(c), sort_keys=True, ensure_ascii=False) for c in cases)
 
 
 def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -> list[Case]:

@@ -324,6 +324,11 @@ class Config(Probing):
             raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
         return self
 
+    @property
+    def part(self) -> Shard | None:
+        """The shard to run; None: everything."""
+        return None if self.shard is None else Shard.parse(self.shard)
+
     def as_config(self) -> dict[str, Any]:
         """Plain values for config.yaml; a local model or benchmark path is kept as given."""
         values = self.model_dump(mode="json")

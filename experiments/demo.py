@@ -130,15 +130,15 @@ def _diagnose(job: DemoRun, quiet: bool) -> None:
     from contextlib import closing
 
     from .diagnosis.job import diagnosed, in_turn, labelled_failures
-    from .models.target import load_local
+    from .models.target import load_local, loading_of
 
     data = read_run(job.folder)
     failing = in_turn(labelled_failures(data))[: DIAGNOSED[job.dose]]
     if not failing or data.config is None:
         return
     reporter = Reporter(job.folder / "log.txt", quiet=quiet)
-    with closing(load_local(data.config, reporter.note)) as target, locked(job.folder):
-        diagnosed(data, data.config, target, failing, job.seed, reporter)
+    with closing(load_local(loading_of(data.config), reporter.note)) as target, locked(job.folder):
+        diagnosed(data, target, failing, job.seed, reporter)
 
 
 def _on_gpu(device: str | None) -> bool:

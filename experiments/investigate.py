@@ -17,15 +17,15 @@ from typing import Any
 
 from ..errors import ComposcopeError, InputError, NoCasesError
 from ..files import file_sha256, text_hash
-from .config import Config, Shard
+from .config import Config, Serving, Shard
 from .console import exits
 from .console.progress import Reporter
 from .distributed.target import load_target
-from .evaluating import ask_plan, cost
-from .evaluating.ask_plan import AskPlan
+from .evaluating import cost
+from .evaluating.ask_plan import AskPlan, ask_options, check_asks, notices, plan_asks
 from .evaluating.benchmark import SHARD_FILE, LoadedBenchmark, load_benchmark, shard_record
 from .evaluating.evaluate import evaluate
-from .models.target import Target
+from .models.target import Target, loading_of
 from .run import rendered, summary, write_json
 from .run.folder import MEASURED
 from .run.provenance import plugin_files, source_hash
@@ -112,46 +112,47 @@ def investigate(
     start = time.monotonic()
     folder = Path(out) if out is not None else config.default_folder()
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    config = ask_plan.with_benchmark(config, benchmark)
+    shard = config.part
     # All checks come before the run's folder is made: first those that need no model, then those that do.
-    ask_plan.what_is_asked(config, benchmark)
+    plan = plan_asks(ask_options(config), benchmark, shard)
+    loading = loading_of(config)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
-    with closing(load_target(config, folder, reporter.say)) if target is None else nullcontext(target) as target:
-        config = ask_plan.with_target(config, target.prompting, target.tokenizer)
-        asked = ask_plan.what_is_asked(config, benchmark)
-        ask_plan.check_asks(asked, config, target.engine, target.tokenizer)
-        judge = _judge(config)
-        identity = _identity(config, benchmark, target)
+    with closing(load_target(loading, folder, reporter.say)) if target is None else nullcontext(target) as target:
+        plan = plan.for_model(target.prompting, target.tokenizer)
+        check_asks(plan, target.engine, target.tokenizer)
+        judge = _judge(config.asking.judge, config.serving, config.batch_size)
+        config = plan.settled(config)
+        identity = _identity(plan, benchmark, target, shard)
         with open_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
-            _record(run, asked.benchmark, target)
-            if config.shard is not None:
-                record = shard_record(benchmark, Shard.parse(config.shard), config.limit)
-                write_json(run.path / SHARD_FILE, record)
-            evaluated = _evaluate(run, config, target, asked, judge, reporter)
+            _record(run, plan.benchmark, target)
+            if shard is not None:
+                write_json(run.path / SHARD_FILE, shard_record(benchmark, shard, config.limit))
+            evaluated = _evaluate(run, plan, target, judge, config.max_asks, reporter)
             run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
             missing = (probe or _probe)(run, config, target, evaluated, reporter)
             run.record(**target.record())
             if diagnose is not False:
-                _diagnose(run, config, target, reporter, wanted=diagnose)
+                _diagnose(run, target, reporter, wanted=diagnose)
             written = None if report is False else _show(run, reporter, again=report is True)
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
 
 
-def _identity(config: Config, benchmark: LoadedBenchmark, target: Target) -> Mapping[str, Any]:
+def _identity(plan: AskPlan, benchmark: LoadedBenchmark, target: Target, shard: Shard | None) -> Mapping[str, Any]:
     """Everything that identifies a run; the same on any machine."""
+    how = plan.options
     return {
         "model": target.label,
         "weights": target.who,
         "benchmark": benchmark.name if benchmark.name.startswith("organism:") else Path(benchmark.name).name,
         "data": benchmark.sha256,
-        "protocol": config.protocol,
-        "format": config.format,
-        "prompting": config.prompting,
-        "seed": config.seed,
-        "shard": config.shard,
-        **({"asking": changed} if (changed := config.asking.changed()) else {}),
+        "protocol": how.protocol,
+        "format": how.format,
+        "prompting": how.prompting,
+        "seed": how.seed,
+        "shard": None if shard is None else str(shard),
+        **({"asking": changed} if (changed := how.asking.changed()) else {}),
     }
 
 
@@ -166,27 +167,22 @@ def _record(run: OpenRun, benchmark: LoadedBenchmark, target: Target) -> None:
 
 
 def _evaluate(
-    run: OpenRun,
-    config: Config,
-    target: Target,
-    asked: AskPlan,
-    judge: Any,
-    reporter: Reporter,
+    run: OpenRun, plan: AskPlan, target: Target, judge: Any, max_asks: int | None, reporter: Reporter
 ) -> Evaluated:
     if judge is not None:  # recorded so that the run can be scored without the judge
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
-    for line in ask_plan.notices(asked, config, target.tokenizer):
+    for line in notices(plan, target.tokenizer):
         reporter.say(f"{run.name}: {line}")
     if (run.path / "journal").is_dir() and not (run.path / "metrics.json").exists():
         reporter.say(f"{run.name}: the evaluation did not finish; the missing answers are asked first")
     found = evaluate(
         run,
-        asked.cases,
-        asked.protocol,
+        plan.cases,
+        plan.protocol,
         target.engine,
         reporter=reporter,
-        max_asks=config.max_asks,
-        compat=config.asking.compat,
+        max_asks=max_asks,
+        compat=plan.options.asking.compat,
         judge=judge,
     )
     for line in found.invalid_lines():
@@ -198,19 +194,13 @@ def _evaluate(
     return found
 
 
-def _judge(config: Config) -> Any:
+def _judge(named: str | None, serving: Serving, batch_size: int | None) -> Any:
     """The engine that checks answers in words again; None without a judge."""
-    if config.asking.judge is None:
+    if named is None:
         return None
     from .models.roles import open_role
 
-    return open_role(
-        config.asking.judge,
-        "--judge",
-        batch_size=config.batch_size,
-        key_env=config.serving.api_key_env,
-        signed_as=config.serving.names,
-    )
+    return open_role(named, "--judge", batch_size=batch_size, key_env=serving.api_key_env, signed_as=serving.names)
 
 
 def _probe(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
@@ -249,24 +239,21 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
         )
     reporter = Reporter(None, quiet=quiet)
     found = read_run(path).evaluated()
-    with closing(load_target(config, path, reporter.say)) as target:
+    with closing(load_target(loading_of(config), path, reporter.say)) as target:
         asks, responses = found.per_case()
         labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
         return probing.measure_part(path, target, probing.choose(labelled, config.probe_cases), config, shard)
 
 
-def _diagnose(run: OpenRun, config: Config, target: Target, reporter: Reporter, wanted: bool | None) -> None:
+def _diagnose(run: OpenRun, target: Target, reporter: Reporter, wanted: bool | None) -> None:
     """Name the causes of the failures: if requested, or else if it is quick."""
     from .diagnosis import job as diagnosis
 
     data = read_run(run.path)
     failing = diagnosis.labelled_failures(data)
-    if not failing:
+    if not failing or data.config is None:
         return
-    reason = diagnosis.cannot(config)
-    if reason is None and target.model is None:
-        reason = f"only the workers have loaded the weights; run composcope diagnose {run.path}"
-    if reason is not None:
+    if (reason := diagnosis.cannot(run.path, target)) is not None:
         reporter.say(f"{run.name}: not diagnosed: {reason}")
         return
     seconds = diagnosis.estimate(target, failing)
@@ -277,7 +264,7 @@ def _diagnose(run: OpenRun, config: Config, target: Target, reporter: Reporter, 
         return
     try:
         with run.timed("diagnose"):
-            found = diagnosis.diagnosed(data, config, target, failing, config.seed, reporter)
+            found = diagnosis.diagnosed(data, target, failing, data.config.seed, reporter)
     except ComposcopeError as e:  # the rest of the run is kept
         reporter.say(f"{run.name}: not diagnosed: {e}")
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...errors import InputError
@@ -77,6 +77,20 @@ def recommended_format(cases: Iterable[Case]) -> str | None:
     if format is not None and format not in prompts.FORMATS:
         raise InputError(f"meta.format is {format!r}; use one of {', '.join(prompts.FORMATS)}, or leave it out")
     return format
+
+
+def default_protocol(cases: Sequence[Case]) -> str:
+    """The protocol in the cases (``meta["protocol"]``), else ``double-gate`` if the parts have paraphrases, which its
+    first gate needs, else ``compositionality-gap``.
+    """
+    if (own := recommended(cases, "protocol")) is not None:
+        return own
+    return "double-gate" if has_paraphrases(cases) else "compositionality-gap"
+
+
+def has_paraphrases(cases: Iterable[Case]) -> bool:
+    """Whether any part is also worded otherwise."""
+    return any(part.paraphrases for case in cases for part in case.parts)
 
 
 SHORT_WORDS = 5

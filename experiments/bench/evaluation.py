@@ -32,9 +32,8 @@ from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Reduction
 from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
-from ..config import Config
 from ..console.printing import aligned
-from ..evaluating.ask_plan import make_protocol
+from ..evaluating.ask_plan import AskOptions, make_protocol
 from ..evaluating.benchmark import load_benchmark
 from ..evaluating.cost import all_asks
 from ..models.resolve import resolve_model
@@ -188,9 +187,7 @@ def _prepare(
     loaded, tokenizer = load(source.location, device=device, dtype=dtype)
     engine = LocalEngine(loaded, tokenizer, folder=source.location if source.is_folder else None)
     found = load_benchmark(benchmark, seed=seed)
-    prompting: Any = choose_prompting(None, tokenizer)
-    how = Config(model=model, benchmark=benchmark, protocol=found.protocol, format=found.format, prompting=prompting)
-    protocol = make_protocol(how)
+    protocol = make_protocol(AskOptions(found.protocol, found.format, choose_prompting(None, tokenizer)))
     wanted = all_asks(found.cases, protocol, "incorrect")
     # Cases with the same prompt are one ask; the benchmark's own order would put the short ones together.
     unique = list({(a.prompt, a.prompting): a for a in wanted}.values())

@@ -24,7 +24,7 @@ from ...hooks import Model, Site, load_model
 from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
 from ..console.printing import aligned, markdown_table
-from ..models.resolve import MODELS, resolve_model, weights_folder
+from ..models.resolve import MODELS, resolve_model
 from . import peers
 
 MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file
@@ -330,7 +330,7 @@ def bench_real(
         raise InputError(f"--model: no {MODEL} here; run make real, which downloads it, or give any chat model")
     source = resolve_model(str(model or MODEL), say)
     loaded, tokenizer = load(source.location, dtype="float32", say=say)
-    engine = LocalEngine(loaded, tokenizer, folder=weights_folder(source))
+    engine = LocalEngine(loaded, tokenizer, folder=source.weights_folder)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -16,11 +16,12 @@ from ...errors import InputError
 from ...evaluation import pipeline
 from ...evaluation.case import Case
 from ...evaluation.journal import Journal
-from ..config import Config
+from ..config import Serving
 from ..console.progress import Reporter
-from ..evaluating import ask_plan
+from ..evaluating.ask_plan import ask_options, make_protocol
 from ..evaluating.evaluate import bars
-from ..models.target import Target, load_local
+from ..models.served import ServedTarget
+from ..models.target import Loading, Target, load_local, loading_of
 from ..run import diagnosis as results
 from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
@@ -58,12 +59,12 @@ def diagnose(
     data = run if isinstance(run, RunData) else read_run(one_run(run))
     data.counted_now()  # a run that is not finished has no failures yet
     failing = in_turn(failures(data, ids))[: cases or None]
-    config = _config(data, model)
+    loading = _loading(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)
-    opened = closing(load_local(config, reporter.say)) if target is None else nullcontext(target)
+    opened = closing(load_local(loading, reporter.say)) if target is None else nullcontext(target)
     with opened as loaded, locked(data.path):
         _same_model(data, loaded, model)
-        return diagnosed(data, config, loaded, failing, seed, reporter)
+        return diagnosed(data, loaded, failing, seed, reporter)
 
 
 def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
@@ -114,19 +115,25 @@ def in_turn(cases: Sequence[Case]) -> list[Case]:
     return [case for row in zip_longest(*families.values()) for case in row if case is not None]
 
 
-def cannot(config: Config) -> str | None:
+_SERVED = "a server answered, and a cause needs weights"
+
+
+def cannot(run: str | Path, target: Target) -> str | None:
     """Why the model that answered cannot be opened; None if it can."""
-    served = config.serving.engine not in ("transformers", "ray") or "://" in config.model
-    return "a server answered, and a cause needs weights" if served else None
+    if isinstance(target, ServedTarget):
+        return _SERVED
+    opened = target.model is not None
+    return None if opened else f"only the workers have loaded the weights; run composcope diagnose {run}"
 
 
-def _config(data: RunData, model: str | None) -> Config:
+def _loading(data: RunData, model: str | None) -> Loading:
     if data.config is None:
         raise InputError(f"{data.path}: its rows were imported, so there is no model to open; evaluate the cases first")
-    config, given = data.config, model or data.config.serving.probe_model
-    if given is None and (reason := cannot(config)) is not None:
-        raise InputError(f"{data.path}: {reason}; give them with --model FOLDER")
-    return config.replace(model=given or config.model, serving=type(config.serving)(), max_asks=None)
+    before = loading_of(data.config)
+    given = model or before.serving.probe_model
+    if given is None and before.is_served:
+        raise InputError(f"{data.path}: {_SERVED}; give them with --model FOLDER")
+    return replace(before, model=given or before.model, url=None, serving=Serving())
 
 
 def _same_model(data: RunData, target: Target, model: str | None) -> None:
@@ -144,9 +151,7 @@ def estimate(target: Target, failing: Sequence[Case]) -> float:
     return len(failing) * (0.5 + 0.3 * millions)
 
 
-def diagnosed(
-    data: RunData, config: Config, target: Target, failing: Sequence[Case], seed: int, reporter: Reporter
-) -> Diagnosis:
+def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int, reporter: Reporter) -> Diagnosis:
     """Diagnose these cases of a run that this process has locked, with its model loaded."""
     start, folder = time.monotonic(), data.path / FOLDER
     folder.mkdir(exist_ok=True)
@@ -160,7 +165,7 @@ def diagnosed(
     everyone = [v for group in groups.values() for v in group]
     write_lines(folder / "variants.jsonl", map(variants.as_row, everyone))
     right = [variants.Variant(case, "original") for case in matched(data, groups)]
-    answered = _ask(data, config, target, [*everyone, *right], reporter)
+    answered = _ask(data, target, [*everyone, *right], reporter)
     successes = [one for one in answered.values() if behaviour.succeeds(one)]
     for variant in right:
         del answered[variant.case.id]
@@ -190,11 +195,11 @@ def diagnosed(
     return found
 
 
-def _ask(
-    data: RunData, config: Config, target: Target, everyone: Sequence[variants.Variant], reporter: Reporter
-) -> dict[str, Heard]:
+def _ask(data: RunData, target: Target, everyone: Sequence[variants.Variant], reporter: Reporter) -> dict[str, Heard]:
     """Put all questions; answers in the journal of an earlier diagnosis are not asked for again."""
-    protocol = asks.questions(ask_plan.make_protocol(config.replace(prompting=target.prompting)), asks.others(everyone))
+    assert data.config is not None, "a run that was imported has been refused"
+    how = replace(ask_options(data.config), prompting=target.prompting)
+    protocol = asks.questions(make_protocol(how), asks.others(everyone))
     with Journal(data.path / FOLDER / "journal") as journal, bars(reporter) as progress:
         for warning in journal.warnings:
             reporter.say(f"{data.name}: {warning}")

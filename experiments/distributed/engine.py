@@ -80,7 +80,7 @@ class RayEngine(BaseEngine):
         for ask in asks:
             by_case.setdefault(ask.case, []).append(ask)
         size = -(-len(asks) // (ITEMS_PER_WORKER * self.pool.workers))
-        size = min(MAX_ASKS, max(MIN_ASKS, size, self.pool.config.batch_size or 0))
+        size = min(MAX_ASKS, max(MIN_ASKS, size, self.pool.loading.batch_size or 0))
         items: list[list[Ask]] = [[]]
         for some in by_case.values():
             if items[-1] and len(items[-1]) + len(some) > size:

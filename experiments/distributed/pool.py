@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError, ModelError
-from ..config import Config
+from ..models.target import Loading
 from ..run import provenance
 from .worker import Failure, Worker
 
@@ -50,13 +50,13 @@ def import_ray() -> Any:
 class Pool:
     """Workers with one model each. Close it when done."""
 
-    def __init__(self, config: Config, say: Callable[[str], None]) -> None:
+    def __init__(self, loading: Loading, say: Callable[[str], None]) -> None:
         """Join or start a cluster and load the model on the first worker; the others follow as they can.
 
         Raises ``InputError`` for a cluster that cannot be joined or has no room for one worker, and any error of
         loading the model.
         """
-        self.ray, self.config, self.say = import_ray(), config, say
+        self.ray, self.loading, self.say = import_ray(), loading, say
         self.code = {k: v for k, v in provenance.code().items() if k in ("version", "source")}
         self.ours = not self.ray.is_initialized()
         if self.ours:
@@ -86,10 +86,10 @@ class Pool:
         return self.abouts[0]
 
     def _join(self) -> None:
-        address = self.config.serving.ray_address
+        address = self.loading.serving.ray_address
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address is None:
-            quiet["num_cpus"] = max(os.cpu_count() or 1, self.config.serving.workers or 1)
+            quiet["num_cpus"] = max(os.cpu_count() or 1, self.loading.serving.workers or 1)
             quiet |= {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
         try:
             self.ray.init(address=address, **quiet)
@@ -103,11 +103,11 @@ class Pool:
         """Number of workers, and the CPUs and GPUs of each."""
         total = self.ray.cluster_resources()
         cpus, gpus = int(total.get("CPU", 0)), total.get("GPU", 0.0)
-        each = self.config.serving.gpus_per_worker
+        each = self.loading.serving.gpus_per_worker
         each = (1.0 if gpus >= 1 else 0.0) if each is None else each
         if each > gpus:
             raise InputError(f"--gpus-per-worker {each:g}: the cluster has {gpus:g} GPUs; give fewer, or 0 for CPUs")
-        workers = self.config.serving.workers or (int(gpus // each) if each else 0)
+        workers = self.loading.serving.workers or (int(gpus // each) if each else 0)
         if not workers:
             raise InputError("--engine ray: the cluster has no GPUs; give the number of workers with --workers N")
         room = int(gpus // each) if each else max(1, cpus)
@@ -119,7 +119,7 @@ class Pool:
         actor = self.ray.remote(
             num_cpus=self.cpus, num_gpus=self.gpus, max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )(Worker)
-        worker = actor.remote(self.config, self.cpus)
+        worker = actor.remote(self.loading, self.cpus)
         self._starting[worker.load.remote(self.code)] = worker
 
     def map(

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import ModelError
-from ...evaluation.engines.addresses import address
 from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.journal import read_journal
 from ...terminal import to_stderr
-from ..config import Config
-from ..models import served
-from ..models.resolve import ModelSource, resolve_model
-from ..models.target import Target, load_local
+from ..models.resolve import resolve_model
+from ..models.served import load_served
+from ..models.target import Loading, Target, load_local
 from ..run.reader import read_run
 from .engine import FleetModel, RayEngine
 from .pool import Pool
@@ -54,24 +52,23 @@ class RayTarget(Target):
         self.pool.close()
 
 
-def load_fleet(config: Config, run: Path, say: Callable[[str], None]) -> RayTarget:
+def load_fleet(loading: Loading, run: Path, say: Callable[[str], None]) -> RayTarget:
     """Start the workers, each with the model, and open the tokenizer here.
 
     Raises ``InputError`` without Ray or a cluster, and ``ModelError`` if workers cannot load the model or differ.
     """
-    served, weights = address(config.model), config.serving.probe_model or config.model
+    weights = loading.serving.probe_model or loading.model
     source = resolve_model(weights)
-    named = ModelSource(served[0], served[0], False) if served else source
-    pool = Pool(config.replace(model=weights), say)
+    pool = Pool(replace(loading, model=weights), say)
     try:
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(source.location, trust_remote_code=False)
-        if config.pad_token is not None:
-            tokenizer.pad_token = config.pad_token
+        if loading.pad_token is not None:
+            tokenizer.pad_token = loading.pad_token
         engine = _answered_elsewhere(run, pool) or RayEngine(pool)
-        prompting = config.prompting or pool.about["prompting"]
-        return RayTarget(named, None, tokenizer, engine, prompting, pool=pool, run=run)
+        prompting = loading.prompting or pool.about["prompting"]
+        return RayTarget(source, None, tokenizer, engine, prompting, pool=pool, run=run)
     except BaseException:
         pool.close()
         raise
@@ -97,14 +94,13 @@ def _answered_elsewhere(run: Path, pool: Pool) -> ReplayEngine | None:
     return ReplayEngine(identity, made, read_journal(run / "journal").failures)
 
 
-def load_target(config: Config, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:
+def load_target(loading: Loading, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:
     """Load a model and its tokenizer from a folder, the cache or the hub, or connect to the server that has it.
 
     ``run`` is the folder for the log of our own server; ``say`` receives progress messages. Close the target when done.
     Raises ``InputError`` or ``ModelError`` for names, folders, weights and servers that cannot be used.
     """
-    if served.is_served(config):
-        return served.load_served(config, run or Path(), say or to_stderr)
-    if config.serving.engine == "ray":
-        return load_fleet(config, run or Path(), say or to_stderr)
-    return load_local(config, say or to_stderr)
+    run, say = run or Path(), say or to_stderr
+    if loading.is_served:
+        return load_served(loading, run, say)
+    return load_fleet(loading, run, say) if loading.serving.engine == "ray" else load_local(loading, say)

@@ -17,7 +17,8 @@ from typing import Any
 from ... import errors
 from ...evaluation.asks import Ask, Response
 from ...evaluation.journal import Journal, ask_identity
-from ..config import Config, Serving
+from ..config import Serving
+from ..models.target import Loading
 from ..run import provenance
 from ..run.folder import MEASURED
 from .store import Store
@@ -70,10 +71,10 @@ def _reported(method: Callable[..., Any]) -> Callable[..., Any]:
 class Worker:
     """A Ray worker. Nothing is loaded before ``load``."""
 
-    def __init__(self, config: Config, threads: int) -> None:
-        several = (config.serving.gpus_per_worker or 0) > 1
-        device = config.device or ("auto" if several else None)
-        self.config = config.replace(serving=Serving(), device=device, shard=None, probes=())
+    def __init__(self, loading: Loading, threads: int) -> None:
+        several = (loading.serving.gpus_per_worker or 0) > 1
+        device = loading.device or ("auto" if several else None)
+        self.loading = replace(loading, serving=Serving(), device=device)
         self.threads = threads
         self.target: Any = None
         self._lm: Any = None
@@ -98,7 +99,7 @@ class Worker:
 
         quiet_libraries()
         torch.set_num_threads(self.threads)
-        self.target = load_local(self.config, to_stderr)
+        self.target = load_local(self.loading, to_stderr)
         return {
             "host": platform.node(),
             "pid": os.getpid(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import islice
 from typing import Any
 
@@ -11,44 +11,69 @@ from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.case import Case
 from ...evaluation.engines.base import Engine
-from ...evaluation.protocols.asking import recommended
-from ...evaluation.protocols.base import Protocol
-from ..config import Asking, Config, flag
-from .benchmark import LoadedBenchmark, has_paraphrases, in_shard
+from ...evaluation.protocols.asking import has_paraphrases, recommended
+from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
+from ..config import Asking, Config, Shard, flag
+from .benchmark import LoadedBenchmark, in_shard
+
+
+@dataclass(frozen=True)
+class AskOptions:
+    """How a protocol asks and counts: the part of a configuration that makes it (see ``make_protocol``)."""
+
+    protocol: str | None
+    """None: the benchmark's own."""
+    format: str | None = None
+    """Prompt format; None: the protocol's own."""
+    prompting: str | None = None
+    """``chat`` or ``raw``; None: as the tokenizer suggests."""
+    seed: int = 0
+    asking: Asking = field(default_factory=Asking)
+
+
+def ask_options(config: Config) -> AskOptions:
+    """The options of a run."""
+    options = AskOptions(**{f.name: getattr(config, f.name) for f in fields(AskOptions)})
+    return options
 
 
 @dataclass(frozen=True)
 class AskPlan:
-    """What will be asked: the configured protocol, and the benchmark with the cases that its options need."""
+    """What will be asked and how: cases, options and the protocol that they make."""
 
-    protocol: Protocol
     benchmark: LoadedBenchmark
+    """With the cases that are asked: those of the shard, with what the options need."""
+    options: AskOptions
+    protocol: FormattedProtocol
 
     @property
     def cases(self) -> Sequence[Case]:
         return self.benchmark.cases
 
+    def for_model(self, prompting: str, tokenizer: Any) -> AskPlan:
+        """The plan with what only the model's tokenizer decides: how prompts are written, and room to think."""
+        options = replace(self.options, prompting=prompting)
+        options = replace(options, asking=options.asking.replace(may_think=may_think(options, tokenizer)))
+        return replace(self, options=options, protocol=make_protocol(options))
 
-def with_benchmark(config: Config, benchmark: LoadedBenchmark) -> Config:
-    """The configuration with protocol, prompt format and worked examples settled by the user or the benchmark."""
-    protocol = config.protocol or benchmark.protocol
-    how = with_examples(config.asking, benchmark.cases)
-    return config.replace(protocol=protocol, format=config.format or benchmark.format_for(protocol), asking=how)
-
-
-def with_target(config: Config, prompting: str, tokenizer: Any) -> Config:
-    """The configuration with what only the model's tokenizer decides: how prompts are written, and room to think."""
-    thinks = may_think(config, prompting, tokenizer)
-    return config.replace(prompting=prompting, asking=config.asking.replace(may_think=thinks))
+    def settled(self, config: Config) -> Config:
+        """The configuration with everything that the plan has settled, as the run keeps it."""
+        return config.replace(**{f.name: getattr(self.options, f.name) for f in fields(self.options)})
 
 
-def what_is_asked(config: Config, benchmark: LoadedBenchmark) -> AskPlan:
-    """What will be asked of a benchmark. A shard's cases are prepared among all cases, so that they match the full run.
+def plan_asks(options: AskOptions, benchmark: LoadedBenchmark, shard: Shard | None = None) -> AskPlan:
+    """The plan for a benchmark, with protocol, prompt format and worked examples settled by the user or the benchmark.
 
-    Raises ``InputError`` for options that the protocol does not have, or that the cases do not support.
+    A shard's cases are prepared among all cases, so that they match the full run. Raises ``InputError`` for options
+    that the protocol does not have, or that the cases do not support.
     """
-    ready = prepare(benchmark.cases, config)
-    return AskPlan(make_protocol(config), in_shard(replace(benchmark, cases=tuple(ready)), config.shard))
+    protocol = options.protocol or benchmark.protocol
+    asking = with_examples(options.asking, benchmark.cases)
+    format = options.format or benchmark.format_for(protocol)
+    options = replace(options, protocol=protocol, format=format, asking=asking)
+    ready = replace(benchmark, cases=tuple(prepare(benchmark.cases, options)))
+    plan = AskPlan(in_shard(ready, shard), options, make_protocol(options))
+    return plan
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
@@ -71,46 +96,45 @@ def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
     return asking.replace(exemplars=tuple(asdict(e) for e in found))
 
 
-def may_think(config: Config, prompting: str, tokenizer: Any) -> bool:
+def may_think(options: AskOptions, tokenizer: Any) -> bool:
     """Whether a model may think unasked before a short answer, which its chat template shows."""
     knows = "<think>" in str(getattr(tokenizer, "chat_template", None))
-    return knows and prompting == "chat" and config.format == "short" and config.asking.thinking is None
+    return knows and options.prompting == "chat" and options.format == "short" and options.asking.thinking is None
 
 
-def make_protocol(config: Config) -> Any:
-    """The protocol that asks and counts according to a configuration.
+def make_protocol(options: AskOptions) -> FormattedProtocol:
+    """The protocol that asks and counts according to options.
 
     Raises ``InputError`` for an option that the protocol does not have.
     """
     from ...evaluation import protocols
     from ...evaluation.protocols import presenting
-    from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
 
-    name, asking = str(config.protocol), with_examples(config.asking, ())
-    found = protocols.get(name, **_options(config))
+    name, asking = str(options.protocol), with_examples(options.asking, ())
+    found = protocols.get(name, **_own_options(options))
     count = 0 if asking.exemplars else int(asking.few_shot or 0)
     examples = presenting.own(name, count) if count else [presenting.Exemplar(**e) for e in asking.exemplars]
     how = Presentation(
-        prompting=config.prompting or "chat",
+        prompting=options.prompting or "chat",  # type: ignore[arg-type]
         exemplars=tuple(examples),
         preamble=asking.preamble,
         thinking=asking.thinking,
         thinking_tokens=asking.thinking_tokens,
         cot_tokens=asking.cot_tokens,
         temperature=asking.temperature,
-        seed=config.seed,
+        seed=options.seed,
         may_think=asking.may_think,
     )
     return FormattedProtocol(found, how)
 
 
-def _options(config: Config) -> dict[str, Any]:
+def _own_options(given: AskOptions) -> dict[str, Any]:
     """Options of the protocol class. Options left at their defaults are not passed to protocols of other packages."""
     from ...evaluation.protocols.catalog import PROTOCOLS, about
 
-    asking, name = config.asking, str(config.protocol)
-    settled: dict[str, Any] = {"format": config.format, "max_tokens": asking.answer_tokens, "compat": asking.compat}
-    settled |= {"seed": config.seed or None}
+    asking, name = given.asking, str(given.protocol)
+    settled: dict[str, Any] = {"format": given.format, "max_tokens": asking.answer_tokens, "compat": asking.compat}
+    settled |= {"seed": given.seed or None}
     options: dict[str, Any] = {k: v for k, v in settled.items() if v is not None}
     own = about(name).options
     for option, value in asking.changed().items():
@@ -128,7 +152,7 @@ def _options(config: Config) -> dict[str, Any]:
 _SHOWN = 3
 
 
-def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
+def prepare(cases: Sequence[Case], options: AskOptions) -> list[Case]:
     """The cases with what the options need: an independent Q1 for every pair.
 
     Raises ``InputError`` if the protocol asks parts and no case has any, or if no case has the wording that an option
@@ -136,7 +160,7 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
     """
     from ...evaluation.protocols.catalog import about
 
-    says = about(config.protocol)
+    says = about(str(options.protocol))
     if says.asks_parts and cases and not any(c.parts for c in cases):
         why = next((f" ({c.meta['problem']})" for c in cases if c.meta.get("problem")), "")
         raise InputError(
@@ -144,39 +168,39 @@ def prepare(cases: Sequence[Case], config: Config) -> list[Case]:
             "a teacher make them (`composcope build scaffolds BENCHMARK --teacher MODEL --out DIR`), or write the "
             "decomposition into a case file (field 'parts', see docs/formats.md)"
         )
-    if config.asking.reversed and not any("reversed" in c.meta for c in cases):
+    if options.asking.reversed and not any("reversed" in c.meta for c in cases):
         raise InputError("--reversed: no case has a wording with reversed steps; add the field meta.reversed")
-    co_presented = "co_presented" in says.options and config.asking.co_presented
+    co_presented = "co_presented" in says.options and options.asking.co_presented
     if co_presented and not any("independent" in c.meta for c in cases):
         from ...evaluation.protocols.reasoning_gap import co_present
 
-        return co_present(cases, config.seed)
+        return co_present(cases, options.seed)
     return list(cases)
 
 
-def notices(asked: AskPlan, config: Config, tokenizer: Any) -> list[str]:
+def notices(plan: AskPlan, tokenizer: Any) -> list[str]:
     """What a run says before it asks: how many cases, in which format, and what may surprise."""
-    formatted = format_notice(config.format, asked.benchmark, _own_format(asked.protocol))
+    formatted = format_notice(plan.options.format, plan.benchmark, _own_format(plan.protocol))
     return [
-        f"{len(asked.cases)} cases of {asked.benchmark.name}, protocol {asked.protocol.name}"
-        f"{protocol_reason(asked.protocol.name, asked.benchmark)}{formatted}",
-        *parts_notice(asked.cases, asked.protocol.name),
-        *depth_notice(asked.cases),
-        *_thinking_notice(asked, config, tokenizer),
+        f"{len(plan.cases)} cases of {plan.benchmark.name}, protocol {plan.protocol.name}"
+        f"{protocol_reason(plan.protocol.name, plan.benchmark)}{formatted}",
+        *parts_notice(plan.cases, plan.protocol.name),
+        *depth_notice(plan.cases),
+        *_thinking_notice(plan, tokenizer),
     ]
 
 
-def _own_format(protocol: Protocol) -> str | None:
+def _own_format(protocol: FormattedProtocol) -> str | None:
     """The default prompt format of a protocol; None if it has no such option."""
-    own = getattr(getattr(protocol, "protocol", protocol), "format", None)
+    own = getattr(protocol.protocol, "format", None)
     return own if isinstance(own, str) else None
 
 
-def _thinking_notice(asked: AskPlan, config: Config, tokenizer: Any) -> list[str]:
+def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:
     """A notice if the chat template has a thinking switch that no flag sets, since such models often think first."""
-    if tokenizer is None or config.prompting == "raw":
+    if tokenizer is None or plan.options.prompting == "raw":
         return []
-    if all(ask.thinking is not None for ask in asked.protocol.asks(asked.cases[0], {})):
+    if all(ask.thinking is not None for ask in plan.protocol.asks(plan.cases[0], {})):
         return []
     from ...evaluation.engines.text import has_thinking_switch
 
@@ -243,36 +267,35 @@ def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | Non
     return f", prompt format {format} ({why}{other})"
 
 
-def check_asks(asked: AskPlan, config: Config, engine: Engine, tokenizer: Any) -> None:
+def check_asks(plan: AskPlan, engine: Engine, tokenizer: Any) -> None:
     """Check that everything can be asked, before the run's folder is made.
 
     Raises ``InputError`` for cases that the protocol cannot ask and for examples that fill the model's context,
     ``ModelError`` for a chat template that cannot put the asks.
     """
-    asks = [ask for case in asked.cases for ask in asked.protocol.asks(case, {})]
+    asks = [ask for case in plan.cases for ask in plan.protocol.asks(case, {})]
     # Try one ask of each kind, so that a template that fails on it fails now.
     engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
-    check_room(asked.protocol, asked.cases, config.asking, tokenizer, engine.context)
+    check_room(asks, plan.options.asking.few_shot, tokenizer, engine.context)
 
 
 ROOM = 32
 """Tokens that a prompt with worked examples has to leave for the answer."""
 
 
-def check_room(protocol: Any, cases: Sequence[Any], asking: Asking, tokenizer: Any, context: int | None) -> None:
+def check_room(asks: Sequence[Ask], few_shot: str | None, tokenizer: Any, context: int | None) -> None:
     """Refuse worked examples that do not fit the model's context, before anything is asked.
 
     Raises ``InputError`` with the longest prompt's length. Skipped if only a server has the tokenizer.
     """
-    if asking.few_shot is None or tokenizer is None or context is None:
+    if few_shot is None or tokenizer is None or context is None:
         return
-    asks = [ask for case in cases for ask in protocol.asks(case, {})]
     longest, ask = max(zip(prompt_lengths(tokenizer, asks), asks, strict=True), key=lambda pair: pair[0])
     if longest + min(ROOM, ask.max_tokens) > context:
-        fewer = f"--few-shot {int(asking.few_shot) - 1}" if asking.few_shot.isdigit() else "a file with fewer of them"
+        fewer = f"--few-shot {int(few_shot) - 1}" if few_shot.isdigit() else "a file with fewer of them"
         fix = "leave it out" if fewer == "--few-shot 0" else f"give fewer examples ({fewer}), or leave them out"
         raise InputError(
-            f"--few-shot {asking.few_shot}: with its examples the prompt of role {ask.role!r}, case {ask.case!r}, has "
+            f"--few-shot {few_shot}: with its examples the prompt of role {ask.role!r}, case {ask.case!r}, has "
             f"{longest} tokens, but the model has a context of {context} (max_position_embeddings): {fix}"
         )
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
 from ...evaluation.benchmarks.catalog import READERS, load
-from ...evaluation.case import Case, case_to_dict
-from ...evaluation.cases import check_cases
-from ...evaluation.protocols.asking import default_format, recommended, recommended_format
-from ...files import text_hash
+from ...evaluation.case import Case
+from ...evaluation.cases import check_cases, hash_cases
+from ...evaluation.protocols.asking import default_format, default_protocol, recommended_format
 from ..config import Shard
 
 ORGANISM_BENCHMARKS = {
@@ -55,11 +53,11 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Loa
     """
     if name.startswith("organism:"):
         return _organism_benchmark(name, seed, limit)
-    found = load(name)
+    found, reader = load(name), READERS.get(name.partition(":")[0])
     kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
-    reader = READERS.get(name.partition(":")[0])
     own = Path(name).expanduser().is_file() or (reader is not None and reader.answer_alone)
-    return LoadedBenchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
+    benchmark = LoadedBenchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
+    return benchmark
 
 
 def _organism_benchmark(name: str, seed: int, limit: int | None) -> LoadedBenchmark:
@@ -71,28 +69,10 @@ def _organism_benchmark(name: str, seed: int, limit: int | None) -> LoadedBenchm
 
     protocol, default = ORGANISM_BENCHMARKS[world]
     draw = benchmarks.BENCHMARKS[world]
-    found = check_cases(draw(limit or default, seed), name)
     # Drawing more cases only appends to each family x depth, so a few cases identify the benchmark at any size.
-    return LoadedBenchmark(name, tuple(found), protocol, "plain", hash_cases(draw(8, seed)))
-
-
-def default_protocol(cases: Sequence[Case]) -> str:
-    """The protocol in the cases (``meta["protocol"]``), else ``double-gate`` if the parts have paraphrases, which its
-    first gate needs, else ``compositionality-gap``.
-    """
-    if (own := recommended(cases, "protocol")) is not None:
-        return own
-    return "double-gate" if has_paraphrases(cases) else "compositionality-gap"
-
-
-def has_paraphrases(cases: Iterable[Case]) -> bool:
-    """Whether any part is also worded otherwise."""
-    return any(part.paraphrases for case in cases for part in case.parts)
-
-
-def hash_cases(cases: Sequence[Case]) -> str:
-    """sha256 of the cases' content; the white space of the file does not matter."""
-    return text_hash(json.dumps(case_to_dict(c), sort_keys=True, ensure_ascii=False) for c in cases)
+    found, sha256 = check_cases(draw(limit or default, seed), name), hash_cases(draw(8, seed))
+    benchmark = LoadedBenchmark(name, tuple(found), protocol, "plain", sha256)
+    return benchmark
 
 
 def limit_cases(cases: Sequence[Case], limit: int | None) -> list[Case]:
@@ -122,14 +102,10 @@ def shard_positions(cases: Sequence[Case], shard: Shard) -> list[int]:
     return sorted(by_id[shard.index - 1 :: shard.of])
 
 
-def in_shard(benchmark: LoadedBenchmark, text: str | None) -> LoadedBenchmark:
-    """The benchmark, or with ``--shard`` only the cases of that part.
-
-    Raises ``InputError`` for a malformed shard, and for more shards than cases.
-    """
-    if text is None:
+def in_shard(benchmark: LoadedBenchmark, shard: Shard | None) -> LoadedBenchmark:
+    """The benchmark, or only the cases of a shard. Raises ``InputError`` for more shards than cases."""
+    if shard is None:
         return benchmark
-    shard = Shard.parse(text)
     if shard.of > len(benchmark.cases):
         raise InputError(f"--shard {shard}: {benchmark.name} has {len(benchmark.cases)} cases; use fewer shards")
     cases = tuple(benchmark.cases[i] for i in shard_positions(benchmark.cases, shard))

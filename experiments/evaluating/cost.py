@@ -12,11 +12,12 @@ from ...evaluation.protocols.base import Protocol
 from ...probes.catalog import PROBES
 from ...terminal import to_stderr
 from ..config import Config
-from ..models import served
 from ..models.resolve import resolve_model
-from ..models.target import choose_prompting
+from ..models.served import weights_source
+from ..models.target import choose_prompting, loading_of
 from ..run.checks import role_group
 from . import ask_plan
+from .ask_plan import ask_options
 from .benchmark import load_benchmark
 
 _LONGEST = 20
@@ -33,20 +34,19 @@ def plan_lines(config: Config) -> list[str]:
     from ...model_loading import load_tokenizer
 
     benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    config = ask_plan.with_benchmark(config, benchmark)
-    source = served.weights_source(config) if served.is_served(config) else resolve_model(config.model, to_stderr)
+    plan, loading = ask_plan.plan_asks(ask_options(config), benchmark, config.part), loading_of(config)
+    source = weights_source(loading) if loading.is_served else resolve_model(loading.model, to_stderr)
     tokenizer = None if source is None else load_tokenizer(source.location)
     prompting = config.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))
-    config = ask_plan.with_target(config, prompting, tokenizer)
-    asked = ask_plan.what_is_asked(config, benchmark)
-    right, wrong = (all_asks(asked.cases, asked.protocol, outcome) for outcome in ("correct", "incorrect"))
+    plan = plan.for_model(prompting, tokenizer)
+    right, wrong = (all_asks(plan.cases, plan.protocol, outcome) for outcome in ("correct", "incorrect"))
     most = max((right, wrong), key=len)
     lines = [
-        f"cases: {len(asked.cases)} of {benchmark.name}, protocol {config.protocol}"
-        f"{ask_plan.protocol_reason(str(config.protocol), benchmark)}, prompting {prompting}"
-        + ask_plan.format_notice(config.format, benchmark),
-        *ask_plan.parts_notice(asked.cases, str(config.protocol)),
-        *ask_plan.depth_notice(asked.cases),
+        f"cases: {len(plan.cases)} of {benchmark.name}, protocol {plan.protocol.name}"
+        f"{ask_plan.protocol_reason(plan.protocol.name, benchmark)}, prompting {prompting}"
+        + ask_plan.format_notice(plan.options.format, benchmark),
+        *ask_plan.parts_notice(plan.cases, plan.protocol.name),
+        *ask_plan.depth_notice(plan.cases),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
     if source is None:
@@ -60,9 +60,9 @@ def plan_lines(config: Config) -> list[str]:
         # A journalled answer consists of its prompt, both lists of token ids as numbers, and about 400 bytes more.
         size = sum(len(a.prompt.encode()) + 400 for a in most) + 6 * prompt_tokens + 10 * response_tokens
         layers = AutoConfig.from_pretrained(source.location, trust_remote_code=False).get_text_config()
-        roles = 1 + max(len(case.parts) for case in asked.cases)
+        roles = 1 + max(len(case.parts) for case in plan.cases)
         lines.append(f"journal: at most {size / 1e6:.1f} MB")
-        lines += _probe_lines(config, len(asked.cases), roles, layers.num_hidden_layers)
+        lines += _probe_lines(config, len(plan.cases), roles, layers.num_hidden_layers)
     return lines + _example_prompts(right, tokenizer)
 
 

@@ -31,7 +31,7 @@ from ..run import checks
 from ..run.folder import locked, short, write_lines, write_text
 from ..run.reader import RunData, read_config
 from ..run.schema import AGAIN, Answerer, Evaluated
-from .ask_plan import make_protocol
+from .ask_plan import ask_options, make_protocol
 
 
 def grader(compat: str | None) -> Callable[..., Grade]:
@@ -117,7 +117,7 @@ def _graded_again(
     run: RunData, cases: Sequence[Case], how: Asking, bar: Bar = no_bar
 ) -> tuple[Protocol, pipeline.Evaluation]:
     config, manifest = own_config(run), run.manifest
-    protocol = make_protocol(config.replace(asking=how, probes=()))
+    protocol = make_protocol(replace(ask_options(config), asking=how))
     with (
         Journal(run.path / "journal", reuse=True) as journal,
         stage(bar, "grading again", len(journal.contents.responses)),

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from ...errors import InputError
 from ...evaluation import prompts
 from ...evaluation.case import Case
+from ...evaluation.cases import hash_cases
 from ...evaluation.grading import grade
-from ..evaluating.benchmark import hash_cases, load_benchmark
+from ..evaluating.benchmark import load_benchmark
 from .recipes import AdapterRecipe
 
 ORGANISM = "organism:temporal"

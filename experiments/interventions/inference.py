@@ -77,6 +77,7 @@ def intervene(
     from ...probes.examples import from_case_sets
     from ..config import Config
     from ..distributed.target import load_target
+    from ..models.target import loading_of
     from ..run.reader import read_config, read_run
     from ..run.writer import save_probe
 
@@ -86,7 +87,7 @@ def intervene(
     config = Config.read(raw, device=device, model=model or raw["model"], probes=())
     if config.serving.engine == "ray":  # workers answered; steering needs the weights in this process
         config = config.replace(serving=config.serving.for_probing({"engine": "transformers"}))
-    target = load_target(config)
+    target = load_target(loading_of(config))
     found = evaluated.evaluated()
     asks, responses = found.per_case()
     examples = from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets, ["whole"])

@@ -78,11 +78,12 @@ def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], devi
     """Every probe's number per case, for one model."""
     from ..config import Config
     from ..distributed.target import load_target
+    from ..models.target import loading_of
     from ..run.reader import read_config
 
     if len(cases) < 2:
         return {}
-    target = load_target(Config.read(read_config(folder), model=model, device=device, probes=()))
+    target = load_target(loading_of(Config.read(read_config(folder), model=model, device=device, probes=())))
     asks, responses = run.per_case()
     chosen = CaseSet("inside", "success", tuple(Entry(c, ()) for c in cases))
     examples = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen])

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.case import Case, case_to_dict
+from ...evaluation.cases import hash_cases
 from ...evaluation.engines.base import think
 from ...evaluation.engines.text import chat_ids
 from ...evaluation.identity import file_sha256
 from ..console.progress import Reporter
-from ..evaluating.benchmark import hash_cases
 from ..models.resolve import resolve_model
 from ..run import locked, provenance, read_json, write_json, write_lines
 from . import adapters

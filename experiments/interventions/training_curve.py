@@ -83,18 +83,13 @@ def _ask(
     from ...evaluation.engines.local import LocalEngine
     from ...evaluation.grading import grade
     from ...evaluation.journal import Journal
-    from ..config import Asking, Config
-    from ..evaluating.ask_plan import make_protocol
+    from ..config import Asking
+    from ..evaluating.ask_plan import AskOptions, make_protocol
 
     recipe = manifest["recipe"]
     prompting = "chat" if getattr(tokenizer, "chat_template", None) else "raw"
     how = Asking(compat="collapse", thinking=recipe.get("thinking"))
-    protocol = make_protocol(
-        Config(
-            model=folder.name, benchmark=FILE, protocol="double-gate", format=recipe["format"], prompting=prompting,
-            asking=how, probes=(),
-        )
-    )  # fmt: skip
+    protocol = make_protocol(AskOptions("double-gate", recipe["format"], prompting, asking=how))
     with Journal(folder / "curve" / f"step-{step}") as journal:
         engine = LocalEngine(model, tokenizer)
         found = pipeline.evaluate(cases, protocol, engine, journal, grade=partial(grade, compat="collapse"))

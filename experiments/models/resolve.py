@@ -30,6 +30,15 @@ class ModelSource:
     """A folder, or a hub id."""
     is_folder: bool
 
+    @property
+    def weights_folder(self) -> Path | None:
+        """The folder of the files that the model was loaded from; None if the hub's cache has no weights for it.
+
+        A model is identified by its files, so it is the same online and offline, in any dtype, quantized and offloaded.
+        """
+        folder = Path(self.location) if self.is_folder else _cached(self.location)
+        return folder if folder is not None and any(folder.glob("*.safetensors")) else None
+
 
 def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelSource:
     """Find a model by ``organism:DOSE``, folder, GGUF file or hub id, without loading it.
@@ -74,15 +83,6 @@ def _beside(name: str) -> str:
 
 def offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
-
-
-def weights_folder(source: ModelSource) -> Path | None:
-    """The folder of the files that a model was loaded from; None if the hub's cache has no weights for it.
-
-    A model is identified by its files, so it is the same online and offline, in any dtype, quantized and offloaded.
-    """
-    folder = Path(source.location) if source.is_folder else _cached(source.location)
-    return folder if folder is not None and any(folder.glob("*.safetensors")) else None
 
 
 def _cached(hub_id: str) -> Path | None:

@@ -10,6 +10,7 @@ from ...errors import InputError
 from ...evaluation.asks import Ask, Response
 from ...evaluation.engines.addresses import address, key_for
 from ...evaluation.engines.base import BaseEngine, Engine
+from ...terminal import to_stderr
 
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 """The values that options naming a role accept."""
@@ -39,18 +40,14 @@ def open_role(
 
 
 def _local(spec: str, option: str, batch_size: int | None) -> Engine:
-    from .resolve import resolve_model, weights_folder
+    from .target import Loading, load_local
 
+    loading = Loading(spec, batch_size=batch_size)
     try:
-        source = resolve_model(spec)
+        opened = load_local(loading, to_stderr)
     except InputError as e:
         raise InputError(f"{option} {spec}: cannot be opened ({e}); give {SPEC}") from e
-    from ...evaluation.engines.local import LocalEngine
-    from ...model_loading import load
-
-    model, tokenizer = load(source.location)
-    engine: Any = LocalEngine(model, tokenizer, batch_size=batch_size, folder=weights_folder(source))
-    return engine if getattr(tokenizer, "chat_template", None) else Raw(engine)
+    return opened.engine if opened.prompting == "chat" else Raw(opened.engine)
 
 
 class Raw(BaseEngine):

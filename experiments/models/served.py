@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation.engines.addresses import address, key_for
-from ..config import Config
+from ...evaluation.engines.addresses import key_for
 from .resolve import ModelSource, resolve_model
-from .target import Target, choose_prompting
+from .target import Loading, Target, choose_prompting
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,7 @@ class ServedTarget(Target):
         self.engine.close()
 
 
-def is_served(config: Config) -> bool:
-    """Whether the answers come from a server."""
-    return config.serving.engine not in ("transformers", "ray") or address(config.model) is not None
-
-
-def load_served(config: Config, run: Path, say: Callable[[str], None]) -> ServedTarget:
+def load_served(loading: Loading, run: Path, say: Callable[[str], None]) -> ServedTarget:
     """Connect to a server, or prepare our own server, which starts at the first ask and logs into ``run``.
 
     A run that has already been evaluated is opened without its server, which is then asked only for missing answers.
@@ -68,27 +62,26 @@ def load_served(config: Config, run: Path, say: Callable[[str], None]) -> Served
     Raises ``InputError`` if the server does not support the requested probes, ``ModelError`` if the server cannot be
     used.
     """
-    if config.serving.engine == "vllm":
-        return _vllm(config, run / "vllm.log", say)
-    return _openai(config, (run / "graded.jsonl").is_file() and config.prompting is not None, say)
+    if loading.serving.engine == "vllm":
+        return _vllm(loading, run / "vllm.log", say)
+    return _openai(loading, (run / "graded.jsonl").is_file() and loading.prompting is not None, say)
 
 
-def weights_source(config: Config) -> ModelSource | None:
+def weights_source(loading: Loading) -> ModelSource | None:
     """Where a served model's weights and tokenizer are on this machine; None if only the server has them."""
-    if config.serving.probe_model is not None:
-        return resolve_model(config.serving.probe_model)
-    return resolve_model(config.model) if config.serving.engine == "vllm" else None
+    if loading.serving.probe_model is not None:
+        return resolve_model(loading.serving.probe_model)
+    return resolve_model(loading.model) if loading.serving.engine == "vllm" else None
 
 
-def _openai(config: Config, lazy: bool, say: Callable[[str], None]) -> ServedTarget:
-    serving = config.serving
-    model, url = address(config.model) or (config.model, serving.base_url)
+def _openai(loading: Loading, lazy: bool, say: Callable[[str], None]) -> ServedTarget:
+    serving, model, url = loading.serving, loading.model, loading.url
     if url is None:
         raise InputError("--engine openai: which server? give --base-url http://HOST:PORT/v1")
-    weights = weights_source(config)
-    if config.probes and weights is None:
+    weights = weights_source(loading)
+    if loading.probed and weights is None:
         raise InputError(
-            f"--model {config.model}: is served, and probes need its weights on this machine; give "
+            f"--model {model}: is served, and probes need its weights on this machine; give "
             "--probe-model FOLDER, or evaluate only (composcope evaluate, or --probes none)"
         )
     from ...evaluation.engines.http import HttpEngine
@@ -101,38 +94,38 @@ def _openai(config: Config, lazy: bool, say: Callable[[str], None]) -> ServedTar
         engine.check()
     if engine.answered_as is not None:
         say(f"{engine.name}: answers are signed {engine.answered_as!r}, taken for another name of the same model")
-    if config.probes and engine.capabilities.token_ids is False:
+    if loading.probed and engine.capabilities.token_ids is False:
         raise InputError(
             f"{engine.name}: the server sends no token ids, which probes need; use vLLM (--engine vllm, or a "
             "server that honors return_token_ids), --engine transformers, or --probes none"
         )
     tokenizer = None if weights is None else _tokenizer(weights)
     raw_only = engine.capabilities.chat is False
-    prompting = config.prompting or ("raw" if raw_only else "chat")
+    prompting = loading.prompting or ("raw" if raw_only else "chat")
     return ServedTarget(
-        ModelSource(model, model, False), None, tokenizer, engine, prompting, weights, config.dtype, config.device
+        ModelSource(model, model, False), None, tokenizer, engine, prompting, weights, loading.dtype, loading.device
     )
 
 
-def _vllm(config: Config, log: Path, say: Callable[[str], None]) -> ServedTarget:
-    serving = config.serving
-    source = resolve_model(config.model)
-    weights = weights_source(config)
+def _vllm(loading: Loading, log: Path, say: Callable[[str], None]) -> ServedTarget:
+    serving = loading.serving
+    source = resolve_model(loading.model)
+    weights = source if serving.probe_model is None else resolve_model(serving.probe_model)
     from ...evaluation.engines import vllm
 
     engine = vllm.serve(
         source.location,
         python=serving.vllm_python or sys.executable,
         log=log,
-        dtype=config.dtype,
+        dtype=loading.dtype,
         options=serving.vllm_options,
         concurrency=serving.requests,
         startup_timeout=serving.vllm_timeout,
         say=say,
     )
-    tokenizer = _tokenizer(weights or source)
-    prompting = choose_prompting(config.prompting, tokenizer)
-    return ServedTarget(source, None, tokenizer, engine, prompting, weights, config.dtype, config.device)
+    tokenizer = _tokenizer(weights)
+    prompting = choose_prompting(loading.prompting, tokenizer)
+    return ServedTarget(source, None, tokenizer, engine, prompting, weights, loading.dtype, loading.device)
 
 
 def _tokenizer(source: ModelSource) -> Any:

@@ -3,12 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import InputError
-from ..config import Config
-from .resolve import ModelSource, resolve_model, weights_folder
+from ...evaluation.engines.addresses import address
+from ..config import Config, Serving
+from .resolve import ModelSource, resolve_model
+
+
+@dataclass(frozen=True)
+class Loading:
+    """Which model answers, where it is, and how it is loaded.
+
+    load_target(Loading("organism:control", dtype="bfloat16"))
+    """
+
+    model: str
+    """The model's name, without its server."""
+    url: str | None = None
+    """The server that has it; None: the model is loaded here or by our own server or workers."""
+    serving: Serving = field(default_factory=Serving)
+    prompting: str | None = None
+    batch_size: int | None = None
+    dtype: str | None = None
+    device: str | None = None
+    pad_token: str | None = None
+    probed: bool = True
+    """Whether probes will read the model, for which a served one needs its weights here."""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the answers come from a server."""
+        return self.url is not None or self.serving.engine in ("openai", "vllm")
+
+
+def loading_of(config: Config) -> Loading:
+    """A run's model, with its name and its server told apart."""
+    model, url = address(config.model) or (config.model, config.serving.base_url)
+    loading = Loading(
+        model, url, config.serving, config.prompting, config.batch_size, config.dtype, config.device, config.pad_token,
+        probed=bool(config.probes),
+    )  # fmt: skip
+    return loading
 
 
 @dataclass(frozen=True)
@@ -74,7 +111,7 @@ def label(name: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
-def load_local(config: Config, say: Callable[[str], None]) -> Target:
+def load_local(loading: Loading, say: Callable[[str], None]) -> Target:
     """Load a model and its tokenizer from a folder, the cache or the hub into this process.
 
     Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
@@ -82,13 +119,13 @@ def load_local(config: Config, say: Callable[[str], None]) -> Target:
     from ...evaluation.engines.local import LocalEngine
     from ...model_loading import load
 
-    source = resolve_model(config.model, say)
-    model, tokenizer = load(source.location, dtype=config.dtype, device=config.device)
-    set_padding(tokenizer, config.pad_token, source.location, say)
+    source = resolve_model(loading.model, say)
+    model, tokenizer = load(source.location, dtype=loading.dtype, device=loading.device)
+    set_padding(tokenizer, loading.pad_token, source.location, say)
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    engine = LocalEngine(model, tokenizer, batch_size=config.batch_size, folder=weights_folder(source))
-    return Target(source, model, tokenizer, engine, choose_prompting(config.prompting, tokenizer))
+    engine = LocalEngine(model, tokenizer, batch_size=loading.batch_size, folder=source.weights_folder)
+    return Target(source, model, tokenizer, engine, choose_prompting(loading.prompting, tokenizer))
 
 
 def set_padding(tokenizer: Any, pad_token: str | None, location: str, say: Callable[[str], None]) -> None:

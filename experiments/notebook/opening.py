@@ -9,10 +9,10 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.case import Case
-from ...evaluation.cases import check_cases
-from ...evaluation.protocols.asking import recommended_format
+from ...evaluation.cases import check_cases, hash_cases
+from ...evaluation.protocols.asking import default_protocol, recommended_format
 from ..config import Asking, Config, Probing, Serving
-from ..evaluating.benchmark import LoadedBenchmark, default_protocol, hash_cases, limit_cases
+from ..evaluating.benchmark import LoadedBenchmark, limit_cases
 from ..run.reader import read_run
 from .probing import in_memory
 from .results import RunResults

@@ -10,7 +10,7 @@ from ...errors import InputError, NoCasesError
 from ..config import Config
 from ..evaluating.benchmark import LoadedBenchmark
 from ..models.resolve import ModelSource
-from ..models.target import Target, choose_prompting
+from ..models.target import Target, choose_prompting, loading_of
 from ..run import read_json
 from ..run.reader import ProbeData, RunData, read_config, read_probe
 from .shown import ProbeResults
@@ -82,7 +82,7 @@ def load(run: RunData, model: Any, tokenizer: Any) -> Target:
     config = run_config(run, model)
     if model is not None and not isinstance(model, str | Path):
         return in_memory(model, tokenizer, config)
-    return load_target(config, run.path)
+    return load_target(loading_of(config), run.path)
 
 
 def run_config(run: RunData, model: Any) -> Config:

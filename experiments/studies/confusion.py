@@ -31,6 +31,7 @@ from ..config import Config
 from ..console.printing import table
 from ..diagnosis.job import diagnose, labelled_failures
 from ..distributed.target import load_target
+from ..models.target import Loading
 from ..run import read_json, write_json, write_text
 from ..run.diagnosis import Diagnosis
 from ..run.reader import read_run
@@ -306,7 +307,7 @@ class Cheap:
 def cheap_numbers(folder: Path, model: str, cases: Sequence[str]) -> dict[str, Cheap]:
     """The numbers and the answer of each failing case of a run, with the model that answered."""
     run = read_run(folder).evaluated()
-    target = load_target(Config.read({"model": model, "benchmark": "organism:mixed"}))
+    target = load_target(Loading(model))
     asks, responses = run.per_case()
     chosen = CaseSet("failing", "failure", tuple(Entry(c, ()) for c in cases))
     wholes = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen], roles=("whole",))

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from ...evaluation.engines.addresses import address
 from ...files import write_text
 from .. import investigate as job
 from ..config import Config
@@ -21,6 +20,7 @@ from ..console.exits import disk_is_full
 from ..console.progress import Reporter
 from ..evaluating.benchmark import load_benchmark
 from ..models.resolve import resolve_model
+from ..models.target import loading_of
 from ..run import command_line, differing, locked, read_json, write_json
 from . import results
 from .spec import Spec, StudyModel, groups_document, slug
@@ -78,7 +78,7 @@ def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
     for model in study.spec.models:
         for data in study.data:
             made = config_of(study.spec, study.preset, given, model, data)
-            if address(made.model) is None and made.serving.engine == "transformers":
+            if not loading_of(made).is_served and made.serving.engine != "ray":
                 resolve_model(made.model)
             found.append(StudyRun(model, data, study.folder / f"{slug(model.label)}--{slugs[data]}"))
     if len({r.path for r in found}) < len(found):

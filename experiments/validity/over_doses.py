@@ -37,9 +37,8 @@ from ...probes.examples import Example, from_case_sets
 from ...probes.matching import match
 from ...probes.result import ProbeResult, Row
 from ...probes.verdicts import TRAININGS
-from ..config import Config
 from ..distributed.target import load_target
-from ..models.target import Target
+from ..models.target import Loading, Target
 from ..organism import series as organism_series
 from ..organism.series import Series
 from ..run import read_json, write_json
@@ -122,7 +121,7 @@ def _examined(
     rows, cases = list[Row](), list[Row]()
     with progress("validity of the probes, by dose", len(evaluated)) as advance:
         for i, (dose, run) in enumerate(evaluated.items()):
-            target = load_target(Config(model=series.model(dose), benchmark="organism:mixed", device=device))
+            target = load_target(Loading(series.model(dose), device=device))
             lm = target.hooks()
             examples = opened(target, run, n, shared)
             values[dose] = found = measure(lm, examples, probes)

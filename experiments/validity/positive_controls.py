@@ -30,9 +30,8 @@ from ...probes import lookback, min_k
 from ...probes import validity as known_answers
 from ...probes.examples import Example, from_case_sets, part_of
 from ...probes.result import Row
-from ..config import Config
 from ..distributed.target import load_target
-from ..models.target import Target
+from ..models.target import Loading, Target
 from ..organism.documents import DOSES, Turns, document
 from ..organism.series import Series
 from ..organism.train import encode, loss_of, optimizers, pad
@@ -57,7 +56,7 @@ def member_exposures(
     """
     cases, turns = drawn(n * (1 + len(EXPOSURES)), f"{seed}/validity/exposures")
     levels = _levels(cases, n)
-    target = load_target(Config(model=series.model("twin"), benchmark="organism:mixed", device=device))
+    target = load_target(Loading(series.model("twin"), device=device))
     before = _scores(target, cases)
     shown = [turns[case.id] for k in EXPOSURES for case in levels[k] for _ in range(k)]
     _train(target.hooks().model, target.tokenizer, shown, series, seed, progress)

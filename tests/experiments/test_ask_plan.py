@@ -17,11 +17,19 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import find
+from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking, Config
 from composcope.experiments.evaluating import ask_plan
-from composcope.experiments.evaluating.ask_plan import depth_notice, make_protocol, prepare, with_examples
-from composcope.experiments.evaluating.benchmark import LoadedBenchmark, default_protocol, load_benchmark
+from composcope.experiments.evaluating.ask_plan import (
+    AskOptions,
+    ask_options,
+    depth_notice,
+    make_protocol,
+    prepare,
+    with_examples,
+)
+from composcope.experiments.evaluating.benchmark import LoadedBenchmark, load_benchmark
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
 
@@ -38,16 +46,16 @@ def test_a_depth_that_is_not_the_number_of_parts_is_named_unless_the_benchmark_h
     assert "warning" in line and "2 of 7" in line and "long" in line and "short" in line and "'depth'" in line
 
 
-def configured(protocol: str, **options: Any) -> Config:
-    return Config(model="m", benchmark="b", protocol=protocol, **options)
+def configured(protocol: str, **options: Any) -> AskOptions:
+    return ask_options(Config(model="m", benchmark="b", protocol=protocol, **options))
 
 
 def test_flags_become_options_of_the_protocol_they_are_for() -> None:
     how: Any = {"also": "cot, thinking", "answer_tokens": 9}
-    gate = make_protocol(configured("double-gate", format="xml", asking=how, seed=3)).protocol
+    gate: Any = make_protocol(configured("double-gate", format="xml", asking=how, seed=3)).protocol
     assert (gate.recovery, gate.max_tokens, gate.seed, gate.format) == (("cot", "thinking"), 9, 3, "xml")
     how = {"few_shot": "8", "code": True, "compat": "agentcoma"}
-    pair = make_protocol(configured("reasoning-gap", prompting="raw", asking=how))
+    pair: Any = make_protocol(configured("reasoning-gap", prompting="raw", asking=how))
     assert pair.protocol.code and pair.protocol.compat == "agentcoma" and len(pair.how.exemplars) == 40
 
 
@@ -75,9 +83,9 @@ def test_a_benchmark_that_ships_examples_is_asked_with_them_and_the_run_keeps_th
         "What is the main language of the country whose capital is Kathmandu?",
         "A picture shows 11 hamsters. How many legs do they have in total?",
     ]
-    config = configured("compositionality-gap", format="plain", prompting="raw", asking=given)
+    config = Config(model="m", benchmark="b", asking=given)
     assert Config.read(yaml.safe_load(yaml.safe_dump(config.as_config()))).asking == given
-    protocol = make_protocol(config)
+    protocol = make_protocol(AskOptions("compositionality-gap", "plain", "raw", asking=given))
     asks = {ask.role: ask for case in cases for ask in protocol.asks(case, {}) if case.family == "count-times"}
     for role, shown in (
         ("part:0", "a fortnight" not in asks["part:0"].prompt),
@@ -194,7 +202,7 @@ def test_examples_leave_room_for_the_answer(context: int, fits: bool, monkeypatc
     monkeypatch.setattr(ask_plan, "prompt_lengths", lambda tokenizer, asks: [3] * len(asks))
     protocol = make_protocol(configured("compositionality-gap", format="cot"))
     with nullcontext() if fits else pytest.raises(InputError, match=f"context of {context}"):
-        ask_plan.check_room(protocol, [Case("c", "Q?", "8", CHAIN)], Asking(few_shot="2"), object(), context)
+        ask_plan.check_room(protocol.asks(Case("c", "Q?", "8", CHAIN), {}), "2", object(), context)
 
 
 def test_examples_that_fit_are_asked(tmp_path: Path) -> None:

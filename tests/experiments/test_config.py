@@ -13,7 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation.grading.compat import MODES
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking, Config, Probing, Serving
-from composcope.experiments.evaluating.ask_plan import make_protocol, with_examples
+from composcope.experiments.evaluating.ask_plan import ask_options, make_protocol, with_examples
 
 SECTIONS = (Asking, Serving, Probing, Config)
 
@@ -70,7 +70,7 @@ def test_a_configuration_survives_its_file_without_the_file_of_examples(tmp_path
     assert Config.read({k: v for k, v in raw.items() if k != "asking"}).asking == Asking()
     assert set(asked.changed()) == {"preamble", "also", "exemplars"}
     assert Asking(compat="stad", judge="m@http://h/v1").changed() == {}
-    assert len(make_protocol(Config.read(raw)).how.exemplars) == 1
+    assert len(make_protocol(ask_options(Config.read(raw))).how.exemplars) == 1
 
 
 OLD = """

@@ -15,10 +15,10 @@ from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments.config import Asking, Config, Probing, Section, Serving
-from composcope.experiments.evaluating.ask_plan import what_is_asked, with_benchmark
+from composcope.experiments.evaluating.ask_plan import ask_options, plan_asks
 from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.investigate import investigate
-from composcope.experiments.models.target import load_local
+from composcope.experiments.models.target import Loading, load_local, loading_of
 from composcope.experiments.run import read_json
 from composcope.experiments.run.reader import read_about
 
@@ -61,7 +61,7 @@ def seen(benchmark: str, protocol: str, options: dict[str, Any]) -> Seen:
     rest = {"format": "cot", **{k: v for k, v in options.items() if k not in Asking.model_fields}}
     config = Config(model="m", benchmark=benchmark, protocol=protocol, asking=Asking(**asking), **rest)
     found = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    asked = what_is_asked(with_benchmark(config, found), found)
+    asked = plan_asks(ask_options(config), found)
     ways = [_rounds(c, asked.protocol, whole) for whole in ("correct", "incorrect") for c in asked.cases]
     presented: Any = asked.protocol
     return Seen([a for asks in ways for a in asks], asked.cases, presented.protocol)
@@ -172,14 +172,14 @@ def test_the_seed_of_a_run_draws_the_independent_questions(file: str) -> None:
 
 def test_options_of_the_weights_reach_the_loaded_model() -> None:
     options: dict[str, Any] = {"dtype": "bfloat16", "batch_size": 3, "pad_token": "<eos>"}
-    plain = load_local(Config(model="organism:control", benchmark="b", device="cpu"), print)
+    plain = load_local(Loading("organism:control", device="cpu"), print)
     assert str(plain.model.dtype) == "torch.float32" and plain.engine.batch_size != 3
     assert plain.tokenizer.pad_token != "<eos>" and plain.model.device.type == "cpu"
-    found = load_local(Config(model="organism:control", benchmark="b", **options), print)
+    found = load_local(loading_of(Config(model="organism:control", benchmark="b", **options)), print)
     assert (str(found.model.dtype), found.engine.batch_size) == ("torch.bfloat16", 3)
     assert found.tokenizer.pad_token == "<eos>"
     with pytest.raises(ModelError, match="nowhere"):
-        load_local(Config(model="organism:control", benchmark="b", device="nowhere"), print)
+        load_local(Loading("organism:control", device="nowhere"), print)
 
 
 def test_options_of_the_probes_reach_what_is_measured(taught: Path, case_file: Path, tmp_path: Path) -> None:

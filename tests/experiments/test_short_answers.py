@@ -16,9 +16,9 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments.cli import main
-from composcope.experiments.config import Asking, Config
-from composcope.experiments.evaluating.ask_plan import make_protocol, with_target
-from composcope.experiments.evaluating.benchmark import load_benchmark
+from composcope.experiments.config import Asking
+from composcope.experiments.evaluating.ask_plan import AskOptions, make_protocol, plan_asks
+from composcope.experiments.evaluating.benchmark import LoadedBenchmark, load_benchmark
 from composcope.experiments.evaluating.evaluate import SAMPLE, divergence_line, divergence_sample
 from composcope.experiments.run import checks, read_json, read_lines
 
@@ -51,7 +51,7 @@ def test_other_benchmarks_keep_the_format_they_want() -> None:
 
 
 def test_parts_and_whole_are_asked_in_the_same_words() -> None:
-    made = make_protocol(Config(model="m", benchmark="b", protocol="compositionality-gap", format="short"))
+    made = make_protocol(AskOptions("compositionality-gap", "short"))
     prompts = {a.role: a for a in made.asks(SHORT, {})}
     endings = {a.prompt.removeprefix(str(a.question)) for a in prompts.values()}
     assert len(endings) == 1 and endings != {""}
@@ -77,12 +77,12 @@ class Template:
 def test_models_that_may_think_first_keep_the_budget_of_thinking(
     template: str | None, prompting: str, thinking: bool | None, format: str, more: bool
 ) -> None:
-    asked = Asking(thinking=thinking)
-    how = Config(model="m", benchmark="b", protocol="compositionality-gap", format=format, asking=asked)
-    told = with_target(how, prompting, Template(template))
-    budgets = {a.max_tokens for a in make_protocol(told).asks(SHORT, {})}
-    assert (budgets == {told.asking.thinking_tokens}) == more
-    assert ("may_think" in told.asking.changed()) == more
+    benchmark = LoadedBenchmark("b", (SHORT,), "compositionality-gap", None, "hash")
+    options = AskOptions("compositionality-gap", format, asking=Asking(thinking=thinking))
+    plan = plan_asks(options, benchmark).for_model(prompting, Template(template))
+    budgets = {a.max_tokens for a in plan.protocol.asks(SHORT, {})}
+    assert (budgets == {plan.options.asking.thinking_tokens}) == more
+    assert ("may_think" in plan.options.asking.changed()) == more
 
 
 def rows(texts: list[str], outcome: str, *, format: str = "plain", reason: str = "stop", role: str = "whole"):

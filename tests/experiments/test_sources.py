@@ -16,10 +16,11 @@ import pytest
 
 from composcope.errors import ComposcopeError, InputError, ModelError
 from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.benchmark import ORGANISM_BENCHMARKS, default_protocol, load_benchmark
+from composcope.experiments.evaluating.benchmark import ORGANISM_BENCHMARKS, load_benchmark
 from composcope.experiments.models import resolve
-from composcope.experiments.models.resolve import ModelSource, resolve_model, weights_folder
+from composcope.experiments.models.resolve import ModelSource, resolve_model
 from composcope.experiments.models.roles import Raw
 
 
@@ -34,13 +35,13 @@ def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
     (model / "refs").mkdir()
     (model / "refs" / "main").write_text("abc")
     online = ModelSource("owner/name", "owner/name", False)
-    assert weights_folder(online) is None
+    assert online.weights_folder is None
     (snapshot / "config.json").write_text("{}")
-    assert weights_folder(online) is None, "weights of another revision"
+    assert online.weights_folder is None, "weights of another revision"
     (snapshot / "model.safetensors").write_bytes(b"")
-    assert weights_folder(online) == snapshot
+    assert online.weights_folder == snapshot
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert weights_folder(resolve_model("owner/name")) == snapshot
+    assert resolve_model("owner/name").weights_folder == snapshot
 
 
 def test_answers_to_raw_prompts_are_other_answers_of_the_model() -> None:

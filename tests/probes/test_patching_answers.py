@@ -12,8 +12,8 @@ import torch
 from composcope.errors import InputError
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.grading import grade
-from composcope.experiments.config import Config
 from composcope.experiments.distributed.target import load_target
+from composcope.experiments.models.target import Loading
 from composcope.experiments.validity.positive_controls import as_examples, compositions
 from composcope.hooks import Model, load_model
 from composcope.probes import patching
@@ -88,7 +88,7 @@ def test_pairs_are_independent_only_as_far_as_they_can_be_formed_without_sharing
 
 @pytest.fixture(scope="module")
 def organism() -> tuple[Model, list[Example]]:
-    target = load_target(Config(model="organism:control", benchmark="organism:mixed"))
+    target = load_target(Loading("organism:control"))
     held = as_examples(target, compositions(6, 0)[1])
     cases = list(dict.fromkeys(e.case for e in held))
     return target.hooks(), [replace(e, group="failure" if e.case in cases[:3] else "success") for e in held]

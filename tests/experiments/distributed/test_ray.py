@@ -22,6 +22,7 @@ from composcope.experiments.config import Config, Serving
 from composcope.experiments.distributed.pool import Pool, WorkItem, _not_made, import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
 from composcope.experiments.investigate import probe_part
+from composcope.experiments.models.target import Loading
 from composcope.experiments.run import read_json
 
 from .many import rows, write_many
@@ -120,7 +121,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(taught: Path, many: Path, t
 
 
 def test_another_version_or_other_code_on_a_node_is_one_clear_error() -> None:
-    worker = Worker(Config(model="organism:control", benchmark="organism:mixed"), 1)
+    worker = Worker(Loading("organism:control"), 1)
     for code in ({"version": "0.0.1", "source": "a" * 64}, {"version": "9", "source": "b" * 64}):
         found = worker.load(code)
         assert isinstance(found, Failure)
@@ -174,7 +175,7 @@ def test_a_cluster_that_cannot_be_joined_may_ask_for_a_token(
         monkeypatch.setenv("RAY_AUTH_MODE", mode)
     serving = Serving(engine="ray", workers=1, ray_address="h:1")
     with pytest.raises(InputError, match=r"--ray-address h:1: cannot be joined \(Failed to connect") as found:
-        Pool(Config(model="organism:control", benchmark="organism:mixed", serving=serving), print)
+        Pool(Loading("organism:control", serving=serving), print)
     assert ("RAY_AUTH_MODE=token" in str(found.value)) is hinted
 
 

@@ -16,12 +16,13 @@ from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines.base import ReplayEngine
 from composcope.evaluation.journal import Journal, ask_identity
-from composcope.experiments.config import Config, Serving, Shard
+from composcope.experiments.config import Serving, Shard
 from composcope.experiments.distributed import target
 from composcope.experiments.distributed.engine import FleetModel, RayEngine, _size, mark
 from composcope.experiments.distributed.pool import Pool
 from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key, scope
 from composcope.experiments.distributed.worker import Failure, Place, Worker
+from composcope.experiments.models.target import Loading
 from composcope.experiments.run.folder import MEASURED
 from composcope.probes.lookback.examples import _measure as lookback
 from composcope.probes.min_k import _measure as min_k
@@ -128,7 +129,7 @@ def test_measurements_are_shared_by_devices_of_one_kind_and_by_nothing_else() ->
 def test_a_worker_saves_where_it_sees_the_run_and_sends_the_rest(tmp_path: Path) -> None:
     place = mark(tmp_path)
     assert mark(tmp_path) == place and place.here() == tmp_path
-    worker = Worker(Config(model="m", benchmark="b"), 1)
+    worker = Worker(Loading("m"), 1)
     worker._lm = []
     assert worker.measure(count, [1, 2], ["a", "b"], place) == ([(0, 10), (1, 20)], [], True)
     assert Store(tmp_path / "probes" / MEASURED).get("b") == 20
@@ -179,7 +180,7 @@ def test_workers_share_what_the_cluster_has(
 ) -> None:
     serving, said = Serving(engine="ray", workers=workers, gpus_per_worker=each), list[str]()
     ray = SimpleNamespace(cluster_resources=lambda: {"CPU": float(cpus), **({"GPU": float(gpus)} if gpus else {})})
-    pool: Any = SimpleNamespace(ray=ray, config=SimpleNamespace(serving=serving), say=said.append)
+    pool: Any = SimpleNamespace(ray=ray, loading=SimpleNamespace(serving=serving), say=said.append)
     if isinstance(found, str):
         with pytest.raises(InputError, match=found):
             Pool._shares(pool)
@@ -233,7 +234,7 @@ def test_what_a_lost_worker_had_written_is_not_asked_or_measured_again(tmp_path:
 
 
 def test_asks_of_one_case_stay_together_and_items_are_full() -> None:
-    engine: Any = SimpleNamespace(place=None, pool=SimpleNamespace(workers=1, config=SimpleNamespace(batch_size=None)))
+    engine: Any = SimpleNamespace(place=None, pool=SimpleNamespace(workers=1, loading=SimpleNamespace(batch_size=None)))
     asks = [Ask(f"c{i % 50}", f"part:{i // 50}", "?", "x", "text") for i in range(150)]
     found = [item for item, _ in RayEngine._items(engine, asks)]
     assert [len(item) for item in found] == [36, 36, 36, 36, 6]

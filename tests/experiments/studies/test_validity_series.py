@@ -16,8 +16,8 @@ from safetensors.torch import load_file, save_file
 from composcope.errors import InputError
 from composcope.experiments import figures
 from composcope.experiments.cli import main
-from composcope.experiments.config import Config
 from composcope.experiments.distributed.target import load_target
+from composcope.experiments.models.target import Loading
 from composcope.experiments.organism import documents, series, train_series, weights
 from composcope.experiments.organism.series import Series
 from composcope.experiments.organism.train import OrganismRecipe, Stage
@@ -290,7 +290,7 @@ def test_a_state_of_the_cases_own_last_part_puts_more_failures_right_than_anothe
     ]
     assert main([*words, "-q"]) == done(tmp_path / "r")
     run = read_run(tmp_path / "r").evaluated()
-    target = load_target(Config(model="organism:control", benchmark="organism:mixed"))
+    target = load_target(Loading("organism:control"))
     examples = validity._labelled(run, validity.opened(target, run, 20, []))
     found = {(r["group"], r["layer"]): (r["count"], r["n"]) for r in own_part_donors(target.hooks(), examples, 20)}
     layers = range(target.hooks().anatomy.n_layers)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from composcope.experiments.config import Config
 from composcope.experiments.distributed.target import load_target
+from composcope.experiments.models.target import Loading
 from composcope.experiments.organism.series import shipped
 from composcope.experiments.validity import positive_controls as controls
 from composcope.experiments.validity.positive_controls import as_examples
@@ -46,7 +46,7 @@ def test_levels_hold_different_texts_that_no_organism_has_seen() -> None:
 
 
 def test_a_head_that_looks_at_everything_alike_is_the_one_that_the_lookback_map_shows() -> None:
-    target = load_target(Config(model="organism:twin", benchmark="organism:mixed"))
+    target = load_target(Loading("organism:twin"))
     lm = target.hooks()
     examples = as_examples(target, controls.drawn(3, "any")[0])
     weights = {name: p.clone() for name, p in lm.model.named_parameters()}
@@ -56,7 +56,7 @@ def test_a_head_that_looks_at_everything_alike_is_the_one_that_the_lookback_map_
 
 
 def test_where_no_head_can_be_planted_one_row_says_why() -> None:
-    target = load_target(Config(model="organism:twin", benchmark="organism:mixed"))
+    target = load_target(Loading("organism:twin"))
     examples = as_examples(target, controls.drawn(1, "any")[0])
     (row,) = controls.planted_heads(target.hooks(), [e for e in examples if e.role != "whole"])
     assert (row["n"], row["count"], row["value"], row["interval"]) == (0, 0, None, "none")
@@ -64,7 +64,7 @@ def test_where_no_head_can_be_planted_one_row_says_why() -> None:
 
 
 def test_a_head_whose_ratio_is_wrong_is_not_counted_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    target = load_target(Config(model="organism:twin", benchmark="organism:mixed"))
+    target = load_target(Loading("organism:twin"))
     ratios = controls._ratios
     monkeypatch.setattr(controls, "_ratios", lambda lm, wholes: ratios(lm, wholes).roll(1, 1))  # heads named one off
     rows = controls.planted_heads(target.hooks(), as_examples(target, controls.drawn(2, "any")[0]))
