@@ -269,8 +269,8 @@ MUTANTS = (
     # experiments
     Mutant(X, "--limit dropped for case files", "kept, format = tuple(limit_cases(found, limit)), recommended_format(found)", "kept, format = tuple(found), recommended_format(found)", EFFECTS + ' -k limit'),
     Mutant(X, "--limit over the whole file", "key = (case.family, case.depth)\n        seen[key] += 1", "key = (None, None)\n        seen[key] += 1", EFFECTS + ' -k limit'),
-    Mutant(X, "co-presented partner without the run's seed", "return co_present(cases, config.seed)", "return co_present(cases)", EFFECTS + ' -k seed'),
-    Mutant(X, "the protocol counts without the run's seed", 'settled |= {"seed": config.seed or None}', "", EFFECTS + ' -k seed'),
+    Mutant(X, "co-presented partner without the run's seed", "return co_present(cases, options.seed)", "return co_present(cases)", EFFECTS + ' -k seed'),
+    Mutant(X, "the protocol counts without the run's seed", 'settled |= {"seed": given.seed or None}', "", EFFECTS + ' -k seed'),
     Mutant(X, "--answer-tokens dropped", '"max_tokens": asking.answer_tokens, "compat"', '"compat"', EFFECTS + ' -k answer_tokens'),
     Mutant(X, "--thinking-tokens dropped", "        thinking_tokens=asking.thinking_tokens,\n", "", EFFECTS + ' -k thinking'),
     Mutant(X, "shared asks counted twice in the plan", "found.update({(ask.prompt, ask.repeat): ask for ask in new if", "found.update({(case.id + ask.prompt, ask.repeat): ask for ask in new if", 'tests/experiments/test_cost.py -k share'),
@@ -373,7 +373,7 @@ MUTANTS = (
     Mutant(X, "15 cases are few", '"few": row.n < 15,', '"few": row.n <= 15,', "tests/experiments/report/test_report.py -k fewer_than_15"),
     Mutant(X, "a live page that never draws its figures", '"sources": [], "files": False, "later": True}', '"sources": [], "files": False, "later": False}', "tests/experiments/report/test_report.py -k live_page"),
     Mutant(X, "crossed cases about the same things only", "first, second = (range(24), range(24)) if same else (range(16), range(8, 24))", "first, second = range(24), range(24)", "tests/experiments/studies/test_calibration.py -k mostly_about"),
-    Mutant(X, "organisms are drawn at their usual number", "found = check_cases(draw(limit or default, seed), name)", "found = check_cases(draw(default, seed), name)", "tests/experiments/test_sources.py -k world_of_organisms"),
+    Mutant(X, "organisms are drawn at their usual number", "check_cases(draw(limit or default, seed), name)", "check_cases(draw(default, seed), name)", "tests/experiments/test_sources.py -k world_of_organisms"),
     Mutant(X, "runs are called by their model and not as their study calls them", 'str(self.about.get("label") or _short(said))', "_short(said)", "tests/experiments/organism/test_doses.py -k called_as"),
     Mutant(X, "a page depends on log and journal", "        inside[:] = sorted(set(inside) - LEFT_OUT)", "        inside.sort()", "tests/experiments/report/test_report_data.py -k page_depends"),
     # found by machine-made faults, most of them missed at first
