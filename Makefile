@@ -66,10 +66,10 @@ studies: install
 	$(RUN) -m composcope.experiments.cli study validity --out runs/studies/validity || [ $$? = 2 ]
 
 test: install
-	$(RUN) -m pytest -q -n 2 --dist loadfile
+	$(RUN) -m pytest -q -n 2 --dist loadgroup
 
 test-long: install
-	$(RUN) -m pytest -q -n 2 --dist loadfile -m "long and not slow"
+	$(RUN) -m pytest -q -n 2 --dist loadgroup -m "long and not slow"
 
 test-real: install
 	$(RUN) -m pytest -q -m real

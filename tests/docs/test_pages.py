@@ -48,7 +48,9 @@ def _run(page: Path, folder: Path, slow: bool) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", _with(slow=False), ids=_name)
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=pytest.mark.xdist_group(_name(p))) for p in _with(slow=False)], ids=_name
+)
 def test_commands_of_a_page_run_as_written(page: Path, tmp_path: Path) -> None:
     _run(page, tmp_path, slow=False)
 
