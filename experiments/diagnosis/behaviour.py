@@ -35,7 +35,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
     wrong = [p for p in places if 2 * sum(p in wrong_operands(one) for one in working) > len(working)]
     original = group[0]
     own = shows(original) if original.fails else None
-    written = [on_the_table(one) for one in working]
+    written = [on_the_table(one) for one in failing]
     operation = Tally(sum(_operation_wrong(one) for one in right), len(right))
     return Behaviour(
         original.fails, n, len(group) - 1, answers, own.cause if own else None, said,

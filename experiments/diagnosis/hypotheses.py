@@ -15,7 +15,7 @@ from itertools import takewhile
 from ...errors import InputError
 from ...evaluation.benchmarks.world.tables import holds
 from ...evaluation.case import Case
-from ...evaluation.grading import text
+from ...evaluation.grading import lists, text
 from ...registry import Registry
 from .asks import Heard, operands, working
 from .evidence import Followed
@@ -26,16 +26,40 @@ Hypothesis = Callable[[Case, Sequence[Case]], Sequence[str | None]]
 """The prediction: one value for each operand of a worked answer, else one answer; None if there is no prediction."""
 
 
-def _things(case: Case, choose: Callable[[Sequence[str], str], str | None]) -> Sequence[str | None]:
-    """For cases with things on a table: each right thing is replaced by the tag of another one."""
-    things, chosen = case.meta.get("things"), case.meta.get("chosen")
-    if not (isinstance(things, list) and isinstance(chosen, list)):
-        return ()
+def shown(case: Case) -> tuple[list[str], list[str]] | None:
+    """The things on a case's table, and the right ones among them; None for a case without a table of known things.
+
+    Cases of one's own do not say what is on the table, so it is read from the question's list that holds the answer of
+    the first part ("On the table: A, B, C. What is ...?").
+    """
     from ..organism import world
 
-    tags = world.world().tags
-    picked = [choose(things, right) for right in chosen]
-    return [None if thing is None else str(tags[thing]) for thing in picked]
+    things, chosen, tags = case.meta.get("things"), case.meta.get("chosen"), world.world().tags
+    if not (isinstance(things, list) and isinstance(chosen, list)):
+        chosen = lists.split(case.parts[0].answer) if len(case.parts) > 1 else []
+        things = next((found for found in _lists_in(case.question) if chosen and set(chosen) <= set(found)), [])
+    return (things, chosen) if things and all(t in tags for t in (*things, *chosen)) else None
+
+
+def tag_places(case: Case, chosen: Sequence[str]) -> list[int]:
+    """Which of the written numbers are the tags of the right things: those that do not stand in the question."""
+    given = set(_numbers_in(case))
+    places = [i for i in range(n) if working(case.worked).values[i] not in given] if (n := operands(case)) else [0]
+    return places if len(places) == len(chosen) else []
+
+
+def _things(case: Case, choose: Callable[[Sequence[str], str], str | None]) -> Sequence[str | None]:
+    """For cases with things on a table: each right thing is replaced by the tag of another one."""
+    from ..organism import world
+
+    if (found := shown(case)) is None:
+        return ()
+    things, chosen = found
+    said: list[str | None] = [None] * max(1, operands(case))
+    for place, right in zip(tag_places(case, chosen), chosen, strict=False):
+        thing = choose(things, right)
+        said[place] = None if thing is None else str(world.world().tags[thing])
+    return tuple(said) if any(said) else ()
 
 
 def _at(*places: int) -> Hypothesis:
@@ -82,17 +106,22 @@ def _numbers_in(case: Case) -> list[str]:
 
 
 def _copied(which: int) -> Hypothesis:
-    """A number of the question copied as the answer."""
+    """A number of the question copied as the answer, or as each operand of a worked answer."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         found = _numbers_in(case)
-        return (found[which],) if found and case.answer_type == "number" and not case.worked else ()
+        return (found[which],) * max(1, operands(case)) if found and case.answer_type == "number" else ()
 
     return say
 
 
 def _items(text: str) -> list[str]:
     return re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", text.rstrip("?. "))
+
+
+def _lists_in(question: str) -> list[list[str]]:
+    """The items of each list behind a colon ("On the table: A, B, C. ...")."""
+    return [_items(text) for text in re.findall(r": ([^:.?]+,[^:.?]+)[.?]", question)]
 
 
 def _listed(which: int) -> Hypothesis:
@@ -115,8 +144,8 @@ def _instead(which: int) -> Hypothesis:
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         if case.worked or "things" in case.meta or len(case.parts) != 2:
             return ()
-        (bridge, last), lists = case.parts, re.findall(r": ([^:.?]+,[^:.?]+)[.?]", case.question)
-        items = next((found for text in lists if bridge.answer in (found := _items(text))), [])
+        bridge, last = case.parts
+        items = next((found for found in _lists_in(case.question) if bridge.answer in found), [])
         if not -len(items) <= which < len(items) or bridge.answer not in last.question:
             return ()
         asked = last.question.replace(bridge.answer, items[which])
@@ -182,6 +211,8 @@ def _checked(name: str, say: Hypothesis) -> Hypothesis:
     return checked
 
 
+NUMBERS = ("first-number", "last-number")
+"""Shortcuts that copy a number of the question, and not the tag of a thing."""
 HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
 """The shipped hypotheses, and those of plugins."""
 HYPOTHESES.own = {
@@ -206,23 +237,21 @@ def copied_from(name: str, case: Case, mates: Sequence[Case], place: int) -> str
     """The words of the question that a shortcut takes its value from; None if it takes none from there."""
     said = HYPOTHESES[name](case, mates)
     value = said[place] if place < len(said) else None
-    things = case.meta.get("things")
-    if value is not None and isinstance(things, list):
+    if value is not None and name not in NUMBERS and (table := shown(case)) is not None:
         from ..organism import world
 
-        value = next((thing for thing in things if str(world.world().tags[thing]) == value), None)
+        value = next((thing for thing in table[0] if str(world.world().tags[thing]) == value), None)
     return value if value is not None and holds(case.question, value) else None
 
 
 def on_the_table(one: Heard) -> tuple[int, int]:
     """How many written operands belong to a thing on the table, and how many operands were written."""
-    things = one.case.meta.get("things")
-    if not isinstance(things, list):
-        return 0, 0
     from ..organism import world
 
-    tags = {str(world.world().tags[t]) for t in things}
-    written = [one.next_value(place)[0] for place in range(operands(one.case))]
+    if (found := shown(one.case)) is None:
+        return 0, 0
+    tags = {str(world.world().tags[t]) for t in found[0]}
+    written = [one.next_value(place)[0] for place in tag_places(one.case, found[1])]
     return sum(v in tags for v in written), sum(v is not None for v in written)
 
 

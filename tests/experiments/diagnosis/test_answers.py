@@ -206,6 +206,45 @@ def test_an_item_at_any_place_of_the_list_is_a_shortcut_where_its_own_part_has_t
     assert hypotheses.HYPOTHESES["item-12"](case, mates) == ()
 
 
+KITE, TAGS = world.KINDS["flying"], {t: str(n) for t, n in world.world().tags.items()}
+ON_TABLE = f"On the table: tea, {KITE[0]}, oak."
+CHOSEN = Part(f"{ON_TABLE} Which is the flying one?", KITE[0])
+ONE_TAG = Case(
+    "a", f"{ON_TABLE} What is the tag of the flying one?", TAGS[KITE[0]], (CHOSEN, CHOSEN), answer_type="number"
+)
+SUM = replace(
+    ONE_TAG, question=f"{ON_TABLE} What is 30 plus the tag of the flying one?", worked=f"30 plus {TAGS[KITE[0]]} is 7"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("sibling", TAGS[KITE[1]]), ("first-item", TAGS["tea"]), ("item-after", TAGS["oak"]), ("last-item", TAGS["oak"])],
+)
+def test_shortcuts_about_things_are_looked_for_in_any_case_that_lists_them(name: str, said: str) -> None:
+    assert hypotheses.HYPOTHESES[name](ONE_TAG, [ONE_TAG]) == (said,)
+    assert hypotheses.HYPOTHESES[name](SUM, [SUM]) == (None, said)
+    assert hypotheses.HYPOTHESES[name](replace(ONE_TAG, question="What is the tag of the flying one?"), []) == ()
+
+
+def test_a_number_of_the_question_may_be_copied_into_a_working_and_is_then_the_source() -> None:
+    assert hypotheses.HYPOTHESES["last-number"](SUM, [SUM]) == ("30", "30")
+    assert hypotheses.copied_from("last-number", SUM, [SUM], 1) == "30"
+    assert hypotheses.copied_from("first-item", SUM, [SUM], 1) == "tea"
+    assert hypotheses.HYPOTHESES["last-number"](MIXED[0], MIXED) == ()
+
+
+def test_numbers_that_belong_to_no_thing_on_the_table_are_counted_in_any_case_that_lists_things() -> None:
+    def written(case: Case, text: str) -> tuple[int, int]:
+        given = {"whole:given:1": text.removeprefix("30")} if case is SUM else {}
+        return hypotheses.on_the_table(heard(case, {"whole": text, **given}))
+
+    off = next(t for t in TAGS.values() if t not in (TAGS["tea"], TAGS[KITE[0]], TAGS["oak"]))
+    assert written(ONE_TAG, TAGS["oak"]) == (1, 1) and written(ONE_TAG, off) == (0, 1)
+    assert written(SUM, f"30 plus {TAGS['tea']} is 1") == (1, 1) and written(SUM, f"30 plus {off} is 1") == (0, 1)
+    assert written(OSLO, "krone") == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("said", "copy"),
     [
