@@ -191,7 +191,7 @@ def test_a_run_is_diagnosed_from_a_notebook_by_the_model_that_answered(
     run: RunResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(job, "diagnosed", lambda data, config, target, failing, *_: seen.append((target, failing)))
+    monkeypatch.setattr(job, "diagnosed", lambda data, target, failing, *_: seen.append((target, failing)))
     opened = cs.open_run(shutil.copytree(run.path, tmp_path / "run"))
     opened.diagnose(cases=1, quiet=True)
     in_memory = cs.evaluate(run.lm, list(run.data.cases.values()), out=tmp_path / "own", quiet=True)
