@@ -56,8 +56,9 @@ def _ending(name: str) -> Iterator[None]:
     """
     left, before = STEPS, sys.gettrace()
     endless = ModelError(
-        f"{name}: the chat template does not come to an end within {STEPS} steps for one user message; mend it, or ask "
-        "with prompting 'raw' (--prompting raw)"
+        f"{name}: the chat template does not come to an end within {STEPS} steps, {MEMORY >> 30} GB of memory and "
+        f"numbers of {DIGITS} binary digits for one user message; mend it, or ask with "
+        "prompting 'raw' (--prompting raw)"
     )
 
     def count(frame: FrameType, event: str, _: Any) -> Any:

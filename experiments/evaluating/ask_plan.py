@@ -33,8 +33,7 @@ class AskOptions:
 
 def ask_options(config: Config) -> AskOptions:
     """The options of a run."""
-    options = AskOptions(**{f.name: getattr(config, f.name) for f in fields(AskOptions)})
-    return options
+    return AskOptions(**{f.name: getattr(config, f.name) for f in fields(AskOptions)})
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,7 @@ def plan_asks(options: AskOptions, benchmark: LoadedBenchmark, shard: Shard | No
     format = options.format or benchmark.format_for(protocol)
     options = replace(options, protocol=protocol, format=format, asking=asking)
     ready = replace(benchmark, cases=tuple(prepare(benchmark.cases, options)))
-    plan = AskPlan(in_shard(ready, shard), options, make_protocol(options))
-    return plan
+    return AskPlan(in_shard(ready, shard), options, make_protocol(options))
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:

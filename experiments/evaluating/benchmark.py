@@ -56,8 +56,7 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Loa
     found, reader = load(name), READERS.get(name.partition(":")[0])
     kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
     own = Path(name).expanduser().is_file() or (reader is not None and reader.answer_alone)
-    benchmark = LoadedBenchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
-    return benchmark
+    return LoadedBenchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
 
 
 def _organism_benchmark(name: str, seed: int, limit: int | None) -> LoadedBenchmark:
@@ -71,8 +70,7 @@ def _organism_benchmark(name: str, seed: int, limit: int | None) -> LoadedBenchm
     draw = benchmarks.BENCHMARKS[world]
     # Drawing more cases only appends to each family x depth, so a few cases identify the benchmark at any size.
     found, sha256 = check_cases(draw(limit or default, seed), name), hash_cases(draw(8, seed))
-    benchmark = LoadedBenchmark(name, tuple(found), protocol, "plain", sha256)
-    return benchmark
+    return LoadedBenchmark(name, tuple(found), protocol, "plain", sha256)
 
 
 def limit_cases(cases: Sequence[Case], limit: int | None) -> list[Case]:

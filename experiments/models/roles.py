@@ -42,9 +42,8 @@ def open_role(
 def _local(spec: str, option: str, batch_size: int | None) -> Engine:
     from .target import Loading, load_local
 
-    loading = Loading(spec, batch_size=batch_size)
     try:
-        opened = load_local(loading, to_stderr)
+        opened = load_local(Loading(spec, batch_size=batch_size), to_stderr)
     except InputError as e:
         raise InputError(f"{option} {spec}: cannot be opened ({e}); give {SPEC}") from e
     return opened.engine if opened.prompting == "chat" else Raw(opened.engine)

@@ -110,7 +110,7 @@ def _openai(loading: Loading, lazy: bool, say: Callable[[str], None]) -> ServedT
 def _vllm(loading: Loading, log: Path, say: Callable[[str], None]) -> ServedTarget:
     serving = loading.serving
     source = resolve_model(loading.model)
-    weights = source if serving.probe_model is None else resolve_model(serving.probe_model)
+    weights = weights_source(loading)
     from ...evaluation.engines import vllm
 
     engine = vllm.serve(
@@ -123,7 +123,7 @@ def _vllm(loading: Loading, log: Path, say: Callable[[str], None]) -> ServedTarg
         startup_timeout=serving.vllm_timeout,
         say=say,
     )
-    tokenizer = _tokenizer(weights)
+    tokenizer = _tokenizer(weights or source)
     prompting = choose_prompting(loading.prompting, tokenizer)
     return ServedTarget(source, None, tokenizer, engine, prompting, weights, loading.dtype, loading.device)
 

@@ -41,11 +41,10 @@ class Loading:
 def loading_of(config: Config) -> Loading:
     """A run's model, with its name and its server told apart."""
     model, url = address(config.model) or (config.model, config.serving.base_url)
-    loading = Loading(
+    return Loading(
         model, url, config.serving, config.prompting, config.batch_size, config.dtype, config.device, config.pad_token,
         probed=bool(config.probes),
     )  # fmt: skip
-    return loading
 
 
 @dataclass(frozen=True)
