@@ -70,7 +70,7 @@ def plan_asks(options: AskOptions, benchmark: LoadedBenchmark, shard: Shard | No
     asking = with_examples(options.asking, benchmark.cases)
     format = options.format or benchmark.format_for(protocol)
     options = replace(options, protocol=protocol, format=format, asking=asking)
-    ready = replace(benchmark, cases=tuple(prepare(benchmark.cases, options)))
+    ready = replace(benchmark, cases=tuple(prepare(benchmark.cases, options, benchmark.name)))
     return AskPlan(in_shard(ready, shard), options, make_protocol(options))
 
 
@@ -150,8 +150,8 @@ def _own_options(given: AskOptions) -> dict[str, Any]:
 _SHOWN = 3
 
 
-def prepare(cases: Sequence[Case], options: AskOptions) -> list[Case]:
-    """The cases with what the options need: an independent Q1 for every pair.
+def prepare(cases: Sequence[Case], options: AskOptions, where: str) -> list[Case]:
+    """The cases of ``where`` with what the options need: an independent Q1 for every pair.
 
     Raises ``InputError`` if the protocol asks parts and no case has any, or if no case has the wording that an option
     asks for.
@@ -162,7 +162,7 @@ def prepare(cases: Sequence[Case], options: AskOptions) -> list[Case]:
     if says.asks_parts and cases and not any(c.parts for c in cases):
         why = next((f" ({c.meta['problem']})" for c in cases if c.meta.get("problem")), "")
         raise InputError(
-            f"none of the {len(cases)} cases of {cases[0].benchmark} has parts{why}: there is nothing to compose; have "
+            f"{where}: none of its {len(cases)} cases has parts{why}, so there is nothing to compose; have "
             "a teacher make them (`composcope build scaffolds BENCHMARK --teacher MODEL --out DIR`), or write the "
             "decomposition into a case file (field 'parts', see docs/formats.md)"
         )

@@ -104,10 +104,15 @@ def test_without_examples_of_the_benchmark_the_options_stay_as_they_are(few_shot
 
 def test_pairs_get_an_independent_q1_unless_told_otherwise() -> None:
     cases = [Case(f"c{i}", "Q two with X?", "8", CHAIN) for i in range(3)]
-    assert all("independent" in c.meta for c in prepare(cases, configured("reasoning-gap")))
-    assert prepare(cases, configured("reasoning-gap", asking={"co_presented": False})) == cases
+    assert all("independent" in c.meta for c in prepare(cases, configured("reasoning-gap"), "pairs"))
+    assert prepare(cases, configured("reasoning-gap", asking={"co_presented": False}), "pairs") == cases
     with pytest.raises(InputError, match=r"--reversed: no case has"):
-        prepare(cases, configured("compositionality-gap", asking={"reversed": True}))
+        prepare(cases, configured("compositionality-gap", asking={"reversed": True}), "pairs")
+
+
+def test_cases_without_parts_are_refused_by_the_file_that_has_them() -> None:
+    with pytest.raises(InputError, match=r"^own/cases\.jsonl: .* 1 .*parts"):
+        prepare([Case("c", "Q?", "8")], configured("compositionality-gap"), "own/cases.jsonl")
 
 
 def row(case: str, outcome: Any, role: str = "whole", **more: Any) -> Graded:
