@@ -2,9 +2,8 @@
 
 ``catalog`` has them by name and loads any of them; ``hub`` downloads one from the Hugging Face hub; ``world`` makes
 questions from fact tables that ship.
-Readers: ``agentcoma``, ``bamboogle``, ``gsm8k``, ``hotpotqa`` (also 2WikiMultiHopQA), ``math_hard``, ``mquake``,
-``multiarith``, ``musique``, ``stad``, ``tot`` (Test of Time), ``twohopfact``. ``relations`` words the facts of
-knowledge bases as questions.
+Readers: ``agentcoma``, ``arithmetic`` (GSM8K, MATH, MultiArith, Test of Time), ``multi_hop`` (MuSiQue, HotpotQA,
+2WikiMultiHopQA), ``two_hop_facts`` (Bamboogle, MQuAKE, TwoHopFact, SOCRATES), ``stad``.
 """
 
 from .catalog import READERS, Benchmark, load

@@ -13,22 +13,13 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
 from ..case import Case
-from .agentcoma import read_agentcoma
-from .catalog import benchmark
-from .gsm8k import read_gsm8k
-from .hotpotqa import read_2wiki, read_hotpotqa
-from .math_hard import read_math_hard
-from .mquake import read_mquake
-from .musique import read_musique
-from .stad import read_stad
-from .tot import read_tot
-from .twohopfact import read_socrates, read_twohopfact
+from .catalog import READERS, benchmark
 
 
 @dataclass(frozen=True)
@@ -59,19 +50,9 @@ DATA_SETS: Mapping[str, DataSet] = {
     "twohopfact": DataSet("twohopfact", "soheeyang/TwoHopFact", split="train", file="TwoHopFact.csv"),
     "socrates": DataSet("socrates", "soheeyang/SOCRATES", split="train", file="SOCRATES_v1.csv"),
 }
-_READERS = {
-    "agentcoma": (read_agentcoma, "csv"),
-    "gsm8k": (read_gsm8k, "jsonl"),
-    "stad": (read_stad, "jsonl"),
-    "tot": (read_tot, "jsonl"),
-    "math-hard": (read_math_hard, "jsonl"),
-    "musique": (read_musique, "jsonl"),
-    "hotpotqa": (read_hotpotqa, "jsonl"),
-    "2wiki": (read_2wiki, "jsonl"),
-    "mquake": (read_mquake, "jsonl"),
-    "twohopfact": (read_twohopfact, "csv"),
-    "socrates": (read_socrates, "csv"),
-}
+_CSV = ("agentcoma", "twohopfact", "socrates")
+"""Readers of CSV files; the others read JSON lines."""
+_READ = (*DATA_SETS, "2wiki")
 _ABSENT = {
     "compositional-gsm": "is not released; `composcope build compositional-gsm` makes it from GSM8K items with code",
     "composition-collapse": "is not released; make one of its shape with `composcope build temporal` from dated facts",
@@ -87,7 +68,7 @@ def read_hub(rest: str) -> list[Case]:
     Raises ``InputError`` for an unknown name, and with the file to download where the hub cannot give the rows.
     """
     found = parse(rest)
-    read, form = _READERS[found.reader]
+    form = "csv" if found.reader in _CSV else "jsonl"
     with tempfile.TemporaryDirectory() as folder:
         # Readers take files; the name makes the same case ids as the released file would.
         path = Path(folder) / f"{found.reader}_{found.split or 'all'}.{form}"
@@ -96,7 +77,7 @@ def read_hub(rest: str) -> list[Case]:
             raise InputError(f"hub:{rest}: the data set has no rows; give another split")
         (_write_csv if form == "csv" else _write_lines)(path, rows)
         try:
-            return list(read(path))
+            return READERS[found.reader](path)
         except InputError as e:
             raise InputError(str(e).replace(str(path), f"hub:{rest}")) from e
 
@@ -105,8 +86,8 @@ def parse(rest: str) -> DataSet:
     """What a spec asks for. Raises ``InputError`` for an unknown name or reader."""
     name, at, where = rest.partition("@")
     if at:
-        if name not in _READERS:
-            raise InputError(f"hub:{rest}: no reader {name!r}; use one of {', '.join(_READERS)}")
+        if name not in _READ:
+            raise InputError(f"hub:{rest}: no reader {name!r}; use one of {', '.join(_READ)}")
         repository, _, split = where.rpartition(":") if ":" in where else (where, "", "")
         repository, _, config = repository.partition("#")
         if not repository:
@@ -120,9 +101,7 @@ def parse(rest: str) -> DataSet:
         raise InputError(f"hub:{rest}: no such data set; use one of {known}, or hub:READER@OWNER/NAME[#CONFIG][:SPLIT]")
     known_set = DATA_SETS[name]
     file = known_set.file.replace("_test", f"_{split}") if split else known_set.file
-    return DataSet(
-        known_set.reader, known_set.repository, known_set.config, split or known_set.split, known_set.gated, file
-    )
+    return replace(known_set, split=split or known_set.split, file=file)
 
 
 def _rows(found: DataSet, rest: str) -> list[dict[str, Any]]:

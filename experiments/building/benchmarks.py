@@ -170,7 +170,7 @@ def compositional_gsm(
 
     ``gold`` is GSM8K's test file, needed for GSM-Hard rows. ``reviewed`` is a review file with a person's decisions.
     """
-    from ...evaluation.benchmarks.gsm8k import read_gsm8k
+    from ...evaluation.benchmarks.arithmetic import read_gsm8k
     from ...evaluation.builders import code_items, review
     from ...evaluation.builders import compositional_gsm as builder
 

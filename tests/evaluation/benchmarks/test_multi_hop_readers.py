@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.benchmarks import relations
+from composcope.evaluation.benchmarks import multi_hop
 from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, read_cases, write_cases
 from composcope.evaluation.gold import type_of_words
@@ -347,9 +347,9 @@ def test_answers_about_the_world_have_the_type_that_they_are_written_in(text: st
 
 
 def test_every_relation_makes_a_question_that_names_its_subject_once() -> None:
-    for relation in relations.TEMPLATES:
-        asked = relations.question("Dune {Song}", relation.upper())
+    for relation in multi_hop.TEMPLATES:
+        asked = multi_hop.relation_question("Dune {Song}", relation.upper())
         assert asked is not None and asked.count("Dune {Song}") == 1 and asked.endswith("?")
-    assert relations.question("A", "favourite hat") is None
-    assert relations.any_question("A", "favourite hat") == "What is the favourite hat of A?"
-    assert relations.any_question("A", "licensed to") == "What is A licensed to?"
+    assert multi_hop.relation_question("A", "favourite hat") is None
+    assert multi_hop.any_relation_question("A", "favourite hat") == "What is the favourite hat of A?"
+    assert multi_hop.any_relation_question("A", "licensed to") == "What is A licensed to?"

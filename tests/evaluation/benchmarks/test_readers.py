@@ -11,7 +11,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks import load
-from composcope.evaluation.benchmarks.multiarith import equation_steps
+from composcope.evaluation.benchmarks.arithmetic import equation_steps
 from composcope.evaluation.cases import Case, write_cases
 
 HOPS = {

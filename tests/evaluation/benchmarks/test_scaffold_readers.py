@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.benchmarks.arithmetic import boxed, read_gsm8k, read_math_hard
 from composcope.evaluation.benchmarks.catalog import load
-from composcope.evaluation.benchmarks.gsm8k import read_gsm8k
-from composcope.evaluation.benchmarks.math_hard import boxed, read_math_hard
 from composcope.evaluation.benchmarks.stad import read_items, read_stad, record_from_item
 from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.gold import typed_answer
