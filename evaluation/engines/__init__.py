@@ -4,8 +4,8 @@
 
 ``base`` defines the interface, and an engine that replays a journal.
 In this process: ``local`` (a transformers model), ``continuous`` (a finished row makes room for the next one),
-``decoding`` (the steps of all ways of batching), ``packed_weights`` (faster products on a CPU), ``text`` (from tokens
-back to text), ``trust`` (may this model be batched so?), ``divergence`` (how much batching changes answers).
+``decoding`` (the steps of all ways of batching, faster products on a CPU), ``text`` (from tokens back
+to text), ``trust`` (may this model be batched so?), ``divergence`` (how much batching changes answers).
 On a server: ``http`` (any OpenAI-compatible server), ``transport`` (requests, limits, repeats), ``replies`` (reads a
 reply), ``capabilities`` (what the server really honors), ``addresses`` (``MODEL@URL`` and keys).
 A server of our own: ``vllm`` (starts one), ``managed`` (watches and stops it), ``supervisor`` (stops it even if this

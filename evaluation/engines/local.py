@@ -27,8 +27,7 @@ from ..identity import local_identity
 from ..journal import ask_identity
 from . import continuous, decoding
 from .base import THINKING_OPENED, BaseEngine, error_response, think
-from .decoding import Row, Runner
-from .packed_weights import pack
+from .decoding import Row, Runner, pack
 from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
 from .trust import Trust, find_trust
 

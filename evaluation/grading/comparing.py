@@ -19,11 +19,9 @@ from . import (
     asked_numbers,
     booleans,
     choices,
-    clock,
     cues,
     dates,
     echo,
-    languages,
     lists,
     mathematics,
     names,
@@ -187,11 +185,11 @@ def _year(said: Said, asked: Asked) -> Verdict:
 
 def _time(said: Said, asked: Asked) -> Verdict:
     """A time of day: in the words of the gold answer, or in another notation with the same value."""
-    said = replace(said, text=clock.in_digits(said.text), rest=clock.in_digits(said.rest))
-    found = _name(said, replace(asked, golds=tuple(clock.in_digits(g) for g in asked.golds)))
+    said = replace(said, text=dates.clock_in_digits(said.text), rest=dates.clock_in_digits(said.rest))
+    found = _name(said, replace(asked, golds=tuple(dates.clock_in_digits(g) for g in asked.golds)))
     if found is not None and found.outcome == "correct":
         return found
-    times = tuple(t for g in asked.golds if clock.is_time(t := clock.in_digits(g)))
+    times = tuple(t for g in asked.golds if dates.is_clock_time(t := dates.clock_in_digits(g)))
     number = _number(said, replace(asked, golds=times))
     in_passing = found is not None and found.outcome == "invalid" and number and number.outcome == "incorrect"
     return found if number is None or in_passing else number
@@ -214,7 +212,7 @@ def _ratio(said: Said, asked: Asked) -> Verdict:
 def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
     if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
         return _boolean
-    if clock.is_time(gold):
+    if dates.is_clock_time(gold):
         return _time
     if _FRACTION.fullmatch(gold):
         return _fraction
@@ -240,7 +238,7 @@ def _name(said: Said, asked: Asked) -> Verdict:
             return undecided(said.text, "named in passing")
         if names.of_another_kind(said.text, asked.golds, asked.question):
             return undecided(said.text, "part of another name")
-    if not found.right and languages.another(said.text, asked.golds):
+    if not found.right and peoples.in_another_language(said.text, asked.golds):
         return undecided(said.text, "another language")
     if not found.right and peoples.asks_for_nationality(asked.question):
         if any(peoples.country_of(text.normalize(said.text), text.normalize(gold)) for gold in asked.golds):

@@ -17,12 +17,11 @@ from ...errors import InputError
 from ..asks import Grade
 from ..case import ANSWER_TYPES
 from ..options import in_question
-from ..prompts import ABSTENTION
-from . import compat as published
+from ..prompts import ABSTENTION, ANSWER_CUE
 from . import echo, names, text
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract
-from .view import visible
+from .view import object_in, visible
 
 _DECLINED_WORDS = 40
 """Words of a response that is nothing but a refusal."""
@@ -56,18 +55,18 @@ def grade(
     """
     if answer_type not in ANSWER_TYPES:
         raise InputError(f"answer_type is {answer_type!r}; use one of {', '.join(ANSWER_TYPES)}")
-    if compat is not None and compat not in published.MODES:
-        raise InputError(f"compat is {compat!r}; use one of {', '.join(published.MODES)}")
+    if compat is not None and compat not in MODES:
+        raise InputError(f"compat is {compat!r}; use one of {', '.join(MODES)}")
     if finish_reason == "error":
         return Grade("invalid", None, None, "error")
     if compat == "agentcoma" and answer_type == "number":
-        return published.agentcoma_number(response_text, gold)
-    if compat == "agentcoma" and not published.agentcoma_has_cue(response_text):
+        return agentcoma_number(response_text, gold)
+    if compat == "agentcoma" and not agentcoma_has_cue(response_text):
         return Grade("incorrect", None, None, "compat:no-cue")
     if format == CODE:
         found = _run(response_text, finish_reason)
     elif compat == "stad":
-        found = Extracted((published.stad_answer(response_text),))
+        found = Extracted((stad_answer(response_text),))
     else:
         found = extract(response_text, format, finish_reason, letters=answer_type == "choice", question=question)
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
@@ -144,3 +143,42 @@ def _in_its_clause(verdict: Grade, said: Said, asked: Asked, compare: Callable[[
     clause = echo.clause(said.rest or said.text, asked.question)
     again = compare(Said(clause), replace(asked, question=None)) if clause else None
     return again if again is not None and again.outcome == "correct" else verdict
+
+
+MODES = ("agentcoma", "stad", "collapse")
+
+
+def agentcoma_number(text: str, gold: str) -> Grade:
+    """AgentCoMa's rule for numbers: the last number of the response up to the next question, compared as floats.
+
+    Only decimals keep their sign, thousands commas are removed, and a response without a number counts as 0.
+    """
+    found = re.findall(r"[-+]?\d*\.\d+|\d+", text.split("Question:")[0].replace(",", ""))
+    answer = found[-1] if found else "0"
+    try:
+        equal = float(answer) == float(gold.replace(",", ""))
+    except ValueError:
+        equal = False
+    return Grade("correct" if equal else "incorrect", answer, "numeric" if equal else None, "compat:agentcoma")
+
+
+def agentcoma_has_cue(text: str) -> bool:
+    """Whether the response has the cue without which AgentCoMa scores a commonsense answer as wrong."""
+    return ANSWER_CUE.lower() in text.lower()
+
+
+def stad_answer(text: str) -> str:
+    """What STaD hands to its judge: the ``answer`` of the last ``{...}`` that parses, else the whole response.
+
+    As published a false value (0, an empty string) falls through to the whole response.
+    """
+    depth_end = text.rfind("}")
+    if depth_end < 0:
+        return text
+    depth = 0
+    for start in range(depth_end, -1, -1):
+        depth += {"}": 1, "{": -1}.get(text[start], 0)
+        if depth == 0:
+            parsed = object_in(text[start : depth_end + 1])
+            return str(parsed["answer"]) if parsed and parsed.get("answer") else text
+    return text

@@ -1,13 +1,18 @@
-"""A country and the adjective of its people or language: "Greece" and "Greek", "Germany" and "German".
+"""Countries, their peoples and languages: "Greece" and "Greek"; whether an answer is in another language.
 
-One rule for all pairs. Where a country or another place is asked for, its adjective ("a Brazilian city") names it in
-passing: no rule can tell whether it is meant. Where the adjective is the gold answer, a language for example, the
-country is another answer, unless the question asks for a nationality.
+One rule for all pairs of a country and its adjective. Where a country or another place is asked for, its adjective ("a
+Brazilian city") names it in passing: no rule can tell whether it is meant. Where the adjective is the gold answer, a
+language for example, the country is another answer, unless the question asks for a nationality.
+
+    in_another_language("Die Hauptstadt ist Wien.", ["Vienna"])  # True: the names cannot be compared
+
+Only sentences tell their language: a single word ("Wien") is taken for a word of the gold answer's.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -65,3 +70,34 @@ def asks_for_nationality(question: str | None) -> bool:
 def country_of(said: str, gold: str) -> bool:
     """Whether a word is the country whose adjective is the gold answer ("Italy" for "Italian")."""
     return gold in _adjectives(said) or said in {gold + ending for ending in _ENDINGS_OF_COUNTRIES}
+
+
+_VERBS = frozenset(
+    "ist sind war waren wird heißt heisst liegt est sont était fut c'est es son fue era está se è sono era é são foi "
+    "fica är var jest był była это является merupakan adalah là".split()
+)
+_SMALL = frozenset(
+    "der die das den dem des ein eine einer von und im le la les du de un une et dans où el los las del en una y il lo "
+    "gli di della che nella o os as da do na um uma het een van det en och w jest i na to yang của".split()
+)
+_ENGLISH = frozenset("the of is was are were and that which it this has have been by at from with".split())
+
+
+def in_another_language(answer: str, golds: Sequence[str]) -> bool:
+    """Whether the answer has no letter of the gold answers' scripts, or is a sentence in another language.
+
+    A gold answer that is such a sentence itself is compared as any other.
+    """
+    theirs, ours = _scripts(answer), set[str]().union(*map(_scripts, golds))
+    if theirs and ours:
+        return not theirs & ours or (_foreign(answer) and not any(map(_foreign, golds)))
+    return False
+
+
+def _scripts(text: str) -> set[str]:
+    return {unicodedata.name(c, "?").split()[0] for c in set(text[:400]) if c.isalpha()}
+
+
+def _foreign(text: str) -> bool:
+    said = set(re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", text[:400].casefold().replace("\u2019", "'")))
+    return bool(said & _VERBS) and bool((said & _SMALL) - _VERBS) and not said & _ENGLISH

@@ -1,14 +1,23 @@
-"""The types that every importer uses."""
+"""What every importer uses: the types, the place of a row, and stored responses graded again.
+
+An answer that the rules cannot judge is invalid, which is not a disagreement about right or wrong. Such answers are
+listed and counted separately.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import InputError
+from ..asks import Outcome
+from ..case import ANSWER_TYPES
 from ..gold import type_of_words
 from ..graded import Graded
+from ..grading import grade
+from ..prompts import FORMATS
 
 
 @dataclass(frozen=True)
@@ -112,6 +121,24 @@ def described(document: Mapping[str, Any]) -> dict[str, Any]:
     return {k: document[k] for k in names if isinstance(document.get(k), str)}
 
 
+def depth_of(document: Mapping[str, Any]) -> int | None:
+    """The depth that a document states as a whole number."""
+    depth = document.get("depth")
+    return depth if isinstance(depth, int) and not isinstance(depth, bool) else None
+
+
+def outcome_of(score: Any, name: str, where: str) -> tuple[Outcome, str | None]:
+    """A stored score of 0 or 1 as an outcome; without a number it is invalid, with the reason.
+
+    Raises ``InputError`` for a score that is no right-or-wrong verdict.
+    """
+    if isinstance(score, bool | int | float) and score in (0, 1):
+        return ("correct" if score else "incorrect"), None
+    if score is None or score != score:
+        return "invalid", f"{name} is {score!r}"
+    raise InputError(f"{where}: {name} is {score!r}, no right-or-wrong verdict; give another --scorer")
+
+
 def refuse_twice(rows: list[Graded], path: object, fix: str) -> None:
     """Raises ``InputError`` where two rows are about the same case, role and repeat."""
     seen: set[tuple[Any, ...]] = set()
@@ -120,3 +147,89 @@ def refuse_twice(rows: list[Graded], path: object, fix: str) -> None:
         if key in seen:
             raise InputError(f"{path}: case {row.case!r} has role {row.role!r} twice; {fix}")
         seen.add(key)
+
+
+_SHOWN = 100
+"""Characters from the end of a response that a line about a disagreement shows; its record has all of it."""
+
+
+@dataclass(frozen=True)
+class Regraded:
+    """Rows with the new verdicts, and a comparison with the stored ones."""
+
+    rows: list[Graded]
+    disagreements: list[dict[str, Any]]
+    """One record per row whose stored verdict is another: ``where, case, role, model, stored, ours, reason, answer,
+    gold, answer_type, response``."""
+    table: dict[str, int]
+    """Rows by "stored -> ours" outcome."""
+    not_graded: int
+    """Rows without a response or gold answer: they keep the stored verdict."""
+
+
+def check(options: Options) -> None:
+    """Raises ``InputError`` for an answer type or prompt format that is not known."""
+    if options.answer_type is not None and options.answer_type not in ANSWER_TYPES:
+        raise InputError(f"--answer-type {options.answer_type}: use one of {', '.join(ANSWER_TYPES)}")
+    if options.format is not None and options.format not in FORMATS:
+        raise InputError(f"--format {options.format}: use one of {', '.join(FORMATS)}")
+
+
+def regrade(found: Imported, options: Options) -> Regraded:
+    """Grade every row again whose file holds a response and a gold answer.
+
+    Raises ``InputError`` where a file holds no response at all.
+    """
+    check(options)
+    if not any(found.stored):
+        raise InputError("--regrade: the file holds no responses with gold answers; import it without")
+    rows, disagreements = [], []
+    table: Counter[str] = Counter()
+    for row, stored in zip(found.rows, found.stored, strict=True):
+        if stored is None or not stored.has_verdict:
+            rows.append(row)
+            continue
+        ours = graded(row, stored, options)
+        rows.append(replace(ours, extra={**row.extra, "stored_outcome": row.outcome}))
+        table[f"{row.outcome} -> {ours.outcome}"] += 1
+        if ours.outcome != row.outcome:
+            disagreements.append(_disagreement(row, ours, stored, options))
+    return Regraded(rows, disagreements, dict(sorted(table.items())), sum(s is None for s in found.stored))
+
+
+def graded(row: Graded, stored: Stored, options: Options) -> Graded:
+    """The row with our verdict on its response."""
+    kind = _kind(stored, options)
+    format = stored.format if options.format is None else options.format
+    gold, *aliases = stored.golds
+    found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format)
+    options.each()
+    return replace(
+        row, outcome=found.outcome, answer=found.answer, match=found.match, reason=found.reason,
+        gold=" | ".join(stored.golds),
+    )  # fmt: skip
+
+
+def _kind(stored: Stored, options: Options) -> str:
+    return stored.answer_type or options.answer_type or type_of_golds(stored.golds)
+
+
+def _disagreement(row: Graded, ours: Graded, stored: Stored, options: Options) -> dict[str, Any]:
+    return {
+        "where": stored.where, "case": row.case, "role": row.role, "model": row.model,
+        "stored": row.outcome, "ours": ours.outcome, "reason": ours.reason, "answer": ours.answer,
+        "gold": list(stored.golds), "answer_type": _kind(stored, options), "response": stored.response,
+    }  # fmt: skip
+
+
+def disagreement_lines(table: dict[str, int], disagreements: Sequence[dict[str, Any]], most: int) -> list[str]:
+    """The table and the first disagreements as text."""
+    out = ["graded again (stored -> ours): " + ", ".join(f"{n} {pair}" for pair, n in table.items())]
+    judged = [d for d in disagreements if "invalid" not in (d["stored"], d["ours"])]
+    open_ = len(disagreements) - len(judged)
+    out.append(f"{len(judged)} verdicts differ; {open_} more are invalid on one side only (all: disagreements.jsonl)")
+    for d in judged[:most]:
+        said = " ".join(d["response"].split())[-_SHOWN:]
+        out.append(f"  {d['where']}, {d['role']}: stored {d['stored']}, ours {d['ours']} ({d['answer']!r} for "
+                   f"{' | '.join(d['gold'])!r}): ...{said}")  # fmt: skip
+    return out

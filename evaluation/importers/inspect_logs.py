@@ -19,7 +19,7 @@ from ...errors import InputError
 from .. import reading
 from ..asks import Outcome
 from ..graded import Graded
-from .base import Imported, Options, Stored, contradiction, place, refuse_twice
+from .base import Imported, Options, Stored, contradiction, depth_of, described, outcome_of, place, refuse_twice
 
 WHAT = "a log of inspect_ai (.json or .eval)"
 _VERDICTS: dict[str, tuple[Outcome, str | None]] = {
@@ -113,16 +113,11 @@ def _row(sample: Mapping[str, Any], task: str, model: str | None, options: Optio
     outcome, reason = _verdict(sample, score, name, where)
     answer = (score or {}).get("answer")
     target = sample.get("target")
-    known = {
-        k: metadata[k] for k in ("family", "domain", "operation", "cluster", "kind") if isinstance(metadata.get(k), str)
-    }
-    depth = metadata.get("depth")
     return Graded(
         case, role, outcome, task, model=model, reason=reason, match=name, repeat=int(sample.get("epoch", 1)) - 1,
         answer=None if answer is None else str(answer),
         gold=" | ".join(map(str, target)) if isinstance(target, list) else None if target is None else str(target),
-        depth=depth if isinstance(depth, int) and not isinstance(depth, bool) else None,
-        **known,
+        depth=depth_of(metadata), **described(metadata),
     )  # fmt: skip
 
 
@@ -149,11 +144,8 @@ def _verdict(
     value = score.get("value")
     if isinstance(value, str) and value in _VERDICTS:
         return _VERDICTS[value]
-    if isinstance(value, bool | int | float) and value in (0, 1):
-        return ("correct" if value else "incorrect"), None
-    if value is None or value != value:
-        return "invalid", f"score {value!r}"
-    raise InputError(f"{where}: {name} is {value!r}, no right-or-wrong verdict; give another --scorer")
+    outcome, reason = outcome_of(value, str(name), where)
+    return outcome, reason and f"score {value!r}"
 
 
 def _contradictions(header: Mapping[str, Any], rows: list[Graded], path: object) -> list[dict[str, Any]]:

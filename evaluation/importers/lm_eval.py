@@ -15,11 +15,10 @@ from typing import Any
 
 from ...errors import InputError
 from .. import reading
-from ..asks import Outcome
 from ..graded import Graded
 from ..grading.text import normalize
 from ..reading import objects
-from .base import Imported, Options, Stored, contradiction, described, place, refuse_twice
+from .base import Imported, Options, Stored, contradiction, depth_of, described, outcome_of, place, refuse_twice
 
 WHAT = "samples_TASK_TIME.jsonl of lm-evaluation-harness (--log_samples)"
 _USUAL = ("exact_match", "acc", "acc_norm", "em", "correct")
@@ -83,22 +82,12 @@ def _metric(sample: Mapping[str, Any], wanted: str | None, where: str) -> str:
 def _row(sample: Mapping[str, Any], metric: str, task: str, model: str | None, options: Options, where: str) -> Graded:
     doc = sample["doc"]
     case, role = place(doc, f"{task}-{sample['doc_id']}", options, where)
-    outcome, reason = _outcome(sample.get(metric), metric, where)
-    known = described(doc)
+    outcome, reason = outcome_of(sample.get(metric), metric, where)
     return Graded(
         case, role, outcome, task, model=model, reason=reason, match=metric, answer=_answer(sample),
         gold=None if sample.get("target") is None else str(sample["target"]),
-        depth=doc["depth"] if isinstance(doc.get("depth"), int) and not isinstance(doc["depth"], bool) else None,
-        **known,
+        depth=depth_of(doc), **described(doc),
     )  # fmt: skip
-
-
-def _outcome(value: Any, metric: str, where: str) -> tuple[Outcome, str | None]:
-    if isinstance(value, bool | int | float) and value in (0, 1):
-        return ("correct" if value else "incorrect"), None
-    if value is None or value != value:
-        return "invalid", f"{metric} is {value!r}"
-    raise InputError(f"{where}: {metric} is {value!r}, no right-or-wrong verdict; give another --scorer")
 
 
 def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:

@@ -215,8 +215,8 @@ def _warnings(raw: Mapping[str, Any], items: list[dict[str, Any]], path: object)
     )
 
 
-def read_results(path: str | Path, model: str | None = None) -> tuple[list[Graded], list[str]]:
-    """Graded rows (``whole``, ``part:i``, ``scaffold:j``) of a file with scores, and warnings about the file.
+def read_stad_results(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
+    """Rows (``whole``, ``part:i``, ``scaffold:j``) of a file with scores, and warnings about the file.
 
     Raises ``InputError`` for a file without any score, or whose records have another shape.
     """
@@ -225,10 +225,11 @@ def read_results(path: str | Path, model: str | None = None) -> tuple[list[Grade
     stem = Path(path).stem
     for n, (where, record) in enumerate(records):
         item = item_from_record(record, f"{stem}-{n:04d}", where)
-        rows += _rows(item, record, model, where)
+        rows += _rows(item, record, options.model, where)
     if not rows:
         raise InputError(f"{path}: no record has evaluation_score, decomposition_score or scaffolding_score")
-    return rows, _stad_warnings([record for _, record in records], str(path))
+    stored = [Stored(r.answer, (r.gold,), where=f"{path}: {r.case}") if r.answer and r.gold else None for r in rows]
+    return Imported(rows, [], _stad_warnings([record for _, record in records], str(path)), stored)
 
 
 def _rows(item: StadItem, record: Mapping[str, Any], model: str | None, where: str) -> list[Graded]:

@@ -24,8 +24,7 @@ from ..gold import typed_answer
 from ..graded import Graded
 from ..prompts import FORMATS
 from ..reading import number_text, objects
-from .base import Imported, Options, Stored, described, place, refuse_twice
-from .regrading import check, graded
+from .base import Imported, Options, Stored, check, described, graded, place, refuse_twice
 
 WHAT = "rows with response and gold (JSON lines, a JSON list, or CSV)"
 _VERDICTS = ("right", "correct", "is_correct", "verdict", "outcome")

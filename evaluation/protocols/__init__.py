@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import InputError
 from ..case import Case
 from ..graded import Graded
-from ..grading.compat import MODES
+from ..grading.grade import MODES
 from ..validators import check_metrics, check_rows
 from .base import About, CaseSet, Entry, Evidence, Protocol, Reduction
 from .catalog import PROTOCOLS, get, reduce

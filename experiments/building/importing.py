@@ -13,8 +13,7 @@ from typing import Any
 
 from ...evaluation import importers, validators
 from ...evaluation.graded import Graded
-from ...evaluation.importers import regrading
-from ...evaluation.importers.base import refuse_twice
+from ...evaluation.importers.base import disagreement_lines, refuse_twice, regrade
 from ...evaluation.protocols.catalog import uncounted
 from ...hooks.progress import Bar, no_bar, stage, tick
 from ..run import write_json, write_lines
@@ -69,7 +68,7 @@ class Summary:
                     f"  {c['where']}: {c['field']} is {c['stored']}, should be {c['recomputed']} ({c['problem']})"
                 )
         if self.regraded is not None:
-            out += regrading.lines(self.regraded, self.disagreements, most)
+            out += disagreement_lines(self.regraded, self.disagreements, most)
         return out + [f"warning: {w}" for w in self.warnings]
 
 
@@ -98,7 +97,7 @@ def import_files(
         warnings += found.warnings
         if options.regrade:
             with stage(progress, f"grading {Path(path).name} again", len(found.rows)):
-                ours = regrading.regrade(found, options)
+                ours = regrade(found, options)
             found = replace(found, rows=ours.rows)
             disagreements += ours.disagreements
             table.update(ours.table)

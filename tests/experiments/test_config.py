@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from composcope.errors import InputError
-from composcope.evaluation.grading.compat import MODES
+from composcope.evaluation.grading.grade import MODES
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking, Config, Probing, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, make_protocol, with_examples

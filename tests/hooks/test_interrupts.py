@@ -24,7 +24,7 @@ from composcope.probes import lookback, min_k, neurons, patching, trajectory
 from ..tiny_models import tiny
 
 HOME = Path(composcope.__path__[0]).resolve()
-OURS = tuple(str(HOME / part) for part in ("hooks", "probes", "evaluation/engines/packed_weights.py"))
+OURS = tuple(str(HOME / part) for part in ("hooks", "probes", "evaluation/engines/decoding.py"))
 PROMPT, OTHER, RESPONSE = [5, 31, 77, 12, 40], [9, 9, 51], [9, 51]
 IDS = torch.tensor([PROMPT])
 SAMPLES = 12

@@ -15,7 +15,8 @@ from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.benchmarks.stad import read_items, read_stad, record_from_item
 from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.gold import typed_answer
-from composcope.evaluation.importers.papers import read_results
+from composcope.evaluation.importers import Options
+from composcope.evaluation.importers.papers import read_stad_results
 from composcope.evaluation.protocols import metrics_from_rows
 
 
@@ -186,7 +187,8 @@ def test_evaluated_records_become_graded_rows_in_both_shapes(tmp_path: Path) -> 
         "scaffolding_score": [1],
     }
     broken = {**RECORD, "evaluation": "?", "evaluation_score": -1}
-    rows, warnings = read_results(_file(tmp_path, solved, failed, broken), model="m")
+    found = read_stad_results(_file(tmp_path, solved, failed, broken), Options(model="m"))
+    rows, warnings = found.rows, found.warnings
     outcomes = {(r.case[-1], r.role): r.outcome for r in rows}
     assert outcomes == {
         ("0", "whole"): "correct",
@@ -205,9 +207,9 @@ def test_evaluated_records_become_graded_rows_in_both_shapes(tmp_path: Path) -> 
     found = {m.metric: m for m in metrics_from_rows(rows, "scaffolding").metrics if not m.group.get("skill")}
     assert (found["mean_k"].value, found["mean_k"].n) == (1.0, 1)
     with pytest.raises(InputError, match="2 scores in scaffolding_score for 1"):
-        read_results(_file(tmp_path, {**failed, "scaffolding_score": [1, 1]}))
+        read_stad_results(_file(tmp_path, {**failed, "scaffolding_score": [1, 1]}))
     with pytest.raises(InputError, match="no record has evaluation_score"):
-        read_results(_file(tmp_path, RECORD))
+        read_stad_results(_file(tmp_path, RECORD))
 
 
 def test_the_released_sample_is_read(shared: Path) -> None:
