@@ -6,7 +6,7 @@ What is asked: ``case`` (a question with its gold answer and parts), ``cases`` (
 multiple choice), ``gold`` (gold answers from published records), ``prompts`` (the wordings), ``asks`` (one prompt, its
 response and its grade), ``skills`` (the skill that each step needs).
 Who answers: ``engines`` (models that answer), ``identity`` (which model it was), ``journal`` (every response, kept as
-it comes, with ``checksums`` and ``locking``).
+it comes, with ``journal_files``: lock and checksums).
 What it is worth: ``grading`` (right or wrong, by rules), ``judging`` (by a judge model), ``sandbox`` (runs programs
 that a model wrote).
 What is counted: ``graded`` (one graded ask, a line of ``graded.jsonl``), ``protocols`` (published ways to ask and to

@@ -27,8 +27,7 @@ from typing import Any
 from ..errors import JournalError
 from ..files import sync_folder
 from .asks import Ask, Response
-from .checksums import Chain, seal
-from .locking import acquire, is_locked
+from .journal_files import Chain, acquire, is_locked, seal
 
 SCHEMA = 1
 SYNC_SECONDS = 5.0

@@ -9,12 +9,12 @@ from typing import Any
 
 from ..errors import InputError
 from ..evaluation import validators
-from ..evaluation.analyses import adjudicator, agentcoma, gated, lengths, stad, taxonomy
-from ..evaluation.analyses.base import Analysis, Source
+from ..evaluation.analyses import adjudicator, agentcoma, gated, stad, taxonomy
+from ..evaluation.analyses.base import Analysis, Source, lengths
 from ..evaluation.benchmarks.catalog import load
 from ..evaluation.case import Case
 from ..evaluation.metrics import Metric, quoted
-from ..evaluation.protocols.catalog import uncounted
+from ..evaluation.protocols.base import uncounted
 from .console.printing import table
 from .run import find_runs, read_lines, write_json, write_lines
 
@@ -95,7 +95,7 @@ ANALYSES: Mapping[str, Callable[[Sequence[Source], AnalysisOptions], Analysis]] 
     "tiers": lambda s, o: taxonomy.tiers(_ONE("tiers", s)[0], _annotations(o)),
     "adjudicator": _adjudicator,
     "sizes": lambda s, o: agentcoma.size_groups(_SOME("sizes", s), _sizes(o), seed=o.seed),
-    "lengths": lambda s, o: lengths.lengths(_SOME("lengths", s), o.seed),
+    "lengths": lambda s, o: lengths(_SOME("lengths", s), o.seed),
     "bottlenecks": lambda s, o: stad.bottlenecks_by_size(_SOME("bottlenecks", s)),
     "skills": lambda s, o: stad.skills_in_context(_SOME("skills", s)),
     "profiles": lambda s, o: stad.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),

@@ -31,7 +31,7 @@ from ..registry import PLUGIN_PREFIX
 
 KINDS = {
     "BENCHMARKS": ("..evaluation.benchmarks.catalog", "READERS"),
-    "PROTOCOLS": ("..evaluation.protocols.catalog", "PROTOCOLS"),
+    "PROTOCOLS": ("..evaluation.protocols.base", "PROTOCOLS"),
     "PROBES": ("..probes.catalog", "PROBES"),
     "FIGURES": (".figures.catalog", "FIGURES"),
     "STUDIES": (".studies.study", "STUDIES"),

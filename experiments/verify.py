@@ -14,12 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..csv_files import read_csv, to_csv
 from ..errors import ComposcopeError, InputError, JournalError, did_you_mean
 from ..evaluation import protocols
 from ..evaluation.graded import Graded
 from ..evaluation.journal import Contents, read_journal
 from ..evaluation.metrics import Metric
+from ..files import read_csv, to_csv
 from ..hooks.progress import Bar, no_bar
 from .console.progress import Reporter
 from .evaluating.rescore import rescore

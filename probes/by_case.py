@@ -28,7 +28,7 @@ from ..hooks.attention_masses import Window
 from ..hooks.capture import Request, capture_all
 from ..hooks.sites import Kind
 from .examples import Example
-from .lookback.teacher_forced import Masses
+from .lookback.measuring import Masses
 from .min_k import token_scores
 from .patching.positions import position_sweep
 from .positions import read_at

@@ -2,14 +2,14 @@
 
     PROBES["lookback"].title
 
-A probe describes itself in one object; ``builtin`` has those of this package. Neither module needs torch before a probe
-runs, so a report can be written on a machine that could not probe.
+A probe describes itself in one object; those of this package stand below. Nothing here needs torch before a probe runs,
+so a report can be written on a machine that could not probe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
 
 
 PROBES: Registry[Probe] = Registry(
-    "probes", lambda value: isinstance(value, Probe), __package__, of_function, modules=("builtin",)
+    "probes", lambda value: isinstance(value, Probe), __package__, of_function, modules=("catalog",)
 )
 
 
@@ -87,3 +87,239 @@ def standard() -> tuple[str, ...]:
 def described() -> list[Probe]:
     """The probes that have a section of their own in the report, in its order."""
     return [probe for probe in PROBES.values() if probe.title]
+
+
+EXACT = 1e-3
+"""Nats that count as none: float rounding of a softmax."""
+Few = Sequence[Any]
+
+
+def _neurons(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from . import neurons
+
+    dtype, position = settings.rows_dtype, settings.position
+    return neurons.over_examples(lm, examples, rows_dtype=dtype, position=position, progress=reporter.bar)
+
+
+def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
+    for row in data.rows("suppress_log_ratio_excess"):
+        kind, group = str(row.get("kind")), row.get("group")
+        if group not in ("failure", "success") or " - " in kind:
+            continue
+        low, high = row.get("low"), row.get("high")
+        verdict = "cannot say" if low is None or high is None else "yes" if high < 0 else "no" if low > 0 else "open"
+        yield {
+            "question": "does silencing the selected neurons hurt the answer?", **_numbers(row),
+            "statement": f"{kind}, {group}: log ratio beyond random neurons of the same layers, expected below 0",
+            "measure": "log ratio", "verdict": "cannot say" if verdict == "open" else verdict,
+        }  # fmt: skip
+
+
+def _neuron_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from ..evaluation import reading
+    from .by_token import push
+
+    settings = reading.document(folder / "result.json", "run the probe again").get("settings", {})
+    return push(lm, few, settings.get("position", "prompt-end"))
+
+
+NEURONS = Probe(
+    "neurons", _neurons, "Neurons",
+    "Which MLP neurons push the answer, and does the whole use those of its parts?",
+    "Attribution towards the gold answer selects neurons per task; the overlap is the share two tasks have in common. "
+    "A high overlap can come from a shared answer type alone.",
+    order=1,
+    reads_at_slots=True,
+    cost="{prompts} prompts, each with {layers} layers x 9 to 65 rows, forward and backward",
+    cases=_neuron_cases,
+    checks=_neuron_checks,
+)  # fmt: skip
+
+
+def _lookback(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from . import lookback
+
+    return lookback.over_examples(lm, examples, progress=reporter.bar)
+
+
+def _lookback_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from safetensors.torch import load_file
+
+    from .by_case import look
+
+    path = folder / "tensors.safetensors"
+    tensors = load_file(path) if path.is_file() else {}
+    return look(lm, few, {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("difference.")})
+
+
+LOOKBACK = Probe(
+    "lookback", _lookback, "Lookback",
+    "How much does each head look back at the prompt while the answer is written?",
+    "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the response, "
+    "so only like is compared with like.",
+    order=2,
+    cost="{prompts} prompts with their responses",
+    cases=_lookback_cases,
+    unchecked="Nothing in one run says whether a lookback ratio reflects use of the context: compare the means at "
+    "matched lengths, and read a head's map as where it looks, not as what it takes from there.",
+)  # fmt: skip
+
+
+def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from ..hooks.precision import widens
+    from . import patching
+    from .spread import InDtype
+
+    wide = widens(lm, settings.rows_dtype)
+    model: Any = InDtype(lm, str(settings.rows_dtype)) if wide else lm
+    found = patching.over_examples(model, examples, position=settings.position, progress=reporter.bar)
+    if not wide:
+        return found
+    return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
+
+
+def _patching_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from .by_case import patch
+
+    return patch(lm, every, folder, n, {e.case for e in few})
+
+
+def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
+    own = data.rows("unchanged_rate", group="identity")
+    if own:
+        worst = min(own, key=lambda r: r["value"])
+        yield {
+            "question": "does a case's own state change nothing?", **_numbers(worst), "measure": "unchanged",
+            "statement": "identity control: share of continuations that stay the same, lowest over layers",
+            "verdict": "yes" if worst["value"] == 1 else "no",
+        }  # fmt: skip
+    whole = data.rows("kl_from_donor", group="positive")
+    if whole:
+        worst = max(whole, key=lambda r: r["value"])
+        yield {
+            "question": "does the donor's whole prompt bring the donor's next token?", **_numbers(worst),
+            "statement": "positive control: KL from the donor's prediction when all positions are replaced, largest "
+            "over layers, expected 0",
+            "measure": "nats", "verdict": "yes" if worst["value"] < EXACT else "no",
+        }  # fmt: skip
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: row.get(k) for k in ("n", "value", "low", "high", "interval")}
+
+
+PATCHING = Probe(
+    "patching", _patching, "Patching",
+    "Does the state that predicts the answer carry it?",
+    "The state of a success replaces that of a failure at one layer. The identity control must change nothing; a "
+    "random donor shows what any disturbance does.",
+    order=3,
+    reads_at_slots=True,
+    cost="{cases} prompts, {pairs} pairs x {layers} layers of rows with their continuations",
+    cases=_patching_cases,
+    checks=_patching_checks,
+)  # fmt: skip
+
+
+def _trajectory(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from . import trajectory
+
+    return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.bar)
+
+
+def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from .by_case import move
+
+    return move(lm, [e for e in few if e.role == "whole"])
+
+
+TRAJECTORY = Probe(
+    "trajectory", _trajectory, "Trajectory",
+    "Do states that predict the answer differ between failures and successes, or move differently?",
+    "If failures and successes were apart, pairs across groups would be less alike than pairs within one.",
+    order=4,
+    reads_at_slots=True,
+    cost="{twice} prompts, half of them with their responses",
+    cases=_trajectory_cases,
+    unchecked="Nothing in one run checks a cosine against the truth: the separation is tested by exchanging the "
+    "labels of failures and successes (see the contrasts), which says whether it is chance, not what it means.",
+)  # fmt: skip
+
+
+def _min_k(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from . import min_k
+
+    return min_k.over_examples(lm, examples, progress=reporter.bar)
+
+
+def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from .by_case import surprise
+
+    return surprise(lm, few)
+
+
+MIN_K = Probe(
+    "min-k", _min_k, "Exposure (Min-K%++)",
+    "Are compositions less familiar to the model than their parts?",
+    "The least likely fifth of a question's tokens, each against what the model expected at that place.",
+    order=5,
+    cost="{prompts} prompts",
+    cases=_min_k_cases,
+    unchecked="Nothing in one run says which questions the model was trained on: without known members and non-members "
+    "a higher score is no proof of exposure.",
+)  # fmt: skip
+
+
+def _readout(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from . import readout
+    from .spread import call
+
+    return call(lm, readout.over_examples, examples)
+
+
+def _readout_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+    from .by_token import hold
+
+    return hold(lm, few, every, folder)
+
+
+READOUT = Probe(
+    "readout", _readout, "Readouts",
+    "Does a state hold the bridge, an operand, the answer?",
+    "The logit lens and a ridge probe that was trained on parts alone rank what a state may hold against foils, those "
+    "in the prompt and others. What can be read from a state need not be used.",
+    order=6,
+    standard=False,
+    cost="{prompts} prompts, wholes once more for the report",
+    cases=_readout_cases,
+)  # fmt: skip
+
+
+def _faithfulness(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+    from . import faithfulness
+    from .spread import call
+
+    return call(lm, faithfulness.over_examples, examples)
+
+
+def _faithfulness_checks(data: Any) -> Iterator[dict[str, Any]]:
+    for row in data.rows("kept_same", group="all"):
+        if row.get("n"):
+            yield {
+                "question": "does a step put in again as it was change nothing?", **_numbers(row), "measure": "kept",
+                "statement": "identity control: share of cases that end in the same answer, expected 1",
+                "verdict": "yes" if row["value"] == 1 else "no",
+            }  # fmt: skip
+
+
+FAITHFULNESS = Probe(
+    "faithfulness", _faithfulness, "Faithfulness of written working",
+    "Does the answer come from the working that the model wrote?",
+    "Early answers: the working is cut after its first steps. Altered steps: a written value is replaced by one of "
+    "another case, and the answer follows it, stays, or goes elsewhere. An answer that stays was not read off the "
+    "working; one that follows was, and may still be decided in other ways as well.",
+    order=7,
+    cost="{cases} responses, each continued from every step, and 3 times from every value in it",
+    checks=_faithfulness_checks,
+    standard=False,
+)  # fmt: skip

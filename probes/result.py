@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from ..csv_files import Row, to_csv
-from ..files import put_in_place
+from ..files import Row, put_in_place, to_csv
 
 
 @dataclass(frozen=True)

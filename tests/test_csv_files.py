@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from composcope.csv_files import inert, read_csv, to_csv
+from composcope.files import inert, read_csv, to_csv
 
 FORMULAS = [
     "=cmd|' /C calc'!A0",

@@ -7,5 +7,5 @@ thinking repairs), ``taxonomy`` (kinds of failures, stricter and looser grading)
 automatic grading is).
 AgentCoMa: ``agentcoma`` (small against large models, people as the reference).
 STaD: ``stad`` (the skills that limit a model; does the teacher matter?).
-All: ``lengths`` (length of responses by role).
+All: ``base.lengths`` (length of responses by role).
 """

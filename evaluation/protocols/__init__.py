@@ -3,8 +3,8 @@
 A protocol says which prompts a case needs, and turns graded answers into metrics and sets of cases; it calls no model.
 ``compositionality_gap`` (AgentCoMa), ``reasoning_gap`` (Compositional GSM), ``scaffolding`` with ``scaffold_metrics``
 (STaD), ``double_gate`` with ``collapse_depth`` (at which depth it fails) and ``compare`` (two models) (Composition
-collapse). Common to all: ``base`` (the types), ``catalog`` (protocols by name), ``asking`` (prompts for parts and
-wholes), ``presenting`` (worked examples, chat or raw, thinking), ``counting`` (rates with intervals and bounds).
+collapse). Common to all: ``base`` (the types, protocols by name), ``asking`` (prompts for parts and wholes),
+``presenting`` (worked examples, chat or raw, thinking), ``counting`` (rates with intervals and bounds).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ..case import Case
 from ..graded import Graded
 from ..grading.grade import MODES
 from ..validators import check_metrics, check_rows
-from .base import About, CaseSet, Entry, Evidence, Protocol, Reduction
-from .catalog import PROTOCOLS, get, reduce
+from .base import PROTOCOLS, About, CaseSet, Entry, Evidence, Protocol, Reduction, get, reduce
 
 __all__ = ["About", "CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get",
            "metrics_from_rows"]  # fmt: skip

@@ -10,7 +10,7 @@ from .. import prompts
 from ..asks import Ask, Grade
 from ..case import Case, Part
 from ..options import Choices, listed
-from .catalog import about
+from .base import about
 
 MAX_TOKENS = {
     "plain": 128, "short": 32, "xml": 512, "xml-answer": 128, "knowledge": 128, "cot": 1024, "self-ask": 1024,

@@ -26,8 +26,7 @@ from ..case import Case
 from ..graded import Graded
 from ..grading.extract import CODE
 from .asking import THINKING
-from .base import Protocol, Reduction
-from .catalog import BARE, PROTOCOLS, about, reduce
+from .base import BARE, PROTOCOLS, Protocol, Reduction, about, reduce
 from .counting import part_index
 
 EXAMPLES = "First come worked examples. Answer the last question in the same way."

@@ -14,7 +14,7 @@ from typing import Any
 from ...evaluation import importers, validators
 from ...evaluation.graded import Graded
 from ...evaluation.importers.base import disagreement_lines, refuse_twice, regrade
-from ...evaluation.protocols.catalog import uncounted
+from ...evaluation.protocols.base import uncounted
 from ...hooks.progress import Bar, no_bar, stage, tick
 from ..run import write_json, write_lines
 

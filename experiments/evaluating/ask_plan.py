@@ -128,7 +128,7 @@ def make_protocol(options: AskOptions) -> FormattedProtocol:
 
 def _own_options(given: AskOptions) -> dict[str, Any]:
     """Options of the protocol class. Options left at their defaults are not passed to protocols of other packages."""
-    from ...evaluation.protocols.catalog import PROTOCOLS, about
+    from ...evaluation.protocols.base import PROTOCOLS, about
 
     asking, name = given.asking, str(given.protocol)
     settled: dict[str, Any] = {"format": given.format, "max_tokens": asking.answer_tokens, "compat": asking.compat}
@@ -156,7 +156,7 @@ def prepare(cases: Sequence[Case], options: AskOptions, where: str) -> list[Case
     Raises ``InputError`` if the protocol asks parts and no case has any, or if no case has the wording that an option
     asks for.
     """
-    from ...evaluation.protocols.catalog import about
+    from ...evaluation.protocols.base import about
 
     says = about(str(options.protocol))
     if says.asks_parts and cases and not any(c.parts for c in cases):
@@ -213,7 +213,7 @@ def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:
 
 def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
     """One line that says how many cases have no parts, which and why; empty if all have parts or none are needed."""
-    from ...evaluation.protocols.catalog import about
+    from ...evaluation.protocols.base import about
 
     bare = [c for c in cases if not c.parts]
     if not about(name).asks_parts or not bare:

@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ...csv_files import read_csv, to_csv
 from ...errors import InputError
 from ...evaluation import statistics
 from ...evaluation.asks import Ask
 from ...evaluation.engines.base import Engine
 from ...evaluation.graded import Graded
 from ...evaluation.grading import judge as judging
+from ...files import read_csv, to_csv
 from ..run import write_text
 from .evaluate import Evaluated
 

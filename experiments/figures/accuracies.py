@@ -9,7 +9,7 @@ import numpy as np
 
 from ...evaluation import statistics
 from ...evaluation.protocols import counting
-from ...evaluation.protocols.catalog import about
+from ...evaluation.protocols.base import about
 from ...evaluation.protocols.counting import Item, Truth
 from ..run.reader import Row, RunData
 from . import style

@@ -16,8 +16,8 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure as Sheet
 
-from ...csv_files import to_csv
 from ...evaluation.metrics import Metric
+from ...files import to_csv
 from ..run import write_text
 from ..run.provenance import write_beside
 from ..run.reader import Row, RunData, load

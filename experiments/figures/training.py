@@ -13,10 +13,10 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from ...csv_files import read_csv
 from ...errors import InputError
 from ...evaluation import reading
 from ...evaluation.statistics import clopper_pearson
+from ...files import read_csv
 from ..organism.doses import AXIS, DOSES, called, percent
 from ..run.reader import Row, RunData
 from . import style

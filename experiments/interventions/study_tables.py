@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...csv_files import Row
 from ...evaluation.metrics import find
 from ...evaluation.protocols.compare import compare
+from ...files import Row
 from ..console.printing import markdown_table
 from ..organism.doses import called
 from ..run import provenance, read_json, write_json, write_text

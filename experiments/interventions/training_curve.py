@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...csv_files import Row
 from ...errors import InputError
 from ...evaluation.case import Case, case_from_dict
+from ...files import Row
 from ..console.progress import Reporter
 from ..evaluating.benchmark import limit_cases
 from ..models.resolve import resolve_model

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
 
-from ...csv_files import read_csv, to_csv
 from ...errors import InputError, NoCasesError
-from ...files import put_in_place, text_hash
+from ...files import put_in_place, read_csv, text_hash, to_csv
 from ...probes.by_case import SingleCases
 from ...probes.catalog import PROBES, Probe
 from ...probes.examples import Example

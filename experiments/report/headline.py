@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.metrics import MEANINGS, Metric
-from ...evaluation.protocols.catalog import about
+from ...evaluation.protocols.base import about
 from ...evaluation.statistics import method_in_words
 from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW

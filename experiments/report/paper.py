@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...csv_files import to_csv
-from ...evaluation.protocols.catalog import about
+from ...evaluation.protocols.base import about
+from ...files import to_csv
 from ...hooks.progress import Bar, no_bar, stage, tick
 from ...probes.catalog import PROBES, Probe
 from ...probes.verdicts import MATCHED

@@ -13,8 +13,8 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from ...csv_files import read_csv
 from ...errors import ComposcopeError
+from ...files import read_csv
 from ...probes.catalog import PROBES
 from ..figures.grouping import labels
 from ..run.reader import Row, RunData

@@ -14,7 +14,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from ...csv_files import read_csv
 from ...errors import InputError
 from ...evaluation import statistics
 from ...evaluation.case import Case, Part, shares
@@ -22,6 +21,7 @@ from ...evaluation.graded import Graded
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.compare import compare
 from ...evaluation.validators import read_graded
+from ...files import read_csv
 from ...hooks.progress import Bar, no_bar
 from .reader import RunData, read_about
 from .summary import headline

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...csv_files import read_csv, to_csv
 from ...errors import InputError
 from ...evaluation.case import Case, shares
 from ...evaluation.statistics import rate_interval
+from ...files import read_csv, to_csv
 from . import read_json, read_lines, write_json, write_lines, write_text
 from .provenance import write_beside
 from .summary import shortened

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from ...csv_files import Row, read_csv
 from ...errors import InputError, JournalError
 from ...evaluation import reading
 from ...evaluation.asks import Ask, Response
@@ -30,6 +29,7 @@ from ...evaluation.journal import Contents, read_journal
 from ...evaluation.metrics import Metric, quoted
 from ...evaluation.protocols.base import CaseSet, Entry, Reduction
 from ...evaluation.validators import read_graded
+from ...files import Row, read_csv
 from ..config import Config
 from ..organism.doses import model_called
 from .folder import find_runs, missing, placed_lines, read_json

@@ -9,8 +9,7 @@ from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from ...evaluation.metrics import MEANINGS, Metric, quoted
-from ...evaluation.protocols.base import Entry
-from ...evaluation.protocols.catalog import about
+from ...evaluation.protocols.base import Entry, about
 from .folder import is_run
 from .reader import RunData
 from .schema import Manifest, Metrics

@@ -19,11 +19,11 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from ...csv_files import to_csv
 from ...errors import InputError
 from ...evaluation.case import Case
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...evaluation.statistics import clopper_pearson
+from ...files import to_csv
 from ...hooks.progress import Bar, no_bar
 from ...probes.examples import from_case_sets
 from .. import investigate as work

@@ -12,9 +12,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ...csv_files import to_csv
 from ...errors import ComposcopeError, NotAskedError
 from ...evaluation.metrics import MEANINGS, Metric, find, quoted
+from ...files import to_csv
 from ..console.printing import markdown_table
 from ..console.progress import Reporter
 from ..evaluating.rescore import recount

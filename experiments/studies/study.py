@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ...csv_files import Row
 from ...errors import ComposcopeError
 from ...evaluation.protocols.base import CaseSet, Entry
+from ...files import Row
 from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult
 from ...registry import Registry

@@ -8,13 +8,12 @@ stands at position N - 1 + i of a prompt of N tokens; it is itself a key, and so
     ratio = lookback.ratios(lm, [prompt_ids], [response_ids])[0]  # layer head step
 
 ``masses`` and ``ratios`` read stored responses (teacher-forced), ``generate`` reads while it writes.
-Modules: ``teacher_forced`` (stored responses), ``generating`` (while the model writes), ``examples`` (labelled ones).
+Modules: ``measuring`` (stored responses, and while the model writes), ``examples`` (labelled ones).
 """
 
 from __future__ import annotations
 
 from .examples import over_examples
-from .generating import RecordedGeneration, generate
-from .teacher_forced import Form, Masses, iter_masses, masses, ratios
+from .measuring import Form, Masses, RecordedGeneration, generate, iter_masses, masses, ratios
 
 __all__ = ["Form", "Masses", "RecordedGeneration", "generate", "iter_masses", "masses", "over_examples", "ratios"]

@@ -19,7 +19,7 @@ from ..result import ProbeResult, Row
 from ..spread import Notes, spread
 from ..tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
 from ..verdicts import corrected
-from .teacher_forced import Form, iter_masses
+from .measuring import Form, iter_masses
 
 if TYPE_CHECKING:
     from ...hooks.model import Model

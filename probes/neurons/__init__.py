@@ -6,7 +6,7 @@
 
 ``over_examples`` does all of this for labelled examples.
 
-Modules: ``attribution`` (a score for each neuron) with ``paths``, ``quadrature`` and ``sweeps`` (its integral),
+Modules: ``attribution`` (a score for each neuron) with ``paths`` and ``quadrature`` (its integral),
 ``sets`` (chosen neurons and their overlap), ``checks`` (do the chosen ones matter?), ``examples`` (labelled ones).
 """
 

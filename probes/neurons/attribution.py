@@ -32,18 +32,20 @@ from .quadrature import (
     MAX_ROUNDS,
     NODES,
     QUICK,
+    How,
     Nodes,
     Panel,
     Rule,
     again,
     aged,
+    in_passes,
     limit,
     lobatto,
     quadrature,
     split,
+    sweep,
     worst,
 )
-from .sweeps import How, in_passes, sweep
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import doc_pages
 import pytest
 from typer.main import get_command
 
-from composcope.csv_files import read_csv
 from composcope.experiments.cli import app
+from composcope.files import read_csv
 
 PAGES = doc_pages.pages()
 SECONDS = 900

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.checksums import seal
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
+from composcope.evaluation.journal_files import seal
 
 ENGINE = {"weights": "w"}
 TEXTS = ['plain, "sum": "0123456789abcdef0123456789abcdef"}', "é \u2028", "three", "four"]

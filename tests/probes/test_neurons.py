@@ -20,8 +20,8 @@ from composcope.probes.examples import Example
 from composcope.probes.neurons import quadrature
 from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding, _per_case
+from composcope.probes.neurons.quadrature import _TargetProbability
 from composcope.probes.neurons.sets import coarse
-from composcope.probes.neurons.sweeps import _TargetProbability
 
 from ..oracles import neurons as oracle
 from ..tiny_models import tiny

@@ -23,7 +23,7 @@ from composcope.probes import min_k, positions, slots, trajectory, validity
 from composcope.probes.answer_spans import answer_span
 from composcope.probes.examples import Example, part_of
 from composcope.probes.faithfulness.altering import result_of
-from composcope.probes.lookback.teacher_forced import spans_of
+from composcope.probes.lookback.measuring import spans_of
 from composcope.probes.matching import Matched
 from composcope.probes.neurons import quadrature as paths
 from composcope.probes.patching import positions as sweeps

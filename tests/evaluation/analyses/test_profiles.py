@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from composcope.errors import InputError, NoCasesError
-from composcope.evaluation.analyses import agentcoma, lengths, stad
-from composcope.evaluation.analyses.base import Source
+from composcope.evaluation.analyses import agentcoma, stad
+from composcope.evaluation.analyses.base import Source, lengths
 from composcope.evaluation.benchmarks.stad import StadItem
 from composcope.evaluation.cases import Case
 from composcope.evaluation.graded import Graded
@@ -71,14 +71,14 @@ def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
         Graded("x", "part:1:paraphrase:3", "correct", ask="4"),
         Graded("z", "whole", "incorrect", ask=None),
     ]
-    found = lengths.lengths([Source("run", rows, tokens={"1": 10, "2": 30, "3": 4, "4": 8})])
+    found = lengths([Source("run", rows, tokens={"1": 10, "2": 30, "3": 4, "4": 8})])
     values = {(m.group["role"], m.group.get("outcome")): (m.value, m.n) for m in found.metrics}
     assert values["whole", None] == (20, 2)
     assert values["whole", "incorrect"] == (30, 1)
     assert values["part:*:paraphrase", None] == (6, 2)
     assert all(m.low is None for m in found.metrics if m.value == 6), "two answers to one case, so no interval"
     with pytest.raises(InputError, match="give a run folder"):
-        lengths.lengths([Source("run", rows)])
+        lengths([Source("run", rows)])
 
 
 # whole, part:0, part:1, scaffold:1, scaffold:2 over three steps

@@ -13,7 +13,6 @@ from composcope.evaluation.grading import (
     choices,
     cues,
     echo,
-    grade,
     judge,
     lists,
     mentions,
@@ -23,6 +22,7 @@ from composcope.evaluation.grading import (
     view,
 )
 from composcope.evaluation.grading.extract import last_object
+from composcope.evaluation.grading.grade import agentcoma_number, stad_answer
 from composcope.evaluation.grading.mentions import Role
 
 Row = tuple[Callable[..., Any], tuple[Any, ...], Any]
@@ -62,7 +62,7 @@ def _named(said: str, golds: Sequence[str], consistency: bool = False) -> Any:
 
 
 def _agentcoma(said: str, gold: str) -> tuple[str, str | None]:
-    return (found := grade.agentcoma_number(said, gold)).outcome, found.answer
+    return (found := agentcoma_number(said, gold)).outcome, found.answer
 
 
 OPTIONS = (("A", "house"), ("B", "tree house"), ("C", "boat"))
@@ -245,9 +245,9 @@ OTHERS: list[Row] = [
     (_agentcoma, ("1,250 and -3", "3"), ("correct", "3")),
     (_agentcoma, ("-3.5 Question: 7", "-3.5"), ("correct", "-3.5")), (_agentcoma, ("none", "0"), ("correct", "0")),
     (_agentcoma, ("1,250", "1,250"), ("correct", "1250")), (_agentcoma, ("5", "five"), ("incorrect", "5")),
-    (grade.stad_answer, ('a {"answer": 5} b {"answer": {"x": 6}} c',), "{'x': 6}"),
-    (grade.stad_answer, ('{"answer": 0}',), '{"answer": 0}'), (grade.stad_answer, ("none",), "none"),
-    (grade.stad_answer, ("a}",), "a}"), (grade.stad_answer, ('{"x": 1}',), '{"x": 1}'),
+    (stad_answer, ('a {"answer": 5} b {"answer": {"x": 6}} c',), "{'x': 6}"),
+    (stad_answer, ('{"answer": 0}',), '{"answer": 0}'), (stad_answer, ("none",), "none"),
+    (stad_answer, ("a}",), "a}"), (stad_answer, ('{"x": 1}',), '{"x": 1}'),
     (judge.verdict, ('{"score": 1}',), True), (judge.verdict, ('{"score": 0} {"score": 1}',), None),
     (judge.verdict, ("Verdict: not correct",), False), (judge.verdict, ("<think>a",), None),
     (judge.verdict, ("<think>0</think>1",), True), (judge.verdict, ("It is correct.",), None),

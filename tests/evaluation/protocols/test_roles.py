@@ -16,7 +16,7 @@ from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols import PROTOCOLS, Graded, get, metrics_from_rows
 from composcope.evaluation.protocols.asking import recommended_format
-from composcope.evaluation.protocols.catalog import about, uncounted
+from composcope.evaluation.protocols.base import about, uncounted
 from composcope.evaluation.protocols.reasoning_gap import NO_LEAKAGE
 from composcope.experiments.analyzing import analyze
 from composcope.experiments.building.importing import import_files

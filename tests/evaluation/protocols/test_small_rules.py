@@ -15,8 +15,7 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols import PROTOCOLS, Graded, get, metrics_from_rows, presenting, reduce
 from composcope.evaluation.protocols.asking import MAX_TOKENS, default_format, recommended
-from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
-from composcope.evaluation.protocols.catalog import uncounted
+from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence, uncounted
 from composcope.evaluation.protocols.compare import compare
 from composcope.evaluation.protocols.presenting import Presentation, choose
 from composcope.evaluation.protocols.reasoning_gap import co_present

@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from composcope.csv_files import to_csv
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case, write_cases
 from composcope.evaluation.graded import Graded
-from composcope.evaluation.protocols import catalog
+from composcope.evaluation.protocols.base import get, reduce
 from composcope.evaluation.protocols.reasoning_gap import co_present
 from composcope.experiments.evaluating.benchmark import load_benchmark
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import CAUSES, Verdict
 from composcope.experiments.run.reader import RunData
+from composcope.files import to_csv
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +63,7 @@ def everything(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
 
 def play(folder: Path, protocol: str, cases: Sequence[Case], model: str, seed: int, **options: Any) -> Path:
     """A run whose answers are thrown by a die, asked and counted by the real protocol."""
-    asked, rng, rows = catalog.get(protocol, **options), random.Random(seed), []
+    asked, rng, rows = get(protocol, **options), random.Random(seed), []
     for case in cases:
         grades: dict[str, Grade] = {}
         while asks := asked.asks(case, grades):
@@ -71,7 +71,7 @@ def play(folder: Path, protocol: str, cases: Sequence[Case], model: str, seed: i
                 right = rng.random() < (0.5 + 0.2 * seed if ask.role == "whole" else 0.8)
                 grades[ask.role] = Grade("correct" if right else "incorrect", ask.gold)
                 rows.append(Graded.of(case, ask, grades[ask.role], ask_id=None, model=model, run=folder.name))
-    found = catalog.reduce(asked, rows, {c.id: c for c in cases})
+    found = reduce(asked, rows, {c.id: c for c in cases})
     folder.mkdir(parents=True)
     write_cases(cases, folder / "cases.jsonl")
     (folder / "graded.jsonl").write_text("".join(json.dumps(r.to_dict()) + "\n" for r in rows))

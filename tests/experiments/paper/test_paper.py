@@ -10,10 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from composcope.csv_files import read_csv, to_csv
 from composcope.experiments.cli import main
 from composcope.experiments.report.paper import FAILED, PASSED, UNSAID, UNTESTED, badge_of, escaped, table
 from composcope.experiments.run.reader import load
+from composcope.files import read_csv, to_csv
 from composcope.probes.catalog import PROBES
 from composcope.probes.verdicts import MATCHED
 

@@ -15,7 +15,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from composcope.csv_files import read_csv, to_csv
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
@@ -24,6 +23,7 @@ from composcope.experiments.probing.run import choose, correct_together, inputs_
 from composcope.experiments.run import write_text
 from composcope.experiments.run.rendered import rendered, save_rendered
 from composcope.experiments.run.schema import Evaluated
+from composcope.files import read_csv, to_csv
 from composcope.probes import by_case
 from composcope.probes import lookback as lookback_probe
 from composcope.probes import min_k as min_k_probe

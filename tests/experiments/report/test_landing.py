@@ -20,7 +20,7 @@ from composcope.evaluation.asks import Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import MEANINGS
-from composcope.evaluation.protocols.catalog import PROTOCOLS, about
+from composcope.evaluation.protocols.base import PROTOCOLS, about
 from composcope.experiments import report
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import cases, index, landing, sections
