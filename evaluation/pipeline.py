@@ -17,6 +17,7 @@ from .asks import Ask, Grade, Response
 from .case import Case
 from .engines.base import THINKING_OPENED, Engine
 from .graded import Graded
+from .grading.grade import grade as by_rules
 from .grading.lists import stopped_at_a_part
 from .journal import Journal, ask_identity
 from .judging import JudgedGrades, second_opinions
@@ -107,7 +108,7 @@ def evaluate(
     Raises ``InputError`` for a protocol that asks one thing twice in different words, and whatever the engine or the
     journal raise; all that was answered before is then in the journal.
     """
-    grader = _Grader(grade or _default_grade())
+    grader = _Grader(grade or by_rules)
     journal.begin(engine.identity, engine.provenance)
     state = _State(journal, engine, progress, max_asks, max_tokens)
     grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}
@@ -144,12 +145,6 @@ def evaluate(
         judged=tuple(judged),
         warnings=tuple(journal.warnings),
     )
-
-
-def _default_grade() -> Callable[..., Grade]:
-    from . import grading
-
-    return grading.grade
 
 
 def _new_asks(case: Case, protocol: Protocol, grades: dict[str, Grade], asked: set[tuple[str, str, int]]) -> list[Ask]:

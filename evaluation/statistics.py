@@ -310,11 +310,6 @@ def crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float 
     return None, f">{depths[last]:g}", None
 
 
-def joint_stability(stability: float, k: int) -> float:
-    """Expected share of cases whose k facts are all stable if facts were independent: s ** k."""
-    return stability**k
-
-
 def truncated(value: float, digits: int = 2) -> float:
     """Cut, not rounded, as STaD's tables print percentages and means."""
     scale = 10**digits

@@ -99,10 +99,9 @@ def _per_run(
             continue
         group = {"model": source.name, "kind": kind}
         items = [g.item for g in chosen]
-        own = counting.clusters_of(items)
         outcomes = [(g.double, g.whole) for g in chosen]
         metrics.append(counting.failure("residual_failure", outcomes, items, group))
-        metrics.append(counting.rate("composition", [g.whole for g in chosen], group, clusters=own))
+        metrics.append(counting.rate("composition", [g.whole for g in chosen], group, of=items))
         if kind != "pure":
             metrics.append(_controls(chosen, table, atoms, group))
     return metrics
@@ -138,7 +137,7 @@ def expectation(source: Source) -> Analysis:
     for k, values in sorted(by_k.items()):
         metrics.append(counting.rate("jointly_stable", values, {"facts": k}))
         share = metrics[-1].value
-        expected = statistics.joint_stability(s, k)
+        expected = s**k
         ratio = share / expected if share is not None and expected else None
         rows.append({"facts": k, "n": metrics[-1].n, "observed": share, "expected": expected, "ratio": ratio})
     return Analysis("stability-expectation", tuple(metrics), {"s^k": rows})
@@ -273,6 +272,5 @@ def _rates(name: str, gated: list[Gated], wholes: Mapping[tuple[str, int], Grade
     for group, items in counting.grouped([g.item for g in gated]):
         after = [_after(by_item[id(item)], wholes) for item in items]
         values = after if name == "recovery" else [None if v is None else not v for v in after]
-        clusters = counting.clusters_of(items)
-        metrics.append(counting.rate(name, values, group, clusters=clusters, note=note))
+        metrics.append(counting.rate(name, values, group, of=items, note=note))
     return metrics

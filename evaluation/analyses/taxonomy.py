@@ -286,7 +286,7 @@ def _tier(name: str, rows: Sequence[Graded], source: Source) -> list[Metric]:
     group = {"tier": name}
     items = [g.item for g in gated]
     return [
-        counting.rate("double_gate", [g.double for g in gated], group, clusters=counting.clusters_of(items)),
+        counting.rate("double_gate", [g.double for g in gated], group, of=items),
         counting.failure("residual_failure", [(g.double, g.whole) for g in gated], items, group),
     ]
 

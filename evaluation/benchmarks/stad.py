@@ -189,13 +189,13 @@ def _check_record(check: Check) -> dict[str, Any]:
     return {"answer": check.text, "score": value, "justification": check.justification}
 
 
-def case_from_item(item: StadItem, benchmark: str = "stad") -> Case:
+def case_from_item(item: StadItem) -> Case:
     """The item as a case: parts are the stand-alone sub-tasks, ``meta`` holds the rewrites by level.
 
     Where stages do not fit together the case has the question only, and ``meta["problem"]`` says why.
     """
     answer, kind = typed_answer(item.gold)
-    case = Case(item.id, item.question, answer, benchmark=benchmark, answer_type=kind, depth=len(item.steps) or None)
+    case = Case(item.id, item.question, answer, benchmark="stad", answer_type=kind, depth=len(item.steps) or None)
     if item.problem or not item.steps or item.steps[0].answer is None:
         problem = item.problem or "no answered sub-tasks"
         return replace(case, depth=None, meta={**item.extra, "problem": problem})

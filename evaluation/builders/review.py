@@ -22,6 +22,7 @@ from ..asks import Ask, Grade, Response
 from ..benchmarks.stad import StadItem
 from ..case import Case
 from ..engines.base import Engine, ask_all
+from ..gold import typed_answer
 from ..grading.grade import grade
 from ..journal import Journal
 from ..judging import AnswerToJudge, agree
@@ -41,7 +42,7 @@ def queue(
     temperature: float = 0.7,
     max_tokens: int = 1024,
     seed: int = 0,
-    grade: Callable[..., Grade] | None = None,
+    grade: Callable[..., Grade] = grade,
 ) -> list[dict[str, Any]]:
     """The items to review, one record each: part ``part`` of ``cases`` whose answer fewer than ``minimum`` of
     ``samples`` samples reach.
@@ -56,21 +57,14 @@ def queue(
         raise InputError(
             f"minimum is {minimum} of {samples} samples by {len(solvers)} solvers; give 1..samples and one"
         )
-    judge = grade or _default_grade()
     asks = [_ask(case, part, r, temperature, max_tokens, seed) for case in cases for r in range(samples)]
     grades: dict[str, list[Grade]] = {case.id: [] for case in cases}
     for n, solver in enumerate(solvers):
         mine = [a for a in asks if a.repeat % len(solvers) == n]
         for ask, response in zip(mine, ask_all(solver, mine, journal), strict=True):
-            grades[ask.case].append(_judged(ask, response, judge))
+            grades[ask.case].append(_judged(ask, response, grade))
     records = [_record(case, part, grades[case.id], minimum) for case in cases]
     return [r for r in records if r["agreeing"] < minimum]
-
-
-def _default_grade() -> Callable[..., Grade]:
-    from .. import grading
-
-    return grading.grade
 
 
 def _ask(case: Case, part: int, repeat: int, temperature: float, max_tokens: int, seed: int) -> Ask:
@@ -180,14 +174,8 @@ def redundancy(items: Sequence[StadItem]) -> Share:
     for item in items:
         answers = [s.answer for s in item.steps[:-1] if s.answer is not None]
         total += len(answers)
-        pairs += sum(grade(a, "stop", b, _kind(b)).outcome == "correct" for a, b in combinations(answers, 2))
+        pairs += sum(grade(a, "stop", b, typed_answer(b)[1]).outcome == "correct" for a, b in combinations(answers, 2))
     return Share(pairs, total)
-
-
-def _kind(answer: str) -> str:
-    from ..gold import typed_answer
-
-    return typed_answer(answer)[1]
 
 
 def coverage(

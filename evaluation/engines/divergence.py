@@ -13,6 +13,7 @@ import torch
 
 from ...errors import InputError
 from ..asks import Ask
+from .continuous import common
 from .local import LocalEngine
 
 
@@ -72,10 +73,8 @@ def batch_divergence(engine: LocalEngine, asks: Sequence[Ask]) -> Divergence:
 
 def first_difference(a: Sequence[int], b: Sequence[int]) -> int | None:
     """Index of the first token in which two answers differ; None for equal ones."""
-    for i, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x != y:
-            return i
-    return None if len(a) == len(b) else min(len(a), len(b))
+    shared = common(a, b)
+    return None if shared == len(a) == len(b) else shared
 
 
 @torch.inference_mode()

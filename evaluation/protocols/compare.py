@@ -121,7 +121,7 @@ def _difference_of_failures(
         lambda s: s[..., 1] / s[..., 0] - s[..., 3] / s[..., 2],
         group,
         seed=seed,
-        clusters=counting.clusters_of(items),
+        of=items,
         n_invalid=sum(g.double is None or (g.double is True and g.whole is None) for pair in pairs for g in pair),
     )
     return Metric(

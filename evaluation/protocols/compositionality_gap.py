@@ -119,7 +119,8 @@ class CompositionalityGap:
             warnings += missing(items, cases) + _uneven(items, cases)
             for item in items:
                 if both(item) is True and (whole := item.truth("whole")) is not None:
-                    (successes if whole else failures).append(_entry(item))
+                    roles = [*(f"part:{i}" for i in range(item.n_parts)), "whole"]
+                    (successes if whole else failures).append(item.entry(item.evidence(roles)))
         sets = (
             CaseSet("both-right-whole-wrong", "failure", tuple(failures)),
             CaseSet("both-right-whole-right", "success", tuple(successes)),
@@ -143,40 +144,24 @@ def both(item: Item) -> Truth:
     return counting.all_of(item.truth(f"part:{i}") for i in range(item.n_parts)) if item.n_parts else None
 
 
-def _entry(item: Item) -> Entry:
-    roles = [*(f"part:{i}" for i in range(item.n_parts)), "whole"]
-    return Entry(item.case, item.evidence(roles), item.first.family, item.first.depth, item.first.cluster, item.model)
-
-
 def cell_metrics(items: Sequence[Item], n_parts: int, group: Mapping[str, Any], seed: int) -> list[Metric]:
     """All metrics of one group of cases."""
-    clusters = counting.clusters_of(items)
     guess = counting.chance_note(items)
     steps = [[item.truth(f"part:{i}") if i < item.n_parts else True for item in items] for i in range(n_parts)]
     jointly = [both(item) for item in items]
     metrics = []
     for i in range(n_parts):
         own = [k for k, item in enumerate(items) if i < item.n_parts]
-        values, names = [steps[i][k] for k in own], None if clusters is None else [clusters[k] for k in own]
-        metrics.append(counting.rate(f"step:{i}", values, group, clusters=names))
+        metrics.append(counting.rate(f"step:{i}", [steps[i][k] for k in own], group, of=[items[k] for k in own]))
     if n_parts:
-        metrics.append(counting.rate("both", jointly, group, clusters=clusters))
+        metrics.append(counting.rate("both", jointly, group, of=items))
     for role, prompt in _whole_roles(items):
         cell = {**group, "prompt": prompt} if prompt else dict(group)
-        whole = [item.truth(role) for item in items]
-        if prompt:  # other ways to ask may cover fewer cases
-            kept = [k for k, item in enumerate(items) if role in item.rows]
-        else:
-            kept = list(range(len(items)))
-        metrics += _against(
-            [items[k] for k in kept],
-            [whole[k] for k in kept],
-            [jointly[k] for k in kept],
-            [[s[k] for k in kept] for s in steps],
-            cell,
-            seed,
-            guess,
-        )
+        # other ways to ask may cover fewer cases
+        kept = [k for k, item in enumerate(items) if not prompt or role in item.rows]
+        own, values = [items[k] for k in kept], [items[k].truth(role) for k in kept]
+        asked = [[s[k] for k in kept] for s in steps]
+        metrics += _against(own, values, [jointly[k] for k in kept], asked, cell, seed, guess)
     return metrics + _extra_context(items, group)
 
 
@@ -195,16 +180,13 @@ def _against(
     seed: int,
     guess: str | None,
 ) -> list[Metric]:
-    clusters = counting.clusters_of(items)
-    metrics = [counting.rate("composition", whole, group, clusters=clusters, note=guess)]
+    metrics = [counting.rate("composition", whole, group, of=items, note=guess)]
     if not steps:
         return metrics
-    metrics.append(
-        counting.difference("gap", whole, jointly, group, seed=seed, clusters=clusters, note="composition - both")
-    )
+    metrics.append(counting.difference("gap", whole, jointly, group, seed=seed, of=items, note="composition - both"))
     outcomes = list(zip(jointly, whole, strict=True))
     metrics.append(counting.failure("press_gap", outcomes, items, group, guess))
-    metrics.append(independence_gap(whole, steps, group, seed, clusters))
+    metrics.append(independence_gap(whole, steps, group, seed, items))
     return metrics + _quadrants(items, whole, steps, group)
 
 
@@ -213,7 +195,7 @@ def independence_gap(
     steps: Sequence[Sequence[Truth]],
     group: Mapping[str, Any],
     seed: int,
-    clusters: Sequence[Any] | None,
+    items: Sequence[Item],
 ) -> Metric:
     """mean(whole) - prod_i mean(step i): the gap of Compositional GSM, over cases where all is known."""
     table = list(zip(whole, *steps, strict=True))
@@ -224,7 +206,6 @@ def independence_gap(
         means = s[..., 1:] / s[..., :1]
         return means[..., 0] - np.prod(means[..., 1:], axis=-1)
 
-    own = None if clusters is None else [clusters[k] for k in known]
     return counting.statistic(
         "independence_gap",
         columns,
@@ -232,7 +213,7 @@ def independence_gap(
         group,
         seed=seed,
         n_invalid=len(table) - len(known),
-        clusters=own,
+        of=[items[k] for k in known],
         note="composition - product of the steps",
         bounds=_independence_bounds(table),
     )
@@ -266,12 +247,12 @@ def _quadrants(
         chosen = [k for k, row in enumerate(table) if row[0] is outcome]
         names = [_quadrant(table[k][1:]) for k in chosen]
         known = sorted({n for n in names if n is not None} | (set() if len(steps) != 2 else {"00", "01", "10", "11"}))
-        clusters = counting.clusters_of([items[k] for k in chosen])
+        own = [items[k] for k in chosen]
         for quadrant in known:
             values: list[Truth] = [None if n is None else n == quadrant for n in names]
             cell = {**group, "quadrant": quadrant, **({} if outcome is False else {"whole": name})}
             note = "of the wrong wholes" if outcome is False else "of the right wholes"
-            metrics.append(counting.rate("quadrant", values, cell, clusters=clusters, note=note))
+            metrics.append(counting.rate("quadrant", values, cell, of=own, note=note))
     return metrics
 
 
@@ -291,8 +272,7 @@ def _extra_context(items: Sequence[Item], group: Mapping[str, Any]) -> list[Metr
         if asked:
             values = [item.truth(f"part:{i}{_EXTRA}") for item in asked]
             cell = {**group, "prompt": "extra-context"}
-            own = counting.clusters_of(asked)
-            metrics.append(counting.rate(f"step:{i}", values, cell, clusters=own))
+            metrics.append(counting.rate(f"step:{i}", values, cell, of=asked))
     return metrics
 
 

@@ -14,7 +14,7 @@ from .. import dependence, statistics
 from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric, mark
-from .base import Evidence
+from .base import Entry, Evidence
 
 Truth = bool | None
 """True, False, or None where an invalid answer leaves it undecided."""
@@ -45,6 +45,11 @@ class Item:
     def get(self, name: str) -> Any:
         """A property of the case by group key (``family``, ``depth_bin``, ...)."""
         return getattr(self.first, name)
+
+    def entry(self, evidence: Iterable[Evidence], value: Any = None) -> Entry:
+        """The case in a case set."""
+        first = self.first
+        return Entry(self.case, tuple(evidence), first.family, first.depth, first.cluster, self.model, value)
 
     @property
     def cluster(self) -> Hashable:
@@ -195,13 +200,16 @@ def rate(
     values: Sequence[Truth],
     group: Mapping[str, Any],
     *,
+    of: Sequence[Item] | None = None,
     clusters: Sequence[Hashable] | None = None,
     note: str | None = None,
 ) -> Metric:
     """A rate over the values that are known, with its Clopper-Pearson interval and the bounds over the others.
 
-    Where cases share anything (``clusters``), a second interval accounts for it (``statistics.rate_interval``).
+    Where cases share anything (the items that the values are ``of``, or ``clusters``), a second interval accounts for
+    it (``statistics.rate_interval``).
     """
+    clusters = clusters_of(of) if of is not None else clusters
     known = [bool(v) for v in values if v is not None]
     k, n, unknown = sum(known), len(known), len(values) - len(known)
     exact = statistics.clopper_pearson(k, n)
@@ -244,7 +252,7 @@ def failure(
         metric,
         [None if w is None else not w for w, _ in inside],
         group,
-        clusters=clusters_of([item for _, item in inside]),
+        of=[item for _, item in inside],
         note=join(*notes),
     )
     low, high = failure_bounds(outcomes)
@@ -286,16 +294,14 @@ def difference(
     group: Mapping[str, Any],
     *,
     seed: int,
-    clusters: Sequence[Hashable] | None = None,
+    of: Sequence[Item] | None = None,
     note: str | None = None,
 ) -> Metric:
-    """mean(a) - mean(b) over the same cases, those where both are known; the others enter the bounds."""
-    pairs = [(x, y) for x, y in zip(a, b, strict=True) if x is not None and y is not None]
-    own = (
-        None
-        if clusters is None
-        else [c for c, x, y in zip(clusters, a, b, strict=True) if x is not None and y is not None]
-    )
+    """mean(a) - mean(b) over the same cases (``of`` items), those where both are known; the others enter the bounds."""
+    known = [i for i, pair in enumerate(zip(a, b, strict=True)) if None not in pair]
+    pairs = [(bool(a[i]), bool(b[i])) for i in known]
+    clusters = None if of is None else clusters_of(of)
+    own = None if clusters is None else [clusters[i] for i in known]
     n, total = len(pairs), len(a)
     count = sum(int(x) - int(y) for x, y in pairs)
     interval = statistics.paired_difference([x for x, _ in pairs], [y for _, y in pairs], seed=seed, clusters=own)
@@ -330,24 +336,19 @@ def statistic(
     seed: int,
     n_invalid: int = 0,
     count: float | None = None,
+    of: Sequence[Item] | None = None,
     clusters: Sequence[Hashable] | None = None,
     note: str | None = None,
     bounds: tuple[float | None, float | None] | None = None,
 ) -> Metric:
     """A function of column sums over cases with its bootstrap interval; value None where it is not finite."""
+    clusters = clusters_of(of) if of is not None else clusters
     if not len(columns):
         low, high = bounds if bounds is not None else (None, None)
         return Metric(
-            metric,
-            dict(group),
-            0,
-            n_invalid,
-            count,
-            interval="bootstrap",
-            bound_low=low,
-            bound_high=high,
-            note=mark(0, note),
-        )
+            metric, dict(group), 0, n_invalid, count,
+            interval="bootstrap", bound_low=low, bound_high=high, note=mark(0, note),
+        )  # fmt: skip
     table = np.asarray(columns, dtype=float).reshape(len(columns), -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(function(table.sum(axis=0)))

@@ -89,7 +89,7 @@ class DoubleGate:
             warnings += _warnings(gated, group)
             for g in gated:
                 if g.double is True and g.whole is not None:
-                    (successes if g.whole else failures).append(_entry(g))
+                    (successes if g.whole else failures).append(g.item.entry(g.evidence))
         sets = (
             CaseSet("residual-failure", "failure", tuple(failures)),
             CaseSet("gated-success", "success", tuple(successes)),
@@ -161,11 +161,6 @@ def _evidence(item: Item, role: str, deciding: Graded) -> Evidence:
     return replace(Evidence.of(deciding if own is None or own.outcome != deciding.outcome else own), role=role)
 
 
-def _entry(g: Gated) -> Entry:
-    first = g.item.first
-    return Entry(g.item.case, g.evidence, first.family, first.depth, first.cluster, g.item.model)
-
-
 def _stability(atoms: Mapping[Any, Mapping[str, Graded]]) -> list[Metric]:
     if not atoms:
         return []
@@ -184,8 +179,7 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
     guess = counting.chance_note(items)
 
     def rate(metric: str, values: Sequence[Truth], of: Sequence[Gated] = gated, *notes: str | None) -> Metric:
-        own = counting.clusters_of([g.item for g in of])
-        return counting.rate(metric, values, group, clusters=own, note=counting.join(*notes))
+        return counting.rate(metric, values, group, of=[g.item for g in of], note=counting.join(*notes))
 
     metrics = []
     with_atoms = [g for g in gated if g.has_atoms]
@@ -240,7 +234,7 @@ def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> 
         group,
         seed=seed,
         n_invalid=len(gated) - len(known),
-        clusters=counting.clusters_of([g.item for g in known]),
+        of=[g.item for g in known],
         note="single_gate_failure - residual_failure" + ("; bounds: of the two rates apart" if is_open else ""),
         bounds=(ends[0], ends[1]) if is_open else None,
     )
@@ -263,7 +257,7 @@ def _kinds(gated: Sequence[Gated]) -> list[Metric]:
             "skill_accuracy",
             [v for _, v in found],
             {"skill": kind},
-            clusters=[item.cluster for item, _ in found],
+            of=[item for item, _ in found],
             note="sub-questions of this kind",
         )
         for kind, found in kinds.items()
@@ -279,8 +273,7 @@ def _recovery(gated: Sequence[Gated]) -> list[Metric]:
     for format in formats:
         for group, items in counting.grouped([g.item for g in failed]):
             values = [by_case[id(item)].item.truth(f"whole:{format}") for item in items]
-            own = counting.clusters_of(items)
-            metrics.append(counting.rate("recovery", values, {**group, "prompt": format}, clusters=own))
+            metrics.append(counting.rate("recovery", values, {**group, "prompt": format}, of=items))
     return metrics
 
 

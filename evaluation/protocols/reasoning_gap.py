@@ -102,6 +102,7 @@ class ReasoningGap:
         first, second = case.parts
         pair = pair_question(case)
         whole = ask_whole(case, "whole", pair, self.format, self.max_tokens)
+        within = {"gold": first.answer, "answer_type": first.answer_type, "aliases": first.aliases, "kind": first.kind}
         found = [
             ask_part(case, 0, "part:0", first.question, self.format, self.max_tokens),
             ask_part(case, 1, "part:1", second.question, self.format, self.max_tokens),
@@ -114,7 +115,7 @@ class ReasoningGap:
                 aliases=first.aliases,
                 format=PAIR_Q1,
                 kind=first.kind,
-            ),
+            ),  # fmt: skip
         ]
         if "independent" in case.meta:
             text = prompts.co_presented(str(case.meta["independent"]), second.question)
@@ -146,7 +147,8 @@ class ReasoningGap:
             for item in items:
                 known = [item.truth(r) for r in ("part:0", "part:1", "pair:q1") if r in item.rows]
                 if counting.all_of(known) is True and (whole := item.truth("whole")) is not None:
-                    (successes if whole else failures).append(_entry(item))
+                    evidence = item.evidence(["part:0", "part:1", "pair:q1", "whole"])
+                    (successes if whole else failures).append(item.entry(evidence))
         sets = (
             CaseSet("second-hop-failure", "failure", tuple(failures)),
             CaseSet("second-hop-success", "success", tuple(successes)),
@@ -185,11 +187,6 @@ def co_present(cases: Sequence[Case], seed: int = 0) -> list[Case]:
     ]
 
 
-def _entry(item: Item) -> Entry:
-    roles = ["part:0", "part:1", "pair:q1", "whole"]
-    return Entry(item.case, item.evidence(roles), item.first.family, item.first.depth, item.first.cluster, item.model)
-
-
 def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> list[Metric]:
     """Possible reasons of the gap, for the roles that were asked."""
     metrics = []
@@ -197,25 +194,22 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
     def difference(metric: str, of: Sequence[Item], a: str, b: str, note: str, **more: Any) -> Metric:
         left: list[Truth] = [item.truth(a) for item in of]
         right: list[Truth] = [item.truth(b) for item in of]
-        own = counting.clusters_of(of)
-        found = counting.difference(metric, left, right, {**group, **more}, seed=seed, clusters=own)
+        found = counting.difference(metric, left, right, {**group, **more}, seed=seed, of=of)
         return replace(found, note=counting.join(found.note, note))
 
     if inside := [item for item in items if "pair:q1" in item.rows]:
         metrics.append(difference("distraction", inside, "pair:q1", "part:0", "Q1 in the pair - Q1 alone"))
         hop = [item for item in inside if item.truth("pair:q1") is not False]
         values = [item.truth("whole") if item.truth("pair:q1") else None for item in hop]
-        own = counting.clusters_of(hop)
         note = "pair right given Q1 right in the pair"
-        metrics.append(counting.rate("second_hop", values, group, clusters=own, note=note))
+        metrics.append(counting.rate("second_hop", values, group, of=hop, note=note))
         known = [item for item in inside if item.truth("pair:q1") is True]
         note = "pair - Q2 alone, given Q1 right in the pair"
         metrics.append(difference("second_hop", known, "whole", "part:1", note, against="step:1"))
     if beside := [item for item in items if "co-presented" in item.rows]:
         values = [item.truth("co-presented") for item in beside]
-        own = counting.clusters_of(beside)
         note = "Q2 beside an independent Q1"
-        metrics.append(counting.rate("co_presented", values, group, clusters=own, note=note))
+        metrics.append(counting.rate("co_presented", values, group, of=beside, note=note))
         note = "Q2 beside an independent Q1 - Q2 alone"
         metrics.append(difference("co_presented", beside, "co-presented", "part:1", note, against="step:1"))
     if original := [item for item in items if "original" in item.rows]:
@@ -224,9 +218,7 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
         metrics.append(code_gain(coded, group, seed))
         metrics.append(code_refused(coded, group))
         values = [item.truth("code") for item in coded]
-        cell = {**group, "prompt": "code"}
-        own = counting.clusters_of(coded)
-        metrics.append(counting.rate("composition", values, cell, clusters=own))
+        metrics.append(counting.rate("composition", values, {**group, "prompt": "code"}, of=coded))
     return metrics
 
 
@@ -253,7 +245,7 @@ def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Met
         group,
         seed=seed,
         n_invalid=len(items) - len(known),
-        clusters=counting.clusters_of([item for item, _, _ in known]),
+        of=[item for item, _, _ in known],
         note=counting.join("(code - text) / text", unbounded),
         bounds=(least, most) if is_open else None,
     )
@@ -272,8 +264,7 @@ def code_refused(items: Sequence[Item], group: Mapping[str, Any]) -> Metric:
         "programs that the sandbox did not run", told[0], f"by themselves: {told[1]}" if failed else None
     )
     values: list[Truth] = [r in NOT_RUN for r in reasons]
-    cell, own = {**group, "prompt": "code"}, counting.clusters_of(items)
-    return counting.rate("code_refused", values, cell, clusters=own, note=note)
+    return counting.rate("code_refused", values, {**group, "prompt": "code"}, of=items, note=note)
 
 
 def _relative(code: int, text: int) -> float | None:

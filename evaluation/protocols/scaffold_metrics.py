@@ -93,22 +93,16 @@ def all_metrics(judged: Sequence[Scaffolded], seed: int, stad: bool) -> list[Met
 
 def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int, stad: bool) -> list[Metric]:
     """Shares of k = 0, k > 0 and intractable items, and both means."""
-    clusters = counting.clusters_of([s.item for s in judged])
+    items = [s.item for s in judged]
 
     def share(metric: str, test: Callable[[int], bool], note: str | None = None) -> Metric:
         values = [_decided(s.possible, test) for s in judged]
-        found = counting.rate(metric, values, group, clusters=clusters, note=note)
+        found = counting.rate(metric, values, group, of=items, note=note)
         return _cut(found, 4) if stad else found
 
-    guess = counting.chance_note([s.item for s in judged])
+    whole, guess = [item.truth("whole") for item in items], counting.chance_note(items)
     return [
-        counting.rate(
-            "composition",
-            [s.item.truth("whole") for s in judged],
-            group,
-            clusters=clusters,
-            note=guess,
-        ),
+        counting.rate("composition", whole, group, of=items, note=guess),
         share("any_scaffold", lambda k: k >= 0, "solved with or without a scaffold"),
         share("k_zero", lambda k: k == 0),
         share("k_positive", lambda k: k > 0),
@@ -141,8 +135,8 @@ def _mean(
     """Mean of k over the items that pass ``test``; items with an undecided k enter the bounds if they may pass."""
     chosen = [s for s in judged if s.k is not None and test(s.k)]
     values = [int(s.k or 0) for s in chosen]
-    unsure = [[k for k in s.possible if test(k)] for s in judged if s.k is None]
-    optional = [(ks, any(not test(k) for k in s.possible)) for ks, s in zip(unsure, _open(judged), strict=True) if ks]
+    unsure = [([k for k in s.possible if test(k)], s) for s in judged if s.k is None]
+    optional = [(ks, any(not test(k) for k in s.possible)) for ks, s in unsure if ks]
     found = counting.statistic(
         metric,
         [(k, 1) for k in values],
@@ -151,21 +145,14 @@ def _mean(
         seed=seed,
         n_invalid=len(optional),
         count=sum(values),
-        clusters=counting.clusters_of([s.item for s in chosen]),
+        of=[s.item for s in chosen],
         bounds=(_extreme(values, optional, min), _extreme(values, optional, max)),
     )
-    found = replace(found, interval=_interval_name(found, values))
+    if found.low is None and values:
+        found = replace(found, interval="no spread")
     if not stad:
         return found
     return _cut(replace(found, value=found.value if values else 0.0), 2)
-
-
-def _open(judged: Sequence[Scaffolded]) -> list[Scaffolded]:
-    return [s for s in judged if s.k is None]
-
-
-def _interval_name(found: Metric, values: Sequence[int]) -> str | None:
-    return "no spread" if found.low is None and len(values) > 0 else found.interval
 
 
 def _extreme(
@@ -188,9 +175,8 @@ def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> Met
     for s in chosen:
         above = [s.outcomes[j] for j in s.outcomes if s.k is not None and j > s.k]
         values.append(True if False in above else None if None in above else False)
-    own = counting.clusters_of([s.item for s in chosen])
     note = "of the items with k > 0 and a level above k"
-    return counting.rate("non_monotone", values, group, clusters=own, note=note)
+    return counting.rate("non_monotone", values, group, of=[s.item for s in chosen], note=note)
 
 
 def bottlenecks(judged: Sequence[Scaffolded]) -> list[Metric]:
@@ -199,20 +185,15 @@ def bottlenecks(judged: Sequence[Scaffolded]) -> list[Metric]:
     Items with an open k that may have one stay out of the shares, are counted and enter the bounds.
     """
     named = [s.bottleneck for s in judged if s.bottleneck is not None]
-    clusters = counting.clusters_of([s.item for s in judged if s.bottleneck is not None])
+    items = [s.item for s in judged if s.bottleneck is not None]
     unsure = [(names, min(s.possible) < 1) for s in judged if s.k is None and (names := _bottlenecks(s))]
     nameless = sum(s.k is not None and s.k > 0 and s.bottleneck is None for s in judged)
     left = f"{nameless} items with k > 0 have no skills and are left out" if nameless else None
     found = []
     for name, _ in Counter(named).most_common():
         size = f"{name.count(' / ') + 1} skills" if " / " in name else "1 skill"
-        share = counting.rate(
-            "bottleneck",
-            [b == name for b in named],
-            {"skill": name},
-            clusters=clusters,
-            note=counting.join(size, left),
-        )
+        note = counting.join(size, left)
+        share = counting.rate("bottleneck", [b == name for b in named], {"skill": name}, of=items, note=note)
         low, high = _share_bounds(named.count(name), len(named), name, unsure)
         found.append(replace(share, n_invalid=len(unsure), bound_low=low, bound_high=high))
     return found
@@ -247,10 +228,8 @@ def skill_accuracy(judged: Sequence[Scaffolded]) -> list[Metric]:
     for skill, found in table.items():
         failed = [(s, v) for s, v in found if s.item.truth("whole") is False]
         for chosen, extra, note in ((found, {}, "all items"), (failed, {"whole": "incorrect"}, "failed items only")):
-            own = [s.item.cluster for s, _ in chosen]
-            group = {"skill": skill, **extra}
-            values = [v for _, v in chosen]
-            metrics.append(counting.rate("skill_accuracy", values, group, clusters=own, note=note))
+            own, values = [s.item for s, _ in chosen], [v for _, v in chosen]
+            metrics.append(counting.rate("skill_accuracy", values, {"skill": skill, **extra}, of=own, note=note))
     return metrics
 
 
@@ -261,13 +240,12 @@ def scaffold_success(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> 
     for level in range(1, max((s.steps for s in failed), default=1)):
         chosen = [s for s in failed if level in s.outcomes]
         values = [s.outcomes[level] for s in chosen]
-        own = counting.clusters_of([s.item for s in chosen])
         cell = {**group, "level": level}
         note = None
         if group.get("combination"):
             revealed = {" / ".join(dict.fromkeys(s.skills[:level])) for s in chosen}
             note = f"revealed: {', '.join(sorted(revealed))}"
-        metrics.append(counting.rate("scaffold_success", values, cell, clusters=own, note=note))
+        metrics.append(counting.rate("scaffold_success", values, cell, of=[s.item for s in chosen], note=note))
     return metrics
 
 
@@ -280,8 +258,7 @@ def placeholders(judged: Sequence[Scaffolded]) -> list[Metric]:
     for level in (None, *sorted({k for _, k in asked})):
         chosen = [(s, k) for s, k in asked if level in (None, k)]
         values = [s.item.truth(f"placeholder:{k}") for s, k in chosen]
-        own = counting.clusters_of([s.item for s, _ in chosen])
         group = {} if level is None else {"level": level}
         note = "solved with the values blanked; with them: all"
-        metrics.append(counting.rate("placeholder", values, group, clusters=own, note=note))
+        metrics.append(counting.rate("placeholder", values, group, of=[s.item for s, _ in chosen], note=note))
     return metrics

@@ -95,7 +95,12 @@ class Scaffolding:
             for s in judged:
                 if s.k is not None:
                     name = "unaided" if s.k == 0 else "intractable" if s.k < 0 else "scaffold-k"
-                    entries[name].append(_entry(s))
+                    roles = [
+                        "whole",
+                        *(f"scaffold:{j}" for j in s.outcomes),
+                        *(f"part:{i}" for i in range(s.item.n_parts)),
+                    ]
+                    entries[name].append(s.item.entry(s.item.evidence(roles), value=s.k))
         sets = (
             CaseSet("scaffold-k", "failure", tuple(entries["scaffold-k"])),
             CaseSet("intractable", "other", tuple(entries["intractable"])),
@@ -122,12 +127,6 @@ def scaffolded(case: Case, level: int) -> str:
             )
         return str(given[level - 1])
     return prompts.scaffold(case.question, _solved_steps(case, level))
-
-
-def _entry(s: Scaffolded) -> Entry:
-    roles = ["whole", *(f"scaffold:{j}" for j in s.outcomes), *(f"part:{i}" for i in range(s.item.n_parts))]
-    first = s.item.first
-    return Entry(s.item.case, s.item.evidence(roles), first.family, first.depth, first.cluster, s.item.model, value=s.k)
 
 
 def _warnings(judged: Sequence[Scaffolded]) -> list[str]:

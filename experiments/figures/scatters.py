@@ -123,7 +123,7 @@ def _rows(run: RunData, label: str, kind: Scatter) -> list[Row]:
 
 
 def _rate(values: Sequence[Truth], items: Sequence[Item], seed: int) -> dict[str, Any]:
-    found = counting.rate("accuracy", values, {}, clusters=counting.clusters_of(items)).to_dict()
+    found = counting.rate("accuracy", values, {}, of=items).to_dict()
     return {k: found[k] for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")}
 
 

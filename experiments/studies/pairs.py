@@ -67,7 +67,7 @@ def gains(a: Sequence[Graded], b: Sequence[Graded], seed: int = 0) -> list[Metri
         if any(role in x.rows and role in y.rows for x, y in pairs):
             left, right = ([item.truth(role) for item in side] for side in zip(*pairs, strict=True))
             group = {"quantity": quantity}
-            found.append(counting.difference("pair_gain", left, right, group, seed=seed, clusters=clusters))
+            found.append(counting.difference("pair_gain", left, right, group, seed=seed, of=[x for x, _ in pairs]))
     table = [[side.truth(r) for side in pair for r in ("whole", "part:0", "part:1")] for pair in pairs]
     known = [i for i, row in enumerate(table) if None not in row]
     if known and all(x.n_parts >= 2 for x, _ in pairs):

@@ -22,7 +22,7 @@ from composcope.evaluation.grading import (
     view,
 )
 from composcope.evaluation.grading.extract import last_object
-from composcope.evaluation.grading.grade import agentcoma_number, stad_answer
+from composcope.evaluation.grading.grade import agentcoma_number, grade, stad_answer
 from composcope.evaluation.grading.mentions import Role
 
 Row = tuple[Callable[..., Any], tuple[Any, ...], Any]
