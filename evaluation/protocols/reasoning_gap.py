@@ -107,15 +107,7 @@ class ReasoningGap:
             ask_part(case, 0, "part:0", first.question, self.format, self.max_tokens),
             ask_part(case, 1, "part:1", second.question, self.format, self.max_tokens),
             whole,
-            replace(
-                whole,
-                role="pair:q1",
-                gold=first.answer,
-                answer_type=first.answer_type,
-                aliases=first.aliases,
-                format=PAIR_Q1,
-                kind=first.kind,
-            ),  # fmt: skip
+            replace(whole, role="pair:q1", format=PAIR_Q1, **within),
         ]
         if "independent" in case.meta:
             text = prompts.co_presented(str(case.meta["independent"]), second.question)
