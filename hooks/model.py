@@ -25,9 +25,8 @@ from ..interrupts import uninterrupted
 from ..model_files import location
 from ..model_loading import dtype_of, load_tokenizer, load_weights
 from ..terminal import to_stderr
-from . import length_limits, placement
+from . import backends, length_limits, placement
 from .anatomy import Anatomy, resolve
-from .backends import libraries
 from .backends import transformers as backend_transformers
 from .generation import greedy
 from .head import Unembedding, unembedding_of
@@ -58,7 +57,7 @@ class Model:
         self.backend = backend
         with length_limits.keep_rotary_angles(model):
             self.anatomy = resolve(model) if anatomy is None else anatomy
-            self.library = libraries.open_library(backend, opened, model, self.anatomy)
+            self.library = backends.open_library(backend, opened, model, self.anatomy)
         self.computes_in: torch.dtype | None = None
         """The dtype of activations where it is not that of the weights (``precision.widened``)."""
         self._running = False
@@ -313,14 +312,14 @@ def load_model(
     Raises ``ModelError`` for unknown paths, folders without weights, GGUF files that cannot be read, code that would
     have to be trusted, models in training mode, and architectures that cannot be resolved.
     """
-    if backend is not None and backend not in libraries.BACKENDS:
-        raise ModelError(f'backend "{backend}": use one of {", ".join(libraries.BACKENDS)}')
+    if backend is not None and backend not in backends.BACKENDS:
+        raise ModelError(f'backend "{backend}": use one of {", ".join(backends.BACKENDS)}')
     path_or_object, notes = unwrapped(path_or_object)
-    home = libraries.backend_of(path_or_object)
+    home = backends.backend_of(path_or_object)
     if home != "transformers":
         if backend not in (None, home) or dtype is not None or device is not None:
             raise ModelError(f"a model opened in {home}: give no other backend, dtype or device with it")
-        model = libraries.plain(home, path_or_object)
+        model = backends.plain(home, path_or_object)
         return Model(model, _tokenizer(tokenizer), anatomy, home, path_or_object)
     backend = backend or "transformers"
     if isinstance(path_or_object, PreTrainedModel):
@@ -374,4 +373,4 @@ def _harmless(model: PreTrainedModel, anatomy: Anatomy) -> bool:
     with length_limits.keep_rotary_angles(model):
         plain = backend_transformers.run(model, anatomy, ids, None, {}, {}, None).logits
         other = backend_transformers.run(model, anatomy, padded, mask, {}, {}, None).logits[:, 2:]
-    return libraries.close_to(other, plain)
+    return backends.close_to(other, plain)

@@ -25,8 +25,8 @@ from .. import attention, experts
 from ..anatomy import Anatomy
 from ..parts import cut, first_tensor, input_device, paste
 from ..sites import Edit, Reducer, Run, Site
+from . import check_logits, names_of, twin
 from . import transformers as direct
-from .libraries import check_logits, names_of, twin
 
 
 def plain(envoy: Any) -> PreTrainedModel:

@@ -28,8 +28,8 @@ from ...interrupts import held
 from ..anatomy import Anatomy
 from ..parts import cut, embedding_of, input_device, paste
 from ..sites import Edit, Reducer, Run, Site
+from . import check_logits, close_to, names_of, twin
 from . import transformers as direct
-from .libraries import check_logits, close_to, names_of, twin
 
 
 class Point(NamedTuple):

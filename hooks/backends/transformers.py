@@ -22,7 +22,7 @@ from .. import attention, experts
 from ..anatomy import Anatomy, Layer, Projection
 from ..parts import cut, decoder_of, first_tensor, paste
 from ..sites import Edit, Reducer, Run, Site
-from .libraries import check_logits
+from . import check_logits
 
 Put = Callable[[Float[Tensor, "*shape"]], Float[Tensor, "*shape"]]
 
