@@ -137,14 +137,10 @@ def _is_number(answer: str) -> bool:
     return numbers.parse(answer) is not None or bool(_FORMULA.search(answer)) or not _WORD.search(answer)
 
 
-def _is_date(answer: str) -> bool:
-    return dates.parse(answer) is not None
-
-
 _FITS: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "number": (_is_number, "a number such as 12 or 3.5"),
     "boolean": (lambda answer: booleans.value(answer) is not None, "yes or no"),
-    "date": (_is_date, "a date such as 1876-03-10 or 1876"),
+    "date": (lambda answer: dates.parse(answer) is not None, "a date such as 1876-03-10 or 1876"),
     "list": (lambda answer: bool(lists.split(answer)), "items such as 'hen and fox'"),
     "ordered-list": (lambda answer: bool(lists.split(answer)), "items such as 'hen, then fox'"),
 }

@@ -193,10 +193,6 @@ def _check_response(response: Response) -> None:
             raise TypeError(f"{name} hold something other than whole numbers")
 
 
-def _response_to(response: Response) -> dict[str, Any]:
-    return {k: v for k, v in vars(response).items() if v is not None and k != "ask"}
-
-
 class Journal:
     """A journal open for asking: one writer at a time, holding the lock until closed. Use as a context manager."""
 
@@ -282,7 +278,7 @@ class Journal:
                 "case": ask.case,
                 "role": ask.role,
                 "request": request,
-                "response": _response_to(response),
+                "response": {k: v for k, v in vars(response).items() if v is not None and k != "ask"},
             }
         )
         if response.finish_reason == "error":

@@ -64,7 +64,7 @@ def parse(source: str, where: str, fix: str = ONE_A_LINE, *, line: int | None = 
 
 @contextmanager
 def _refusing(where: str, fix: str, line: int | None = None, item: int | None = None) -> Iterator[None]:
-    place = f"{where}{_of(line)}" if item is None else f"{where}: item {item}"
+    place = f"{where}: item {item}" if item is not None else where if line is None else f"{where}:{line}"
     try:
         yield
     except json.JSONDecodeError as e:
@@ -211,10 +211,6 @@ def table(
     if not rows:
         raise InputError(f"{path}: no rows; {fix}")
     return columns, rows
-
-
-def _of(line: int | None) -> str:
-    return "" if line is None else f":{line}"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

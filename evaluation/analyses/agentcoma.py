@@ -19,6 +19,8 @@ from ..protocols.compositionality_gap import CompositionalityGap
 from .base import Analysis, Source
 
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?:x(\d+(?:\.\d+)?))?\s?([bm])(?![a-z0-9])", re.IGNORECASE)
+SMALL, LARGE = 8.0, 14.0
+"""Billions of parameters."""
 NAMES = ("composition", "both", "gap", "press_gap", "quadrant")
 
 
@@ -36,11 +38,9 @@ def size_groups(
     sources: Sequence[Source],
     sizes: Mapping[str, float] | None = None,
     *,
-    small: float = 8.0,
-    large: float = 14.0,
     seed: int = 0,
 ) -> Analysis:
-    """Metrics over all answers of the models up to ``small`` and from ``large`` billion parameters.
+    """Metrics over all answers of the models up to ``SMALL`` and from ``LARGE`` billion parameters.
 
     Every answer counts once; intervals resample cases, because all models are asked the same. Models in between are
     left out and named. ``sizes`` overrides what names state. Raises ``InputError`` for a model of unknown size.
@@ -53,13 +53,13 @@ def size_groups(
         size = size if size is not None else size_of(source.model)
         if size is None:
             raise InputError(f"{source.name}: the size of {source.model!r} is not known; give --size {source.name}=7")
-        which = "small" if size <= small else "large" if size >= large else None
+        which = "small" if size <= SMALL else "large" if size >= LARGE else None
         rows.append({"model": source.model, "billions": size, "group": which or "left out"})
         (groups[which] if which else left).append(source)
     metrics: list[Metric] = []
     for which, chosen in groups.items():
         metrics += _pooled(which, chosen, seed)
-    warnings = tuple(f"{s.model} is between {small:g}B and {large:g}B and left out" for s in left)
+    warnings = tuple(f"{s.model} is between {SMALL:g}B and {LARGE:g}B and left out" for s in left)
     return Analysis("size-groups", tuple(metrics), {"models": rows}, warnings=warnings)
 
 
@@ -78,12 +78,10 @@ def _pooled(which: str, sources: Sequence[Source], seed: int) -> list[Metric]:
     return [replace(m, group={"size": which, "models": len(sources), **m.group}) for m in wanted]
 
 
-def assign(
-    cases: Sequence[Case], per_person: int = 12, answers: int = 1, seed: int = 0, *, roles: Sequence[str] | None = None
-) -> Analysis:
+def assign(cases: Sequence[Case], per_person: int = 12, answers: int = 1, seed: int = 0) -> Analysis:
     """Sheets of ``per_person`` questions: every question ``answers`` times, no two questions of one item on a sheet.
 
-    Questions are the whole and all parts of each case (or the ``roles`` given). Items are put in a random circle; round
+    Questions are the whole and all parts of each case. Items are put in a random circle; round
     t asks item i the question (t + i) mod (number of its questions), and the rounds one after the other are cut into
     sheets: a sheet no longer than the circle never has an item twice. Item and role are in ``key.jsonl`` only.
 
@@ -99,7 +97,7 @@ def assign(
     rng = random.Random(seed)
     circle = list(cases)
     rng.shuffle(circle)
-    asked = {c.id: questions(c, roles) for c in circle}
+    asked = {c.id: questions(c) for c in circle}
     most = max(len(q) for q in asked.values())
     sequence = []
     for t in range(most * answers):
@@ -119,10 +117,9 @@ def assign(
     return Analysis("human-study", (), {"assignment": table}, {"sheet.jsonl": sheet, "key.jsonl": key})
 
 
-def questions(case: Case, roles: Sequence[str] | None = None) -> list[tuple[str, str]]:
+def questions(case: Case) -> list[tuple[str, str]]:
     """(role, question) of a case's whole and parts."""
-    found = [("whole", case.question), *((f"part:{i}", p.question) for i, p in enumerate(case.parts))]
-    return [(role, text) for role, text in found if roles is None or role in roles]
+    return [("whole", case.question), *((f"part:{i}", p.question) for i, p in enumerate(case.parts))]
 
 
 def _sheets(sequence: Sequence[Any], size: int) -> list[list[Any]]:
@@ -139,7 +136,6 @@ def reference_rows(
     cases: Mapping[str, Case],
     key: Sequence[Mapping[str, Any]],
     sheet: Sequence[Mapping[str, Any]],
-    model: str = "human",
 ) -> Analysis:
     """The filled-in sheets as graded rows of a model named ``human``; a question answered twice becomes two repeats.
 
@@ -167,8 +163,8 @@ def reference_rows(
         ask, found = _graded(case, role, text)
         repeat = repeats[case.id, role]
         repeats[case.id, role] += 1
-        row = Graded.of(case, ask, found, ask_id=None, model=model, run=None)
-        rows.append(Graded(**{**_fields(row), "repeat": repeat, "extra": {"person": place["person"]}}))
+        row = Graded.of(case, ask, found, ask_id=None, model="human", run=None)
+        rows.append(replace(row, repeat=repeat, extra={"person": place["person"]}))
     if not rows:
         raise NoCasesError("sheet: no answer is filled in")
     warnings = (f"{empty} of {len(sheet)} questions have no answer and are left out",) if empty else ()
@@ -176,10 +172,6 @@ def reference_rows(
     table = [{"role": role, "outcome": outcome, "count": n} for (role, outcome), n in sorted(outcomes.items())]
     files = {"graded.jsonl": [r.to_dict() for r in rows]}
     return Analysis("human-reference", (), {"answers": table}, files, warnings)
-
-
-def _fields(row: Graded) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in row.__dataclass_fields__}
 
 
 def _graded(case: Case, role: str, text: str) -> tuple[Ask, Grade]:

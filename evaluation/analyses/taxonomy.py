@@ -255,7 +255,7 @@ def tiers(source: Source, annotations: Mapping[str, str] | None = None) -> Analy
     The strict tier needs the responses' texts (a run folder); without them it is left out and said.
     """
     metrics = _tier("semantic", source.rows, source)
-    metrics += _tier("exact", [_demoted(r, _literal) for r in source.rows], source)
+    metrics += _tier("exact", [_demoted(r, lambda row: row.match in LITERAL) for r in source.rows], source)
     warnings = []
     if source.texts:
         formed = [_demoted(r, lambda row: _well_formed(row, source.text(row))) for r in source.rows]
@@ -264,10 +264,6 @@ def tiers(source: Source, annotations: Mapping[str, str] | None = None) -> Analy
         warnings.append(f"{source.name}: no responses at hand; the strict tier needs a run folder")
     metrics += _adjudicated(source, dict(annotations or {}))
     return Analysis("tiers", tuple(metrics), warnings=tuple(warnings))
-
-
-def _literal(row: Graded) -> bool:
-    return row.match in LITERAL
 
 
 def _well_formed(row: Graded, text: str | None) -> bool:

@@ -28,6 +28,8 @@ from ..journal import Journal
 from ..judging import AnswerToJudge, agree
 from . import scaffold_teacher as requests
 
+_PART = 1
+"""The part that is reviewed: Q2 with its number."""
 DECISIONS = ("open", "keep", "drop", "edit")
 
 
@@ -36,15 +38,12 @@ def queue(
     solvers: Sequence[Engine],
     journal: Journal | None = None,
     *,
-    part: int = 1,
     samples: int = 16,
     minimum: int = 4,
-    temperature: float = 0.7,
-    max_tokens: int = 1024,
     seed: int = 0,
     grade: Callable[..., Grade] = grade,
 ) -> list[dict[str, Any]]:
-    """The items to review, one record each: part ``part`` of ``cases`` whose answer fewer than ``minimum`` of
+    """The items to review, one record each: cases whose second part's answer fewer than ``minimum`` of
     ``samples`` samples reach.
 
     A record holds the counts of every outcome, the answers that were reached, and ``decision: "open"``, which a person
@@ -57,30 +56,30 @@ def queue(
         raise InputError(
             f"minimum is {minimum} of {samples} samples by {len(solvers)} solvers; give 1..samples and one"
         )
-    asks = [_ask(case, part, r, temperature, max_tokens, seed) for case in cases for r in range(samples)]
+    asks = [_ask(case, r, seed) for case in cases for r in range(samples)]
     grades: dict[str, list[Grade]] = {case.id: [] for case in cases}
     for n, solver in enumerate(solvers):
         mine = [a for a in asks if a.repeat % len(solvers) == n]
         for ask, response in zip(mine, ask_all(solver, mine, journal), strict=True):
             grades[ask.case].append(_judged(ask, response, grade))
-    records = [_record(case, part, grades[case.id], minimum) for case in cases]
+    records = [_record(case, grades[case.id], minimum) for case in cases]
     return [r for r in records if r["agreeing"] < minimum]
 
 
-def _ask(case: Case, part: int, repeat: int, temperature: float, max_tokens: int, seed: int) -> Ask:
-    if part >= len(case.parts):
-        raise InputError(f"case {case.id!r}: has {len(case.parts)} parts, part {part} is to be reviewed")
-    p = case.parts[part]
+def _ask(case: Case, repeat: int, seed: int) -> Ask:
+    if len(case.parts) <= _PART:
+        raise InputError(f"case {case.id!r}: has {len(case.parts)} parts, part {_PART} is to be reviewed")
+    p = case.parts[_PART]
     return Ask(
         case=case.id,
-        role=f"part:{part}",
+        role=f"part:{_PART}",
         prompt=prompts.render(p.question, "cot"),
         gold=p.answer,
         answer_type=p.answer_type,
         format="cot",
         aliases=p.aliases,
-        max_tokens=max_tokens,
-        temperature=temperature,
+        max_tokens=1024,
+        temperature=0.7,
         seed=seed + repeat,
         repeat=repeat,
     )
@@ -94,12 +93,12 @@ def _judged(ask: Ask, response: Response, grade: Callable[..., Grade]) -> Grade:
     )
 
 
-def _record(case: Case, part: int, grades: Sequence[Grade], minimum: int) -> dict[str, Any]:
+def _record(case: Case, grades: Sequence[Grade], minimum: int) -> dict[str, Any]:
     outcomes = Counter(g.outcome for g in grades)
     return {
         "case": case.id,
-        "question": case.parts[part].question,
-        "answer": case.parts[part].answer,
+        "question": case.parts[_PART].question,
+        "answer": case.parts[_PART].answer,
         "agreeing": outcomes["correct"],
         "minimum": minimum,
         "samples": len(grades),

@@ -211,7 +211,7 @@ def _containment(depth: int, rng: random.Random, idle: int) -> Puzzle:
     boxes = [f"{owner}'s {box}" for owner, box in zip(owners, rng.sample(_CONTAINERS, depth), strict=True)]
     things = rng.sample(_THINGS, 1 + idle)
     places = [f"the {things[0]}", *boxes[: depth - 1], towns[0]]
-    facts = tuple(f"{_capital(a)} is in {b}." for a, b in pairwise(places))
+    facts = tuple(f"{a[:1].upper()}{a[1:]} is in {b}." for a, b in pairwise(places))
     parts = tuple(_read(f"What is {a} in?", b) for a, b in pairwise(places))
     idle_facts = tuple(f"The {thing} is in {town}." for thing, town in zip(things[1:], towns[1:], strict=True))
     return Puzzle(
@@ -252,10 +252,6 @@ def _adjacency(depth: int, rng: random.Random, idle: int) -> Puzzle:
 def _read(question: str, answer: str, answer_type: str = "text") -> Part:
     """A fact to be read off the evidence."""
     return Part(question, answer, "evidence", answer_type)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 FAMILIES: dict[str, Callable[[int, random.Random, int], Puzzle]] = {

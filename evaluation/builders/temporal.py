@@ -118,14 +118,9 @@ def _case(
         cluster=wording.anchor.id,
         unknowable=any(f.unknowable for f in (*draw.options, *draw.bounds)),
         chance=wording.chance,
-        meta={"crossed": _others(draw, wording.anchor)}
+        meta={"crossed": [f.id for f in (*draw.options, *draw.bounds) if f.id != wording.anchor.id]}
         | ({"bounds": [f.id for f in draw.bounds]} if draw.bounds else {}),
     )
-
-
-def _others(draw: DrawnFacts, anchor: Fact) -> list[str]:
-    """The facts of a case beside the one that names its cluster."""
-    return [f.id for f in (*draw.options, *draw.bounds) if f.id != anchor.id]
 
 
 def shape(cases: Sequence[Case]) -> dict[str, Any]:

@@ -83,16 +83,18 @@ def find_capabilities(send: Callable[..., TrialReply | None]) -> Capabilities:
     again = send(way, prompt=COUNT, max_tokens=16)
     short = send(way, prompt=COUNT, max_tokens=3)
     longer = again or first
+    with_ids = send(way, prompt=COUNT, max_tokens=3, extra={"return_token_ids": True})
     draws = [send(way, prompt=RANDOM, max_tokens=12, temperature=_TEMPERATURE, seed=s) for s in (*range(_DRAWS), 0)]
+    varied = _varied(draws[:_DRAWS])
     return Capabilities(
         chat=chat is not None,
         raw=raw is not None,
         max_tokens=_shortened(longer, short),
         stop=_stopped(send, way, longer),
         repeatable=None if again is None or chat is None else again.text == first.text,
-        sampling=_varied(draws[:_DRAWS]),
-        seed=_same(draws[0], draws[-1]) if _varied(draws[:_DRAWS]) else None,
-        token_ids=_returned(send(way, prompt=COUNT, max_tokens=3, extra={"return_token_ids": True})),
+        sampling=varied,
+        seed=_same(draws[0], draws[-1]) if varied else None,
+        token_ids=with_ids is not None and with_ids.ids,
     )
 
 
@@ -113,10 +115,6 @@ def _stopped(send: Callable[..., TrialReply | None], way: str, free: TrialReply)
     if found is None:
         return False
     return len(found.text) < len(free.text)
-
-
-def _returned(reply: TrialReply | None) -> bool:
-    return reply is not None and reply.ids
 
 
 def _varied(draws: list[TrialReply | None]) -> bool | None:

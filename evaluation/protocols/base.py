@@ -184,29 +184,22 @@ def uncounted(rows: Iterable[Graded], protocol: str | None) -> list[str]:
     known = tuple(dict.fromkeys(role for name in names for role in about(name).roles))
     if not known:
         return []
-    fits = _pattern(known)
+    # N is a number, WAY is the rest
+    fits = re.compile("|".join(re.escape(r).replace("N", r"\d+").replace("WAY", ".+") for r in known), re.DOTALL)
     read = list(rows)
     left = [row for row in read if not fits.fullmatch(row.role.removeprefix(BARE))]
     if not left:
         return []
     who = "no protocol counts" if protocol is None else f"{protocol} does not count"
     first = f"the first is case {left[0].case!r}, role {left[0].role!r}"
-    fix = f"roles are {', '.join(known)}{did_you_mean(left[0].role.strip().lower(), _examples(known))}"
+    examples = [r.replace("N", "0") for r in known if "WAY" not in r]
+    fix = f"roles are {', '.join(known)}{did_you_mean(left[0].role.strip().lower(), examples)}"
     if len(left) == len(read) and protocol is not None:
         raise InputError(f"graded rows: none of the {len(read)} is in a role that {protocol} counts; {first}; {fix}")
     counts = Counter(row.role for row in left)
     names = ", ".join(f"{role!r} {n}" for role, n in counts.most_common(_SHOWN))
     more = f" and {len(counts) - _SHOWN} others" if len(counts) > _SHOWN else ""
     return [f"{len(left)} of {len(read)} rows are in roles that {who} ({names}{more}); {first}; {fix}"]
-
-
-def _pattern(known: Sequence[str]) -> re.Pattern[str]:
-    """N is a number, WAY is the rest."""
-    return re.compile("|".join(re.escape(r).replace("N", r"\d+").replace("WAY", ".+") for r in known), re.DOTALL)
-
-
-def _examples(known: Sequence[str]) -> list[str]:
-    return [r.replace("N", "0") for r in known if "WAY" not in r]
 
 
 def reduce(protocol: Protocol, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:

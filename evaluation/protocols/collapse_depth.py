@@ -76,11 +76,6 @@ def _depth(g: Gated) -> int | None:
     return first.depth if first.depth_bin is None else first.depth_bin
 
 
-def _known(gated: Sequence[Gated]) -> list[Gated]:
-    """Cases that pass the gates and have a judged whole."""
-    return [g for g in gated if g.double is True and g.whole is not None]
-
-
 def _shared(known: Sequence[Sequence[Gated]], depths: Sequence[int]) -> dict[str, Any]:
     """The band by what the cases share, as cluster fields; empty where they share nothing."""
     labels = [[g.item.cluster for g in some] for some in known]
@@ -95,7 +90,8 @@ def _shared(known: Sequence[Sequence[Gated]], depths: Sequence[int]) -> dict[str
 
 def _row(curve: Curve, group: dict[str, Any], note: str | None) -> Metric:
     depths = sorted(curve)
-    known = [_known(curve[d]) for d in depths]
+    passed = ((g for g in curve[d] if g.double is True) for d in depths)
+    known = [[g for g in some if g.whole is not None] for some in passed]
     counts = [(sum(not g.whole for g in some), len(some)) for some in known]
     found = statistics.d50(depths, [k for k, _ in counts], [n for _, n in counts])
     few = [str(d) for d, (_, n) in zip(depths, counts, strict=True) if 0 < n < HOLLOW_BELOW]

@@ -144,13 +144,9 @@ def items(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None, parts
         indices = [i for role in roles if (i := part_index(role)) is not None]
         known = len(cases[case].parts) if cases is not None and case in cases else 0
         n_parts = max(max(indices, default=-1) + 1, known, parts)
-        made.append(Item(case, model, run, repeat, roles, _richest(roles), n_parts))
+        first = roles.get("whole") or next(iter(roles.values()))  # the whole's row knows chance and unknowable
+        made.append(Item(case, model, run, repeat, roles, first, n_parts))
     return made
-
-
-def _richest(roles: Mapping[str, Graded]) -> Graded:
-    """The whole's row if there is one (it knows chance and unknowable of the case), else any."""
-    return roles.get("whole") or next(iter(roles.values()))
 
 
 def by_model(rows: Sequence[Graded]) -> list[tuple[dict[str, Any], list[Graded]]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ...errors import InputError, NoCasesError
 from ...hooks.model import Model
 from ...hooks.progress import Bar, no_bar, stage
-from ..examples import Example, Gold
+from ..examples import Example
 from ..result import ProbeResult
 from .altering import (
     MARK,
@@ -91,7 +91,7 @@ def over_examples(
         for b in beginnings(lm.tokenizer, t.example, t.found, t.altered)
     ]
     prompts = [(*t.example.prompt_ids, *b.ids) for t, b in begun]
-    most = max_new_tokens or _new_tokens(lm, wholes)
+    most = max_new_tokens or min(MOST_TOKENS, max(FEWEST_TOKENS, *(len(e.response_ids) + SLACK for e in wholes)))
     with stage(progress, "faithfulness: answers", len(set(prompts))):
         new = continued(lm, prompts, most)
     found: dict[int, list[Outcome]] = {}
@@ -128,7 +128,8 @@ def _taken(lm: Model, wholes: Sequence[Example], examples: Sequence[Example]) ->
 def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
     """Choose the values that are put in; what would follow from them is asked where no case says it."""
     tokenizer = lm.tokenizer
-    known = _known(lm, taken)
+    golds = ((p, p.gold) for t in taken for p in t.parts.values())
+    known = {question_of(lm.tokenizer, p): gold for p, gold in golds if gold is not None}
     pool = _pool(taken)
     for t in taken:
         if not isinstance(t.found, Working):
@@ -152,11 +153,6 @@ def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
         t.altered = _chosen(lm, t, answers, donors)
         if t.candidates and not t.altered:
             t.why = NO_FOLLOWING if all(_follows(c, answers) is None for c in t.candidates) else NOT_WRITTEN
-
-
-def _known(lm: Model, taken: Sequence[_Taken]) -> dict[str, Gold]:
-    """The gold answers of all parts by their questions."""
-    return {question_of(lm.tokenizer, p): p.gold for t in taken for p in t.parts.values() if p.gold is not None}
 
 
 Pool = dict[tuple[str | None, str, str], dict[str, str]]
@@ -197,11 +193,6 @@ def _chosen(
         if ids:
             out.append(Altered(c.written, c.value, follows, c.known, ids))
     return out
-
-
-def _new_tokens(lm: Model, wholes: Sequence[Example]) -> int:
-    """As many new tokens as the longest response has, and a few more."""
-    return min(MOST_TOKENS, max(FEWEST_TOKENS, *(len(e.response_ids) + SLACK for e in wholes)))
 
 
 def _warnings(cases: Sequence[Case]) -> list[str]:
