@@ -1,25 +1,161 @@
-"""A judge model decides what the grading rules cannot decide, and checks wordings that they do not accept.
+"""A model as judge: its prompt and verdict, and which answers it sees. It decides what the grading rules cannot decide.
 
 ``second_opinions`` serves evaluations. The judge sees invalid answers of every type, and texts and lists that the
 rules call incorrect; for all other types the rules decide. It also sees a sample of decided answers, which measures
 how often judge and rules agree and changes no grade. The judge is greedy and its replies go into the journal. A reply
-without a verdict makes the grade invalid, never wrong.
+without a clear verdict makes the grade invalid, never wrong.
 
 ``agree`` serves builders: it says for each answer whether it is the gold answer, by the rules and then by a judge.
+``agreement`` compares a judge's verdicts with people's labels.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .asks import Ask, Grade, Response
 from .engines.base import Engine, ReplayEngine, ask_all
-from .grading import judge as judging
 from .grading.grade import grade
-from .grading.view import visible
+from .grading.view import object_in, visible
 from .journal import Journal, ask_identity
+
+PROMPT = """You compare a given answer with the right answer to a question.
+Accept other wordings, formats and units of the same value, number words for numerals, and short forms of a name that \
+can mean nothing else. Reject another value or entity, a part of what is asked, and more than one answer.
+
+Question: {question}
+Right answer: {gold}
+Given answer: {answer}
+
+Reply with one JSON object: {{"score": 1}} if the given answer is right, {{"score": 0}} if it is wrong."""
+_UNDECIDED = ' Reply {"score": null} if it gives no answer, or ends before it gives one.'
+_SHOWN = 1500
+"""Characters at either end of a long answer that the judge sees."""
+
+_YES = {"1", "1.0", "true", "yes", "correct", "right", "equivalent", "match"}
+_NO = {"0", "0.0", "false", "no", "incorrect", "wrong", "not equivalent", "not correct"}
+_FIELDS = ("score", "verdict", "correct", "judgement", "judgment", "decision", "result")
+_LABELLED = re.compile(
+    r"\b(?:final\s+)?(?:verdict|judge?ment|score|decision)\b[\"'*\s]*(?:is\b|:|=)[\"'*\s:]*"
+    r"(?P<word>not\s+(?:correct|equivalent)|incorrect|correct|wrong|right|true|false|yes|no|1(?:\.0)?|0(?:\.0)?)\b(?!\.?\d)",
+    re.IGNORECASE,
+)
+
+
+def ask_judge(
+    case: str,
+    role: str,
+    question: str,
+    gold: str,
+    answer: str,
+    max_tokens: int = 256,
+    *,
+    aliases: Sequence[str] = (),
+    open_ended: bool = False,
+) -> Ask:
+    """The judge's ask about one answer; its role is the judged role with ``judge:`` before it.
+
+    ``open_ended`` lets the judge say that there is no answer.
+    """
+    right = f"{gold} (also accepted: {'; '.join(aliases)})" if aliases else gold
+    prompt = PROMPT.format(question=question, gold=right, answer=answer) + (_UNDECIDED if open_ended else "")
+    return Ask(case, f"judge:{role}", prompt, gold="1", answer_type="number", max_tokens=max_tokens)
+
+
+def shortened(answer: str) -> str:
+    """An answer as the judge sees it: the middle of a long one is replaced by a note of its length."""
+    if len(answer) <= 2 * _SHOWN:
+        return answer
+    return f"{answer[:_SHOWN]}\n[... {len(answer) - 2 * _SHOWN} characters left out ...]\n{answer[-_SHOWN:]}"
+
+
+def verdict(reply: str) -> bool | None:
+    """True for right, False for wrong, None where a reply does not say, or says both.
+
+    Three forms are read: a JSON object (also fenced, single-quoted, or broken after the score), a labelled verdict
+    ("Verdict: correct"), and a reply that consists of the verdict alone. Prose that mentions such words is not read.
+    """
+    closed = reply.rfind("</think>")
+    text = reply[closed + len("</think>") :] if closed >= 0 else reply
+    if closed < 0 and text.lstrip().startswith("<think>"):
+        return None
+    for found in (_objects(text), _fields(text), [_word(m["word"]) for m in _LABELLED.finditer(text)]):
+        if found:
+            return found[0] if len(set(found)) == 1 else None
+    return _word(re.sub(r"[\"'`*.!\s]+", " ", text))
+
+
+def _word(value: object) -> bool | None:
+    text = " ".join(str(value).strip().casefold().split())
+    return True if text in _YES else False if text in _NO else None
+
+
+def _objects(text: str) -> list[bool | None]:
+    found: list[bool | None] = []
+    for m in re.finditer(r"\{[^{}]*\}", text, re.DOTALL):
+        loaded = object_in(m[0])
+        if loaded is not None:
+            found += [_word(loaded[k]) for k in loaded if str(k).casefold() in _FIELDS]
+    return found
+
+
+def _fields(text: str) -> list[bool | None]:
+    """Scores of an object that is broken elsewhere (quotes or braces inside its justification)."""
+    pattern = rf"[\"'](?:{'|'.join(_FIELDS)})[\"']\s*:\s*[\"']?([A-Za-z0-9. ]+?)[\"']?\s*(?=[,}}\n]|$)"
+    return [_word(v) for v in re.findall(pattern, text, re.IGNORECASE)]
+
+
+def apply(grade: Grade, reply: str | None) -> Grade:
+    """The grade after a judge's reply; None stands for a missing reply.
+
+    An invalid grade without a clear verdict stays unchanged, and so does every abstention.
+    """
+    if grade.outcome == "abstained":
+        return grade
+    said = None if reply is None else verdict(reply)
+    if said is None and grade.outcome == "invalid":
+        return grade
+    if reply is None:
+        return Grade("invalid", grade.answer, "judge", "judge-error")
+    if said is None:
+        return Grade("invalid", grade.answer, "judge", "judge-parse")
+    return Grade("correct" if said else "incorrect", grade.answer, "judge")
+
+
+@dataclass(frozen=True)
+class JudgeAgreement:
+    """A judge against human labels."""
+
+    n: int
+    n_unjudged: int
+    both_right: int
+    judge_only: int
+    human_only: int
+    both_wrong: int
+
+    @property
+    def kappa(self) -> float | None:
+        """Cohen's kappa; None where one of the two always says the same."""
+        from sklearn.metrics import cohen_kappa_score
+
+        cells = ((1, 1, self.both_right), (1, 0, self.judge_only), (0, 1, self.human_only), (0, 0, self.both_wrong))
+        judge = [j for j, _, k in cells for _ in range(k)]
+        human = [h for _, h, k in cells for _ in range(k)]
+        return float(cohen_kappa_score(judge, human)) if len(set(judge)) > 1 and len(set(human)) > 1 else None
+
+
+def agreement(pairs: Iterable[tuple[bool | None, bool]]) -> JudgeAgreement:
+    """Confusion of (judge's verdict, human label) pairs; verdicts of None are counted as unjudged."""
+    rows: Sequence[tuple[bool | None, bool]] = list(pairs)
+    cells = {(j, h): sum(r == (j, h) for r in rows) for j in (True, False) for h in (True, False)}
+    unjudged = sum(j is None for j, _ in rows)
+    return JudgeAgreement(
+        len(rows) - unjudged, unjudged, cells[True, True], cells[True, False], cells[False, True], cells[False, False]
+    )
+
 
 JUDGED = frozenset({"text", "list", "ordered-list"})
 """Answer types whose incorrect answers may be right in other words."""
@@ -54,8 +190,8 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
     final = [grade for _, _, grade in graded]
     for i in open_:
         if i in said:
-            final[i] = judging.apply(final[i], said[i])
-    verdicts = [(judging.verdict(said[i] or ""), final[i].outcome == "correct") for i in sampled if i in said]
+            final[i] = apply(final[i], said[i])
+    verdicts = [(verdict(said[i] or ""), final[i].outcome == "correct") for i in sampled if i in said]
     decided = [(theirs, ours) for theirs, ours in verdicts if theirs is not None]
     unseen = sum(i not in said for i in open_)
     return JudgedGrades(final, sum(theirs == ours for theirs, ours in decided), len(decided), unseen)
@@ -64,10 +200,10 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
 def _question(ask: Ask, response: Response, grade: Grade) -> Ask:
     asked = ask.question or ask.prompt
     if grade.outcome == "invalid" or ask.answer_type not in JUDGED:
-        shown = judging.shortened(visible(response.text) or response.text)
-        return judging.ask(ask.case, ask.role, asked, ask.gold, shown, aliases=ask.aliases, open_ended=True)
-    answer = judging.shortened(grade.answer or "")
-    return judging.ask(ask.case, ask.role, asked, ask.gold, answer, aliases=ask.aliases)
+        shown = shortened(visible(response.text) or response.text)
+        return ask_judge(ask.case, ask.role, asked, ask.gold, shown, aliases=ask.aliases, open_ended=True)
+    answer = shortened(grade.answer or "")
+    return ask_judge(ask.case, ask.role, asked, ask.gold, answer, aliases=ask.aliases)
 
 
 def _is_open(ask: Ask, response: Response, grade: Grade) -> bool:
@@ -125,14 +261,14 @@ def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal 
         return [verdicts[i] for i in range(len(rows))]
     open_ = [i for i, g in enumerate(grades) if g.outcome in ("incorrect", "invalid") and _answer(rows[i], g)]
     asks = [
-        judging.ask(rows[i].case, rows[i].role, rows[i].question, rows[i].gold, _answer(rows[i], grades[i]))
+        ask_judge(rows[i].case, rows[i].role, rows[i].question, rows[i].gold, _answer(rows[i], grades[i]))
         for i in open_
     ]
     for i, response in zip(open_, ask_all(judge, asks, journal), strict=True):
         if response.finish_reason == "error":
             verdicts[i] = JudgeVerdict(None, f"judge error: {response.error}")
         else:
-            said = judging.verdict(response.text)
+            said = verdict(response.text)
             verdicts[i] = JudgeVerdict(said, f"judge: {' '.join(response.text.split())[:500]}")
     return [verdicts[i] for i in range(len(rows))]
 

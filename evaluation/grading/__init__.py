@@ -6,7 +6,6 @@ question), ``mentions`` (whether a name is asserted, denied or in passing).
 By type of answer: ``text`` and ``names`` (with ``peoples``: countries, their adjectives and languages), ``booleans``,
 ``choices``, ``dates`` (and times of day), ``lists``, ``numbers`` (reads numbers), ``numeric_answer`` (which number is
 the answer), ``words`` (numbers in words), ``mathematics`` (formulas).
-``judge`` writes the question for a judge model and reads its verdict.
 """
 
 from .extract import extract

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation import statistics
+from ...evaluation import judging, statistics
 from ...evaluation.asks import Ask
 from ...evaluation.engines.base import Engine
 from ...evaluation.graded import Graded
-from ...evaluation.grading import judge as judging
 from ...files import read_csv, to_csv
 from ..run import write_text
 from .evaluate import Evaluated
@@ -103,7 +102,7 @@ def judge_all(path: Path, judge: Engine) -> None:
     rows = _read(path)
     open_ = [row for row in rows if not row["verdict"].strip()]
     asks = {
-        judging.ask(
+        judging.ask_judge(
             row["case"], row["role"], row["question"], row["gold"], judging.shortened(row["response"]),
             aliases=[a for a in row["aliases"].split(" | ") if a], open_ended=True,
         ): row

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation import reading, statistics
+from ...evaluation import judging, reading, statistics
 from ...evaluation.asks import Ask, Response
 from ...evaluation.engines import replies
 from ...evaluation.engines.base import THINKING_OPENED
 from ...evaluation.graded import Graded
-from ...evaluation.grading import judge, mathematics
+from ...evaluation.grading import mathematics
 from ...evaluation.judging import JudgedGrades
 from ...evaluation.metrics import Metric, mark
 
@@ -223,7 +223,7 @@ def agreement(rows: Sequence[Graded], labels: Labels) -> list[Metric]:
 
 def _agreement(pairs: Sequence[tuple[Graded, bool]], group: Mapping[str, Any]) -> list[Metric]:
     verdicts = {"correct": True, "invalid": None}
-    found = judge.agreement((verdicts.get(row.outcome, False), human) for row, human in pairs)
+    found = judging.agreement((verdicts.get(row.outcome, False), human) for row, human in pairs)
     kappa = "kappa undefined: one side always says the same" if found.kappa is None else f"kappa {found.kappa:.2f}"
     right = found.both_right
     counts = {

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from composcope.evaluation import judging
 from composcope.evaluation.grading import (
     booleans,
     choices,
     cues,
     echo,
-    judge,
     lists,
     mentions,
     names,
@@ -248,12 +248,12 @@ OTHERS: list[Row] = [
     (stad_answer, ('a {"answer": 5} b {"answer": {"x": 6}} c',), "{'x': 6}"),
     (stad_answer, ('{"answer": 0}',), '{"answer": 0}'), (stad_answer, ("none",), "none"),
     (stad_answer, ("a}",), "a}"), (stad_answer, ('{"x": 1}',), '{"x": 1}'),
-    (judge.verdict, ('{"score": 1}',), True), (judge.verdict, ('{"score": 0} {"score": 1}',), None),
-    (judge.verdict, ("Verdict: not correct",), False), (judge.verdict, ("<think>a",), None),
-    (judge.verdict, ("<think>0</think>1",), True), (judge.verdict, ("It is correct.",), None),
-    (judge.verdict, ("**Correct.**",), True), (judge.verdict, ("{'score': 0, 'why': \"it's \"no\"\"}",), False),
-    (judge.shortened, ("x" * 3000,), "x" * 3000),
-    (judge.shortened, ("a" * 1500 + "bb" + "c" * 1500,), "a" * 1500 + "\n[... 2 characters left out ...]\n" + "c" * 1500),
+    (judging.verdict, ('{"score": 1}',), True), (judging.verdict, ('{"score": 0} {"score": 1}',), None),
+    (judging.verdict, ("Verdict: not correct",), False), (judging.verdict, ("<think>a",), None),
+    (judging.verdict, ("<think>0</think>1",), True), (judging.verdict, ("It is correct.",), None),
+    (judging.verdict, ("**Correct.**",), True), (judging.verdict, ("{'score': 0, 'why': \"it's \"no\"\"}",), False),
+    (judging.shortened, ("x" * 3000,), "x" * 3000),
+    (judging.shortened, ("a" * 1500 + "bb" + "c" * 1500,), "a" * 1500 + "\n[... 2 characters left out ...]\n" + "c" * 1500),
     (last_object, ('x {"a": {"b": 1}} y',), {"a": {"b": 1}}), (last_object, ('{"a": 1} {"b": 2}',), {"b": 2}),
     (last_object, ("[1]",), None),
 ]  # fmt: skip

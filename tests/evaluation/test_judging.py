@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from composcope.evaluation import judging
 from composcope.evaluation.asks import Ask, Grade, Response
 from composcope.evaluation.engines.base import BaseEngine, ReplayEngine
-from composcope.evaluation.grading import grade, judge, mathematics
-from composcope.evaluation.grading import judge as judging
+from composcope.evaluation.grading import grade, mathematics
 from composcope.evaluation.journal import Journal, ask_identity
 from composcope.evaluation.judging import SAMPLE, second_opinions
 
@@ -48,26 +48,26 @@ from composcope.evaluation.judging import SAMPLE, second_opinions
     ],
 )
 def test_a_verdict_is_read_only_where_it_is_clear(reply: str, expected: bool | None) -> None:
-    assert judge.verdict(reply) is expected
+    assert judging.verdict(reply) is expected
 
 
 def test_a_judge_that_fails_makes_the_grade_invalid_and_not_wrong() -> None:
     first = Grade("incorrect", "1877", None, None)
-    assert judge.apply(first, None).reason == "judge-error"
-    assert judge.apply(first, "hm").outcome == "invalid" and judge.apply(first, "hm").reason == "judge-parse"
-    assert judge.apply(first, '{"score": 1}') == Grade("correct", "1877", "judge")
+    assert judging.apply(first, None).reason == "judge-error"
+    assert judging.apply(first, "hm").outcome == "invalid" and judging.apply(first, "hm").reason == "judge-parse"
+    assert judging.apply(first, '{"score": 1}') == Grade("correct", "1877", "judge")
     abstained = Grade("abstained", None)
-    assert judge.apply(abstained, '{"score": 1}') is abstained
+    assert judging.apply(abstained, '{"score": 1}') is abstained
 
 
 def test_agreement_counts_the_confusion_matrix_and_leaves_unjudged_cases_out() -> None:
     pairs = [(True, True)] * 4 + [(True, False)] + [(False, True)] * 3 + [(False, False)] * 2 + [(None, True)]
-    found = judge.agreement(pairs)
+    found = judging.agreement(pairs)
     assert (found.n, found.n_unjudged) == (10, 1)
     assert (found.both_right, found.judge_only, found.human_only, found.both_wrong) == (4, 1, 3, 2)
     # observed agreement .6, expected .5 * .7 + .5 * .3 = .5
     assert found.kappa == pytest.approx(0.2)
-    assert judge.agreement([]).kappa is None
+    assert judging.agreement([]).kappa is None
 
 
 def test_the_second_opinion_lists_answers_on_which_math_verify_differs() -> None:
