@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from . import cues, mentions, view
 from .text import normalize
-from .tokens import tokens
+from .view import tokens
 
 _ASKING = frozenset(
     "is are was were be been do does did can could would will should has have had might may a an the of to in on "

@@ -12,7 +12,7 @@ from enum import IntEnum
 from itertools import islice
 
 from . import peoples
-from .tokens import ARTICLES, Token, same, words
+from .view import ARTICLES, Token, same_word, words
 
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
 """Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
@@ -114,7 +114,7 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
     """The places of a name in a sentence, as (first, after the last) token; the last word may be a plural."""
-    begins = (i for i, t in enumerate(sentence) if name and same(t, name[0], len(name) == 1))
+    begins = (i for i, t in enumerate(sentence) if name and same_word(t, name[0], len(name) == 1))
     if len(name) == 1 and name[0] in _SMALL_WORDS and len(sentence) > _SHORTEST:
         begins = (i for i in begins if i and sentence[i].capital)
     return list(islice(((i, j) for i in begins if (j := _end(sentence, i, name))), _PLACES))
@@ -125,7 +125,7 @@ def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None
     for n, word in enumerate(name):
         while n and at < len(sentence) and (sentence[at].word in _LINKS or sentence[at].word in ARTICLES):
             at += 1
-        if at >= len(sentence) or not same(sentence[at], word, n == len(name) - 1):
+        if at >= len(sentence) or not same_word(sentence[at], word, n == len(name) - 1):
             return None
         at += 1
     return at

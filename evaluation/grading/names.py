@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from . import cues, mentions, text, view
 from .mentions import Role
-from .tokens import Token, tokens, words
+from .view import Token, tokens, words
 
 _FILLER = re.compile(
     r"^\W*(?:sure|certainly|of\s+course|great\s+question|absolutely|okay|ok|alright|let's\s+think|let\s+me\s+think"

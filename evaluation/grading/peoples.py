@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
-from .tokens import Token
+from .view import Token
 
 _STEM = 6
 """Letters that a name shares with any word made from it."""

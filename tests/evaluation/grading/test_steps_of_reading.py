@@ -18,7 +18,6 @@ from composcope.evaluation.grading import (
     mentions,
     names,
     text,
-    tokens,
     view,
 )
 from composcope.evaluation.grading.extract import last_object
@@ -33,7 +32,7 @@ ROOM = "Which green old house burned in Paris?"  # five words with content
 
 
 def _role(said: str, *golds: str) -> Role | None:
-    return mentions.best(tokens.tokens(said), [tokens.words(g) for g in golds])
+    return mentions.best(view.tokens(said), [view.words(g) for g in golds])
 
 
 def _choice(said: str, options: Any) -> str | None:
@@ -53,7 +52,7 @@ def _segments(said: str, letters: bool = False) -> list[str]:
 
 
 def _same_word(said: str, word: str, last: bool) -> bool:
-    return tokens.same(tokens.tokens(said)[0], word, last)
+    return view.same_word(view.tokens(said)[0], word, last)
 
 
 def _named(said: str, golds: Sequence[str], consistency: bool = False) -> Any:
@@ -190,9 +189,9 @@ READING: list[Row] = [
     (text.part_of, ("Ali", "Li Ali"), True), (text.last_name, ("Einstein", "Albert Einstein"), True),
     (text.last_name, ("Albert", "Albert Einstein"), False), (text.last_name, ("Li", "Jet Li"), False),
     (text.last_name, ("Ali", "Muhammad Ali"), True), (text.last_name, ("Einstein", "Einstein"), False),
-    (text.last_name, ("1914", "July 1914"), False), (tokens.words, ("The Who",), ("who",)),
-    (tokens.words, ("The",), ("the",)),
-    (lambda s: [(t.word, t.capital, t.owner) for t in tokens.tokens(s)], ("Paris's U.S. côte",), [("pariss", True, "paris"), ("us", True, None), ("cote", False, None)]),
+    (text.last_name, ("1914", "July 1914"), False), (view.words, ("The Who",), ("who",)),
+    (view.words, ("The",), ("the",)),
+    (lambda s: [(t.word, t.capital, t.owner) for t in view.tokens(s)], ("Paris's U.S. côte",), [("pariss", True, "paris"), ("us", True, None), ("cote", False, None)]),
     (_same_word, ("mice", "mouse", True), True), (_same_word, ("mice", "mouse", False), False),
     (_same_word, ("boxes", "box", True), True), (_same_word, ("as", "a", True), False),
     (_same_word, ("ass", "as", True), False), (_same_word, ("r2d2s", "r2d2", True), False),
@@ -235,10 +234,10 @@ NAMED: list[Row] = [
     (_named, ("", ["Paris"]), None),
     (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Paris"]), True),
     (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Lyon"]), False),
-    (mentions.by_surname, (tokens.tokens("Einstein was born"), "Albert Einstein"), True),
-    (mentions.by_surname, (tokens.tokens("Max Einstein"), "Albert Einstein"), False),
-    (mentions.by_surname, (tokens.tokens("Bach was"), "J. Bach"), True),
-    (mentions.by_surname, (tokens.tokens("Fox was"), "J. Fox"), False),
+    (mentions.by_surname, (view.tokens("Einstein was born"), "Albert Einstein"), True),
+    (mentions.by_surname, (view.tokens("Max Einstein"), "Albert Einstein"), False),
+    (mentions.by_surname, (view.tokens("Bach was"), "J. Bach"), True),
+    (mentions.by_surname, (view.tokens("Fox was"), "J. Fox"), False),
 ]  # fmt: skip
 
 OTHERS: list[Row] = [
