@@ -97,7 +97,7 @@ MUTANTS = (
     Mutant(E, "identical asks put for every case", "unique.setdefault(key, ask)", "unique[key + case.id] = ask", PIPELINE),
     Mutant(E, "refused asks stand first when a run goes on", "for key in sorted(todo, key=failed.__contains__)", "for key in todo", "tests/evaluation/engines/test_hostile_servers.py -k failed_before"),
     Mutant(E, "an error beside the choices is no error", 'if getattr(reply, "error", None):', 'if getattr(reply, "errors", None):', "tests/evaluation/engines/test_odd_replies.py"),
-    Mutant(E, "divergence is where the shorter answer ends", "        if x != y:\n            return i\n    return None if len(a)", "        if x != y:\n            return min(len(a), len(b))\n    return None if len(a)", "tests/evaluation/engines/test_divergence.py"),
+    Mutant(E, "divergence is where the shorter answer ends", "return None if shared == len(a) == len(b) else shared", "return None if shared == len(a) == len(b) else min(len(a), len(b))", "tests/evaluation/engines/test_divergence.py"),
     # found from outside: most of these the tests missed when they were first tried
     Mutant(E, "effective number of cases is the number of clusters", "return len(labels) ** 2 / float((np.bincount(joined(labels)) ** 2).sum())", "return float(len(set(joined(labels).tolist())))", STATISTICS + " -k equal_outcomes"),
     Mutant(E, "apart forgets all but the last labels", "taken |= names\n            kept.append(i)", "taken = names\n            kept.append(i)", DEPENDENCE + " -k apart"),
@@ -387,7 +387,7 @@ MUTANTS = (
     Mutant(E, "McNemar takes open wholes for wrong ones", "judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]", "judged = pairs", TABLES + " -k two_runs"),
     Mutant(E, "steps that a case lacks count as wrong in the product", "if i < item.n_parts else True for item in items] for i in range(n_parts)]", "if i < item.n_parts else False for item in items] for i in range(n_parts)]", SMALL + " -k uneven"),
     Mutant(E, "repeats of a case share nothing", 'return ("case", self.case) if found is None else found', "return found", SMALL + " -k repeats"),
-    Mutant(E, "the gap's interval forgets what cases share", "jointly, group, seed=seed, clusters=clusters, note=", "jointly, group, seed=seed, note=", TABLES + " -k compositionality"),
+    Mutant(E, "the gap's interval forgets what cases share", "jointly, group, seed=seed, of=items, note=", "jointly, group, seed=seed, note=", TABLES + " -k compositionality"),
     Mutant(P, "labelings that are as far away do not count", "(scaled[layer] >= abs(x))", "(scaled[layer] > abs(x))", NUMBERS + " -k as_far"),
     Mutant(P, "p of one tail only", "float(2 * (1 + tail) / (1 + permutations))", "float((1 + tail) / (1 + permutations))", RULES + " -k shuffled"),
     Mutant(P, "layers are checked for one that exists", "if not found or not all(0 <= layer < n for layer in found):", "if not found or not any(0 <= layer < n for layer in found):", RULES + " -k cell"),
