@@ -28,6 +28,9 @@ class DrawnFacts:
     bounds: tuple[Fact, ...] = ()
 
 
+Draw = Callable[[Sequence[Fact], int, random.Random, float], DrawnFacts | None]
+
+
 @dataclass(frozen=True)
 class Wording:
     """A question over drawn facts, its answer and what the answer rests on."""
@@ -46,7 +49,7 @@ class Wording:
 class TemporalFamily:
     """One kind of question."""
 
-    draw: Callable[[Sequence[Fact], int, random.Random, float], DrawnFacts | None]
+    draw: Draw
     """(facts in random order, depth, random, smallest distance in years) -> facts, or None if these do not do."""
     word: Callable[[DrawnFacts, random.Random, bool], Wording]
     """(draw, random, whether the bounds' dates are shown) -> question."""
@@ -64,25 +67,28 @@ def _first_spread(facts: Sequence[Fact], n: int, gap: float) -> tuple[Fact, ...]
     return None
 
 
-def _draw_plain(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
-    chosen = _first_spread(facts, depth, gap)
-    return DrawnFacts(chosen) if chosen else None
+def _spread(n: int | None = None, apart: float = 0.0) -> Draw:
+    """Draws ``n`` facts (None: as many as the depth) that are at least ``apart`` years apart."""
+
+    def draw(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
+        chosen = _first_spread(facts, n or depth, max(gap, apart))
+        return DrawnFacts(chosen) if chosen else None
+
+    return draw
 
 
-def _draw_pair(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
-    chosen = _first_spread(facts, 2, max(gap, 50.0 + 1e-9))
-    return DrawnFacts(chosen) if chosen else None
+def _around(more: int, after: int) -> Draw:
+    """Draws a reference with at least one option before it and ``after`` options after it: ``depth + more`` facts."""
 
+    def draw(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
+        chosen = _first_spread(facts, depth + more, gap) or ()
+        inner = sorted(chosen, key=lambda f: f.years)[1:-after]
+        if not inner:
+            return None
+        reference = rng.choice(inner)
+        return DrawnFacts(tuple(f for f in chosen if f is not reference), (reference,))
 
-def _draw_successor(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
-    chosen = _first_spread(facts, depth + 1, gap)
-    if chosen is None:
-        return None
-    inner = sorted(chosen, key=lambda f: f.years)[1:-1]
-    if not inner:
-        return None
-    reference = rng.choice(inner)
-    return DrawnFacts(tuple(f for f in chosen if f is not reference), (reference,))
+    return draw
 
 
 def _draw_interval(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
@@ -94,11 +100,6 @@ def _draw_interval(facts: Sequence[Fact], depth: int, rng: random.Random, gap: f
     low = rng.randrange(depth)
     bounds = (in_order[low], in_order[low + 2])
     return DrawnFacts(tuple(f for f in chosen if f not in bounds), bounds)
-
-
-def _draw_between(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
-    chosen = _first_spread(facts, 3, gap)
-    return DrawnFacts(chosen) if chosen else None
 
 
 def _letters(draw: DrawnFacts) -> dict[str, Fact]:
@@ -186,12 +187,12 @@ def _word_binding(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
 
 
 FAMILIES: dict[str, TemporalFamily] = {
-    "temporal_rank": TemporalFamily(_draw_plain, _word_rank),
-    "temporal_successor": TemporalFamily(_draw_successor, _word_successor, 1),
+    "temporal_rank": TemporalFamily(_spread(), _word_rank),
+    "temporal_successor": TemporalFamily(_around(1, 1), _word_successor, 1),
     "temporal_interval_decoy": TemporalFamily(_draw_interval, _word_interval, 2),
-    "pair_far_control": TemporalFamily(_draw_pair, _word_pair),
-    "event_betweenness": TemporalFamily(_draw_between, _word_between),
-    "timeline_binding": TemporalFamily(_draw_plain, _word_binding),
+    "pair_far_control": TemporalFamily(_spread(2, 50.0 + 1e-9), _word_pair),
+    "event_betweenness": TemporalFamily(_spread(3), _word_between),
+    "timeline_binding": TemporalFamily(_spread(), _word_binding),
 }
 
 
@@ -239,16 +240,6 @@ def _word_intervals(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wordin
     return Wording(question, answer, "boolean", (), f"{worked}. So: {answer}", 0.5, a)
 
 
-def _draw_constrained(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
-    """A reference with at least one of ``depth - 1`` options before it and two after it."""
-    chosen = _first_spread(facts, depth, gap)
-    if chosen is None or depth < 4:
-        return None
-    in_order = sorted(chosen, key=lambda f: f.years)
-    reference = in_order[rng.randrange(1, depth - 2)]
-    return DrawnFacts(tuple(f for f in chosen if f is not reference), (reference,))
-
-
 def _word_constrained(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
     (reference,) = draw.bounds
     after = [(k, f) for k, f in _letters(draw).items() if f.years > reference.years]
@@ -263,7 +254,7 @@ def _word_constrained(draw: DrawnFacts, rng: random.Random, shown: bool) -> Word
 HARDER: dict[str, TemporalFamily] = {
     "nearest_binding": TemporalFamily(_draw_nearest, _word_nearest, 1),
     "overlapping_intervals": TemporalFamily(_draw_intervals, _word_intervals, 4),
-    "constrained_ranking": TemporalFamily(_draw_constrained, _word_constrained, 1),
+    "constrained_ranking": TemporalFamily(_around(0, 2), _word_constrained, 1),
 }
 
 

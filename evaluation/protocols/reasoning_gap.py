@@ -30,7 +30,7 @@ from ..metrics import Metric
 from ..sandbox.results import NOT_RUN, REASONS
 from . import compositionality_gap as gap
 from . import counting
-from .asking import MAX_TOKENS, ask_part, ask_whole, pending
+from .asking import MAX_TOKENS, ask_part, ask_whole, check_formats, pending
 from .base import About, CaseSet, Entry, Reduction
 from .counting import Item, Truth
 from .presenting import Exemplar
@@ -92,8 +92,7 @@ class ReasoningGap:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        if self.format not in prompts.FORMATS:
-            raise InputError(f"--format {self.format!r} is not known; use one of {', '.join(prompts.FORMATS)}")
+        check_formats(self.format)
 
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
         """Q1, Q2 and the pair; Q1 inside the pair (the same prompt, read for its first answer); the controls."""

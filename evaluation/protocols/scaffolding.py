@@ -20,7 +20,7 @@ from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric
 from . import counting, scaffold_metrics
-from .asking import ask_part, ask_whole, pending
+from .asking import ask_part, ask_whole, check_formats, pending
 from .base import About, CaseSet, Entry, Reduction
 from .scaffold_metrics import Scaffolded
 
@@ -55,8 +55,7 @@ class Scaffolding:
     )
 
     def __post_init__(self) -> None:
-        if self.format not in prompts.FORMATS:
-            raise InputError(f"--format {self.format!r} is not known; use one of {', '.join(prompts.FORMATS)}")
+        check_formats(self.format)
 
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
         """Round 1: the whole and all sub-tasks; 2: the scaffolds of what failed; 3: the placeholder at its k."""
