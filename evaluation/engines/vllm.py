@@ -88,13 +88,10 @@ def serve(
     *,
     python: str | Path,
     log: str | Path,
-    revision: str | None = None,
     dtype: str | None = None,
     options: Sequence[str] = (),
-    chat_options: Mapping[str, Any] | None = None,
     concurrency: int = 64,
     startup_timeout: float = 900.0,
-    restarts: int = 5,
     say: Callable[[str], None] | None = None,
 ) -> VllmEngine:
     """An engine over a vLLM server for a model folder or hub id; use it as a context manager, or close it.
@@ -109,7 +106,7 @@ def serve(
     folder = Path(model) if Path(model).is_dir() else None
     dtype = dtype or (None if folder is None else _checkpoint_dtype(folder))
     key = secrets.token_hex(16)
-    arguments = [*_arguments(str(model), revision, dtype), *options]
+    arguments = [*_arguments(str(model), dtype), *options]
     weights = None if folder is None else folder_weights(folder)
 
     def command(port: int) -> list[str]:
@@ -124,14 +121,12 @@ def serve(
         Path(log),
         env=_environment(key, offline=folder is not None),
         startup_timeout=startup_timeout,
-        restarts=restarts,
         say=say or to_stderr,
     )
     if folder is not None:
-        identity = folder_identity(folder, chat_options)
+        identity = folder_identity(folder)
     else:
-        chosen = json.dumps(dict(chat_options or {}), sort_keys=True)
-        identity = {"model": str(model), "revision": revision or "unstated", "chat_options": chosen}
+        identity = {"model": str(model), "revision": "unstated", "chat_options": "{}"}
     made_by = {name: versions[name] for name in ("vllm", "torch", "transformers")}
     return VllmEngine(
         ManagedServer(launch),
@@ -139,7 +134,6 @@ def serve(
         provenance={**made_by, "dtype": dtype or "auto", "options": list(options)},
         api_key=key,
         concurrency=concurrency,
-        chat_options=chat_options,
     )
 
 
@@ -157,12 +151,11 @@ def _versions(python: str | Path) -> dict[str, Any]:
     return found
 
 
-def _arguments(model: str, revision: str | None, dtype: str | None) -> list[str]:
+def _arguments(model: str, dtype: str | None) -> list[str]:
     # Without the sampling defaults of the model's generation config: greedy means the largest logit here.
     neutral = ["--generation-config", "vllm"]
     # The module, not the `vllm` script: the script of the CPU build does not find its own version.
     found = ["-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", SERVED, *neutral]
-    found += ["--revision", revision] if revision else []
     return found + (["--dtype", dtype] if dtype else [])
 
 
