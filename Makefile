@@ -7,6 +7,7 @@
 #   make test-real                 a smaller check on the real model; skips where it cannot be had
 #   make lint                      ruff and pyright
 #   make docs                      the documentation as a site: site/index.html (with the gallery, after make demo)
+#   make wheel                     a wheel with that site in it (`composcope docs`): dist/
 #   make pictures                  README's picture, screenshots and notebooks of the documentation (after make demo)
 #   make test-slow                 what takes longer (two hours): the model card recomputed, re-training, benchmarks
 #   make test-vllm                 the vLLM engine against a real vLLM, in an environment of its own (3.5 GB)
@@ -48,7 +49,7 @@ MODEL ?= smollm2
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
 REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
 
-.PHONY: docs pictures demo real studies interventions test test-long test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench bench-real install clean
+.PHONY: docs wheel pictures demo real studies interventions test test-long test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench bench-real install clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -110,6 +111,10 @@ lint: install
 
 docs: install
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.site $(PYTHON) -m mkdocs build --strict -q
+
+wheel: docs
+	rm -rf build
+	$(PYTHON) -m build --wheel --no-isolation
 
 pictures: install
 	$(RUN) docs/pictures.py runs/demo

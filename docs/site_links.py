@@ -1,5 +1,5 @@
 """For the site: the home page begins as README does, notebooks become pages with their saved outputs, the gallery is
-made of the figures, and links to files that pages of the site do not have become plain names.
+made of the figures, links to files that pages of the site do not have become plain names, and the search works from disk.
 
 mkdocs calls these functions (`hooks` in mkdocs.yml).
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -30,6 +31,9 @@ _README = ("**Find out", "### On a real model")
 """The part of README with which the home page begins, and the heading that ends it."""
 _TAGS = re.compile(r"^( {0,3}```\w+) .+$", re.MULTILINE)
 """What the fence of a block says to the tests that run it."""
+_SEARCH = "search/worker.js"
+_UNUSED = ("assets/javascripts/lunr", "assets/**/*.map")
+"""What the theme brings and this site never loads: the search in other languages, and maps for its authors."""
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#:]+)(#[^)]*)?\)")
 
 
@@ -55,8 +59,12 @@ class _Docstrings(Extension):
 
 
 def on_config(config: Any, **_: Any) -> Any:
-    """Read examples in docstrings as code, also where mkdocstrings makes the page."""
+    """Read examples in docstrings as code, also where mkdocstrings makes the page; let the search work from disk.
+
+    For the search, the plugin ``offline`` would load a script from another server.
+    """
     config["markdown_extensions"].append(_Docstrings())
+    config["extra"]["polyfills"] = [_SEARCH]
     return config
 
 
@@ -83,11 +91,27 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def on_post_build(*, config: Any, **_: Any) -> None:
-    """Draw the gallery's pictures, where runs are there."""
+    """Draw the gallery's pictures, where runs are there, write the script of the search, and remove what is not used."""
+    site = Path(config["site_dir"])
     for name, folder in _drawable():
         from composcope.experiments.figures import save
 
-        save(name, [folder], Path(config["site_dir"]) / "gallery" / folder.name)
+        save(name, [folder], site / "gallery" / folder.name)
+    (site / _SEARCH).write_text(_search_from_disk(site), encoding="utf-8")
+    for path in [path for unused in _UNUSED for path in site.glob(unused)]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _search_from_disk(site: Path) -> str:
+    """A script that runs the theme's search worker from its text: browsers start no worker from a file."""
+    (worker,) = site.glob("assets/javascripts/workers/search.*.min.js")
+    text = json.dumps(worker.read_text(encoding="utf-8"))
+    return f"""if (location.protocol === "file:") {{
+  const source = {text};
+  const url = URL.createObjectURL(new Blob([source], {{type: "text/javascript"}}));
+  window.Worker = class extends Worker {{ constructor() {{ super(url); }} }};
+}}
+"""
 
 
 def notebook_page(path: Path) -> str:

@@ -35,7 +35,7 @@ class Root(Commands):
         "Studies": ("study",),
         "Build data": ("build", "import"),
         "Organisms": ("demo", "organism"),
-        "Set up": ("init", "doctor", "fetch", "bench"),
+        "Set up": ("init", "docs", "doctor", "fetch", "bench"),
     }
     renamed: ClassVar = {
         "metrics": "score", "analyze": "study", "human-study": "study human", "intervene-study": "study interventions"

@@ -1,4 +1,6 @@
-"""``composcope init`` writes a commented case file and configuration; ``composcope fetch`` gets a small model."""
+"""What a newcomer needs: ``composcope init`` writes a case file and configuration to start from, ``composcope fetch``
+gets a small model, and ``composcope docs`` has the documentation.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ from .flags import AsJson
 from .help import Command, example
 
 N_CASES = 12
+SITE = Path(__file__).parents[2] / "site" / "index.html"
+"""The documentation's home page: in a wheel made by ``make wheel``, and in a checkout after ``make docs``."""
 _CASES = """\
 # One case per line, as JSON. A line that begins with # is a comment.
 # id         unique in this file
@@ -46,6 +50,7 @@ seed: 0
 def register(app: typer.Typer) -> None:
     app.command(cls=Command, epilog=example("init study"))(init)
     app.command(cls=Command, epilog=example("fetch smollm2 --to models"))(fetch)
+    app.command(cls=Command, epilog=example("docs --open"))(docs)
 
 
 def init(
@@ -69,6 +74,23 @@ def fetch(
 
     path = str(get(name, to, to_stderr))
     show({"schema": 1, "model": path} if json else path, json)
+    return exits.OK
+
+
+def docs(
+    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser, too.")] = False, json: AsJson = False
+) -> int:
+    """Print where the documentation is on this machine: a site that opens from disk, with a search."""
+    if not SITE.is_file():
+        raise InputError(
+            f"{SITE}: this installation came without the documentation site; in a checkout, 'make docs' builds it and "
+            "'make wheel' puts it into the wheel; its pages are also readable as text in the checkout's docs folder"
+        )
+    if open_:
+        import webbrowser
+
+        webbrowser.open(SITE.as_uri())
+    show({"schema": 1, "docs": SITE} if json else str(SITE), json)
     return exits.OK
 
 

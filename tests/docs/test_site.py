@@ -1,4 +1,6 @@
-"""The documentation as a site: it builds without a warning, and the reference has every public name of the package."""
+"""The documentation as a site: it builds without a warning, the reference has every public name of the package, and a
+reader who opens it from disk can search it.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,49 @@ import sys
 from pathlib import Path
 
 import pytest
+from browsing import Visit, chromium, wait_until
 
 import composcope as cs
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("site")]
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_site_builds_strictly_and_has_every_public_name(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    reference = "".join(p.read_text(encoding="utf-8") for p in (tmp_path / "reference").glob("*.html"))
+    return folder
+
+
+def test_the_site_builds_strictly_and_has_every_public_name(site: Path) -> None:
+    reference = "".join(p.read_text(encoding="utf-8") for p in (site / "reference").glob("*.html"))
     assert "&gt;&gt;&gt;" in reference and "<blockquote>" not in reference, "examples of docstrings are blocks of code"
     missing = [n for n in dir(cs) if n not in ("__version__", "plot", "diagnose") and f'.{n}"' not in reference]
     assert not missing
-    gallery = (tmp_path / "gallery.html").read_text(encoding="utf-8")
+    gallery = (site / "gallery.html").read_text(encoding="utf-8")
     assert "composcope plot collapse-curve RUNS" in gallery
-    pages = [p.read_text(encoding="utf-8") for p in tmp_path.rglob("*.html")]
+    pages = [p.read_text(encoding="utf-8") for p in site.rglob("*.html")]
     assert not [page for page in pages if "```" in page], "a block of code whose fence the site does not understand"
-    home = (tmp_path / "index.html").read_text(encoding="utf-8")
+    home = (site / "index.html").read_text(encoding="utf-8")
     assert "Find out where, and why" in home and 'src="demo.png"' in home and "make demo" in home
     assert not [page for page in pages if "fonts.googleapis" in page], "nothing is asked of another server"
+
+
+def test_the_site_is_small_enough_for_the_wheel(site: Path) -> None:
+    without_gallery = [p for p in site.rglob("*") if p.is_file() and p.parent.parent.name != "gallery"]
+    assert sum(p.stat().st_size for p in without_gallery) < 8e6
+
+
+def test_the_search_works_from_disk(site: Path) -> None:
+    with chromium() as browser:
+        visit = Visit(browser, site / "reference" / "hooks.html")
+        visit.page.click("[data-md-component=search-query]")
+        visit.page.keyboard.type("lookback", delay=20)
+        wait_until(visit.page, "document.querySelectorAll('.md-search-result__link').length > 0")
+        found = [a.get_attribute("href") for a in visit.page.query_selector_all(".md-search-result__link")]
+        assert any(href.split("#")[0].endswith("/probes/lookback.html") for href in found)
+        visit.check()
