@@ -131,7 +131,7 @@ def investigate(
             run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
-            missing = (probe or _probe)(run, config, target, evaluated, reporter)
+            missing = (probe or run_the_probes)(run, config, target, evaluated, reporter)
             run.record(**target.record())
             if diagnose is not False:
                 _diagnose(run, target, reporter, wanted=diagnose)
@@ -203,7 +203,7 @@ def _judge(named: str | None, serving: Serving, batch_size: int | None) -> Any:
     return open_role(named, "--judge", batch_size=batch_size, key_env=serving.api_key_env, signed_as=serving.names)
 
 
-def _probe(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
+def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
     """Run the probes; returns the reason if there is no contrast, else None."""
     missing = no_contrast(found, run.path)
     if not config.probes or not any(found.ids(label) for label in ("failure", "success")):

@@ -32,11 +32,13 @@ def kept(run: RunData, name: str) -> ProbeResults:
     return ProbeResults(found.name.replace("_", "-"), run, found, about.get("note", ""), about.get("groups", {}))
 
 
-def measure_and_keep(run: RunData, target: Target, config: Config, quiet: bool) -> None:
-    """Measure as ``composcope probe`` does; existing results that are unchanged are kept."""
-    from ..investigate import investigate
+def measure_and_keep(run: RunData, target: Target, own: Config, name: str, quiet: bool) -> None:
+    """Measure one probe as ``composcope probe`` does, with the run's own settings; unchanged results are kept."""
+    from ..investigate import investigate, run_the_probes
 
-    path, name = run.path, config.probes[0]
+    path = run.path
+    config = own.replace(probes=tuple(dict.fromkeys((*own.probes, name))))  # the run also keeps the others
+    one = own.replace(probes=name)
     cases, identity = tuple(run.cases.values()), run.manifest.identity
     # Take the cases from the run, since the original file may be gone. A shard does not have all of them.
     benchmark = None
@@ -44,7 +46,8 @@ def measure_and_keep(run: RunData, target: Target, config: Config, quiet: bool) 
         benchmark = LoadedBenchmark(
             config.benchmark, cases, str(config.protocol), config.format, str(identity.get("data"))
         )
-    found = investigate(config, path, quiet=quiet, report=False, benchmark=benchmark, target=target)
+    found = investigate(config, path, quiet=quiet, report=False, benchmark=benchmark, target=target,
+                        probe=lambda opened, _, *rest: run_the_probes(opened, one, *rest))  # fmt: skip
     if RunData(path).probe(name) is None:
         raise NoCasesError(f"{run.name}: probe {name} had nothing to measure; {found.no_contrast or 'see log.txt'}")
 
@@ -61,7 +64,9 @@ def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: 
     sets = evaluated.reduction.case_sets
     labelled = examples.from_case_sets(target.tokenizer, evaluated.cases, asks, responses, sets)
     chosen = choose([e for e in labelled if e.case in ids], config.probe_cases)
-    measured = PROBES[name].run(target.hooks(), chosen.examples, config, Reporter(quiet=quiet))
+    reporter = Reporter(quiet=quiet)
+    measured = PROBES[name].run(target.hooks(), chosen.examples, config, reporter)
+    reporter.say(f"{run.name}: probe {name}: kept in memory only; the run's folder stays as it is")
     groups: dict[str, list[str]] = {}
     for e in chosen.examples:
         if e.case not in groups.setdefault(e.group, []):

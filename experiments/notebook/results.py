@@ -149,25 +149,27 @@ class CaseGroup(Sequence[CaseResult]):
     ids: tuple[str, ...]
 
     def probe(
-        self, name: str, *, cases: int = 32, against: CaseGroup | None = None, quiet: bool = False, **options: Any
+        self, name: str, *, cases: int | None = None, against: CaseGroup | None = None, quiet: bool = False, **options: Any
     ) -> ProbeResults:
         """Measure a probe on these cases, by default against matched successes (or failures, for successes).
 
-        At most ``cases`` matched pairs are measured. The result is kept in the run's folder, as with ``composcope
-        probe``, and existing results are not measured again. ``against`` gives other cases to compare with; such a
-        result, or one for only some failures (``run.failures[:8]``), is not kept. ``options`` are options of the
-        probes (``position``, ``rows_dtype``).
+        With the run's own settings, the result is kept in the run's folder, as with ``composcope probe``, and existing
+        results are not measured again. A result with other settings stays in memory, and the run's folder stays as it
+        is: at most ``cases`` matched pairs instead of the run's ``probe_cases``, other cases to compare with
+        (``against``), only some failures (``run.failures[:8]``), or other options of the probes (``position``,
+        ``rows_dtype``).
 
         Raises ``InputError`` for an unknown probe, and ``NoCasesError`` if there is nothing to measure.
         """
         from . import probing
 
-        run, given = self.run, {**options, "probes": name, "probe_cases": cases}
+        run, given = self.run, {**options, **({} if cases is None else {"probe_cases": cases})}
         if not self.ids:
             raise NoCasesError(f"{run.name}: no {self.label} cases to probe; use more or other cases")
-        config = probing.run_config(run.data, run.model).replace(**given)
-        if against is None and self.ids == run._labelled(self.label):
-            probing.measure_and_keep(run.data, run.target, config, quiet)
+        own = probing.run_config(run.data, run.model)
+        config = own.replace(**given, probes=name)
+        if against is None and self.ids == run._labelled(self.label) and config.replace(probes=own.probes) == own:
+            probing.measure_and_keep(run.data, run.target, own, config.probes[0], quiet)
             return probing.kept(run.data, config.probes[0])
         others = run._labelled(_OTHER.get(self.label, "")) if against is None else against.ids
         return probing.measure(run.data, run.target, config, {*self.ids, *others}, quiet)

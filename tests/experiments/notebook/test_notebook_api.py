@@ -20,6 +20,7 @@ from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments import figures
 from composcope.experiments.diagnosis import job
 from composcope.experiments.notebook import ProbeResults, RunResults
+from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult
 from composcope.experiments.organism.benchmarks import mixed
 from composcope.experiments.run.diagnosis import Diagnosis, Verdict, write
@@ -36,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunResults:
 
 @pytest.fixture(scope="module")
 def looked(run: RunResults) -> Any:
-    return run.failures.probe("lookback", cases=4, quiet=True)
+    return run.failures.probe("lookback", quiet=True)
 
 
 def test_the_lines_of_the_documentation_run(run: RunResults, looked: Any) -> None:
@@ -115,6 +116,28 @@ def test_some_failures_are_measured_in_memory_against_the_cases_named(run: RunRe
     assert few.maps["failure"].shape == looked.maps["failure"].shape
     assert cs.open_run(run.path).probe_results("lookback").case_ids == looked.case_ids, "what is kept has not changed"
     assert few.plot().rows, "figures draw from results that no folder holds"
+
+
+@pytest.mark.parametrize("given", [{"cases": 2}, {"position": "prompt-end"}, {"case_details": 1}], ids=str)
+def test_a_result_with_other_settings_leaves_the_runs_record_as_it_is(
+    given: dict[str, Any], run: RunResults, looked: Any
+) -> None:
+    def record() -> dict[Path, bytes]:
+        return {p: p.read_bytes() for p in Path(run.path).rglob("*") if p.is_file() and p.name != "log.txt"}
+
+    before = record()
+    other = run.failures.probe("lookback", **given, quiet=True)
+    assert record() == before
+    assert len(other.case_ids["failure"]) == min(given.get("cases", 32), len(looked.case_ids["failure"]))
+
+
+def test_a_probe_from_a_notebook_leaves_the_other_probes_in_the_runs_record(run: RunResults, looked: Any) -> None:
+    run.failures.probe("min-k", quiet=True)
+    again = cs.open_run(run.path)
+    assert again.data.probe_names == ["lookback", "min-k"]
+    config = run_config(again.data, None)
+    assert set(config.probes) == {"lookback", "min-k"} and config.probe_cases == 32
+    assert again.probe_results("lookback").to_df().equals(cs.open_run(run.path).failures.probe("lookback").to_df())
 
 
 def test_the_same_call_takes_its_answers_from_the_folder(run: RunResults, capsys: pytest.CaptureFixture[str]) -> None:
