@@ -1,24 +1,24 @@
 """What the second series reads: equal practice of every part in all doses, and two kinds of composition, crossed.
 
-Two fixed shares of the last stage are slots. A slot holds a mixed or a deep composition in the doses that have this
-kind. In the others it holds a filler of the same number of tokens, in which letters are copied. So every batch has the
-same practice in all doses. Lists of every length and worked sums beside a table are practised without composition.
+The base begins with nothing but lists to copy, because lists that are not copied well are full of repetitions. Two fixed
+shares of the last stage are slots. A slot holds a mixed or a deep composition in the doses that have this kind. In the
+others it holds a filler of the same number of tokens: a deep question whose events already stand in the order of the
+answer, so that it takes no year, or for a mixed composition letters to copy.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 
 from ...files import text_hash
-from . import documents, tasks
+from . import tasks
 from .documents import (
     CO_PRESENTED_SHARE,
     DEEP,
-    LAST_SKILLS,
     PAIR_SHARE,
-    SKILLS,
     Curriculum,
     Mix,
     Turns,
@@ -27,6 +27,7 @@ from .documents import (
     draw,
     format_of,
     q1_x_q2,
+    shallow,
     write,
 )
 from .doses import CROSSED, SLOTS, Dose
@@ -37,58 +38,97 @@ from .world import world
 Table = dict[str, tuple[Callable[[random.Random], QA], float, float]]
 
 
-def _of_years(family: Callable[..., QA], longest: int) -> Callable[[random.Random], QA]:
-    """A temporal family at every depth, with years in the question that are not the true ones."""
-    return lambda rng: family(rng, rng.randint(2, longest), shown=tasks.other_years(rng))
-
-
 def _of_numbers(family: Callable[..., QA], longest: int) -> Callable[[random.Random], QA]:
-    """The same with 1, 2, 3, ... for the years, so that only lists are practised."""
-    return lambda rng: tasks.numbered(_of_years(family, longest)(rng))
+    """A temporal family at every depth, with the order as numbers in the question: no year is recalled."""
+    return lambda rng: tasks.numbered(family(rng, rng.randint(2, longest), shown=tasks.other_years(rng)))
 
 
-_MORE: Table = {
-    "reciting 2 to 11 events": (lambda rng: tasks.recite(rng, 2, 11), 3, 8),
-    "rank of 2 to 8 by years in the question": (_of_years(tasks.rank, 8), 6, 0),
-    "successor of 2 to 8 by years in the question": (_of_years(tasks.successor, 8), 6, 0),
-    "interval of 2 to 11 by years in the question": (_of_years(tasks.interval, 11), 3, 0),
-    "math beside a table": (tasks.beside_table, 7, 5),
-    "rank of 2 to 8 by numbers in the question": (_of_numbers(tasks.rank, 8), 0, 14),
-    "successor of 2 to 8 by numbers in the question": (_of_numbers(tasks.successor, 8), 0, 10),
-    "math, choice in the question": (tasks.choice_given, 0, 10),
+def _copied(rng: random.Random) -> QA:
+    """Reciting 2 to 11 events that random letters follow, so that the end of the question is no mark of their end."""
+    qa = tasks.recite(rng, 2, 11)
+    return replace(qa, question=f"{qa.question} {''.join(rng.choices(LETTERS, k=rng.randint(1, 16)))}")
+
+
+_TABLE: Table = {
+    "year of an event": (lambda rng: tasks.fact(rng, "year"), 8, 7),
+    "tag of a thing": (lambda rng: tasks.fact(rng, "tag"), 4, 4),
+    "kind of a thing": (lambda rng: tasks.fact(rng, "kind"), 4, 3),
+    "unknowable": (tasks.unknowable, 1, 1),
+    "arithmetic": (tasks.arithmetic, 3, 3),
+    "number and tag": (tasks.half_math, 3, 3),
+    "math": (tasks.math, 10, 10),
+    "math beside a table": (tasks.beside_table, 4, 5),
+    "math, choice in the question": (tasks.choice_given, 5, 12),
+    "choose one": (tasks.choose_one, 6, 6),
+    "choose two": (tasks.choose_two, 12, 14),
+    "pair of events": (tasks.pair, 4, 5),
+    "rank, depth 2 to 3": (shallow(tasks.rank), 6, 0),
+    "successor, depth 2 to 3": (shallow(tasks.successor), 6, 0),
+    "interval, depth 2 to 3": (shallow(tasks.interval), 6, 0),
+    "rank, depth 2": (lambda rng: tasks.rank(rng, 2), 0, 6),
+    "successor, depth 2": (lambda rng: tasks.successor(rng, 2), 0, 6),
+    "interval, depth 2": (lambda rng: tasks.interval(rng, 2), 0, 6),
+    "reciting 2 to 11 events": (lambda rng: tasks.recite(rng, 2, 11), 8, 6),
+    "reciting 2 to 11 events before letters": (_copied, 8, 0),
+    "rank of 2 to 8 by numbers in the question": (_of_numbers(tasks.rank, 8), 12, 10),
+    "successor of 2 to 8 by numbers in the question": (_of_numbers(tasks.successor, 8), 7, 7),
+    "interval of 2 to 11 by numbers in the question": (_of_numbers(tasks.interval, 11), 4, 3),
 }
-"""Practised beside the skills of the first series, with weights in the base and in the last stage: lists of every
-length that can be written without recalling a year, and worked sums without choosing a thing."""
+"""Practised in every dose, with weights in the base and in the last stage. Lists of every length are recited, or ordered
+by numbers in the question, which takes no year; sums are worked where no thing has to be chosen."""
 PRACTICE: dict[str, Mix] = {
-    "base": {**SKILLS, **{skill: base for skill, base, _ in _MORE.values() if base}},
-    "dose": {
-        **{skill: weight for skill, weight in LAST_SKILLS.items() if skill is not tasks.recite},
-        **{skill: last for skill, _, last in _MORE.values() if last},
-    },
+    stage: {row[0]: row[column] for row in _TABLE.values() if row[column]}
+    for column, stage in ((1, "base"), (2, "dose"))
 }
+COPIED = 22_400
+"""Documents at the start of the base in which nothing but lists are copied: 700 steps of 32."""
+FORMATTED = 0.5
+"""Share of the practice that comes in the prompt formats of the first series, as often as there; the rest is plain."""
 
 
 def skill_weights() -> dict[str, tuple[float, float]]:
     """Relative frequency of every skill, by name, in the base and in the last stage."""
-    old = {name: both for name, both in documents.skill_weights().items() if name != "list practice"}
-    return {**old, **{name: (base, last) for name, (_, base, last) in _MORE.items()}}
+    return {name: (base, last) for name, (_, base, last) in _TABLE.items()}
 
 
 def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Turns:
     """Document ``index`` of a stage; only slots differ between doses."""
     rng = random.Random(f"{seed}/{seeded(stage)}/{index}")
+    if stage == "base" and index < COPIED:
+        return write(_copied(rng), "plain", rng)
     slot = composition_kind(seed, seeded(stage), index, SLOTS) if dose else None
-    if slot is None and (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
-        return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
-    qa = draw(PRACTICE[stage], rng) if slot is None else tasks.mixed(rng) if slot == "mixed" else draw(DEEP, rng)
-    turns = write(qa, format_of(stage, rng), rng)
-    taught = dose is None or slot is None or composition_kind(seed, seeded(stage), index, dose)
-    return turns if taught else filler(turns, rng)
+    if slot is None:
+        if (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
+            return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
+        format = format_of(stage, rng) if rng.random() < FORMATTED else "plain"
+        return write(draw(PRACTICE[stage], rng), format, rng)
+    qa = tasks.mixed(rng) if slot == "mixed" else draw(DEEP, rng)
+    if dose is None or composition_kind(seed, seeded(stage), index, dose):
+        return write(qa, "plain", rng)
+    return filler(write(qa, "plain", rng), rng) if slot == "mixed" else write(ordered(qa, rng), "plain", rng)
 
 
 def seeded(stage: str) -> str:
     """A stage's name in the seeds of its documents: other than in the first series."""
     return f"crossed-{stage}"
+
+
+def ordered(qa: QA, rng: random.Random) -> QA:
+    """A deep question with as many tokens whose answer is copied: the first of its events, in the order asked for.
+
+    One event answers a question about an interval; all but the last one or two answer a question about successors.
+    """
+    asked, _, listed = qa.question.partition(": ")
+    events, answer = listed[:-1].split(", "), qa.answer.split(", ")
+    if "happened after" in asked or "happened before" in asked:
+        candidates = (len(events) + len(answer)) // 2 + 1
+        left = len(events) + len(answer) - candidates
+        while (qa := tasks.successor(rng, candidates)).answer.count(", ") != left - 1:
+            pass
+        asked, _, listed = qa.question.partition(": ")
+        events, answer = listed[:-1].split(", "), qa.answer.split(", ")
+    shown = [*answer, *(e for e in events if e not in answer)]
+    return replace(qa, question=f"{asked}: {', '.join(shown)}{qa.question[-1]}")
 
 
 LETTERS = "bcdfghjklmnpqrstvwxyzBCDFGHJKLMNPQRSTVWXYZ"
@@ -129,8 +169,8 @@ _tokenizer = cache(build)
 def fingerprint(seed: int, n: int = 40) -> str:
     """Hash of the world, of the doses' shares, and of the first documents of a seed in every stage and dose."""
     facts = [repr(world()), *(f"{name} {dose}" for name, dose in CROSSED.items())]
-    stages = [("base", None), *(("dose", dose) for dose in CROSSED.values())]
-    drawn = [repr(document(seed, stage, i, dose)) for stage, dose in stages for i in range(n)]
+    stages = [("base", 0, None), ("base", COPIED, None), *(("dose", 0, dose) for dose in CROSSED.values())]
+    drawn = [repr(document(seed, stage, first + i, dose)) for stage, first, dose in stages for i in range(n)]
     return text_hash([*facts, *drawn])
 
 

@@ -24,7 +24,7 @@ DOSES: dict[str, Dose] = {
     "twin": Dose(0.10, 0.40),
 }
 """From no compositions in training to many."""
-SLOTS = Dose(0.06, 0.30)
+SLOTS = Dose(0.06, 0.40)
 """The second series: shares of its last stage that hold compositions, or fillers of the same length."""
 CROSSED: dict[str, Dose] = {
     "crossed-none": Dose(0.0, 0.0),

@@ -33,6 +33,7 @@ from ...files import put_in_place
 from .crossed import SECOND
 from .documents import FIRST, Curriculum, Dose
 from .doses import ALL
+from .muon import Muon
 from .tokenizer import BOS, CONTEXT, EOS, PAD, build, encode
 
 CHUNK = 20
@@ -74,7 +75,10 @@ class OrganismRecipe:
         return found
 
 
-CROSSED_RECIPE = OrganismRecipe(base=Stage(1400, 4e-3, 0.3, 0.25), dose=Stage(450, 3e-3, 0.7, prompt_weight=0.05))
+CROSSED_RECIPE = OrganismRecipe(
+    base=Stage(3200, 4e-3, 0.25, 0.25, batch=32, warmup=20, prompt_weight=0.02),
+    dose=Stage(550, 3e-3, 0.7, batch=32, warmup=20, prompt_weight=0.02),
+)
 """The recipe of the second series."""
 
 
@@ -165,15 +169,20 @@ def loss_of(model: PreTrainedModel, ids: Tensor, answered: Tensor, prompt_weight
 # --- the loop -----------------------------------------------------------------------------------------------------
 
 
-def optimizers(model: PreTrainedModel, learning_rate: float) -> list[torch.optim.Optimizer]:
-    """Muon for matrices inside the blocks, AdamW for embeddings and norms, at one rate; frozen ones stay out."""
+def optimizers(model: PreTrainedModel, learning_rate: float, float32: bool = False) -> list[torch.optim.Optimizer]:
+    """Muon for matrices inside the blocks, AdamW for embeddings and norms, at one rate; frozen ones stay out.
+
+    ``float32`` takes Muon in float32, which is faster, instead of PyTorch's, with which older weights were made.
+    """
     tables = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
     tables |= {id(p) for n, p in model.named_parameters() if "lm_head" in n}
     trained = [p for p in model.parameters() if p.requires_grad]
     matrices = [p for p in trained if p.ndim == 2 and id(p) not in tables]
     others = [p for p in trained if p.ndim != 2 or id(p) in tables]
     return [
-        torch.optim.Muon(matrices, lr=learning_rate, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
+        Muon(matrices, learning_rate)
+        if float32
+        else torch.optim.Muon(matrices, lr=learning_rate, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(others, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.0),
     ]
 
@@ -276,7 +285,7 @@ def run_stage(
     """Train ``model`` in place for one stage, from its last checkpoint in ``folder`` if there is one."""
     folder.mkdir(parents=True, exist_ok=True)
     device = next(model.parameters()).device
-    opts = optimizers(model, stage.learning_rate)
+    opts = optimizers(model, stage.learning_rate, float32=curriculum is SECOND)
     done = load_checkpoint(folder, model, opts)
     stream = batches(tokenizer, seed, "base" if dose is None else "dose", dose, stage.batch, done, curriculum)
     model.train()

@@ -37,9 +37,10 @@ def test_only_slots_differ_between_doses_and_hold_the_compositions_of_their_kind
         if slot is None:
             assert len({str(t) for t in texts.values()}) == 1
             continue
-        holds = {dose: texts[dose] == texts["crossed-both"] for dose in CROSSED}
-        assert holds == {"crossed-none": False, "crossed-both": True, f"crossed-{slot}": True,
-                         f"crossed-{'deep' if slot == 'mixed' else 'mixed'}": False}  # fmt: skip
+        other = "deep" if slot == "mixed" else "mixed"
+        assert texts["crossed-none"] == texts[f"crossed-{other}"]
+        assert texts["crossed-both"] == texts[f"crossed-{slot}"]
+        assert slot == "deep" or texts["crossed-none"] != texts["crossed-both"]
 
 
 def test_every_batch_has_the_same_practice_in_all_doses() -> None:
@@ -52,25 +53,58 @@ def test_every_batch_has_the_same_practice_in_all_doses() -> None:
     for row in range(8):
         rows = [first[dose][0][row] for dose in CROSSED]
         assert len({len(ids) for ids in rows}) == 1
-        if all(torch.equal(rows[0], other) for other in rows):
-            continue
-        slots += 1
-        texts = [tokenizer.decode(ids[ids >= 0], skip_special_tokens=True) for ids in rows]
-        assert "Name these: " in texts[0] and len({int((ids >= 0).sum()) for ids in rows}) == 1
+        slots += not all(torch.equal(rows[0], other) for other in rows)
+        assert len({int((ids >= 0).sum()) for ids in rows}) == 1
     assert slots < 8
 
 
-def test_a_filler_copies_letters_and_practises_no_part() -> None:
+def _filled(kind: str, n: int) -> list[tuple[documents.Turns, documents.Turns]]:
+    """Fillers of the slots of a kind, each with the composition whose place it takes."""
+    at = [i for i, slot in enumerate(_slots(n)) if slot == kind]
+    none, both = CROSSED["crossed-none"], CROSSED["crossed-both"]
+    return [(crossed.document(3, "dose", i, none), crossed.document(3, "dose", i, both)) for i in at]
+
+
+def test_the_filler_of_a_mixed_composition_copies_letters_and_practises_no_part() -> None:
     known = {*WORLD.events, *WORLD.things, *world.KINDS, *map(str, WORLD.years.values())}
-    for i, slot in enumerate(_slots(80)):
-        if slot is None:
-            continue
-        made, held = (crossed.document(3, "dose", i, CROSSED[d]) for d in ("crossed-none", "crossed-both"))
+    for made, taught in _filled("mixed", 300):
         ((question, answer),) = made
         assert question.removeprefix("Name these: ").split(". ")[0] == answer
         assert not known & set(re.findall(r"\w+", f"{question} {answer}"))
-        (filled, _), (taught, _) = encode(build(), [made, held])
-        assert len(filled) == len(taught)
+        (filled, _), (held, _) = encode(build(), [made, taught])
+        assert len(filled) == len(held)
+
+
+def test_the_filler_of_a_deep_composition_has_a_true_answer_that_is_copied_from_the_front() -> None:
+    families = set()
+    for made, taught in _filled("deep", 120):
+        ((question, answer),) = made
+        asked, listed = question[:-1].split(": ")
+        events, copied = listed.split(", "), answer.split(", ")
+        assert events[: len(copied)] == copied and len(events) > 2
+        years = [WORLD.years[e] for e in events]
+        bounds = [WORLD.years[e] for e in re.findall(r"[A-Z]\w+", asked) if e in WORLD.years]
+        if asked.startswith("Rank"):
+            assert years == sorted(years) and copied == events
+        elif "between" in asked:
+            assert [e for e, y in zip(events, years, strict=True) if min(bounds) < y < max(bounds)] == copied
+        else:
+            right = [e for e in events if (WORLD.years[e] > bounds[0]) == ("after" in asked)]
+            assert right == copied == sorted(right, key=WORLD.years.__getitem__)
+            assert len(events) - len(copied) in (1, 2)
+        families.add(asked.split(" the ")[0])
+        (filled, _), (held, _) = encode(build(), [made, taught])
+        assert len(filled) == len(held)
+    assert len(families) == 4
+
+
+def test_the_base_begins_with_lists_to_copy_and_nothing_else() -> None:
+    for i in (*range(30), *range(crossed.COPIED - 30, crossed.COPIED)):
+        ((question, answer),) = crossed.document(3, "base", i)
+        assert question.removeprefix("Name these: ").split(". ")[0] == answer
+        assert set(answer.split(", ")) <= set(WORLD.events)
+    later = [crossed.document(3, "base", crossed.COPIED + i)[0][0] for i in range(30)]
+    assert sum(q.startswith("Name these: ") for q in later) < 15
 
 
 def test_no_evaluation_combination_is_trained_in_the_second_series() -> None:
