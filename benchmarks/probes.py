@@ -7,28 +7,27 @@ from __future__ import annotations
 
 import argparse
 import copy
-import csv
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 
 from ..errors import InputError
-from ..experiments.bench.peers import machine
-from ..experiments.console.printing import aligned, markdown_table
+from ..experiments.bench.timing import Way, costs, in_rounds, machine, setting, timed
+from ..experiments.console.printing import markdown_table
+from ..experiments.run.provenance import memory_peaks, reset_peaks
 from ..files import write_between
 from ..hooks import Model, load_model
-from .tasks import Models, Outputs, Preset, Task, Way, build, check_device, preset
+from .tasks import Against, Models, Outputs, Preset, Task, build, check_device, preset
 
 FAILED = float("nan")
 
@@ -55,23 +54,9 @@ class Row:
     """Largest absolute value of the other's results."""
     differing_tokens: int | None
     memory_mb: float
-    """Peak resident memory above what the loaded model takes, ours; NaN where not measured."""
+    """Peak memory above what the loaded model takes, ours; NaN where not measured."""
     memory_other_mb: float
     note: str = ""
-
-
-def clock(device: torch.device) -> float:
-    """Seconds of work so far: the process's CPU time, or the wall clock of a synchronized GPU."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        return time.perf_counter()
-    return time.process_time()
-
-
-def timed(run: Callable[[], Outputs], device: torch.device) -> tuple[float, Outputs]:
-    start = clock(device)
-    outputs = run()
-    return clock(device) - start, outputs
 
 
 def compare(ours: Outputs, theirs: Outputs) -> tuple[float, float, int | None]:
@@ -94,87 +79,42 @@ def compare(ours: Outputs, theirs: Outputs) -> tuple[float, float, int | None]:
 
 def measure(task: Task, preset: Preset, device: torch.device, repeats: int, memory: bool) -> list[Row]:
     """One row per other way: paired times in alternating order, errors, memory."""
-    ours = task.ours()
     peak = peak_memory(preset.name, task.name, "ours") if memory else FAILED
-    return [_row(task, name, ours, preset, device, repeats, peak, memory) for name in task.against]
+    return [_row(task, name, preset, device, repeats, peak, memory) for name in task.against]
 
 
-def _row(
-    task: Task, name: str, ours: Outputs, preset: Preset, device: torch.device, repeats: int, peak: float, memory: bool
-) -> Row:
-    way = task.against[name]
+def _row(task: Task, name: str, preset: Preset, device: torch.device, repeats: int, peak: float, memory: bool) -> Row:
+    way, on_cpu = task.against[name], device.type == "cpu"
+    ours = task.ours()  # warm
     if preset.warm_up:
         way.run()
-    times: list[tuple[float, float]] = []
-    theirs: Outputs = {}
-    for i in range(repeats):
-        if i % 2:
-            (b, theirs), (a, _) = timed(way.run, device), timed(task.ours, device)
-        else:
-            (a, _), (b, theirs) = timed(task.ours, device), timed(way.run, device)
-        times.append((a, b / way.share))
-    error, scale, tokens = compare(way.cut(ours), theirs)
-    ratios = [b / a for a, b in times]
-    seconds, other = (float(np.median(column)) for column in zip(*times, strict=True))
+    ways = [Way("ours", partial(timed, task.ours)), Way(name, partial(timed, way.run), share=way.share)]
+    took = in_rounds(ways, repeats, task.name, partial_once=False)
+    mine, others = (costs(w, t, on_cpu) for w, t in zip(ways, took, strict=True))
+    ratios = [b / a for a, b in zip(mine, others, strict=True)]
+    error, scale, tokens = compare(way.cut(ours), took[1][-1].found)
     other_peak = peak_memory(preset.name, task.name, name) if memory and name != "float32" else FAILED
     return Row(
-        task.name, task.setting, name, float(np.median(ratios)), min(ratios), max(ratios), len(ratios), seconds, other,
-        error, scale, tokens, peak, other_peak, way.note,
+        task.name, task.setting, name, median(ratios), min(ratios), max(ratios), len(ratios), median(mine),
+        median(others), error, scale, tokens, peak, other_peak, way.note,
     )  # fmt: skip
 
 
 def peak_memory(preset: str, task: str, way: str) -> float:
     """Megabytes above the loaded model at the highest point, in a child process that does nothing else."""
     command = [sys.executable, "-m", f"{__package__}.probes", "--peak", preset, task, way]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **_child_paths()})
+    paths = {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}  # the child finds the same composcope
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **paths})
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[2:])} failed: {done.stderr.strip().splitlines()[-1:]}")
     return float(json.loads(done.stdout)["peak_mb"])
 
 
-def _child_paths() -> dict[str, str]:
-    """The child finds the same composcope that runs here, however it was put on the path."""
-    return {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-
-
-def with_float32(task: Task, preset: Preset, lm: Model) -> Task:
-    """For models of lower precision: the same task on the same weights in float32 as one more way."""
-    if lm.dtype is torch.float32:
-        return task
-    wide = load_model(copy.deepcopy(lm.model).float())
-    way = Way(build(preset, task.name, wide).ours, note=f"the same weights: what {lm.dtype} costs in exactness")
-    return replace(task, against={**task.against, "float32": way})
-
-
-_STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-
-
-def _status(field: str) -> float:
-    """Kilobytes from the process status, in MB."""
-    line = next(x for x in _STATUS.read_text().splitlines() if x.startswith(field + ":"))
-    return int(line.split()[1]) / 1024
-
-
-def _mark() -> float:
-    """Resident memory now, in MB; the high-water mark starts from here on Linux."""
-    if _STATUS.is_file():
-        _RESET.write_text("5")
-        return _status("VmRSS")
-    return _peak()
-
-
-def _peak() -> float:
-    if _STATUS.is_file():
-        return _status("VmHWM")
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes on macOS, kilobytes elsewhere
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-
-
 def own_peak(name: str, task: str, way: str) -> float:
     """Megabytes above the loaded model at the highest point of this process; call it in a process of its own.
 
-    Memory that an allocator has once had is not given back: the model is loaded and run once on two tokens, the
-    high-water mark is reset where the system can do that, then the way runs once.
+    Memory that an allocator has once had is not given back: the model is loaded and run once on two tokens, the peak is
+    reset where the system can do that, then the way runs once.
     """
     torch.set_num_threads(1)
     chosen = preset(name)
@@ -182,14 +122,26 @@ def own_peak(name: str, task: str, way: str) -> float:
     run = build(chosen, task, lm).way(way)
     with torch.no_grad():
         lm.model(torch.tensor([[3, 4]], device=lm.device))
-    if lm.device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        run()
-        return (torch.cuda.max_memory_allocated() - before) / 2**20
-    before = _mark()
+    before = _peak(lm)
     run()
-    return _peak() - before
+    return _peak(lm, restart=False) - before
+
+
+def _peak(lm: Model, restart: bool = True) -> float:
+    """Megabytes at the highest point since the last restart."""
+    if restart:
+        reset_peaks()
+    peaks = memory_peaks()
+    return peaks["cuda"][f"cuda:{lm.device.index or 0}"] if lm.device.type == "cuda" else peaks["rss"]
+
+
+def with_float32(task: Task, preset: Preset, lm: Model) -> Task:
+    """For models of lower precision: the same task on the same weights in float32 as one more way."""
+    if lm.dtype is torch.float32:
+        return task
+    wide = load_model(copy.deepcopy(lm.model).float())
+    way = Against(build(preset, task.name, wide).ours, note=f"the same weights: what {lm.dtype} costs in exactness")
+    return replace(task, against={**task.against, "float32": way})
 
 
 BEGIN, END = "<!-- bench probes: {name} -->", "<!-- end of bench probes: {name} -->"
@@ -207,73 +159,48 @@ class Bench:
     rows: Sequence[Row]
 
     def to_json(self) -> str:
-        document = {
-            "schema": 1, "preset": self.preset, "shape": self.shape, "machine": dict(self.machine),
-            "rows": [_plain(asdict(r)) for r in self.rows],
-        }  # fmt: skip
-        return json.dumps(document, indent=1)
+        rows = [{k: None if v != v or v == math.inf else v for k, v in asdict(r).items()} for r in self.rows]
+        about = {"schema": 1, "preset": self.preset, "shape": self.shape, "machine": dict(self.machine)}
+        return json.dumps({**about, "rows": rows}, indent=1)
 
     def to_markdown(self) -> str:
         """A heading line that says what the numbers belong to, and the table."""
-        return "\n".join([self.about(), "", *markdown_table(HEAD, [*map(_cells, self.rows)])])
-
-    def to_text(self) -> str:
-        """The table in columns."""
-        return "\n".join([self.about(), "", *aligned(HEAD, [*map(_cells, self.rows)])])
-
-    def about(self) -> str:
-        m = self.machine
-        load = ", ".join(f"{x:.1f}" for x in m["load_average"])
-        return (
-            f"{m['date']}, preset {self.preset} ({self.shape}), {m['threads']} thread on {m['processor']}"
-            f" ({m['cores']} cores, {m['system']}, load {load}), device {m['device']}, torch {m['torch']},"
-            f" transformers {m['transformers']}. Time ratio: median of paired"
-            f" {'wall-clock' if m['device'] != 'cpu' else 'CPU'} times, other / ours. MB: peak above the loaded model."
+        clock = "CPU" if self.machine["device"] == "cpu" else "wall-clock"
+        about = (
+            f"{setting(self.machine, f'preset {self.preset} ({self.shape})')}. Time ratio: median of paired {clock} "
+            "times, other / ours. MB: peak above the loaded model."
         )
+        return "\n".join([about, "", *markdown_table(HEAD, [*map(_cells, self.rows)])])
 
-    def save(self, folder: Path) -> list[Path]:
-        """``bench.json``, ``table.csv`` and ``table.md``."""
+    def save(self, folder: Path) -> None:
+        """``bench.json`` and ``table.md``."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "bench.json").write_text(self.to_json(), encoding="utf-8")
         (folder / "table.md").write_text(self.to_markdown() + "\n", encoding="utf-8")
-        with (folder / "table.csv").open("w", newline="", encoding="utf-8") as f:
-            writer = csv.DictWriter(f, [x.name for x in fields(Row)])
-            writer.writeheader()
-            writer.writerows(asdict(r) for r in self.rows)
-        return [folder / "bench.json", folder / "table.md", folder / "table.csv"]
 
     def write_docs(self, path: Path) -> None:
         """Put the table between this preset's marks in a markdown file."""
         write_between(path, BEGIN.format(name=self.preset), END.format(name=self.preset), self.to_markdown())
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
-
-
 def _cells(row: Row) -> tuple[str, ...]:
-    def number(x: float, digits: int = 3) -> str:
-        return "–" if math.isnan(x) else f"{x:.{digits}g}"
-
     ratio = f"{row.ratio:.3g} [{row.ratio_low:.3g}, {row.ratio_high:.3g}], n={row.pairs}"
     error = "–" if math.isnan(row.error) else f"{row.error:.1e} ({row.scale:.1e})"
     if row.differing_tokens is not None:
         error += f", {row.differing_tokens} tokens differ"
     memory = ["–" if math.isnan(x) else f"{x:.0f}" for x in (row.memory_mb, row.memory_other_mb)]
-    return (row.task, row.setting, row.against, ratio, number(row.seconds), number(row.seconds_other), error, *memory,
-            row.note)  # fmt: skip
+    seconds = f"{row.seconds:.3g}", f"{row.seconds_other:.3g}"
+    return (row.task, row.setting, row.against, ratio, *seconds, error, *memory, row.note)
 
 
 def bench_probes(
-    name: str | Preset = "quick", only: Sequence[str] = (), *, repeats: int = 5, memory: bool = True,
-    out: Path | None = None,
-) -> Bench:  # fmt: skip
+    chosen: Preset, only: Sequence[str] = (), *, repeats: int = 5, memory: bool = True, out: Path | None = None
+) -> Bench:
     """Measure the probes of a preset; what is done so far is in ``out`` after every task.
 
     Every pair is our way and the other one in the same process, one after the other, on one thread, in alternating
-    order. Memory is the peak of a child process per way. Raises ``InputError`` for unknown presets and benchmarks.
+    order. Memory is the peak of a child process per way. Raises ``InputError`` for unknown benchmarks.
     """
-    chosen = name if isinstance(name, Preset) else preset(name)
     unknown = [n for n in only if n not in chosen.tasks]
     if unknown or repeats < 1:
         raise InputError(
@@ -283,30 +210,19 @@ def bench_probes(
     check_device(chosen.shape)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    about = machine(chosen.shape.device, 1)
-    rows: list[Row] = []
+    found = Bench(chosen.name, str(chosen.shape), machine(chosen.shape.device, 1), ())
     models = Models()
-
-    def so_far() -> Bench:
-        found = Bench(chosen.name, str(chosen.shape), about, tuple(rows))
-        if out is not None:
-            found.save(out)
-        return found
-
     try:
         for task in only or chosen.tasks:
             lm = models.get(chosen.shape_of(task))
-            _say(f"{task} on {chosen.shape_of(task)}")
+            print(f"{task} on {chosen.shape_of(task)}", file=sys.stderr, flush=True)
             ready = with_float32(build(chosen, task, lm), chosen, lm)
-            rows += measure(ready, chosen, lm.device, repeats, memory)
-            so_far()
+            found = replace(found, rows=(*found.rows, *measure(ready, chosen, lm.device, repeats, memory)))
+            if out is not None:
+                found.save(out)
     finally:
         torch.set_num_threads(threads)
-    return so_far()
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    return found
 
 
 def main() -> None:
@@ -318,7 +234,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="comma-separated tasks; all of the preset by default")
     parser.add_argument("--repeats", type=int, default=5, help="paired runs; the ratio is their median")
     parser.add_argument("--no-memory", action="store_true", help="leave out peak memory, measured in child processes")
-    parser.add_argument("--out", type=Path, help="folder for bench.json, csv and md")
+    parser.add_argument("--out", type=Path, help="folder for bench.json and table.md")
     parser.add_argument("--docs", type=Path, help="Markdown file whose table to replace")
     parser.add_argument("--peak", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -326,10 +242,10 @@ def main() -> None:
         print(json.dumps({"peak_mb": own_peak(*given.peak)}))
         return
     names = tuple(n.strip() for n in given.only.split(",") if n.strip())
-    found = bench_probes(given.preset, names, repeats=given.repeats, memory=not given.no_memory, out=given.out)
+    found = bench_probes(preset(given.preset), names, repeats=given.repeats, memory=not given.no_memory, out=given.out)
     if given.docs is not None:
         found.write_docs(given.docs)
-    print(found.to_text())
+    print(found.to_markdown())
 
 
 if __name__ == "__main__":

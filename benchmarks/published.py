@@ -261,11 +261,7 @@ def literal_row(model: Any, block: torch.nn.Module, ids: Sequence[int], position
     """Log-probabilities after the last token, with one value put in after a block: a forward pass with a hook."""
 
     def put(_module: torch.nn.Module, _args: Any, output: Any) -> None:
-        hidden = output[0] if isinstance(output, tuple) else output
-        hidden[:, position] = value.to(hidden)
+        _first(output)[:, position] = value.to(output[0])
 
-    handle = block.register_forward_hook(put)
-    try:
-        return model(input_ids=torch.tensor([list(ids)], device=model.device)).logits[0, -1].log_softmax(-1)
-    finally:
-        handle.remove()
+    with hook(block, put):
+        return model(input_ids=_ids(model, ids)).logits[0, -1].log_softmax(-1)

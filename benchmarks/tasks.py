@@ -153,8 +153,8 @@ Outputs = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to compute a task's result."""
+class Against:
+    """Another way to compute a task's result."""
 
     run: Callable[[], Outputs]
     share: float = 1.0
@@ -171,7 +171,7 @@ class Task:
     name: str
     setting: str
     ours: Callable[[], Outputs]
-    against: Mapping[str, Way]
+    against: Mapping[str, Against]
 
     def way(self, name: str) -> Callable[[], Outputs]:
         return self.ours if name == "ours" else self.against[name].run
@@ -195,37 +195,26 @@ def texts(lm: Model, n: int, length: int, seed: int = 0) -> list[list[int]]:
     return [torch.randint(3, lm.anatomy.vocab_size, (length,), generator=g).tolist() for _ in range(n)]
 
 
-def _forward(lm: Model, ids: Sequence[int]) -> Callable[[], Outputs]:
-    """A bare pass through the blocks, nothing read and no logits made."""
+def _forward(lm: Model, ids: Sequence[int], logits: bool = False) -> Against:
+    """A bare pass through the blocks, with or without logits; nothing is read."""
     at = torch.tensor([list(ids)], device=lm.device)
 
     def run() -> Outputs:
         with torch.no_grad():
-            lm.model.get_decoder()(input_ids=at, use_cache=False)
+            (lm.model if logits else lm.model.get_decoder())(input_ids=at, use_cache=False)
         return {}
 
-    return run
+    return Against(run)
 
 
-def _forward_with_logits(lm: Model, ids: Sequence[int]) -> Callable[[], Outputs]:
-    at = torch.tensor([list(ids)], device=lm.device)
-
-    def run() -> Outputs:
-        with torch.no_grad():
-            lm.model(input_ids=at, use_cache=False)
-        return {}
-
-    return run
-
-
-def _published_attribution(lm: Model, prompt: Sequence[int], target: int, nodes: int, note: str = "") -> Way:
+def _published_attribution(lm: Model, prompt: Sequence[int], target: int, nodes: int, note: str = "") -> Against:
     """The published algorithm on up to four layers, spread so that their mean depth is that of all.
 
     It does the same for every layer, but for the way back to it, whose cost is linear in the depth.
     """
     n = lm.anatomy.n_layers
     layers = sorted({round(i * (n - 1) / 3) for i in range(4)})
-    return Way(
+    return Against(
         lambda: {"score": published.published_attribution(lm.model, prompt, target, nodes, layers=layers)},
         share=len(layers) / n,
         cut=lambda ours: {"score": ours["score"][layers]},
@@ -242,14 +231,14 @@ def _attribution(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
         f"all layers, T={sizes['prompt']}, published rule, m={nodes}",
         lambda: {"score": neurons.attribute(lm, prompt, [target], nodes, "reference")},
         {
-            "naive": Way(
+            "naive": Against(
                 lambda: {"score": published.naive_attribution(model, prompt, target, ends, nodes)},
                 share=len(ends) / lm.anatomy.n_layers,
                 cut=lambda ours: {"score": ours["score"][ends]},
                 note="first and last layer timed",
             ),
             "published": _published_attribution(lm, prompt, target, nodes),
-            "forward": Way(_forward(lm, prompt)),
+            "forward": _forward(lm, prompt),
         },
     )
 
@@ -270,7 +259,7 @@ def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> Task
             "published": _published_attribution(
                 lm, prompt, 5, 20, "m=20; the error is mostly the published rule's own"
             ),
-            "forward": Way(_forward(lm, prompt)),
+            "forward": _forward(lm, prompt),
         },
     )
 
@@ -283,9 +272,9 @@ def _lookback(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
         f"N={sizes['prompt']}, R={sizes['response']}",
         lambda: {"ratio": lookback.ratios(lm, [prompt], [response], cue)[0]},
         {
-            "naive": Way(lambda: {"ratio": published.naive_lookback(model, prompt, response, cue)}),
-            "published": Way(lambda: {"ratio": published.published_lookback(model, prompt, response, cue)}),
-            "forward": Way(_forward(lm, [*prompt, *response[:-1]])),
+            "naive": Against(lambda: {"ratio": published.naive_lookback(model, prompt, response, cue)}),
+            "published": Against(lambda: {"ratio": published.published_lookback(model, prompt, response, cue)}),
+            "forward": _forward(lm, [*prompt, *response[:-1]]),
         },
     )
 
@@ -313,19 +302,19 @@ def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
         f"{len(pairs)} pairs x {n} layers x {new} new tokens, T={sizes['prompt']}",
         ours,
         {
-            "naive": Way(
+            "naive": Against(
                 lambda: slow(published.naive_patching, donors[:1], recipients[0], some, new),
                 share=len(some) / (n * len(donors)),
                 cut=lambda o: {k: v[:1, some] for k, v in o.items()},
                 note=f"{len(some)} of {n * len(donors)} patches timed",
             ),
-            "published": Way(
+            "published": Against(
                 lambda: slow(published.published_patching, donors[:1], recipients[0], new),
                 share=1 / len(donors),
                 cut=lambda o: {k: v[:1] for k, v in o.items()},
                 note=f"one donor of {len(donors)} timed" if len(donors) > 1 else "",
             ),
-            "forward": Way(_forward(lm, recipients[0])),
+            "forward": _forward(lm, recipients[0]),
         },
     )
 
@@ -353,11 +342,11 @@ def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
         f"{count} rows over {len(layers)} layers, T={len(prompt)}, {sizes['after']} positions after the patch",
         ours,
         {
-            "naive": Way(
+            "naive": Against(
                 literal, share=some / count, cut=lambda o: {k: v[:some] for k, v in o.items()},
                 note=f"{some} of {count} rows timed, one forward pass each",
             ),
-            "forward": Way(_forward(lm, prompt)),
+            "forward": _forward(lm, prompt),
         },
     )  # fmt: skip
 
@@ -369,9 +358,9 @@ def _min_k(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
         f"T={sizes['tokens']}, V={lm.anatomy.vocab_size}",
         lambda: {"z": torch.from_numpy(min_k.token_scores(lm, [ids])[0].z)},
         {
-            "naive": Way(lambda: {"z": published.naive_min_k(model, ids)}),
-            "published": Way(lambda: {"z": published.published_min_k(model, ids)}),
-            "forward": Way(_forward_with_logits(lm, ids)),
+            "naive": Against(lambda: {"z": published.naive_min_k(model, ids)}),
+            "published": Against(lambda: {"z": published.published_min_k(model, ids)}),
+            "forward": _forward(lm, ids, logits=True),
         },
     )
 

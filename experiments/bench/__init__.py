@@ -1,4 +1,4 @@
-"""Measures speed: ``evaluation`` (asking), ``real`` (a real model), against ``peers`` and lm-evaluation-harness.
+"""Measures speed in rounds (``timing``): ``evaluation`` (asking), ``real`` (a real model), against ``peers``.
 
-``lm_eval_side`` is the part that runs under that harness's own interpreter.
+``lm_eval_side`` is the part that runs under lm-evaluation-harness's own interpreter.
 """

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +15,14 @@ import torch
 from ...errors import ModelError
 from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
+from .timing import Took
 
+HARNESS = "lm-evaluation-harness"
 SIDE = Path(__file__).with_name("lm_eval_side.py")
 INSTALL = (
     'python3 -m venv .venv-lm-eval && .venv-lm-eval/bin/pip install "lm-eval[hf]==0.4.13" torch==2.13.0 '
     "transformers==5.23.0, then give --lm-eval-python .venv-lm-eval/bin/python"
 )
-
-
-@dataclass(frozen=True)
-class Took:
-    """One pass over the asks."""
-
-    wall: float
-    """Seconds."""
-    processor: float
-    """Processor seconds of the whole process, all threads; the fairer number on a shared machine."""
-    texts: Mapping[int, str]
-    """Answers by number of the ask."""
-    note: str = ""
-
-
-def timed(run: Callable[[], Mapping[int, str]]) -> Took:
-    wall, processor = time.perf_counter(), time.process_time()
-    texts = run()
-    return Took(time.perf_counter() - wall, time.process_time() - processor, texts)
-
-
-def same(texts: Mapping[int, str], others: Mapping[int, str]) -> int:
-    """Number of equal answers, ignoring surrounding blanks and the stop string, which engines may keep or cut."""
-    return sum(texts[i].strip() == others[i].strip() for i in texts.keys() & others.keys())
 
 
 def ours(engine: LocalEngine, asks: Sequence[Ask]) -> dict[int, str]:
@@ -151,32 +125,3 @@ def harness(python: str | None, engine: LocalEngine, location: str, threads: int
         yield opened
     finally:
         opened.close()
-
-
-def machine(device: str, threads: int) -> dict[str, Any]:
-    """The machine and versions that the numbers belong to."""
-    import transformers
-
-    return {
-        "date": time.strftime("%Y-%m-%d"),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
-        "threads": threads,
-        "load_average": list(os.getloadavg()),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-    }
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        names = [
-            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
-        ]
-        if names:
-            return names[0]
-    return platform.processor() or platform.machine()

@@ -1,17 +1,15 @@
 """``composcope bench --preset real``: the cost of work on a real pretrained model, compared with its peers.
 
-Everything is timed in rounds. Each round runs every way once on the same asks, so that other load on the machine
-affects all of them; a ratio is the median over rounds. Each task is one line in ``TASKS``.
+Each task is one line in ``TASKS``; all its ways are timed in the same rounds (``timing``).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import torch
@@ -19,17 +17,16 @@ import torch
 from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
-from ...files import write_between
 from ...hooks import Model, Site, load_model
 from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
-from ..console.printing import aligned, markdown_table
 from ..models.resolve import MODELS, resolve_model
 from . import peers
+from .peers import HARNESS
+from .timing import TaskBench, TaskTiming, Way, in_rounds, machine, timed, timings
 
 MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file
 BEGIN, END = "<!-- bench real -->", "<!-- end of bench real -->"
-HEAD = ("task", "way", "batch", "s of processor", "s", "time ratio [range]", "same answers", "note")
 ANSWER_TOKENS = 32
 ATTRIBUTED, PATCHED = 64, 16
 """Number of answers whose neurons are scored, and of pairs that are patched."""
@@ -66,107 +63,30 @@ class BenchSetting:
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way to do a task; the first way of a task is ours."""
-
-    name: str
-    run: Callable[[], peers.Took]
-    batch: str = ""
-    share: float = 1.0
-    """The share of the work that ``run`` does; a way with less than 1 runs only in the first round."""
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Task:
     """One piece of work."""
 
     name: str
     ways: Callable[[BenchSetting], list[Way]]
-    target: str = ""
+    target: str
 
-
-@dataclass(frozen=True)
-class TaskTiming:
-    """The measurements of one way."""
-
-    task: str
-    way: str
-    batch: str
-    seconds: float
-    """Wall clock, median over rounds."""
-    processor: float
-    ratio: float | None
-    """Its processor time relative to ours (wall clock on a GPU), median over rounds; None for ours."""
-    low: float | None
-    high: float | None
-    rounds: int
-    same: str
-    note: str
-
-
-@dataclass(frozen=True)
-class TaskBench:
-    """The measurements, and the setting that they belong to."""
-
-    model: str
-    machine: Mapping[str, Any]
-    rows: Sequence[TaskTiming]
-    targets: Mapping[str, str] = field(default_factory=dict)
-
-    def document(self) -> dict[str, Any]:
-        about = {"schema": 1, "preset": "real", "model": self.model, "machine": dict(self.machine)}
-        return {**about, "rows": [asdict(r) for r in self.rows], "summary": self.summary()}
-
-    def about(self) -> str:
-        m = self.machine
-        load_average = ", ".join(f"{x:.1f}" for x in m["load_average"])
-        return (
-            f"{m['date']}, {Path(self.model).name}, float32, {m['threads']} thread on {m['processor']} ({m['cores']} "
-            f"cores, {m['system']}, load {load_average}), device {m['device']}, torch {m['torch']}, transformers "
-            f"{m['transformers']}. Time ratio: median of paired "
-            f"{'processor' if m['device'] == 'cpu' else 'wall-clock'} times, other / ours."
-        )
-
-    def summary(self) -> list[str]:
-        """For each task, the fastest peer and the target."""
-        found = []
-        for task in dict.fromkeys(r.task for r in self.rows):
-            mine, *others = [r for r in self.rows if r.task == task]
-            harness = [r for r in others if r.way == HARNESS and r.ratio is not None]
-            if not harness and task in self.targets and mine.seconds and not any(r.batch for r in others):
-                found.append(
-                    f"{task}: {mine.seconds:.0f} s ({mine.processor:.0f} s of processor), {others[0].ratio:.0f} times "
-                    f"as fast as {others[0].way}{self.targets[task]}"
-                )
-            if harness:
-                best = min(harness, key=lambda r: r.ratio or 0)
-                found.append(
-                    f"{task}: {best.ratio:.2f} [{best.low:.2f}, {best.high:.2f}] times as fast as {HARNESS} at its "
-                    f"best batch size ({best.batch}), n={best.rounds}{self.targets.get(task, '')}"
-                )
-        return found
-
-    def text(self) -> list[str]:
-        return [self.about(), "", *aligned(HEAD, [*map(_cells, self.rows)]), "", *self.summary()]
-
-    def markdown(self) -> str:
-        rows = markdown_table(HEAD, [*map(_cells, self.rows)])
-        return "\n".join([self.about(), "", *rows, "", *(f"- {line}" for line in self.summary())])
-
-    def write_docs(self, path: Path) -> None:
-        """Put the table between its marks in a markdown file. Raises ``InputError`` if the marks are missing."""
-        write_between(path, BEGIN, END, self.markdown())
-
-
-HARNESS = "lm-evaluation-harness"
-
-
-def _cells(row: TaskTiming) -> tuple[str, ...]:
-    ratio = "" if row.ratio is None else f"{row.ratio:.2f} [{row.low:.2f}, {row.high:.2f}], n={row.rounds}"
-    return (
-        row.task, row.way, row.batch, f"{row.processor:.1f}", f"{row.seconds:.1f}", ratio, row.same, row.note
-    )  # fmt: skip
+    def lines(self, rows: Sequence[TaskTiming]) -> list[str]:
+        """How we compare with the harness at its best batch size, or with the plain way of a probe."""
+        mine, others = rows[0], rows[1:]
+        target = f"; the target is {self.target}"
+        harness = [r for r in others if r.way == HARNESS]
+        if harness:
+            best = min(harness, key=lambda r: r.ratio or 0)
+            return [
+                f"{self.name}: {best.ratio:.2f} [{best.low:.2f}, {best.high:.2f}] times as fast as {HARNESS} at its "
+                f"best batch size ({best.batch}), n={best.rounds}{target}"
+            ]
+        if len(others) != 1:
+            return []
+        return [
+            f"{self.name}: {mine.seconds:.0f} s ({mine.processor:.0f} s of processor), {others[0].ratio:.0f} times as "
+            f"fast as {others[0].way}{target}"
+        ]
 
 
 def apart() -> list[Ask]:
@@ -207,7 +127,7 @@ def asking(make: Callable[[], list[Ask]], setting: BenchSetting) -> list[Way]:
 
     def way(name: str, batch: int | None, run: Callable[..., Mapping[int, str]], mine: LocalEngine, *more: int) -> Way:
         some, part, note = (few, share, alone) if batch == 1 else (asks, 1.0, "")
-        return Way(name, partial(peers.timed, partial(run, mine, some, *more)), str(batch or ""), part, note)
+        return Way(name, partial(timed, partial(run, mine, some, *more)), str(batch or ""), part, note)
 
     ways = [
         way("composcope", None, peers.ours, engine),
@@ -241,9 +161,9 @@ def attributing(setting: BenchSetting) -> list[Way]:
 
     some = min(2, len(prompts))
     return [
-        Way("composcope", partial(peers.timed, partial(run, len(prompts)))),
+        Way("composcope", partial(timed, partial(run, len(prompts)))),
         Way(
-            "20 nodes, a layer at a time", partial(peers.timed, partial(run, some, rule="reference", max_rows=20)),
+            "20 nodes, a layer at a time", partial(timed, partial(run, some, rule="reference", max_rows=20)),
             share=some / len(prompts), note=f"timed on {some} of {len(prompts)}, once",
         ),
     ]  # fmt: skip
@@ -278,9 +198,9 @@ def patching_pairs(setting: BenchSetting) -> list[Way]:
     sources = ("donor", "identity", "random", "noise")  # the positive control is left out of the count
     cells = lm.anatomy.n_layers * len(donors) * len(sources)
     return [
-        Way("composcope", partial(peers.timed, run)),
+        Way("composcope", partial(timed, run)),
         Way(
-            "one continuation at a time", partial(peers.timed, partial(naive, some)),
+            "one continuation at a time", partial(timed, partial(naive, some)),
             share=len(some) / cells, note=f"timed on {len(some)} of {cells}, once",
         ),
     ]  # fmt: skip
@@ -335,41 +255,15 @@ def bench_real(
     torch.set_num_threads(threads)
     try:
         assert engine.identity and engine.trust, "hashed and tried once, before the clock runs"
-        about = peers.machine(loaded.device.type, threads)
+        about = machine(loaded.device.type, threads)
         with peers.harness(lm_eval_python, engine, source.location, threads) as harness:
             setting = BenchSetting(engine, harness, asks)
-            rows = [row for task in chosen for row in _measured(task, setting, rounds, say, progress)]
+            rows = {}
+            for task in chosen:
+                ways = task.ways(setting)
+                took = in_rounds(ways, rounds, task.name, say, progress)
+                rows[task] = timings(task.name, ways, took, loaded.device.type == "cpu")
     finally:
         torch.set_num_threads(before)
-    targets = {t.name: f"; the target is {t.target}" for t in chosen if t.target}
-    return TaskBench(source.name, about, rows, targets)
-
-
-def _measured(
-    task: Task, setting: BenchSetting, rounds: int, say: Callable[[str], None], progress: Bar
-) -> Iterator[TaskTiming]:
-    ways = task.ways(setting)
-    took: list[list[peers.Took]] = [[] for _ in ways]
-    planned = [(n, i) for n in range(rounds) for i in range(len(ways))[:: 1 if n % 2 == 0 else -1]
-               if n == 0 or ways[i].share == 1]  # fmt: skip
-    with progress(task.name, len(planned)) as advance:
-        for n, i in planned:
-            say(f"{task.name}, round {n + 1} of {rounds}: {ways[i].name} {ways[i].batch}".rstrip())
-            took[i].append(ways[i].run())
-            advance(1)
-    on_cpu = setting.engine.model.device.type == "cpu"
-    mine = took[0]
-    for i, way in enumerate(ways):
-        cost = [(t.processor if on_cpu else t.wall) / way.share for t in took[i]]
-        ratios = [c / (m.processor if on_cpu else m.wall) for c, m in zip(cost, mine, strict=False)]
-        agreed = (
-            ""
-            if i == 0 or not took[i][0].texts
-            else f"{peers.same(took[i][0].texts, mine[0].texts)}/{len(took[i][0].texts)}"
-        )
-        yield TaskTiming(
-            task.name, way.name, way.batch, median(t.wall for t in took[i]) / way.share,
-            median(t.processor for t in took[i]) / way.share, median(ratios) if i else None,
-            min(ratios) if i else None, max(ratios) if i else None, len(ratios), agreed,
-            "; ".join(filter(None, (way.note, took[i][0].note))),
-        )  # fmt: skip
+    lines = [line for task, found in rows.items() for line in task.lines(found)]
+    return TaskBench(f"{Path(source.name).name}, float32", about, [r for found in rows.values() for r in found], lines)

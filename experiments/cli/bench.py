@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ...errors import InputError
+from ...files import write_between
 from ..console.printing import show
 from .flags import AsJson, Quiet
 from .help import Command, Commands, example
@@ -47,7 +48,7 @@ def _root(
         return 0
     if preset != "real":
         raise InputError(f"bench --preset {preset}: unknown; use real, or run composcope bench evaluation")
-    from ..bench.real import bench_real
+    from ..bench.real import BEGIN, END, bench_real
     from ..console.progress import Reporter
 
     reporter = Reporter(quiet=quiet)
@@ -57,7 +58,7 @@ def _root(
         progress=reporter.still_bar,
     )  # fmt: skip
     if docs is not None:
-        found.write_docs(docs)
+        write_between(docs, BEGIN, END, found.markdown())
     show(found.document() if json else found.text(), json)
     return 0
 
@@ -89,5 +90,5 @@ def evaluation(
         model, benchmark, asks=asks, batch_size=batch_size, repeats=repeats, threads=threads, device=device,
         dtype=dtype, lm_eval_python=lm_eval_python, say=reporter.say, progress=reporter.still_bar,
     )  # fmt: skip
-    print(found.to_json() if json else "\n".join(found.lines()))
+    show(found.document() if json else found.text(), json)
     return 0

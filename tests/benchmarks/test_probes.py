@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -127,10 +126,8 @@ def test_everything_measured_is_written_and_reads_back(found) -> None:
     assert document["machine"]["threads"] == 1 and document["machine"]["date"]
     assert {r["task"] for r in document["rows"]} == set(TINY.tasks)
     assert all(r["memory_mb"] is None for r in document["rows"])
-    with (folder / "table.csv").open() as f:
-        assert len(list(csv.DictReader(f))) == len(bench.rows)
-    for text in (bench.to_text(), bench.to_markdown()):
-        assert "published" in text and document["machine"]["date"] in text
+    text = bench.to_markdown()
+    assert "published" in text and document["machine"]["date"] in text
 
 
 def test_only_the_marked_part_of_a_document_is_replaced(found, tmp_path: Path) -> None:
@@ -152,7 +149,7 @@ def test_unknown_presets_and_tasks_are_named() -> None:
         bench_probes(TINY, ["nothing"])
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="no CUDA device"):
-            bench_probes("gpu")
+            bench_probes(preset("gpu"))
 
 
 @pytest.mark.slow
@@ -163,7 +160,7 @@ def test_peak_memory_is_that_of_one_way_in_a_process_of_its_own() -> None:
 
 @pytest.mark.gpu
 def test_the_gpu_preset_meets_its_times() -> None:
-    rows: list[Row] = list(bench_probes("gpu", repeats=3, memory=False).rows)
+    rows: list[Row] = list(bench_probes(preset("gpu"), repeats=3, memory=False).rows)
     by_task = {(r.task, r.against): r for r in rows}
     assert by_task["attribution-default", "forward"].seconds < 1
     assert by_task["patching", "forward"].seconds < 2

@@ -13,34 +13,28 @@ import pytest
 
 from composcope.errors import InputError, ModelError
 from composcope.experiments.bench import real
-from composcope.experiments.bench.peers import Took, same
-from composcope.experiments.bench.real import BEGIN, END, HARNESS, BenchSetting, Task, Way, bench_real
+from composcope.experiments.bench.peers import HARNESS
+from composcope.experiments.bench.real import BenchSetting, Task, bench_real
+from composcope.experiments.bench.timing import TaskBench, Took, Way, same
 from composcope.experiments.cli import main
 
 
 @pytest.fixture(scope="module")
-def found() -> real.TaskBench:
+def found() -> TaskBench:
     return bench_real("organism:control", asks=18, rounds=2, only=("no common", "system"), say=lambda _: None)
 
 
-def test_ours_and_plain_generate_give_the_same_answers(found: real.TaskBench) -> None:
+def test_ours_and_plain_generate_give_the_same_answers(found: TaskBench) -> None:
     assert {r.task for r in found.rows} == {"asking, no common prefix", "asking, system prompt"}
     for row in found.rows:
         assert row.same in ("", "16/16", "18/18") and (row.ratio is None) == (row.way == "composcope")
         assert row.rounds == (1 if row.batch == "1" else 2), "what takes one at a time is timed once"
-    assert found.summary() == [], "nothing is claimed without the peer"
+    assert found.lines == [], "nothing is claimed without the peer"
 
 
-def test_the_table_goes_between_its_marks_and_nowhere_else(found: real.TaskBench, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    found.write_docs(page)
-    text = page.read_text()
-    assert text.startswith(f"before\n{BEGIN}\n") and text.endswith(f"{END}\nafter\n") and "old" not in text
-    assert sum(line.startswith("| asking") for line in text.splitlines()) == len(found.rows)
-    page.write_text("no marks")
-    with pytest.raises(InputError, match=r"page\.md.*<!-- bench real -->"):
-        found.write_docs(page)
+def test_the_table_has_a_row_for_each_way(found: TaskBench) -> None:
+    assert sum(line.startswith("| asking") for line in found.markdown().splitlines()) == len(found.rows)
+    assert len(found.document()["rows"]) == len(found.rows) and len(found.text()) == len(found.rows) + 4
 
 
 def took(processor: float, text: str = "a") -> Took:
@@ -75,7 +69,7 @@ def test_ratios_are_medians_over_rounds_of_neighbors_in_time_and_the_best_peer_c
         ("16", 6, 3, 2, 5, 3),
         ("32", 4, 2, 2, 3, 3),
     ]
-    (line,) = bench.summary()
+    (line,) = bench.lines
     assert "2.00 [2.00, 3.00] times as fast" in line and "(32)" in line and "at least 2" in line
 
 
