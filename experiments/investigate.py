@@ -22,8 +22,8 @@ from .console import exits
 from .console.progress import Reporter
 from .distributed.target import load_target
 from .evaluating import cost
-from .evaluating.ask_plan import AskPlan, ask_options, check_asks, notices, plan_asks
-from .evaluating.benchmark import SHARD_FILE, LoadedBenchmark, load_benchmark, shard_record
+from .evaluating.ask_plan import SHARD_FILE, AskPlan, ask_options, check_asks, plan_asks, shard_record
+from .evaluating.benchmark import LoadedBenchmark, load_benchmark
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of
 from .run import rendered, summary, write_json
@@ -171,7 +171,7 @@ def _evaluate(
 ) -> Evaluated:
     if judge is not None:  # recorded so that the run can be scored without the judge
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
-    for line in notices(plan, target.tokenizer):
+    for line in cost.notices(plan, target.tokenizer):
         reporter.say(f"{run.name}: {line}")
     if (run.path / "journal").is_dir() and not (run.path / "metrics.json").exists():
         reporter.say(f"{run.name}: the evaluation did not finish; the missing answers are asked first")

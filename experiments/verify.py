@@ -22,7 +22,7 @@ from ..evaluation.metrics import Metric
 from ..files import read_csv, to_csv
 from ..hooks.progress import Bar, no_bar
 from .console.progress import Reporter
-from .evaluating.rescore import rescore
+from .evaluating.evaluate import rescore
 from .run.reader import RunData
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")

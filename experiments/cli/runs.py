@@ -81,7 +81,7 @@ def score(
         )
     from ..console.progress import Reporter
     from ..evaluating.auditing import audited
-    from ..evaluating.rescore import rescore
+    from ..evaluating.evaluate import rescore
     from ..run.summary import document, lines
 
     reporter = Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet)
@@ -93,7 +93,7 @@ def score(
 
 def _score_rows(graded: Path, protocol: str | None, cases: Path | None, compat: str | None, json: bool) -> int:
     from ...evaluation.metrics import to_document
-    from ..evaluating.rescore import metrics_from_file
+    from ..evaluating.evaluate import metrics_from_file
     from ..run.summary import metric_lines
 
     if protocol is None:
@@ -207,15 +207,16 @@ def plot(
 ) -> int:
     """Draw one figure (pdf, svg, png and the csv behind it) from one or more runs."""
     from ..console.progress import Reporter
-    from ..figures.plotting import draw, figure_names, look
+    from ..figures import catalog
 
     if list_ or figure is None:
-        found = figure_names()
+        found = catalog.figure_names()
         rows = [{"figure": name, "title": title} for name, title in found.items()]
         show({"schema": 1, "figures": rows} if json else [f"{n}: {t}" for n, t in found.items()], json)
         return exits.OK
-    files = draw(
-        figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look(width, not no_title, style),
+    look = catalog.look(width, not no_title, style)
+    files = catalog.plot(
+        figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look,
         progress=Reporter(quiet=quiet).bar,
     )  # fmt: skip
     show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
@@ -232,7 +233,7 @@ def paper(
 ) -> int:
     """Write figures, tables, methods and a table of claims in LaTeX, for a paper over one or more runs."""
     from ..console.progress import Reporter
-    from ..figures.plotting import look
+    from ..figures.catalog import look
     from ..report.paper import write
 
     files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter(quiet=quiet).bar)

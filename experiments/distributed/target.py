@@ -11,9 +11,9 @@ from ...errors import ModelError
 from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.journal import read_journal
 from ...terminal import to_stderr
-from ..models.resolve import resolve_model
+from ..models.resolve import ModelSource
 from ..models.served import load_served
-from ..models.target import Loading, Target, load_local
+from ..models.target import Loading, Target, load_from, sources
 from ..run.reader import read_run
 from .engine import FleetModel, RayEngine
 from .pool import Pool
@@ -52,14 +52,12 @@ class RayTarget(Target):
         self.pool.close()
 
 
-def load_fleet(loading: Loading, run: Path, say: Callable[[str], None]) -> RayTarget:
+def load_fleet(loading: Loading, source: ModelSource, run: Path, say: Callable[[str], None]) -> RayTarget:
     """Start the workers, each with the model, and open the tokenizer here.
 
     Raises ``InputError`` without Ray or a cluster, and ``ModelError`` if workers cannot load the model or differ.
     """
-    weights = loading.serving.probe_model or loading.model
-    source = resolve_model(weights)
-    pool = Pool(replace(loading, model=weights), say)
+    pool = Pool(replace(loading, model=source.name), say)
     try:
         from transformers import AutoTokenizer
 
@@ -101,6 +99,9 @@ def load_target(loading: Loading, run: Path | None = None, say: Callable[[str], 
     Raises ``InputError`` or ``ModelError`` for names, folders, weights and servers that cannot be used.
     """
     run, say = run or Path(), say or to_stderr
+    source, weights = sources(loading, say)
     if loading.is_served:
-        return load_served(loading, run, say)
-    return load_fleet(loading, run, say) if loading.serving.engine == "ray" else load_local(loading, say)
+        return load_served(loading, source, weights, run, say)
+    if loading.serving.engine == "ray":
+        return load_fleet(loading, source, run, say)
+    return load_from(source, loading, say)

@@ -1,7 +1,6 @@
 """One evaluation: asks what a protocol needs, grades the answers, and counts.
 
-``benchmark`` (loads the cases), ``ask_plan`` (from the configuration to the protocol and what it asks), ``cost`` (of a
-run, before it begins), ``evaluate`` (asks, grades and counts).
-Later, without a model: ``rescore`` (grades and counts again), ``auditing`` (a sample for a person to check), ``merge``
-(joins runs).
+``benchmark`` (loads the cases), ``ask_plan`` (from the configuration to the protocol and what it asks), ``cost``
+(notices and cost, before a run begins), ``evaluate`` (asks, grades and counts, and later again without a model).
+Later: ``auditing`` (a sample for a person to check), ``merge`` (joins runs).
 """

@@ -1,4 +1,4 @@
-"""The plan of what will be asked: from a configuration to its protocol and cases, with checks and notices of them."""
+"""The plan of what will be asked: from a configuration to its protocol and cases, those of a shard, and checks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.case import Case
 from ...evaluation.engines.base import Engine
-from ...evaluation.protocols.asking import has_paraphrases, recommended
 from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
 from ..config import Asking, Config, Shard, flag
-from .benchmark import LoadedBenchmark, in_shard
+from .benchmark import LoadedBenchmark
 
 
 @dataclass(frozen=True)
@@ -147,9 +146,6 @@ def _own_options(given: AskOptions) -> dict[str, Any]:
     return options
 
 
-_SHOWN = 3
-
-
 def prepare(cases: Sequence[Case], options: AskOptions, where: str) -> list[Case]:
     """The cases of ``where`` with what the options need: an independent Q1 for every pair.
 
@@ -174,95 +170,6 @@ def prepare(cases: Sequence[Case], options: AskOptions, where: str) -> list[Case
 
         return co_present(cases, options.seed)
     return list(cases)
-
-
-def notices(plan: AskPlan, tokenizer: Any) -> list[str]:
-    """What a run says before it asks: how many cases, in which format, and what may surprise."""
-    formatted = format_notice(plan.options.format, plan.benchmark, _own_format(plan.protocol))
-    return [
-        f"{len(plan.cases)} cases of {plan.benchmark.name}, protocol {plan.protocol.name}"
-        f"{protocol_reason(plan.protocol.name, plan.benchmark)}{formatted}",
-        *parts_notice(plan.cases, plan.protocol.name),
-        *depth_notice(plan.cases),
-        *_thinking_notice(plan, tokenizer),
-    ]
-
-
-def _own_format(protocol: FormattedProtocol) -> str | None:
-    """The default prompt format of a protocol; None if it has no such option."""
-    own = getattr(protocol.protocol, "format", None)
-    return own if isinstance(own, str) else None
-
-
-def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:
-    """A notice if the chat template has a thinking switch that no flag sets, since such models often think first."""
-    if tokenizer is None or plan.options.prompting == "raw":
-        return []
-    if all(ask.thinking is not None for ask in plan.protocol.asks(plan.cases[0], {})):
-        return []
-    from ...evaluation.engines.text import has_thinking_switch
-
-    if not has_thinking_switch(tokenizer):
-        return []
-    return [
-        "the chat template can switch thinking on or off, and no flag sets it; by default, thoughts count against the "
-        "token budget of the answer, and a stop string in them ends the answer; give --no-thinking, or --thinking "
-        "(with its own budget, --thinking-tokens)"
-    ]
-
-
-def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
-    """One line that says how many cases have no parts, which and why; empty if all have parts or none are needed."""
-    from ...evaluation.protocols.base import about
-
-    bare = [c for c in cases if not c.parts]
-    if not about(name).asks_parts or not bare:
-        return []
-    first = ", ".join(f"{c.id} ({c.meta.get('problem') or 'no reason given'})" for c in bare[:_SHOWN])
-    more = ", ..." if len(bare) > _SHOWN else ""
-    return [f"{len(bare)} of {len(cases)} cases have no parts and are not counted in any gate: {first}{more}"]
-
-
-def depth_notice(cases: Sequence[Case]) -> list[str]:
-    """One line that names the cases whose depth is not the number of their parts; empty if there are none.
-
-    Benchmarks with bins of depths count otherwise: a part of theirs is a fact, and a step compares two.
-    """
-    odd = [c for c in cases if c.parts and c.depth_bin is None and c.depth not in (None, len(c.parts))]
-    if not odd:
-        return []
-    first = ", ".join(f"{c.id} (depth {c.depth}, parts: {len(c.parts)})" for c in odd[:_SHOWN])
-    more = ", ..." if len(odd) > _SHOWN else ""
-    return [
-        f"warning: in {len(odd)} of {len(cases)} cases the depth is not the number of parts: {first}{more}; correct "
-        "the field 'depth' or leave it out"
-    ]
-
-
-def protocol_reason(name: str, benchmark: LoadedBenchmark) -> str:
-    """Why the benchmark is asked by this protocol, in brackets; empty for the usual one and for one that was chosen."""
-    if name != benchmark.protocol:
-        return ""
-    if benchmark.name.startswith("organism:") or recommended(benchmark.cases, "protocol") == name:
-        return " (the benchmark's own; --protocol changes it)"
-    if name == "double-gate" and has_paraphrases(benchmark.cases):
-        return " (some parts have paraphrases; --protocol changes it)"
-    return ""
-
-
-def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | None = None) -> str:
-    """A phrase that says which prompt format is used and why; ``own`` is the protocol's own format, if it has one."""
-    if format is None:
-        return "" if own is None else f", prompt format {own} (the protocol's own; --format changes it)"
-    recommended = benchmark.format
-    if format == recommended:
-        why = "the benchmark's own; --format changes it"
-    elif benchmark.own and format == "short":
-        why = "the gold answers are short; --format changes it"
-    else:
-        why = "--format"
-    other = f"; the benchmark recommends {recommended}" if recommended not in (None, format) else ""
-    return f", prompt format {format} ({why}{other})"
 
 
 def check_asks(plan: AskPlan, engine: Engine, tokenizer: Any) -> None:
@@ -313,3 +220,32 @@ def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
         by_ask = dict(zip(map(id, [*chats, *raws]), map(len, [*fed, *completed]), strict=True))
         lengths += [by_ask[id(a)] for a in block]
     return lengths
+
+
+SHARD_FILE = "shard.json"
+"""File in a shard's run folder that says which part of which benchmark it holds."""
+
+
+def shard_positions(cases: Sequence[Case], shard: Shard) -> list[int]:
+    """Positions of a shard's cases: every n-th case in the order of ids, listed in the order of the benchmark.
+
+    Shards differ by at most one case. No two shards share a case, and together they hold every case.
+    """
+    by_id = sorted(range(len(cases)), key=lambda i: cases[i].id)
+    return sorted(by_id[shard.index - 1 :: shard.of])
+
+
+def in_shard(benchmark: LoadedBenchmark, shard: Shard | None) -> LoadedBenchmark:
+    """The benchmark, or only the cases of a shard. Raises ``InputError`` for more shards than cases."""
+    if shard is None:
+        return benchmark
+    if shard.of > len(benchmark.cases):
+        raise InputError(f"--shard {shard}: {benchmark.name} has {len(benchmark.cases)} cases; use fewer shards")
+    cases = tuple(benchmark.cases[i] for i in shard_positions(benchmark.cases, shard))
+    return replace(benchmark, cases=cases)
+
+
+def shard_record(benchmark: LoadedBenchmark, shard: Shard, limit: int | None) -> dict[str, Any]:
+    """What merging needs to know: which part this is, of which cases, and the positions of its cases."""
+    where = shard_positions(benchmark.cases, shard)
+    return {"index": shard.index, "of": shard.of, "n_cases": len(benchmark.cases), "limit": limit, "positions": where}

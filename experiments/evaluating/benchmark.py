@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...errors import InputError
 from ...evaluation.benchmarks.catalog import READERS, load
 from ...evaluation.case import Case
 from ...evaluation.cases import check_cases, hash_cases
 from ...evaluation.protocols.asking import default_format, default_protocol, recommended_format
-from ..config import Shard
 
 ORGANISM_BENCHMARKS = {
     "temporal": ("double-gate", 60),
@@ -85,32 +83,3 @@ def limit_cases(cases: Sequence[Case], limit: int | None) -> list[Case]:
         if seen[key] <= limit:
             kept.append(case)
     return kept
-
-
-SHARD_FILE = "shard.json"
-"""File in a shard's run folder that says which part of which benchmark it holds."""
-
-
-def shard_positions(cases: Sequence[Case], shard: Shard) -> list[int]:
-    """Positions of a shard's cases: every n-th case in the order of ids, listed in the order of the benchmark.
-
-    Shards differ by at most one case. No two shards share a case, and together they hold every case.
-    """
-    by_id = sorted(range(len(cases)), key=lambda i: cases[i].id)
-    return sorted(by_id[shard.index - 1 :: shard.of])
-
-
-def in_shard(benchmark: LoadedBenchmark, shard: Shard | None) -> LoadedBenchmark:
-    """The benchmark, or only the cases of a shard. Raises ``InputError`` for more shards than cases."""
-    if shard is None:
-        return benchmark
-    if shard.of > len(benchmark.cases):
-        raise InputError(f"--shard {shard}: {benchmark.name} has {len(benchmark.cases)} cases; use fewer shards")
-    cases = tuple(benchmark.cases[i] for i in shard_positions(benchmark.cases, shard))
-    return replace(benchmark, cases=cases)
-
-
-def shard_record(benchmark: LoadedBenchmark, shard: Shard, limit: int | None) -> dict[str, Any]:
-    """What merging needs to know: which part this is, of which cases, and the positions of its cases."""
-    where = shard_positions(benchmark.cases, shard)
-    return {"index": shard.index, "of": shard.of, "n_cases": len(benchmark.cases), "limit": limit, "positions": where}

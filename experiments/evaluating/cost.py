@@ -1,4 +1,7 @@
-"""The cost of a run for ``--dry-run``, computed from cases and tokenizer without loading weights."""
+"""What a run says before it asks: notices of what may surprise, and its cost for ``--dry-run``.
+
+The cost is computed from cases and tokenizer, without loading weights.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,19 @@ from typing import Any
 from ...evaluation.asks import Ask, Grade
 from ...evaluation.case import Case
 from ...evaluation.engines.base import think
+from ...evaluation.protocols.asking import has_paraphrases, recommended
 from ...evaluation.protocols.base import Protocol
+from ...evaluation.protocols.base import about
+from ...evaluation.protocols.presenting import FormattedProtocol
 from ...probes.catalog import PROBES
 from ...terminal import to_stderr
 from ..config import Config
-from ..models.resolve import resolve_model
-from ..models.served import weights_source
-from ..models.target import choose_prompting, loading_of
+from ..models.target import choose_prompting, loading_of, sources
 from ..run.checks import role_group
-from . import ask_plan
-from .ask_plan import ask_options
-from .benchmark import load_benchmark
+from .ask_plan import AskPlan, ask_options, plan_asks, prompt_lengths
+from .benchmark import LoadedBenchmark, load_benchmark
 
-_LONGEST = 20
+_LONGEST, _SHOWN = 20, 3
 
 
 def plan_lines(config: Config) -> list[str]:
@@ -34,8 +37,8 @@ def plan_lines(config: Config) -> list[str]:
     from ...model_loading import load_tokenizer
 
     benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    plan, loading = ask_plan.plan_asks(ask_options(config), benchmark, config.part), loading_of(config)
-    source = weights_source(loading) if loading.is_served else resolve_model(loading.model, to_stderr)
+    plan, loading = plan_asks(ask_options(config), benchmark, config.part), loading_of(config)
+    _, source = sources(loading, to_stderr)
     tokenizer = None if source is None else load_tokenizer(source.location)
     prompting = config.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))
     plan = plan.for_model(prompting, tokenizer)
@@ -43,16 +46,16 @@ def plan_lines(config: Config) -> list[str]:
     most = max((right, wrong), key=len)
     lines = [
         f"cases: {len(plan.cases)} of {benchmark.name}, protocol {plan.protocol.name}"
-        f"{ask_plan.protocol_reason(plan.protocol.name, benchmark)}, prompting {prompting}"
-        + ask_plan.format_notice(plan.options.format, benchmark),
-        *ask_plan.parts_notice(plan.cases, plan.protocol.name),
-        *ask_plan.depth_notice(plan.cases),
+        f"{protocol_reason(plan.protocol.name, benchmark)}, prompting {prompting}"
+        + format_notice(plan.options.format, benchmark),
+        *parts_notice(plan.cases, plan.protocol.name),
+        *depth_notice(plan.cases),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
     if source is None:
         lines.append(f"prompt characters: at most {sum(len(a.prompt) for a in most)}")
     else:
-        prompt_tokens = sum(ask_plan.prompt_lengths(tokenizer, most))
+        prompt_tokens = sum(prompt_lengths(tokenizer, most))
         lines.append(f"prompt tokens: at most {prompt_tokens}")
     response_tokens = sum(a.max_tokens for a in most)
     lines.append(f"response tokens: at most {response_tokens}")
@@ -122,3 +125,90 @@ def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[
             f"  single cases for the report: {few} prompts, sweeps over positions limited to about ten seconds"
         )
     return lines
+
+
+def notices(plan: AskPlan, tokenizer: Any) -> list[str]:
+    """What a run says before it asks: how many cases, in which format, and what may surprise."""
+    formatted = format_notice(plan.options.format, plan.benchmark, _own_format(plan.protocol))
+    return [
+        f"{len(plan.cases)} cases of {plan.benchmark.name}, protocol {plan.protocol.name}"
+        f"{protocol_reason(plan.protocol.name, plan.benchmark)}{formatted}",
+        *parts_notice(plan.cases, plan.protocol.name),
+        *depth_notice(plan.cases),
+        *_thinking_notice(plan, tokenizer),
+    ]
+
+
+def _own_format(protocol: FormattedProtocol) -> str | None:
+    """The default prompt format of a protocol; None if it has no such option."""
+    own = getattr(protocol.protocol, "format", None)
+    return own if isinstance(own, str) else None
+
+
+def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:
+    """A notice if the chat template has a thinking switch that no flag sets, since such models often think first."""
+    if tokenizer is None or plan.options.prompting == "raw":
+        return []
+    if all(ask.thinking is not None for ask in plan.protocol.asks(plan.cases[0], {})):
+        return []
+    from ...evaluation.engines.text import has_thinking_switch
+
+    if not has_thinking_switch(tokenizer):
+        return []
+    return [
+        "the chat template can switch thinking on or off, and no flag sets it; by default, thoughts count against the "
+        "token budget of the answer, and a stop string in them ends the answer; give --no-thinking, or --thinking "
+        "(with its own budget, --thinking-tokens)"
+    ]
+
+
+def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
+    """One line that says how many cases have no parts, which and why; empty if all have parts or none are needed."""
+    bare = [c for c in cases if not c.parts]
+    if not about(name).asks_parts or not bare:
+        return []
+    first = ", ".join(f"{c.id} ({c.meta.get('problem') or 'no reason given'})" for c in bare[:_SHOWN])
+    more = ", ..." if len(bare) > _SHOWN else ""
+    return [f"{len(bare)} of {len(cases)} cases have no parts and are not counted in any gate: {first}{more}"]
+
+
+def depth_notice(cases: Sequence[Case]) -> list[str]:
+    """One line that names the cases whose depth is not the number of their parts; empty if there are none.
+
+    Benchmarks with bins of depths count otherwise: a part of theirs is a fact, and a step compares two.
+    """
+    odd = [c for c in cases if c.parts and c.depth_bin is None and c.depth not in (None, len(c.parts))]
+    if not odd:
+        return []
+    first = ", ".join(f"{c.id} (depth {c.depth}, parts: {len(c.parts)})" for c in odd[:_SHOWN])
+    more = ", ..." if len(odd) > _SHOWN else ""
+    return [
+        f"warning: in {len(odd)} of {len(cases)} cases the depth is not the number of parts: {first}{more}; correct "
+        "the field 'depth' or leave it out"
+    ]
+
+
+def protocol_reason(name: str, benchmark: LoadedBenchmark) -> str:
+    """Why the benchmark is asked by this protocol, in brackets; empty for the usual one and for one that was chosen."""
+    if name != benchmark.protocol:
+        return ""
+    if benchmark.name.startswith("organism:") or recommended(benchmark.cases, "protocol") == name:
+        return " (the benchmark's own; --protocol changes it)"
+    if name == "double-gate" and has_paraphrases(benchmark.cases):
+        return " (some parts have paraphrases; --protocol changes it)"
+    return ""
+
+
+def format_notice(format: str | None, benchmark: LoadedBenchmark, own: str | None = None) -> str:
+    """A phrase that says which prompt format is used and why; ``own`` is the protocol's own format, if it has one."""
+    if format is None:
+        return "" if own is None else f", prompt format {own} (the protocol's own; --format changes it)"
+    recommended = benchmark.format
+    if format == recommended:
+        why = "the benchmark's own; --format changes it"
+    elif benchmark.own and format == "short":
+        why = "the gold answers are short; --format changes it"
+    else:
+        why = "--format"
+    other = f"; the benchmark recommends {recommended}" if recommended not in (None, format) else ""
+    return f", prompt format {format} ({why}{other})"

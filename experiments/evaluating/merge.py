@@ -19,8 +19,8 @@ from ..run.folder import MEASURED, find_runs, read_json, short, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import open_run
-from .benchmark import SHARD_FILE
-from .rescore import own_config, rescore
+from .ask_plan import SHARD_FILE
+from .evaluate import own_config, rescore
 
 SAME = ("model", "weights", "protocol", "format", "prompting")
 SAME_SHARDS = (*SAME, "benchmark", "data", "seed", "asking")

@@ -80,6 +80,7 @@ def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], devi
     from ..distributed.target import load_target
     from ..models.target import loading_of
     from ..run.reader import read_config
+    from ..validity.scores import lookback_ratios, step_cosines
 
     if len(cases) < 2:
         return {}
@@ -89,25 +90,11 @@ def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], devi
     examples = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen])
     wholes = [e for e in examples if e.role == "whole"]
     lm = target.hooks()
-    return {**_lookback(lm, wholes), **_cosines(lm, wholes), **_neurons(lm, examples), **_patching(lm, wholes)}
-
-
-def _lookback(lm: Any, wholes: Sequence[Example]) -> ValuesByCase:
-    from ...probes import lookback
-
-    prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
-    found = lookback.masses(lm, prompts, responses, [e.cue_tokens for e in wholes])
-    return {"lookback ratio": _by_case(wholes, [float(m.ratio().double().nanmean()) for m in found])}
-
-
-def _cosines(lm: Any, wholes: Sequence[Example]) -> ValuesByCase:
-    from ...probes import trajectory
-
-    found = trajectory.step_cosines(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes])
     return {
-        "step-to-step cosine": _by_case(
-            wholes, [float(s.cosines.mean()) if s.cosines.numel() else math.nan for s in found]
-        )
+        "lookback ratio": dict(lookback_ratios(lm, wholes)["mean lookback ratio"]),
+        "step-to-step cosine": dict(step_cosines(lm, wholes)["mean step cosine"]),
+        **_neurons(lm, examples),
+        **_patching(lm, wholes),
     }
 
 
@@ -155,10 +142,6 @@ def _next_of_family(wholes: Sequence[Example]) -> list[tuple[int, int]]:
     for i, e in enumerate(wholes):
         groups.setdefault((e.family, e.depth), []).append(i)
     return [(mine[(k + 1) % len(mine)], r) for mine in groups.values() if len(mine) > 1 for k, r in enumerate(mine)]
-
-
-def _by_case(wholes: Sequence[Example], values: Sequence[float]) -> dict[str, float]:
-    return {e.case: v for e, v in zip(wholes, values, strict=True)}
 
 
 def differences(

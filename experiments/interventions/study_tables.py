@@ -160,9 +160,6 @@ def interval(values: Sequence[float], low: float = -math.inf, high: float = math
     return {"seeds": n, "value": mean, "low": max(low, mean - half), "high": min(high, mean + half)}
 
 
-_BINS = (2, 4, 6, 8)
-
-
 def write(found: Findings, folder: Path) -> None:
     """``study.json`` and ``study.md``."""
     write_json(folder / "study.json", found.to_dict())
@@ -206,10 +203,10 @@ def _variant(row: Row) -> str:
 def _residual(summary: Sequence[Row]) -> list[str]:
     rows = []
     for s in summary:
-        sizes = "/".join(str(min(s[f"residual {d}"]["n"], default=0)) for d in _BINS)
-        cells = [_failure(s[f"residual {d}"]) for d in _BINS]
+        sizes = "/".join(str(min(s[f"residual {d}"]["n"], default=0)) for d in BINS)
+        cells = [_failure(s[f"residual {d}"]) for d in BINS]
         rows.append([s["base"], _variant(s), str(s["seeds"]), *cells, sizes, _number(s["atoms"])])
-    head = ["base", "variant", "trainings", *(f"depth {d}" for d in _BINS), "n (least, by depth)", "stable facts"]
+    head = ["base", "variant", "trainings", *(f"depth {d}" for d in BINS), "n (least, by depth)", "stable facts"]
     return _table("Residual failure by depth, % (mean over trainings [95 %])", head, rows)
 
 
@@ -218,11 +215,11 @@ def _channel_lines(summary: Sequence[Row]) -> list[str]:
     for s in summary:
         if s["delta_atom"]["value"] is None:
             continue
-        cells = [_number(s[f"delta_comp {d}"], sign=True) for d in _BINS]
+        cells = [_number(s[f"delta_comp {d}"], sign=True) for d in BINS]
         matched = f"{s['delta_comp 4']['seeds']}/{s['delta_comp 4']['of']}"
         depth = _number(s["delta_depth"], 1.0, 2, True)
         rows.append([s["base"], _variant(s), _number(s["delta_atom"], sign=True), matched, *cells, depth])
-    head = ["base", "variant", "Δatom", "matched trainings", *(f"Δcomp, depth {d}" for d in _BINS), "Δdepth"]
+    head = ["base", "variant", "Δatom", "matched trainings", *(f"Δcomp, depth {d}" for d in BINS), "Δdepth"]
     return _table("Against the base, points (after - before; negative Δcomp: composes better)", head, rows)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.engines.addresses import key_for
-from .resolve import ModelSource, resolve_model
+from .resolve import ModelSource
 from .target import Loading, Target, choose_prompting
 
 
@@ -54,7 +54,9 @@ class ServedTarget(Target):
         self.engine.close()
 
 
-def load_served(loading: Loading, run: Path, say: Callable[[str], None]) -> ServedTarget:
+def load_served(
+    loading: Loading, source: ModelSource, weights: ModelSource | None, run: Path, say: Callable[[str], None]
+) -> ServedTarget:
     """Connect to a server, or prepare our own server, which starts at the first ask and logs into ``run``.
 
     A run that has already been evaluated is opened without its server, which is then asked only for missing answers.
@@ -63,22 +65,17 @@ def load_served(loading: Loading, run: Path, say: Callable[[str], None]) -> Serv
     used.
     """
     if loading.serving.engine == "vllm":
-        return _vllm(loading, run / "vllm.log", say)
-    return _openai(loading, (run / "graded.jsonl").is_file() and loading.prompting is not None, say)
+        return _vllm(loading, source, weights, run / "vllm.log", say)
+    lazy = (run / "graded.jsonl").is_file() and loading.prompting is not None
+    return _openai(loading, source, weights, lazy, say)
 
 
-def weights_source(loading: Loading) -> ModelSource | None:
-    """Where a served model's weights and tokenizer are on this machine; None if only the server has them."""
-    if loading.serving.probe_model is not None:
-        return resolve_model(loading.serving.probe_model)
-    return resolve_model(loading.model) if loading.serving.engine == "vllm" else None
-
-
-def _openai(loading: Loading, lazy: bool, say: Callable[[str], None]) -> ServedTarget:
+def _openai(
+    loading: Loading, source: ModelSource, weights: ModelSource | None, lazy: bool, say: Callable[[str], None]
+) -> ServedTarget:
     serving, model, url = loading.serving, loading.model, loading.url
     if url is None:
         raise InputError("--engine openai: which server? give --base-url http://HOST:PORT/v1")
-    weights = weights_source(loading)
     if loading.probed and weights is None:
         raise InputError(
             f"--model {model}: is served, and probes need its weights on this machine; give "
@@ -102,15 +99,13 @@ def _openai(loading: Loading, lazy: bool, say: Callable[[str], None]) -> ServedT
     tokenizer = None if weights is None else _tokenizer(weights)
     raw_only = engine.capabilities.chat is False
     prompting = loading.prompting or ("raw" if raw_only else "chat")
-    return ServedTarget(
-        ModelSource(model, model, False), None, tokenizer, engine, prompting, weights, loading.dtype, loading.device
-    )
+    return ServedTarget(source, None, tokenizer, engine, prompting, weights, loading.dtype, loading.device)
 
 
-def _vllm(loading: Loading, log: Path, say: Callable[[str], None]) -> ServedTarget:
+def _vllm(
+    loading: Loading, source: ModelSource, weights: ModelSource | None, log: Path, say: Callable[[str], None]
+) -> ServedTarget:
     serving = loading.serving
-    source = resolve_model(loading.model)
-    weights = weights_source(loading)
     from ...evaluation.engines import vllm
 
     engine = vllm.serve(

@@ -47,6 +47,22 @@ def loading_of(config: Config) -> Loading:
     )  # fmt: skip
 
 
+def sources(loading: Loading, say: Callable[[str], None]) -> tuple[ModelSource, ModelSource | None]:
+    """The model that answers, and its weights on this machine (None: only its server has them).
+
+    Workers answer with ``--probe-model`` if it is given, because they load one model for both.
+    """
+    serving, own = loading.serving, loading.serving.probe_model
+    if serving.engine == "ray" and own is not None:
+        answering = resolve_model(own, say)
+        return answering, answering
+    served = loading.is_served and serving.engine != "vllm"  # under its server's name, which is not a place
+    answering = ModelSource(loading.model, loading.model, False) if served else resolve_model(loading.model, say)
+    if loading.is_served and own is not None:
+        return answering, resolve_model(own, say)
+    return answering, None if served else answering
+
+
 @dataclass(frozen=True)
 class Target:
     """A loaded model, with its engine for answers and its hooks for probes."""
@@ -115,10 +131,14 @@ def load_local(loading: Loading, say: Callable[[str], None]) -> Target:
 
     Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
     """
+    return load_from(resolve_model(loading.model, say), loading, say)
+
+
+def load_from(source: ModelSource, loading: Loading, say: Callable[[str], None]) -> Target:
+    """The same for a model whose place is known."""
     from ...evaluation.engines.local import LocalEngine
     from ...model_loading import load
 
-    source = resolve_model(loading.model, say)
     model, tokenizer = load(source.location, dtype=loading.dtype, device=loading.device)
     set_padding(tokenizer, loading.pad_token, source.location, say)
     for parameter in model.parameters():

@@ -5,7 +5,7 @@ Files: ``folder`` reads and writes them under a lock, ``schema`` says what they 
 peak memory, ``rendered`` prompts as they were sent.
 Results: ``summary`` (headline metrics as text), ``failures`` (lists failing cases), ``compare`` (two runs on the same
 cases), ``checks`` (unusable answers, second opinions, labels by people).
-Not here: ``evaluating`` fills a run with answers, and grades (``rescore``) and joins (``merge``) existing runs;
+Not here: ``evaluating`` fills a run with answers, and grades (``evaluate``) and joins (``merge``) existing runs;
 ``probing`` adds probes.
 """
 

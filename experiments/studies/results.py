@@ -17,7 +17,7 @@ from ...evaluation.metrics import MEANINGS, Metric, find, quoted
 from ...files import to_csv
 from ..console.printing import markdown_table
 from ..console.progress import Reporter
-from ..evaluating.rescore import recount
+from ..evaluating.evaluate import recount
 from ..figures.drawing import encodable
 from ..organism.doses import model_called
 from ..run import write_json, write_text

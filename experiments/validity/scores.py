@@ -64,7 +64,7 @@ def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) 
     wholes, found = [e for e in examples if e.role == "whole"], CaseScores()
     if len(wholes) < 2:
         return found
-    for probe in (_min_k, _lookback, _neurons, _trajectory, baselines, _nulls):
+    for probe in (_min_k, lookback_ratios, _neurons, step_cosines, baselines, _nulls):
         found.values.update(probe(lm, wholes, examples))
     for name, function in (probes or {}).items():
         own = _own(name, function(lm, examples), examples)
@@ -100,7 +100,7 @@ def _min_k(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> V
     return {"Min-K%++ of the question": _by_case(wholes, min_k.aggregate(tokens).min_k_pp)}
 
 
-def _lookback(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
+def lookback_ratios(lm: Any, wholes: Sequence[Example], examples: Sequence[Example] = ()) -> ValuesByCase:
     from ...probes import lookback
 
     prompts, responses = [e.prompt_ids for e in wholes], [e.response_ids for e in wholes]
@@ -141,7 +141,7 @@ def _nulls(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> V
     return {**found, "offset noise": _by_case(wholes, 2 * rng.normal() + rng.normal(size=len(wholes)))}
 
 
-def _trajectory(lm: Any, wholes: Sequence[Example], examples: Sequence[Example]) -> ValuesByCase:
+def step_cosines(lm: Any, wholes: Sequence[Example], examples: Sequence[Example] = ()) -> ValuesByCase:
     from ...probes import trajectory
 
     found = trajectory.step_cosines(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes])

@@ -20,16 +20,16 @@ from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking, Config
-from composcope.experiments.evaluating import ask_plan
+from composcope.experiments.evaluating import ask_plan, cost
 from composcope.experiments.evaluating.ask_plan import (
     AskOptions,
     ask_options,
-    depth_notice,
     make_protocol,
     prepare,
     with_examples,
 )
 from composcope.experiments.evaluating.benchmark import LoadedBenchmark, load_benchmark
+from composcope.experiments.evaluating.cost import depth_notice
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
 
@@ -233,7 +233,7 @@ def test_a_run_says_which_prompt_format_it_uses_and_why(
     format: str | None, recommended: str | None, own_cases: bool, protocols: str | None, facts: list[str]
 ) -> None:
     benchmark = LoadedBenchmark("b", (), "compositionality-gap", recommended, "hash", own_cases)
-    said = ask_plan.format_notice(format, benchmark, protocols)
+    said = cost.format_notice(format, benchmark, protocols)
     assert all(fact in said for fact in facts) and bool(said) == bool(facts)
 
 
@@ -252,5 +252,5 @@ PROBED = Part("Q one?", "6", paraphrases=("One, asked?",))
 )
 def test_a_run_says_why_a_protocol_was_taken(protocol: str, case: Case, facts: list[str]) -> None:
     benchmark = LoadedBenchmark("b", (case,), default_protocol([case]), None, "hash", True)
-    said = ask_plan.protocol_reason(protocol, benchmark)
+    said = cost.protocol_reason(protocol, benchmark)
     assert all(fact in said for fact in facts) and bool(said) == bool(facts)

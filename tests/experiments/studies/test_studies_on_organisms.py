@@ -16,7 +16,7 @@ from composcope.experiments import agentcoma as agentcoma_study
 from composcope.experiments import composition_collapse, compositional_gsm
 from composcope.experiments import investigate as job
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.rescore import recount
+from composcope.experiments.evaluating.evaluate import recount
 from composcope.experiments.run import read_json
 from composcope.experiments.run import reader as io
 from composcope.experiments.run.provenance import beside
