@@ -20,7 +20,7 @@ The validity study also takes ``series``, folders of further trainings of the or
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,6 @@ GROUPS = ("family", "size", "cost", "tuning", "recipe", "specialization", "train
 OVERRIDES = ("device", "dtype", "prompting", "format", "batch_size", "pad_token", "engine", "base_url", "probe_model")
 """Options that each model may set for itself."""
 _TEXTS = tuple(k for k in (*GROUPS, *OVERRIDES) if k not in ("size", "trained_depths", "baseline", "batch_size"))
-_QUOTED = " (in quotes if YAML reads it as a number, a date, yes or no)"
 PAIR_KINDS = ("cost", "tuning", "recipe", "specialization", "size", "reference")
 _KEYS = ("study", "data", "limit", "models", "pairs", "probe_cases", "series", "only_series")
 
@@ -110,7 +109,7 @@ def read_spec(path: str | Path, study: str | None = None, **options: Any) -> Spe
         raw["models"] = [f"organism:{dose}" for dose in DOSES]
     if not isinstance(raw, dict) or not isinstance(raw.get("models"), list) or not raw["models"]:
         raise InputError(f"{path}: field 'models' is missing or empty; give a list of {{model, label, family, ...}}")
-    _known(raw, _KEYS, str(path))
+    _check(raw, _KEYS, str(path))
     if study is not None and raw.get("study") not in (None, study):
         raise InputError(f"{path}: field 'study' is {raw['study']!r}, and the study is {study}; leave the field out")
     entries = [e if isinstance(e, dict) else {"model": e} for e in raw["models"]]
@@ -119,65 +118,55 @@ def read_spec(path: str | Path, study: str | None = None, **options: Any) -> Spe
     names = [m.label for m in models]
     if len(set(names)) < len(names):
         raise InputError(f"{path}: label {max(names, key=names.count)!r} is given twice; labels are unique")
-    data = raw.get("data") or []
+    data, series = raw.get("data") or [], raw.get("series") or []
     given: dict[str, Any] = {
         "data": tuple(map(str, data if isinstance(data, list) else [data])),
-        "limit": _count(raw, "limit", path),
-        "probe_cases": _count(raw, "probe_cases", path),
-        "series": _series(raw, path),
-        "only_series": _yes(raw, "only_series", path),
+        "limit": raw.get("limit"),
+        "probe_cases": raw.get("probe_cases"),
+        "series": tuple(series if isinstance(series, list) else [series]),
+        "only_series": bool(raw.get("only_series")),
     }
     given |= {k: v for k, v in options.items() if v is not False and v not in (None, ())}
     return Spec(models, pairs=_pairs(raw.get("pairs"), names, str(path)), **given)
 
 
-def _known(raw: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
-    unknown = [k for k in raw if k not in keys]
-    if unknown:
-        raise InputError(f"{where}: field {unknown[0]!r} is not known; use {', '.join(keys)}")
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
-def _count(raw: Mapping[str, Any], name: str, path: str | Path) -> int | None:
-    value = raw.get(name)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise InputError(f"{path}: field {name!r} is {value!r}; give a whole number of at least 1")
-    return value
+Rule = tuple[Callable[[Any], bool], str]
+_COUNT: Rule = (lambda v: type(v) is int and v >= 1, "a whole number of at least 1")
+_YES: Rule = (lambda v: isinstance(v, bool), "true or false")
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(("limit", "probe_cases", "batch_size"), _COUNT),
+    **dict.fromkeys(("only_series", "baseline"), _YES),
+    **dict.fromkeys(("label", *_TEXTS), (_text, "text (in quotes if YAML reads it as a number, a date, yes or no)")),
+    "size": (lambda v: type(v) in (int, float) and 0 < v < math.inf, "billions of parameters, such as 7 or 0.5"),
+    "trained_depths": (
+        lambda v: isinstance(v, list) and all(isinstance(d, int) for d in v), "a list of depths, such as [2, 4]"
+    ),
+    "series": (
+        lambda v: not v or all(map(_text, v if isinstance(v, list) else [v])),
+        "folders of `composcope organism train --all`",
+    ),
+}  # fmt: skip
+"""What a field of the file may hold, as a test and in words."""
 
 
-def _series(raw: Mapping[str, Any], path: str | Path) -> tuple[str, ...]:
-    value = raw.get("series") or []
-    folders = value if isinstance(value, list) else [value]
-    if not all(isinstance(f, str) and f.strip() for f in folders):
-        raise InputError(f"{path}: field 'series' is {value!r}; give folders of `composcope organism train --all`")
-    return tuple(folders)
-
-
-def _yes(raw: Mapping[str, Any], name: str, path: str | Path) -> bool:
-    value = raw.get(name, False)
-    if not isinstance(value, bool):
-        raise InputError(f"{path}: field {name!r} is {value!r}; give true or false")
-    return value
+def _check(raw: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    """Raise ``InputError`` for a field that is not known, or whose value breaks its rule."""
+    for name, value in raw.items():
+        if name not in known:
+            raise InputError(f"{where}: field {name!r} is not known; use {', '.join(known)}")
+        if value is not None and name in RULES and not RULES[name][0](value):
+            raise InputError(f"{where}: field {name!r} is {value!r}; give {RULES[name][1]}")
 
 
 def _model(entry: Mapping[str, Any], labels: Mapping[str, str], where: str) -> StudyModel:
     name = entry.get("model")
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{where}: field 'model' is {name!r}; give a folder, a hub id, organism:DOSE or MODEL@URL")
-    _known(entry, ("model", "label", *GROUPS, *OVERRIDES), where)
-    size, depths = entry.get("size"), entry.get("trained_depths")
-    if size is not None and (isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size < math.inf):
-        raise InputError(f"{where}: field 'size' is {size!r}; give billions of parameters, such as 7 or 0.5")
-    if depths is not None and (not isinstance(depths, list) or not all(isinstance(d, int) for d in depths)):
-        raise InputError(f"{where}: field 'trained_depths' is {depths!r}; give a list of depths, such as [2, 4]")
-    batch_size = entry.get("batch_size")
-    if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
-        raise InputError(f"{where}: field 'batch_size' is {batch_size!r}; give a whole number of at least 1")
-    if not isinstance(entry.get("baseline") or False, bool):
-        raise InputError(f"{where}: field 'baseline' is {entry['baseline']!r}; give true or false")
-    for key in ("label", *_TEXTS):
-        value = entry.get(key)
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise InputError(f"{where}: field {key!r} is {value!r}; give text{_QUOTED}")
+    _check(entry, ("model", "label", *GROUPS, *OVERRIDES), where)
     groups = {k: entry[k] for k in GROUPS if entry.get(k) is not None}
     options = {k: entry[k] for k in OVERRIDES if entry.get(k) is not None}
     return StudyModel(name, str(entry.get("label") or labels[name]), groups, options)
