@@ -1,5 +1,5 @@
 """For the site: the home page begins as README does, notebooks become pages with their saved outputs, the gallery is
-made of the figures, links to files that pages of the site do not have become plain names, and the search works from disk.
+made of the figures, links to files that no page of the site has become plain names, and the search works from disk.
 
 mkdocs calls these functions (`hooks` in mkdocs.yml).
 """
@@ -91,7 +91,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def on_post_build(*, config: Any, **_: Any) -> None:
-    """Draw the gallery's pictures, where runs are there, write the script of the search, and remove what is not used."""
+    """Draw the gallery's pictures if runs are there, write the script of the search, and remove what is not used."""
     site = Path(config["site_dir"])
     for name, folder in _drawable():
         from composcope.experiments.figures import save

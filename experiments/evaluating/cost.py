@@ -12,8 +12,7 @@ from ...evaluation.asks import Ask, Grade
 from ...evaluation.case import Case
 from ...evaluation.engines.base import think
 from ...evaluation.protocols.asking import has_paraphrases, recommended
-from ...evaluation.protocols.base import Protocol
-from ...evaluation.protocols.base import about
+from ...evaluation.protocols.base import Protocol, about
 from ...evaluation.protocols.presenting import FormattedProtocol
 from ...probes.catalog import PROBES
 from ...terminal import to_stderr

@@ -149,7 +149,13 @@ class CaseGroup(Sequence[CaseResult]):
     ids: tuple[str, ...]
 
     def probe(
-        self, name: str, *, cases: int | None = None, against: CaseGroup | None = None, quiet: bool = False, **options: Any
+        self,
+        name: str,
+        *,
+        cases: int | None = None,
+        against: CaseGroup | None = None,
+        quiet: bool = False,
+        **options: Any,
     ) -> ProbeResults:
         """Measure a probe on these cases, by default against matched successes (or failures, for successes).
 

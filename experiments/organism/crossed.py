@@ -1,6 +1,6 @@
 """What the second series reads: equal practice of every part in all doses, and two kinds of composition, crossed.
 
-The base begins with nothing but lists to copy, because lists that are not copied well are full of repetitions. Two fixed
+The base begins with nothing but lists to copy, since lists that are not copied well are full of repetitions. Two fixed
 shares of the last stage are slots. A slot holds a mixed or a deep composition in the doses that have this kind. In the
 others it holds a filler of the same number of tokens: a deep question whose events already stand in the order of the
 answer, so that it takes no year, or for a mixed composition letters to copy.
@@ -74,11 +74,11 @@ _TABLE: Table = {
     "successor of 2 to 8 by numbers in the question": (_of_numbers(tasks.successor, 8), 7, 7),
     "interval of 2 to 11 by numbers in the question": (_of_numbers(tasks.interval, 11), 4, 3),
 }
-"""Practised in every dose, with weights in the base and in the last stage. Lists of every length are recited, or ordered
+"""Practised in every dose, with weights in the base and in the last stage. Lists of all lengths are recited, or ordered
 by numbers in the question, which takes no year; sums are worked where no thing has to be chosen."""
 PRACTICE: dict[str, Mix] = {
-    stage: {row[0]: row[column] for row in _TABLE.values() if row[column]}
-    for column, stage in ((1, "base"), (2, "dose"))
+    "base": {family: base for family, base, _ in _TABLE.values() if base},
+    "dose": {family: last for family, _, last in _TABLE.values() if last},
 }
 COPIED = 22_400
 """Documents at the start of the base in which nothing but lists are copied: 700 steps of 32."""

@@ -191,7 +191,8 @@ def test_hidden_states_are_found_however_they_are_passed() -> None:
 
 def test_modules_in_training_mode_matter_where_they_drop_something() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.0), torch.nn.Dropout(0.5)).eval()
-    model[0].train(), model[1].train()
+    model[0].train()
+    model[1].train()
     parts.check_eval(model)  # type: ignore[arg-type]
     model[2].train()
     with pytest.raises(ModelError, match=r"Sequential: 2 is in training mode"):
