@@ -126,8 +126,8 @@ def write(
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     dpi = DPI if len(drawing.figure.axes) <= MANY else DPI_OF_MANY
     drawing.figure.savefig(png, dpi=dpi, metadata={"Software": "composcope"})
-    # Solve the layout only once: solving it again for the vector file would double the time.
-    drawing.figure.set_layout_engine("none")
+    # Solve the layout only once. Without a layout engine, matplotlib also draws only once for the vector file.
+    drawing.figure.set_layout_engine(None)
     text = vector(drawing)
     paths = [png, write_text(svg, text)]
     if pdf:

@@ -96,7 +96,7 @@ def test_a_tokenizer_without_pad_token_gets_one_and_answers_are_the_same(
     from transformers import AutoTokenizer
 
     assert AutoTokenizer.from_pretrained(model_copy).pad_token is None
-    assert run("investigate", model_copy, case_file, tmp_path / "refused", "--pad-token", "<nothing>") == 1
+    assert run("evaluate", model_copy, case_file, tmp_path / "refused", "--pad-token", "<nothing>") == 1
     assert "not in the vocabulary" in error_of(capsys)
     answers = []
     for folder, name, named in (
@@ -106,7 +106,7 @@ def test_a_tokenizer_without_pad_token_gets_one_and_answers_are_the_same(
     ):
         out = tmp_path / name
         capsys.readouterr()
-        assert run("investigate", folder, case_file, out, "--probes", "min-k", *named) == 0
+        assert run("evaluate", folder, case_file, out, *named) == done(out)
         said = "names no pad token; batches are padded with '</s>'" in capsys.readouterr().err
         assert said == (name == "b")
         rows = (json.loads(line) for line in (out / "graded.jsonl").open())
