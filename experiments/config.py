@@ -322,6 +322,11 @@ class Config(Probing):
     def _names_one_server(self) -> Self:
         if address(self.model) is not None and (self.serving.engine == "vllm" or self.serving.base_url):
             raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
+        if address(self.model) is not None and self.serving.engine == "ray" and self.serving.probe_model is None:
+            raise InputError(
+                f"--model {self.model}: names a server, and the workers of --engine ray load weights; leave out "
+                "--engine ray, or say with --probe-model where the weights are"
+            )
         return self
 
     @property

@@ -35,7 +35,7 @@ class Loading:
     @property
     def is_served(self) -> bool:
         """Whether the answers come from a server."""
-        return self.url is not None or self.serving.engine in ("openai", "vllm")
+        return self.serving.engine in ("openai", "vllm") or (self.url is not None and self.serving.engine != "ray")
 
 
 def loading_of(config: Config) -> Loading:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,8 @@ def metric_lines(rows: Sequence[Metric]) -> list[str]:
     for row in rows:
         means = MEANINGS.get(row.metric) if row.metric not in said else None
         said.add(row.metric)
+        if means and row.note and means.startswith(row.note.replace(" - ", " − ")):
+            row = replace(row, note=None)  # the meaning says it, too
         out.append(metric_line(row) + (f": {means}" if means else ""))
     return out
 

@@ -18,6 +18,7 @@ from composcope.evaluation.engines.addresses import address
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Serving
 from composcope.experiments.models.roles import open_role
+from composcope.experiments.models.target import loading_of, sources
 from composcope.experiments.run import read_json, read_lines
 
 pytestmark = pytest.mark.long
@@ -198,6 +199,7 @@ def test_a_dry_run_counts_the_asks_of_a_model_that_only_a_server_knows(case_file
         ("m", {"engine": "openai", "base_url": "host:8000"}, "--base-url: is no URL of a server"),
         ("m", {"base_url": "http://host/v1"}, "--base-url is for --engine openai, and the engine is transformers"),
         ("m@http://host/v1", {"engine": "vllm"}, "names a server already"),
+        ("m@http://host/v1", {"engine": "ray"}, "--probe-model"),
     ],
 )
 def test_options_that_do_not_fit_are_said(model: str, options: dict[str, Any], needle: str) -> None:
@@ -225,3 +227,11 @@ def test_roles_read_addresses_as_the_target_does(spec: str, needle: str) -> None
 
 def test_the_run_folder_is_named_after_the_model_and_not_the_server() -> None:
     assert Config(model="org/m@http://host:8000/v1", benchmark="cases.jsonl").default_folder() == Path("runs/m--cases")
+
+
+def test_workers_load_the_weights_of_a_model_that_a_server_answered_for(taught: Path) -> None:
+    of_server = {"model": "m@http://host/v1", "benchmark": "cases.jsonl"}
+    loading = loading_of(Config(**of_server, serving=Serving(engine="ray", probe_model=str(taught))))
+    assert not loading.is_served and loading_of(Config(**of_server)).is_served
+    answering, probed = sources(loading, print)
+    assert answering == probed and answering.location == str(taught)

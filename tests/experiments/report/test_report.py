@@ -119,6 +119,16 @@ def test_the_summary_lists_up_to_three_cases_of_a_failure_set_with_answer_and_go
     assert all("so so" in line and "'8'" in line and "'6'" not in line and len(line) < 150 for line in shown)
 
 
+def test_a_line_of_a_metric_says_once_what_it_is() -> None:
+    rows = [
+        Metric("gap", n=9, value=-0.1, note="composition - both"),
+        Metric("press_gap", n=9, value=0.1, note="n < 15"),
+    ]
+    gap, press_gap = summary.metric_lines(rows)
+    assert gap.count("composition") == 1 and "both" in gap and "below 0" in gap
+    assert "(few)" in press_gap
+
+
 def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
