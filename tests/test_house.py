@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -153,9 +154,9 @@ def test_a_python_that_makes_no_environments_is_one_clear_line(tmp_path: Path) -
     base = tmp_path / "python3"
     base.write_text(f'#!/bin/sh\ncase "$2" in *ensurepip*) exit 1 ;; esac\nexec {sys.executable} "$@"\n')
     base.chmod(0o755)
-    done = subprocess.run(
-        ["make", "-f", str(ROOT / "Makefile"), f"BASE={base}", "install"], cwd=tmp_path, capture_output=True, text=True
-    )
+    plain = {k: v for k, v in os.environ.items() if k not in ("NO_INSTALL", "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS")}
+    command = ["make", "-f", str(ROOT / "Makefile"), f"BASE={base}", "install"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=plain)
     said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
     assert done.returncode != 0 and len(said) == 1 and "apt-get install python3-venv" in said[0]
     assert not (tmp_path / ".venv").exists()

@@ -230,8 +230,9 @@ def test_the_run_folder_is_named_after_the_model_and_not_the_server() -> None:
 
 
 def test_workers_load_the_weights_of_a_model_that_a_server_answered_for(taught: Path) -> None:
-    of_server = {"model": "m@http://host/v1", "benchmark": "cases.jsonl"}
-    loading = loading_of(Config(**of_server, serving=Serving(engine="ray", probe_model=str(taught))))
-    assert not loading.is_served and loading_of(Config(**of_server)).is_served
+    model = "m@http://host/v1"
+    on_workers = Config(model=model, benchmark="cases.jsonl", serving=Serving(engine="ray", probe_model=str(taught)))
+    loading = loading_of(on_workers)
+    assert not loading.is_served and loading_of(Config(model=model, benchmark="cases.jsonl")).is_served
     answering, probed = sources(loading, print)
     assert answering == probed and answering.location == str(taught)

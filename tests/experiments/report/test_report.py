@@ -126,7 +126,7 @@ def test_a_line_of_a_metric_says_once_what_it_is() -> None:
     ]
     gap, press_gap = summary.metric_lines(rows)
     assert gap.count("composition") == 1 and "both" in gap and "below 0" in gap
-    assert "(few)" in press_gap
+    assert "(n < 15)" in press_gap
 
 
 def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
