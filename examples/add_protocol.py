@@ -13,7 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation import Ask, Case, Grade
 from composcope.evaluation.protocols import CaseSet, Entry, Graded, Reduction
 from composcope.evaluation.protocols.asking import ask_part, ask_whole, pending
-from composcope.evaluation.protocols.counting import by_model, clusters_of, difference, grouped, items, rate
+from composcope.evaluation.protocols.counting import by_model, difference, grouped, items, rate
 
 GIVEN = "given:0"
 
@@ -47,13 +47,13 @@ class FirstStepGiven:
         metrics = []
         for model, mine in by_model(rows):
             for group, cell in grouped(items(mine), groupings=(("depth",), ("family",))):
-                where, near = {**model, **group}, clusters_of(cell)
+                where = {**model, **group}
                 plain = [item.truth("whole") for item in cell]
                 told = [item.truth(GIVEN) if GIVEN in item.rows else item.truth("whole") for item in cell]
                 metrics += [
-                    rate("composition", plain, where, clusters=near),
-                    rate("told", told, where, clusters=near),
-                    difference("gain", told, plain, where, seed=self.seed, clusters=near),
+                    rate("composition", plain, where, of=cell),
+                    rate("told", told, where, of=cell),
+                    difference("gain", told, plain, where, seed=self.seed, of=cell),
                 ]
         helped = [item for item in items(rows) if item.truth("whole") is False and item.truth(GIVEN)]
         alone = [item for item in items(rows) if item.truth("whole") and item.truth("part:0")]
