@@ -66,9 +66,7 @@ def need(found: object, reason: str) -> None:
 
 def words(reason: str, runs: Sequence[RunData]) -> Drawing:
     """A drawing that says why there is no picture."""
-    fig, panels = style.grid_of(1, 1, 5.5, 1.8)
-    style.note(panels[0][0], reason)
-    return Drawing(style.finished(fig), [], f"{reason} {source(runs)}", empty=reason)
+    return Drawing(style.notice(reason), [], f"{reason} {source(runs)}", empty=reason)
 
 
 def source(runs: Sequence[RunData]) -> str:
@@ -125,9 +123,12 @@ def write(
         look.apply(drawing.figure)
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     dpi = DPI if len(drawing.figure.axes) <= MANY else DPI_OF_MANY
+    # Solve the layout only once. With a layout engine, matplotlib draws everything twice for each file.
+    drawing.figure.set_dpi(dpi)
+    if layout := drawing.figure.get_layout_engine():
+        layout.execute(drawing.figure)
+        drawing.figure.set_layout_engine(None)
     drawing.figure.savefig(png, dpi=dpi, metadata={"Software": "composcope"})
-    # Solve the layout only once. Without a layout engine, matplotlib also draws only once for the vector file.
-    drawing.figure.set_layout_engine(None)
     text = vector(drawing)
     paths = [png, write_text(svg, text)]
     if pdf:

@@ -173,6 +173,13 @@ def note(ax: Axes, text: str) -> None:
     ax.text(0.5, 0.5, _wrapped(plain(text)), ha="center", va="center", fontsize=9, color=MUTED, transform=ax.transAxes)
 
 
+def notice(text: str) -> Figure:
+    """A small figure that holds nothing but text."""
+    fig = Figure(figsize=(5.5, 1.8), facecolor=PAPER)
+    fig.text(0.5, 0.5, _wrapped(plain(text)), ha="center", va="center", fontsize=9, color=MUTED)
+    return finished(fig)
+
+
 def finished(fig: Figure) -> Figure:
     """Turn off math markup in all texts, since they may come from a model or a file."""
     for text in fig.findobj(Text):
