@@ -22,12 +22,20 @@ from typing import Any
 
 LIBRARIES = (
     "torch",
-    "transformers",
+    "transformers.modeling_utils",  # most of what a model takes; the package itself loads nothing
+    "transformers.models.auto.tokenization_auto",
+    "transformers.models.llama.modeling_llama",
     "scipy.stats",
     "pandas",
     "matplotlib.figure",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+    "math_verify",
     "openai",
     "jinja2",
+    "pydantic",
+    "rich.progress",
+    "typer.main",
 )
 
 
