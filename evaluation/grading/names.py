@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import cues, mentions, text, view
+from . import cues, mentions, spellings, text, view
 from .mentions import Role
 from .view import Token, tokens, words
 
@@ -209,6 +209,8 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
         return NameVerdict(None, "part of the name")
     if any(mentions.by_surname(tokens(first), gold) for gold in spoken_of):
         return NameVerdict(None, "part of the name")
+    if any(spellings.initials(first, words(g)) or (bare and spellings.initials(g, words(given))) for g in golds):
+        return NameVerdict(None, "initials of the name")
     return NameVerdict(False, "another answer")
 
 

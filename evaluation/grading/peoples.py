@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
+from .spellings import alike
 from .view import Token
 
 _STEM = 6
@@ -88,6 +89,7 @@ def in_another_language(answer: str, golds: Sequence[str]) -> bool:
 
     A gold answer that is such a sentence itself is compared as any other.
     """
+    answer = alike(answer)
     theirs, ours = _scripts(answer), set[str]().union(*map(_scripts, golds))
     if theirs and ours:
         return not theirs & ours or (_foreign(answer) and not any(map(_foreign, golds)))

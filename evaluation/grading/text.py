@@ -7,6 +7,7 @@ import unicodedata
 from functools import lru_cache
 
 from ..prompts import ABSTENTION
+from .spellings import alike
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
@@ -57,7 +58,7 @@ def _short(text: str) -> str:
 
 def _normalized(text: str) -> str:
     text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|boxed)\s*\{([^{}]*)\}", r"\1", text)
-    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    text = alike(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'")
     text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
     text = re.sub(r"'s\b", "s", text).replace("'", "")
     text = re.sub(r"[^\w\s]|_", " ", text)

@@ -17,6 +17,8 @@ import unicodedata
 from itertools import islice
 from typing import Any, NamedTuple
 
+from .spellings import alike
+
 HALF = 5000
 """Characters that are read at either end of a long response."""
 GAP = "\n\n\u2026\n\n"
@@ -209,6 +211,7 @@ def fold(word: str) -> str:
 def tokens(sentence: str) -> list[Token]:
     """Words and marks of a ``plain`` sentence, up to a length that no real sentence has."""
     found = []
+    sentence = alike(sentence)
     sentence = _INITIALS_OF_A_NAME.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", sentence)
     for m in islice(_TOKEN.finditer(sentence), _LONGEST):
         raw = m[0]

@@ -65,6 +65,7 @@ def _decimals(m: re.Match[str]) -> str:
 
 
 _LARGE = {
+    10**2: "hundred hundreds",
     10**3: "thousand tausend тысяч тысячи тысяча",
     10**6: "million millions millionen millones milioni milhões milhão mio mln млн миллион миллиона миллионов",
     10**9: "billion billions bn milliarde milliarden milliard milliards mrd млрд миллиард миллиарда миллиардов",

@@ -1,0 +1,76 @@
+"""Spellings of one name, written alike: "St. Louis" and "Saint Louis", "World War II" and "World War 2".
+
+    alike("Mt. Everest")  # "Mount Everest"
+
+Applied to an answer and to the right answer before they are compared, so a spelling never makes an answer wrong.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TITLES = {"St": "Saint", "Mt": "Mount", "Ft": "Fort"}
+"""Short forms before a name."""
+_ORDINALS: tuple[str, ...] = tuple(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+    "sixteenth seventeenth eighteenth".split()
+)
+_BRITISH: dict[str, str] = {
+    pair.split("/")[0]: pair.split("/")[1]
+    for pair in (
+        "colour/color grey/gray centre/center theatre/theater metre/meter litre/liter fibre/fiber favour/favor "
+        "flavour/flavor honour/honor labour/labor neighbour/neighbor harbour/harbor humour/humor rumour/rumor "
+        "armour/armor odour/odor defence/defense licence/license aluminium/aluminum tyre/tire plough/plow "
+        "jewellery/jewelry moustache/mustache pyjamas/pajamas aeroplane/airplane doughnut/donut yoghurt/yogurt "
+        "programme/program catalogue/catalog dialogue/dialog cheque/check kerb/curb sulphur/sulfur axe/ax"
+    ).split()
+}
+"""British spellings, and the American ones. A plural or another ending follows either."""
+_MANY = re.compile(
+    r"(?P<title>\b(?:St|Mt|Ft)\b\.?\s+(?=[^\W\d_a-z]))"
+    r"|(?P<street>(?<=\w\s)St\b\.?(?!\s+[^\W\d_a-z]))"
+    r"|(?P<numeral>(?<=[^\W\d_]\s)(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})(?!\w|'s))"
+    r"|(?P<war>(?<=\bWar\s)I(?!\w|'))"
+    r"|\bWW(?P<world>II?|[12])(?!\w)"
+    rf"|(?P<ordinal>(?<=[^\W\d_]\s)[Tt]he\s(?P<nth>{'|'.join(w.capitalize() for w in _ORDINALS)})(?!\s?[\w-]))"
+    r"|(?P<and>\s*&\s*)"
+    rf"|\b(?P<british>(?i:{'|'.join(_BRITISH)}))(?=(?i:e?s|ed|ing|ful)?\b)"
+)
+_VALUES = {"I": 1, "V": 5, "X": 10}
+
+
+def alike(text: str) -> str:
+    """The text with such words in one spelling."""
+    return _MANY.sub(_written, text)
+
+
+def _written(m: re.Match[str]) -> str:
+    if m["title"]:
+        return _TITLES[m["title"][:2]] + " "
+    if m["street"]:
+        return "Street"
+    if m["numeral"] or m["war"]:
+        return str(roman(m[0]))
+    if m["world"]:
+        return f"World War {2 if m['world'] in ('II', '2') else 1}"
+    if m["ordinal"]:
+        return str(_ORDINALS.index(m["nth"].lower()) + 1)
+    if m["and"]:
+        return " and "
+    american = _BRITISH[m["british"].lower()]
+    return american.capitalize() if m["british"][0].isupper() else american
+
+
+def roman(numeral: str) -> int:
+    """The value of a Roman numeral of I, V and X."""
+    values = [_VALUES[c] for c in numeral]
+    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
+
+
+def initials(text: str, words: tuple[str, ...]) -> bool:
+    """Whether the letters of a short form in the text ("UK", "U.S.A.") are those that ``words`` begin with."""
+    letters = "".join(w[0] for w in words if w not in ("of", "and", "for"))
+    forms = re.findall(r"\b(?:[A-Z]\.?){2,6}(?!\w)", text)
+    return len(letters) > 1 and any(
+        f.replace(".", "").lower() in (letters, "".join(w[0] for w in words)) for f in forms
+    )

@@ -1,0 +1,74 @@
+"""A spelling never makes an answer wrong, and never makes another name right."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.grading import grade
+from composcope.evaluation.grading.spellings import alike, initials, roman
+
+SAME = [
+    ("Mt. Everest", "Mount Everest"),
+    ("It is Mount Everest.", "Mt. Everest"),
+    ("The river is the St. Lawrence River.", "Saint Lawrence River"),
+    ("Ft. Worth", "Fort Worth"),
+    ("Wall St.", "Wall Street"),
+    ("It is Johnson & Johnson.", "Johnson and Johnson"),
+    ("It was World War 2.", "World War II"),
+    ("WWII", "World War II"),
+    ("World War One is wrong, it was World War 1.", "World War I"),
+    ("Henry the Eighth", "Henry VIII"),
+    ("Louis XIV", "Louis 14"),
+    ("It is a gray theater.", "grey theatre"),
+    ("Neighbors", "neighbours"),
+]
+OTHER = [
+    ("World War I", "World War II"),
+    ("Elizabeth II", "Elizabeth III"),
+    ("Henry the Seventh", "Henry VIII"),
+    ("Mount Everest", "Saint Everest"),
+    ("Wall St.", "Wall Saint"),
+]
+
+
+@pytest.mark.parametrize(("said", "gold"), SAME)
+def test_another_spelling_of_the_name_is_right(said: str, gold: str) -> None:
+    assert grade(said, "stop", gold, "text").outcome == "correct"
+
+
+@pytest.mark.parametrize(("said", "gold"), OTHER)
+def test_another_name_in_a_like_spelling_is_wrong(said: str, gold: str) -> None:
+    assert grade(said, "stop", gold, "text").outcome == "incorrect"
+
+
+@pytest.mark.parametrize(
+    ("said", "gold"),
+    [
+        ("UK", "United Kingdom"),
+        ("It is the U.K.", "United Kingdom"),
+        ("United Kingdom", "UK"),
+        ("NYC", "New York City"),
+    ],
+)
+def test_initials_of_a_name_are_open_and_not_wrong(said: str, gold: str) -> None:
+    found = grade(said, "stop", gold, "text")
+    assert (found.outcome, found.reason) == ("invalid", "initials of the name")
+
+
+def test_other_initials_are_wrong() -> None:
+    assert grade("USA", "stop", "United Kingdom", "text").outcome == "incorrect"
+    assert not initials("It is in the UK.", ("united", "states"))
+
+
+@pytest.mark.parametrize(("text", "value"), [("3 hundred", "300"), ("He ran 4 hundred metres", "400")])
+def test_hundred_after_digits_multiplies_them(text: str, value: str) -> None:
+    assert grade(text, "stop", value, "number").outcome == "correct"
+
+
+def test_words_that_only_look_like_short_forms_stay() -> None:
+    for text in ("the 1st of May", "5 ft", "Vitamin I", "I was there", "program", "a MIX of it", "graying at 5 St"):
+        assert alike(text).replace("Street", "St") == text
+
+
+def test_roman_numerals() -> None:
+    assert [roman(n) for n in ("I", "IV", "IX", "XIV", "XIX", "XXXVIII")] == [1, 4, 9, 14, 19, 38]
