@@ -4,20 +4,26 @@
 "use strict";
 (() => {
   const { cases, dossier } = composcope;
-  const SETTLED = 2500;
+  // The layout has settled after this many milliseconds and frames without a move; a busy machine shows few frames.
+  const SETTLED = 2500, FRAMES = 60;
   let current = 0;
 
   function go(id) {
     const target = document.getElementById(decodeURIComponent(id));
     if (!target) return;
-    const mine = ++current, until = performance.now() + SETTLED;
+    const mine = ++current;
+    let until = performance.now() + SETTLED, quiet = 0;
     const padding = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
     const leave = () => { current++; };
     const moves = ["wheel", "touchstart", "pointerdown", "keydown"];
     moves.forEach((name) => addEventListener(name, leave, { once: true, passive: true }));
     const step = () => {
-      if (mine !== current || performance.now() > until) { moves.forEach((name) => removeEventListener(name, leave)); return; }
+      const settled = performance.now() > until && quiet > FRAMES;
+      if (mine !== current || settled) { moves.forEach((name) => removeEventListener(name, leave)); return; }
+      const before = scrollY;
       if (Math.abs(target.getBoundingClientRect().top - padding) > 2) target.scrollIntoView({ behavior: "instant", block: "start" });
+      // A section near the end of the page cannot reach the top, so only what really moved counts.
+      if (scrollY === before) quiet++; else { quiet = 0; until = performance.now() + SETTLED; }
       requestAnimationFrame(step);
     };
     step();
