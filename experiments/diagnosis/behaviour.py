@@ -156,7 +156,7 @@ def shows(one: Heard) -> Shown | None:
         if listed := _of_list(row.answer or text, case):
             return Shown(*listed)
     elif near := _near(case, text):
-        return Shown("near-miss", near, not operands(case))
+        return Shown(*near, not operands(case))
     if row.outcome == "invalid":
         return Shown("format", f"it cannot be judged ({row.reason}): {text[:60]!r}", specific=False)
     if operands(case) and not working(text).values:
@@ -200,16 +200,18 @@ def _of_list(answer: str, case: Case) -> tuple[str, str] | None:
     return ("item-missing", what) if 2 * found >= len(gold) else None
 
 
-def _near(case: Case, text: str) -> str | None:
-    """How an answer comes close to the right one; None if it does not."""
+def _near(case: Case, text: str) -> tuple[str, str] | None:
+    """How an answer comes close to the right one, or holds it and goes on; None if it does not."""
     if operands(case):
         gold, seen = working(case.worked), working(text)
+        if seen.values == gold.values:
+            return "near-miss", "the working is right, but the graded answer is not its result"
         if seen.values[: len(gold.values)] == gold.values:
-            return "the working is right, but the graded answer is not its result"
+            return "format", "the working is right, but it goes on with more numbers"
         if seen.values == gold.values[:-1]:
-            return "the operands are right, but there is no result"
+            return "near-miss", "the operands are right, but there is no result"
         return None
     names = [n for n in (case.answer, *case.aliases) if not holds(case.question, n)]
     if any(holds(text, n) for n in names):
-        return "the text contains the right answer"
+        return "near-miss", "the text contains the right answer"
     return None

@@ -29,6 +29,18 @@ class Tally:
         return f"{self.k} of {self.n}" + (f" ({self.unjudged} cannot be judged)" if self.unjudged else "")
 
 
+class Edit(NamedTuple):
+    """A failing setting that tells a hypothesis apart."""
+
+    right: str
+    said: str
+    """What the hypothesis predicts."""
+    hit: bool
+    """Whether the model answers that."""
+    luck: float
+    """The chance that a model which fails in another way answers that."""
+
+
 class Followed(NamedTuple):
     """How many edits follow a hypothesis, out of those where it predicts something other than the right answer."""
 
@@ -37,8 +49,10 @@ class Followed(NamedTuple):
     telling: int
     own: bool | None = None
     """Whether the case itself follows the hypothesis; None if the case cannot tell."""
-    shared: bool = False
-    """Whether four of five of the run's failing cases with enough telling edits follow it."""
+    edits: Sequence[Edit] = ()
+    """The single edits."""
+    run: Tally = Tally()
+    """Of the different pairs of right and predicted answer over the run's failing cases, how many follow it."""
 
 
 class Behind(NamedTuple):
@@ -129,6 +143,8 @@ class Found:
     """The same test on the variants of the cases that chose the cell."""
     same: Tally = Tally()
     """Variants that are mended by the state of a like part about another entity with the same answer."""
+    noise_pool: Tally = Tally()
+    """The control with noise on the variants of the cases that chose the cell."""
 
     @property
     def layer(self) -> int:
@@ -163,7 +179,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         out.append(f"every operand right in {found.operands_right}; of these, {wrong}")
     if found.shortcut is not None:
         s = found.shortcut
-        out.append(f"shortcut {s.name}: {s.hits} of {s.telling} edits that tell it apart follow it")
+        pairs = f"; over the run, {s.run} different pairs of right and predicted answer do" if s.run.n else ""
+        out.append(f"shortcut {s.name}: {s.hits} of {s.telling} edits that tell it apart follow it{pairs}")
     if found.exchanged.k:
         out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:

@@ -18,7 +18,7 @@ from ...evaluation.case import Case
 from ...evaluation.grading import lists, text
 from ...registry import Registry
 from .asks import Heard, operands, working
-from .evidence import Followed
+from .evidence import Edit, Followed, Tally
 
 PLACES = 12
 """The last place of a list at which an item is looked for, counted from 1."""
@@ -261,11 +261,24 @@ def exchanged(one: Heard) -> bool:
     return operands(one.case) == 2 and golds[0] != golds[1] and said[:2] == (golds[1], golds[0])
 
 
+KIND, TABLE, COPY = 1 / 3, 1 / 5, 1 / 20
+"""The chance that a wrong answer is what a shortcut predicts: another one of the kind asked for, another one on the
+table, or the very thing that is asked about, which a model that fails in another way seldom says."""
+LUCK = {"sibling": KIND, "usual-of-kind": KIND, "usual-answer": KIND, "entity-asked-about": COPY}
+
+
+def luck(name: str, case: Case) -> float:
+    """The chance that a wrong answer is what a shortcut predicts: at least that of any wrong one in its list."""
+    known, tail = LUCK.get(name, TABLE), case.question.partition(": ")[2]
+    n = len(case.options) or max(map(len, _lists_in(case.question)), default=len(_items(tail)))
+    return known if known == COPY or n < 2 else max(known, 1 / (n - 1))
+
+
 def followed(
     name: str, hypothesis: Hypothesis, failing: Sequence[Heard], mates: Sequence[Case], wrong: Sequence[int] = (0,)
 ) -> Followed:
     """How often the answers of some variants are what the hypothesis predicts, at the operands ``wrong``."""
-    hits = telling = 0
+    edits: list[Edit] = []
     own: bool | None = None
     for one in failing:
         said = hypothesis(one.case, mates)
@@ -273,15 +286,26 @@ def followed(
         for place in wrong if operands(one.case) else (0,):
             if place >= len(said) or said[place] is None or _same(said[place], golds[place]):
                 continue
-            telling += 1
             itself = one.variant.source == one.case.id
             strict = itself and name == "entity-asked-about"
             written = [one.next_value(place)[0]] if operands(one.case) else _answered(one, strict)
             hit = any(w is not None and _same(w, said[place]) for w in written)
-            hits += hit
+            right, wrong_one = text.normalize(golds[place]), text.normalize(said[place] or "")
+            edits.append(Edit(right, wrong_one, hit, luck(name, one.case)))
             if itself:
                 own = hit and own is not False
-    return Followed(name, hits, telling, own)
+    return Followed(name, sum(e.hit for e in edits), len(edits), own, edits)
+
+
+def pairs(cases: Iterable[Followed]) -> Tally:
+    """How many different pairs of right and predicted answer follow a hypothesis, over the failing cases of a run.
+
+    A model that fails in another way may have one wrong answer for each right one, so a pair counts once.
+    """
+    found: dict[tuple[str, str], list[bool]] = {}
+    for edit in (edit for case in cases for edit in case.edits):
+        found.setdefault((edit.right, edit.said), []).append(edit.hit)
+    return Tally(sum(2 * sum(hits) > len(hits) for hits in found.values()), len(found))
 
 
 def _answered(one: Heard, strict: bool = False) -> list[str]:

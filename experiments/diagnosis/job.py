@@ -229,7 +229,7 @@ def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
 def behave(
     heard: Mapping[str, Sequence[Heard]], known: Sequence[Case], successes: Sequence[Heard] = ()
 ) -> dict[str, Behaviour]:
-    """What the answers show, with the shortcut that the most edits of a case follow if enough cases follow it."""
+    """What the answers show, with the shortcut that the most edits of a case follow, of those that the run admits."""
     failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
     wrong = {id: behaviour.behaviour(group).wrong_operands for id, group in heard.items()}
     followed = {
@@ -237,16 +237,11 @@ def behave(
         for name, h in hypotheses.HYPOTHESES.items()
     }
 
-    def follow(name: str) -> Tally:
-        able = [f for f in followed[name].values() if f.telling >= rule.TELLING]
-        return Tally(sum(map(rule.follows, able)), len(able))
-
-    following = {name: follow(name) for name in followed}
-    admitted = [n for n, t in following.items() if n in rule.COPIES or not t.n or rule.admitted(t, len(failing))]
-    shared = {name: rule.shared_by_most(t) for name, t in following.items()}
+    pairs = {name: hypotheses.pairs(cases.values()) for name, cases in followed.items()}
+    admitted = [name for name, cases in followed.items() if rule.beyond_luck(pairs[name], list(cases.values()))]
     out = {}
     for id, group in heard.items():
-        shortcut = hypotheses.best(followed[name][id]._replace(shared=shared[name]) for name in admitted)
+        shortcut = hypotheses.best(followed[name][id]._replace(run=pairs[name]) for name in admitted)
         out[id] = behaviour.behaviour(group, shortcut, successes)
     return rule.together(out)
 

@@ -26,6 +26,8 @@ class Held(NamedTuple):
     """One of ``PLACES``."""
     above: float
     """Mean share of the foils below the entity, over the upper half of the layers; chance is 0.5."""
+    others: float
+    """The same share in the other cases of the run; 0 if there are none."""
     layer_0: float
     """The same share after block 0."""
     like: float
@@ -67,12 +69,17 @@ def read(lm: Any, tokenizer: Any, wholes: Wholes) -> dict[str, list[Held]]:
                     value = float(upper[i]), float(above[1, i]), len(like_it)
                     values.setdefault((r.case, foils, place), []).append(value)
     keys: list[tuple[Foils, str]] = [(foils, place) for foils in FOILS for place in PLACES]
-    return {id: [_mean(values[id, *k], *k) for k in keys if (id, *k) in values] for id in wholes}
+
+    def others(id: str, key: tuple[Foils, str]) -> float:
+        every = [above for other in wholes if other != id for above, *_ in values.get((other, *key), ())]
+        return sum(every) / len(every) if every else 0.0
+
+    return {id: [_mean(values[id, *k], *k, others(id, k)) for k in keys if (id, *k) in values] for id in wholes}
 
 
-def _mean(some: Sequence[tuple[float, float, int]], foils: Foils, place: str) -> Held:
+def _mean(some: Sequence[tuple[float, float, int]], foils: Foils, place: str, others: float) -> Held:
     above, at_0, like = (sum(column) / len(some) for column in zip(*some, strict=True))
-    return Held(foils, place, above, at_0, like, len(some))
+    return Held(foils, place, above, others, at_0, like, len(some))
 
 
 def _like(case: Case, decision: Decision, wholes: Wholes) -> list[str]:

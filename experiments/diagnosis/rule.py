@@ -22,10 +22,11 @@ EXCESS = 0.5
 """How much larger the share that a left-out block mends has to be than the share that other left-out blocks mend."""
 FOREIGN = 0.5
 """The share of the variants in which a foreign state has to give its own answer, which chance seldom gives."""
-FOLLOWED, TELLING = 0.8, 3
-"""The share of the telling edits that has to follow a shortcut, and the smallest number of such edits."""
-COPIES = ("entity-asked-about",)
-"""Shortcuts whose answer is not hit by chance when a model fails in another way: here most edits have to follow."""
+LUCK = 0.01
+"""A run admits a shortcut if luck would follow it as often with less than this chance (two tests, half for each)."""
+OTHER, TELLING = 0.8, 3
+"""The share of the variants that has to give another operation's result, and the smallest number of settings that
+speak for a sign."""
 OWN, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.85
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
@@ -83,7 +84,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
         return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
         other = found.other_operation
-        if other.n >= TELLING and other.share >= FOLLOWED:
+        if other.n >= TELLING and other.share >= OTHER:
             return "wrong-operation", other
         if "wrong-operation" not in unspecific:
             return "wrong-operation", found.operation_wrong
@@ -183,17 +184,25 @@ def throughout(found: Behaviour) -> set[str]:
 
 
 def follows(found: Followed) -> bool:
-    """Whether enough edits follow a shortcut, including the case itself if it can tell.
+    """Whether most edits follow a shortcut that the run admits, including the case itself if it can tell."""
+    return found.own is not False and mostly(Tally(found.hits, found.telling))
 
-    Two telling edits are enough if the run's other failing cases share it: then it is not luck.
+
+def beyond_luck(pairs: Tally, cases: Sequence[Followed]) -> bool:
+    """Whether a run admits a shortcut: so many pairs, or so many cases, follow it by luck in one of a hundred runs.
+
+    Where only some cases follow it (a model with two causes), each of these still does so more often than luck would
+    have it in one of twenty cases.
     """
-    wanted, fewest = MOST if found.name in COPIES else FOLLOWED, FEWEST if found.shared else TELLING
-    return found.own is not False and found.telling >= fewest and found.hits >= wanted * found.telling
+    luck = max((edit.luck for case in cases for edit in case.edits), default=1.0)
+    able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < UNLIKELY]
+    often = Tally(sum(beyond(tally, luck, UNLIKELY) for tally in able), len(able))
+    return beyond(pairs, luck, LUCK / 2) or beyond(often, UNLIKELY, LUCK / 2)
 
 
-def shared_by_most(followed: Tally) -> bool:
-    """Whether nearly all cases that can tell a shortcut follow it."""
-    return followed.n >= COMPARED and followed.share >= SHARED
+def beyond(shown: Tally, luck: float, unlikely: float) -> bool:
+    """Whether ``k`` or more of ``n`` is less likely than ``unlikely``, if each has a chance of ``luck``."""
+    return _rare(Tally(shown.n - shown.k, shown.n), 1 - luck, unlikely)
 
 
 def from_inside(
@@ -222,7 +231,7 @@ def from_inside(
     if shows(back) and beats_noise(back, noise) and max(back.noise.share, back.foreign.share) <= CONTROL:
         return "too-late", back.own, f"back-patch {back.cell}", None
     for noisy in (test("own:entity"), own):
-        if mostly(noisy.noise):
+        if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
     given = next((t for t in (own, test("own:entity")) if demonstrated(t)), None)
     if given is None or foreign_to(seen) or noise.pool.share > CONTROL:
@@ -249,9 +258,9 @@ def usually_fails(found: Behaviour) -> bool:
 
 
 def readable(held: Sequence[Held], place: str) -> bool:
-    """Whether the lens puts the entity above nearly all foils of each kind at a place."""
-    above = [h.above for h in held if h.place == place]
-    return bool(above) and min(above) >= READABLE
+    """Whether the lens puts the entity above nearly all foils of each kind at a place, in other cases above most."""
+    here = [h for h in held if h.place == place]
+    return bool(here) and all(h.above >= READABLE and h.others >= READ for h in here)
 
 
 def shows(test: Found, wanted: float = ADMITTED) -> bool:
@@ -290,6 +299,11 @@ def foreign_to(found: Behaviour) -> bool:
 def _foreign_run(found: Behaviour) -> bool:
     """The same over all failing cases of the run."""
     return _rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
+
+
+UNLIKELY = 0.05
+"""A case has few variants: what it shows by chance is measured against this. So noise mends too much if its count would
+be so unlikely at a true share of ``CONTROL``."""
 
 
 def _rare(shown: Tally, share: float, unlikely: float) -> bool:
@@ -344,4 +358,4 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
 
 def demonstrated(test: Found) -> bool:
     """Whether the own state mends, a foreign one gives its own answer, and noise does not mend."""
-    return mostly(test.own) and test.foreign.share >= FOREIGN and test.noise.share <= CONTROL
+    return mostly(test.own) and test.foreign.share >= FOREIGN and not beyond(test.noise, CONTROL, UNLIKELY)

@@ -92,6 +92,7 @@ def _judged(test: _Test, group: Sequence[Outcomes], pool: Sequence[Outcomes]) ->
         _tally(group, test.foreign, best, "donor" if test.cells == "own" else "gold") if test.foreign else Tally(),
         _tally(pool, test.cells, best),
         _tally(group, test.foreign.replace("foreign", "same"), best) if test.foreign else Tally(),
+        noise_pool=_tally(pool, test.noise, best),
     )
 
 
