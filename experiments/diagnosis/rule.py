@@ -192,12 +192,12 @@ def beyond_luck(pairs: Tally, cases: Sequence[Followed]) -> bool:
     """Whether a run admits a shortcut: so many pairs, or so many cases, follow it by luck in one of a hundred runs.
 
     Where only some cases follow it (a model with two causes), each of these still does so more often than luck would
-    have it in one of twenty cases.
+    have it in one of twenty cases, and in several pairs: one wrong answer to one right one is no shortcut.
     """
     luck = max((edit.luck for case in cases for edit in case.edits), default=1.0)
     able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < UNLIKELY]
     often = Tally(sum(beyond(tally, luck, UNLIKELY) for tally in able), len(able))
-    return beyond(pairs, luck, LUCK / 2) or beyond(often, UNLIKELY, LUCK / 2)
+    return beyond(pairs, luck, LUCK / 2) or (pairs.k >= COMPARED and beyond(often, UNLIKELY, LUCK / 2))
 
 
 def beyond(shown: Tally, luck: float, unlikely: float) -> bool:

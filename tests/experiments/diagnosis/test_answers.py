@@ -13,12 +13,11 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
-from composcope.evaluation.grading import grade, lists
+from composcope.evaluation.grading import lists
 from composcope.evaluation.pipeline import Evaluation
-from composcope.experiments import figures, plugins
+from composcope.experiments import figures
 from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import asks, behaviour, hypotheses, places, rule, variants
 from composcope.experiments.diagnosis.behaviour import Tally
@@ -29,27 +28,7 @@ from composcope.experiments.organism import benchmarks, world
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.reader import RunData
 
-MIXED = benchmarks.mixed(12)
-CHOICES = benchmarks.choices(24)
-OTHERS = asks.others([variants.Variant(c, "original") for c in CHOICES])
-WORLD = load("world:capital-currency,capital-continent")
-OSLO = next(c for c in WORLD if c.id == "capital-currency-oslo")
-
-
-def heard(case: Case, texts: dict[str, str], finish: str = "stop") -> asks.Heard:
-    """A case whose parts are right and whose other roles were answered with these texts."""
-    told = {f"part:{i}": p.answer for i, p in enumerate(case.parts)} | texts
-    questions = asks.Questions("x", "plain", None, OTHERS)
-    made = {a.role: a for a in (*questions.asks(case, {}), *questions._forced(case))}
-    rows, responses = {}, {}
-    for role, text in told.items():
-        ask: Ask = made[role]
-        found = grade(ask.begun + text, finish, ask.gold, ask.answer_type, ask.aliases, question=ask.question)
-        if found.outcome == "invalid" and role == "whole":  # as in evaluation
-            found = lists.stopped_at_a_part(text, [(p.answer, *p.aliases) for p in case.parts]) or found
-        rows[role] = Graded.of(case, ask, found, ask_id=role, model=None, run=None)
-        responses[role] = Response(role, text, finish, 1, 1)  # type: ignore[arg-type]
-    return asks.Heard(variants.Variant(case, "original"), rows, made, responses)
+from .told import CHOICES, MIXED, OSLO, OTHERS, WORLD, answered, heard, wrote
 
 
 def test_an_ask_without_an_answer_is_graded_and_has_no_response() -> None:
@@ -72,25 +51,6 @@ def test_only_a_text_that_names_its_own_fault_shows_one(text: str, outcome: str,
     graded = "incorrect" if outcome == "length" else outcome
     found = behaviour.shows(replace(one, grades={"whole": replace(one.grades["whole"], outcome=graded)}))  # type: ignore
     assert (found and (found.cause, found.specific)) == (None if specific is None else ("format", specific))
-
-
-def wrote(case: Case, *operands: str) -> dict[str, str]:
-    """Answers of a model that writes these operands, whatever is forced, and calculates with what it sees."""
-    gold = asks.working(case.worked)
-    texts = {"whole": f" {operands[0]} {case.operation} {operands[1]} is 999"}
-    texts["whole:given:1"] = f" {case.operation} {operands[1]} is 999"
-    texts["whole:given:2"] = f" is {gold.values[2]}"
-    return texts
-
-
-def test_operands_have_changed_places_where_both_are_written_the_other_way_round() -> None:
-    case = next(c for c in MIXED if len(set(asks.working(c.worked).values[:2])) == 2)
-    first, second, *_ = (str(v) for v in asks.working(case.worked).values)
-    same = replace(case, worked=str(case.worked).replace(first, second, 1))
-    for one, operands, exchanged in ((case, (second, first), True), (case, (first, second), False),
-                                     (case, (second, "998"), False), (same, (second, second), False)):  # fmt: skip
-        assert hypotheses.exchanged(heard(one, wrote(one, *operands))) == exchanged
-    assert not hypotheses.exchanged(heard(OSLO, {"whole": "krone"}))
 
 
 def test_a_forced_answer_that_cannot_be_judged_mends_nothing_and_is_counted() -> None:
@@ -189,107 +149,6 @@ def test_a_part_about_something_else_is_asked_behind_the_context_of_a_whole_that
         assert ask.question == case.question.split(". ")[0] + ". " + other.question and ask.gold == other.answer
     assert asks.others([variants.Variant(CHOICES[0], "original"), variants.Variant(OSLO, "original")]) == {}
     assert "part:other" not in {a.role for a in asks.Questions("x", "plain")._forced(CHOICES[0])}
-
-
-@pytest.mark.parametrize(("place", "name"), [(0, "first-item"), (2, "item-3"), (-1, "last-item")])
-def test_an_item_at_any_place_of_the_list_is_a_shortcut_where_its_own_part_has_the_answer(
-    place: int, name: str
-) -> None:
-    case = CHOICES[0]
-    items = case.question.partition(": ")[2].partition(".")[0].split(", ")
-    answer = str(world.world().tags[items[place]])
-    mates = [*CHOICES, Case("m", "q", answer, (Part(f"What is the tag of the {items[place]}?", answer),))]
-    assert hypotheses.HYPOTHESES[name](case, mates) == (answer,)
-    part = {"question": f"What is the tag of the {items[place]}?", "answer": answer}
-    stated = [Case("m", "q", answer, meta={"variants": [{"question": "q", "parts": [part]}]})]
-    assert hypotheses.HYPOTHESES[name](case, stated) == (answer,)
-    assert hypotheses.HYPOTHESES["item-12"](case, mates) == ()
-
-
-KITE, TAGS = world.KINDS["flying"], {t: str(n) for t, n in world.world().tags.items()}
-ON_TABLE = f"On the table: tea, {KITE[0]}, oak."
-CHOSEN = Part(f"{ON_TABLE} Which is the flying one?", KITE[0])
-ONE_TAG = Case(
-    "a", f"{ON_TABLE} What is the tag of the flying one?", TAGS[KITE[0]], (CHOSEN, CHOSEN), answer_type="number"
-)
-SUM = replace(
-    ONE_TAG, question=f"{ON_TABLE} What is 30 plus the tag of the flying one?", worked=f"30 plus {TAGS[KITE[0]]} is 7"
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("sibling", TAGS[KITE[1]]), ("first-item", TAGS["tea"]), ("item-after", TAGS["oak"]), ("last-item", TAGS["oak"])],
-)
-def test_shortcuts_about_things_are_looked_for_in_any_case_that_lists_them(name: str, said: str) -> None:
-    assert hypotheses.HYPOTHESES[name](ONE_TAG, [ONE_TAG]) == (said,)
-    assert hypotheses.HYPOTHESES[name](SUM, [SUM]) == (None, said)
-    assert hypotheses.HYPOTHESES[name](replace(ONE_TAG, question="What is the tag of the flying one?"), []) == ()
-
-
-def test_a_number_of_the_question_may_be_copied_into_a_working_and_is_then_the_source() -> None:
-    assert hypotheses.HYPOTHESES["last-number"](SUM, [SUM]) == ("30", "30")
-    assert hypotheses.copied_from("last-number", SUM, [SUM], 1) == "30"
-    assert hypotheses.copied_from("first-item", SUM, [SUM], 1) == "tea"
-    assert hypotheses.HYPOTHESES["last-number"](MIXED[0], MIXED) == ()
-
-
-def test_numbers_that_belong_to_no_thing_on_the_table_are_counted_in_any_case_that_lists_things() -> None:
-    def written(case: Case, text: str) -> tuple[int, int]:
-        given = {"whole:given:1": text.removeprefix("30")} if case is SUM else {}
-        return hypotheses.on_the_table(heard(case, {"whole": text, **given}))
-
-    off = next(t for t in TAGS.values() if t not in (TAGS["tea"], TAGS[KITE[0]], TAGS["oak"]))
-    assert written(ONE_TAG, TAGS["oak"]) == (1, 1) and written(ONE_TAG, off) == (0, 1)
-    assert written(SUM, f"30 plus {TAGS['tea']} is 1") == (1, 1) and written(SUM, f"30 plus {off} is 1") == (0, 1)
-    assert written(OSLO, "krone") == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("said", "copy"),
-    [
-        ("The currency of the country whose capital is Oslo is Oslo.", True),
-        ("Oslo is the currency of Norway.", True),
-        ("Oslo is indeed the official currency in Norway.", True),
-        ("Oslo is a currency.", True),
-        ("Oslo.", True),
-        ("Oslo is in Norway.", False),
-        ("Oslo is the capital of Norway.", False),
-        ("Oslo is a Norwegian-speaking currency area.", False),
-        ("Oslo is known for its fjord.", False),
-    ],
-)
-def test_a_sentence_about_the_entity_is_a_copy_of_it_only_where_it_names_what_is_asked_for(
-    said: str, copy: bool
-) -> None:
-    name = "entity-asked-about"
-    found = hypotheses.followed(name, hypotheses.HYPOTHESES[name], [heard(OSLO, {"whole": said})], WORLD)
-    assert (found.telling, found.hits, found.own) == (1, int(copy), copy)
-
-
-def test_a_shortcut_that_one_case_alone_follows_is_not_looked_for_in_it() -> None:
-    one, other = _case("last-item"), _case("nothing")
-    assert behave({"a": one}, MIXED)["a"].shortcut is not None
-    found = behave({"a": one, "b": other}, MIXED)
-    assert found["a"].shortcut is None
-    both = behave({"a": one, "b": _case("last-item")}, MIXED)
-    assert [b.shortcut.name for b in both.values() if b.shortcut] == ["last-item"] * 2
-
-
-def test_two_telling_edits_settle_a_shortcut_that_the_other_cases_of_the_run_follow() -> None:
-    def copies(i: int, edits: int) -> list[asks.Heard]:
-        wholes = [replace(c, question=f"2 of 9 lie here. {c.question}") for c in CHOICES[i : i + edits]]
-        return [heard(c, {"whole": "9"}) for c in wholes if c.answer != "9"]
-
-    few = copies(0, 2)
-    alone = behave({"few": few}, CHOICES)["few"]
-    assert alone.shortcut is not None and not alone.shortcut.shared and rule.named(alone) is None
-    run = {"few": few, **{str(i): copies(4 * i, 4) for i in range(1, 5)}}
-    found = behave(run, CHOICES)["few"]
-    assert found.shortcut is not None and found.shortcut.telling == 2
-    assert (rule.named(found) or "").startswith("shortcut:")
-    right = {str(i): [heard(c, {"whole": "99"}) for c in CHOICES[4 * i : 4 * i + 4]] for i in range(3, 5)}
-    assert rule.named(behave(run | right, CHOICES)["few"]) is None
 
 
 def test_an_answer_is_decided_where_the_response_begins_if_no_relation_is_known_and_the_part_is_answered_bare() -> None:
@@ -466,31 +325,11 @@ def test_a_list_shows_whether_its_order_or_an_item_is_wrong(
     assert (found and found[0]) == cause
 
 
-def _case(followed: str) -> list[asks.Heard]:
-    """A case and its variants, answered by a shortcut, a wrong operation, or one wrong operand."""
-    group = []
-    for v in variants.of(MIXED[2], []):
-        case = v.case
-        tags, things = world.world().tags, case.meta["things"]
-        gold = asks.working(case.worked).values
-        last = str(tags[things[-1]])
-        wrong = next(str(t) for t in world.TAGS if str(t) not in (*gold, last))
-        texts = {
-            "last-item": lambda c=case, x=last: wrote(c, x, x),
-            "operation": lambda c=case, g=gold: (
-                wrote(c, g[0], g[1]) | {"whole:given:1": f" plus {g[1]} is 999", "whole:given:2": " is 999"}
-            ),
-            "nothing": lambda c=case, g=gold, w=wrong: wrote(c, w, g[1]),
-        }[followed]()
-        group.append(replace(heard(case, texts), variant=v))
-    return group
-
-
 @pytest.mark.parametrize(
     ("followed", "cause"), [("last-item", "shortcut:last-item"), ("operation", "wrong-operation"), ("nothing", None)]
 )
 def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed: str, cause: str | None) -> None:
-    group = _case(followed)
+    group = answered(followed)
     places = behaviour.behaviour(group).wrong_operands
     known = hypotheses.HYPOTHESES.items()
     best = hypotheses.best(hypotheses.followed(name, h, group, MIXED, places) for name, h in known)
@@ -509,38 +348,6 @@ def test_the_right_result_written_otherwise_is_not_that_of_another_operation() -
         assert found.other_operation == Tally(int(other), 1)
 
 
-@pytest.mark.parametrize(
-    ("case", "text", "entity", "hits"),
-    [
-        (OSLO, "The currency of the country whose capital is Oslo is Oslo.", "Oslo", 1),
-        (OSLO, "Oslo", "Oslo", 1),
-        (OSLO, "Oslo is the currency of Norway.", "Oslo", 1),
-        (OSLO, "The currency of that country is called El Oslo.", "Oslo", 1),
-        (OSLO, "The currency of Oslo is the dollar.", "Oslo", 0),
-        (OSLO, "The currency of the country whose capital is Oslo is the dollar.", "Oslo", 0),
-        (next(c for c in WORLD if "Santo Domingo" in c.question), "Santo Domingo.", "Santo Domingo", 1),
-    ],
-)
-def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
-    case: Case, text: str, entity: str, hits: int
-) -> None:
-    say = hypotheses.HYPOTHESES["entity-asked-about"]
-    assert say(case, WORLD) == (entity,)
-    assert hypotheses.followed("x", say, [heard(case, {"whole": text})], WORLD) == hypotheses.Followed(
-        "x", hits, 1, hits == 1
-    )
-    assert not say(MIXED[2], MIXED)
-
-
-def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_largest_share() -> None:
-    mates = [Case(f"{a}{i}", "q", a, family=f) for f, a, n in (("f", "x", 3), ("f", "y", 2), ("g", "z", 9))
-             for i in range(n)]  # fmt: skip
-    assert hypotheses._usual(mates[-1], mates[:3]) == hypotheses._usual(mates[0], mates[-1:]) == ()
-    assert hypotheses._usual(mates[0], mates) == ("x",)
-    some = [hypotheses.Followed("many", 5, 9), hypotheses.Followed("all", 4, 4), hypotheses.Followed("none", 0, 9)]
-    assert hypotheses.best(some) == some[1] and hypotheses.best(some[2:]) is None
-
-
 def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most() -> None:
     gold = asks.working(MIXED[2].worked).values
     wrong = next(str(t) for t in world.TAGS if str(t) not in gold)
@@ -548,29 +355,6 @@ def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most()
     assert behaviour.behaviour(half).wrong_operands == []
     assert behaviour.behaviour([*half, half[0]]).wrong_operands == [0]
     assert behaviour.behaviour([*half, half[1]]).wrong_operands == [1]
-
-
-def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
-    group = [heard(OSLO, {"whole": "The dollar."})]
-    assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD) == hypotheses.Followed(
-        "x", 0, 0
-    )
-    assert hypotheses.followed("x", lambda case, mates: (None,), group, WORLD) == hypotheses.Followed("x", 0, 0)
-
-
-def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hypotheses.HYPOTHESES, "added", {})
-    monkeypatch.setattr(hypotheses.HYPOTHESES, "_given", {})
-    path = tmp_path / "mine.py"
-    path.write_text("HYPOTHESES = {'says-dollar': lambda c, mates: 'dollar', 'says-one': lambda c, mates: 1}\n")
-    assert plugins.load(path) == {"HYPOTHESES": ("says-dollar", "says-one")}
-    one = heard(OSLO, {"whole": "The dollar."})
-    with pytest.raises(InputError, match=r"HYPOTHESES\['says-one'\] on case 'capital-currency-oslo': 1;"):
-        behave({"oslo": [one]}, WORLD)
-    del hypotheses.HYPOTHESES.added["says-one"]
-    assert behave({"oslo": [one]}, WORLD)["oslo"].shortcut == hypotheses.Followed("says-dollar", 1, 1, True)
 
 
 def test_forced_text_is_fed_after_the_prompt_and_is_another_ask() -> None:

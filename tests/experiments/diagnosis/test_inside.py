@@ -28,7 +28,7 @@ CASES = benchmarks.mixed(40)
 
 
 def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", pool: int = 30) -> Found:
-    return Found(cell, Tally(own, 4), Tally(noise, 4), Tally(foreign, 4), Tally(pool, 40))
+    return Found(cell, Tally(own, 4), Tally(noise, 4), Tally(foreign, 4), Tally(pool, 40), noise_pool=Tally(noise, 4))
 
 
 SHOWN = found(4)
@@ -74,7 +74,8 @@ TABLE = [
     ({"own:decision": found(4, foreign=1), "move": found(4)}, None, None),
     ({"own:decision": found(4, foreign=2)}, "bridge-not-computed", None),
     ({"own:decision": found(1)}, None, None),
-    ({"own:decision": found(4, noise=2)}, None, None),
+    ({"own:decision": found(4, noise=3)}, "fragile", None),
+    ({"own:decision": found(4, noise=2)}, "bridge-not-computed", None),
     ({"own:decision": found(1), "own:entity": found(4, cell="entity:1")}, "bridge-not-computed", None),
     ({"own:decision": found(1), "own:entity": found(4, foreign=1, cell="entity:1")}, None, None),
 ]
@@ -92,18 +93,21 @@ def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
 def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_routed() -> None:
     tests = {"own:decision": SHOWN}
 
-    def named(entity: float, in_prompt: float, decision: float, in_prompt_decision: float = 1.0) -> str | None:
+    def named(
+        entity: float, in_prompt: float, decision: float, in_prompt_decision: float = 1.0, others: float = 0.8
+    ) -> str | None:
         held = [
-            readings.Held("absent", "entity", entity, 0.5, 9, 4),
-            readings.Held("in-prompt", "entity", in_prompt, 0.5, 6, 4),
-            readings.Held("absent", "decision", decision, 0.5, 9, 4),
-            readings.Held("in-prompt", "decision", in_prompt_decision, 0.5, 6, 4),
+            readings.Held("absent", "entity", entity, others, 0.5, 9, 4),
+            readings.Held("in-prompt", "entity", in_prompt, 1.0, 0.5, 6, 4),
+            readings.Held("absent", "decision", decision, 1.0, 0.5, 9, 4),
+            readings.Held("in-prompt", "decision", in_prompt_decision, 1.0, 0.5, 6, 4),
         ]
         verdict = rule.from_inside(Inside(4, tests), DRAWN, held)
         assert verdict or "it was computed" in rule.open_question(DRAWN, Inside(4, tests), held)
         return verdict and verdict[0]
 
     assert named(1.0, 1.0, 0.6) == "bridge-not-routed"
+    assert named(1.0, 1.0, 0.6, others=0.79) == "bridge-not-computed"  # only this case reads so
     assert named(1.0, 0.7, 0.6) == named(0.5, 1.0, 0.6) == named(0.5, 1.0, 1.0, 0.9) == "bridge-not-computed"
     assert named(1.0, 1.0, 1.0) is named(0.5, 0.5, 1.0) is None  # read where it is decided: not missing
 
@@ -293,12 +297,18 @@ def test_an_item_is_read_where_it_is_decided_and_not_where_its_phrase_stands(eng
     assert mean(shuffled, "decision", "in-prompt") < 0.7
     (line, *_) = readings.reading_lines(readings.read(lm, engine.tokenizer, wholes)[CASES[0].id])
     assert "chance 50 %" in line and "layer 0" in line
+    held = readings.read(lm, engine.tokenizer, dict(list(wholes.items())[:3]))
+    (first, *rest) = [next(h for h in hs if h.place == "decision" and h.foils == "absent") for hs in held.values()]
+    assert first.others == pytest.approx(sum(h.above for h in rest) / 2)
     assert readings.read(lm, engine.tokenizer, {"a": wholes[CASES[0].id]}) == {"a": []}  # nothing to centre by
 
 
 def test_the_lens_speaks_of_each_kind_of_foils_by_itself() -> None:
-    held = [readings.Held("absent", "entity", 0.91, 0.51, 6, 3), readings.Held("absent", "decision", 0.82, 0.42, 5, 3),
-            readings.Held("in-prompt", "decision", 0.73, 0.33, 2, 4)]  # fmt: skip
+    held = [
+        readings.Held("absent", "entity", 0.91, 0.61, 0.51, 6, 3),
+        readings.Held("absent", "decision", 0.82, 0.62, 0.42, 5, 3),
+        readings.Held("in-prompt", "decision", 0.73, 0.63, 0.33, 2, 4),
+    ]
     absent, inside = (re.findall(r"\d+", readings.reading_lines([one])[0]) for one in held[1:])
     assert (absent, inside) == (["5", "3", "50", "82", "0", "42"], ["2", "4", "50", "73", "0", "33"])
     both, other = readings.reading_lines(held)

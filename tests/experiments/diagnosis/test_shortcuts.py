@@ -1,0 +1,244 @@
+"""Shortcuts: what they predict, how an edit follows one, and which of them a run admits."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.evaluation.cases import Case, Part
+from composcope.experiments import plugins
+from composcope.experiments.diagnosis import asks, hypotheses, rule
+from composcope.experiments.diagnosis.evidence import Edit, Followed, Tally, behaviour_lines
+from composcope.experiments.diagnosis.job import behave
+from composcope.experiments.organism import world
+
+from .told import CHOICES, MIXED, OSLO, WORLD, answered, heard, wrote
+
+
+def test_operands_have_changed_places_where_both_are_written_the_other_way_round() -> None:
+    case = next(c for c in MIXED if len(set(asks.working(c.worked).values[:2])) == 2)
+    first, second, *_ = (str(v) for v in asks.working(case.worked).values)
+    same = replace(case, worked=str(case.worked).replace(first, second, 1))
+    for one, operands, exchanged in ((case, (second, first), True), (case, (first, second), False),
+                                     (case, (second, "998"), False), (same, (second, second), False)):  # fmt: skip
+        assert hypotheses.exchanged(heard(one, wrote(one, *operands))) == exchanged
+    assert not hypotheses.exchanged(heard(OSLO, {"whole": "krone"}))
+
+
+@pytest.mark.parametrize(("place", "name"), [(0, "first-item"), (2, "item-3"), (-1, "last-item")])
+def test_an_item_at_any_place_of_the_list_is_a_shortcut_where_its_own_part_has_the_answer(
+    place: int, name: str
+) -> None:
+    case = CHOICES[0]
+    items = case.question.partition(": ")[2].partition(".")[0].split(", ")
+    answer = str(world.world().tags[items[place]])
+    mates = [*CHOICES, Case("m", "q", answer, (Part(f"What is the tag of the {items[place]}?", answer),))]
+    assert hypotheses.HYPOTHESES[name](case, mates) == (answer,)
+    part = {"question": f"What is the tag of the {items[place]}?", "answer": answer}
+    stated = [Case("m", "q", answer, meta={"variants": [{"question": "q", "parts": [part]}]})]
+    assert hypotheses.HYPOTHESES[name](case, stated) == (answer,)
+    assert hypotheses.HYPOTHESES["item-12"](case, mates) == ()
+
+
+KITE, TAGS = world.KINDS["flying"], {t: str(n) for t, n in world.world().tags.items()}
+ON_TABLE = f"On the table: tea, {KITE[0]}, oak."
+CHOSEN = Part(f"{ON_TABLE} Which is the flying one?", KITE[0])
+ONE_TAG = Case(
+    "a", f"{ON_TABLE} What is the tag of the flying one?", TAGS[KITE[0]], (CHOSEN, CHOSEN), answer_type="number"
+)
+SUM = replace(
+    ONE_TAG, question=f"{ON_TABLE} What is 30 plus the tag of the flying one?", worked=f"30 plus {TAGS[KITE[0]]} is 7"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("sibling", TAGS[KITE[1]]), ("first-item", TAGS["tea"]), ("item-after", TAGS["oak"]), ("last-item", TAGS["oak"])],
+)
+def test_shortcuts_about_things_are_looked_for_in_any_case_that_lists_them(name: str, said: str) -> None:
+    assert hypotheses.HYPOTHESES[name](ONE_TAG, [ONE_TAG]) == (said,)
+    assert hypotheses.HYPOTHESES[name](SUM, [SUM]) == (None, said)
+    assert hypotheses.HYPOTHESES[name](replace(ONE_TAG, question="What is the tag of the flying one?"), []) == ()
+
+
+def test_a_number_of_the_question_may_be_copied_into_a_working_and_is_then_the_source() -> None:
+    assert hypotheses.HYPOTHESES["last-number"](SUM, [SUM]) == ("30", "30")
+    assert hypotheses.copied_from("last-number", SUM, [SUM], 1) == "30"
+    assert hypotheses.copied_from("first-item", SUM, [SUM], 1) == "tea"
+    assert hypotheses.HYPOTHESES["last-number"](MIXED[0], MIXED) == ()
+
+
+def test_numbers_that_belong_to_no_thing_on_the_table_are_counted_in_any_case_that_lists_things() -> None:
+    def written(case: Case, text: str) -> tuple[int, int]:
+        given = {"whole:given:1": text.removeprefix("30")} if case is SUM else {}
+        return hypotheses.on_the_table(heard(case, {"whole": text, **given}))
+
+    off = next(t for t in TAGS.values() if t not in (TAGS["tea"], TAGS[KITE[0]], TAGS["oak"]))
+    assert written(ONE_TAG, TAGS["oak"]) == (1, 1) and written(ONE_TAG, off) == (0, 1)
+    assert written(SUM, f"30 plus {TAGS['tea']} is 1") == (1, 1) and written(SUM, f"30 plus {off} is 1") == (0, 1)
+    assert written(OSLO, "krone") == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "copy"),
+    [
+        ("The currency of the country whose capital is Oslo is Oslo.", True),
+        ("Oslo is the currency of Norway.", True),
+        ("Oslo is indeed the official currency in Norway.", True),
+        ("Oslo is a currency.", True),
+        ("Oslo.", True),
+        ("Oslo is in Norway.", False),
+        ("Oslo is the capital of Norway.", False),
+        ("Oslo is a Norwegian-speaking currency area.", False),
+        ("Oslo is known for its fjord.", False),
+    ],
+)
+def test_a_sentence_about_the_entity_is_a_copy_of_it_only_where_it_names_what_is_asked_for(
+    said: str, copy: bool
+) -> None:
+    name = "entity-asked-about"
+    found = hypotheses.followed(name, hypotheses.HYPOTHESES[name], [heard(OSLO, {"whole": said})], WORLD)
+    assert (found.telling, found.hits, found.own) == (1, int(copy), copy)
+
+
+def test_a_shortcut_that_luck_would_follow_as_often_is_not_looked_for() -> None:
+    one, other = answered("last-item"), answered("nothing")
+    alone = behave({"a": one}, MIXED)["a"].shortcut
+    assert alone is not None and alone.name == "last-item" and alone.run.k == alone.run.n >= 4
+    found = behave({"a": one, "b": other, "c": other}, MIXED)
+    assert [b.shortcut for b in found.values()] == [None] * 3
+    both = behave({"a": one, "b": answered("last-item")}, MIXED)
+    assert [b.shortcut.name for b in both.values() if b.shortcut] == ["last-item"] * 2
+
+
+def copies(i: int, edits: int) -> list[asks.Heard]:
+    """Cases that copy the last number of their question."""
+    wholes = [replace(c, question=f"2 of 9 lie here. {c.question}") for c in CHOICES[i : i + edits]]
+    return [heard(c, {"whole": "9"}) for c in wholes if c.answer != "9"]
+
+
+def test_two_telling_edits_settle_a_shortcut_that_the_other_cases_of_the_run_follow() -> None:
+    few = copies(0, 2)
+    alone = behave({"few": few}, CHOICES)["few"]
+    assert alone.shortcut is None and rule.named(alone) is None
+    found = behave({"few": few, **{str(i): copies(4 * i, 4) for i in range(1, 5)}}, CHOICES)["few"]
+    assert found.shortcut is not None and found.shortcut.telling == 2
+    assert rule.named(found) == f"shortcut:{found.shortcut.name}"
+    pairs = f"over the run, {found.shortcut.run} different pairs of right and predicted answer do"
+    assert any(pairs in line for line in behaviour_lines(found))
+
+
+def test_a_pair_of_right_and_predicted_answer_counts_once_over_a_run() -> None:
+    def one(*edits: tuple[str, str, bool]) -> Followed:
+        found = [Edit(right, said, hit, 0.2) for right, said, hit in edits]
+        return Followed("x", sum(e.hit for e in found), len(found), edits=found)
+
+    again = [one(("7", "3", True), ("7", "3", True)), one(("7", "3", False)), one(("7", "4", False), ("8", "3", True))]
+    assert hypotheses.pairs(again) == Tally(2, 3)
+    assert hypotheses.pairs([one(("7", "3", True)), one(("7", "3", False))]) == Tally(0, 1)  # in most of its edits
+    same = [one(*[("7", "3", True)] * 2) for _ in range(9)]
+    assert not rule.beyond_luck(hypotheses.pairs(same), same), "one wrong answer to one right one, nine times"
+    other = [one(*((str(i), str(j), True) for j in range(2))) for i in range(9)]
+    assert rule.beyond_luck(hypotheses.pairs(other), other)
+
+
+@pytest.mark.parametrize("luck", [1 / 20, 1 / 5, 1 / 3, 1 / 2])
+@pytest.mark.parametrize("n_cases", [1, 4, 12])
+def test_luck_admits_at_most_one_of_a_hundred_shortcuts(luck: float, n_cases: int) -> None:
+    rng, admitted = random.Random(f"{luck}/{n_cases}"), 0
+    for _ in range(2000):
+        cases = []
+        for i in range(n_cases):
+            hits = [rng.random() < luck for _ in range(rng.randint(1, 5))]
+            edits = [Edit(f"{i}/{j}", "x", hit, luck) for j, hit in enumerate(hits)]
+            cases.append(Followed("x", sum(hits), len(hits), edits=edits))
+        admitted += rule.beyond_luck(hypotheses.pairs(cases), cases)
+    assert admitted <= 20
+
+
+@pytest.mark.parametrize(("followers", "admitted"), [(12, True), (5, True), (3, False)])
+def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_follow(
+    followers: int, admitted: bool
+) -> None:
+    cases = []
+    for i in range(12):
+        edits = [Edit(str(i // 2), str(j % 2), i < followers, 1 / 3) for j in range(4)]
+        cases.append(Followed("x", sum(e.hit for e in edits), 4, edits=edits))
+    assert hypotheses.pairs(cases).n == 12
+    assert rule.beyond_luck(hypotheses.pairs(cases), cases) == admitted
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "luck"),
+    [
+        ("sibling", MIXED[0], 1 / 3),
+        ("item-3", MIXED[0], 1 / 5),
+        ("item-3", ONE_TAG, 1 / 2),  # three things on the table
+        ("entity-asked-about", OSLO, 1 / 20),
+        ("last-item", replace(OSLO, question="Which was first: the moot or the fair?"), 1),
+        ("last-item", replace(OSLO, options=(("A", "x"), ("B", "y"), ("C", "z"), ("D", "u"))), 1 / 3),
+        ("mine", OSLO, 1 / 5),
+    ],
+)
+def test_the_chance_to_follow_a_shortcut_by_luck_depends_on_the_answers_there_are(
+    name: str, case: Case, luck: float
+) -> None:
+    assert hypotheses.luck(name, case) == pytest.approx(luck)
+
+
+@pytest.mark.parametrize(
+    ("case", "text", "entity", "hits"),
+    [
+        (OSLO, "The currency of the country whose capital is Oslo is Oslo.", "Oslo", 1),
+        (OSLO, "Oslo", "Oslo", 1),
+        (OSLO, "Oslo is the currency of Norway.", "Oslo", 1),
+        (OSLO, "The currency of that country is called El Oslo.", "Oslo", 1),
+        (OSLO, "The currency of Oslo is the dollar.", "Oslo", 0),
+        (OSLO, "The currency of the country whose capital is Oslo is the dollar.", "Oslo", 0),
+        (next(c for c in WORLD if "Santo Domingo" in c.question), "Santo Domingo.", "Santo Domingo", 1),
+    ],
+)
+def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
+    case: Case, text: str, entity: str, hits: int
+) -> None:
+    say = hypotheses.HYPOTHESES["entity-asked-about"]
+    assert say(case, WORLD) == (entity,)
+    assert hypotheses.followed("x", say, [heard(case, {"whole": text})], WORLD)[:4] == ("x", hits, 1, hits == 1)
+    assert not say(MIXED[2], MIXED)
+
+
+def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_largest_share() -> None:
+    mates = [Case(f"{a}{i}", "q", a, family=f) for f, a, n in (("f", "x", 3), ("f", "y", 2), ("g", "z", 9))
+             for i in range(n)]  # fmt: skip
+    assert hypotheses._usual(mates[-1], mates[:3]) == hypotheses._usual(mates[0], mates[-1:]) == ()
+    assert hypotheses._usual(mates[0], mates) == ("x",)
+    some = [hypotheses.Followed("many", 5, 9), hypotheses.Followed("all", 4, 4), hypotheses.Followed("none", 0, 9)]
+    assert hypotheses.best(some) == some[1] and hypotheses.best(some[2:]) is None
+
+
+def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
+    group = [heard(OSLO, {"whole": "The dollar."})]
+    assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD)[:3] == ("x", 0, 0)
+    assert hypotheses.followed("x", lambda case, mates: (None,), group, WORLD)[:3] == ("x", 0, 0)
+
+
+def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hypotheses.HYPOTHESES, "added", {})
+    monkeypatch.setattr(hypotheses.HYPOTHESES, "_given", {})
+    path = tmp_path / "mine.py"
+    path.write_text("HYPOTHESES = {'says-dollar': lambda c, mates: 'dollar', 'says-one': lambda c, mates: 1}\n")
+    assert plugins.load(path) == {"HYPOTHESES": ("says-dollar", "says-one")}
+    one = heard(OSLO, {"whole": "The dollar."})
+    with pytest.raises(InputError, match=r"HYPOTHESES\['says-one'\] on case 'capital-currency-oslo': 1;"):
+        behave({"oslo": [one]}, WORLD)
+    del hypotheses.HYPOTHESES.added["says-one"]
+    every = [c for c in WORLD if c.family == OSLO.family][:4]
+    assert len({c.answer for c in every}) == 4
+    found = behave({c.id: [heard(c, {"whole": "The dollar."})] for c in every}, WORLD)[every[0].id].shortcut
+    assert found is not None and found[:4] == ("says-dollar", 1, 1, True) and found.run == Tally(4, 4)
