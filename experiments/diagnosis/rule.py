@@ -221,6 +221,8 @@ def from_inside(
         return found.tests.get(name, none)
 
     skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
+    if min(skip.pool.share, move.pool.share) >= ROUTED:  # whatever is changed mends: no change shows what was wrong
+        return None
     if shows(skip) and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise):

@@ -206,6 +206,14 @@ def test_an_earlier_part_that_the_question_names_settles_a_case_only_if_the_run_
     assert named("{}") == {"answers-bridge"}
 
 
+def test_a_right_working_that_goes_on_has_the_wrong_form_and_one_without_a_result_is_a_near_miss() -> None:
+    case = MIXED[2]
+    operands = f"{case.worked}".rpartition(" is ")[0]
+    for text, cause in ((f"{case.worked} plus 3 is 998", "format"), (operands, "near-miss")):
+        shown = behaviour.shows(heard(case, {"whole": text}))
+        assert shown is not None and (shown.cause, shown.specific) == (cause, False)
+
+
 def test_a_working_behind_other_words_is_read_where_it_stands() -> None:
     case = benchmarks.pairs(4)[3]
     a, b, right = (int(v) for v in asks.working(case.worked).values)

@@ -39,6 +39,9 @@ TABLE = [
     ({"skip": found(4, noise=1, cell="decision:3")}, "lost", 3),
     ({"skip": found(4, cell="decision:3", pool=4)}, None, None),
     ({"skip": found(2, cell="everywhere:3")}, None, None),
+    ({"skip": found(4, cell="decision:3"), "move": found(0, cell="end-1:1", pool=19)}, "lost", 3),
+    ({"skip": found(4, cell="decision:3"), "move": found(0, cell="end-1:1", pool=20)}, None, None),
+    ({"own:decision": SHOWN, "skip": found(0, pool=20), "move": found(4, cell="entity+0:1")}, None, None),
     ({"exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, "lost", 3),
     (
         {"scope:decision": found(4, cell="decision:1", pool=32), "own:decision": SHOWN, "back": found(4, foreign=0)},
