@@ -271,7 +271,9 @@ def _middle(
     change = (post - pre).flatten().double().cpu() * weight
     # gelsd: the default driver finds nothing if one of the two writes exactly zero (an appended, untrained half).
     fit = torch.linalg.lstsq(basis, change[:, None], driver="gelsd").solution
-    left = float((basis @ fit - change[:, None]).norm() / change.norm().clamp_min(1e-30))
+    # A block that hardly changes anything (a shut gate) changes no more than the stream is rounded by.
+    rounding = 2 * torch.finfo(pre.dtype).eps * float((size.flatten().cpu() * weight).norm())
+    left = float((basis @ fit - change[:, None]).norm() - rounding) / float(change.norm().clamp_min(1e-30))
     if left > (1e-3 if pre.dtype in (torch.float32, torch.float64) else 2e-2):
         raise ModelError(
             f"{block}: the outputs of {attn.name} and {mlp.name} do not add up to its change of the residual stream "

@@ -113,3 +113,12 @@ def test_attention_to_later_tokens_is_refused_when_the_model_is_opened(attn: str
         load_model(tiny("gemma3_text", attn=attn))
     assert "gemma3_text" in REFUSED
     load_model(tiny("gemma3_text", attn=attn, use_bidirectional_attention=False))
+
+
+def test_a_block_that_changes_no_more_than_the_stream_is_rounded_by_is_opened() -> None:
+    model = tiny("llama")
+    block = model.model.layers[1]
+    with torch.no_grad():
+        block.self_attn.o_proj.weight.zero_()
+        block.mlp.down_proj.weight.mul_(1e-6)  # a gate that is shut
+    load_model(model)
