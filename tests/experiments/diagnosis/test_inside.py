@@ -461,16 +461,16 @@ def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_
     group = [{"own:decision:1": "gold", "noise:decision:1": "gold", "foreign:decision:1": "donor",
               "same:decision:1": "gold", "own:decision:0": "wrong"},
              {"own:decision:1": "wrong", "noise:decision:1": "wrong", "foreign:decision:1": "gold"}]  # fmt: skip
-    pool = [{"own:decision:1": "gold"}] * 3
+    pool = [{"own:decision:1": "gold"}] * 2 + [{"own:decision:1": "gold", "noise:decision:1": "wrong"}]
     given = weighing._Test("own", ["decision:0", "decision:1"], "noise", "foreign")
     assert weighing._judged(given, group, pool) == Found(
-        "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1)
+        "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1), Tally(0, 1)
     )
     own = {"back:end:2>0": "gold", "back-noise:end:2>0": "wrong", "back-same:end:2>0": "gold"}
     group = [own | {"back-foreign:end:2>0": foreign} for foreign in ("gold", "donor", "wrong")]
     back = weighing._Test("back", ["end:2>0"], "back-noise", "back-foreign")
     assert weighing._judged(back, group, group) == Found(
-        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3)
+        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3)
     )
     blocks = [
         {"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"},
