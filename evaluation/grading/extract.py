@@ -13,7 +13,7 @@ from ..prompts import FORMATS
 from . import cues, echo, view
 
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
-_BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
+_BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*+[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
 """A first line that consists of an answer only, with text after it, so that the token limit did not cut it."""
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:answer|result|solution)", re.IGNORECASE)

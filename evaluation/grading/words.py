@@ -32,6 +32,7 @@ _BELOW_ZERO = re.compile(
     r"|(?:零下|負|负|マイナス)\s?(?P<han>\d+(?:\.\d+)?)",
     re.IGNORECASE,
 )
+_BELOW = re.compile(r"\bbelow\b|[零負负マ]", re.IGNORECASE)
 _HALVES = re.compile(
     rf"\b(?P<whole>an?|\d+|{'|'.join(_SMALL)})\s+(?P<unit>[a-z]+)\s+and\s+(?:(?:a|one)\s+(?P<part>half|quarter)|(?P<three>three)"
     r"\s+quarters)\b",
@@ -44,7 +45,8 @@ _HOURS = re.compile(r"(?<![\d.,:\w])(\d{1,3})h([0-5]\d)(?:\s?min)?\b")
 
 def below_zero(text: str) -> str:
     """Degrees below zero with a sign: "8 °C below zero" as "-8 °C"."""
-    return _BELOW_ZERO.sub(_signed, text)
+    # looked for first: a run of number words would be read again from each of its words
+    return _BELOW_ZERO.sub(_signed, text) if _BELOW.search(text) else text
 
 
 def _signed(m: re.Match[str]) -> str:
@@ -208,6 +210,8 @@ def _integer(tokens: list[str]) -> int | None:
             current = (current or 1) * 100
         elif token == "dozen":
             current = (current or 1) * 12
+        elif token not in _SCALES:
+            return None  # "a quarter quarter" makes no number
         else:
             total, current = total + (current or 1) * _SCALES[token], 0
         seen = True

@@ -64,6 +64,15 @@ def test_a_loop_of_32_000_characters_costs_20_milliseconds_and_a_million_half_a_
         assert cost(loop * (10**6 // len(loop) + 1), answer_type) < 0.5, loop
 
 
+@pytest.mark.parametrize("finish_reason", ["stop", "length"])
+@pytest.mark.parametrize("loop", ["9", "9 ", "1,", "one ", "half ", "quarter-", "the ", "a'", "__"])
+def test_a_loop_that_the_budget_cut_is_graded_at_once(loop: str, finish_reason: str) -> None:
+    for answer_type, gold in GOLDS.items():
+        start = time.process_time()
+        grade(loop * (2 * view.HALF // len(loop) - 1), finish_reason, gold, answer_type, format="short")
+        assert time.process_time() - start < 2, answer_type
+
+
 LONG = "The harbour is busy in the morning, and the boats come in with the tide. " * 14_000
 """About a megabyte without any answer."""
 
