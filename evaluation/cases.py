@@ -27,6 +27,8 @@ __all__ = ["Case", "Part", "check", "check_cases", "hash_cases", "read_cases", "
 ONE_A_LINE = "give a JSON-lines file with one case a line"
 _FORMULA = re.compile(r"[\d\\\\$^=+*/<>()\[\]\u221e\u221a]|\bpi\b", re.IGNORECASE)
 """Marks of a number that is written as a formula, which math-verify compares."""
+_HALF_PAIR = re.compile(r"[\ud800-\udfff]")
+"""No file can hold what JSON's escapes can."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _META: Mapping[str, type | tuple[type, ...]] = {
     "variants": (list, Mapping), "relation": str, "phrase": str, "crossed": (str, list)
@@ -49,6 +51,9 @@ def read_cases(path: str | Path) -> list[Case]:
         for where, raw in reading.lines(path, ONE_A_LINE, comments=True):
             if isinstance(raw, list):
                 raise InputError(f"{where}: a JSON array, not a case; {_FLAT}")
+            if half := _HALF_PAIR.search(json.dumps(raw, ensure_ascii=False)):
+                escape = json.dumps(half[0])[1:-1]
+                raise InputError(f"{where}: {escape} is half of a surrogate pair, and no character; write all of it")
             case = case_from_dict(raw, where)
             check(case, where)
             places.append(where)

@@ -55,6 +55,7 @@ def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_pat
         ({"answertype": "number"}, ":1:", ("'answertype'", "did you mean 'answer_type'?", "'meta'")),
         ({"part": []}, ":1:", ("'part'", "did you mean 'parts'?")),
         ({"Question": "q"}, ":1:", ("'Question'", "did you mean 'question'?")),
+        ({"answer": "Lis\ud800bon"}, ":1:", ("\\ud800", "half of a surrogate pair")),
         ({"kind": "math"}, ":1:", ("'kind'", "'parts'")),
         ({"parts": None, "subquestions": []}, ":1:", ("'subquestions'", "did you mean 'parts'?")),
         ({"gold": "7"}, ":1:", ("'gold'", "did you mean 'answer'?", "'meta'")),
