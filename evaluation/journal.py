@@ -89,9 +89,21 @@ def read_journal(folder: str | Path) -> Contents:
     return _read(Path(folder), growing=lambda: is_locked(Path(folder) / "lock"))
 
 
+def segments(folder: Path) -> list[Path]:
+    """The files of a journal, in the order in which they were begun.
+
+    Raises ``JournalError`` for anything but a regular file: to read a pipe would wait for its writer for ever.
+    """
+    found = sorted(folder.glob("*.jsonl"))
+    for path in found:
+        if not path.is_file():
+            raise JournalError(f"{path}: not a regular file, so no segment of a journal; move it out of the folder")
+    return found
+
+
 def _read(folder: Path, growing: Callable[[], bool]) -> Contents:
     contents = Contents()
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in segments(folder):
         for where, record in _records(path, contents, growing):
             _merge(record, where, contents)
     if contents.unsealed:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.case import Case, case_to_dict
+from ...evaluation.journal import segments
 from ...files import text_hash
 from ..console.progress import Reporter
 from ..run.folder import MEASURED, find_runs, read_json, short, write_lines
@@ -62,7 +63,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
 
 def _check_answers(run: RunData) -> None:
     own_config(run)
-    if not any((run.path / "journal").glob("*.jsonl")):
+    if not segments(run.path / "journal"):
         raise InputError(f"{run.path / 'journal'}: has no answers; restore the folder, or make the run again")
 
 
@@ -74,7 +75,7 @@ def _write(
         write_lines(run.path / "cases.jsonl", map(case_to_dict, cases))
         run.journal.mkdir(exist_ok=True)
         for n, part in enumerate(runs, 1):
-            for segment in sorted((part.path / "journal").glob("*.jsonl")):
+            for segment in segments(part.path / "journal"):
                 shutil.copy2(segment, run.journal / f"{n:02d}-{segment.name}")
             for measured in (part.path / "probes" / MEASURED).glob("*.safetensors"):
                 (run.path / "probes" / MEASURED).mkdir(parents=True, exist_ok=True)

@@ -348,6 +348,14 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         Journal(tmp_path / "file" / "journal")
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
+def test_only_regular_files_are_read(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "0001-x-1.jsonl")
+    for read in (read_journal, Journal):
+        with pytest.raises(JournalError, match=r"0001-x-1\.jsonl: not a regular file"):
+            read(tmp_path)
+
+
 def test_another_schema_is_refused(tmp_path: Path) -> None:
     (tmp_path / "0001-x-1.jsonl").write_text(json.dumps({"schema": 9, "engine": "e"}) + "\n")
     with pytest.raises(JournalError, match="schema 9"):
