@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from ...evaluation.grading import numbers
 from ...evaluation.protocols import counting
@@ -156,6 +157,7 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
     ]  # fmt: skip
     several = len({r["x"] for r in rows}) > 1
     need(several, "No two models here differ in size; give `size` (in billions) in the models file of a study.")
+    decades = math.log10(max(sizes.values()) / min(sizes.values()))
     shown = list(dict.fromkeys(r["gap"] for r in rows))
     families = list(dict.fromkeys(str(r["family"]) for r in rows))
     fig, panels = style.grid_of(1, len(shown), 4.2, 3.6)
@@ -168,6 +170,9 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
                             xytext=(5, 4), fontsize=7, color=style.MUTED)  # fmt: skip
         ax.axhline(0, color=style.MUTED, linewidth=0.8)
         ax.set_xscale("log")
+        # the labels between the powers of ten only where these are too few; none has markup, which is turned off
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter() if decades >= 1 else StrMethodFormatter("{x:g}"))
         style.dress(ax, gap, "billions of parameters", gap, grid="both")
     if any(r["family"] for r in rows):
         style.shared_legend(fig)

@@ -81,7 +81,10 @@ def dress(ax: Axes, title: str = "", x: str = "", y: str = "", *, grid: str | No
 
 def name_row(line: Sequence[Axes], name: str, y: str) -> None:
     """Name a row of panels, and their y axis, beside the first one: no title has room for a long name."""
-    line[0].set_axis_on()
+    if not line[0].axison:  # words stand in place of the picture, without a frame around them
+        line[0].set_axis_on()
+        line[0].set_frame_on(False)
+        line[0].tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
     line[0].set_ylabel(f"{broken(name, 24)}\n{plain(y)}", fontsize=8.5, color=INK)
 
 
@@ -303,7 +306,7 @@ def legible(value: float, low: float, high: float, cmap: Colormap) -> str:
 
 
 HATCHED = "Hatched, bars in a dashed outline"
-NAMED = 8
+NAMED = 4
 """The largest number of marks with few cases that a caption names one by one."""
 
 

@@ -7,6 +7,7 @@ prints unchanged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,18 @@ _SPECIAL = {
     "<": r"\textless{}", ">": r"\textgreater{}", "…": r"\ldots{}",
 }  # fmt: skip
 
+_MINUS = re.compile(r"(?<![\w.)-])-(?=\.?\d)")
+"""A hyphen that is a number's sign."""
+
 
 def escaped(text: Any) -> str:
     """One line of text for LaTeX."""
     said = "" if text is None else str(text).replace("\u00a0", " ")
-    return "".join(_SPECIAL.get(c, c) for c in plain(said, 100_000))
+    said = _MINUS.sub("−", plain(said, 100_000))
+    # two hyphens, as of an option, would become a dash
+    return "".join(
+        "{}-" if before + c == "--" else _SPECIAL.get(c, c) for before, c in zip(" " + said, said, strict=False)
+    )
 
 
 _NUMBERS = {"n": "r", "value": "r", "p": "r", "interval": "l"}
@@ -59,7 +67,8 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], caption: st
     body = "".join(" & ".join(escaped(row.get(c)) for c in columns) + " \\\\\n" for row in rows)
     return (
         f"\\begin{{longtable}}{{{layout}}}\n\\caption{{{escaped(caption)}}}\\label{{{label}}}\\\\\n\\toprule\n"
-        f"{head} \\\\\n\\midrule\n\\endhead\n{body}\\bottomrule\n\\end{{longtable}}\n"
+        f"{head} \\\\\n\\midrule\n\\endfirsthead\n\\toprule\n{head} \\\\\n\\midrule\n\\endhead\n"
+        f"{body}\\bottomrule\n\\end{{longtable}}\n"
     )
 
 
@@ -67,8 +76,9 @@ def _included(name: str, caption: str, page: bool) -> str:
     """A figure as wide as its column, or as the page."""
     star = "*" if page else ""
     return (
-        f"\\begin{{figure{star}}}\n\\centering\n\\includegraphics[width=\\{'textwidth' if page else 'columnwidth'}]"
-        f"{{figures/{name}.pdf}}\n\\caption{{{escaped(caption)}}}\\label{{fig:{name}}}\n\\end{{figure{star}}}\n"
+        f"\\begin{{figure{star}}}\n\\centering\n\\includegraphics[width=\\{'textwidth' if page else 'columnwidth'},"
+        f"height=0.6\\textheight,keepaspectratio]{{figures/{name}.pdf}}\n"
+        f"\\caption{{{escaped(caption)}}}\\label{{fig:{name}}}\n\\end{{figure{star}}}\n"
     )
 
 
@@ -201,7 +211,8 @@ def _figures(runs: Sequence[RunData], folder: Path, gray: bool) -> tuple[list[Pa
         page = len([ax for ax in drawing.figure.axes if ax.get_title(loc="left")]) > 1
         files += write_figure(drawing, figure.name, folder, pdf=True, look=Look(
             "page" if page else "column", title=False, gray=gray))  # fmt: skip
-        captions.append(_included(figure.name, f"{figure.title}. {drawing.caption}", page))
+        title = figure.title if figure.title.endswith("?") else f"{figure.title}."
+        captions.append(_included(figure.name, f"{title} {drawing.caption}", page))
     return files, captions
 
 

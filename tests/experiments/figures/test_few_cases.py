@@ -43,6 +43,14 @@ def _texts(drawing: Drawing) -> str:
     return " ".join(t.get_text() for ax in drawing.figure.axes for t in (*ax.texts, ax.title, ax._left_title))  # type: ignore[attr-defined]
 
 
+def test_words_in_place_of_a_first_panel_have_no_frame_and_keep_the_row_s_name() -> None:
+    _, [[first, second]] = style.grid_of(1, 2, 2, 2)
+    style.note(first, "no failure cases")
+    style.name_row([first, second], "model", "layer")
+    assert first.axison and "model" in first.get_ylabel() and not first.get_frame_on()
+    assert not any(t.tick1line.get_visible() or t.label1.get_visible() for t in first.xaxis.get_major_ticks())
+
+
 @pytest.mark.parametrize("name", ["outcomes", "gate-funnel"])
 @pytest.mark.parametrize(("n", "drawn"), [(4, "hollow"), (12, "marked"), (24, "solid")])
 def test_bars_of_few_cases_are_hatched_and_the_next_ones_starred(

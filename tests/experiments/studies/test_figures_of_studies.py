@@ -164,7 +164,11 @@ def test_models_are_grouped_by_what_the_study_says_of_them(studies: Mapping[str,
         "pretrained · none (0 %)",
     ]
     assert "Ordered by tuning." in drawing.caption
-    sizes = {r["model"]: r["x"] for r in figures.draw("size-scatter", [studies["gsm"]]).rows}
+    scatter = figures.draw("size-scatter", [studies["gsm"]])
+    scatter.figure.canvas.draw()
+    read = [t.get_text() for t in scatter.figure.axes[0].get_xticklabels(which="both")]
+    assert "0.0005" in read and not any("$" in text for text in read)
+    sizes = {r["model"]: r["x"] for r in scatter.rows}
     assert sizes == {"none (0 %)": 0.0004, "twin (50 %)": 0.0008}
     assert main(["plot", "gaps", str(studies["gsm"]), "--group-by", "cost", "--out", str(tmp_path)]) == 0
     assert "Ordered by cost." in (tmp_path / "gaps.txt").read_text()
