@@ -153,7 +153,7 @@ def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
 
 def _cases(benchmark: str) -> list[Case]:
     if benchmark.startswith("organism:"):
-        from .evaluating.benchmark import load_benchmark
+        from .evaluating.ask_plan import load_benchmark
 
         return list(load_benchmark(benchmark).cases)
     return load(benchmark)

@@ -20,10 +20,18 @@ from ..files import file_sha256, text_hash
 from .config import Config, Serving, Shard
 from .console import exits
 from .console.progress import Reporter
-from .distributed.target import load_target
+from .distributed.engine import load_target
 from .evaluating import cost
-from .evaluating.ask_plan import SHARD_FILE, AskPlan, ask_options, check_asks, plan_asks, shard_record
-from .evaluating.benchmark import LoadedBenchmark, load_benchmark
+from .evaluating.ask_plan import (
+    SHARD_FILE,
+    AskPlan,
+    LoadedBenchmark,
+    ask_options,
+    check_asks,
+    load_benchmark,
+    plan_asks,
+    shard_record,
+)
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of
 from .run import rendered, summary, write_json
@@ -198,7 +206,7 @@ def _judge(named: str | None, serving: Serving, batch_size: int | None) -> Any:
     """The engine that checks answers in words again; None without a judge."""
     if named is None:
         return None
-    from .models.roles import open_role
+    from .models.target import open_role
 
     return open_role(named, "--judge", batch_size=batch_size, key_env=serving.api_key_env, signed_as=serving.names)
 

@@ -2,15 +2,14 @@
 
 Probes: ``neurons`` (which neurons carry an answer), ``lookback`` (attention to the prompt), ``patching`` (states of a
 success put into a failure), ``readout`` (is a name held in a state?), ``faithfulness`` (does the answer come from the
-written working?), ``trajectory`` (how states move), ``min_k`` (was the text in the training data?), ``steering``
-(a direction added to states). ``catalog`` has the probes by name; ``by_case`` keeps what single cases look like.
+written working?), ``trajectory`` (how states move), ``min_k`` (was the text in the training data?), ``steering`` (a
+direction added to states). ``catalog`` has the probes by name; ``by_case`` keeps what single cases look like.
 What they measure on: ``examples`` (prompt, response and gold answer as tokens), ``matching`` (a similar success for
 each failure), ``positions``, ``slots`` and ``answer_spans`` (where in a response the answer begins), ``spread``
 (measures items one by one, also on workers).
 What is concluded: ``contrast`` (groups and roles compared), ``effects`` (effect sizes and intervals), ``maps`` (whole
-maps at once), ``separation`` (are failures and successes apart?), ``tables``
-(rows of a probe's table), ``result`` (what every probe returns), ``validity`` (does a probe measure anything?),
-``verdicts`` (tests corrected together, and verdicts over several trainings).
+maps at once), ``tables`` (rows of a probe's table), ``result`` (what every probe returns), ``validity`` (does a probe
+measure anything?), ``verdicts`` (tests corrected together, and verdicts over several trainings).
 They are imported on first use, so that ``import composcope.probes`` does not load torch.
 """
 

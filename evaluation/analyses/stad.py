@@ -16,7 +16,7 @@ from ..benchmarks.stad import StadItem
 from ..builders.review import filtering
 from ..metrics import Metric
 from ..protocols import counting
-from ..protocols.scaffold_metrics import Scaffolded
+from ..protocols.scaffolding import Scaffolded
 from ..skills import cluster, embed, teacher_agreement
 from .base import Analysis, Source
 

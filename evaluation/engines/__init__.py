@@ -3,9 +3,9 @@
     for ask, response in LocalEngine("path/to/model").answer(asks): ...
 
 ``base`` defines the interface, and an engine that replays a journal.
-In this process: ``local`` (a transformers model), ``continuous`` (a finished row makes room for the next one),
-``decoding`` (the steps of all ways of batching, faster products on a CPU), ``text`` (from tokens back
-to text), ``trust`` (may this model be batched so?), ``divergence`` (how much batching changes answers).
+In this process: ``local`` (a transformers model), ``continuous`` (a finished row makes room for the next one, for
+models that may be batched so), ``decoding`` (the steps of all ways of batching, faster products on a CPU), ``text``
+(from tokens back to text), ``divergence`` (how much batching changes answers).
 On a server: ``http`` (any OpenAI-compatible server), ``transport`` (requests, limits, repeats), ``replies`` (reads a
 reply), ``capabilities`` (what the server really honors), ``addresses`` (``MODEL@URL`` and keys).
 A server of our own: ``vllm`` (starts one), ``managed`` (watches and stops it), ``supervisor`` (stops it even if this

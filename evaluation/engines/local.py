@@ -27,9 +27,9 @@ from ..identity import local_identity
 from ..journal import ask_identity
 from . import continuous, decoding
 from .base import THINKING_OPENED, BaseEngine, error_response, think
+from .continuous import Trust, find_trust
 from .decoding import Row, Runner, pack
 from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
-from .trust import Trust, find_trust
 
 MAX_ROWS = 256
 MAX_ROWS_ON_CPU = 128

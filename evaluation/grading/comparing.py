@@ -16,7 +16,6 @@ from ...errors import InputError
 from ..asks import Grade
 from ..options import letter_of
 from . import (
-    asked_numbers,
     booleans,
     choices,
     cues,
@@ -31,6 +30,7 @@ from . import (
     text,
     words,
 )
+from .numbers import Number, close
 from .view import HALF, sentences
 
 _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
@@ -81,7 +81,7 @@ def _number(said: Said, asked: Asked) -> Verdict:
     wanted = [numbers.parse(g) if mathematics.is_plain_number(g) else None for g in asked.golds]
     if wanted[0] is None:
         return _formula(said.text, asked)
-    golds = asked_numbers.in_unit([w for w in wanted if w is not None], asked.question)
+    golds = in_unit([w for w in wanted if w is not None], asked.question)
     found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
     if found.number is None and found.reason == "no-answer" and (place := words.ordinal(said.text)) is not None:
         found = numeric_answer.QuantityReading(numbers.Number(Fraction(place), 0, 0, word=True))
@@ -89,7 +89,7 @@ def _number(said: Said, asked: Asked) -> Verdict:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
     if any(numbers.equal(n, w) for n in (found.number, *found.same) for w in golds):
-        doubtful = asked_numbers.percent_in_doubt(found.number, golds, asked.question)
+        doubtful = percent_in_doubt(found.number, golds, asked.question)
         return undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
     # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
     if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and mathematics.available_here():
@@ -97,7 +97,7 @@ def _number(said: Said, asked: Asked) -> Verdict:
             return _right(said.text, "math-verify")
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         # several numbers where one is asked for, and the rule takes another one than the right one
-        if asked_numbers.only_new((found.number, *found.rivals), golds, asked.question):
+        if only_new((found.number, *found.rivals), golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return undecided(said.text, "several numbers")
     if any(numbers.may_equal(found.number, w) for w in golds):
@@ -105,7 +105,7 @@ def _number(said: Said, asked: Asked) -> Verdict:
     held = numbers.find_all(numbers.normalized(said.text[:HALF]))
     if any(numbers.equal(n, w) and numbers.same_quantity(n, found.number) for n in held for w in golds):
         return _right(shown, "numeric")  # 24 hours = 1440 minutes
-    if any(asked_numbers.may_be_in_another_unit(found.number, w, asked.question) for w in golds):
+    if any(may_be_in_another_unit(found.number, w, asked.question) for w in golds):
         return undecided(said.text, "another unit")
     if not found.number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
         return undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
@@ -315,3 +315,62 @@ COMPARISONS: dict[str, Callable[[Said, Asked], Verdict]] = {
     "boolean": _boolean,
     "choice": _choice,
 }
+
+
+_UNIT = re.compile(r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE)
+"""How a question asks for a unit: "How many metres", "in minutes"."""
+_SHARE = re.compile(r"\bis\s+\d[\d.,]*\s?(?:%|per\s?cent)\s+of\s+\d", re.IGNORECASE)
+_CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
+_PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
+
+
+def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
+    """Bare gold numbers with the unit that the question asks for."""
+    asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
+    if not asked and re.search(r"\bhow\s+much\b", question or "", re.IGNORECASE):
+        asked = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
+    if len(asked) != 1:
+        return list(golds)
+    dimension, factor = asked.pop()
+    said = {
+        n.value * n.factor for n in numbers.find_all(numbers.normalized(question or "")) if n.dimension == dimension
+    }
+    unit = numbers.Asked(dimension, factor, frozenset(said | {f for d, f in _named(question) if d == dimension}))
+    return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
+
+
+def may_be_in_another_unit(said: Number, gold: Number, question: str | None) -> bool:
+    """Whether a number equals a bare gold number in a unit that nobody named ("1 hour 25 minutes" and 85)."""
+    if question is None or said.dimension not in _CONVERTED or gold.dimension:
+        return False
+    if any(d == said.dimension for d, _ in _named(question)):
+        return False  # the answer is in a unit of the question, or repeats it
+    factors = {factor for dimension, factor in words.UNITS.values() if dimension == said.dimension}
+    return any(close(said.value * said.factor / factor, gold.value) for factor in factors)
+
+
+def percent_in_doubt(said: Number, golds: Sequence[Number], question: str | None) -> bool:
+    """Whether a percentage equals a gold number only without its sign: "0.25 %" for 0.25, "36 %" for 15 % of 240."""
+    if question is None or not said.percent:
+        return False
+    if _SHARE.search(question) and not re.search(r"\b(?:what|which)\s+per", question, re.IGNORECASE):
+        return not any(g.percent or close(said.value, g.value) for g in golds)
+    if _PERCENT.search(question):
+        return False
+    return not any(g.percent or abs(g.value) > 1 or close(said.value, g.value) for g in golds)
+
+
+def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | None) -> bool:
+    """Whether of several numbers only the right one is not in the question already."""
+    before = numbers.find_all(numbers.normalized(question or ""))
+    new = [n for n in said if not any(n.value == b.value for b in before)]
+    return bool(before and new) and all(any(numbers.equal(n, g) for g in golds) for n in new)
+
+
+def _named(question: str | None) -> set[tuple[str, Fraction]]:
+    """Every unit that a question names."""
+    return {u for word in re.findall(r"[a-z]+", question or "", re.IGNORECASE) if (u := _unit(word))}
+
+
+def _unit(word: str) -> tuple[str, Fraction] | None:
+    return words.lookup(word) if len(word) > 1 else None

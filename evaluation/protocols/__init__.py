@@ -1,10 +1,10 @@
 """Protocols: published ways to ask and to count, by command-line name.
 
 A protocol says which prompts a case needs, and turns graded answers into metrics and sets of cases; it calls no model.
-``compositionality_gap`` (AgentCoMa), ``reasoning_gap`` (Compositional GSM), ``scaffolding`` with ``scaffold_metrics``
-(STaD), ``double_gate`` with ``collapse_depth`` (at which depth it fails) and ``compare`` (two models) (Composition
-collapse). Common to all: ``base`` (the types, protocols by name), ``asking`` (prompts for parts and wholes),
-``presenting`` (worked examples, chat or raw, thinking), ``counting`` (rates with intervals and bounds).
+``compositionality_gap`` (AgentCoMa), ``reasoning_gap`` (Compositional GSM), ``scaffolding`` (STaD), ``double_gate``
+with ``collapse_depth`` (at which depth it fails) and ``compare`` (two models) (Composition collapse). Common to all:
+``base`` (the types, protocols by name), ``asking`` (prompts for parts and wholes), ``presenting`` (worked examples,
+chat or raw, thinking), ``counting`` (rates with intervals and bounds).
 """
 
 from __future__ import annotations

@@ -9,20 +9,21 @@ stay out of the estimates and enter the bounds. Mean k is over k > 0, as publish
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...errors import InputError
-from .. import prompts
+from .. import prompts, statistics
 from ..asks import Ask, Grade
 from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric
-from . import counting, scaffold_metrics
+from . import counting
 from .asking import ask_part, ask_whole, check_formats, pending
 from .base import About, CaseSet, Entry, Reduction
-from .scaffold_metrics import Scaffolded
+from .counting import Item, Truth
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Scaffolding:
         entries: dict[str, list[Entry]] = {"scaffold-k": [], "intractable": [], "unaided": []}
         for group, chosen in counting.by_model(counting.published(rows, self.compat)):
             judged = [Scaffolded.of(item, cases) for item in counting.items(chosen)]
-            found = scaffold_metrics.all_metrics(judged, self.seed, stad=self.compat == "stad")
+            found = all_metrics(judged, self.seed, stad=self.compat == "stad")
             metrics += [replace(m, group={**group, **m.group}) for m in found]
             warnings += _warnings(judged)
             for s in judged:
@@ -137,3 +138,254 @@ def _warnings(judged: Sequence[Scaffolded]) -> list[str]:
     if open_k:
         found.append(f"{open_k} of {len(judged)} items have an open k: a level is invalid or was not asked")
     return found
+
+
+INTRACTABLE = -1
+
+
+@dataclass(frozen=True)
+class Scaffolded:
+    """An item with its scaffold outcomes and every k that they allow."""
+
+    item: Item
+    steps: int
+    """K, the number of steps."""
+    skills: tuple[str, ...]
+    outcomes: Mapping[int, Truth] = field(repr=False)
+    """By level 1..K-1."""
+    possible: frozenset[int]
+    """The possible values of k: one where all answers are judged, none where a failed item has no scaffold."""
+
+    @staticmethod
+    def of(item: Item, cases: Mapping[str, Case] | None) -> Scaffolded:
+        """The item with every k that its rows allow; steps and skills are its case's where ``cases`` has it."""
+        levels = [int(role.partition(":")[2]) for role in item.rows if role.startswith("scaffold:")]
+        case = None if cases is None else cases.get(item.case)
+        skills = item.first.skills
+        if case is not None and any(part.skill for part in case.parts):
+            skills = tuple(part.skill or "" for part in case.parts)
+        steps = len(case.parts) if case is not None and case.parts else len(skills)
+        steps = max(steps, max(levels, default=0) + 1, item.n_parts)
+        outcomes = {j: item.truth(f"scaffold:{j}") for j in range(1, steps)}
+        possible = minimum_k(item.truth("whole"), [outcomes[j] for j in range(1, steps)])
+        return Scaffolded(item, steps, skills, outcomes, possible)
+
+    @property
+    def k(self) -> int | None:
+        return next(iter(self.possible)) if len(self.possible) == 1 else None
+
+    @property
+    def bottleneck(self) -> str | None:
+        """The skills of steps 1..k in order, each once; None unless k > 0 and skills are known."""
+        if self.k is None or self.k < 1 or len(self.skills) < self.k:
+            return None
+        return " / ".join(dict.fromkeys(self.skills[: self.k]))
+
+
+def minimum_k(whole: Truth, levels: Sequence[Truth]) -> frozenset[int]:
+    """The possible values of k, given which answers are right, wrong, or undecided (None).
+
+    Only the first success matters: k is 0 where the whole is right, else the first level that is, else -1. An item
+    that failed and has no level at all has no k.
+    """
+    if whole is True:
+        return frozenset({0})
+    possible = {0} if whole is None else set()
+    if not levels:
+        return frozenset(possible | ({INTRACTABLE} if possible else set()))
+    for j, right in enumerate(levels, 1):
+        if right is not False:
+            possible.add(j)
+        if right is True:
+            return frozenset(possible)
+    return frozenset(possible | {INTRACTABLE})
+
+
+def all_metrics(judged: Sequence[Scaffolded], seed: int, stad: bool) -> list[Metric]:
+    """Every metric of the protocol; ``stad`` prints as published (mean 0 for no item, all values truncated)."""
+    by_item = {id(s.item): s for s in judged}
+    metrics = []
+    for group, items in counting.grouped([s.item for s in judged]):
+        metrics += k_metrics([by_item[id(item)] for item in items], group, seed, stad)
+    combinations: dict[str, list[Scaffolded]] = {}
+    for s in judged:
+        if any(s.skills):
+            combinations.setdefault(" + ".join(s.skills), []).append(s)
+    for name, members in combinations.items():
+        group = {"combination": name}
+        metrics += k_metrics(members, group, seed, stad) + scaffold_success(members, group)
+    metrics += bottlenecks(judged) + skill_accuracy(judged) + scaffold_success(judged, {})
+    return metrics + placeholders(judged)
+
+
+def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int, stad: bool) -> list[Metric]:
+    """Shares of k = 0, k > 0 and intractable items, and both means."""
+    items = [s.item for s in judged]
+
+    def share(metric: str, test: Callable[[int], bool], note: str | None = None) -> Metric:
+        values = [_decided(s.possible, test) for s in judged]
+        found = counting.rate(metric, values, group, of=items, note=note)
+        return _cut(found, 4) if stad else found
+
+    whole, guess = [item.truth("whole") for item in items], counting.chance_note(items)
+    return [
+        counting.rate("composition", whole, group, of=items, note=guess),
+        share("any_scaffold", lambda k: k >= 0, "solved with or without a scaffold"),
+        share("k_zero", lambda k: k == 0),
+        share("k_positive", lambda k: k > 0),
+        share("intractable", lambda k: k < 0),
+        _mean("mean_k", judged, lambda k: k > 0, group, seed, stad),
+        _mean("mean_k_solvable", judged, lambda k: k >= 0, group, seed, stad),
+        _non_monotone(judged, group),
+    ]
+
+
+def _decided(possible: frozenset[int], test: Callable[[int], bool]) -> Truth:
+    verdicts = {test(k) for k in possible}
+    return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def _cut(metric: Metric, digits: int) -> Metric:
+    if metric.value is None:
+        return metric
+    return replace(metric, value=statistics.truncated(metric.value, digits))
+
+
+def _mean(
+    metric: str,
+    judged: Sequence[Scaffolded],
+    test: Callable[[int], bool],
+    group: Mapping[str, Any],
+    seed: int,
+    stad: bool,
+) -> Metric:
+    """Mean of k over the items that pass ``test``; items with an undecided k enter the bounds if they may pass."""
+    chosen = [s for s in judged if s.k is not None and test(s.k)]
+    values = [int(s.k or 0) for s in chosen]
+    unsure = [([k for k in s.possible if test(k)], s) for s in judged if s.k is None]
+    optional = [(ks, any(not test(k) for k in s.possible)) for ks, s in unsure if ks]
+    found = counting.statistic(
+        metric,
+        [(k, 1) for k in values],
+        lambda s: s[..., 0] / s[..., 1],
+        group,
+        seed=seed,
+        n_invalid=len(optional),
+        count=sum(values),
+        of=[s.item for s in chosen],
+        bounds=(_extreme(values, optional, min), _extreme(values, optional, max)),
+    )
+    if found.low is None and values:
+        found = replace(found, interval="no spread")
+    if not stad:
+        return found
+    return _cut(replace(found, value=found.value if values else 0.0), 2)
+
+
+def _extreme(
+    values: Sequence[int], optional: Sequence[tuple[list[int], bool]], end: Callable[[Sequence[int]], int]
+) -> float | None:
+    """The least (largest) mean that undecided items allow: doubtful items join only if they lower (raise) it."""
+    fixed = [*values, *(end(ks) for ks, may_leave in optional if not may_leave)]
+    joining = sorted((end(ks) for ks, may_leave in optional if may_leave), reverse=end is max)
+    total, n = sum(fixed), len(fixed)
+    for k in joining:
+        if n == 0 or (k * n < total if end is min else k * n > total):
+            total, n = total + k, n + 1
+    return total / n if n else None
+
+
+def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> Metric:
+    """Of the items with k > 0, those that fail again at a level above k (the paper does not look)."""
+    chosen = [s for s in judged if s.k is not None and s.k > 0 and any(j > s.k for j in s.outcomes)]
+    values: list[Truth] = []
+    for s in chosen:
+        above = [s.outcomes[j] for j in s.outcomes if s.k is not None and j > s.k]
+        values.append(True if False in above else None if None in above else False)
+    note = "of the items with k > 0 and a level above k"
+    return counting.rate("non_monotone", values, group, of=[s.item for s in chosen], note=note)
+
+
+def bottlenecks(judged: Sequence[Scaffolded]) -> list[Metric]:
+    """How often each set of skills is the bottleneck, of the items with k > 0; most frequent first.
+
+    Items with an open k that may have one stay out of the shares, are counted and enter the bounds.
+    """
+    named = [s.bottleneck for s in judged if s.bottleneck is not None]
+    items = [s.item for s in judged if s.bottleneck is not None]
+    unsure = [(names, min(s.possible) < 1) for s in judged if s.k is None and (names := _bottlenecks(s))]
+    nameless = sum(s.k is not None and s.k > 0 and s.bottleneck is None for s in judged)
+    left = f"{nameless} items with k > 0 have no skills and are left out" if nameless else None
+    found = []
+    for name, _ in Counter(named).most_common():
+        size = f"{name.count(' / ') + 1} skills" if " / " in name else "1 skill"
+        note = counting.join(size, left)
+        share = counting.rate("bottleneck", [b == name for b in named], {"skill": name}, of=items, note=note)
+        low, high = _share_bounds(named.count(name), len(named), name, unsure)
+        found.append(replace(share, n_invalid=len(unsure), bound_low=low, bound_high=high))
+    return found
+
+
+def _bottlenecks(s: Scaffolded) -> frozenset[str]:
+    """Every bottleneck that an item with an open k may have."""
+    return frozenset(" / ".join(dict.fromkeys(s.skills[:k])) for k in s.possible if 0 < k <= len(s.skills))
+
+
+def _share_bounds(
+    count: int, n: int, name: str, unsure: Sequence[tuple[frozenset[str], bool]]
+) -> tuple[float | None, float | None]:
+    """The least and largest share of a bottleneck; ``unsure``: what open items may have, whether they may have none."""
+    only = sum(names == {name} and not may_leave for names, may_leave in unsure)
+    other = sum(bool(names - {name}) for names, _ in unsure)
+    this = sum(name in names for names, _ in unsure)
+    elsewhere = sum(name not in names and not may_leave for names, may_leave in unsure)
+    return (count + only) / (n + only + other), (count + this) / (n + this + elsewhere)
+
+
+def skill_accuracy(judged: Sequence[Scaffolded]) -> list[Metric]:
+    """Accuracy on sub-tasks alone by skill: over all items, and over the failed ones only, as published."""
+    table: dict[str, list[tuple[Scaffolded, Truth]]] = {}
+    for s in judged:
+        for i in range(s.item.n_parts):
+            role = f"part:{i}"
+            if role in s.item.rows:
+                skill = s.skills[i] if i < len(s.skills) and s.skills[i] else s.item.rows[role].kind
+                table.setdefault(skill or f"step {i}", []).append((s, s.item.truth(role)))
+    metrics = []
+    for skill, found in table.items():
+        failed = [(s, v) for s, v in found if s.item.truth("whole") is False]
+        for chosen, extra, note in ((found, {}, "all items"), (failed, {"whole": "incorrect"}, "failed items only")):
+            own, values = [s.item for s, _ in chosen], [v for _, v in chosen]
+            metrics.append(counting.rate("skill_accuracy", values, {"skill": skill, **extra}, of=own, note=note))
+    return metrics
+
+
+def scaffold_success(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> list[Metric]:
+    """Of the items that failed unaided, those solved with steps 1..level revealed, other levels regardless."""
+    failed = [s for s in judged if s.item.truth("whole") is False]
+    metrics = []
+    for level in range(1, max((s.steps for s in failed), default=1)):
+        chosen = [s for s in failed if level in s.outcomes]
+        values = [s.outcomes[level] for s in chosen]
+        cell = {**group, "level": level}
+        note = None
+        if group.get("combination"):
+            revealed = {" / ".join(dict.fromkeys(s.skills[:level])) for s in chosen}
+            note = f"revealed: {', '.join(sorted(revealed))}"
+        metrics.append(counting.rate("scaffold_success", values, cell, of=[s.item for s in chosen], note=note))
+    return metrics
+
+
+def placeholders(judged: Sequence[Scaffolded]) -> list[Metric]:
+    """Of the items solved at k > 0, those solved at the same k with the revealed values blanked (App. E)."""
+    asked = [(s, s.k) for s in judged if s.k is not None and s.k > 0 and f"placeholder:{s.k}" in s.item.rows]
+    if not asked:
+        return []
+    metrics = []
+    for level in (None, *sorted({k for _, k in asked})):
+        chosen = [(s, k) for s, k in asked if level in (None, k)]
+        values = [s.item.truth(f"placeholder:{k}") for s, k in chosen]
+        group = {} if level is None else {"level": level}
+        note = "solved with the values blanked; with them: all"
+        metrics.append(counting.rate("placeholder", values, group, of=[s.item for s, _ in chosen], note=note))
+    return metrics

@@ -27,8 +27,7 @@ from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Reduction
 from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
-from ..evaluating.ask_plan import AskOptions, make_protocol
-from ..evaluating.benchmark import load_benchmark
+from ..evaluating.ask_plan import AskOptions, load_benchmark, make_protocol
 from ..evaluating.cost import all_asks
 from ..models.resolve import resolve_model
 from ..models.target import choose_prompting

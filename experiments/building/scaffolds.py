@@ -78,7 +78,7 @@ def _items(benchmark: str, limit: int | None) -> list[StadItem]:
 
 def _cases(benchmark: str, limit: int | None) -> list[Case]:
     if benchmark.startswith("organism:"):
-        from ..evaluating.benchmark import load_benchmark
+        from ..evaluating.ask_plan import load_benchmark
 
         return list(load_benchmark(benchmark, limit=limit).cases)[:limit]
     return load(benchmark)[:limit]

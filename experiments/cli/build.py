@@ -53,7 +53,7 @@ def _done(document: Mapping[str, Any], json: bool) -> int:
 
 
 def _engines(specs: list[str] | None, option: str, key_env: str | None) -> list[Any]:
-    from ..models.roles import open_role
+    from ..models.target import open_role
 
     return [open_role(spec, option, key_env=key_env) for spec in specs or []]
 

@@ -151,7 +151,7 @@ def _run(
     """Run the investigation, or with ``--dry-run`` only print its cost."""
     config = Config(**given)
     _go_offline(config.model, config.benchmark)
-    from ..evaluating.benchmark import load_benchmark
+    from ..evaluating.ask_plan import load_benchmark
 
     # Read before the next import, which loads PyTorch: an error in a case file is said at once.
     benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)

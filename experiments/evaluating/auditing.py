@@ -68,7 +68,7 @@ def audited(
         return AuditSummary(
             [f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)}
         )
-    from ..models.roles import open_role
+    from ..models.target import open_role
 
     judge_all(path, open_role(judge, "--judge", key_env=key_env))
     return _counted(estimate(found, path))

@@ -19,8 +19,7 @@ from ...terminal import to_stderr
 from ..config import Config
 from ..models.target import choose_prompting, loading_of, sources
 from ..run.checks import role_group
-from .ask_plan import AskPlan, ask_options, plan_asks, prompt_lengths
-from .benchmark import LoadedBenchmark, load_benchmark
+from .ask_plan import AskPlan, LoadedBenchmark, ask_options, load_benchmark, plan_asks, prompt_lengths
 
 _LONGEST, _SHOWN = 20, 3
 

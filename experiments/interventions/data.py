@@ -16,7 +16,7 @@ from ...evaluation import prompts
 from ...evaluation.case import Case
 from ...evaluation.cases import hash_cases
 from ...evaluation.grading import grade
-from ..evaluating.benchmark import load_benchmark
+from ..evaluating.ask_plan import load_benchmark
 from .recipes import AdapterRecipe
 
 ORGANISM = "organism:temporal"

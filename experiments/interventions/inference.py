@@ -76,7 +76,7 @@ def intervene(
     """
     from ...probes.examples import from_case_sets
     from ..config import Config
-    from ..distributed.target import load_target
+    from ..distributed.engine import load_target
     from ..models.target import loading_of
     from ..run.reader import read_config, read_run
     from ..run.writer import save_probe

@@ -77,7 +77,7 @@ def shared(runs: Sequence[Evaluated], n: int) -> list[str]:
 def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], device: str | None) -> ValuesByCase:
     """Every probe's number per case, for one model."""
     from ..config import Config
-    from ..distributed.target import load_target
+    from ..distributed.engine import load_target
     from ..models.target import loading_of
     from ..run.reader import read_config
     from ..validity.scores import lookback_ratios, step_cosines

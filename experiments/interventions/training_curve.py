@@ -17,7 +17,7 @@ from ...errors import InputError
 from ...evaluation.case import Case, case_from_dict
 from ...files import Row
 from ..console.progress import Reporter
-from ..evaluating.benchmark import limit_cases
+from ..evaluating.ask_plan import limit_cases
 from ..models.resolve import resolve_model
 from ..run import read_json, read_lines, write_json
 from .adapters import check_base, kept_steps, read_manifest, with_adapter

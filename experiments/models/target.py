@@ -1,13 +1,19 @@
-"""The model under study, loaded once: the engine that answers and the hooks that read it share its weights."""
+"""The models of a run: the one under study, and the engines of teachers, judges and solvers.
+
+The model under study is loaded once: the engine that answers and the hooks that read it share its weights.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation.engines.addresses import address
+from ...evaluation.asks import Ask, Response
+from ...evaluation.engines.addresses import address, key_for
+from ...evaluation.engines.base import BaseEngine, Engine
+from ...terminal import to_stderr
 from ..config import Config, Serving
 from .resolve import ModelSource, resolve_model
 
@@ -169,3 +175,60 @@ def set_padding(tokenizer: Any, pad_token: str | None, location: str, say: Calla
 def choose_prompting(wanted: str | None, tokenizer: Any) -> str:
     """The requested prompting; by default ``chat`` if the tokenizer has a chat template, else ``raw``."""
     return wanted or ("chat" if getattr(tokenizer, "chat_template", None) else "raw")
+
+
+SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
+"""The values that options naming a role accept."""
+
+
+def open_role(
+    spec: str,
+    option: str,
+    *,
+    batch_size: int | None = None,
+    key_env: str | None = None,
+    signed_as: Sequence[str] | None = None,
+) -> Engine:
+    """The engine for a role; ``SPEC`` lists the accepted values. ``option`` names the role's option in errors.
+
+    ``key_env`` is ``--api-key-env``; its entries ``HOST=VARIABLE`` apply here. ``signed_as`` are other names of the
+    model; None accepts any name that its server signs with. Local models without a chat template are asked in raw
+    prompts. Raises ``InputError`` or ``ModelError`` if the engine cannot be opened.
+    """
+    served = address(spec, option)
+    if served is not None:
+        from ...evaluation.engines.http import connect
+
+        model, url = served
+        return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
+    return _local(spec, option, batch_size)
+
+
+def _local(spec: str, option: str, batch_size: int | None) -> Engine:
+    try:
+        opened = load_local(Loading(spec, batch_size=batch_size), to_stderr)
+    except InputError as e:
+        raise InputError(f"{option} {spec}: cannot be opened ({e}); give {SPEC}") from e
+    return opened.engine if opened.prompting == "chat" else Raw(opened.engine)
+
+
+class Raw(BaseEngine):
+    """An engine without a chat template: asks written for a chat are put to it as plain text."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return {**self.engine.identity, "prompting": "raw"}
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return dict(self.engine.provenance)
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """Answers like the wrapped engine; every ask is returned as it was given."""
+        given = [(ask, replace(ask, prompting="raw")) for ask in asks]
+        back = {raw: ask for ask, raw in given}
+        for raw, response in self.engine.answer([raw for _, raw in given]):
+            yield back[raw], response

@@ -12,7 +12,7 @@ from ...evaluation.case import Case
 from ...evaluation.cases import check_cases, hash_cases
 from ...evaluation.protocols.asking import default_protocol, recommended_format
 from ..config import Asking, Config, Probing, Serving
-from ..evaluating.benchmark import LoadedBenchmark, limit_cases
+from ..evaluating.ask_plan import LoadedBenchmark, limit_cases
 from ..run.reader import read_run
 from .probing import in_memory
 from .results import RunResults

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, NoCasesError
 from ..config import Config
-from ..evaluating.benchmark import LoadedBenchmark
+from ..evaluating.ask_plan import LoadedBenchmark
 from ..models.resolve import ModelSource
 from ..models.target import Target, choose_prompting, loading_of
 from ..run import read_json
@@ -82,7 +82,7 @@ def as_read(measured: Any) -> ProbeData:
 
 def load(run: RunData, model: Any, tokenizer: Any) -> Target:
     """The model of a run, or the model given in its place."""
-    from ..distributed.target import load_target
+    from ..distributed.engine import load_target
 
     config = run_config(run, model)
     if model is not None and not isinstance(model, str | Path):

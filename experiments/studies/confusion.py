@@ -30,7 +30,7 @@ from .. import investigate as work
 from ..config import Config
 from ..console.printing import table
 from ..diagnosis.job import diagnose, labelled_failures
-from ..distributed.target import load_target
+from ..distributed.engine import load_target
 from ..models.target import Loading
 from ..run import read_json, write_json, write_text
 from ..run.diagnosis import Diagnosis

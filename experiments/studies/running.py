@@ -18,7 +18,7 @@ from .. import investigate as job
 from ..config import Config
 from ..console.exits import disk_is_full
 from ..console.progress import Reporter
-from ..evaluating.benchmark import load_benchmark
+from ..evaluating.ask_plan import load_benchmark
 from ..models.resolve import resolve_model
 from ..models.target import loading_of
 from ..run import command_line, differing, locked, read_json, write_json

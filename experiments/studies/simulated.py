@@ -24,8 +24,8 @@ from ...probes.examples import Example
 from ...probes.matching import Matched
 from ...probes.patching.outcomes import Outcome, summarize
 from ...probes.result import Row
-from ...probes.separation import separation_rows
 from ...probes.tables import group_rows, matched_rows
+from ...probes.trajectory import separation_rows
 from ...probes.validity import auroc, membership_auroc, shuffled_p
 from ...probes.verdicts import corrected, is_primary
 

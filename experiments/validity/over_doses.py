@@ -37,7 +37,7 @@ from ...probes.examples import Example, from_case_sets
 from ...probes.matching import match
 from ...probes.result import ProbeResult, Row
 from ...probes.verdicts import TRAININGS
-from ..distributed.target import load_target
+from ..distributed.engine import load_target
 from ..models.target import Loading, Target
 from ..organism import series as organism_series
 from ..organism.series import Series

@@ -30,7 +30,7 @@ from ...probes import lookback, min_k
 from ...probes import validity as known_answers
 from ...probes.examples import Example, from_case_sets, part_of
 from ...probes.result import Row
-from ..distributed.target import load_target
+from ..distributed.engine import load_target
 from ..models.target import Loading, Target
 from ..organism.documents import DOSES, Turns, document
 from ..organism.series import Series

@@ -23,12 +23,13 @@ from composcope.experiments.config import Asking, Config
 from composcope.experiments.evaluating import ask_plan, cost
 from composcope.experiments.evaluating.ask_plan import (
     AskOptions,
+    LoadedBenchmark,
     ask_options,
+    load_benchmark,
     make_protocol,
     prepare,
     with_examples,
 )
-from composcope.experiments.evaluating.benchmark import LoadedBenchmark, load_benchmark
 from composcope.experiments.evaluating.cost import depth_notice
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines

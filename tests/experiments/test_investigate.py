@@ -21,7 +21,7 @@ from exit_codes import done
 
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.benchmark import limit_cases, load_benchmark
+from composcope.experiments.evaluating.ask_plan import limit_cases, load_benchmark
 from composcope.experiments.investigate import report_inputs
 from composcope.experiments.run import read_json, read_lines
 

@@ -14,7 +14,7 @@ from composcope.evaluation.asks import Response
 from composcope.evaluation.engines.addresses import key_for
 from composcope.experiments.cli import main
 from composcope.experiments.evaluating.evaluate import recount
-from composcope.experiments.models.roles import open_role
+from composcope.experiments.models.target import open_role
 from composcope.experiments.run import read_json
 from composcope.experiments.run.checks import signed_otherwise
 

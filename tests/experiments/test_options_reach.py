@@ -15,8 +15,7 @@ from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments.config import Asking, Config, Probing, Section, Serving
-from composcope.experiments.evaluating.ask_plan import ask_options, plan_asks
-from composcope.experiments.evaluating.benchmark import load_benchmark
+from composcope.experiments.evaluating.ask_plan import ask_options, load_benchmark, plan_asks
 from composcope.experiments.investigate import investigate
 from composcope.experiments.models.target import Loading, load_local, loading_of
 from composcope.experiments.run import read_json

@@ -17,8 +17,7 @@ from composcope.errors import InputError
 from composcope.evaluation.engines.addresses import address
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Serving
-from composcope.experiments.models.roles import open_role
-from composcope.experiments.models.target import loading_of, sources
+from composcope.experiments.models.target import loading_of, open_role, sources
 from composcope.experiments.run import read_json, read_lines
 
 pytestmark = pytest.mark.long

@@ -17,8 +17,13 @@ from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking
-from composcope.experiments.evaluating.ask_plan import AskOptions, make_protocol, plan_asks
-from composcope.experiments.evaluating.benchmark import LoadedBenchmark, load_benchmark
+from composcope.experiments.evaluating.ask_plan import (
+    AskOptions,
+    LoadedBenchmark,
+    load_benchmark,
+    make_protocol,
+    plan_asks,
+)
 from composcope.experiments.evaluating.evaluate import SAMPLE, divergence_line, divergence_sample
 from composcope.experiments.run import checks, read_json, read_lines
 

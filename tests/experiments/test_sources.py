@@ -18,10 +18,10 @@ from composcope.errors import ComposcopeError, InputError, ModelError
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.benchmark import ORGANISM_BENCHMARKS, load_benchmark
+from composcope.experiments.evaluating.ask_plan import ORGANISM_BENCHMARKS, load_benchmark
 from composcope.experiments.models import resolve
 from composcope.experiments.models.resolve import ModelSource, resolve_model
-from composcope.experiments.models.roles import Raw
+from composcope.experiments.models.target import Raw
 
 
 def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(

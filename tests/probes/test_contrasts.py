@@ -10,7 +10,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from composcope.errors import InputError, NoCasesError
-from composcope.probes import contrast, effects, maps, separation, validity
+from composcope.probes import contrast, effects, maps, trajectory, validity
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
 
@@ -90,7 +90,7 @@ def test_relabelled_maps_have_the_welch_t_of_every_labelling() -> None:
 def test_labels_of_clusters_that_lie_on_one_side_are_permuted_as_wholes() -> None:
     group = np.arange(16) % 8
     alike = (group[:, None] == group).astype(float)[None]
-    null = separation._null(alike, np.ones((16, 16)), group < 4, group, 30, np.random.default_rng(0))
+    null = trajectory._null(alike, np.ones((16, 16)), group < 4, group, 30, np.random.default_rng(0))
     assert null is not None and null == pytest.approx(np.full((1, 30), 0.25)), "no cluster is torn apart"
 
 
@@ -332,7 +332,7 @@ def _cosines(n: int, seed: int = 0) -> np.ndarray:
 
 def test_cosines_leave_out_pairs_within_clusters_and_clusters_one_at_a_time() -> None:
     matrix, near = _cosines(28), [i // 2 for i in range(28)]
-    rows = separation.separation_rows("cosine", matrix, 12, near, permutations=50)
+    rows = trajectory.separation_rows("cosine", matrix, 12, near, permutations=50)
 
     def naive(gone: int | None) -> dict[str, float]:
         kept = [i for i in range(28) if near[i] != gone]
@@ -353,13 +353,13 @@ def test_cosines_leave_out_pairs_within_clusters_and_clusters_one_at_a_time() ->
 
 
 def test_cosines_of_too_few_clusters_have_no_interval_and_of_crossing_facts_take_cases_that_share_none() -> None:
-    few = separation.separation_rows("cosine", _cosines(20), 8, [i // 2 for i in range(20)], permutations=50)
+    few = trajectory.separation_rows("cosine", _cosines(20), 8, [i // 2 for i in range(20)], permutations=50)
     assert np.isnan(few[-1]["low"]) and "fewer than 5" in few[-1]["interval"] and np.isfinite(few[-1]["p"])
     rng = np.random.default_rng(0)
     facts = [frozenset(rng.choice(30, 2, replace=False).tolist()) for _ in range(40)]
-    crossed = separation.separation_rows("cosine", _cosines(40), 20, facts, permutations=50)[-1]
+    crossed = trajectory.separation_rows("cosine", _cosines(40), 20, facts, permutations=50)[-1]
     assert crossed["n"] <= 15 and f"{crossed['n']} of 40 cases that share nothing" in crossed["note"]
-    mixed = separation.separation_rows("cosine", _cosines(4), 2, ["a", "b", "a", "b"], permutations=50)[-1]
+    mixed = trajectory.separation_rows("cosine", _cosines(4), 2, ["a", "b", "a", "b"], permutations=50)[-1]
     assert np.isnan(mixed["p"]) and "too few ways" in mixed["test"]
 
 
@@ -368,7 +368,7 @@ def test_the_p_of_a_map_is_that_of_its_largest_layer() -> None:
     own = np.array([2.5, 1.0, 0.5])
     z = np.abs(own - null.mean(1)) / null.std(1)
     drawn = np.abs(null - null.mean(1, keepdims=True)) / null.std(1, keepdims=True)
-    for layer, row in enumerate(separation._tests(own, null)):
+    for layer, row in enumerate(trajectory._tests(own, null)):
         assert row["p"] == pytest.approx((1 + (drawn[layer] >= z[layer]).sum()) / 100)
         assert row["p_map"] == pytest.approx((1 + (drawn.max(0) >= z[layer]).sum()) / 100)
         assert row["p_map"] > row["p"]
@@ -378,7 +378,7 @@ def test_labels_are_permuted_over_clusters_and_not_over_their_cases() -> None:
     x = np.repeat(np.random.default_rng(4).normal(size=(12, 6)), 5, axis=0)
     x += 0.01 * np.random.default_rng(5).normal(size=x.shape)
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    row = separation.separation_rows("cosine", (x @ x.T)[None], 30, [i // 5 for i in range(60)], permutations=200)[-1]
+    row = trajectory.separation_rows("cosine", (x @ x.T)[None], 30, [i // 5 for i in range(60)], permutations=200)[-1]
     matrix, side, near = x @ x.T, np.arange(60) < 30, np.repeat(np.arange(12), 5)
 
     def apart(donors: set[int]) -> float:

@@ -15,7 +15,7 @@ from scipy import stats
 
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import dependence
-from composcope.probes import contrast, effects, matching, separation, tables
+from composcope.probes import contrast, effects, matching, tables, trajectory
 from composcope.probes.examples import Example
 from composcope.probes.maps import map_test
 
@@ -321,7 +321,7 @@ def test_cosines_within_and_across_groups_are_means_over_pairs_that_share_nothin
     rng = np.random.default_rng(8)
     raw = rng.normal(size=(2, 16, 16))
     m, labels = (raw + raw.transpose(0, 2, 1)) / 2, [f"k{i // 2}" for i in range(16)]
-    rows = separation.separation_rows("cos", m, 6, labels, permutations=99, seed=2)
+    rows = trajectory.separation_rows("cos", m, 6, labels, permutations=99, seed=2)
     assert [r["n"] for r in rows] == [12, 12, 40, 40, 60, 60, 16, 16]
     for row, (name, layer) in zip(rows, itertools.product(("dd", "rr", "dr"), range(2)), strict=False):
         assert row["layer"] == layer and row["value"] == pytest.approx(_cosines(m[layer], 6, labels, name))
@@ -329,7 +329,7 @@ def test_cosines_within_and_across_groups_are_means_over_pairs_that_share_nothin
         dd, rr, dr = (_cosines(m[row["layer"]], 6, labels, name) for name in ("dd", "rr", "dr"))
         assert row["value"] == pytest.approx((dd + rr) / 2 - dr)
         assert row["p_map"] >= row["p"] and round(row["p"] * 100) == pytest.approx(row["p"] * 100)
-    few = separation.separation_rows("cos", m[:, :3, :3], 2, labels[:3:1])
+    few = trajectory.separation_rows("cos", m[:, :3, :3], 2, labels[:3:1])
     assert {r["group"] for r in few} == {"within successes", "within failures", "across"}
     rr = next(r for r in rows if r["group"] == "within failures" and r["layer"] == 1)
     without = np.array([_cosines(np.delete(np.delete(m[1], [2 * g, 2 * g + 1], 0), [2 * g, 2 * g + 1], 1), 6,
@@ -343,7 +343,7 @@ def test_cosines_within_and_across_groups_are_means_over_pairs_that_share_nothin
 @pytest.mark.parametrize(("n", "cases", "tested"), [(3, 6, True), (2, 6, False), (2, 7, True), (1, 30, False)])
 def test_labels_are_permuted_where_there_are_twenty_ways_to(n: int, cases: int, tested: bool) -> None:
     m = np.random.default_rng(9).normal(size=(1, cases, cases))
-    rows = separation.separation_rows("cos", m + m.transpose(0, 2, 1), n, [None] * cases, permutations=19)
+    rows = trajectory.separation_rows("cos", m + m.transpose(0, 2, 1), n, [None] * cases, permutations=19)
     last = rows[-1]
     assert (last["quantity"] == "cos_separation" and np.isfinite(last["p"])) == tested
 
@@ -366,5 +366,5 @@ def test_distances_of_cases_add_up_depth_operation_length_and_token() -> None:
 
 def test_a_labeling_as_far_away_as_the_own_one_counts_against_it() -> None:
     m = np.kron(np.eye(2), np.ones((3, 3)))[None]
-    row = separation.separation_rows("cos", m, 3, [None] * 6, permutations=3000)[-1]
+    row = trajectory.separation_rows("cos", m, 3, [None] * 6, permutations=3000)[-1]
     assert row["p"] == pytest.approx(2 / 20, abs=0.03), "the own labeling, and the one with its groups exchanged"

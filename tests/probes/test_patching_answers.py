@@ -12,7 +12,7 @@ import torch
 from composcope.errors import InputError
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.grading import grade
-from composcope.experiments.distributed.target import load_target
+from composcope.experiments.distributed.engine import load_target
 from composcope.experiments.models.target import Loading
 from composcope.experiments.validity.positive_controls import as_examples, compositions
 from composcope.hooks import Model, load_model

@@ -13,9 +13,9 @@ from tiny_models import CONFIGS, MORE, REFUSED, tiny
 
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines import continuous, decoding
+from composcope.evaluation.engines.continuous import find_trust
 from composcope.evaluation.engines.decoding import Row, Runner
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.evaluation.engines.trust import find_trust
 
 BATCHES = ("llama4_text", "qwen3_next", "bloom", "gemma3_text")
 ANEW = ("mamba", "rwkv", "openai-gpt", "minimax")

@@ -11,7 +11,7 @@ from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols import Graded, Reduction, get, metrics_from_rows
-from composcope.evaluation.protocols.scaffold_metrics import minimum_k
+from composcope.evaluation.protocols.scaffolding import minimum_k
 
 OUTCOMES = {"1": "correct", "0": "incorrect", "?": "invalid"}
 SKILLS = ("read", "add", "add", "write")

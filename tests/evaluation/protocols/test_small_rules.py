@@ -19,7 +19,7 @@ from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence, uncou
 from composcope.evaluation.protocols.compare import compare
 from composcope.evaluation.protocols.presenting import Presentation, choose
 from composcope.evaluation.protocols.reasoning_gap import co_present
-from composcope.evaluation.protocols.scaffold_metrics import Scaffolded, minimum_k
+from composcope.evaluation.protocols.scaffolding import Scaffolded, minimum_k
 
 WORDS: dict[str, Outcome] = {"1": "correct", "0": "incorrect", "?": "invalid", "-": "abstained"}
 CASE = Case("c", "Which?", "red", (Part("A?", "1", "math", "number"), Part("B?", "two", "date")))

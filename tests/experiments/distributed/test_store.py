@@ -17,7 +17,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines.base import ReplayEngine
 from composcope.evaluation.journal import Journal, ask_identity
 from composcope.experiments.config import Serving, Shard
-from composcope.experiments.distributed import target
+from composcope.experiments.distributed import engine as rays
 from composcope.experiments.distributed.engine import FleetModel, RayEngine, _size, mark
 from composcope.experiments.distributed.pool import Pool
 from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key, scope
@@ -197,8 +197,8 @@ def test_workers_read_the_answers_of_a_server_only_where_they_have_its_weights(
 
     def opened(weights: str | None, engine: str | None) -> ReplayEngine | None:
         who = SimpleNamespace(identity={"weights": weights} if weights else {}, provenance={"engine": engine})
-        monkeypatch.setattr(target, "read_run", lambda _: SimpleNamespace(manifest=SimpleNamespace(engine=who)))
-        return target._answered_elsewhere(tmp_path, pool)
+        monkeypatch.setattr(rays, "read_run", lambda _: SimpleNamespace(manifest=SimpleNamespace(engine=who)))
+        return rays._answered_elsewhere(tmp_path, pool)
 
     assert opened("other", "openai") is None, "a run that was never evaluated"
     (tmp_path / "graded.jsonl").touch()

@@ -19,7 +19,7 @@ from composcope.evaluation.cases import Case, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import get, reduce
 from composcope.evaluation.protocols.reasoning_gap import co_present
-from composcope.experiments.evaluating.benchmark import load_benchmark
+from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import CAUSES, Verdict
 from composcope.experiments.run.reader import RunData

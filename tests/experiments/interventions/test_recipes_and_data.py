@@ -9,7 +9,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
-from composcope.experiments.evaluating.benchmark import load_benchmark
+from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.interventions import data, recipes
 from composcope.experiments.interventions.recipes import PRESETS, parse_depths, resolve
 from composcope.experiments.organism import world

@@ -14,7 +14,7 @@ from exit_codes import done
 
 from composcope.evaluation.cases import write_cases
 from composcope.experiments.cli import main
-from composcope.experiments.evaluating.benchmark import load_benchmark
+from composcope.experiments.evaluating.ask_plan import load_benchmark
 
 Study = Callable[..., Path]
 

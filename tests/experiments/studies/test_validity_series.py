@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from composcope.errors import InputError
 from composcope.experiments import figures
 from composcope.experiments.cli import main
-from composcope.experiments.distributed.target import load_target
+from composcope.experiments.distributed.engine import load_target
 from composcope.experiments.models.target import Loading
 from composcope.experiments.organism import documents, series, train_series, weights
 from composcope.experiments.organism.series import Series

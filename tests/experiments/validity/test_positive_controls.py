@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from composcope.experiments.distributed.target import load_target
+from composcope.experiments.distributed.engine import load_target
 from composcope.experiments.models.target import Loading
 from composcope.experiments.organism.series import shipped
 from composcope.experiments.validity import positive_controls as controls
