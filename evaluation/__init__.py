@@ -9,10 +9,10 @@ Who answers: ``engines`` (models that answer), ``identity`` (which model it was)
 it comes, with ``journal_files``: lock and checksums).
 What it is worth: ``grading`` (right or wrong, by rules), ``judging`` (by a judge model), ``sandbox`` (runs programs
 that a model wrote).
-What is counted: ``graded`` (one graded ask, a line of ``graded.jsonl``), ``protocols`` (published ways to ask and to
-count), ``metrics`` (a rate with its interval), ``statistics`` and ``dependence`` (intervals, also where cases share
-facts), ``doubts`` (bounds from the known error of grading), ``validators`` (contradictions in rows and metrics),
-``analyses`` (further tables of the papers).
+What is counted: ``graded`` (one graded ask, a line of ``graded.jsonl``, and contradictions in them), ``protocols``
+(published ways to ask and to count), ``metrics`` (a rate with its interval, and contradictions between them),
+``statistics`` and ``dependence`` (intervals, also where cases share facts), ``doubts`` (bounds from the known error of
+grading), ``analyses`` (further tables of the papers).
 Data: ``benchmarks`` (readers), ``builders`` (make new ones), ``importers`` (results of other programs), ``reading``
 (files from outside, with messages that name file and line).
 """

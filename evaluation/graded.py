@@ -6,11 +6,14 @@ Graded.from_dict({"case": "c1", "role": "whole", "outcome": "correct"})
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from . import reading
 from .asks import OUTCOMES, Ask, Grade, Outcome
 from .case import Case, declared_bin, shares
 
@@ -167,3 +170,61 @@ def _typed(name: str, value: Any, where: str) -> Any:
         if number is None or int(number[0]) < least:
             raise InputError(f"{where}: role is {text!r}; after {kind[1]!r} give a number from {least} to 999")
     return text
+
+
+_FLAGS = ("correct", "is_correct", "is_right", "right", "acc", "exact_match")
+
+
+def read_graded(path: str | Path) -> list[Graded]:
+    """Read ``graded.jsonl`` from anywhere (UTF-8, one object a line; unknown fields are kept).
+
+    Raises ``InputError`` naming file:line, field, value and fix for a line that is not a row, for a row that appears
+    twice, and for an empty file.
+    """
+    rows: list[Graded] = []
+    seen: dict[tuple[Any, ...], str] = {}
+    for where, raw in reading.lines(path, "give a graded.jsonl with one graded ask a line"):
+        row = Graded.from_dict(raw, where)
+        key = (row.model, row.run, row.case, row.role, row.repeat)
+        if key in seen:
+            raise InputError(
+                f"{where}: case {row.case!r} with role {row.role!r} and repeat {row.repeat} is already in line "
+                f"{seen[key]}; keep one, or number them with the field 'repeat'"
+            )
+        seen[key] = where.rpartition(":")[2]
+        rows.append(row)
+    if not rows:
+        raise InputError(f"{path}: no graded rows; give one JSON object a line with case, role and outcome")
+    return rows
+
+
+def check_rows(rows: Sequence[Graded]) -> list[str]:
+    """Contradictions inside graded rows: flags against outcomes, answers of abstentions, properties of one case."""
+    found: list[str] = []
+    properties: dict[str, dict[str, Any]] = {}
+    conflicting: Counter[str] = Counter()
+    for row in rows:
+        where = f"case {row.case!r}, role {row.role!r}"
+        found += [f"{where}: {problem}" for problem in _contradictions(row)]
+        known = properties.setdefault(row.case, {})
+        for name in ("family", "depth", "benchmark", "cluster", "skills"):
+            value = getattr(row, name) or None
+            if value is not None and known.setdefault(name, value) != value:
+                conflicting[f"case {row.case!r}: {name} is {known[name]!r} and {value!r} in different rows"] += 1
+    return found + list(conflicting)
+
+
+def _contradictions(row: Graded) -> list[str]:
+    found = []
+    for name in _FLAGS:
+        flag = row.extra.get(name)
+        if isinstance(flag, str) and flag.strip().lower() in ("true", "false", "0", "1"):
+            flag = flag.strip().lower() in ("true", "1")
+        if isinstance(flag, bool | int | float) and flag in (0, 1) and row.outcome != "invalid":
+            if bool(flag) != (row.outcome == "correct"):
+                found.append(
+                    f"field {name!r} is {row.extra[name]!r} but outcome is {row.outcome!r}; the outcome counts"
+                )
+    if row.outcome == "correct" and row.answer is None and row.gold is not None and row.ask is not None:
+        found.append("outcome is 'correct' without an answer; check the grading")
+    return found

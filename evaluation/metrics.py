@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 SCHEMA = 1
+_ROUNDING = 1e-9
 HOLLOW_BELOW = 5
 MARKED_BELOW = 15
 MEANINGS = {
@@ -126,3 +128,44 @@ def quoted(metric: Metric) -> Metric:
 def find(metrics: Iterable[Metric], metric: str, **group: Any) -> Metric | None:
     """The first row of a name whose group is exactly ``group``."""
     return next((m for m in metrics if m.metric == metric and dict(m.group) == group), None)
+
+
+def frechet(steps: Sequence[float]) -> tuple[float, float]:
+    """Bounds of the share of cases with all K steps right, given the share with each right (Frechet).
+
+    max(0, sum - (K - 1)) <= all <= the least step; widened a little for rounding.
+    """
+    return max(0.0, math.fsum(steps) - (len(steps) - 1)) - _ROUNDING, min(steps) + _ROUNDING
+
+
+def check_metrics(metrics: Iterable[Metric]) -> list[str]:
+    """Problems between metrics: rates outside [0, 1], both outside its Frechet bounds, parts that do not add up."""
+    rows = list(metrics)
+    found = [f"{m.metric} {dict(m.group)}: value {m.value} is not a rate" for m in rows if _impossible_rate(m)]
+    cells: dict[str, dict[str, Metric]] = {}
+    for m in rows:
+        cells.setdefault(json.dumps(m.group, sort_keys=True, default=str), {})[m.metric] = m
+    for key, cell in cells.items():
+        found += [f"{problem} in {key}" for problem in _cell_problems(cell)]
+    return found
+
+
+def _impossible_rate(m: Metric) -> bool:
+    return m.interval == "clopper-pearson" and m.value is not None and not 0 <= m.value <= 1
+
+
+def _cell_problems(cell: Mapping[str, Metric]) -> list[str]:
+    found = []
+    steps = [m for name, m in sorted(cell.items()) if re.fullmatch(r"step:\d+", name)]
+    both = cell.get("both")
+    values = [m.value for m in steps if m.value is not None]
+    same = both is not None and all(m.n == both.n for m in steps) and len(values) == len(steps) >= 1
+    if same and both is not None and both.value is not None:
+        low, high = frechet(values)
+        if not low <= both.value <= high:
+            found.append(f"both = {both.value:.4f} is outside its Frechet bounds [{low:.4f}, {high:.4f}]")
+    shares = [cell[name] for name in ("k_zero", "k_positive", "intractable") if name in cell]
+    exact = all(m.n == shares[0].n and not m.n_invalid for m in shares)
+    if len(shares) == 3 and exact and sum(m.count or 0 for m in shares) != shares[0].n:
+        found.append("k_zero + k_positive + intractable do not add up to n")
+    return found

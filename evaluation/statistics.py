@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -27,6 +28,10 @@ class Interval:
     high: float | None
     method: str
 
+    def columns(self) -> dict[str, Any]:
+        """The interval in the columns of a table's row."""
+        return {"low": self.low, "high": self.high, "interval": self.method}
+
     def __contains__(self, value: float) -> bool:
         return self.low is not None and self.high is not None and self.low <= value <= self.high
 
@@ -43,6 +48,11 @@ def clopper_pearson(count: int, n: int, confidence: float = CONFIDENCE) -> Inter
         return Interval(None, None, "clopper-pearson")
     ci = stats.binomtest(int(count), int(n)).proportion_ci(confidence, method="exact")
     return Interval(float(ci.low), float(ci.high), "clopper-pearson")
+
+
+def share(count: int, n: int) -> dict[str, Any]:
+    """The columns of a table's row, or fields of a ``Metric``, of the rate ``count / n`` with its exact interval."""
+    return {"n": n, "count": count, "value": count / n if n else None, **clopper_pearson(count, n).columns()}
 
 
 def bootstrap(

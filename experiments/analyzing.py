@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..evaluation import validators
 from ..evaluation.analyses import adjudicator, agentcoma, gated, stad, taxonomy
 from ..evaluation.analyses.base import Analysis, Source, lengths
 from ..evaluation.benchmarks.catalog import load
 from ..evaluation.case import Case
+from ..evaluation.graded import read_graded
 from ..evaluation.metrics import Metric, quoted
 from ..evaluation.protocols.base import uncounted
 from .console.printing import table
@@ -119,7 +119,7 @@ def sources(path: str | Path) -> list[Source]:
     """Read a run folder, a folder of runs, or a graded.jsonl (one source per model in the file)."""
     if Path(path).is_dir():
         return [_from_run(folder) for folder in find_runs([path])]
-    rows = validators.read_graded(path)
+    rows = read_graded(path)
     models = dict.fromkeys(r.model for r in rows)
     if len(models) == 1:
         return [Source(str(path), rows)]

@@ -86,8 +86,7 @@ def summary_row(quantity: str, group: str, values: ArrayLike, clusters: Clusters
     """One group's mean as a table row."""
     x = finite(values, f"group {group!r}")
     e = mean_interval(x, clusters, **options)
-    row: Row = {"quantity": quantity, "group": group, "n": int(x.size)}
-    return {**row, "value": e.value, "low": e.low, "high": e.high, "interval": e.interval}
+    return {"quantity": quantity, "group": group, "n": int(x.size), **e._asdict()}
 
 
 def _between_row(
@@ -118,7 +117,7 @@ def _in_sd(fit: Fit, *groups: Array) -> dict[str, float]:
 
 def _contrast(difference: Estimate, effect: Estimate, test: str, p: float, detectable: float) -> Row:
     return {
-        "value": difference.value, "low": difference.low, "high": difference.high, "interval": difference.interval,
+        **difference._asdict(),
         "effect": effect.value, "effect_low": effect.low, "effect_high": effect.high, "effect_size": "hedges_g",
         "test": test, "p": p, "smallest_detectable": detectable, "note": "",
     }  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ..errors import InputError, NoCasesError
-from ..evaluation.statistics import clopper_pearson
+from ..evaluation.statistics import share
 from .examples import Example
 from .result import Row
 from .slots import AT_ONCE
@@ -101,10 +101,8 @@ def preceding_row(examples: Sequence[Example], pairs: Sequence[tuple[str, str]],
     if not known:
         return []
     k, n, kind = sum(a != b for a, b in known), len(known), next(e.kind for e in examples if e.role == role)
-    found = clopper_pearson(k, n)
     return [{
-        "quantity": "preceding_token_differs", "group": "matched pairs", "kind": kind, "n": n, "count": k,
-        "value": k / n, "low": found.low, "high": found.high, "interval": found.method,
+        "quantity": "preceding_token_differs", "group": "matched pairs", "kind": kind, **share(k, n),
         "note": "pairs that are read after different tokens: their states are not of the same token",
     }]  # fmt: skip
 

@@ -271,8 +271,8 @@ def mean_row(quantity: str, group: str, values: Sequence[float], clusters: Seque
     """One mean with interval and further keys (layer, role, ...); NaN values are left out and counted."""
     kept = [(v, c) for v, c in zip(values, clusters, strict=True) if np.isfinite(v)]
     e = mean_interval([v for v, _ in kept], [c for _, c in kept])
-    row: Row = {"quantity": quantity, "group": group, "n": len(kept), "value": e.value, "low": e.low, "high": e.high}
-    return {**row, "interval": e.interval, "n_nan": len(values) - len(kept), **keys}
+    row: Row = {"quantity": quantity, "group": group, "n": len(kept), **e._asdict()}
+    return {**row, "n_nan": len(values) - len(kept), **keys}
 
 
 PAIRS_EACH = 5

@@ -126,17 +126,13 @@ def _two_sided_auroc(
     g = hedges_g(x, y, clusters=clusters)
     row: Row = {
         "quantity": f"{quantity}: auroc", "group": f"{first} - {second}", "n": int(x.size + y.size),
-        "n_first": int(x.size), "n_second": int(y.size), **_columns(found), "effect": g.value, "effect_low": g.low,
+        "n_first": int(x.size), "n_second": int(y.size), **found._asdict(), "effect": g.value, "effect_low": g.low,
         "effect_high": g.high, "effect_size": "hedges_g",
     }  # fmt: skip
     if permutations:
         p = shuffled_p(x, y, permutations=permutations, seed=seed, clusters=clusters)
         row |= {"test": "studentized label permutation", "p": p}
     return ProbeResult("validity", [row], settings={"permutations": permutations, "seed": seed})
-
-
-def _columns(e: Estimate) -> Row:
-    return {"value": e.value, "low": e.low, "high": e.high, "interval": e.interval}
 
 
 def shuffled_p(
@@ -213,7 +209,7 @@ def dose_series(
     near: dict[str, Clusters] = {k: None if clusters is None else clusters.get(k) for k in values}
     rows: list[Row] = []
     for name, v in values.items():
-        mean = _columns(mean_interval(v, near[name]))
+        mean = mean_interval(v, near[name])._asdict()
         rows.append({"quantity": quantity, "group": name, "n": int(v.size), **mean})
     order = np.concatenate([np.full(v.size, i, float) for i, v in enumerate(values.values())])
     pooled = np.concatenate(list(values.values()))
@@ -221,7 +217,7 @@ def dose_series(
     means = [float(v.mean()) for v in values.values()]
     sign = 1 if expected == "increasing" else -1
     rows.append({
-        "quantity": f"{quantity}: trend", "group": " < ".join(values), "n": int(pooled.size), **_columns(trend),
+        "quantity": f"{quantity}: trend", "group": " < ".join(values), "n": int(pooled.size), **trend._asdict(),
         "effect": trend.value, "effect_size": "kendall_tau_b",
         "monotone": all(sign * (b - a) > 0 for a, b in pairwise(means)), "expected": expected,
     })  # fmt: skip

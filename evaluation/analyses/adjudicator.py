@@ -177,12 +177,10 @@ def _rates(rows: Sequence[Mapping[str, Any]], group: Mapping[str, Any]) -> list[
 
 def _share(name: str, rows: Sequence[Mapping[str, Any]], field: str, value: bool, group: Mapping[str, Any]) -> Metric:
     count, n = sum(r[field] == value for r in rows), len(rows)
-    exact = statistics.clopper_pearson(count, n)
     total = sum(r.get("weight", 1.0) for r in rows)
     weighted = sum(r.get("weight", 1.0) for r in rows if r[field] == value) / total if total else None
     note = None if weighted is None else f"weighted to all answers: {weighted:.4f}"
-    rate = count / n if n else None
-    return Metric(name, dict(group), n, 0, count, rate, exact.method, exact.low, exact.high, note=mark(n, note))
+    return Metric(name, dict(group), **statistics.share(count, n), note=mark(n, note))
 
 
 def _disagreement(row: Mapping[str, Any]) -> dict[str, Any]:

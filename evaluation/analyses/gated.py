@@ -12,9 +12,8 @@ from ..graded import Graded
 from ..grading.text import normalize
 from ..metrics import Metric
 from ..protocols import counting
-from ..protocols.collapse_depth import Gated
 from ..protocols.counting import Truth
-from ..protocols.double_gate import atom_table, gate_cases
+from ..protocols.double_gate import Gated, atom_table, gate_cases
 from .base import Analysis, Source, distinct
 
 Kind = Literal["pure", "knowledge-gap", "mixed"]

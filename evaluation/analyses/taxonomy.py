@@ -20,8 +20,7 @@ from ..graded import Graded
 from ..grading import dates
 from ..metrics import Metric, mark
 from ..protocols import counting
-from ..protocols.collapse_depth import Gated
-from ..protocols.double_gate import gate_cases
+from ..protocols.double_gate import Gated, gate_cases
 from .base import Analysis, Source
 
 STRUCTURAL = ("order-or-boundary", "lost-intermediate", "over-abstention", "binding-shift", "other")
@@ -202,10 +201,8 @@ def _corrected(labels: Sequence[str | None], near: Sequence[Hashable]) -> list[M
     def row(name: str, cases: Sequence[int], failed: Callable[[str | None], bool]) -> Metric:
         values = [failed(labels[i]) for i in cases]
         own, count, n = [near[i] for i in cases], sum(values), len(values)
-        exact = statistics.clopper_pearson(count, n)
-        value = count / n if n else None
         beside = counting.clustered(statistics.rate_interval(values, own), own) if n else {}
-        return Metric(name, {}, n, 0, count, value, exact.method, exact.low, exact.high, note=mark(n), **beside)
+        return Metric(name, **statistics.share(count, n), note=mark(n), **beside)
 
     every = range(len(labels))
 

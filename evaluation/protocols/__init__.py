@@ -1,8 +1,8 @@
 """Protocols: published ways to ask and to count, by command-line name.
 
 A protocol says which prompts a case needs, and turns graded answers into metrics and sets of cases; it calls no model.
-``compositionality_gap`` (AgentCoMa), ``reasoning_gap`` (Compositional GSM), ``scaffolding`` (STaD), ``double_gate``
-with ``collapse_depth`` (at which depth it fails) and ``compare`` (two models) (Composition collapse). Common to all:
+``compositionality_gap`` (AgentCoMa), ``reasoning_gap`` (Compositional GSM), ``scaffolding`` (STaD), ``double_gate`` and
+``compare`` (two models under it) (Composition collapse). Common to all:
 ``base`` (the types, protocols by name), ``asking`` (prompts for parts and wholes), ``presenting`` (worked examples,
 chat or raw, thinking), ``counting`` (rates with intervals and bounds).
 """
@@ -14,9 +14,9 @@ from typing import Any
 
 from ...errors import InputError
 from ..case import Case
-from ..graded import Graded
+from ..graded import Graded, check_rows
 from ..grading.grade import MODES
-from ..validators import check_metrics, check_rows
+from ..metrics import check_metrics
 from .base import PROTOCOLS, About, CaseSet, Entry, Evidence, Protocol, Reduction, get, reduce
 
 __all__ = ["About", "CaseSet", "Entry", "Evidence", "Graded", "Protocol", "Reduction", "PROTOCOLS", "get",
@@ -33,7 +33,7 @@ def metrics_from_rows(
     """A protocol's metrics, case sets and warnings from graded rows of any origin, without any model.
 
     ``compat`` counts as a paper does (``stad``, ``collapse``, ``agentcoma``). Contradictions inside the rows (see
-    ``validators.check_rows``) come with the warnings. ``metrics.dumps`` writes the result as ``metrics.json``.
+    ``graded.check_rows``) come with the warnings. ``metrics.dumps`` writes the result as ``metrics.json``.
 
     Raises ``InputError`` for rows that cannot be used, and for an unknown protocol or mode.
     """

@@ -19,9 +19,8 @@ from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric, find, mark
 from . import counting
-from .collapse_depth import Gated
 from .counting import Item
-from .double_gate import DoubleGate, gate_cases
+from .double_gate import DoubleGate, Gated, gate_cases
 
 MATCHED_WITHIN = 0.02
 

@@ -24,10 +24,12 @@ from ..graded import Graded
 from ..metrics import Metric
 from . import counting
 from .asking import ask_again, ask_part, ask_whole, check_formats, pending
-from .base import About, CaseSet, Entry, Reduction
+from .base import About, Reduction
 from .counting import Item, Truth
 from .presenting import Exemplar
 
+WRONG, RIGHT = "both-right-whole-wrong", "both-right-whole-right"
+"""Names of the two case sets."""
 _EXTRA = ":extra-context"
 _REVERSED = "reversed"
 
@@ -104,28 +106,21 @@ class CompositionalityGap:
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
         """Accuracy per step and jointly, the three gaps, failure quadrants, and the two case sets."""
-        metrics: list[Metric] = []
-        warnings: list[str] = []
-        failures: list[Entry] = []
-        successes: list[Entry] = []
-        for group, chosen in counting.by_model(counting.published(rows, self.compat)):
+
+        def count(chosen: Sequence[Graded], _: object) -> counting.Counted:
             items = counting.items(chosen, cases)
             n_parts = max((item.n_parts for item in items), default=0)
-            if not n_parts:
-                warnings.append("no row has a role part:0, part:1, ...: only accuracies of the whole can be counted")
-            for cell, members in counting.grouped(items):
-                found = cell_metrics(members, n_parts, cell, self.seed)
-                metrics += [replace(m, group={**group, **m.group}) for m in found]
-            warnings += missing(items, cases) + _uneven(items, cases)
+            none = "no row has a role part:0, part:1, ...: only accuracies of the whole can be counted"
+            groups = counting.grouped(items)
+            metrics = [m for cell, some in groups for m in cell_metrics(some, n_parts, cell, self.seed)]
+            found = []
             for item in items:
                 if both(item) is True and (whole := item.truth("whole")) is not None:
                     roles = [*(f"part:{i}" for i in range(item.n_parts)), "whole"]
-                    (successes if whole else failures).append(item.entry(item.evidence(roles)))
-        sets = (
-            CaseSet("both-right-whole-wrong", "failure", tuple(failures)),
-            CaseSet("both-right-whole-right", "success", tuple(successes)),
-        )
-        return Reduction(tuple(metrics), sets, tuple(warnings))
+                    found.append((RIGHT if whole else WRONG, item.entry(item.evidence(roles))))
+            return metrics, [*([] if n_parts else [none]), *missing(items, cases), *_uneven(items, cases)], found
+
+        return counting.reduced(rows, self.compat, {WRONG: "failure", RIGHT: "success"}, count)
 
 
 def _reversed(case: Case, format: str, max_tokens: int | None) -> Ask:

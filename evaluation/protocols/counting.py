@@ -14,7 +14,7 @@ from .. import dependence, statistics
 from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric, mark
-from .base import Entry, Evidence
+from .base import CaseSet, Entry, Evidence, Reduction
 
 Truth = bool | None
 """True, False, or None where an invalid answer leaves it undecided."""
@@ -162,6 +162,28 @@ def by_model(rows: Sequence[Graded]) -> list[tuple[dict[str, Any], list[Graded]]
     ]
 
 
+Counted = tuple[list[Metric], list[str], list[tuple[str, Entry]]]
+"""What a protocol counts in the rows of one model: metrics, warnings, and cases, each with the set that it is in."""
+
+
+def reduced(
+    rows: Sequence[Graded], compat: str | None, sets: Mapping[str, str],
+    count: Callable[[Sequence[Graded], Mapping[str, Any]], Counted],
+) -> Reduction:  # fmt: skip
+    """The result of a protocol that counts the rows of each model (with its group) by itself; ``sets`` have labels."""
+    metrics: list[Metric] = []
+    warnings: list[str] = []
+    entries: dict[str, list[Entry]] = {name: [] for name in sets}
+    for group, chosen in by_model(published(rows, compat)):
+        found, said, cases = count(chosen, group)
+        metrics += [replace(m, group={**group, **m.group}) for m in found]
+        warnings += said
+        for name, entry in cases:
+            entries[name].append(entry)
+    case_sets = (CaseSet(name, label, tuple(entries[name])) for name, label in sets.items())
+    return Reduction(tuple(metrics), tuple(case_sets), tuple(warnings))
+
+
 def depth_key(found: Sequence[Item]) -> str:
     """The group key of depth curves: ``depth_bin`` where the benchmark declares bins, else ``depth``."""
     return "depth_bin" if any(item.first.depth_bin is not None for item in found) else "depth"
@@ -208,27 +230,15 @@ def rate(
     clusters = clusters_of(of) if of is not None else clusters
     known = [bool(v) for v in values if v is not None]
     k, n, unknown = sum(known), len(known), len(values) - len(known)
-    exact = statistics.clopper_pearson(k, n)
     beside: dict[str, Any] = {}
     if clusters is not None and n:
         own = [c for c, v in zip(clusters, values, strict=True) if v is not None]
         beside = clustered(statistics.rate_interval(known, own), own)
     total = n + unknown
     return Metric(
-        metric,
-        dict(group),
-        n=n,
-        n_invalid=unknown,
-        count=k,
-        value=k / n if n else None,
-        interval=exact.method,
-        low=exact.low,
-        high=exact.high,
-        bound_low=k / total if total else None,
-        bound_high=(k + unknown) / total if total else None,
-        note=mark(n, note),
-        **beside,
-    )
+        metric, dict(group), n_invalid=unknown, **statistics.share(k, n), bound_low=k / total if total else None,
+        bound_high=(k + unknown) / total if total else None, note=mark(n, note), **beside,
+    )  # fmt: skip
 
 
 def failure(
@@ -304,19 +314,9 @@ def difference(
     low = sum(_least(x, 0) - _least(y, 1) for x, y in zip(a, b, strict=True))
     high = sum(_least(x, 1) - _least(y, 0) for x, y in zip(a, b, strict=True))
     return Metric(
-        metric,
-        dict(group),
-        n=n,
-        n_invalid=total - n,
-        count=count,
-        value=count / n if n else None,
-        interval=interval.method,
-        low=interval.low,
-        high=interval.high,
-        bound_low=low / total if total else None,
-        bound_high=high / total if total else None,
-        note=mark(n, note),
-    )
+        metric, dict(group), n, total - n, count, count / n if n else None, **interval.columns(),
+        bound_low=low / total if total else None, bound_high=high / total if total else None, note=mark(n, note),
+    )  # fmt: skip
 
 
 def _least(value: Truth, otherwise: int) -> int:
@@ -350,21 +350,13 @@ def statistic(
         value = float(function(table.sum(axis=0)))
     interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters)
     finite = value if np.isfinite(value) else None
+    if finite is None:
+        interval = statistics.Interval(None, None, interval.method)
     low, high = bounds if bounds is not None else (None, None) if n_invalid else (finite, finite)
     return Metric(
-        metric,
-        dict(group),
-        n=len(table),
-        n_invalid=n_invalid,
-        count=count,
-        value=finite,
-        interval=interval.method,
-        low=interval.low if finite is not None else None,
-        high=interval.high if finite is not None else None,
-        bound_low=low,
-        bound_high=high,
-        note=mark(len(table), note),
-    )
+        metric, dict(group), len(table), n_invalid, count, finite, **interval.columns(),
+        bound_low=low, bound_high=high, note=mark(len(table), note),
+    )  # fmt: skip
 
 
 def chance_note(found: Sequence[Item]) -> str | None:

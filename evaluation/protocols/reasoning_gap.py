@@ -31,7 +31,7 @@ from ..sandbox.results import NOT_RUN, REASONS
 from . import compositionality_gap as gap
 from . import counting
 from .asking import MAX_TOKENS, ask_part, ask_whole, check_formats, pending
-from .base import About, CaseSet, Entry, Reduction
+from .base import About, Reduction
 from .counting import Item, Truth
 from .presenting import Exemplar
 
@@ -123,28 +123,25 @@ class ReasoningGap:
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
         """Accuracies, the three gaps, the diagnostics, and failures at the second hop against successes."""
-        metrics: list[Metric] = []
-        warnings: list[str] = []
-        failures: list[Entry] = []
-        successes: list[Entry] = []
-        for group, chosen in counting.by_model(counting.published(rows, self.compat)):
+
+        def count(chosen: Sequence[Graded], _: object) -> counting.Counted:
             items = counting.items(chosen, cases, parts=2)
+            metrics: list[Metric] = []
             for cell, members in counting.grouped(items):
-                found = gap.cell_metrics(members, 2, cell, self.seed) + diagnostics(members, cell, self.seed)
-                metrics += [replace(m, group={**group, **m.group}) for m in found]
-            warnings += gap.missing(items, cases)
+                metrics += gap.cell_metrics(members, 2, cell, self.seed) + diagnostics(members, cell, self.seed)
+            warnings = gap.missing(items, cases)
             if cases is not None and not any("original" in item.rows for item in items):
                 warnings.append(NO_LEAKAGE)
+            found = []
             for item in items:
                 known = [item.truth(r) for r in ("part:0", "part:1", "pair:q1") if r in item.rows]
                 if counting.all_of(known) is True and (whole := item.truth("whole")) is not None:
                     evidence = item.evidence(["part:0", "part:1", "pair:q1", "whole"])
-                    (successes if whole else failures).append(item.entry(evidence))
-        sets = (
-            CaseSet("second-hop-failure", "failure", tuple(failures)),
-            CaseSet("second-hop-success", "success", tuple(successes)),
-        )
-        return Reduction(tuple(metrics), sets, tuple(warnings))
+                    found.append((f"second-hop-{'success' if whole else 'failure'}", item.entry(evidence)))
+            return metrics, warnings, found
+
+        sets = {"second-hop-failure": "failure", "second-hop-success": "success"}
+        return counting.reduced(rows, self.compat, sets, count)
 
 
 def pair_question(case: Case) -> str:

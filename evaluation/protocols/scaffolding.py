@@ -22,7 +22,7 @@ from ..graded import Graded
 from ..metrics import Metric
 from . import counting
 from .asking import ask_part, ask_whole, check_formats, pending
-from .base import About, CaseSet, Entry, Reduction
+from .base import About, Reduction
 from .counting import Item, Truth
 
 
@@ -84,29 +84,19 @@ class Scaffolding:
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
         """k per item with its summaries per skill combination, bottlenecks, isolated skills, and three case sets."""
-        metrics: list[Metric] = []
-        warnings: list[str] = []
-        entries: dict[str, list[Entry]] = {"scaffold-k": [], "intractable": [], "unaided": []}
-        for group, chosen in counting.by_model(counting.published(rows, self.compat)):
+
+        def count(chosen: Sequence[Graded], _: object) -> counting.Counted:
             judged = [Scaffolded.of(item, cases) for item in counting.items(chosen)]
-            found = all_metrics(judged, self.seed, stad=self.compat == "stad")
-            metrics += [replace(m, group={**group, **m.group}) for m in found]
-            warnings += _warnings(judged)
-            for s in judged:
-                if s.k is not None:
-                    name = "unaided" if s.k == 0 else "intractable" if s.k < 0 else "scaffold-k"
-                    roles = [
-                        "whole",
-                        *(f"scaffold:{j}" for j in s.outcomes),
-                        *(f"part:{i}" for i in range(s.item.n_parts)),
-                    ]
-                    entries[name].append(s.item.entry(s.item.evidence(roles), value=s.k))
-        sets = (
-            CaseSet("scaffold-k", "failure", tuple(entries["scaffold-k"])),
-            CaseSet("intractable", "other", tuple(entries["intractable"])),
-            CaseSet("unaided", "success", tuple(entries["unaided"])),
-        )
-        return Reduction(tuple(metrics), sets, tuple(warnings))
+            found = []
+            for s in (s for s in judged if s.k is not None):
+                levels = [f"scaffold:{j}" for j in s.outcomes]
+                roles = ["whole", *levels, *(f"part:{i}" for i in range(s.item.n_parts))]
+                name = "unaided" if s.k == 0 else "intractable" if s.k == INTRACTABLE else "scaffold-k"
+                found.append((name, s.item.entry(s.item.evidence(roles), value=s.k)))
+            return all_metrics(judged, self.seed, stad=self.compat == "stad"), _warnings(judged), found
+
+        sets = {"scaffold-k": "failure", "intractable": "other", "unaided": "success"}
+        return counting.reduced(rows, self.compat, sets, count)
 
 
 def _solved_steps(case: Case, level: int) -> list[tuple[str, str]]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...evaluation import importers, validators
-from ...evaluation.graded import Graded
+from ...evaluation import importers
+from ...evaluation.graded import Graded, check_rows
 from ...evaluation.importers.base import disagreement_lines, refuse_twice, regrade
 from ...evaluation.protocols.base import uncounted
 from ...hooks.progress import Bar, no_bar, stage, tick
@@ -105,7 +105,7 @@ def import_files(
                 warnings.append(f"{path}: {ours.not_graded} rows have no response or gold and keep the stored verdict")
         read += found.rows
     refuse_twice(read, " and ".join(map(str, files)), "name the models, or import the files one by one")
-    warnings += uncounted(read, None) + validators.check_rows(read)
+    warnings += uncounted(read, None) + check_rows(read)
     out = Path(out)
     write_lines(out, (row.to_dict() for row in read))
     write_lines(out.with_name("contradictions.jsonl"), contradictions)

@@ -19,7 +19,6 @@ from ..console import exits
 from ..console.printing import show
 from . import build, interventions, start, studies
 from . import runs as run_commands
-from .bench import app as bench
 from .flags import AsJson, ConfigFile, DryRun, Out, Quiet, RunArg, Seed, with_config, with_file, with_plugins
 from .help import Command, Commands, example
 from .organism import app as organism
@@ -226,6 +225,5 @@ def _organisms_are_here() -> None:
 
 
 app.add_typer(organism, name="organism", callback=_organisms_are_here)
-app.add_typer(bench, name="bench")
 for commands in (start, run_commands, interventions, studies, build):
     commands.register(app)

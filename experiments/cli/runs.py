@@ -1,4 +1,4 @@
-"""Commands on existing runs: score, diagnose, verify, report, plot, compare, ls, merge; and doctor."""
+"""Commands on existing runs: score, diagnose, verify, report, plot, compare, ls, merge."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def register(app: typer.Typer) -> None:
         (list_runs, "ls runs/demo/control--mixed --failures", "ls"),
         (merge, "merge runs/shard-1 runs/shard-2 --out runs/all", None),
         (diagnose, "diagnose runs/demo/control--mixed --cases 10", None),
-        (doctor, "doctor --json", None),
     ):
         app.command(name, cls=Command, epilog=example(line))(command)
 
@@ -303,17 +302,6 @@ def merge(
     found = merge_runs(runs, out, Reporter(quiet=quiet))
     show(document(out) if json else lines(out), json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK
-
-
-def doctor(json: AsJson = False, quiet: Silent = False) -> int:
-    """Check this machine: versions, device, offline flags, disk, shipped organisms; say what to fix."""
-    from ..console.progress import Reporter
-    from .doctor import check_lines, examine
-
-    found = examine(Reporter(quiet=quiet).bar)
-    ok = all(c["ok"] for c in found if c["required"])
-    show({"schema": 1, "ok": ok, "checks": found} if json else check_lines(found), json)
-    return exits.OK if ok else exits.USER_ERROR
 
 
 @with_plugins

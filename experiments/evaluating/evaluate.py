@@ -20,12 +20,13 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation import metrics as metric_rows
-from ...evaluation import pipeline, protocols, sandbox, validators
+from ...evaluation import pipeline, protocols, sandbox
 from ...evaluation.asks import Ask, Grade
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.cases import read_cases
 from ...evaluation.doubts import with_grader_bounds
 from ...evaluation.engines.base import ReplayEngine
+from ...evaluation.graded import read_graded
 from ...evaluation.grading import grade
 from ...evaluation.grading.extract import CODE
 from ...evaluation.journal import Journal
@@ -312,6 +313,6 @@ def metrics_from_file(
 
     Raises ``InputError`` naming file, line and field.
     """
-    rows = validators.read_graded(graded)
+    rows = read_graded(graded)
     by_id = None if cases is None else {c.id: c for c in read_cases(cases)}
     return protocols.metrics_from_rows(rows, protocol, compat, cases=by_id)

@@ -4,8 +4,7 @@ How figures are made: ``drawing`` (a figure, its rows and caption), ``catalog`` 
 ``style`` and ``heatmaps`` (how marks look), ``grouping`` (which runs, in which order), ``look`` (for print).
 Figures of answers: ``depth_curves`` (also matched models), ``gates`` (also causes), ``steps_and_whole``,
 ``accuracies``, ``scatters`` (also the size of numbers), ``skills``, ``training`` (also doses: the validity study).
-Figures of probes: ``mechanism`` (neurons, heads, Min-K%++), ``layers`` (patching, cosines, ``readout``),
-``positions``, ``working`` (faithfulness).
+Figures of probes: ``mechanism`` (neurons, heads, Min-K%++, faithfulness), ``layers`` (patching, cosines, ``readout``).
 """
 
 from ..run.reader import RunData, load

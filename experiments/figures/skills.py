@@ -147,15 +147,13 @@ def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
     maps = [s for s in sources if isinstance(s, SkillUse)]
     if not maps:
         return _empty("No skill maps here; give folders of `composcope build skills`.", sources)
-    from ...evaluation.statistics import clopper_pearson
+    from ...evaluation.statistics import share
 
     rows: list[Row] = []
     for one in maps:
         count, n = one.usage.get(OTHER, 0), one.total
-        ends = clopper_pearson(count, n)
-        rows.append({"map": one.source, "clusters": one.clusters, "skills": one.n_skills, "count": count, "n": n,
-                     "value": count / n if n else None, "low": ends.low, "high": ends.high,
-                     "interval": ends.method})  # fmt: skip
+        rows.append({"map": one.source, "clusters": one.clusters, "skills": one.n_skills, "count": count,
+                     **share(count, n)})  # fmt: skip
     names = list(dict.fromkeys(r["map"] for r in rows))
     fig, panels = style.grid_of(1, len(names), 4.2, 3.2, sharey=True)
     for ax, name in zip(panels[0], names, strict=True):

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from ...errors import InputError
 from ...evaluation import reading
-from ...evaluation.statistics import clopper_pearson
+from ...evaluation.statistics import share
 from ...files import read_csv
 from ..organism.doses import AXIS, DOSES, called, percent
 from ..run.reader import Row, RunData
@@ -82,10 +82,8 @@ def _checked(raw: Any, where: str) -> Row:
         raise InputError(f"{where}: step, k and n are whole numbers ({e})") from e
     if not 0 <= k <= n:
         raise InputError(f"{where}: k is {k} and n is {n}; k counts the right answers among n, so give 0 <= k <= n")
-    ends = clopper_pearson(k, n)
     return {"run": str(raw.get("run") or ""), "recipe": str(raw["recipe"]), "metric": str(raw["metric"]), "step": step,
-            "count": k, "n": n, "value": k / n if n else None, "low": ends.low, "high": ends.high,
-            "interval": ends.method}  # fmt: skip
+            "count": k, **share(k, n)}  # fmt: skip
 
 
 @figure(

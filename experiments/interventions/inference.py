@@ -22,7 +22,7 @@ from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.grading import grade
 from ...evaluation.prompts import FORMATS
-from ...evaluation.statistics import clopper_pearson
+from ...evaluation.statistics import share
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
 from ..console.progress import Reporter
@@ -213,15 +213,8 @@ def _rows(outcomes: Mapping[tuple[str, int], list[str]], group: str, best: int) 
     rows = []
     for (source, layer), values in outcomes.items():
         for outcome in OUTCOMES:
-            k, n = values.count(outcome), len(values)
-            found = clopper_pearson(k, n)
-            rows.append(
-                {
-                    "quantity": f"{outcome}_rate", "group": group, "source": source, "layer": layer,
-                    "chosen": layer == best, "n": n, "count": k, "value": k / n if n else None, "low": found.low,
-                    "high": found.high, "interval": found.method,
-                }
-            )  # fmt: skip
+            about = {"quantity": f"{outcome}_rate", "group": group, "source": source, "layer": layer}
+            rows.append({**about, "chosen": layer == best, **share(values.count(outcome), len(values))})
     return rows
 
 

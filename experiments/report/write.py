@@ -25,7 +25,7 @@ from ..figures.grouping import labels
 from ..run import write_text
 from ..run.reader import RunData, load
 from . import cases, causes, checks, headline, landing, pictures, sections
-from .index import Told
+from .cases import Told
 from .origins import origins
 from .scripts import block, write_script
 

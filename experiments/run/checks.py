@@ -36,22 +36,12 @@ def second_opinion(rows: Sequence[Graded], asks: Mapping[str, Ask], most: int = 
         return [], []
     found = mathematics.second_opinion_on(different[:most])
     k, n = len(found.disagreements), found.n
-    interval = statistics.clopper_pearson(k, n)
     notes = ["of different answers"]
     if found.n_unread:
         notes.append(f"{found.n_unread} that math-verify cannot read")
     if len(different) > most:
         notes.append(f"the first {most} of {len(different)}")
-    metric = Metric(
-        "math_verify_disagreement",
-        n=n,
-        count=k,
-        value=found.rate,
-        interval=interval.method,
-        low=interval.low,
-        high=interval.high,
-        note=mark(n, "; ".join(notes)),
-    )
+    metric = Metric("math_verify_disagreement", **statistics.share(k, n), note=mark(n, "; ".join(notes)))
     if not k:
         return [metric], []
     shown = ", ".join(_shown(*d) for d in found.disagreements[:SHOWN])
@@ -126,18 +116,8 @@ def judge_agreement(judged: Sequence[JudgedGrades]) -> Metric | None:
     k, n = sum(j.agreed for j in judged), sum(j.compared for j in judged)
     if not n:
         return None
-    interval = statistics.clopper_pearson(k, n)
     note = mark(n, "judge and rules, on a sample of what the rules decided")
-    return Metric(
-        "judge_agreement",
-        n=n,
-        count=k,
-        value=k / n,
-        interval=interval.method,
-        low=interval.low,
-        high=interval.high,
-        note=note,
-    )
+    return Metric("judge_agreement", **statistics.share(k, n), note=note)
 
 
 def signed_otherwise(
@@ -154,12 +134,9 @@ def signed_otherwise(
     if not found:
         return [], [], {}
     k, n = sum(found.values()), len(answers)
-    interval = statistics.clopper_pearson(k, n)
     names = ", ".join(f"{name!r} {times}" for name, times in found.items())
-    metric = Metric(
-        "signed_otherwise", n=n, count=k, value=k / n, interval=interval.method, low=interval.low, high=interval.high,
-        note=mark(n, f"different answers signed as {names}"),
-    )  # fmt: skip
+    note = mark(n, f"different answers signed as {names}")
+    metric = Metric("signed_otherwise", **statistics.share(k, n), note=note)
     asked = identity.get("model")
     return [metric], [f"{k} of {n} different answers are signed by another model than {asked!r}: {names}"], found
 
@@ -231,21 +208,7 @@ def _agreement(pairs: Sequence[tuple[Graded, bool]], group: Mapping[str, Any]) -
         "human_precision": (right, right + found.judge_only),
         "human_recall": (right, right + found.human_only),
     }
-    metrics = []
-    for name, (k, n) in counts.items():
-        interval = statistics.clopper_pearson(k, n)
-        metrics.append(
-            Metric(
-                name,
-                dict(group),
-                n=n,
-                n_invalid=found.n_unjudged,
-                count=k,
-                value=k / n if n else None,
-                interval=interval.method,
-                low=interval.low,
-                high=interval.high,
-                note=mark(n, kappa),
-            )
-        )
-    return metrics
+    return [
+        Metric(name, dict(group), n_invalid=found.n_unjudged, **statistics.share(k, n), note=mark(n, kappa))
+        for name, (k, n) in counts.items()
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,9 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation import statistics
 from ...evaluation.case import Case, Part, shares
-from ...evaluation.graded import Graded
+from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.compare import compare
-from ...evaluation.validators import read_graded
 from ...files import read_csv
 from ...hooks.progress import Bar, no_bar
 from .reader import RunData, read_about
@@ -139,8 +138,7 @@ def _paired(
         "a": sum(right_a) / n,
         "b": sum(right_b) / n,
         "difference": (sum(right_a) - sum(right_b)) / n,
-        **{k: v for k, v in asdict(interval).items() if k != "method"},
-        "interval": interval.method,
+        **interval.columns(),
         "a_only": test.a_only,
         "b_only": test.b_only,
         "test": test.test,

@@ -24,11 +24,10 @@ from ...errors import InputError, JournalError
 from ...evaluation import reading
 from ...evaluation.asks import Ask, Response
 from ...evaluation.case import Case, case_from_dict
-from ...evaluation.graded import Graded
+from ...evaluation.graded import Graded, read_graded
 from ...evaluation.journal import Contents, read_journal
 from ...evaluation.metrics import Metric, quoted
 from ...evaluation.protocols.base import CaseSet, Entry, Reduction
-from ...evaluation.validators import read_graded
 from ...files import Row, read_csv
 from ..config import Config
 from ..organism.doses import model_called

@@ -106,7 +106,7 @@ def _mean_of_means(found: AnswersBySeed) -> Iterator[Row]:
         e = mean_interval(known)
         method = "Student t over trainings" if e.interval == "t" else e.interval
         kept = {k: rows_of_dose[0].get(k) for k in ("probe", "kind", "short", "question", "model", "quantity", "group")}
-        mean = {"n": len(known), "value": e.value, "low": e.low, "high": e.high, "interval": method}
+        mean = {"n": len(known), **e._asdict(), "interval": method}
         yield {**kept, "measure": "mean over trainings", "headline": False, "seed": "all", **mean}
 
 

@@ -24,8 +24,7 @@ import torch
 from ...evaluation.asks import Ask, Response
 from ...evaluation.case import Case, Part
 from ...evaluation.protocols.base import CaseSet, Entry
-from ...evaluation.statistics import clopper_pearson
-from ...hooks.progress import Bar, no_bar
+from ...evaluation.statistics import share
 from ...probes import lookback, min_k
 from ...probes import validity as known_answers
 from ...probes.examples import Example, from_case_sets, part_of
@@ -46,9 +45,7 @@ LEARNING_RATE = 1e-3
 """A third of the peak of the organisms' own last stage: the parts have to stay known."""
 
 
-def member_exposures(
-    series: Series, *, n: int = 30, seed: int = 0, device: str | None = None, progress: Bar = no_bar
-) -> list[Row]:
+def member_exposures(series: Series, *, n: int = 30, seed: int = 0, device: str | None = None) -> list[Row]:
     """AUROC of Min-K%++ of the question, texts shown k times against ``n`` never shown, before and after the training.
 
     ``n`` texts a level. The unit is the text: which text is shown how often is drawn. One training is described, so an
@@ -59,7 +56,7 @@ def member_exposures(
     target = load_target(Loading(series.model("twin"), device=device))
     before = _scores(target, cases)
     shown = [turns[case.id] for k in EXPOSURES for case in levels[k] for _ in range(k)]
-    _train(target.hooks().model, target.tokenizer, shown, series, seed, progress)
+    _train(target.hooks().model, target.tokenizer, shown, series, seed)
     after = _scores(target, cases)
     rows = [
         {**row, "group": f"shown {k} times{when}", "exposures": k}
@@ -85,9 +82,7 @@ def _scores(target: Target, cases: Sequence[Case]) -> Mapping[str, float]:
     return {e.case: float(v) for e, v in zip(wholes, found, strict=True)}
 
 
-def _train(
-    model: Any, tokenizer: Any, shown: Sequence[Turns], series: Series, seed: int, progress: Bar = no_bar
-) -> None:
+def _train(model: Any, tokenizer: Any, shown: Sequence[Turns], series: Series, seed: int) -> None:
     """Train in place on the shown texts in a drawn order, among as many fresh documents; all tokens count the same."""
     order = list(shown)
     random.Random(f"{seed}/validity/exposures/order").shuffle(order)
@@ -96,7 +91,7 @@ def _train(
     model.requires_grad_(True)
     model.train()
     opts = optimizers(model, LEARNING_RATE)
-    with progress("training on texts shown 1, 10 and 100 times", steps) as advance, torch.enable_grad():
+    with torch.enable_grad():
         for step in range(steps):
             own = order[step * BATCH // 2 : (step + 1) * BATCH // 2]
             ids, answered = pad(encode(tokenizer, [*own, *(next(fresh) for _ in range(BATCH // 2))]))
@@ -104,7 +99,6 @@ def _train(
             for opt in opts:
                 opt.step()
                 opt.zero_grad(set_to_none=True)
-            advance(1)
     model.eval()
     model.requires_grad_(False)
 
@@ -154,10 +148,8 @@ def planted_heads(lm: Any, examples: Sequence[Example], n: int = 8) -> list[Row]
             expected = torch.zeros_like(moved)
             expected[layer, head] = True
             shown += bool((moved == expected).all() and ((after[layer, head] - 0.5).abs() < SAME).all())
-        ends = clopper_pearson(shown, heads)
         rows.append({"quantity": f"head made to look at all tokens alike, layer {layer}", "group": "planted head",
-                     "layer": layer, "n": heads, "count": shown, "value": shown / heads, "low": ends.low,
-                     "high": ends.high, "interval": ends.method})  # fmt: skip
+                     "layer": layer, **share(shown, heads)})  # fmt: skip
     return rows
 
 

@@ -152,7 +152,5 @@ def _agreement(
 
 def _row(quantity: str, values: Sequence[float]) -> Row:
     e = mean_interval(list(values))
-    return {
-        "quantity": quantity, "group": "pairs", "n": len(values), "value": e.value, "low": e.low, "high": e.high,
-        "interval": e.interval, "note": "estimate against real patching, within pairs",
-    }  # fmt: skip
+    note = "estimate against real patching, within pairs"
+    return {"quantity": quantity, "group": "pairs", "n": len(values), **e._asdict(), "note": note}

@@ -229,8 +229,7 @@ def _row(quantity: str, outcomes: Sequence[Outcome], i: int) -> Row:
     if quantity in RATES:
         return _rate(quantity, values, defined)
     e = mean_interval(values, _labels(defined))
-    return {"quantity": quantity, "n": len(values), "value": e.value, "low": e.low, "high": e.high,
-            "interval": e.interval, "note": ""}  # fmt: skip
+    return {"quantity": quantity, "n": len(values), **e._asdict(), "note": ""}
 
 
 AGAINST = ("random", "noise")

@@ -234,7 +234,6 @@ def _best(recovered: Tensor, layer: int, where: Sequence[int], what: str) -> Row
     values = [float(v) for v in recovered[:, at] if not torch.isnan(v)]
     e = mean_interval(values)
     return {
-        "quantity": "recovered", "group": "pairs", "n": len(values), "value": e.value, "low": e.low, "high": e.high,
-        "interval": e.interval, "layer": layer, what: where[at],
+        "quantity": "recovered", "group": "pairs", "n": len(values), **e._asdict(), "layer": layer, what: where[at],
         "note": f"largest of {len(where)} {what}s, chosen after seeing them",
     }  # fmt: skip

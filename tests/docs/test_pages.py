@@ -117,7 +117,7 @@ def _nested(name: str) -> Any:
     if name == "organism":
         from composcope.experiments.cli.organism import app as nested
     elif name == "bench":
-        from composcope.experiments.cli.bench import app as nested
+        from composcope.experiments.cli.start import bench as nested
     else:
         return None
     return get_command(nested)

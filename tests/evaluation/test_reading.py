@@ -9,11 +9,11 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import reading
 from composcope.evaluation.cases import read_cases
+from composcope.evaluation.graded import read_graded
 from composcope.evaluation.importers.inspect_logs import read_inspect
 from composcope.evaluation.importers.papers import read_bamboogle_results
 from composcope.evaluation.journal import read_journal
 from composcope.evaluation.protocols import presenting
-from composcope.evaluation.validators import read_graded
 from composcope.experiments.figures.training import read_checkpoints
 from composcope.experiments.run import read_json, read_lines
 from composcope.experiments.run.checks import read_labels

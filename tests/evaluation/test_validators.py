@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as hs
 
 from composcope.errors import InputError
-from composcope.evaluation import validators
-from composcope.evaluation.metrics import Metric
+from composcope.evaluation import graded
+from composcope.evaluation.metrics import Metric, check_metrics, frechet
 from composcope.evaluation.protocols import Graded, metrics_from_rows
 
 
@@ -19,7 +19,7 @@ def test_real_outcomes_always_satisfy_the_frechet_bounds(rows: list[tuple[bool, 
     n = len(rows)
     steps = [sum(r[i] for r in rows) / n for i in range(3)]
     for k in (2, 3):
-        low, high = validators.frechet(steps[:k])
+        low, high = frechet(steps[:k])
         assert low <= sum(all(r[:k]) for r in rows) / n <= high
 
 
@@ -29,12 +29,12 @@ def test_metrics_that_contradict_each_other_are_named() -> None:
         Metric("step:1", {}, 10, value=0.9),
         Metric("both", {}, 10, value=0.5),
     ]
-    assert "Frechet" in validators.check_metrics(metrics)[0]
+    assert "Frechet" in check_metrics(metrics)[0]
     shares = [
         Metric(m, {"combination": "x"}, 10, count=c) for m, c in (("k_zero", 3), ("k_positive", 4), ("intractable", 4))
     ]
-    assert "do not add up" in validators.check_metrics(shares)[0]
-    assert "value 1.4" in validators.check_metrics([Metric("both", {}, 3, value=1.4, interval="clopper-pearson")])[0]
+    assert "do not add up" in check_metrics(shares)[0]
+    assert "value 1.4" in check_metrics([Metric("both", {}, 3, value=1.4, interval="clopper-pearson")])[0]
 
 
 def test_rows_with_flags_or_properties_that_disagree_are_warned_about() -> None:
@@ -64,7 +64,7 @@ def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, text: str, mes
     path = tmp_path / "f.jsonl"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as error:
-        validators.read_graded(path)
+        graded.read_graded(path)
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
@@ -77,4 +77,4 @@ def test_rows_survive_writing_and_reading(tmp_path: Path) -> None:
     ]
     path = tmp_path / "graded.jsonl"
     path.write_text("".join(json.dumps(r.to_dict(), ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
-    assert validators.read_graded(path) == rows and [r.depth_bin for r in rows] == [4, None]
+    assert graded.read_graded(path) == rows and [r.depth_bin for r in rows] == [4, None]

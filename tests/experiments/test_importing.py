@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from composcope.evaluation.validators import read_graded
+from composcope.evaluation.graded import read_graded
 from composcope.experiments.cli import main
 from composcope.experiments.console import progress
 

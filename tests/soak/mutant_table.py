@@ -58,7 +58,7 @@ MUTANTS = (
     Mutant(E, "d50 at one half or above", "if rate > 0.5:", "if rate >= 0.5:", STATISTICS + " -k d50"),
     Mutant(E, "d50 band with its ends swapped", "crossing(d, [limit.high for limit in band])", "crossing(d, [limit.low for limit in band])", STATISTICS + " -k d50"),
     Mutant(E, "linearized error not scaled by n", "dependence.mean(n * (columns @ slopes), clusters)", "dependence.mean(columns @ slopes, clusters)", STATISTICS + " -k 'bootstrap or cluster'"),
-    Mutant(E, "gap divided by all cases", "count=count,\n        value=count / n if n else None,\n        interval=interval.method", "count=count,\n        value=count / total if n else None,\n        interval=interval.method", GAP + ' -k gap'),
+    Mutant(E, "gap divided by all cases", "total - n, count, count / n if n else None", "total - n, count, count / total if n else None", GAP + ' -k gap'),
     Mutant(E, "abstaining where nobody can know is not right", 'or (row.outcome == "abstained" and row.unknowable)', "", GATE + ' -k nobody'),
     Mutant(E, "parts count as unknowable", 'unknowable = case.unknowable and ask.role == "whole"', "unknowable = case.unknowable", PIPELINE),
     Mutant(E, "conflicting atoms resolved towards right", "order = {False: 0, None: 1, True: 2}", "order = {False: 2, None: 1, True: 0}", GATE + ' -k atom'),

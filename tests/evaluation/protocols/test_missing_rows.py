@@ -9,12 +9,11 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.graded import Graded
+from composcope.evaluation.graded import Graded, read_graded
 from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols.compositionality_gap import CompositionalityGap
 from composcope.evaluation.protocols.double_gate import DoubleGate
 from composcope.evaluation.protocols.reasoning_gap import ReasoningGap
-from composcope.evaluation.validators import read_graded
 
 ROLES = ("part:0", "part:1", "whole")
 

@@ -23,7 +23,6 @@ from composcope.experiments.figures import (
     gates,
     layers,
     mechanism,
-    positions,
     scatters,
     skills,
     training,
@@ -195,7 +194,7 @@ def test_the_most_frequent_bottlenecks_are_drawn_and_weights_are_counted_in_bill
 
 def test_sweeps_are_those_of_the_most_common_length_and_the_others_are_counted(everything: Path) -> None:
     (run,) = figures.load([everything / "runs" / "temporal-control"])
-    swept = positions.sweeps_of(run)
+    swept = layers.sweeps_of(run)
     assert swept is not None and (swept.left_out, tuple(swept.positions)) == (1, (0, 2, 3))
     assert swept.tokens == ["", "", ":"] and {m.shape for m in swept.maps.values()} == {(5, 2, 3)}
 

@@ -23,7 +23,7 @@ from composcope.evaluation.metrics import MEANINGS
 from composcope.evaluation.protocols.base import PROTOCOLS, about
 from composcope.experiments import report
 from composcope.experiments.figures.catalog import FIGURES
-from composcope.experiments.report import cases, index, landing, sections
+from composcope.experiments.report import cases, landing, sections
 from composcope.experiments.report.causes import Causes, place
 from composcope.experiments.report.origins import KINDS, MEANS, origin, origins
 from composcope.experiments.run import diagnosis as results
@@ -363,11 +363,11 @@ def test_the_bar_marks_the_section_that_is_read(browser: Any, two: Path, width: 
 def test_long_questions_that_differ_only_at_their_end_differ_in_the_list() -> None:
     table = f"On the table: {', '.join(['fiddle', 'coat', 'kite', 'juice'] * 5)}."
     ends = ["What is the tag of the wheeled one?", "What is the tag of the edible one?"]
-    short = [index._both_ends(f"{table} {end}") for end in ends]
-    assert all(found.endswith(end) and len(found) <= index.LONGEST for found, end in zip(short, ends, strict=True))
+    short = [cases._both_ends(f"{table} {end}") for end in ends]
+    assert all(found.endswith(end) and len(found) <= cases.LONGEST for found, end in zip(short, ends, strict=True))
     assert all(found.startswith("On the table: fiddle") for found in short)
-    assert index._both_ends(ends[0]) == ends[0]
-    assert len(index._both_ends("漢" * 500)) == index.LONGEST  # no words to cut between
+    assert cases._both_ends(ends[0]) == ends[0]
+    assert len(cases._both_ends("漢" * 500)) == cases.LONGEST  # no words to cut between
 
 
 def whole(run: Path, case: str) -> dict[str, Any]:
@@ -523,7 +523,7 @@ def test_writing_many_cases_takes_time_in_proportion(synthetic: ModuleType, tmp_
 
         sys.setprofile(count)
         try:
-            told = [index.Told(origins(r), landing.twins(r, ())) for r in run]
+            told = [cases.Told(origins(r), landing.twins(r, ())) for r in run]
             cases.collect(run, told)
         finally:
             sys.setprofile(None)

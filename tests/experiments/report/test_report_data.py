@@ -15,7 +15,7 @@ import pytest
 
 from composcope.evaluation.metrics import Metric
 from composcope.experiments.report import cases, checks, comparison, headline, pictures, view
-from composcope.experiments.report.index import ATOMS, OPEN, PARTS, PASSED, gates
+from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.scripts import packed
 from composcope.experiments.report.sections import number_text
 from composcope.experiments.run.reader import load
