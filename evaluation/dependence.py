@@ -281,6 +281,8 @@ def _correlation(made: _Made, group: NDArray[np.intp]) -> float:
 def _crossed(made: _Made, labels: Labels) -> Fit:
     """Var y = s_0 I + sum over dimensions of s_k Z_k Z_k', with rows of Z_k of unit length."""
     blocks = [z for z in _blocks(labels) if (z != 0).sum(0).max() > 1]  # else nothing is shared in this dimension
+    if not blocks:  # what is shared stands on both sides of the same pairs, and cancels
+        return _clustered(made, np.arange(len(made.residuals)))._replace(method=CROSSED)
     fewest = min(z.shape[1] for z in blocks)
     z = np.concatenate(blocks, axis=1)
     kind = np.repeat(np.arange(1, len(blocks) + 1), [b.shape[1] for b in blocks])

@@ -118,6 +118,17 @@ def test_labels_that_meet_are_joined_where_enough_groups_remain_and_crossed_else
     assert not dependence.alone([Sides("a", "b"), Sides("b", "c")])
 
 
+def test_what_cancels_in_the_only_pair_that_shares_it_leaves_independent_pairs() -> None:
+    """ "mirror" stands on both sides of the last pair, so that nothing of it is left to share with the pair before."""
+    sides = [("cart", "ant"), ("buoy", "drone"), ({"mirror", "harp"}, "plate"), ({"mirror", "tea"}, {"mirror", "fan"})]
+    labels = [
+        dependence.Sides(*(frozenset([names] if isinstance(names, str) else names) for names in pair)) for pair in sides
+    ]
+    values = [0.1, 0.5, -0.2, 0.9]
+    assert dependence.mean(values, labels) == dependence.mean(values)._replace(method=dependence.CROSSED)
+    assert not dependence.mean(values, labels).known, "four pairs that are joined claim nothing"
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_skewed_clusters_leave_fewer_degrees_of_freedom_in_proportion_to_the_squared_skewness(sign: int) -> None:
     sums = sign * np.array([0.0, 0, 0, 0, 0, 1, 2, 9])
