@@ -8,6 +8,7 @@ into an ordinary model folder with exact float32 safetensors. That folder is in 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from .terminal import to_stderr
 MAGIC = b"GGUF"
 _TOKENS = "tokenizer.ggml.tokens"
 _FLOAT32 = 4
+_HUB_ID = re.compile(r"\w[\w.-]*(?:/[\w.-]+)?")
 
 
 def location(name: str | Path, say: Callable[[str], None] | None = None) -> str:
@@ -37,8 +39,10 @@ def location(name: str | Path, say: Callable[[str], None] | None = None) -> str:
         return str(path)
     if path.is_file():
         raise ModelError(f"{name}: is a file; give the folder that holds config.json and the weights, or a .gguf file")
-    if path.is_absolute() or str(name).startswith((".", "~")) or str(name).count("/") > 1:
-        raise ModelError(f"{name}: no such folder; give a model folder, a .gguf file or a hub id")
+    if not _HUB_ID.fullmatch(str(name)):
+        shipped = f"; a shipped model is opened as load_model(resolve_model({name!r}).location), with resolve_model of "
+        more = f"{shipped}composcope.experiments.models.resolve" if str(name).startswith("organism:") else ""
+        raise ModelError(f"{name}: no such folder; give a model folder, a .gguf file or a hub id{more}")
     return str(name)
 
 

@@ -206,6 +206,7 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
         (lambda: load_model(tiny("mixtral")).run(ids_of(), read=[Site(0, "neuron")]), "belong to experts"),
         (lambda: load_model(tiny("llama").train()), "model.eval()"),
         (lambda: load_model(tmp_path / "nowhere"), "no such folder"),
+        (lambda: load_model("organism:twin"), r"load_model\(resolve_model\('organism:twin'\)\.location\)"),
         (lambda: load_model(tmp_path), "no config.json"),
         (lambda: load_model(tiny("llama"), backend="other"), "backend"),
         (lambda: load_model(tiny("llama"), dtype="float33"), "float33"),
