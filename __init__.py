@@ -29,18 +29,9 @@ _LAZY = {
     "write_cases": ".evaluation.cases",
 }
 __all__ = [
-    "Case",
-    "Site",
-    "__version__",
-    "diagnose",
-    "evaluate",
-    "investigate",
-    "load_model",
-    "open_run",
-    "plot",
-    "read_cases",
-    "write_cases",
-]
+    "Case", "Site", "__version__", "diagnose", "evaluate", "investigate", "load_model", "open_run", "plot",
+    "read_cases", "write_cases",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -87,7 +87,7 @@ def local_identity(
     }
 
 
-def folder_identity(folder: str | Path, chat_options: Mapping[str, Any] | None = None) -> dict[str, str]:
+def folder_identity(folder: str | Path) -> dict[str, str]:
     """Identity of the model in a folder without loading its weights: equal to the one of the model loaded from there.
 
     Raises ``ModelError`` for a folder that holds no model.
@@ -105,7 +105,7 @@ def folder_identity(folder: str | Path, chat_options: Mapping[str, Any] | None =
         "weights": weights,
         "config": config_hash(config.to_dict()),
         "tokenizer": tokenizer_hash(tokenizer),
-        "chat_template": chat_template_hash(tokenizer, chat_options),
+        "chat_template": chat_template_hash(tokenizer),
     }
 
 

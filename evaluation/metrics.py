@@ -141,17 +141,16 @@ def frechet(steps: Sequence[float]) -> tuple[float, float]:
 def check_metrics(metrics: Iterable[Metric]) -> list[str]:
     """Problems between metrics: rates outside [0, 1], both outside its Frechet bounds, parts that do not add up."""
     rows = list(metrics)
-    found = [f"{m.metric} {dict(m.group)}: value {m.value} is not a rate" for m in rows if _impossible_rate(m)]
+    rates = [m for m in rows if m.interval == "clopper-pearson" and m.value is not None]
+    found = [
+        f"{m.metric} {dict(m.group)}: value {m.value} is not a rate" for m in rates if not 0 <= (m.value or 0) <= 1
+    ]
     cells: dict[str, dict[str, Metric]] = {}
     for m in rows:
         cells.setdefault(json.dumps(m.group, sort_keys=True, default=str), {})[m.metric] = m
     for key, cell in cells.items():
         found += [f"{problem} in {key}" for problem in _cell_problems(cell)]
     return found
-
-
-def _impossible_rate(m: Metric) -> bool:
-    return m.interval == "clopper-pearson" and m.value is not None and not 0 <= m.value <= 1
 
 
 def _cell_problems(cell: Mapping[str, Metric]) -> list[str]:

@@ -56,29 +56,10 @@ _MODULES = (
 )  # fmt: skip
 
 __all__ = [
-    "Example",
-    "Matched",
-    "ProbeResult",
-    "between",
-    "contrast",
-    "examples",
-    "faithfulness",
-    "from_case_sets",
-    "lookback",
-    "map_test",
-    "match",
-    "matching",
-    "min_k",
-    "neurons",
-    "paired",
-    "patching",
-    "readout",
-    "result",
-    "steering",
-    "trajectory",
-    "validity",
-    "verdicts",
-]
+    "Example", "Matched", "ProbeResult", "between", "contrast", "examples", "faithfulness", "from_case_sets",
+    "lookback", "map_test", "match", "matching", "min_k", "neurons", "paired", "patching", "readout", "result",
+    "steering", "trajectory", "validity", "verdicts",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

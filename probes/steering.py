@@ -55,7 +55,7 @@ def direction(
 def steer(
     lm: Model, recipients: Sequence[Ids], along: Float[Tensor, "_ _"], layers: Sequence[int], *,
     strengths: Sequence[float] = STRENGTHS, n_random: int = 2, max_new_tokens: int = 64,
-    stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None,
+    stop_ids: Sequence[int] | None = None, seed: int = 0,
 ) -> Steered:  # fmt: skip
     """Continue every recipient with ``along`` (layer d_model) added to its prompt-end state after each block.
 
@@ -74,12 +74,12 @@ def steer(
         steps[f"random:{i}"] = noise
     steps["none"] = torch.zeros_like(along)
     states = torch.stack([own + step.to(own) for step in steps.values()], 1)
-    return _continue(lm, recipients, states, tuple(steps), chosen, max_new_tokens, stop_ids, max_rows)
+    return _continue(lm, recipients, states, tuple(steps), chosen, max_new_tokens, stop_ids)
 
 
 def patch(
     lm: Model, recipients: Sequence[Ids], donors: Mapping[str, Sequence[Ids]], layers: Sequence[int], *,
-    max_new_tokens: int = 64, stop_ids: Sequence[int] | None = None, seed: int = 0, max_rows: int | None = None,
+    max_new_tokens: int = 64, stop_ids: Sequence[int] | None = None, seed: int = 0,
 ) -> Steered:  # fmt: skip
     """Continue every recipient with its prompt-end state replaced by a donor's, after each block.
 
@@ -98,7 +98,7 @@ def patch(
     states["noise"] = own + noise * distance / noise.norm(dim=-1, keepdim=True)
     states["none"] = own
     stacked = torch.stack(list(states.values()), 1)
-    return _continue(lm, recipients, stacked, tuple(states), chosen, max_new_tokens, stop_ids, max_rows)
+    return _continue(lm, recipients, stacked, tuple(states), chosen, max_new_tokens, stop_ids)
 
 
 def _noise(along: Tensor, strength: float, n: int, seed: int) -> list[Tensor]:
@@ -111,10 +111,10 @@ def _noise(along: Tensor, strength: float, n: int, seed: int) -> list[Tensor]:
 
 def _continue(
     lm: Model, recipients: Sequence[Ids], states: Tensor, names: tuple[str, ...], layers: list[int],
-    max_new_tokens: int, stop_ids: Sequence[int] | None, max_rows: int | None,
+    max_new_tokens: int, stop_ids: Sequence[int] | None,
 ) -> Steered:  # fmt: skip
     stops = tuple(lm.eos_ids if stop_ids is None else stop_ids)
-    got = continue_patched(lm, recipients, states, layers, max_new_tokens, stops, max_rows)
+    got = continue_patched(lm, recipients, states, layers, max_new_tokens, stops)
     return Steered(got.base, got.tokens, names, tuple(layers))
 
 

@@ -102,8 +102,8 @@ class Over(NamedTuple):
         return 1 if low > self.null else -1
 
 
-def _drawn_signs(n: int, draws: int = 4096) -> Array:
-    return np.vstack([np.ones(n), np.random.default_rng(0).choice([-1.0, 1.0], size=(draws, n))])
+def _drawn_signs(n: int) -> Array:
+    return np.vstack([np.ones(n), np.random.default_rng(0).choice([-1.0, 1.0], size=(4096, n))])
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class _Cells:
 
 def verdict(
     seen: Observations, *, measure: Measure = "trend", expected: str = "increasing", quantity: str = "score",
-    without_lowest: bool = False, fewest: int = TRAININGS,
+    without_lowest: bool = False,
 ) -> Row:  # fmt: skip
     """One row: mean over trainings with interval, number of each training, verdict.
 
@@ -144,9 +144,9 @@ def verdict(
         **{f"seed {t}": v for t, v in raw.each.items()},
         "note": "; ".join(f"seed {t}: {why}" for t, why in left_out.items()) or None,
     }  # fmt: skip
-    if len(raw.each) < fewest:
+    if len(raw.each) < TRAININGS:
         n = len(raw.each)
-        return {**row, "verdict": f"cannot say: {n} training{'s' if n > 1 else ''} ({fewest} are needed)"}
+        return {**row, "verdict": f"cannot say: {n} training{'s' if n > 1 else ''} ({TRAININGS} are needed)"}
     return {**row, "p": raw.p, "test": "exact sign flips of trainings",
             **_judged(cells, raw, measure, facing, without_lowest)}  # fmt: skip
 

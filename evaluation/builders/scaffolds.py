@@ -331,12 +331,12 @@ def _stand_alone(run: _Run, items: list[StadItem]) -> list[StadItem]:
 TEACHER = "human"
 
 
-def from_cases(cases: Sequence[Case], *, max_steps: int | None = None) -> tuple[list[StadItem], list[dict[str, Any]]]:
+def from_cases(cases: Sequence[Case]) -> tuple[list[StadItem], list[dict[str, Any]]]:
     """Scaffolded items from cases whose parts are human steps in order, and a record for each case left out."""
     items: list[StadItem] = []
     dropped: list[dict[str, Any]] = []
     for case in cases:
-        reason = _unusable(case, max_steps)
+        reason = _unusable(case)
         if reason is None:
             items.append(with_templates(_item(case)))
         else:
@@ -344,13 +344,11 @@ def from_cases(cases: Sequence[Case], *, max_steps: int | None = None) -> tuple[
     return items, dropped
 
 
-def _unusable(case: Case, max_steps: int | None) -> str | None:
+def _unusable(case: Case) -> str | None:
     if not case.parts:
         return "step-without-value"
     if len(case.parts) < 2:
         return "single-step"
-    if max_steps is not None and len(case.parts) > max_steps:
-        return f"too-many-steps: {len(case.parts)}"
     last = case.parts[-1].answer
     if grade(last, "stop", case.answer, case.answer_type).outcome != "correct":
         return f"last-answer-differs: {last!r} for {case.answer!r}"

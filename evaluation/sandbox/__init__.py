@@ -10,13 +10,5 @@ from .results import NOT_RUN, REASONS, CodeResult, Limits
 from .running import describe, extract_code, in_words, run_answer, run_code
 
 __all__ = [
-    "NOT_RUN",
-    "REASONS",
-    "CodeResult",
-    "Limits",
-    "describe",
-    "extract_code",
-    "in_words",
-    "run_answer",
-    "run_code",
-]
+    "NOT_RUN", "REASONS", "CodeResult", "Limits", "describe", "extract_code", "in_words", "run_answer", "run_code",
+]  # fmt: skip

@@ -35,7 +35,6 @@ def scaffolds(
     """
     from ...evaluation.builders import review as quality
     from ...evaluation.builders import scaffolds as builder
-    from ...evaluation.builders import scaffolds as people
 
     if not teachers and not human:
         raise InputError("build scaffolds: give --teacher, or --human for a benchmark whose cases have human steps")
@@ -48,7 +47,7 @@ def scaffolds(
         with journal_at(journal) as book:
             found = items
             if found is None:
-                found, dropped = people.from_cases(_cases(benchmark, limit), max_steps=None)
+                found, dropped = builder.from_cases(_cases(benchmark, limit))
             if teachers:
                 roles = builder.Roles(teachers, judge, sharing)  # pyright: ignore[reportArgumentType] (checked there)
                 made = builder.generate(found, roles, chosen, book)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
@@ -31,7 +30,8 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
     runs = having(runs, "residual_failure")
     fig, ax = style.one_panel(6.2, 3.9)
     shaded = _shaded(runs, bands)
-    dotted = {m for r, m in labels(runs).items() if bands is not None and _find(runs, r).about.get("baseline")}
+    names = labels(runs)
+    dotted = {names[r.path] for r in runs if bands is not None and r.about.get("baseline")}
     _depth_panel(ax, rows, "Residual failure over depth", dotted=dotted)
     for i, depth in enumerate(shaded):
         ax.axvspan(depth - 0.45, depth + 0.45, color=style.MUTED, alpha=0.14, linewidth=0, zorder=0,
@@ -173,10 +173,6 @@ def _shaded(runs: Sequence[RunData], bands: Sequence[int] | None) -> list[int]:
     if bands is None:
         return []
     return sorted(set(bands) or {int(d) for r in runs for d in r.about.get("trained_depths") or ()})
-
-
-def _find(runs: Sequence[RunData], path: Path) -> RunData:
-    return next(r for r in runs if r.path == path)
 
 
 CHANNELS = {"delta_atom": "Δatom: atoms stable", "delta_comp": "Δcomp: residual failure", "delta_depth": "Δdepth: d50"}

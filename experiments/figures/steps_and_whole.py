@@ -128,7 +128,7 @@ def gaps(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
                 shade = style.color(order.places[row["model"]])
                 style.points(ax, [row], [models.index(row["model"])], shade, "", line=False, horizontal=True)
             ax.axvline(0, color=style.MUTED, linewidth=1)
-            (style.percent if key == "press_gap" else style.signed_points)(ax, "x")
+            style.percent(ax, "x") if key == "press_gap" else style.signed_points(ax)
             last = line is grid[-1]
             style.dress(ax, title if line is grid[0] else "", ("share" if key == "press_gap" else "points") * last,
                         benchmark if ax is line[0] else "", grid="x")  # fmt: skip

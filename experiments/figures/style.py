@@ -88,15 +88,15 @@ def name_row(line: Sequence[Axes], name: str, y: str) -> None:
     line[0].set_ylabel(f"{broken(name, 24)}\n{plain(y)}", fontsize=8.5, color=INK)
 
 
-def percent(ax: Axes, axis: str = "y", low: float = 0.0, high: float = 1.0) -> None:
+def percent(ax: Axes, axis: str = "y", low: float = 0.0) -> None:
     """A rate axis from 0 to 100 %, with a small margin so that intervals at the ends are visible."""
     ticks = [0, 0.25, 0.5, 0.75, 1]
     names = [f"{round(100 * t)} %" for t in ticks]
     if axis == "y":
-        ax.set_ylim(low - 0.03, high + 0.03)
+        ax.set_ylim(low - 0.03, 1.03)
         ax.set_yticks(ticks, names)
     else:
-        ax.set_xlim(low - 0.03, high + 0.03)
+        ax.set_xlim(low - 0.03, 1.03)
         ax.set_xticks(ticks, names)
 
 
@@ -106,11 +106,10 @@ def signed_percent(ax: Axes) -> None:
     ax.xaxis.set_major_formatter(lambda v, _: f"{_signed(100 * v, '.0f')} %" if abs(v) > 1e-9 else "0 %")
 
 
-def signed_points(ax: Axes, axis: str = "x") -> None:
-    """Show a difference of rates with its sign on an axis, in percentage points."""
-    own = ax.xaxis if axis == "x" else ax.yaxis
-    own.set_major_locator(MaxNLocator(6))
-    own.set_major_formatter(lambda v, _: _signed(100 * v, ".3g") if abs(v) > 1e-9 else "0")
+def signed_points(ax: Axes) -> None:
+    """Show a difference of rates with its sign on the x axis, in percentage points."""
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    ax.xaxis.set_major_formatter(lambda v, _: _signed(100 * v, ".3g") if abs(v) > 1e-9 else "0")
 
 
 def _signed(value: float, form: str) -> str:
@@ -118,10 +117,10 @@ def _signed(value: float, form: str) -> str:
     return f"{value:+{form}}".replace("-", "−")
 
 
-def whole_numbers(ax: Axes, values: Iterable[float], most: int = 10) -> None:
+def whole_numbers(ax: Axes, values: Iterable[float]) -> None:
     """Put ticks only at whole numbers on the x axis (such as layers and steps); thin them out if there are many."""
     known = sorted({int(v) for v in values})
-    ax.set_xticks(known[:: max(1, -(-len(known) // most))])
+    ax.set_xticks(known[:: max(1, -(-len(known) // 10))])
 
 
 def percent_up_to(ax: Axes, top: float) -> None:

@@ -129,7 +129,7 @@ class InterventionTrial:
             "layers": list(layers),
             "chosen_layer": best,
             "right_on_first_half": max(v.count("correct") for (s, at), v in trial.items() if at == best and _helps(s)),
-            "n": {half: {g: len(v) for g, v in side.items()} for half, side in _sides(halves)},
+            "n": {half: {g: len(v) for g, v in side.items()} for half, side in vars(halves).items()},
             "site": "residual stream after the block, last prompt position",
             "max_new_tokens": self.max_new_tokens,
             "seed": self.seed,
@@ -203,10 +203,6 @@ def _helps(source: str) -> bool:
 
 def _ids(examples: Sequence[Example]) -> list[tuple[int, ...]]:
     return [e.prompt_ids for e in examples]
-
-
-def _sides(halves: Halves) -> tuple[tuple[str, Mapping[str, list[Example]]], ...]:
-    return ("learn", halves.learn), ("test", halves.test)
 
 
 def _rows(outcomes: Mapping[tuple[str, int], list[str]], group: str, best: int) -> list[Row]:

@@ -65,12 +65,12 @@ def heading(title: str, more: str = "") -> str:
     return f"<div><b>{escape(title)}</b> {escape(more)}</div>"
 
 
-def frame_html(frame: pandas.DataFrame, *, index: bool = False) -> str:
+def frame_html(frame: pandas.DataFrame) -> str:
     """A frame as an HTML table, with all texts escaped and none shortened."""
     import pandas
 
     with pandas.option_context("display.max_colwidth", None, "display.float_format", "{:.4g}".format):
-        return frame.to_html(index=index, escape=True, na_rep="", max_rows=SHOWN_ROWS, border=0, justify="left")
+        return frame.to_html(index=False, escape=True, na_rep="", max_rows=SHOWN_ROWS, border=0, justify="left")
 
 
 class Maps(Mapping[str, "xarray.DataArray"]):

@@ -44,12 +44,9 @@ def second_opinion(rows: Sequence[Graded], asks: Mapping[str, Ask], most: int = 
     metric = Metric("math_verify_disagreement", **statistics.share(k, n), note=mark(n, "; ".join(notes)))
     if not k:
         return [metric], []
-    shown = ", ".join(_shown(*d) for d in found.disagreements[:SHOWN])
+    some = found.disagreements[:SHOWN]
+    shown = ", ".join(f"{said!r} for {gold!r} (ours: {'right' if ours else 'wrong'})" for said, gold, ours in some)
     return [metric], [f"math-verify disagrees on {k} of {n} different numeric answers: {shown}"]
-
-
-def _shown(answer: str, gold: str, ours: bool) -> str:
-    return f"{answer!r} for {gold!r} (ours: {'right' if ours else 'wrong'})"
 
 
 TROUBLE = 0.05

@@ -118,13 +118,13 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-def short(value: Any, most: int = 60) -> str:
+def short(value: Any) -> str:
     """A setting's value, shortened for a message."""
     if isinstance(value, str) and re.fullmatch(r"(?:[a-z0-9]+:)?[0-9a-f]{32,}", value):
         kind, _, digits = value.rpartition(":")
         return f"{kind}{':' if kind else ''}{digits[:12]}"
     said = "unset" if value is None else str(value)
-    return said if len(said) <= most else f"{said[:most]}..."
+    return said if len(said) <= 60 else f"{said[:60]}..."
 
 
 def command_line() -> str:

@@ -177,15 +177,15 @@ class Evaluated:
                 responses[key] = self.responses[row.ask]
         return asks, responses
 
-    def invalid_lines(self, limit: int = 3) -> list[str]:
-        """One line per reason for invalid grades, the most frequent first, each with an example."""
+    def invalid_lines(self) -> list[str]:
+        """One line for each of the three most frequent reasons for invalid grades, with an example."""
         invalid = [row for row in self.graded if row.outcome == "invalid"]
         reasons = Counter(row.reason or "unknown" for row in invalid)
         first = {row.reason or "unknown": row for row in reversed(invalid)}
         return [
             f"{n} of {len(self.graded)} answers are invalid: {reason} "
             f"(first: case {first[reason].case!r}, role {first[reason].role!r})"
-            for reason, n in reasons.most_common(limit)
+            for reason, n in reasons.most_common(3)
         ]
 
 

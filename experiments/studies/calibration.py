@@ -9,6 +9,7 @@ import numpy as np
 
 from ...evaluation import statistics
 from ...probes.result import Row
+from ..console.printing import markdown_table
 from ..run.folder import write_json, write_text
 from .simulated import SCENARIOS, Scenario
 
@@ -49,14 +50,9 @@ def _holds(row: Row) -> str:
 
 def table(rows: Sequence[Row]) -> list[str]:
     """Markdown lines of the rows."""
-    lines = [
-        "| scenario | false positives | with sharing ignored | coverage | with sharing ignored | holds |",
-        "|---|---|---|---|---|---|",
-    ]
-    for r in rows:
-        cells = [_share(r[k]) for k in ("false_positives", "plain_false_positives", "coverage", "plain_coverage")]
-        lines.append(f"| {r['scenario']} | {' | '.join(cells)} | {r['holds']} |")
-    return lines
+    head = ("scenario", "false positives", "with sharing ignored", "coverage", "with sharing ignored", "holds")
+    rates = ("false_positives", "plain_false_positives", "coverage", "plain_coverage")
+    return markdown_table(head, [[r["scenario"], *(_share(r[k]) for k in rates), r["holds"]] for r in rows])
 
 
 def _share(value: float | None) -> str:

@@ -177,14 +177,14 @@ def _form(name: str) -> tuple[float, str, str]:
 
 def write(
     study: Study, planned: Sequence[StudyRun], document: dict[str, Any], reporter: Reporter, start: float, *,
-    report: bool, figures: bool,
+    report: bool,
 ) -> Path:  # fmt: skip
     """Write everything; returns the path of ``study.md``."""
     tables = [t for t in (comparison(study), *study.preset.tables(study)) if t.rows] if study.runs else []
     for table in tables:
         rows = [{k: v for k, v in r.items() if k != "shown"} for r in table.rows]
         write_text(study.folder / "tables" / f"{table.name}.csv", encodable(to_csv(rows)))
-    drawn, not_drawn = _figures(study, reporter) if figures and study.runs else ([], {})
+    drawn, not_drawn = _figures(study, reporter) if study.runs else ([], {})
     page = _report(study, reporter) if report and study.runs else None
     seconds = round(time.monotonic() - start, 1)
     text = markdown(study, tables, drawn, page, not_drawn)
@@ -241,9 +241,9 @@ def markdown(
 
     ``empty`` maps figures with nothing to draw to the reason.
     """
-    preset = study.preset
+    preset, n = study.preset, len(study.spec.models)
     out = [f"# {preset.title}", ""]
-    out += [f"Study `{preset.name}`: {_many(len(study.spec.models), 'model')} on {', '.join(study.data)}.", ""]
+    out += [f"Study `{preset.name}`: {n} model{'' if n == 1 else 's'} on {', '.join(study.data)}.", ""]
     for name, reason in study.failed.items():
         out += [f"**{name} could not be run:** {reason}", ""]
     out += [f"**{line}**\n" for line in study.stopped]
@@ -279,10 +279,6 @@ def _read_as(row: Row, study: Study) -> Row:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _many(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:

@@ -35,7 +35,6 @@ def conduct(
     *,
     probes: bool = True,
     report: bool = True,
-    figures: bool = True,
     quiet: bool = False,
 ) -> Study:
     """Run (or finish) a study in its folder and write its results.
@@ -55,7 +54,7 @@ def conduct(
         write_json(folder / "study.json", _document(study, planned))
         for one in planned:
             _run(study, one, given, probes, reporter, quiet)
-        results.write(study, planned, _document(study, planned), reporter, start, report=report, figures=figures)
+        results.write(study, planned, _document(study, planned), reporter, start, report=report)
     return study
 
 

@@ -25,23 +25,10 @@ from .paths import by_expert
 from .sets import Overlap, Selection, location_map, overlap, select, select_clusters, share
 
 __all__ = [
-    "Attributions",
-    "CausalCheck",
-    "Overlap",
-    "Selection",
-    "activation_times_gradient",
-    "attribute",
-    "attribute_many",
-    "by_expert",
-    "causal_check",
-    "key_neurons",
-    "location_map",
-    "over_examples",
-    "overlap",
-    "select",
-    "select_clusters",
+    "Attributions", "CausalCheck", "Overlap", "Selection", "activation_times_gradient", "attribute", "attribute_many",
+    "by_expert", "causal_check", "key_neurons", "location_map", "over_examples", "overlap", "select", "select_clusters",
     "share",
-]
+]  # fmt: skip
 
 
 def activation_times_gradient(lm: Model, prompt: Sequence[int], answer: Sequence[int]) -> Float[Tensor, "layer neuron"]:

@@ -24,14 +24,6 @@ from .positions import head_sweep, position_sweep
 from .prompt_end import CONTROLS, Control, prompt_end_sweep
 
 __all__ = [
-    "CONTROLS",
-    "Control",
-    "Grader",
-    "attribution_patching",
-    "graders",
-    "head_sweep",
-    "new_tokens",
-    "over_examples",
-    "position_sweep",
-    "prompt_end_sweep",
-]
+    "CONTROLS", "Control", "Grader", "attribution_patching", "graders", "head_sweep", "new_tokens", "over_examples",
+    "position_sweep", "prompt_end_sweep",
+]  # fmt: skip

@@ -84,15 +84,19 @@ def test_a_folder_without_a_piece_of_the_model_says_which(
     assert needle in message and str(model_copy) in message
 
 
-def test_a_tokenizer_without_pad_token_gets_one_and_answers_are_the_same(
-    model_copy: Path, taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
-) -> None:
+def _without_pad_token(model: Path) -> None:
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        path = model_copy / name
+        path = model / name
         if path.is_file():
             raw = json.loads(path.read_text())
             raw.pop("pad_token", None)
             path.write_text(json.dumps(raw))
+
+
+def test_a_tokenizer_without_pad_token_gets_one_and_answers_are_the_same(
+    model_copy: Path, taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    _without_pad_token(model_copy)
     from transformers import AutoTokenizer
 
     assert AutoTokenizer.from_pretrained(model_copy).pad_token is None
@@ -255,12 +259,7 @@ def test_a_run_that_is_complete_stays_as_it_is_when_the_next_command_is_refused(
 def test_what_a_model_said_before_its_run_began_is_in_the_log(
     model_copy: Path, case_file: Path, tmp_path: Path
 ) -> None:
-    for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        path = model_copy / name
-        if path.is_file():
-            raw = json.loads(path.read_text())
-            raw.pop("pad_token", None)
-            path.write_text(json.dumps(raw))
+    _without_pad_token(model_copy)
     assert run("evaluate", model_copy, case_file, tmp_path / "r", "-q") == done(tmp_path / "r")
     first, *rest = (tmp_path / "r" / "log.txt").read_text().splitlines()
     assert "names no pad token" in first and rest
