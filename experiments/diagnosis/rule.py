@@ -273,9 +273,10 @@ def shows(test: Found, wanted: float = ADMITTED) -> bool:
 def beats_noise(test: Found, noise: Found) -> bool:
     """Whether it shows in more of the other cases' variants, by a quarter of them, than plain noise mends.
 
-    In a model that fails everywhere a little, any change mends half of the failures.
+    In a model that fails everywhere a little, any change mends half of the failures. The excess has to be more than the
+    best of many cells has by luck.
     """
-    return test.pool.share - noise.pool.share >= ADMITTED
+    return test.pool.share - noise.pool.share >= ADMITTED and beyond(test.pool, noise.pool.share, LUCK)
 
 
 def outdoes_noise(skip: Found, noise: Found) -> bool:

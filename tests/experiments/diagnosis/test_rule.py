@@ -10,7 +10,7 @@ import pytest
 
 from composcope.evaluation.cases import Case
 from composcope.experiments.diagnosis import behaviour, hypotheses, rule
-from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Tally, behaviour_lines
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Found, Tally, behaviour_lines
 from composcope.experiments.run.diagnosis import Verdict, count
 
 TABLE = [
@@ -179,3 +179,18 @@ def test_the_plain_wording_is_none_of_the_others() -> None:
     said = {"part:0": True, "part:0:paraphrase:0": False, "part:0:paraphrase:1": None, "part:1": True, "whole": False}
     heard: Any = SimpleNamespace(grades=said, right=said.get)
     assert behaviour._unavailable(heard) == {"part:0": Tally(1, 2, 1)}
+
+
+@pytest.mark.parametrize(
+    ("shown", "noise", "counts"),
+    [
+        (Tally(13, 19), Tally(8, 19), False),  # a quarter more, as the best of many cells often has by luck
+        (Tally(52, 76), Tally(32, 76), True),  # the same shares in four times as many variants
+        (Tally(19, 19), Tally(8, 19), True),
+        (Tally(12, 40), Tally(3, 40), False),  # unlikely by luck, and less than a quarter more
+        (Tally(5, 12), Tally(0, 12), True),
+        (Tally(0, 0), Tally(0, 0), False),
+    ],
+)
+def test_an_excess_over_noise_is_a_quarter_and_more_than_luck_gives(shown: Tally, noise: Tally, counts: bool) -> None:
+    assert rule.beats_noise(Found("decision:1", pool=shown), Found("decision:1", pool=noise)) is counts
