@@ -105,7 +105,7 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
     return any(
         t.word == name[0]
         and later.word == name[-1]
-        and all(x.capital or x.word in ("and", "&", ".") for x in sentence[i + 1 : i + n])
+        and all(x.capital or x.word in ("and", ".") for x in sentence[i + 1 : i + n])
         for i, t in enumerate(sentence)
         for n, later in enumerate(sentence[i + 1 : i + 4], 1)
         if n > len(name) - 1
@@ -339,7 +339,7 @@ def _one_of_several(sentence: Sequence[Token], before: Sequence[Token], after: S
 
 def _coarse(tokens: Sequence[Token]) -> str:
     """Tokens as letters: C a capital, w another word, & "and", | "or", commas; without articles and quotation marks."""
-    marks = {"and": "&", "&": "&", "or": "|", ",": ","}
+    marks = {"and": "&", "or": "|", ",": ","}
     kept = (t for t in tokens if t.word not in ARTICLES and t.word != '"')
     return "".join(marks.get(t.word) or ("C" if t.capital else "w" if t.is_word else ".") for t in kept)
 

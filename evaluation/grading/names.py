@@ -209,7 +209,7 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
         return NameVerdict(None, "part of the name")
     if any(mentions.by_surname(tokens(first), gold) for gold in spoken_of):
         return NameVerdict(None, "part of the name")
-    if any(spellings.initials(first, words(g)) or (bare and spellings.initials(g, words(given))) for g in golds):
+    if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
     return NameVerdict(False, "another answer")
 

@@ -67,10 +67,9 @@ def roman(numeral: str) -> int:
     return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
 
 
-def initials(text: str, words: tuple[str, ...]) -> bool:
-    """Whether the letters of a short form in the text ("UK", "U.S.A.") are those that ``words`` begin with."""
+def initials(short: str, words: tuple[str, ...]) -> bool:
+    """Whether a text is nothing but a short form ("UK", "the U.S.A.") of the letters that ``words`` begin with."""
+    form = re.fullmatch(r"\W*(?:[Tt]he\s+)?((?:[A-Z]\.?){2,6})\W*", short)
+    every = "".join(w[0] for w in words)
     letters = "".join(w[0] for w in words if w not in ("of", "and", "for"))
-    forms = re.findall(r"\b(?:[A-Z]\.?){2,6}(?!\w)", text)
-    return len(letters) > 1 and any(
-        f.replace(".", "").lower() in (letters, "".join(w[0] for w in words)) for f in forms
-    )
+    return form is not None and form[1].replace(".", "").lower() in (letters, every)

@@ -55,7 +55,7 @@ MUTANTS = (
     Mutant(E, "Holm counts tests that were not made", "steps = [float(p_values[i] or 0) * (len(known) - rank)", "steps = [float(p_values[i] or 0) * (len(p_values) - rank)", STATISTICS + " -k holm"),
     Mutant(E, "McNemar on all pairs", "stats.binomtest(a_only, n, 0.5)", "stats.binomtest(a_only, len(a), 0.5)", STATISTICS + " -k mcnemar"),
     Mutant(E, "Korn and Graubard without the ratio of t quantiles", "min(float(known) * ratio**2, float(n))", "min(float(known), float(n))", STATISTICS + " -k 'rate_over or clusters'"),
-    Mutant(E, "initials of any words are open", "for f in forms", "for f in forms or [letters]", "tests/evaluation/grading/test_spellings.py"),
+    Mutant(E, "initials of any words are open", "return form is not None and form[1].replace(\".\", \"\").lower() in (letters, every)", "return form is not None", "tests/evaluation/grading/test_spellings.py"),
     Mutant(E, "Roman numerals without subtraction", "sum(-a if a < b else a for", "sum(a for", "tests/evaluation/grading/test_spellings.py"),
     Mutant(E, "a short form at the end is a saint, too", 'return "Street"', 'return "Saint"', "tests/evaluation/grading/test_spellings.py"),
     Mutant(E, "d50 at one half or above", "if rate > 0.5:", "if rate >= 0.5:", STATISTICS + " -k d50"),
