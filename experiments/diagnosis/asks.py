@@ -238,8 +238,8 @@ class Heard:
         found, gold = working(self.text()), working(self.case.worked)
         return bool(operands(self.case)) and bool(found.values) and found.words[0] != gold.words[0]
 
-    def next_value(self, stated: int) -> tuple[str | None, str | None]:
-        """The number written after ``stated`` operands, and the words before it.
+    def next_value(self, stated: int, later: int = 0) -> tuple[str | None, str | None]:
+        """The number written after ``stated`` operands (or so many ``later``), and the words before it.
 
         The operands are forced, except behind a preamble that has them right by itself: forced text would replace it.
         """
@@ -249,7 +249,7 @@ class Heard:
             start = next((i for i in first if found.words[i + 1] == gold.words[1]), 0)
         if stated and not (start and found.values[start : start + stated] == gold.values[:stated]):
             found, start = working(self.text(GIVEN.format(stated))), 0
-        at = start + stated
+        at = start + stated + later
         return (found.values[at], found.words[at]) if len(found.values) > at else (None, None)
 
 

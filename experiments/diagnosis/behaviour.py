@@ -112,8 +112,13 @@ def wrong_operands(one: Heard) -> list[int]:
 
 
 def _operation_wrong(one: Heard) -> bool:
-    """Whether another operation is written, or another result comes out, although the right operands are forced."""
+    """Whether another operation is written, or another result comes out, although the right operands are forced.
+
+    A number with the operation behind it is no result: there the working goes on ("6 times 9 is 6 times 9 is").
+    """
     gold, last = working(one.case.worked), operands(one.case)
+    if one.next_value(last, 1)[1] == gold.words[last - 1]:
+        return False
     words = [one.next_value(i)[1] for i in range(1, last)]
     return words != list(gold.words[1:last]) or one.next_value(last)[0] != gold.values[last]
 
@@ -142,8 +147,8 @@ def shows(one: Heard) -> Shown | None:
     """The cause that the answer's own text shows; None if it shows no cause."""
     row, text, case = one.grades["whole"], one.text().strip(), one.case
     finish = one.responses["whole"].finish_reason if "whole" in one.responses else "stop"
-    if finish == "length" and re.search(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
-        return Shown("format", "it repeats itself until the tokens run out")
+    if re.search(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
+        return Shown("format", f"it repeats itself{' until the tokens run out' if finish == 'length' else ''}")
     if row.outcome == "abstained" or (row.outcome != "correct" and refuses(text)):
         return Shown("format", "it declines to answer")
     if (row.reason or "").startswith("stops at") or _is_a_part(case, row.answer or text):
@@ -210,6 +215,9 @@ def _near(case: Case, text: str) -> tuple[str, str] | None:
             return "format", "the working is right, but it goes on with more numbers"
         if seen.values == gold.values[:-1]:
             return "near-miss", "the operands are right, but there is no result"
+        n = operands(case)
+        if seen.values[:n] == gold.values[:n] and seen.words[n + 1 : n + 2] == gold.words[n - 1 : n]:
+            return "format", "the operands are right, but the working goes on where it should end"
         return None
     names = [n for n in (case.answer, *case.aliases) if not holds(case.question, n)]
     if any(holds(text, n) for n in names):

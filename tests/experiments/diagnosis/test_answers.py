@@ -209,9 +209,22 @@ def test_an_earlier_part_that_the_question_names_settles_a_case_only_if_the_run_
 def test_a_right_working_that_goes_on_has_the_wrong_form_and_one_without_a_result_is_a_near_miss() -> None:
     case = MIXED[2]
     operands = f"{case.worked}".rpartition(" is ")[0]
-    for text, cause in ((f"{case.worked} plus 3 is 998", "format"), (operands, "near-miss")):
+    again, other = f"{operands} is {operands} 6 is", f"{operands} is 999, so it is 999"
+    for text, cause in ((f"{case.worked} plus 3 is 998", "format"), (operands, "near-miss"), (again, "format")):
         shown = behaviour.shows(heard(case, {"whole": text}))
         assert shown is not None and (shown.cause, shown.specific) == (cause, False)
+    assert behaviour.shows(heard(case, {"whole": other})) is None
+    loop = behaviour.shows(heard(case, {"whole": f"{operands} is " * 5}))  # it ends by itself
+    assert loop is not None and (loop.cause, loop.specific) == ("format", True)
+
+
+def test_a_number_with_the_operation_behind_it_is_no_wrong_result() -> None:
+    case = MIXED[2]
+    a, b, _ = asks.working(case.worked).values
+    for rest, wrong in ((f" is 999 {case.operation} {b} is", 0), (" is 999, so the answer is 999", 1)):
+        forced = {"whole:given:1": f" {case.operation} {b}{rest}", "whole:given:2": rest}
+        found = behaviour.behaviour([heard(case, {"whole": f"{a} {case.operation} {b}{rest}"} | forced)])
+        assert (found.operands_right, found.operation_wrong) == (Tally(1, 1), Tally(wrong, 1))
 
 
 def test_a_working_behind_other_words_is_read_where_it_stands() -> None:
