@@ -72,7 +72,11 @@ _SPOKEN = 60
 _SLASHED = 3
 """The pattern of "4/7/1776", which is read with the month first."""
 _COARSE = re.compile(r"\b(?:\d{3,4}['’]?s|\d{1,2}(?:st|nd|rd|th)[\s-]+century|\w+(?:st|nd|rd|th)[\s-]+century)\b", re.I)
-_SENTENCE = re.compile(r"(?<=[a-z\d)][.!?])(?<!\d\.)\s+|(?<=\d\.)\s+(?=[A-Z][a-z]*\s)(?!\w+\s+\d)|\n+")
+_SHORT = "|".join(m[:3] for m in _MONTHS)
+_SENTENCE = re.compile(
+    rf"(?<=[a-z\d)][.!?])(?<!\d\.)(?<!\b(?i:{_SHORT})\.)(?<!\b(?i:sept)\.)\s+"
+    r"|(?<=\d\.)\s+(?=[A-Z][a-z]*\s)(?!\w+\s+\d)|\n+"
+)
 _ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)")
 _BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than)\s+(?:the\s+year\s+)?$", re.I)
 _LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)

@@ -10,8 +10,9 @@ from ..asks import Grade
 from . import names, numbers, numeric_answer, text
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
-_INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2})[.)]\s*(?=[^\W\d])")
-"""Numbers inside a line: "1) Mars 2) Jupiter"."""
+_INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2}(?=[.)])|[a-h](?=\)))[.)]\s*(?=[^\W\d])")
+"""Numbers or letters inside a line: "1) Mars 2) Jupiter"."""
+_SLASHES = re.compile(r"(?!.*\band/or\b)[^/,;\n\d]+(?:/[^/,;\n\d]+)+")
 _ARROW = re.compile(r"\s*(?:->|→|=>|>|⟶|➔)\s*|\s+<\s+")
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
@@ -32,7 +33,7 @@ def split(answer: str) -> list[str]:
     answer = answer.strip()
     if (items := _json_items(answer)) is not None:
         return items
-    if [m["n"] for m in _INLINE_MARK.finditer(answer)][:2] == ["1", "2"] and "\n" not in answer:
+    if [m["n"] for m in _INLINE_MARK.finditer(answer)][:2] in (["1", "2"], ["a", "b"]) and "\n" not in answer:
         return _clean(_INLINE_MARK.sub("\n", answer).split("\n"))
     if _ITEM_MARK.search(answer):
         rows = _ITEM_MARK.split(answer)
@@ -41,6 +42,8 @@ def split(answer: str) -> list[str]:
         return _clean(items)
     answer = _INTRODUCTION.sub("", text.strip_opening(answer))
     separator = _ARROW if _ARROW.search(answer) else _SEMICOLON if ";" in answer else _COMMA
+    if _SLASHES.fullmatch(answer):
+        return _clean(answer.split("/"))
     return _clean(separator.split(answer))
 
 

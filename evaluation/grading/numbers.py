@@ -94,7 +94,7 @@ def normalized(text: str) -> str:
     text = _EMPHASIS.sub(r"\1", text)
     text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), text)
     text = re.sub(r"(?<=\d)(?:,?[ ]000)+(?!\d)", lambda m: m[0].replace(" ", "").replace(",", ""), text)
-    text = words.without_han_scales(text)
+    text = words.without_mixed(words.without_han_scales(text))
     text = words.with_halves(words.below_zero(text))
     for pattern, mark in _FOREIGN:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)

@@ -37,6 +37,8 @@ _MANY = re.compile(
     rf"|\b(?P<british>(?i:{'|'.join(_BRITISH)}))(?=(?i:e?s|ed|ing|ful)?\b)"
 )
 _VALUES = {"I": 1, "V": 5, "X": 10}
+_LETTERS = {n: letter for letter, n in _VALUES.items()}
+"""Numerals that stay letters: "I" is a word, and "Malcolm X" a name."""
 
 
 def alike(text: str) -> str:
@@ -54,7 +56,8 @@ def _written(m: re.Match[str]) -> str:
     if m["world"]:
         return f"World War {2 if m['world'] in ('II', '2') else 1}"
     if m["ordinal"]:
-        return str(_ORDINALS.index(m["nth"].lower()) + 1)
+        n = _ORDINALS.index(m["nth"].lower()) + 1
+        return _LETTERS.get(n, str(n))
     if m["and"]:
         return " and "
     american = _BRITISH[m["british"].lower()]

@@ -12,13 +12,16 @@ from .spellings import alike
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
 _ABSTAIN = re.compile(
-    r"(?:(?:i am|i'm|i|we|it|this|that|the (?:answer|year|date)|there|sorry|unfortunately|based on \w+ \w+"
+    r"(?:(?:i am|i'm|i|we|it|this|that|there|sorry|unfortunately|based on \w+ \w+"
+    r"|the (?:answer|year|date|question|(?:given )?(?:text|passage|context|article))"
     r"|as an ai(?: \w+){0,3}?|but)\b[\s,]*){0,5}"
     r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:(?:access|enough|any|sufficient|the) \w+"
     r"|(?:\w+ )?(?:information|data|knowledge|details|records?)\b)|have no (?:\w+ )?(?:information|data|knowledge)\b"
     r"|need (?:more|additional)|(?:cannot|can't|unable to|not able to) (?:provide|give|determine|answer|identify|find)"
     r"|not sure|unsure|not certain|uncertain"
-    rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea"
+    rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea|idk\b"
+    r"|(?:do(?:es)? not|don't|doesn't) (?:say|mention|state|specify|tell|indicate)(?: [\w']+){0,9}\W*$"
+    r"|(?:cannot|can't|can not) (?:say|tell|be (?:answered|determined))\b"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence|data|context)"
     r"|unknown|n/a\b|(?-i:NA|na)\b|is (?:unknown|unclear)|is not (?:given|known|provided|specified))",
     re.IGNORECASE,

@@ -29,7 +29,12 @@ _NEXT_QUESTION = re.compile(
     r"(?::|(?<=\d)[*]{0,3}(?=\n))",
     re.IGNORECASE,
 )
-_CHAT_MARKS = re.compile(r"<\|?/?(?:im_end|im_start|eot_id|end_of_turn|endoftext|assistant|eos|s)\|?>")
+_CHAT_MARKS = re.compile(
+    r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*(?:assistant|model)\b(?:<\|end_header_id\|>)?"
+    r"|<\|?/?(?:im_end|im_start|eot_id|end_of_turn|endoftext|assistant|eos|s)\|?>"
+)
+_ENDS = frozenset(("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<end_of_turn>", "<eos>", "</s>"))
+"""Marks that end a turn."""
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#x[0-9a-f]{1,5}|[a-z]{2,8}\d?);", re.IGNORECASE)
 _TOOL_CALL = re.compile(
     r"<\|?(?P<tag>tool_calls?|function_calls?|tool_use)\|?>.*?(?:</(?P=tag)>|\Z)|```(?:tool_call|tool_code)\b.*?(?:```|\Z)",
@@ -73,7 +78,7 @@ _SOFT_MARKS = str.maketrans({"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201
 
 
 def visible(text: str) -> str | None:
-    """The response after its thinking block; None while the block is still open.
+    """The response after its thinking block and before the end of its turn; None while the block is still open.
 
     A closing tag without an opening one counts: some chat templates open the block in the prompt.
     """
@@ -81,8 +86,16 @@ def visible(text: str) -> str | None:
     text = re.sub(r"\s{4,}", lambda m: "\n\n" if "\n" in m[0] else " ", text)
     closed = text.rfind("</think>")
     if closed >= 0:
-        return _CHAT_MARKS.sub("", text[closed + len("</think>") :]).strip()
-    return None if re.match(r"\s*<think>", text) else _CHAT_MARKS.sub("", text).strip()
+        return _one_turn(text[closed + len("</think>") :])
+    return None if re.match(r"\s*<think>", text) else _one_turn(text)
+
+
+def _one_turn(text: str) -> str:
+    """The text up to the mark that ends its first turn, without marks: base models go on with turns of their own."""
+    marks = [m for m in _CHAT_MARKS.finditer(text) if m[0] in _ENDS and _CHAT_MARKS.sub("", text[: m.start()]).strip()]
+    struck = "<s>" in text  # then </s> ends what is struck out
+    end = next((m.start() for m in marks if not (struck and m[0] == "</s>")), len(text))
+    return _CHAT_MARKS.sub("", text[:end]).strip()
 
 
 def without_tool_calls(text: str) -> str:

@@ -81,6 +81,27 @@ SCALE = rf"(?:{'|'.join(sorted(_SCALE_OF, key=len, reverse=True))})\b\.?"
 """Words after digits that multiply them, in the languages that models write."""
 
 
+_TERM = rf"(?:\d{{1,3}}|{'|'.join([*_SMALL, *_TENS])})"
+_SCALED = rf"(?:hundred|{'|'.join(_SCALES)})"
+_MIXED = re.compile(
+    rf"(?<![\w.,/:-])\d{{1,3}}\s{_SCALED}(?:\s{_SCALED})?"
+    rf"(?:(?:\sand)?(?:[\s-]{_TERM})+(?:\s{_SCALED})+)*(?:\sand(?:[\s-]{_TERM})+|(?:[\s-](?!\d){_TERM})+)?(?![\w/%-]|[.,:]\d)",
+    re.IGNORECASE,
+)
+
+
+def without_mixed(text: str) -> str:
+    """Numbers in digits and words written out: "1 million 200 thousand" as "1200000", "3 hundred and 50" as "350"."""
+    return _MIXED.sub(_in_digits, text)
+
+
+def _in_digits(m: re.Match[str]) -> str:
+    tokens = [t for t in m[0].lower().replace("-", " ").split() if t != "and"]
+    value = _integer(tokens) if len(tokens) > 2 else None
+    scales = [scale(t) for t in tokens if t in _SCALES]
+    return m[0] if value is None or scales != sorted(set(scales), reverse=True) else str(value)
+
+
 def scale(word: str) -> int:
     """What a word of ``SCALE``, or the letter K or M, multiplies by."""
     letters = {"k": 10**3, "m": 10**6}
@@ -197,7 +218,11 @@ def _split_fraction(tokens: list[str]) -> tuple[list[str], Fraction | None]:
 def _integer(tokens: list[str]) -> int | None:
     total, current, seen = 0, 0, False
     for token in tokens:
-        if token in _SMALL:
+        if token.isdigit():
+            if current % 100 or (len(token) > 2 and current):
+                return None
+            current += int(token)
+        elif token in _SMALL:
             tens = current % 100 >= 20 and current % 10 == 0 and _SMALL[token] < 10
             if seen and current % 100 and not tens:
                 return None  # "four nine" is two numbers, not one

@@ -134,6 +134,13 @@ F = Fraction
 NUMBERS: list[Row] = [
     (words.value, ("twenty-one",), 21), (words.value, ("minus two",), -2),
     (words.value, ("one hundred and five",), 105), (words.value, ("two thousand three hundred",), 2300),
+    *((words.without_mixed, (said,), meant) for said, meant in (
+        ("3 hundred and fifty", "350"), ("$3 hundred fifteen steps", "$315 steps"), ("3 hundred and 50", "350"),
+        ("2 thousand 5 hundred", "2500"), ("1 million two hundred thousand", "1200000"), ("12 hundred thousand", "1200000"),
+        ("7 thousand and twenty-five", "7025"), ("1 million 200 thousand and five", "1200005"))),
+    *((words.without_mixed, (said,), said) for said in (
+        "3 hundred", "2 million in 2019", "2 hundred 5 times", "3 hundred four nine", "5 million 3 billion",
+        "3 hundred and 50-60", "3 thousand and 50%", "1 hundred and 200")),
     (words.value, ("hundred",), 100), (words.value, ("dozen",), 12), (words.value, ("two dozen",), 24),
     (words.value, ("four nine",), None), (words.value, ("ten twenty",), 1020), (words.value, ("twenty ten",), 2010),
     (words.value, ("nineteen forty-five",), 1945), (words.value, ("nineteen nine",), None),

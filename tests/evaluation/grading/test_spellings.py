@@ -18,6 +18,8 @@ SAME = [
     ("WWII", "World War II"),
     ("World War One is wrong, it was World War 1.", "World War I"),
     ("Henry the Eighth", "Henry VIII"),
+    ("Elizabeth the First", "Elizabeth I"),
+    ("It was Henry V.", "Henry the Fifth"),
     ("Louis XIV", "Louis 14"),
     ("It is a gray theater.", "grey theatre"),
     ("Neighbors", "neighbours"),
@@ -26,6 +28,7 @@ OTHER = [
     ("World War I", "World War II"),
     ("Elizabeth II", "Elizabeth III"),
     ("Henry the Seventh", "Henry VIII"),
+    ("Elizabeth the Second", "Elizabeth I"),
     ("Mount Everest", "Saint Everest"),
     ("Wall St.", "Wall Saint"),
 ]
