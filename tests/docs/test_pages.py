@@ -18,6 +18,8 @@ from composcope.files import read_csv
 PAGES = doc_pages.pages()
 SECONDS = 900
 """What the ordinary blocks of one page may take, on a busy machine."""
+OFTEN = ("README", "own-model", "hooks")
+"""Pages whose commands are run with every long test, beside those on how to add a thing; `make test-pages` runs all."""
 SLOW_SECONDS = 5400
 """The benchmark of the probes at its full size takes half an hour on an idle machine."""
 
@@ -47,10 +49,12 @@ def _run(page: Path, folder: Path, slow: bool) -> None:
         pytest.fail(f"{_name(page)}: {failed}", pytrace=False)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "page", [pytest.param(p, marks=pytest.mark.xdist_group(_name(p))) for p in _with(slow=False)], ids=_name
-)
+def _marked(page: Path) -> Any:
+    often = page.stem in OFTEN or page.stem.startswith("adding-a-")
+    return pytest.param(page, marks=pytest.mark.long if often else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("page", map(_marked, _with(slow=False)), ids=map(_name, _with(slow=False)))
 def test_commands_of_a_page_run_as_written(page: Path, tmp_path: Path) -> None:
     _run(page, tmp_path, slow=False)
 

@@ -13,7 +13,7 @@ from browsing import Visit, chromium, wait_until
 
 import composcope as cs
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("site")]
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,6 @@ from types import ModuleType
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 HERE = Path(__file__).parent
 
 
@@ -26,6 +24,7 @@ def tools() -> Iterator[tuple[ModuleType, ModuleType]]:
     sys.path.remove(str(HERE))
 
 
+@pytest.mark.slow
 def test_a_tenth_of_the_requests_failing_loses_nothing_and_counts_nothing_twice(
     tools: tuple[ModuleType, ModuleType], tmp_path: Path
 ) -> None:
@@ -36,6 +35,7 @@ def test_a_tenth_of_the_requests_failing_loses_nothing_and_counts_nothing_twice(
     assert lines[-1] == "all of it holds"
 
 
+@pytest.mark.long
 def test_a_run_that_lost_an_answer_or_graded_one_wrong_does_not_pass(
     tools: tuple[ModuleType, ModuleType], tmp_path: Path
 ) -> None:
@@ -56,6 +56,7 @@ def test_a_run_that_lost_an_answer_or_graded_one_wrong_does_not_pass(
     assert killing.compare(tmp_path / "run", tmp_path / "run") == ["1 asks have two answers in the journal"]
 
 
+@pytest.mark.long
 def test_a_killed_driver_and_a_killed_server_change_nothing(
     tools: tuple[ModuleType, ModuleType], tmp_path: Path
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_killed_driver_and_a_killed_server_change_nothing(
     assert problems == [] and "2 times kill -9" in lines[0] and "started 2 times" in lines[0]
 
 
+@pytest.mark.slow
 def test_a_run_struck_at_a_few_of_its_file_calls_resumes_to_what_it_would_have_been() -> None:
     # All of them: make crashpoints.
     command = [
