@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ...hooks.edits import Edits, Patch, Skip, knockouts, residual
-from ...hooks.interchange import early_exits, interchange, states
+from ...hooks.interchange import interchange, states
 from .places import Decision
 
 FIXED = 8
@@ -33,6 +33,11 @@ Outcomes = Mapping[str, str]
 """The outcome of each cell: ``gold``, ``donor`` (the foreign donor's answer), ``wrong`` (unchanged) or ``other``."""
 Donor = tuple[Decision, Tensor]
 """A decision and its states, ``layer position width``."""
+Row = tuple[str, Edits, int | None]
+"""A cell, its edits, and the token that a foreign donor would give."""
+States = dict[Decision, Tensor]
+HELD = 256
+"""The number of donors whose states are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -58,39 +63,63 @@ def fixed_layers(n_layers: int) -> list[int]:
     return sorted({round(i * (n_layers - 2) / max(1, n - 1)) for i in range(n)})
 
 
-def measure(lm: Any, setting: Setting, seed: int = 0) -> dict[str, str] | None:
+def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None) -> dict[str, str] | None:
     """Run the interventions on one decision; None if the decision is already right, or the own part's is wrong.
 
-    Costs about (13 layers + 36) rows of the prompt from the entity on.
+    ``held`` keeps the states of decisions that were computed before, since settings share their donors. Costs about
+    (13 layers + 36) rows of the prompt from the entity on.
     """
     whole, prompts = setting.whole, [setting.own, *setting.foreign, *setting.same]
-    held = states(lm, [d.ids for d in (whole, *prompts)], [[*d.at, d.last] for d in (whole, *prompts)])
-    setting = replace(setting, answers=competing(setting.answers, *(lm.unembed(x[-1, -1]) for x in held[:2])))
+    places = whole.readings()
+    [here] = states(lm, [whole.ids], [[*places.values(), *whole.at, whole.last]])
+    there = _donors(lm, prompts, {} if held is None else held)
+    tops = [lm.unembed(x[-1, -1]) for x in (here, *there)]
+    setting = replace(setting, answers=competing(setting.answers, *tops[:2]))
     answers = setting.answers
-    said = [_top(lm.unembed(x[-1, -1]), answers) for x in held]
+    said = [_top(x, answers) for x in tops]
     if said[0] == whole.gold or said[1] != setting.own.gold or whole.gold != setting.own.gold:
         return None
-    donors = [(d, x) for d, x, top in zip(prompts[1:], held[2:], said[2:], strict=True) if top == d.gold]
+    donors = [(d, x) for d, x, top in zip(prompts[1:], there[1:], said[2:], strict=True) if top == d.gold]
     foreign = [(d, x) for d, x in donors if d.gold != whole.gold][:DONORS]
     same = [(d, x) for d, x in donors if d.gold == whole.gold][:1]
-    rows = list(_rows(lm, whole, (setting.own, held[1]), foreign, same, held[0], seed))
-    rows += _cuts(lm.anatomy.n_layers, setting, seed)
-    found = interchange(lm, whole.ids, [edits for _, edits, _ in rows], [whole.last], tokens=answers, top=1)
-    assert found.log_probs is not None
-    outcomes: dict[str, str] = {}
-    for (cell, _, donor), scores in zip(rows, found.log_probs[:, 0], strict=True):
-        outcome = _outcome(answers[int(scores.argmax())], whole.gold, donor, said[0])
-        outcomes[cell] = outcome if outcomes.get(cell, outcome) == outcome else "other"
-    outcomes |= _read(lm, setting, [d for d, _ in foreign], said[0])
-    exits = early_exits(lm, whole.ids, [whole.last], answers)
-    for layer in range(len(exits)):
-        outcomes[f"exit:decision:{layer - 1}"] = _outcome(
-            answers[int(exits[layer, 0].argmax())], whole.gold, None, said[0]
-        )
+    n_layers, by_place = lm.anatomy.n_layers, dict(zip(places, here.unbind(1), strict=False))
+    rows = list(_rows(n_layers, whole, (setting.own, there[0]), foreign, same, here, seed))
+    rows += [*_cuts(n_layers, setting, seed), *_read("move", n_layers, by_place, whole)]
+    outcomes = _outcomes(lm, whole, rows, answers, whole.gold, said[0])
+    if foreign:
+        donor, _ = foreign[0]
+        rows = list(_read("scope", n_layers, by_place, donor))
+        outcomes |= _outcomes(lm, donor, rows, answers, whole.gold, said[0])
+    for layer, x in enumerate(here[:, -1], start=-1):
+        outcomes[f"exit:decision:{layer}"] = _outcome(_top(lm.unembed(x), answers), whole.gold, None, said[0])
     return outcomes
 
 
-def _cuts(n_layers: int, setting: Setting, seed: int) -> Iterator[tuple[str, Edits, None]]:
+def _outcomes(
+    lm: Any, prompt: Decision, rows: Sequence[Row], answers: Sequence[int], gold: int, wrong: int
+) -> dict[str, str]:
+    """The outcome of every cell; ``other`` where rows of one cell give different ones."""
+    found = interchange(lm, prompt.ids, [edits for _, edits, _ in rows], [prompt.last], tokens=answers, top=1)
+    assert found.log_probs is not None
+    out: dict[str, str] = {}
+    for (cell, _, donor), scores in zip(rows, found.log_probs[:, 0], strict=True):
+        outcome = _outcome(answers[int(scores.argmax())], gold, donor, wrong)
+        out[cell] = outcome if out.get(cell, outcome) == outcome else "other"
+    return out
+
+
+def _donors(lm: Any, donors: Sequence[Decision], held: States) -> list[Tensor]:
+    """The states of every donor at its entity's positions and its last one; ``held`` gives and takes them."""
+    missing = [d for d in dict.fromkeys(donors) if d not in held]
+    if len(held) + len(missing) > HELD:
+        held.clear()
+        missing = list(dict.fromkeys(donors))
+    found = states(lm, [d.ids for d in missing], [[*d.at, d.last] for d in missing])
+    held.update(zip(missing, found, strict=True))
+    return [held[d] for d in donors]
+
+
+def _cuts(n_layers: int, setting: Setting, seed: int) -> Iterator[Row]:
     """The decision attends, in no layer, to the source; or to as many other words of the prompt, drawn by the seed."""
     whole, source = setting.whole, [p for p in setting.source if p < setting.whole.last]
     rest = [p for p in range(1, whole.last) if p not in source]
@@ -101,26 +130,17 @@ def _cuts(n_layers: int, setting: Setting, seed: int) -> Iterator[tuple[str, Edi
         yield f"cut:{place}:0", knockouts([whole.last], keys, [range(n_layers)])[0], None
 
 
-def _read(lm: Any, setting: Setting, foreign: Sequence[Decision], wrong: int) -> dict[str, str]:
+def _read(test: str, n_layers: int, states_of: Mapping[str, Tensor], prompt: Decision) -> Iterator[Row]:
     """Put states of the whole elsewhere and read the answers: ``move`` at its own decision, ``scope`` at a like part's.
 
     A state that holds the bridge gives its answer there: the model itself reads the state, in its own words.
     """
-    whole, answers = setting.whole, setting.answers
-    places = whole.readings()
-    [held] = states(lm, [whole.ids], [list(places.values())])
-    cells = [(p, i, layer) for i, p in enumerate(places) for layer in fixed_layers(lm.anatomy.n_layers)]
-    out: dict[str, str] = {}
-    targets = [("move", whole, [c for c in cells if c[0] != "decision"])]
-    targets += [("scope", d, cells) for d in foreign[:1]]
-    for test, target, some in targets:
-        rows = [[Patch(residual(layer), target.last, held[layer + 1, i])] for _, i, layer in some]
-        scores = interchange(lm, target.ids, rows, [target.last], tokens=answers, top=1).log_probs
-        assert scores is not None
-        for (place, _, layer), row in zip(some, scores[:, 0], strict=True):
-            donor = target.gold if test == "scope" else None
-            out[f"{test}:{place}:{layer}"] = _outcome(answers[int(row.argmax())], whole.gold, donor, wrong)
-    return out
+    for place, x in states_of.items():
+        for layer in fixed_layers(n_layers):
+            if test == "scope":
+                yield f"scope:{place}:{layer}", [Patch(residual(layer), prompt.last, x[layer + 1])], prompt.gold
+            elif place != "decision":
+                yield f"move:{place}:{layer}", [Patch(residual(layer), prompt.last, x[layer + 1])], None
 
 
 def competing(answers: Sequence[int], whole: Tensor, own: Tensor) -> list[int]:
@@ -141,16 +161,15 @@ def _outcome(token: int, gold: int, donor: int | None, wrong: int) -> str:
 
 
 def _rows(
-    lm: Any, whole: Decision, own: Donor, foreign: Sequence[Donor], same: Sequence[Donor], here: Tensor, seed: int
-) -> Iterator[tuple[str, Edits, int | None]]:
-    """(cell, edits, token that a foreign donor would give) for every row."""
+    n_layers: int, whole: Decision, own: Donor, foreign: Sequence[Donor], same: Sequence[Donor], here: Tensor, seed: int
+) -> Iterator[Row]:
+    """The rows that put donors' states in, leave blocks out, and put later states back."""
     generator = torch.Generator().manual_seed(seed)
 
     def jolted(center: Tensor, size: Tensor) -> Tensor:
         noise = torch.randn(center.shape, generator=generator).to(center)
         return center + noise / noise.norm() * size.norm()
 
-    n_layers = lm.anatomy.n_layers
     places: dict[str, tuple[Sequence[int], int]] = {"decision": ([whole.last], -1)}
     if whole.at and own[0].at:
         places["entity"] = (whole.at, -2)

@@ -16,7 +16,7 @@ from . import places
 from .asks import Heard, operands
 from .behaviour import wrong_operands
 from .evidence import Inside
-from .inside import DONORS, Outcomes, Setting, measure
+from .inside import DONORS, Outcomes, Setting, States, measure
 from .places import Decision
 from .readings import Held, read
 from .weighing import weigh
@@ -104,13 +104,15 @@ def open_cases(
     lm = target.hooks()
     known = {row["inputs"]: row for row in read_lines(folder / KEPT)} if (folder / KEPT).is_file() else {}
     groups: dict[str, list[Outcomes]] = {id: [] for id in heard}
+    held: States = {}
     with reporter.bar(what, sum(map(len, some.values()))) as advance, (folder / KEPT).open("a") as kept:
         for id, group in some.items():
             for one in group:
                 setting = replace(one, answers=answers)
                 inputs = _inputs(target, setting, seed)
                 if inputs not in known:
-                    known[inputs] = {"inputs": inputs, "variant": one.variant, "outcomes": measure(lm, setting, seed)}
+                    outcomes = measure(lm, setting, seed, held)
+                    known[inputs] = {"inputs": inputs, "variant": one.variant, "outcomes": outcomes}
                     kept.write(json.dumps({"schema": 1, **known[inputs]}) + "\n")
                     kept.flush()
                 if known[inputs]["outcomes"] is not None:

@@ -231,16 +231,21 @@ def test_a_wrong_result_is_mended_by_its_own_parts_state_and_by_nothing_that_its
     assert rule.mended_inside(Inside(4, tests)) == mends
 
 
-def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(engine: LocalEngine) -> None:
+@pytest.mark.parametrize("room", [1, 4, 256])
+def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    monkeypatch.setattr(inside, "HELD", room)
     lm = load_model(engine.model, engine.tokenizer)
     pairs = [decisions(engine, case, 0) for case in CASES]
     answers = sorted({whole.gold for whole, _ in pairs})
-    outcomes = []
+    outcomes, held = [], {}
     for whole, own in pairs:
         foreign = [d for _, d in pairs if d.gold != whole.gold][:2]
-        outcome = inside.measure(lm, inside.Setting("x", whole, own, foreign, answers=answers))
+        outcome = inside.measure(lm, inside.Setting("x", whole, own, foreign, answers=answers), held=held)
         outcomes += [outcome] if outcome is not None else []
     assert len(outcomes) >= 5  # the organism fails often
+    assert len(held) <= max(room, 3), "no more donors are held than there is room, or than one setting has"
     last = inside.fixed_layers(lm.anatomy.n_layers)[-1]
     mended = [o[f"own:decision:{last}"] == "gold" for o in outcomes]
     told = [o[f"foreign:decision:{last}"] == "donor" for o in outcomes]
