@@ -168,9 +168,9 @@
     if (marked) marked.classList.remove("here");
     link.classList.add("here");
     marked = link;
-    // On a narrow page the sections scroll sideways: the present one stays in view.
+    // On a narrow page the sections scroll sideways: the present one stays in view, but not while one is being pressed.
     const list = link.parentNode;
-    if (list.scrollWidth > list.clientWidth) list.scrollLeft = link.offsetLeft - list.offsetLeft - 40;
+    if (list.scrollWidth > list.clientWidth && !list.matches(":active")) list.scrollLeft = link.offsetLeft - list.offsetLeft - 40;
   }
   let waiting = false;
   const later = () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; mark(); }); } };

@@ -170,8 +170,9 @@ def test_links_to_a_section_end_at_it_though_figures_above_are_drawn_meanwhile(
     # What is gone to stops below the bar at the top, which has as many lines as it needs.
     below = page.evaluate("document.querySelector('.top').offsetHeight") + 15
     for name in ("patching", "lookback", "cases"):
-        page.click(f".top nav a[href='#{name}']")
-        assert stays(name, lambda y: abs(y - below) < 4), (name, top(name))
+        # A click by the driver first scrolls the page to where the link stands in the text, which no reader does.
+        page.eval_on_selector(f".top nav a[href='#{name}']", "link => link.click()")
+        assert stays(name, lambda y: abs(y - below) < 4), (name, top(name), page.url)
         assert page.evaluate("document.querySelector('.top').getBoundingClientRect().bottom") <= top(name)
     page.goto("about:blank")
     page.goto(study.as_uri() + "#cases")
