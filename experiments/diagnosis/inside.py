@@ -55,6 +55,8 @@ class Setting:
     """First tokens of the competing answers; ``competing`` adds the token that the whole itself puts on top."""
     source: Sequence[int] = ()
     """Positions of the words that a shortcut copies, if the case follows one."""
+    operand: int = 0
+    """The operand that is decided; 0 in an answer without working."""
 
 
 def fixed_layers(n_layers: int) -> list[int]:

@@ -16,10 +16,10 @@ from . import places
 from .asks import Heard, operands
 from .behaviour import wrong_operands
 from .evidence import Inside
-from .inside import DONORS, Outcomes, Setting, States, measure
+from .inside import DONORS, Setting, States, measure
 from .places import Decision
 from .readings import Held, read
-from .weighing import weigh
+from .weighing import Opened, weigh
 
 KEPT = "inside.jsonl"
 VERSION = 6
@@ -103,7 +103,7 @@ def open_cases(
     answers = sorted({d.gold for group in some.values() for s in group for d in (s.whole, *s.foreign)})
     lm = target.hooks()
     known = {row["inputs"]: row for row in read_lines(folder / KEPT)} if (folder / KEPT).is_file() else {}
-    groups: dict[str, list[Outcomes]] = {id: [] for id in heard}
+    groups: dict[str, list[Opened]] = {id: [] for id in heard}
     held: States = {}
     with reporter.bar(what, sum(map(len, some.values()))) as advance, (folder / KEPT).open("a") as kept:
         for id, group in some.items():
@@ -116,7 +116,7 @@ def open_cases(
                     kept.write(json.dumps({"schema": 1, **known[inputs]}) + "\n")
                     kept.flush()
                 if known[inputs]["outcomes"] is not None:
-                    groups[id].append(known[inputs]["outcomes"])
+                    groups[id].append(Opened(known[inputs]["outcomes"], one.operand))
                 advance(1)
     return weigh(groups)
 
@@ -159,7 +159,7 @@ def _setting(
             foreign.append(made)
         if len(foreign) == wanted and len(same) == TRIED:
             break
-    return Setting(one.case.id, whole, own, foreign, same)
+    return Setting(one.case.id, whole, own, foreign, same, operand=operand)
 
 
 def _inputs(target: Target, setting: Setting, seed: int) -> str:

@@ -274,9 +274,10 @@ def beats_noise(test: Found, noise: Found) -> bool:
     """Whether it shows in more of the other cases' variants, by a quarter of them, than plain noise mends.
 
     In a model that fails everywhere a little, any change mends half of the failures. The excess has to be more than the
-    best of many cells has by luck.
+    best of many cells has by luck, and noise that mended none of a few may mend the next (rule of succession).
     """
-    return test.pool.share - noise.pool.share >= ADMITTED and beyond(test.pool, noise.pool.share, LUCK)
+    luck = (noise.pool.k + 1) / (noise.pool.n + 2) if noise.pool.n else 0.0
+    return test.pool.share - noise.pool.share >= ADMITTED and beyond(test.pool, luck, LUCK)
 
 
 def outdoes_noise(skip: Found, noise: Found) -> bool:

@@ -18,7 +18,15 @@ ENOUGH = 3
 """With more opened cases than this, the other cases choose a case's layers."""
 
 
-Group = Mapping[str, Sequence[Outcomes]]
+class Opened(NamedTuple):
+    """The measurements on one failing variant."""
+
+    outcomes: Outcomes
+    operand: int = 0
+    """The operand that is decided. The words about the second one stand elsewhere than those about the first."""
+
+
+Group = Mapping[str, Sequence[Opened]]
 """The measurements on failing variants, by their original case."""
 
 
@@ -29,11 +37,13 @@ class _Test(NamedTuple):
     options: Sequence[str]
     noise: str = ""
     foreign: str = ""
+    elsewhere: bool = False
+    """Whether the cells are places in the prompt, which are chosen for each operand."""
 
 
 def weigh(groups: Group) -> dict[str, Inside]:
     """The evidence of every case."""
-    tests = _tests({cell for group in groups.values() for one in group for cell in one})
+    tests = _tests({cell for group in groups.values() for one in group for cell in one.outcomes})
     every = [one for group in groups.values() for one in group]
     found: dict[str, dict[str, Found]] = {id: {} for id in groups}
     for name, test in tests.items():
@@ -49,7 +59,7 @@ def weigh(groups: Group) -> dict[str, Inside]:
             found |= {id: found[id] | {name: _together(some, pool)} for id, some in each.items() if some}
     out = {}
     for id, group in groups.items():
-        seen = [any(v == "gold" for c, v in one.items() if c.startswith("exit:")) for one in group]
+        seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
         out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), len(groups) > ENOUGH)
     return out
 
@@ -70,18 +80,31 @@ def _tests(cells: set[str]) -> dict[str, _Test]:
         "skip": _Test("skip", options("skip")),
         "exit": _Test("exit", [c for c in options("exit") if layer(c) < n_layers - 1]),
         "back": _Test("back", options("back"), "back-noise", "back-foreign"),
-        "move": _Test("move", options("move")),
+        "move": _Test("move", options("move"), elsewhere=True),
         "noise": _Test("noise", early["noise"]),
         "own:entity": _Test("own", [c for c in early["own"] if c.startswith("entity")], "noise", "foreign"),
         "own:decision": _Test("own", [c for c in early["own"] if c.startswith("decision")], "noise", "foreign"),
         "scope:decision": _Test("scope", options("scope", "decision")),
-        "scope:elsewhere": _Test("scope", [c for c in options("scope") if not c.startswith("decision")]),
+        "scope:elsewhere": _Test(
+            "scope", [c for c in options("scope") if not c.startswith("decision")], elsewhere=True
+        ),
     }
     return {name: test for name, test in found.items() if test.options}
 
 
-def _judged(test: _Test, group: Sequence[Outcomes], pool: Sequence[Outcomes]) -> Found:
-    """Some variants, at the cell where the pool shows most beyond its control."""
+def _judged(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Found:
+    """Some variants, at the cell where the pool shows most beyond its control; at places, where its like ones do."""
+    if not test.elsewhere:
+        return _at_best(test, group, pool)
+    found = []
+    for operand in sorted({one.operand for one in group}):
+        like = [one for one in pool if one.operand == operand]
+        some = [one for one in group if one.operand == operand]
+        found.append(_at_best(test, some, like if len(like) >= ENOUGH else pool))
+    return found[0] if len(found) == 1 else _together(found, _sum(f.pool for f in found))
+
+
+def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Found:
     best = max(test.options, key=lambda c: (_share(pool, test.cells, c) - _share(pool, test.noise, c), *_small(c)))
     beside = [c for c in test.options if c != best and c.partition(":")[0] == best.partition(":")[0]]
     blocks = _sum(_tally(group, test.cells, c) for c in beside)
@@ -97,14 +120,17 @@ def _judged(test: _Test, group: Sequence[Outcomes], pool: Sequence[Outcomes]) ->
 
 
 def _together(some: Sequence[Found], pool: Tally) -> Found:
-    """The variants of a case that were judged one by one, at the cell where most of them were."""
+    """The variants of a case that were judged apart from each other, at the cell where most of them were."""
     own, noise, foreign, same = (_sum(getattr(f, name) for f in some) for name in ("own", "noise", "foreign", "same"))
-    return Found(Counter(f.cell for f in some).most_common(1)[0][0], own, noise, foreign, pool, same)
+    cells = Counter(
+        {cell: sum(f.own.n for f in some if f.cell == cell) for cell in dict.fromkeys(f.cell for f in some)}
+    )
+    return Found(cells.most_common(1)[0][0], own, noise, foreign, pool, same)
 
 
-def _cut(group: Sequence[Outcomes]) -> dict[str, Tally]:
+def _cut(group: Sequence[Opened]) -> dict[str, Tally]:
     """What becomes of the wrong answers if the source of a shortcut, or other words, cannot be attended to."""
-    if not any("cut:source:0" in one for one in group):
+    if not any("cut:source:0" in one.outcomes for one in group):
         return {}
     kept = {place: _tally(group, "cut", f"{place}:0", "wrong") for place in ("source", "other")}
     gone = {place: Tally(t.n - t.k, t.n) for place, t in kept.items()}
@@ -116,8 +142,8 @@ def _small(cell: str) -> tuple[bool, str]:
     return not cell.startswith("everywhere"), cell
 
 
-def _tally(some: Sequence[Outcomes], test: str, cell: str, outcome: str = "gold") -> Tally:
-    found = [one.get(f"{test}:{cell}") for one in some]
+def _tally(some: Sequence[Opened], test: str, cell: str, outcome: str = "gold") -> Tally:
+    found = [one.outcomes.get(f"{test}:{cell}") for one in some]
     known = [f == outcome for f in found if f is not None]
     return Tally(sum(known), len(known))
 
@@ -127,5 +153,5 @@ def _sum(tallies: Iterable[Tally]) -> Tally:
     return Tally(sum(t.k for t in found), sum(t.n for t in found))
 
 
-def _share(some: Sequence[Outcomes], test: str, cell: str) -> float:
+def _share(some: Sequence[Opened], test: str, cell: str) -> float:
     return _tally(some, test, cell).share

@@ -50,6 +50,17 @@ TABLE = [
     ),
     ({"exit": found(4, cell="decision:2")}, None, None),
     ({"exit": found(4, cell="decision:2", pool=31), "own:decision": SHOWN}, None, None),
+    *(
+        (
+            {
+                "skip": Found("decision:3", Tally(2, 2), Tally(), pool=Tally(k, 4)),
+                "noise": Found("decision:0", Tally(0, 2), noise_pool=Tally(0, 4), pool=Tally(0, 4)),
+            },
+            cause,
+            block,
+        )
+        for k, cause, block in ((1, None, None), (2, None, None), (4, "lost", 3))
+    ),
     ({"back": found(3, foreign=0, cell="decision:4>0")}, "too-late", None),
     ({"back": found(3, foreign=2, cell="decision:4>0")}, None, None),
     ({"own:decision": found(4, noise=4)}, "fragile", None),
@@ -413,21 +424,24 @@ def test_a_change_is_counted_apart_in_plants_of_its_own_cause_and_of_others() ->
 
 
 def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
-    def opened(*mended: str, place: str = "everywhere") -> dict[str, str]:
-        return {f"skip:{place}:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"}
+    def opened(*mended: str, place: str = "everywhere") -> weighing.Opened:
+        return weighing.Opened({f"skip:{place}:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"})
 
     others = {"a": [opened("0")], "b": [opened("0")], "c": [opened("1")], "d": [opened()]}
     own = {"x": [opened("1"), opened("1")]}
     skip = weighing.weigh({**others, **own})["x"].tests["skip"]
     assert (skip.cell, skip.own, skip.pool, skip.noise) == ("everywhere:0", Tally(0, 2), Tally(2, 4), Tally(2, 6))
-    both = {id: [opened("2") | opened("2", place="decision")] for id in "abcd"}  # mends as often: the smaller one
+    # Where both mend as often, the smaller one.
+    two = weighing.Opened({**opened("2").outcomes, **opened("2", place="decision").outcomes})
+    both = {id: [two] for id in "abcd"}
     assert weighing.weigh(both)["a"].tests["skip"].cell == "decision:2"
 
 
 def test_a_layer_is_chosen_by_what_it_shows_beyond_noise_and_in_the_lower_half() -> None:
-    def opened(**mended: str) -> dict[str, str]:
+    def opened(**mended: str) -> weighing.Opened:
         cells = {f"{test}:decision:{layer}": "wrong" for test in ("own", "noise", "skip") for layer in "0123"}
-        return cells | {f"{test}:decision:{layer}": "gold" for test, layers in mended.items() for layer in layers}
+        gold = {f"{test}:decision:{layer}": "gold" for test, layers in mended.items() for layer in layers}
+        return weighing.Opened(cells | gold)
 
     noisy, quiet = opened(own="013", noise="0"), opened(own="023", noise="0")
     tests = weighing.weigh({id: [noisy, quiet, noisy] for id in "abcd"})["a"].tests
@@ -463,23 +477,27 @@ def test_donors_are_like_parts_that_are_answered_right_each_about_something_else
 def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_put_back_ones_by_the_right_one() -> (
     None
 ):
-    group = [{"own:decision:1": "gold", "noise:decision:1": "gold", "foreign:decision:1": "donor",
-              "same:decision:1": "gold", "own:decision:0": "wrong"},
-             {"own:decision:1": "wrong", "noise:decision:1": "wrong", "foreign:decision:1": "gold"}]  # fmt: skip
-    pool = [{"own:decision:1": "gold"}] * 2 + [{"own:decision:1": "gold", "noise:decision:1": "wrong"}]
+    opened = weighing.Opened
+    group = [
+        opened({"own:decision:1": "gold", "noise:decision:1": "gold", "foreign:decision:1": "donor",
+                "same:decision:1": "gold", "own:decision:0": "wrong"}),
+        opened({"own:decision:1": "wrong", "noise:decision:1": "wrong", "foreign:decision:1": "gold"}),
+    ]  # fmt: skip
+    pool = [opened({"own:decision:1": "gold"})] * 2
+    pool.append(opened({"own:decision:1": "gold", "noise:decision:1": "wrong"}))
     given = weighing._Test("own", ["decision:0", "decision:1"], "noise", "foreign")
     assert weighing._judged(given, group, pool) == Found(
         "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1), Tally(0, 1)
     )
     own = {"back:end:2>0": "gold", "back-noise:end:2>0": "wrong", "back-same:end:2>0": "gold"}
-    group = [own | {"back-foreign:end:2>0": foreign} for foreign in ("gold", "donor", "wrong")]
+    group = [opened(own | {"back-foreign:end:2>0": foreign}) for foreign in ("gold", "donor", "wrong")]
     back = weighing._Test("back", ["end:2>0"], "back-noise", "back-foreign")
     assert weighing._judged(back, group, group) == Found(
         "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3)
     )
     blocks = [
-        {"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"},
-        {"skip:decision:1": "gold"},
+        opened({"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"}),
+        opened({"skip:decision:1": "gold"}),
     ]
     skip = weighing._Test("skip", ["decision:0", "decision:1", "elsewhere:0"])
     assert weighing._judged(skip, blocks, blocks[1:]) == Found(
@@ -487,12 +505,28 @@ def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_
     ), "other blocks at the same place are what a left-out block is compared with"
 
 
+def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> None:
+    def opened(operand: int, place: str) -> weighing.Opened:
+        cells = {f"move:{p}:1": "gold" if p == place else "wrong" for p in ("end-3", "end-4")}
+        return weighing.Opened({**cells, "skip:decision:1": "wrong"}, operand)
+
+    first, second = opened(0, "end-4"), opened(1, "end-3")
+    groups = {"x": [second, second], "y": [first, second], "a": [first] * 3, "b": [first, second], "c": [first]}
+    found = {id: one.tests["move"] for id, one in weighing.weigh(groups).items()}
+    assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-4:1", Tally(0, 2), Tally(6, 8)), "too few others"
+    assert (found["a"].cell, found["a"].own, found["a"].pool) == ("end-4:1", Tally(3, 3), Tally(3, 3))
+    found = {id: one.tests["move"] for id, one in weighing.weigh(groups | {"d": [second, second]}).items()}
+    assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-3:1", Tally(2, 2), Tally(4, 4))
+    assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(10, 10)), "each operand at its own place"
+
+
 def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:
-    def opened(*mended: str) -> dict[str, str]:
+    def opened(*mended: str) -> weighing.Opened:
         own = {f"own:decision:{layer}": "gold" for layer in "01"} | {
             f"foreign:decision:{layer}": "donor" for layer in "01"
         }
-        return {f"skip:decision:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"} | own
+        skip = {f"skip:decision:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"}
+        return weighing.Opened(skip | own)
 
     found = weighing.weigh({"x": [opened("1"), opened("1", "2"), opened("2")]})["x"]
     # the first variant is judged where the other two mend (2), the second where all are equal, the third at 1
@@ -522,8 +556,8 @@ def test_the_words_that_a_shortcut_copies_are_cut_and_as_many_others(engine: Loc
 
 
 def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not_without_other_words() -> None:
-    def one(source: str, other: str) -> dict[str, str]:
-        return {"cut:source:0": source, "cut:other:0": other, "skip:decision:0": "wrong"}
+    def one(source: str, other: str) -> weighing.Opened:
+        return weighing.Opened({"cut:source:0": source, "cut:other:0": other, "skip:decision:0": "wrong"})
 
     some = [one("gold", "wrong"), one("gold", "wrong"), one("other", "wrong"), one("gold", "gold")]
     cut = weighing.weigh({"a": some})["a"].cut
