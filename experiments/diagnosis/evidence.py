@@ -166,6 +166,8 @@ class Inside:
     (``source``), or to as many others (``other``); ``mended``: those that are right without the source."""
     enough: bool = True
     """Whether enough cases were opened for the others to choose where this one is judged."""
+    uncomputed: Tally = Tally()
+    """Opened cases of the family, this one included, in which no state holds the bridge; empty unless it is one."""
 
 
 def behaviour_lines(found: Behaviour) -> list[str]:
@@ -204,6 +206,8 @@ def inside_lines(found: Inside) -> list[str]:
         why = "its decision was not found, it is right there already, or its own part is not"
         return [f"no failing variant could be opened: {why}"]
     out = [f"opened at the decision of {found.n} failing variants"]
+    if found.uncomputed.n:
+        out.append(f"opened cases of the family in which no state holds the bridge: {found.uncomputed}")
     if found.cut:
         gone = f"goes away in {found.cut['source']} (as many other words: {found.cut['other']})"
         out.append(f"attention to the copied words cut: the wrong answer {gone}, right in {found.cut['mended']}")

@@ -423,6 +423,23 @@ def test_a_change_is_counted_apart_in_plants_of_its_own_cause_and_of_others() ->
     }  # fmt: skip
 
 
+def test_a_bridge_that_is_found_nowhere_in_one_case_of_a_family_is_not_one_that_the_model_does_not_compute() -> None:
+    absent, lost = Inside(4, {"own:decision": SHOWN}), Inside(4, {"skip": found(4, cell="decision:3")})
+    counts = [(1, 3, False), (2, 2, True), (2, 7, False), (3, 9, True), (1, 2, True)]
+    for n_absent, n_lost, shown in counts:
+        opened = {f"a{i}": absent for i in range(n_absent)} | {f"b{i}": lost for i in range(n_lost)}
+        elsewhere = {f"c{i}": absent for i in range(20)}  # another family's cases do not count
+        families = {id: "far" if id[0] == "c" else "near" for id in (*opened, *elsewhere)}
+        seen = dict.fromkeys(families, DRAWN)
+        compared = rule.uncomputed(opened | elsewhere, seen, {}, families)
+        assert compared["a0"].uncomputed == Tally(n_absent, n_absent + n_lost) and not compared["b0"].uncomputed.n
+        named = rule.from_inside(compared["a0"], DRAWN)
+        assert (named and named[0]) == ("bridge-not-computed" if shown else None), (n_absent, n_lost)
+        assert named or f"{n_absent} of {n_absent + n_lost}" in rule.open_question(DRAWN, compared["a0"])
+        lost_still = rule.from_inside(compared["b0"], DRAWN)
+        assert lost_still and lost_still[0] == "lost"
+
+
 def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
     def opened(*mended: str, place: str = "everywhere") -> weighing.Opened:
         return weighing.Opened({f"skip:{place}:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"})
