@@ -52,7 +52,7 @@ def written(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
 def test_checks_that_failed_stand_open_and_others_are_folded(synthetic: ModuleType, tmp_path: Path) -> None:
     synthetic.make_run(tmp_path / "study" / "run", n=8, probes=("neurons", "min-k"))
     (tmp_path / "study" / "validity.json").write_text(json.dumps(VALIDITY))
-    page = report.write([tmp_path / "study"], tmp_path / "study").read_text(encoding="utf-8")
+    page = report.write([tmp_path / "study"], tmp_path / "study", live=True).read_text(encoding="utf-8")
     answers = page.split('id="validity"')[1].split("All 3 answers")[1]
     assert [f"1 of 3 {said}" in answers for said in ("passed", "cannot say")] == [True, True]
     assert "<code>composcope study &lt;a&gt;</code>." in answers
@@ -86,7 +86,7 @@ def test_no_text_of_the_model_is_on_the_page_and_all_of_it_is_in_the_data(writte
 
 def test_hostile_names_are_escaped_on_the_page(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", model=HOSTILE, n=8, probes=(), command=HOSTILE)
-    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
     assert "<script>alert" not in page and 'onerror=alert(2)>"' not in page
     assert page.count("<script>") == page.count("<script") == 2 and "&lt;/script&gt;" in page
 
@@ -188,7 +188,7 @@ def test_a_run_without_probes_or_answers_still_gets_a_report(synthetic: ModuleTy
     run = synthetic.make_run(tmp_path / "run", n=4, probes=())
     for name in ("graded.jsonl", "asks.jsonl", "metrics.json", "cases.jsonl"):
         (run / name).unlink()
-    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
     assert "No probe ran" in page and 'data-view="lookback"' not in page
     assert "Not run: Neurons, Lookback, Patching, Trajectory, Exposure (Min-K%++)" in page
 
@@ -197,25 +197,25 @@ def test_probes_that_did_not_run_have_no_section_but_a_line_with_the_command_tha
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
     run = synthetic.make_run(tmp_path / "run", n=24, probes=("lookback", "min-k"))
-    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
     assert re.findall(r'<section id="([a-z-]+)">', page) == [
         "summary", "case", "behavior", "lookback", "min-k", "validity", "cases", "provenance"]  # fmt: skip
     assert f"composcope probe {run} --probes neurons,patching,trajectory</code>" in page
     assert page.count("Not run: Neurons, Patching, Trajectory.") == 1
-    bare = report.write([synthetic.make_run(tmp_path / "bare", n=24, probes=())], tmp_path / "other")
+    bare = report.write([synthetic.make_run(tmp_path / "bare", n=24, probes=())], tmp_path / "other", live=True)
     assert 'id="validity"' not in (text := bare.read_text(encoding="utf-8")) and 'href="#validity"' not in text
 
 
 def test_a_report_in_which_every_probe_ran_says_nothing_of_others(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8)
-    assert "Not run" not in report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    assert "Not run" not in report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
 
 
 def test_probes_are_not_offered_where_there_is_nothing_to_contrast(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=12, failure=0.0, probes=())
     failures = run / "casesets" / "residual-failure.jsonl"
     failures.write_text("")
-    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
     assert "there is no failure with every part right" in page
     assert "<code>composcope probe" not in page
 
@@ -239,7 +239,7 @@ def test_a_probe_from_a_plugin_has_a_section_with_its_table_intervals_tensors_an
     (folder / "result.json").write_text(
         json.dumps({**about, "axes": {"share": ["example", "layer"]}, "warnings": [warning]})
     )
-    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
     section = page.partition('<section id="probe-prompt-end">')[2].partition("</section>")[0]
     assert 'href="#probe-prompt-end"' in page and ">prompt end!</h2>" in section
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", section)
@@ -253,7 +253,7 @@ def test_a_long_table_of_a_plugins_probe_is_cut_and_says_so(synthetic: ModuleTyp
     run = synthetic.make_run(tmp_path / "run", n=8, probes=())
     rows = [{**OTHER_ROWS[0], "layer": i} for i in range(sections.ROWS + 7)]
     synthetic.write_probe(run / "probes" / "deep", "deep", rows, {}, {})
-    page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
+    page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
     assert f"The first {sections.ROWS} of {sections.ROWS + 7} rows" in page
 
 
@@ -299,7 +299,7 @@ VALIDITY = {
 def test_validity_shows_yes_no_and_cannot_say_with_number_and_interval(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "study" / "run", n=8, probes=("min-k",))
     (tmp_path / "study" / "validity.json").write_text(json.dumps(VALIDITY))
-    page = report.write([run], tmp_path / "study").read_text(encoding="utf-8")
+    page = report.write([run], tmp_path / "study", live=True).read_text(encoding="utf-8")
     assert 'class="answer yes">yes' in page and 'class="answer reversed">yes, reversed' in page
     assert "[-0.5, -0.1]" in page and "One training per dose." in page and "cannot say" in page
     assert "Not every probe measures what it claims" in page
@@ -378,9 +378,9 @@ def test_a_live_page_draws_a_figure_only_where_it_comes_into_view(synthetic: Mod
 
 def test_writing_again_replaces_the_data(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=100, probes=())
-    report.write([run], tmp_path / "out")
+    report.write([run], tmp_path / "out", live=True)
     short = synthetic.make_run(tmp_path / "short", n=8, probes=())
-    report.write([short], tmp_path / "out")
+    report.write([short], tmp_path / "out", live=True)
     assert [p.name for p in (tmp_path / "out" / "data" / "cases").iterdir()] == ["0-0.js"]
 
 
