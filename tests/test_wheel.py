@@ -41,6 +41,7 @@ def _built(source: Path, out: Path) -> Path:
     return next(out.glob("*.whl"))
 
 
+@pytest.mark.long
 def test_the_wheel_holds_composcope_and_nothing_else_at_top_level(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert not [n for n in names if n.startswith("composcope/site/")], "the site ships although nobody has built it"

@@ -143,6 +143,7 @@ def _by_length(lm: Any, examples: Any) -> ProbeResult:
     )
 
 
+@pytest.mark.long
 def test_a_probe_of_ones_own_is_examined_beside_the_others_and_kept_while_its_code_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

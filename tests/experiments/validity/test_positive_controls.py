@@ -15,6 +15,7 @@ from composcope.experiments.validity import positive_controls as controls
 from composcope.experiments.validity.positive_controls import as_examples
 
 
+@pytest.mark.long
 def test_texts_shown_a_hundred_times_are_told_and_before_the_training_none_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
