@@ -37,11 +37,12 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
     own = shows(original) if original.fails else None
     written = [on_the_table(one) for one in failing]
     operation = Tally(sum(_operation_wrong(one) for one in right), len(right))
+    other = [one for one in right if _of_another_operation(one)]
     return Behaviour(
         original.fails, n, len(group) - 1, answers, own.cause if own else None, said,
         {k: t for k, t in mended.items() if t.n},
-        Tally(len(right), len(working)), operation, Tally(sum(map(_of_another_operation, right)), len(right)),
-        wrong, shortcut, _unavailable(original),
+        Tally(len(right), len(working)), operation, Tally(len(other), len(right)),
+        len({one.case.worked for one in other}), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
         unknown=sum(not one.parts_right for one in group),

@@ -97,6 +97,8 @@ class Behaviour:
     """Of these, variants with a wrong operation or result."""
     other_operation: Tally = Tally()
     """Of these, variants with the result that another operation gives for the same operands."""
+    sums: int = 0
+    """The number of different sums among these."""
     wrong_operands: Sequence[int] = ()
     """Positions of the operands that are wrong in most of the variants."""
     shortcut: Followed | None = None
@@ -164,6 +166,8 @@ class Inside:
     cut: Mapping[str, Tally] = field(default_factory=dict)
     """Variants whose wrong answer goes away if the decision does not attend to the words that a shortcut copies
     (``source``), or to as many others (``other``); ``mended``: those that are right without the source."""
+    values: int = 2
+    """The number of different right values at the decisions. One wrong value may come back in every variant."""
     enough: bool = True
     """Whether enough cases were opened for the others to choose where this one is judged."""
     uncomputed: Tally = Tally()
@@ -176,7 +180,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
     out += [f"{TEXTS[k]}: right in {t}" for k, t in found.mended.items()]
     if found.operands_right.n:
-        other = f", the result of another operation in {found.other_operation}" if found.other_operation.k else ""
+        sums = f" ({found.sums} different sum{'s' * (found.sums != 1)})"
+        other = f", the result of another operation in {found.other_operation}{sums}" if found.other_operation.k else ""
         wrong = f"operation or result wrong in {found.operation_wrong}{other}"
         out.append(f"every operand right in {found.operands_right}; of these, {wrong}")
     if found.shortcut is not None:
@@ -205,7 +210,8 @@ def inside_lines(found: Inside) -> list[str]:
     if not found.n:
         why = "its decision was not found, it is right there already, or its own part is not"
         return [f"no failing variant could be opened: {why}"]
-    out = [f"opened at the decision of {found.n} failing variants"]
+    values = "one right value" if found.values == 1 else f"{found.values} different right values"
+    out = [f"opened at the decision of {found.n} failing variants, with {values}"]
     if found.uncomputed.n:
         out.append(f"opened cases of the family in which no state holds the bridge: {found.uncomputed}")
     if found.cut:

@@ -116,7 +116,7 @@ def open_cases(
                     kept.write(json.dumps({"schema": 1, **known[inputs]}) + "\n")
                     kept.flush()
                 if known[inputs]["outcomes"] is not None:
-                    groups[id].append(Opened(known[inputs]["outcomes"], one.operand))
+                    groups[id].append(Opened(known[inputs]["outcomes"], one.operand, one.whole.value))
                 advance(1)
     return weigh(groups)
 

@@ -44,7 +44,8 @@ among many places and layers, one of them mends a quarter by chance."""
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEW = 2
-"""At least so many cases have to show what a share of the cases (``ADMITTED``) has to show."""
+"""At least so many cases have to show what a share of the cases (``ADMITTED``) has to show. And so many different sums
+or values have to show what one error may bring back in every variant."""
 COMPARED = 4
 """The smallest number of failing cases in which a sign that noise makes as well can be shared."""
 FEWEST = 2
@@ -84,7 +85,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
         return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
         other = found.other_operation
-        if other.n >= TELLING and other.share >= OTHER:
+        if other.n >= TELLING and other.share >= OTHER and found.sums >= FEW:
             return "wrong-operation", other
         if "wrong-operation" not in unspecific:
             return "wrong-operation", found.operation_wrong
@@ -245,7 +246,7 @@ def from_inside(
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
-    if not usually_fails(seen) or blind(seen) or _seldom(found):
+    if not usually_fails(seen) or blind(seen) or _seldom(found) or found.values < FEW:
         return None
     return "bridge-not-computed", given.own, f"own state {given.cell}", None
 
@@ -367,6 +368,8 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
         return "too few failing cases could be opened to choose for each other where to look: more cases"
+    if inside.values < FEW and demonstrated(inside.tests.get("own:decision", Found("none:0"))):
+        return f"all failing variants decide the same value, which may be one error that comes back: {MORE}"
     if _seldom(inside):
         return f"the bridge is found nowhere, but so it is in only {inside.uncomputed} cases of the family: more cases"
     shown = demonstrated(inside.tests.get("own:decision", Found("none:0")))

@@ -24,6 +24,8 @@ class Opened(NamedTuple):
     outcomes: Outcomes
     operand: int = 0
     """The operand that is decided. The words about the second one stand elsewhere than those about the first."""
+    value: str = ""
+    """The right value at the decision."""
 
 
 Group = Mapping[str, Sequence[Opened]]
@@ -60,7 +62,8 @@ def weigh(groups: Group) -> dict[str, Inside]:
     out = {}
     for id, group in groups.items():
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
-        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), len(groups) > ENOUGH)
+        values = len({one.value for one in group})
+        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), values, len(groups) > ENOUGH)
     return out
 
 

@@ -366,7 +366,7 @@ def test_the_right_result_written_otherwise_is_not_that_of_another_operation() -
         found = behaviour.behaviour(
             [heard(MIXED[2], texts | {"whole": f"{gold[0]} {MIXED[2].operation} {gold[1]} is 999"})]
         )
-        assert found.other_operation == Tally(int(other), 1)
+        assert (found.other_operation, found.sums) == (Tally(int(other), 1), int(other))
 
 
 def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most() -> None:

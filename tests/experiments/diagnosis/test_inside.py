@@ -423,6 +423,19 @@ def test_a_change_is_counted_apart_in_plants_of_its_own_cause_and_of_others() ->
     }  # fmt: skip
 
 
+def test_one_value_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_does_not_compute() -> None:
+    def opened(value: str) -> weighing.Opened:
+        own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}
+        return weighing.Opened({**own, "skip:decision:3": "wrong", "move:end-1:0": "wrong"}, value=value)
+
+    for values, cause in (("777", None), ("737", "bridge-not-computed")):
+        found = weighing.weigh({id: [opened(v) for v in values] for id in "abcd"})["a"]
+        assert found.values == len(set(values))
+        named = rule.from_inside(found, replace(DRAWN, n=3, variants=3))
+        assert (named and named[0]) == cause
+        assert named or "the same value" in rule.open_question(DRAWN, found)
+
+
 def test_a_bridge_that_is_found_nowhere_in_one_case_of_a_family_is_not_one_that_the_model_does_not_compute() -> None:
     absent, lost = Inside(4, {"own:decision": SHOWN}), Inside(4, {"skip": found(4, cell="decision:3")})
     counts = [(1, 3, False), (2, 2, True), (2, 7, False), (3, 9, True), (1, 2, True)]
