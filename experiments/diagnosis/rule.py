@@ -45,7 +45,7 @@ READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEW = 2
 """At least so many cases have to show what a share of the cases (``ADMITTED``) has to show. And so many different sums
-or values have to show what one error may bring back in every variant."""
+or answers have to show what one error may bring back in every variant."""
 COMPARED = 4
 """The smallest number of failing cases in which a sign that noise makes as well can be shared."""
 FEWEST = 2
@@ -246,7 +246,7 @@ def from_inside(
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
-    if not usually_fails(seen) or blind(seen) or _seldom(found) or found.values < FEW:
+    if not usually_fails(seen) or blind(seen) or _seldom(found) or found.worked < FEW:
         return None
     return "bridge-not-computed", given.own, f"own state {given.cell}", None
 
@@ -368,8 +368,8 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
         return "too few failing cases could be opened to choose for each other where to look: more cases"
-    if inside.values < FEW and demonstrated(inside.tests.get("own:decision", Found("none:0"))):
-        return f"all failing variants decide the same value, which may be one error that comes back: {MORE}"
+    if inside.worked < FEW and demonstrated(inside.tests.get("own:decision", Found("none:0"))):
+        return f"all failing variants have the same right answer, and one error may come back in them: {MORE}"
     if _seldom(inside):
         return f"the bridge is found nowhere, but so it is in only {inside.uncomputed} cases of the family: more cases"
     shown = demonstrated(inside.tests.get("own:decision", Found("none:0")))

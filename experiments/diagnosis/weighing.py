@@ -16,6 +16,8 @@ from .inside import Outcomes
 
 ENOUGH = 3
 """With more opened cases than this, the other cases choose a case's layers."""
+LIKE = 6
+"""With at least so many variants of other cases that decide the same operand, these choose the place."""
 
 
 class Opened(NamedTuple):
@@ -24,8 +26,8 @@ class Opened(NamedTuple):
     outcomes: Outcomes
     operand: int = 0
     """The operand that is decided. The words about the second one stand elsewhere than those about the first."""
-    value: str = ""
-    """The right value at the decision."""
+    worked: str = ""
+    """The right working, or the right answer."""
 
 
 Group = Mapping[str, Sequence[Opened]]
@@ -62,8 +64,8 @@ def weigh(groups: Group) -> dict[str, Inside]:
     out = {}
     for id, group in groups.items():
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
-        values = len({one.value for one in group})
-        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), values, len(groups) > ENOUGH)
+        worked = len({one.worked for one in group})
+        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), worked, len(groups) > ENOUGH)
     return out
 
 
@@ -103,7 +105,7 @@ def _judged(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fou
     for operand in sorted({one.operand for one in group}):
         like = [one for one in pool if one.operand == operand]
         some = [one for one in group if one.operand == operand]
-        found.append(_at_best(test, some, like if len(like) >= ENOUGH else pool))
+        found.append(_at_best(test, some, like if len(like) >= LIKE else pool))
     return found[0] if len(found) == 1 else _together(found, _sum(f.pool for f in found))
 
 

@@ -423,17 +423,17 @@ def test_a_change_is_counted_apart_in_plants_of_its_own_cause_and_of_others() ->
     }  # fmt: skip
 
 
-def test_one_value_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_does_not_compute() -> None:
-    def opened(value: str) -> weighing.Opened:
+def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_does_not_compute() -> None:
+    def opened(worked: str) -> weighing.Opened:
         own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}
-        return weighing.Opened({**own, "skip:decision:3": "wrong", "move:end-1:0": "wrong"}, value=value)
+        return weighing.Opened({**own, "skip:decision:3": "wrong", "move:end-1:0": "wrong"}, worked=worked)
 
-    for values, cause in (("777", None), ("737", "bridge-not-computed")):
-        found = weighing.weigh({id: [opened(v) for v in values] for id in "abcd"})["a"]
-        assert found.values == len(set(values))
+    for answers, cause in (("777", None), ("737", "bridge-not-computed")):
+        found = weighing.weigh({id: [opened(answer) for answer in answers] for id in "abcd"})["a"]
+        assert found.worked == len(set(answers))
         named = rule.from_inside(found, replace(DRAWN, n=3, variants=3))
         assert (named and named[0]) == cause
-        assert named or "the same value" in rule.open_question(DRAWN, found)
+        assert named or "the same right answer" in rule.open_question(DRAWN, found)
 
 
 def test_a_bridge_that_is_found_nowhere_in_one_case_of_a_family_is_not_one_that_the_model_does_not_compute() -> None:
@@ -541,13 +541,13 @@ def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> N
         return weighing.Opened({**cells, "skip:decision:1": "wrong"}, operand)
 
     first, second = opened(0, "end-4"), opened(1, "end-3")
-    groups = {"x": [second, second], "y": [first, second], "a": [first] * 3, "b": [first, second], "c": [first]}
+    groups = {"x": [second, second], "y": [first, second], "a": [first] * 3, "b": [first, second], "c": [first] * 4}
     found = {id: one.tests["move"] for id, one in weighing.weigh(groups).items()}
-    assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-4:1", Tally(0, 2), Tally(6, 8)), "too few others"
-    assert (found["a"].cell, found["a"].own, found["a"].pool) == ("end-4:1", Tally(3, 3), Tally(3, 3))
-    found = {id: one.tests["move"] for id, one in weighing.weigh(groups | {"d": [second, second]}).items()}
-    assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-3:1", Tally(2, 2), Tally(4, 4))
-    assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(10, 10)), "each operand at its own place"
+    assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-4:1", Tally(0, 2), Tally(9, 11)), "few like ones"
+    assert (found["a"].cell, found["a"].own, found["a"].pool) == ("end-4:1", Tally(3, 3), Tally(6, 6))
+    found = {id: one.tests["move"] for id, one in weighing.weigh(groups | {"d": [second] * 4}).items()}
+    assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-3:1", Tally(2, 2), Tally(6, 6))
+    assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(15, 15)), "each operand at its own place"
 
 
 def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:
