@@ -85,7 +85,9 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
     foreign = [(d, x) for d, x in donors if d.gold != whole.gold][:DONORS]
     same = [(d, x) for d, x in donors if d.gold == whole.gold][:1]
     n_layers, by_place = lm.anatomy.n_layers, dict(zip(places, here.unbind(1), strict=False))
-    rows = list(_rows(n_layers, whole, (setting.own, there[0]), foreign, same, here, seed))
+    # Each variant has noise of its own: the same noise would count one draw as often as a case has variants.
+    noise = random.Random(f"{seed}/noise/{setting.variant}").getrandbits(32)
+    rows = list(_rows(n_layers, whole, (setting.own, there[0]), foreign, same, here, noise))
     rows += [*_cuts(n_layers, setting, seed), *_read("move", n_layers, by_place, whole)]
     outcomes = _outcomes(lm, whole, rows, answers, whole.gold, said[0])
     if foreign:

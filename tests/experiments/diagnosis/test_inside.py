@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from composcope.experiments.run import diagnosis as results
 from composcope.experiments.studies import confusion
 from composcope.experiments.validity import scores as validity
 from composcope.hooks import load_model
+from composcope.hooks.edits import Patch
 from composcope.hooks.interchange import states
 
 CASES = benchmarks.mixed(40)
@@ -263,6 +265,26 @@ def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(
     noise = [o[f"noise:decision:{last}"] == "gold" for o in outcomes]
     assert sum(mended) == sum(told) == len(outcomes) > 2 * sum(noise)
     assert {o[f"exit:decision:{lm.anatomy.n_layers - 1}"] for o in outcomes} == {"wrong"}
+
+
+def test_each_variant_has_noise_of_its_own(engine: LocalEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    lm, made, rows = load_model(engine.model, engine.tokenizer), list[torch.Tensor](), inside._rows
+
+    def kept(*args: Any) -> list[inside.Row]:
+        found = list(rows(*args))
+        noise = [edits[0] for cell, edits, _ in found if cell.startswith("noise:decision")]
+        made.append(torch.stack([edit.value for edit in noise if isinstance(edit, Patch)]))
+        return found
+
+    monkeypatch.setattr(inside, "_rows", kept)
+    for whole, own in (decisions(engine, case, 0) for case in CASES):
+        for variant, seed in (("x", 0), ("x", 0), ("y", 0), ("x", 1)):
+            inside.measure(lm, inside.Setting(variant, whole, own, [], answers=[whole.gold]), seed)
+        if made:  # the case fails
+            break
+    first, again, other, seeded = made
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other) and not torch.allclose(first, seeded)
 
 
 @pytest.mark.parametrize(
