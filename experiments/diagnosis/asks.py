@@ -242,6 +242,7 @@ class Heard:
         """The number written after ``stated`` operands (or so many ``later``), and the words before it.
 
         The operands are forced, except behind a preamble that has them right by itself: forced text would replace it.
+        A result is no operand: "7 minus the tag is 7" has no second number.
         """
         gold, found, start = working(self.case.worked), working(self.text()), 0
         if self.preamble:
@@ -249,8 +250,12 @@ class Heard:
             start = next((i for i in first if found.words[i + 1] == gold.words[1]), 0)
         if stated and not (start and found.values[start : start + stated] == gold.values[:stated]):
             found, start = working(self.text(GIVEN.format(stated))), 0
-        at = start + stated + later
-        return (found.values[at], found.words[at]) if len(found.values) > at else (None, None)
+        at, place = start + stated + later, stated + later
+        if len(found.values) <= at:
+            return None, None
+        operand, words = 0 < place < operands(self.case), found.words[at]
+        early = operand and words != gold.words[place] and words.endswith(gold.words[-1])
+        return (None if early else found.values[at]), words
 
 
 def heard(variants: Sequence[Variant], found: Evaluation) -> dict[str, Heard]:

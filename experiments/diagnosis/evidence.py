@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -53,6 +53,17 @@ class Followed(NamedTuple):
     """The single edits."""
     run: Tally = Tally()
     """Of the different pairs of right and predicted answer over the run's failing cases, how many follow it."""
+
+
+def pairs(cases: Iterable[Followed]) -> Tally:
+    """How many different pairs of right and predicted answer follow a hypothesis, over the failing cases of a run.
+
+    A model that fails in another way may have one wrong answer for each right one, so a pair counts once.
+    """
+    found: dict[tuple[str, str], list[bool]] = {}
+    for edit in (edit for case in cases for edit in case.edits):
+        found.setdefault((edit.right, edit.said), []).append(edit.hit)
+    return Tally(sum(2 * sum(hits) > len(hits) for hits in found.values()), len(found))
 
 
 class Behind(NamedTuple):
@@ -116,6 +127,8 @@ class Behaviour:
     """Whether the text of the case's own answer names its fault; an answer that cannot be judged names none."""
     shared: Mapping[str, Tally] = field(default_factory=dict)
     """For each unspecific sign of a cause (``rule.signs``), how many of the run's failing cases show it."""
+    spoilt: Tally = Tally()
+    """Failing cases of the family with a part that the whole's context spoils."""
     throughout: Mapping[str, Tally] = field(default_factory=dict)
     """The same of the signs that nearly all settings of a case show, those that do not fail counted as well."""
     behind: Mapping[str, Behind] = field(default_factory=dict)
@@ -199,6 +212,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         out.append(
             f"{part} behind the whole's context: wrong in {b.wrong}{same}; where the whole is right, in {b.success}"
         )
+    if found.spoilt.n:
+        out.append(f"failing cases of the family with a part that its whole's context spoils: {found.spoilt}")
     for name, t in found.shared.items():
         whole = f"; in four of five of all their settings: {found.throughout[name]}" if name in found.throughout else ""
         out.append(f"failing cases of the run with this sign ({name}): {t}{whole}")

@@ -18,7 +18,7 @@ from ...evaluation.case import Case
 from ...evaluation.grading import lists, text
 from ...registry import Registry
 from .asks import Heard, operands, working
-from .evidence import Edit, Followed, Tally
+from .evidence import Edit, Followed
 
 PLACES = 12
 """The last place of a list at which an item is looked for, counted from 1."""
@@ -295,17 +295,6 @@ def followed(
             if itself:
                 own = hit and own is not False
     return Followed(name, sum(e.hit for e in edits), len(edits), own, edits)
-
-
-def pairs(cases: Iterable[Followed]) -> Tally:
-    """How many different pairs of right and predicted answer follow a hypothesis, over the failing cases of a run.
-
-    A model that fails in another way may have one wrong answer for each right one, so a pair counts once.
-    """
-    found: dict[tuple[str, str], list[bool]] = {}
-    for edit in (edit for case in cases for edit in case.edits):
-        found.setdefault((edit.right, edit.said), []).append(edit.hit)
-    return Tally(sum(2 * sum(hits) > len(hits) for hits in found.values()), len(found))
 
 
 def _answered(one: Heard, strict: bool = False) -> list[str]:

@@ -27,9 +27,9 @@ from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
-from . import asks, behaviour, hypotheses, opening, rule, variants
+from . import asks, behaviour, hypotheses, opening, rule, unsettled, variants
 from .asks import Heard
-from .evidence import Behaviour, Inside, Tally, behaviour_lines, inside_lines
+from .evidence import Behaviour, Inside, Tally, behaviour_lines, inside_lines, pairs
 from .readings import Held, reading_lines
 
 COMPANY = 8
@@ -238,13 +238,13 @@ def behave(
         for name, h in hypotheses.HYPOTHESES.items()
     }
 
-    pairs = {name: hypotheses.pairs(cases.values()) for name, cases in followed.items()}
-    admitted = [name for name, cases in followed.items() if rule.beyond_luck(pairs[name], list(cases.values()))]
+    by_run = {name: pairs(cases.values()) for name, cases in followed.items()}
+    admitted = [name for name, cases in followed.items() if rule.beyond_luck(by_run[name], list(cases.values()))]
     out = {}
     for id, group in heard.items():
-        shortcut = hypotheses.best(followed[name][id]._replace(run=pairs[name]) for name in admitted)
+        shortcut = hypotheses.best(followed[name][id]._replace(run=by_run[name]) for name in admitted)
         out[id] = behaviour.behaviour(group, shortcut, successes)
-    return rule.together(out)
+    return rule.together(out, {id: group[0].case.family for id, group in heard.items()})
 
 
 def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str, tuple[str, opening.Source | None]]:
@@ -275,7 +275,7 @@ def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[He
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
     return Verdict(
-        id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=rule.open_question(found, inside, held)
+        id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=unsettled.open_question(found, inside, held)
     )
 
 

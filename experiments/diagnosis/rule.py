@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import comb
 
-from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally
+from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, pairs
 from .readings import Held
 
 MOST = 0.6
@@ -71,7 +71,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     if not found.fails:
         return None
     shown = signs(found)
-    unspecific = {sign for sign in shown if not _shared(found, sign)}
+    unspecific = {sign for sign in shown if not shared(found, sign)}
     for cause in SHOWN:
         tally = found.answers.get(cause, Tally())
         if found.own == cause and cause not in unspecific and (tally.share >= MOST or cause == "answers-bridge"):
@@ -92,6 +92,8 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())
     if worst.k >= FEWEST and 2 * worst.k > worst.n:
         return "part-unavailable", worst
+    if found.spoilt.n >= COMPARED and not admitted(found.spoilt, found.spoilt.n):
+        return None
     return next((("part-unavailable", b.same) for b in found.behind.values() if spoilt(b)), None)
 
 
@@ -139,20 +141,26 @@ def signs(found: Behaviour) -> set[str]:
     return out
 
 
-def together(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
-    """The evidence of every case, with what all failing cases of the run show."""
+def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] | None = None) -> dict[str, Behaviour]:
+    """The evidence of every case, with what all failing cases of the run, and of its family, show."""
+    family = families or dict.fromkeys(found)
     written = [one.from_case for one in found.values()]
     failing = [one for one in found.values() if one.fails]
     count = Counter(sign for one in failing for sign in signs(one))
     whole = Counter(sign for one in failing for sign in throughout(one))
     every = Tally(sum(t.k for t in written), sum(t.n for t in written))
 
+    of_family = Counter(family[id] for id, one in found.items() if one.fails)
+    bad = {id for id, one in found.items() if one.fails and any(map(spoilt, one.behind.values()))}
+    spoiling = Counter(family[id] for id in bad)
+
     def of_all(shown: set[str], counted: Counter[str], one: Behaviour) -> dict[str, Tally]:
         return {sign: Tally(counted[sign], len(failing)) for sign in sorted(shown) if one.fails}
 
     return {
         id: replace(one, from_cases=every, shared=of_all(signs(one), count, one),
-                    throughout=of_all(throughout(one), whole, one))
+                    throughout=of_all(throughout(one), whole, one),
+                    spoilt=Tally(spoiling[family[id]], of_family[family[id]]) if id in bad else Tally())
         for id, one in found.items()
     }  # fmt: skip
 
@@ -162,7 +170,7 @@ def admitted(cases: Tally, of: int, share: float = ADMITTED) -> bool:
     return cases.k >= max(min(FEW, of), share * cases.n)
 
 
-def _shared(found: Behaviour, sign: str) -> bool:
+def shared(found: Behaviour, sign: str) -> bool:
     if sign not in found.shared:  # a case by itself, not compared with those of its run
         return True
     cases = found.shared[sign]
@@ -189,16 +197,16 @@ def follows(found: Followed) -> bool:
     return found.own is not False and mostly(Tally(found.hits, found.telling))
 
 
-def beyond_luck(pairs: Tally, cases: Sequence[Followed]) -> bool:
+def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
     """Whether a run admits a shortcut: so many pairs, or so many cases, follow it by luck in one of a hundred runs.
 
     Where only some cases follow it (a model with two causes), each of these still does so more often than luck would
     have it in one of twenty cases, and in several pairs: one wrong answer to one right one is no shortcut.
     """
     luck = max((edit.luck for case in cases for edit in case.edits), default=1.0)
-    able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < UNLIKELY]
+    able = [one for one in (pairs([case]) for case in cases) if luck**one.n < UNLIKELY]
     often = Tally(sum(beyond(tally, luck, UNLIKELY) for tally in able), len(able))
-    return beyond(pairs, luck, LUCK / 2) or (pairs.k >= COMPARED and beyond(often, UNLIKELY, LUCK / 2))
+    return beyond(run, luck, LUCK / 2) or (run.k >= COMPARED and beyond(often, UNLIKELY, LUCK / 2))
 
 
 def beyond(shown: Tally, luck: float, unlikely: float) -> bool:
@@ -212,7 +220,8 @@ def from_inside(
     """Cause, how many show it, what mends it and the block, from interventions; None if no cause is demonstrated.
 
     Somewhere among all layers and places some change mends a case by chance, and its variants too. So too few cases to
-    choose the place for each other name no cause.
+    choose the place for each other name no cause. Where all variants have one right answer, one error may come back in
+    them: a block that is left out, and the lack of a bridge, then say nothing.
     """
     if not found.enough:
         return None
@@ -224,7 +233,8 @@ def from_inside(
     skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
     if min(skip.pool.share, move.pool.share) >= ROUTED:  # whatever is changed mends: no change shows what was wrong
         return None
-    if shows(skip) and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
+    several = found.worked >= FEW
+    if several and shows(skip) and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise):
         return "fragile", noise.own, f"noise {noise.cell}", None
@@ -246,7 +256,7 @@ def from_inside(
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
-    if not usually_fails(seen) or blind(seen) or _seldom(found) or found.worked < FEW:
+    if given is not own or not several or not usually_fails(seen) or blind(seen) or seldom(found):
         return None
     return "bridge-not-computed", given.own, f"own state {given.cell}", None
 
@@ -267,7 +277,7 @@ def uncomputed(
     return {id: replace(one, uncomputed=of.get(id, Tally())) for id, one in found.items()}
 
 
-def _seldom(found: Inside) -> bool:
+def seldom(found: Inside) -> bool:
     shown = found.uncomputed
     return shown.n >= COMPARED and not admitted(shown, shown.n)
 
@@ -319,10 +329,10 @@ def to_open(found: Behaviour) -> bool:
 
 def foreign_to(found: Behaviour) -> bool:
     """Whether the written operands do not come from the case's items, so that none of them reaches the answer."""
-    return _rare(found.from_case, *OWN) or _foreign_run(found)
+    return _rare(found.from_case, *OWN) or foreign_run(found)
 
 
-def _foreign_run(found: Behaviour) -> bool:
+def foreign_run(found: Behaviour) -> bool:
     """The same over all failing cases of the run."""
     return _rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
 
@@ -336,54 +346,6 @@ def _rare(shown: Tally, share: float, unlikely: float) -> bool:
     """Whether ``k`` or fewer of ``n`` is less likely than ``unlikely``, if each has a chance of ``share``."""
     n = shown.n
     return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
-
-
-MORE = "more variants with parts that the model knows (meta.variants of the case)"
-
-
-def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] = ()) -> str:
-    """What would settle an undetermined case."""
-    if not found.fails:
-        return (
-            "asked again for its likeliest answers, the case does not fail with every part right: ask it several times"
-        )
-    if mostly(found.exchanged):
-        return "the operands have changed places, which is not one of the causes"
-    if foreign_to(found):
-        some, where = (found.from_cases, "the failing cases") if _foreign_run(found) else (found.from_case, "the case")
-        return (
-            f"only {some.k} of {some.n} written operands belong to an item of {where}, which none of the causes makes"
-        )
-    if found.n < FEWEST:
-        return f"{found.settings()}: {MORE}"
-    if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not _shared(found, sign)]) and from_behaviour(
-        replace(found, shared={})
-    ):
-        return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it as well: more cases"
-    if inside is None or not inside.n:
-        if found.mended.get("relation"):
-            return (
-                "no decision could be opened, though a relation was forced: another one (meta.relation), more variants"
-            )
-        return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
-    if not inside.enough:
-        return "too few failing cases could be opened to choose for each other where to look: more cases"
-    if inside.worked < FEW and demonstrated(inside.tests.get("own:decision", Found("none:0"))):
-        return f"all failing variants have the same right answer, and one error may come back in them: {MORE}"
-    if _seldom(inside):
-        return f"the bridge is found nowhere, but so it is in only {inside.uncomputed} cases of the family: more cases"
-    shown = demonstrated(inside.tests.get("own:decision", Found("none:0")))
-    if shown and readable(held, "decision"):
-        return "the lens reads the part's answer where the whole's is decided: it was computed, and then not used"
-    if shown and blind(found):
-        return (
-            "another question behind the same context gets the same answer: a shortcut that is not among the hypotheses"
-        )
-    if shown and not usually_fails(found):
-        if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
-            return f"only {found.settings()}: {MORE}"
-        return f"only {found.settings()}, so in like questions the bridge is computed"
-    return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"
 
 
 def demonstrated(test: Found) -> bool:

@@ -369,6 +369,18 @@ def test_the_right_result_written_otherwise_is_not_that_of_another_operation() -
         assert (found.other_operation, found.sums) == (Tally(int(other), 1), int(other))
 
 
+def test_a_result_that_comes_too_early_is_no_operand() -> None:
+    case = MIXED[2]
+    gold = asks.working(case.worked)
+    said = wrote(case, *gold.values[:2]) | {
+        "whole:given:1": f" {gold.words[1]} the tag {gold.words[2]} {gold.values[1]}"
+    }
+    one = heard(case, said | {"whole": f"{gold.values[0]} {gold.words[1]} the tag {gold.words[2]} {gold.values[1]}"})
+    assert one.next_value(1) == (None, f"{gold.words[1]} the tag {gold.words[2]}")
+    assert behaviour.wrong_operands(one) == [1]
+    assert hypotheses.on_the_table(one) == (1, 1)
+
+
 def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most() -> None:
     gold = asks.working(MIXED[2].worked).values
     wrong = next(str(t) for t in world.TAGS if str(t) not in gold)

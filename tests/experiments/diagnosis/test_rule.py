@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from composcope.evaluation.cases import Case
-from composcope.experiments.diagnosis import behaviour, hypotheses, rule
+from composcope.experiments.diagnosis import behaviour, hypotheses, rule, unsettled
 from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Found, Tally, behaviour_lines
 from composcope.experiments.run.diagnosis import Verdict, count
 
@@ -64,8 +64,15 @@ SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8))
 def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_successes_keep_it(
     behind: Behind, cause: str | None
 ) -> None:
-    group = {"a": replace(NOTHING, behind={"part:1": behind})} | {str(i): NOTHING for i in range(9)}
-    assert rule.named(rule.together(group)["a"]) == cause
+    one = replace(NOTHING, behind={"part:1": behind})
+    group = {"a": one, "b": one} | {str(i): NOTHING for i in range(15)}
+    families = {id: "far" if id.isdigit() and int(id) > 5 else "near" for id in group}
+    compared = rule.together(group, families)["a"]
+    assert rule.named(compared) == cause
+    assert compared.spoilt == (Tally(2, 8) if rule.spoilt(behind) else Tally())
+    alone = rule.together({**group, "b": NOTHING}, families)["a"]
+    assert rule.named(alone) is None, "one case of eight: what was planted elsewhere may reach a part as well"
+    assert cause is None or any("spoils: 1 of 8" in line for line in behaviour_lines(alone))
 
 
 def test_the_evidence_says_how_a_part_is_answered_behind_the_context() -> None:
@@ -100,7 +107,7 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cas
     assert causes(4, 1) == [cause] * 4
     assert causes(3, 1) == [None] * 3
     alone = rule.together({"a": one, "b": NOTHING, "c": NOTHING})["a"]
-    assert "1 of 3" in rule.open_question(alone, None)
+    assert "1 of 3" in unsettled.open_question(alone, None)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,7 @@ def test_operands_are_foreign_to_a_run_by_their_share_and_not_by_the_number_of_i
 ) -> None:
     one = replace(NOTHING, from_case=Tally(6, 6), from_cases=written)
     assert rule.foreign_to(one) == foreign
-    assert (f"{written.k} of {written.n}" in rule.open_question(one, None)) == foreign
+    assert (f"{written.k} of {written.n}" in unsettled.open_question(one, None)) == foreign
 
 
 def test_shares_of_causes_respect_what_cases_share() -> None:

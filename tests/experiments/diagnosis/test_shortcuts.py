@@ -11,7 +11,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
-from composcope.experiments.diagnosis import asks, hypotheses, rule
+from composcope.experiments.diagnosis import asks, evidence, hypotheses, rule
 from composcope.experiments.diagnosis.evidence import Edit, Followed, Tally, behaviour_lines
 from composcope.experiments.diagnosis.job import behave
 from composcope.experiments.organism import world
@@ -138,12 +138,14 @@ def test_a_pair_of_right_and_predicted_answer_counts_once_over_a_run() -> None:
         return Followed("x", sum(e.hit for e in found), len(found), edits=found)
 
     again = [one(("7", "3", True), ("7", "3", True)), one(("7", "3", False)), one(("7", "4", False), ("8", "3", True))]
-    assert hypotheses.pairs(again) == Tally(2, 3)
-    assert hypotheses.pairs([one(("7", "3", True)), one(("7", "3", False))]) == Tally(0, 1)  # in most of its edits
+    assert evidence.pairs(again) == Tally(2, 3)
+    assert evidence.pairs([one(("7", "3", True)), one(("7", "3", False))]) == Tally(0, 1)  # in most of its edits
     same = [one(*[("7", "3", True)] * 2) for _ in range(9)]
-    assert not rule.beyond_luck(hypotheses.pairs(same), same), "one wrong answer to one right one, nine times"
+    assert not rule.beyond_luck(evidence.pairs(same), same), "one wrong answer to one right one, nine times"
+    few = [one(*[(str(i // 3), "3", True)] * 4, ("1", "2", False)) for i in range(12)]
+    assert not rule.beyond_luck(evidence.pairs(few), few), "in each case one wrong answer that comes back"
     other = [one(*((str(i), str(j), True) for j in range(2))) for i in range(9)]
-    assert rule.beyond_luck(hypotheses.pairs(other), other)
+    assert rule.beyond_luck(evidence.pairs(other), other)
 
 
 @pytest.mark.parametrize("luck", [1 / 20, 1 / 5, 1 / 3, 1 / 2])
@@ -156,7 +158,7 @@ def test_luck_admits_at_most_one_of_a_hundred_shortcuts(luck: float, n_cases: in
             hits = [rng.random() < luck for _ in range(rng.randint(1, 5))]
             edits = [Edit(f"{i}/{j}", "x", hit, luck) for j, hit in enumerate(hits)]
             cases.append(Followed("x", sum(hits), len(hits), edits=edits))
-        admitted += rule.beyond_luck(hypotheses.pairs(cases), cases)
+        admitted += rule.beyond_luck(evidence.pairs(cases), cases)
     assert admitted <= 20
 
 
@@ -166,10 +168,10 @@ def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_fol
 ) -> None:
     cases = []
     for i in range(12):
-        edits = [Edit(str(i // 2), str(j % 2), i < followers, 1 / 3) for j in range(4)]
+        edits = [Edit(str(i // 2), str(j % 3), i < followers, 1 / 3) for j in range(4)]
         cases.append(Followed("x", sum(e.hit for e in edits), 4, edits=edits))
-    assert hypotheses.pairs(cases).n == 12
-    assert rule.beyond_luck(hypotheses.pairs(cases), cases) == admitted
+    assert evidence.pairs(cases).n == 18
+    assert rule.beyond_luck(evidence.pairs(cases), cases) == admitted
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,75 @@
+"""What would settle a case that the rule leaves open, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .evidence import Behaviour, Found, Inside, Tally
+from .readings import Held
+from .rule import (
+    FEW,
+    FEWEST,
+    blind,
+    demonstrated,
+    foreign_run,
+    foreign_to,
+    from_behaviour,
+    mostly,
+    readable,
+    seldom,
+    shared,
+    usually_fails,
+)  # fmt: skip
+
+MORE = "more variants with parts that the model knows (meta.variants of the case)"
+
+
+def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] = ()) -> str:
+    """What would settle an undetermined case."""
+    if not found.fails:
+        return (
+            "asked again for its likeliest answers, the case does not fail with every part right: ask it several times"
+        )
+    if mostly(found.exchanged):
+        return "the operands have changed places, which is not one of the causes"
+    if foreign_to(found):
+        some, where = (found.from_cases, "the failing cases") if foreign_run(found) else (found.from_case, "the case")
+        return (
+            f"only {some.k} of {some.n} written operands belong to an item of {where}, which none of the causes makes"
+        )
+    if found.n < FEWEST:
+        return f"{found.settings()}: {MORE}"
+    if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not shared(found, sign)]) and from_behaviour(
+        replace(found, shared={})
+    ):
+        return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it as well: more cases"
+    if inside is None or not inside.n:
+        if found.mended.get("relation"):
+            return (
+                "no decision could be opened, though a relation was forced: another one (meta.relation), more variants"
+            )
+        return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
+    if not inside.enough:
+        return "too few failing cases could be opened to choose for each other where to look: more cases"
+    shown = demonstrated(inside.tests.get("own:decision", Found("none:0")))
+    if not shown and demonstrated(inside.tests.get("own:entity", Found("none:0"))):
+        return (
+            "the own part's state mends where the bridge is asked about and not where the answer is decided: more is "
+            "wrong than a missing bridge"
+        )
+    if inside.worked < FEW:
+        return f"all failing variants have the same right answer, and one error may come back in them: {MORE}"
+    if seldom(inside):
+        return f"the bridge is found nowhere, but so it is in only {inside.uncomputed} cases of the family: more cases"
+    if shown and readable(held, "decision"):
+        return "the lens reads the part's answer where the whole's is decided: it was computed, and then not used"
+    if shown and blind(found):
+        return (
+            "another question behind the same context gets the same answer: a shortcut that is not among the hypotheses"
+        )
+    if shown and not usually_fails(found):
+        if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
+            return f"only {found.settings()}: {MORE}"
+        return f"only {found.settings()}, so in like questions the bridge is computed"
+    return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"
