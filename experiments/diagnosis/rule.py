@@ -221,7 +221,7 @@ def from_inside(
 
     Somewhere among all layers and places some change mends a case by chance, and its variants too. So too few cases to
     choose the place for each other name no cause. Where all variants have one right answer, one error may come back in
-    them: a block that is left out, and the lack of a bridge, then say nothing.
+    them: the lack of a bridge then says nothing.
     """
     if not found.enough:
         return None
@@ -233,8 +233,7 @@ def from_inside(
     skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
     if min(skip.pool.share, move.pool.share) >= ROUTED:  # whatever is changed mends: no change shows what was wrong
         return None
-    several = found.worked >= FEW
-    if several and shows(skip) and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
+    if shows(skip) and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise):
         return "fragile", noise.own, f"noise {noise.cell}", None
@@ -256,7 +255,7 @@ def from_inside(
         return "bridge-not-routed", given.own, f"own state {given.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
-    if given is not own or not several or not usually_fails(seen) or blind(seen) or seldom(found):
+    if given is not own or found.worked < FEW or not usually_fails(seen) or blind(seen) or seldom(found):
         return None
     return "bridge-not-computed", given.own, f"own state {given.cell}", None
 
