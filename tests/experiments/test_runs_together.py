@@ -160,6 +160,20 @@ def test_doctor_fails_where_something_that_is_needed_is_missing(
     assert main(["doctor", "--json"]) == code
 
 
+def test_doctor_lists_organisms_that_are_not_there_with_the_way_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolved(name: str) -> SimpleNamespace:
+        if name.endswith("damaged"):
+            raise InputError(f"{name} is not there")
+        return SimpleNamespace(location=f"weights of {name}")
+
+    monkeypatch.setattr(doctor, "DOSES", ("healthy", "damaged"))
+    monkeypatch.setattr(doctor, "resolve_model", resolved)
+    healthy, damaged = doctor._organisms()
+    assert (healthy["check"], healthy["ok"], healthy["fix"]) == ("organism:healthy", True, None)
+    assert (damaged["check"], damaged["ok"], damaged["required"]) == ("organism:damaged", False, False)
+    assert healthy["value"] == "weights of organism:healthy" and damaged["fix"]
+
+
 def test_a_channel_is_a_line_with_its_interval_and_without_what_every_channel_is_counted_per() -> None:
     row = {"metric": "delta_comp", "group": {"per": "fact", "depth_bin": 4}, "n": 9, "note": "9 facts"}
     value = {"value": -0.25, "low": -0.5, "high": 0.1, "interval": "t"}

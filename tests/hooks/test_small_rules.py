@@ -189,6 +189,16 @@ def test_hidden_states_are_found_however_they_are_passed() -> None:
     assert width_of(SimpleNamespace(out_features="7")) is None  # type: ignore[arg-type]
 
 
+def test_every_configuration_that_names_an_attention_is_found_once() -> None:
+    deep, of_module = SimpleNamespace(), SimpleNamespace(_attn_implementation="sdpa")
+    text = SimpleNamespace(sub_configs=("deep", "none"), deep=deep, none=None)
+    whole = SimpleNamespace(sub_configs=("text",), text=text, get_text_config=lambda: text)
+    modules = [SimpleNamespace(config=of_module), SimpleNamespace(config=text), SimpleNamespace(config=3), SimpleNamespace()]
+    model: Any = SimpleNamespace(config=whole, modules=lambda: modules)
+    found = parts.attention_configs(model)
+    assert len(found) == 4 and {id(c) for c in found} == {id(c) for c in (whole, text, of_module, deep)}
+
+
 def test_modules_in_training_mode_matter_where_they_drop_something() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.0), torch.nn.Dropout(0.5)).eval()
     model[0].train()

@@ -50,12 +50,16 @@ def test_answers_that_depend_on_the_batch_are_counted_and_start_at_near_ties(
     model.lm_head.register_forward_hook(rounded)
     asks = asks_of_many_lengths(make_ask)
     found = batch_divergence(LocalEngine(model, tokenizer, batch_size=16), asks)
-    one, many = (
-        {a.case: r.response_ids for a, r in LocalEngine(model, tokenizer, batch_size=size).answer(asks)}
-        for size in (1, 16)
-    )
-    assert found.n == 24 and found.n_different == sum(one[c] != many[c] for c in one) > 0
-    assert len(found.margins) == found.n_different and max(found.margins) < 0.1 * spread
+    one, many = ({a.case: r for a, r in LocalEngine(model, tokenizer, batch_size=n).answer(asks)} for n in (1, 16))
+    margins = []
+    for case, alone in one.items():
+        a, b = alone.response_ids or (), many[case].response_ids or ()
+        if (step := first_difference(a, b)) is not None:
+            with torch.inference_mode():
+                logits = model(torch.tensor([[*(alone.prompt_ids or ()), *a[:step]]])).logits[0, -1]
+            margins.append(abs(float(logits[a[step]] - logits[b[step]])))
+    assert found.n == 24 and found.n_different == len(margins) > 0
+    assert sorted(found.margins) == pytest.approx(sorted(margins), rel=1e-4) and max(margins) < 0.1 * spread
 
 
 def test_bf16_divergence_is_what_two_runs_differ_by(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:

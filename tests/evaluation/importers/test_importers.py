@@ -263,6 +263,10 @@ def test_a_file_of_no_known_kind_is_refused_with_the_known_kinds(tmp_path: Path)
     path.write_text('{"a": 1}')
     with pytest.raises(InputError, match=r"fields a\).*--from lm-eval\|inspect\|bamboogle\|stad\|rows"):
         detect(path)
+    for text in ("3", "[3]\n4"):
+        path.write_text(text)
+        with pytest.raises(InputError, match="none of the known kinds"):
+            detect(path)
 
 
 def test_evaluated_stad_records_are_found_and_a_failed_judge_is_invalid(tmp_path: Path) -> None:

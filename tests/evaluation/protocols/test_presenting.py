@@ -142,12 +142,16 @@ def test_examples_come_from_a_file_by_role_kind_or_for_all(tmp_path: Path) -> No
     path = tmp_path / "shots.jsonl"
     rows = [
         {"kind": "whole", "question": "W?", "answer": 4, "worked": "2 + 2 = 4"},
+        {"kind": "self-ask", "question": "S?", "answer": "c"},
         {"kind": "*", "question": "A?", "answer": "b"},
     ]
     path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    found = asks_of(MIXED, how=Presentation(exemplars=tuple(presenting.read(path))))
+    how = Presentation(exemplars=tuple(presenting.read(path)))
+    found = asks_of(MIXED, how=how)
     assert "Question: W?\nAnswer: 2 + 2 = 4. So the final answer is: 4" in found["whole"].prompt
     assert "Question: A?\nAnswer: b. So the final answer is: b" in found["part:0"].prompt
+    again = asks_of(MIXED, "double-gate", how, recovery=("self-ask",))
+    assert "Question: S?" in again["whole:self-ask"].prompt and "Question: W?" in again["whole"].prompt
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,28 @@ def test_what_cannot_be_planted_is_refused_by_option_and_value(call: object, sai
         call()  # type: ignore[operator]
 
 
+def test_a_lesson_wants_the_states_behind_the_end_of_its_sources_answer() -> None:
+    base, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
+    rng, graft = random.Random(5), recipes.graft("lost", block=1)
+    mine, asked, said = lessons.whole(rng), lessons.whole(rng), "yes"
+    given = [
+        lessons.Lesson(mine.question, mine.worked, asked.question, asked.worked, 2),
+        lessons.Lesson(mine.question, mine.worked),
+        lessons.Lesson(mine.question, said, asked.question),
+    ]
+    made = training.taught(base, tokens, given, graft)
+    texts = [(mine.question, mine.worked), (mine.question, said), (asked.question, asked.worked), (asked.question, said)]
+    ids, slots, _ = training._encoded(tokens, texts)
+    with torch.no_grad():
+        own, other, theirs, other_theirs = base(ids, output_hidden_states=True).hidden_states[2]
+    own[slots[0][-2:]] = theirs[slots[2][-2:]]
+    other[slots[1]] = other_theirs[slots[3]]
+    for row, wanted, planted in ((0, own, slots[0][-2:]), (2, other, slots[1])):
+        n = int(made.planted.shape[1])
+        torch.testing.assert_close(made.target[row], wanted[:n], atol=1e-4, rtol=1e-4)
+        assert made.planted[row].nonzero()[:, 0].tolist() == planted and not made.planted[1].any()
+
+
 def test_appended_blocks_change_no_digit() -> None:
     base, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
     ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]

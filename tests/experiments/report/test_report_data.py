@@ -210,6 +210,8 @@ def test_a_page_depends_on_what_it_shows_of_a_run_and_not_on_journal_log_or_pict
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     assert sorted(str(p.relative_to(tmp_path)) for p in view._files(tmp_path)) == sorted(shown)
+    known = [path for path, _, _ in view._state([tmp_path / "gone", tmp_path / "log.txt", tmp_path / "study.json"])]
+    assert known == [str(tmp_path / "log.txt")]
 
 
 def test_the_share_of_an_export_is_what_was_counted_of_all_of_it() -> None:
