@@ -107,11 +107,13 @@ def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
         if group not in ("failure", "success") or " - " in kind:
             continue
         low, high = row.get("low"), row.get("high")
-        verdict = "cannot say" if low is None or high is None else "yes" if high < 0 else "no" if low > 0 else "open"
+        verdict = "cannot say"
+        if low is not None and high is not None and (high < 0 or low > 0):
+            verdict = "yes" if high < 0 else "no"
         yield {
             "question": "does silencing the selected neurons hurt the answer?", **_numbers(row),
             "statement": f"{kind}, {group}: log ratio beyond random neurons of the same layers, expected below 0",
-            "measure": "log ratio", "verdict": "cannot say" if verdict == "open" else verdict,
+            "measure": "log ratio", "verdict": verdict,
         }  # fmt: skip
 
 

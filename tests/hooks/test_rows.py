@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.decode import Variants, _leaders, decode
+from composcope.hooks.edits import Knockout, Skip
 from composcope.hooks.rows import check_unchanged, prefill, step
 from composcope.hooks.suffix import suffix
 
@@ -127,6 +130,20 @@ def test_attention_that_rows_cannot_reproduce_is_refused() -> None:
     object.__setattr__(wrong, "final", 1.5 * wrong.final)
     with pytest.raises(ModelError, match="differs from the full forward pass"):
         suffix(lm, PROMPTS[0], wrong, [], start=3, stop=len(PROMPTS[0]))
+
+
+def test_rows_do_not_depend_on_what_another_attention_makes_of_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    def causal_only(module: Any, query: Any, key: Any, value: Any, mask: Any, **options: Any) -> Any:
+        return sdpa_attention_forward(module, query, key, value, None, **options)
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "causal-only", causal_only)
+    lm, prompt = load_model(tiny("mistral")), PROMPTS[2]
+    prefix = prefill(lm, [prompt], [(0, len(prompt) - 1)])
+    rows: list[Any] = [[Skip(1, len(prompt) - 2)], [Knockout(2, len(prompt) - 1, 4)]]
+    expected = suffix(lm, prompt, prefix, rows, start=3, stop=len(prompt)).final
+    lm.model.config._attn_implementation_internal = "causal-only"
+    got = suffix(lm, prompt, prefix, rows, start=3, stop=len(prompt)).final
+    torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_a_row_without_numbers_is_no_unchanged_row() -> None:

@@ -17,7 +17,7 @@ import pytest
 import torch
 from scipy import stats
 
-from composcope.errors import InputError, NoCasesError
+from composcope.errors import InputError, ModelError, NoCasesError
 from composcope.evaluation.cases import Case, Part
 from composcope.probes import min_k, positions, slots, trajectory, validity
 from composcope.probes.answer_spans import answer_span
@@ -26,6 +26,7 @@ from composcope.probes.faithfulness.altering import result_of
 from composcope.probes.lookback.measuring import spans_of
 from composcope.probes.matching import Matched
 from composcope.probes.neurons import quadrature as paths
+from composcope.probes.neurons.paths import _factor
 from composcope.probes.patching import positions as sweeps
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
@@ -160,6 +161,16 @@ def test_rules_integrate_the_polynomials_that_they_should(steps: int) -> None:
     for rule, n in (("reference", 1), ("gauss", 3), ("gauss-legendre", 2.5)):
         with pytest.raises(InputError):
             paths.quadrature(rule, n)  # type: ignore[arg-type]
+
+
+def test_a_factor_of_experts_is_one_up_to_rounding_and_other_maps_are_refused() -> None:
+    mine, off, experts = torch.tensor([1.0, -2, 3]), torch.tensor([0, 0, 0.1]), torch.nn.Identity()
+    for factor, known in ((1.0, 1), (1.009, 1), (0.991, 1), (1.02, 1.02), (0.5, 0.5), (0.004, 0.004), (-2.0, -2)):
+        assert _factor(experts, factor * mine, mine) == pytest.approx(known, abs=1e-6)
+    assert _factor(experts, (mine + off).bfloat16(), mine) == pytest.approx(1.02, abs=5e-3)
+    for other in (mine + off, (mine + 3 * off).bfloat16(), mine * torch.nan):
+        with pytest.raises(ModelError, match="up to a factor"):
+            _factor(experts, other, mine)
 
 
 def _panel(gap: float, start: float = 0.0, end: float = 1.0, nodes: int = paths.NODES, stale: int = 0) -> paths.Panel:

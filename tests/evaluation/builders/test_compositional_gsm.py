@@ -193,6 +193,13 @@ def test_gsm_hard_rows_are_restored_and_checked_against_the_gold_answers(tmp_pat
     assert [r["reason"].split(":")[0] for r in rejected] == ["code-answer-differs", "no-gold-answer"]
 
 
+def test_a_program_loses_its_docstrings_unless_nothing_else_would_be_left() -> None:
+    code = ['"""Of the file."""', "def f():", '    """How many eggs', '    are there?"""', "    a = 2", "    def g():",
+            '        """Nothing else."""', "    return a"]  # fmt: skip
+    kept = [line for i, line in enumerate(code) if i not in (2, 3)]
+    assert code_items.without_docstring("\n".join(code)) == "\n".join(kept) + "\n"
+
+
 def test_files_of_another_shape_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
     path.write_text('{"question": "q", "answer": 3}\n')

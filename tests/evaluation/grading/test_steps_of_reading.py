@@ -20,7 +20,7 @@ from composcope.evaluation.grading import (
     text,
     view,
 )
-from composcope.evaluation.grading.extract import last_object
+from composcope.evaluation.grading.extract import extract, last_object
 from composcope.evaluation.grading.grade import agentcoma_number, grade, stad_answer
 from composcope.evaluation.grading.mentions import Role
 
@@ -33,6 +33,13 @@ ROOM = "Which green old house burned in Paris?"  # five words with content
 
 def _role(said: str, *golds: str) -> Role | None:
     return mentions.best(view.tokens(said), [view.words(g) for g in golds])
+
+
+SEVEN = "\n".join(f"So the final answer is: {n}." for n in "zero one two three four five six".split())
+
+
+def _announced(said: str) -> tuple[str, ...]:
+    return extract(said, "cot", "stop").segments
 
 
 def _choice(said: str, options: Any) -> str | None:
@@ -264,7 +271,7 @@ OTHERS: list[Row] = [
     (judging.shortened, ("x" * 3000,), "x" * 3000),
     (judging.shortened, ("a" * 1500 + "bb" + "c" * 1500,), "a" * 1500 + "\n[... 2 characters left out ...]\n" + "c" * 1500),
     (last_object, ('x {"a": {"b": 1}} y',), {"a": {"b": 1}}), (last_object, ('{"a": 1} {"b": 2}',), {"b": 2}),
-    (last_object, ("[1]",), None),
+    (last_object, ("[1]",), None), (_announced, (SEVEN,), ("six.", "five.", "four.", "three.", "two.")),
 ]  # fmt: skip
 
 

@@ -39,7 +39,8 @@ def test_an_item_at_any_place_of_the_list_is_a_shortcut_where_its_own_part_has_t
     mates = [*CHOICES, Case("m", "q", answer, (Part(f"What is the tag of the {items[place]}?", answer),))]
     assert hypotheses.HYPOTHESES[name](case, mates) == (answer,)
     part = {"question": f"What is the tag of the {items[place]}?", "answer": answer}
-    stated = [Case("m", "q", answer, meta={"variants": [{"question": "q", "parts": [part]}]})]
+    unread: list[object] = ["?", {"parts": 3}, {"parts": {"1": part}}, {"parts": []}, {"parts": ["?"]}, {"parts": [{}]}]
+    stated = [Case("m", "q", answer, meta={"variants": [*unread, {"question": "q", "parts": [part]}]})]
     assert hypotheses.HYPOTHESES[name](case, stated) == (answer,)
     assert hypotheses.HYPOTHESES["item-12"](case, mates) == ()
 

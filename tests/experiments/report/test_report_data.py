@@ -178,6 +178,9 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     runs = load([folder])
     identity, positive = checks.own_checks(runs, PROBES["patching"])
     assert (identity["answer"], identity["value"], positive["answer"]) == ("no", "0.75", "yes")
+    rows.append({**rows[-1], "layer": 1, "value": 0.5})
+    synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
+    assert [c["answer"] for c in checks.own_checks(load([folder]), PROBES["patching"])] == ["no", "no"]
     neurons = checks.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
     assert checks.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
