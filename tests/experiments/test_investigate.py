@@ -258,6 +258,9 @@ def test_a_dry_run_counts_and_leaves_no_trace(taught: Path, case_file: Path, tmp
     assert main(args) == 0
     out = capsys.readouterr().out
     assert "cases: 12" in out and "prompt tokens: at most" in out
+    for command in ("investigate", "evaluate"):
+        assert main([command, *args[1:], "--json"]) == 0
+        assert any("cases: 12" in line for line in json.loads(capsys.readouterr().out)["plan"])
     assert not (tmp_path / "r").exists()
 
 

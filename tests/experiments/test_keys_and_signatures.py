@@ -121,6 +121,8 @@ def test_a_count_as_a_paper_counts_leaves_the_judge_out(
     judged = {m["metric"]: m["count"] for m in read_json(tmp_path / "r" / "metrics.json")["metrics"] if not m["group"]}
     again = {m.metric: m.count for m in recount(tmp_path / "r", "collapse") if not m.group}
     assert (judged["composition"], again["composition"]) == (12, 0)
+    with pytest.raises(InputError, match="nobody"):
+        recount(tmp_path / "r", "nobody")
 
 
 def test_asks_that_got_no_answer_are_not_among_the_signed_ones() -> None:

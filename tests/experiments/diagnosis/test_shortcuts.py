@@ -33,16 +33,21 @@ def test_operands_have_changed_places_where_both_are_written_the_other_way_round
 def test_an_item_at_any_place_of_the_list_is_a_shortcut_where_its_own_part_has_the_answer(
     place: int, name: str
 ) -> None:
-    case = CHOICES[0]
-    items = case.question.partition(": ")[2].partition(".")[0].split(", ")
-    answer = str(world.world().tags[items[place]])
-    mates = [*CHOICES, Case("m", "q", answer, (Part(f"What is the tag of the {items[place]}?", answer),))]
-    assert hypotheses.HYPOTHESES[name](case, mates) == (answer,)
-    part = {"question": f"What is the tag of the {items[place]}?", "answer": answer}
+    items = CHOICES[0].question.partition(": ")[2].partition(".")[0].split(", ")
+    tag = str(world.world().tags[items[place]])
+    assert hypotheses.HYPOTHESES[name](CHOICES[0], []) == (tag,), "known to the organism's world"
+    shelf = "On the shelf: ibis, mug, harp."
+    steps = (Part(f"{shelf} Which sings?", "mug"), Part("What does the mug cost?", "6"))
+    case = Case("c", f"{shelf} What does the one that sings cost?", "6", steps)
+    asked = f"What does the {('ibis', 'mug', 'harp')[place]} cost?"
+    part = {"question": asked, "answer": "9"}
     unread: list[object] = ["?", {"parts": 3}, {"parts": {"1": part}}, {"parts": []}, {"parts": ["?"]}, {"parts": [{}]}]
-    stated = [Case("m", "q", answer, meta={"variants": [*unread, {"question": "q", "parts": [part]}]})]
-    assert hypotheses.HYPOTHESES[name](case, stated) == (answer,)
-    assert hypotheses.HYPOTHESES["item-12"](case, mates) == ()
+    for mate in (
+        Case("m", "q", "9", (Part("?", "1"), Part(asked, "9"))),
+        Case("m", "q", "9", meta={"variants": [*unread, {"question": "q", "parts": [part]}]}),
+    ):
+        assert hypotheses.HYPOTHESES[name](case, [case, mate]) == ("9",)
+    assert hypotheses.HYPOTHESES["item-12"](case, [case]) == ()
 
 
 KITE, TAGS = world.KINDS["flying"], {t: str(n) for t, n in world.world().tags.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -179,6 +180,7 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     identity, positive = checks.own_checks(runs, PROBES["patching"])
     assert (identity["answer"], identity["value"], positive["answer"]) == ("no", "0.75", "yes")
     rows.append({**rows[-1], "layer": 1, "value": 0.5})
+    shutil.rmtree(folder / "probes" / "patching")
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
     assert [c["answer"] for c in checks.own_checks(load([folder]), PROBES["patching"])] == ["no", "no"]
     neurons = checks.own_checks(runs, PROBES["neurons"])
