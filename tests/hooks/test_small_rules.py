@@ -193,7 +193,7 @@ def test_every_configuration_that_names_an_attention_is_found_once() -> None:
     deep, of_module = SimpleNamespace(), SimpleNamespace(_attn_implementation="sdpa")
     text = SimpleNamespace(sub_configs=("deep", "none"), deep=deep, none=None)
     whole = SimpleNamespace(sub_configs=("text",), text=text, get_text_config=lambda: text)
-    modules = [SimpleNamespace(config=of_module), SimpleNamespace(config=text), SimpleNamespace(config=3), SimpleNamespace()]
+    modules = [*(SimpleNamespace(config=c) for c in (of_module, text, 3)), SimpleNamespace()]
     model: Any = SimpleNamespace(config=whole, modules=lambda: modules)
     found = parts.attention_configs(model)
     assert len(found) == 4 and {id(c) for c in found} == {id(c) for c in (whole, text, of_module, deep)}

@@ -108,7 +108,12 @@ def test_a_lesson_wants_the_states_behind_the_end_of_its_sources_answer() -> Non
         lessons.Lesson(mine.question, said, asked.question),
     ]
     made = training.taught(base, tokens, given, graft)
-    texts = [(mine.question, mine.worked), (mine.question, said), (asked.question, asked.worked), (asked.question, said)]
+    texts = [
+        (mine.question, mine.worked),
+        (mine.question, said),
+        (asked.question, asked.worked),
+        (asked.question, said),
+    ]
     ids, slots, _ = training._encoded(tokens, texts)
     with torch.no_grad():
         own, other, theirs, other_theirs = base(ids, output_hidden_states=True).hidden_states[2]
