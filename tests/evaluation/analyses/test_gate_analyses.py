@@ -67,6 +67,9 @@ def test_formats_are_compared_on_the_cases_that_pass_the_first_runs_gate_only() 
     assert value(found, "composition", prompt="knowledge") == (1, 2)  # one invalid
     assert value(found, "abstention", prompt="xml") == (1, 3)
     assert value(found, "closing_tag", prompt="xml") == (2, 3)
+    del texts["b1"]
+    fewer = gated.compare_formats([source("v1", first, texts=texts), source("v2", second)])
+    assert value(fewer, "closing_tag", prompt="xml") == (1, 2)
     # Rome = rome., Oslo != Paris, both abstain.
     assert value(found, "agreement", prompts="xml = xml-answer") == (2, 3)
     assert value(found, "agreement", prompts="xml = knowledge") == (1, 2)

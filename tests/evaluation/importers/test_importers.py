@@ -72,6 +72,8 @@ def test_styles_become_the_whole_and_further_wholes(bamboogle: Path) -> None:
         ("bamboogle-001", "part:1", "incorrect"),
     ]
     assert {r.model for r in found.rows} == {"some-model"}
+    again = [s and (s.response.splitlines()[0], s.golds) for s in found.stored]
+    assert again[2:4] == [("It was 1815.", ("1815",))] * 2 and again[7] == ("It was 1900.", ("1815",))
 
 
 def test_contradictions_are_named_row_by_row_with_what_they_should_be(bamboogle: Path) -> None:
@@ -251,6 +253,10 @@ def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_pat
     one, other = read(tmp_path / "log.json"), read(tmp_path / "log.eval")
     assert one.rows == other.rows
     assert [(c["stored"], c["recomputed"]) for c in other.contradictions] == [(0.75, 0.5)]
+    for completed, found in ((2, []), (3, [(3, 2)])):
+        raw["results"] = {"completed_samples": completed}
+        (tmp_path / "log.json").write_text(json.dumps(raw))
+        assert [(c["stored"], c["recomputed"]) for c in read(tmp_path / "log.json").contradictions] == found
     (tmp_path / "log.json").write_text(json.dumps(_log(tmp_path, [*samples, _scored(3, "N")], accuracy=0.75)))
     assert read(tmp_path / "log.json").contradictions == [], "an accuracy over samples without a verdict is not ours"
 
