@@ -169,8 +169,14 @@ def test_divergence_from_the_unpatched_is_counted_to_the_first_difference_and_we
     logits = [
         torch.tensor(x, dtype=torch.float64).log() + shift for x, shift in ((own, 3.0), (other, -1.0), (donor, 2.0))
     ]
-    found = compare("donor", (0, 0), (torch.tensor([patched]), logits[1][None]), (torch.tensor(base), logits[0]),
-                    (torch.tensor([3, 3, 3, 3]), logits[2]), (0, 2), None).values  # fmt: skip
+
+    def of(answer: list[int] | None) -> dict[str, torch.Tensor]:
+        return compare("donor", (0, 0), (torch.tensor([patched]), logits[1][None]), (torch.tensor(base), logits[0]),
+                       (torch.tensor([3, 3, 3, 3]), logits[2]), (0, 2), answer).values  # fmt: skip
+
+    answers = [patched[:1], patched[:2], [patched[0], 0], [0, patched[1]], [*patched, 0]]
+    assert [float(of(answer)["corrected_rate"]) for answer in answers] == [1, 1, 0, 0, 0]
+    found = of(None)
     assert float(found["tokens_before_divergence"]) == equal
     assert float(found["kl"]) == pytest.approx(entropy(own, other))
     assert float(found["kl_from_donor"]) == pytest.approx(entropy(donor, other))
