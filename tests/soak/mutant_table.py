@@ -410,8 +410,6 @@ MUTANTS = (
     Mutant(E, "a file that holds a number is searched for fields", "        if not isinstance(raw, dict):\n            break\n", "        if not isinstance(raw, dict):\n            pass\n", "tests/evaluation/importers/test_importers.py -k no_known_kind"),
     Mutant(E, "a program of a docstring alone loses it", "and len(node.body) > 1\n", "and len(node.body) > 0\n", "tests/evaluation/builders/test_compositional_gsm.py -k loses_its"),
     Mutant(E, "four announced answers are looked at", "_TRIED = 5", "_TRIED = 4", STEPS),
-    Mutant(E, "completed samples are not compared", 'total = results.get("completed_samples")', 'total = results.get("scores")', "tests/evaluation/importers/test_importers.py -k archive_reads"),
-    Mutant(E, "changed numbers are looked up in the other question", "difflib.SequenceMatcher(None, a, b, autojunk=False)", "difflib.SequenceMatcher(None, b, a, autojunk=False)", "tests/evaluation/builders/test_compositional_gsm.py -k paired_by_place"),
     Mutant(H, "configurations inside others keep their attention", '        found += [c for key in getattr(config, "sub_configs", ()) if (c := getattr(config, key, None)) is not None]', "        pass", HOOKS + " -k every_configuration"),
     Mutant(H, "rows trust another attention with a mask", '_attn_implementation) not in ("sdpa", "eager")', '_attn_implementation) in ("sdpa", "eager")', ROWS + " -k of_a_mask"),
     Mutant(P, "the best layer of a positive control", 'worst = max(whole, key=lambda r: r["value"])', 'worst = min(whole, key=lambda r: r["value"])', "tests/experiments/report/test_report_data.py -k own_controls"),
@@ -423,6 +421,5 @@ MUTANTS = (
     Mutant(X, "evaluate ignores --json", 'return _run({**with_file(config, given), "probes": ()}, out, dry_run, json, quiet, False)', 'return _run({**with_file(config, given), "probes": ()}, out, dry_run, False, quiet, False)', "tests/experiments/test_investigate.py -k counts_and_leaves"),
     Mutant(X, "a count as a paper counts counts as the run did", "asking.replace(compat=compat, judge=None)", "asking.replace(judge=None)", "tests/experiments/test_keys_and_signatures.py -k leaves_the_judge"),
     Mutant(E, "one missing text hides the closing tags of all", "    if any(t is not None for t in texts):", "    if all(t is not None for t in texts):", "tests/evaluation/analyses/test_gate_analyses.py -k first_runs_gate"),
-    Mutant(E, "stored parts with gold and response exchanged", '_stored(_response(sub, hop), sub.get(f"Q{hop}_gt"), where)', '_stored(sub.get(f"Q{hop}_gt"), _response(sub, hop), where)', "tests/evaluation/importers/test_importers.py -k styles"),
     Mutant(P, "every other continuation starts with the answer", "return (tokens[:, :n] == torch.tensor(list(answer))).all(-1)", "return (tokens[:, :n] != torch.tensor(list(answer))).all(-1)", PATCHING + " -k divergence"),
 )
