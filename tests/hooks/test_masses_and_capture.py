@@ -187,6 +187,8 @@ def test_statistics_survive_sharp_predictions_and_impossible_entries() -> None:
     assert torch.allclose(same.mean, got.mean) and torch.allclose(same.log_prob, got.log_prob), "impossible ones first"
     shut = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(1, 1), torch.tensor([600]))
     assert shut.log_prob[0] == -torch.inf
+    none = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(0, 1), torch.zeros(0, dtype=torch.long))
+    assert [x.shape for x in (none.mean, none.variance, none.log_prob)] == [(0,)] * 3
 
 
 def test_a_head_that_transforms_its_logits_otherwise_is_refused() -> None:

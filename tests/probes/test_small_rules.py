@@ -28,6 +28,7 @@ from composcope.probes.matching import Matched
 from composcope.probes.neurons import quadrature as paths
 from composcope.probes.neurons.paths import _factor
 from composcope.probes.patching import positions as sweeps
+from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
 
@@ -161,6 +162,17 @@ def test_rules_integrate_the_polynomials_that_they_should(steps: int) -> None:
     for rule, n in (("reference", 1), ("gauss", 3), ("gauss-legendre", 2.5)):
         with pytest.raises(InputError):
             paths.quadrature(rule, n)  # type: ignore[arg-type]
+
+
+def test_readouts_are_taken_at_places_that_nearly_all_cases_have() -> None:
+    tokenizer = SimpleNamespace(decode=lambda ids: " ".join(f"w{i}" for i in ids))
+    ids = {"prompt_ids": (1, 2, 3, 4, 5), "response_ids": (6, 7, 8), "answer_ids": (6, 9), "slot": Slot(2)}
+    own, usual = _example("a", **ids), _example("b", **ids, group="success")
+    left, notes = readout_places(tokenizer, [own, usual], {})
+    places = {"question-end": (0,), "prompt-end": (4,), "answer-slot": (6,), "decision": (5,)}
+    assert left == {"a": places, "b": places} and [n.split()[1] for n in notes] == ["entity:"]
+    without, _ = readout_places(tokenizer, [own, replace(usual, slot=None)], {})
+    assert without["b"] == {"question-end": (0,), "prompt-end": (4,)}
 
 
 def test_a_factor_of_experts_is_one_up_to_rounding_and_other_maps_are_refused() -> None:

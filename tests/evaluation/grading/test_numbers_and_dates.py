@@ -165,6 +165,7 @@ NUMBERS: list[Row] = [
     (_candidates, ("3 and four",), [3]), (_candidates, ("the 4th of 5",), [5]), (_candidates, ("Step 2: 7",), [7]),
     (_candidates, ("Step 2",), [2]), (_candidates, ("2 hours 30 minutes",), [2.5]),
     (_candidates, ("2 hours of 30 minutes",), [2, 30]), (_candidates, ("30 minutes 2 hours",), [30, 2]),
+    (_candidates, ("five% of it",), [0.05]), (_candidates, ("five percent of it",), [0.05]),
     (_candidates, ("5 feet and 6 inches",), [5.5]), (_candidates, ("37 euros 50",), [37.5]),
     (_candidates, ("37 euros 50 people",), [37, 50]), (_candidates, ("37 euros 100",), [37, 100]),
     (_candidates, ("37 euros 99.",), [37.99]), (_candidates, ("37 metres 50",), [37, 50]),
