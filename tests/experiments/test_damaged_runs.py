@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from composcope.errors import InputError
+from composcope.errors import InputError, JournalError
 from composcope.evaluation.metrics import Metric, dumps
 from composcope.experiments.cli import main
 from composcope.experiments.run.reader import RunData, read_config
@@ -211,6 +211,19 @@ def test_a_merge_that_finds_an_answer_missing_leaves_its_folder_as_it_was(
 def test_a_sound_run_passes_every_check(pristine: Path) -> None:
     assert len(RunData(pristine).evaluated().cases) == 12
     assert read_config(pristine)["protocol"] == "compositionality-gap"
+
+
+def test_a_run_without_a_journal_counts_and_one_whose_journal_lost_answers_does_not(
+    pristine: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(pristine, tmp_path / "r"))
+    (journal,) = (run / "journal").glob("*.jsonl")
+    lines = journal.read_text().splitlines(True)
+    journal.write_text("".join(lines[:-1]))
+    with pytest.raises(JournalError, match=r"the answers of 1 of \d+ graded asks are missing"):
+        RunData(run).evaluated()
+    shutil.rmtree(run / "journal")
+    assert RunData(run).evaluated().graded == RunData(pristine).evaluated().graded
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from transformers import DynamicCache
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Site, budget, edits, length_limits, load_model, parts
 from composcope.hooks.anatomy import Anatomy, width_of
-from composcope.hooks.attention_masses import Window, _masses
+from composcope.hooks.attention_masses import Window, _masses, _of_sample
 from composcope.hooks.backends.transformers import position_ids, private_cache
 from composcope.hooks.decode import _leaders, _padded, _Taken, _taken
 from composcope.hooks.edits import Knockout, Patch, Skip
@@ -281,6 +281,15 @@ def test_masses_are_those_of_a_written_out_softmax() -> None:
 
 
 # Rows
+
+
+def test_a_mask_is_that_of_the_sequence_or_of_all() -> None:
+    masks = torch.arange(2 * 3 * 3).view(2, 1, 3, 3)
+    for b in (0, 1):
+        assert torch.equal(_of_sample(masks, b), masks[b]) and torch.equal(_of_sample(masks[:1], b), masks[0])  # type: ignore[arg-type]
+    assert _of_sample(None, 1) is None
+    with pytest.raises(ModelError, match=r"shape \(1, 3, 3\)"):
+        _of_sample(masks[0], 0)
 
 
 def test_ragged_rows_are_sorted_by_query_and_back() -> None:
