@@ -135,10 +135,6 @@ def test_partial_hooks_of_libraries_are_theirs() -> None:
 def test_wrappers_in_wrappers_are_opened_and_each_is_said() -> None:
     inside, notes = unwrapped(SimpleNamespace(_orig_mod=SimpleNamespace(_orig_mod=7)))
     assert inside == 7 and len(notes) == 2
-    of_peft = {"__module__": "peft.made", "active_adapter": "mine", "active_peft_config": SimpleNamespace()}
-    adapted = type("Adapted", (), {**of_peft, "get_base_model": lambda self: 7})
-    inside, notes = unwrapped(SimpleNamespace(_orig_mod=adapted()))
-    assert inside == 7 and len(notes) == 2 and "'mine'" in notes[1]
 
 
 def test_estimates_that_overshoot_never_take_a_bar_beyond_its_total() -> None:

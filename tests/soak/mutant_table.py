@@ -424,7 +424,6 @@ MUTANTS = (
     Mutant(P, "every other continuation starts with the answer", "return (tokens[:, :n] == torch.tensor(list(answer))).all(-1)", "return (tokens[:, :n] != torch.tensor(list(answer))).all(-1)", PATCHING + " -k divergence"),
     Mutant(E, "a sign right behind a number in words is lost", 'unit = re.match(r"\\s?(%|per\\s?cent\\b|[A-Za-z]+)", text[m.end() :])', 'unit = re.match(r"\\s?(%|per\\s?cent\\b|[A-Za-z]+)", text[m.end() + 1 :])', PARSED + " -k read_as"),
     Mutant(H, "statistics of no tokens", "    if not parts:\n        return VocabularyStatistics", "    if False:\n        return VocabularyStatistics", MASSES + " -k impossible"),
-    Mutant(H, "adapters of a wrapper are not said", '            notes.append(f"{name}: the model inside is opened, with its adapter {thing.active_adapter!r} active")', "            pass", SURROUNDINGS + " -k in_wrappers"),
     Mutant(P, "a readout one token before the prompt's end", '"prompt-end": (n - 1,)}\n        first', '"prompt-end": (n - 2,)}\n        first', RULES + " -k readouts_are"),
     Mutant(X, "a run without a journal has lost its answers", "        if answered and lost:", "        if lost:", "tests/experiments/test_damaged_runs.py -k without_a_journal"),
 )
