@@ -426,4 +426,5 @@ MUTANTS = (
     Mutant(H, "statistics of no tokens", "    if not parts:\n        return VocabularyStatistics", "    if False:\n        return VocabularyStatistics", MASSES + " -k impossible"),
     Mutant(P, "a readout one token before the prompt's end", '"prompt-end": (n - 1,)}\n        first', '"prompt-end": (n - 2,)}\n        first', RULES + " -k readouts_are"),
     Mutant(X, "a run without a journal has lost its answers", "        if answered and lost:", "        if lost:", "tests/experiments/test_damaged_runs.py -k without_a_journal"),
+    Mutant(X, "a picture without the case's own measurements", '            if whole and row.get("value") not in ("", "nan", None):', "            if False:", "tests/experiments/report/test_report_data.py -k pictures_hold"),
 )

@@ -53,8 +53,12 @@ def test_packed_constants_empties_and_nothing_but_nan_are_kept() -> None:
 def test_pictures_hold_the_arrays_of_each_case(synthetic: ModuleType, add_cases: AddCases, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8)
     arrays = add_cases(run, ["case-0001", "case-0003"])
+    rows = ["case,role,kind,quantity,value", "a,whole,composition,min_k,0.5", "a,whole,composition & cue,min_k,0.25",
+            "a,part:0,math,min_k,1", "b,whole,composition,min_k,nan", "b,whole,composition,min_k,"]  # fmt: skip
+    (run / "probes" / "min-k" / "values.csv").write_text("\n".join(rows) + "\n")
     found = pictures.collect(load([run]))
     (about,) = found.index["runs"]
+    assert about["values"]["a"] == {"min k": 0.5, "min k (cue)": 0.25} and "b" not in about["values"]
     assert [c["case"] for c in about["cases"]] == ["case-0001", "case-0003"]
     assert about["cases"][1]["attention"] == ["whole", "part:0"] and about["cases"][1]["sweep"]
     assert about["notes"]["lookback"] == "Kept for 2 of 9 cases (--case-details 2)."
