@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import comb
 
-from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, pairs
+from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally
 from .readings import Held
 
 MOST = 0.6
@@ -204,7 +204,7 @@ def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
     have it in one of twenty cases, and in several pairs: one wrong answer to one right one is no shortcut.
     """
     luck = max((edit.luck for case in cases for edit in case.edits), default=1.0)
-    able = [one for one in (pairs([case]) for case in cases) if luck**one.n < UNLIKELY]
+    able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < UNLIKELY]
     often = Tally(sum(beyond(tally, luck, UNLIKELY) for tally in able), len(able))
     return beyond(run, luck, LUCK / 2) or (run.k >= COMPARED and beyond(often, UNLIKELY, LUCK / 2))
 
@@ -221,7 +221,8 @@ def from_inside(
 
     Somewhere among all layers and places some change mends a case by chance, and its variants too. So too few cases to
     choose the place for each other name no cause. Where all variants have one right answer, one error may come back in
-    them: the lack of a bridge then says nothing.
+    them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is decided
+    (``known``), more is wrong than one thing before it.
     """
     if not found.enough:
         return None
@@ -233,31 +234,31 @@ def from_inside(
     skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
     if min(skip.pool.share, move.pool.share) >= ROUTED:  # whatever is changed mends: no change shows what was wrong
         return None
-    if shows(skip) and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
+    known = demonstrated(own)
+    if shows(skip) and known and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise):
         return "fragile", noise.own, f"noise {noise.cell}", None
     for read in (test("exit"), test("scope:decision")):
-        if shows(read, READ) and beats_noise(read, noise) and demonstrated(own):
+        if shows(read, READ) and beats_noise(read, noise) and known:
             return "lost", read.own, f"own state {own.cell}", read.layer + 1
-    if shows(back) and beats_noise(back, noise) and max(back.noise.share, back.foreign.share) <= CONTROL:
+    if shows(back, READ) and beats_noise(back, noise) and max(back.noise.share, back.foreign.share) <= CONTROL:
         return "too-late", back.own, f"back-patch {back.cell}", None
     for noisy in (test("own:entity"), own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    given = next((t for t in (own, test("own:entity")) if demonstrated(t)), None)
-    if given is None or foreign_to(seen) or noise.pool.share > CONTROL:
+    if not known or foreign_to(seen) or noise.pool.share > CONTROL:
         return None
     for read in (move, test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(held, "entity") and not readable(held, "decision"):
-        return "bridge-not-routed", given.own, f"own state {given.cell}", None
+        return "bridge-not-routed", own.own, f"own state {own.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
-    if given is not own or found.worked < FEW or not usually_fails(seen) or blind(seen) or seldom(found):
+    if found.worked < FEW or not usually_fails(seen) or blind(seen) or seldom(found):
         return None
-    return "bridge-not-computed", given.own, f"own state {given.cell}", None
+    return "bridge-not-computed", own.own, f"own state {own.cell}", None
 
 
 def uncomputed(

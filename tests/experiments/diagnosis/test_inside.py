@@ -35,13 +35,17 @@ def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", 
 
 SHOWN = found(4)
 TABLE = [
-    ({"skip": found(4, cell="decision:3")}, "lost", 3),
+    ({"skip": found(4, cell="decision:3"), "own:decision": SHOWN}, "lost", 3),
     ({"skip": found(4, noise=3, cell="decision:3")}, None, None),
     ({"skip": found(4, noise=2, cell="decision:3")}, None, None),
-    ({"skip": found(4, noise=1, cell="decision:3")}, "lost", 3),
+    ({"skip": found(4, noise=1, cell="decision:3"), "own:decision": SHOWN}, "lost", 3),
     ({"skip": found(4, cell="decision:3", pool=4)}, None, None),
     ({"skip": found(2, cell="everywhere:3")}, None, None),
-    ({"skip": found(4, cell="decision:3"), "move": found(0, cell="end-1:1", pool=19)}, "lost", 3),
+    (
+        {"skip": found(4, cell="decision:3"), "move": found(0, cell="end-1:1", pool=19), "own:decision": SHOWN},
+        "lost",
+        3,
+    ),
     ({"skip": found(4, cell="decision:3"), "move": found(0, cell="end-1:1", pool=20)}, None, None),
     ({"own:decision": SHOWN, "skip": found(0, pool=20), "move": found(4, cell="entity+0:1")}, None, None),
     ({"exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, "lost", 3),
@@ -57,22 +61,38 @@ TABLE = [
             {
                 "skip": Found("decision:3", Tally(2, 2), Tally(), pool=Tally(k, 4)),
                 "noise": Found("decision:0", Tally(0, 2), noise_pool=Tally(0, 4), pool=Tally(0, 4)),
+                "own:decision": SHOWN,
             },
             cause,
             block,
         )
-        for k, cause, block in ((1, None, None), (2, None, None), (4, "lost", 3))
+        for k, cause, block in ((1, "bridge-not-computed", None), (2, "bridge-not-computed", None), (4, "lost", 3))
     ),
-    ({"back": found(3, foreign=0, cell="decision:4>0")}, "too-late", None),
-    ({"back": found(3, foreign=2, cell="decision:4>0")}, None, None),
+    ({"back": found(3, foreign=0, pool=32, cell="decision:4>0")}, "too-late", None),
+    ({"back": found(3, foreign=0, pool=31, cell="decision:4>0")}, None, None),
+    ({"back": found(3, foreign=2, pool=32, cell="decision:4>0")}, None, None),
+    ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
+    ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
     ({"own:decision": found(4, noise=4)}, "fragile", None),
     ({"noise": found(3, cell="decision:0"), "own:decision": SHOWN}, "fragile", None),
     ({"noise": found(3, pool=4, cell="decision:0"), "own:decision": SHOWN}, "bridge-not-computed", None),
-    ({"noise": found(4, pool=20, cell="decision:0"), "skip": found(4, cell="decision:3")}, "lost", 3),
+    (
+        {"noise": found(4, pool=20, cell="decision:0"), "skip": found(4, cell="decision:3"), "own:decision": SHOWN},
+        "lost",
+        3,
+    ),
     ({"noise": found(0, pool=21, cell="decision:0"), "skip": found(4, cell="decision:3")}, None, None),
-    ({"noise": found(4, pool=33, cell="decision:0"), "skip": found(4, cell="decision:3", pool=38)}, "lost", 3),
+    (
+        {
+            "noise": found(4, pool=33, cell="decision:0"),
+            "skip": found(4, cell="decision:3", pool=38),
+            "own:decision": SHOWN,
+        },
+        "lost",
+        3,
+    ),
     ({"noise": found(4, pool=33, cell="decision:0"), "skip": found(4, cell="decision:3", pool=37)}, "fragile", None),
-    ({"noise": found(0, pool=20), "back": found(3, foreign=0, cell="decision:4>0")}, "too-late", None),
+    ({"noise": found(0, pool=20), "back": found(3, foreign=0, pool=32, cell="decision:4>0")}, "too-late", None),
     ({"noise": found(0, pool=21), "back": found(3, foreign=0, cell="decision:4>0")}, None, None),
     ({"noise": found(0, pool=21), "exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, "lost", 3),
     ({"noise": found(0, pool=23), "exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, None, None),
@@ -459,7 +479,10 @@ def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_d
 
 
 def test_a_bridge_that_is_found_nowhere_in_one_case_of_a_family_is_not_one_that_the_model_does_not_compute() -> None:
-    absent, lost = Inside(4, {"own:decision": SHOWN}), Inside(4, {"skip": found(4, cell="decision:3")})
+    absent, lost = (
+        Inside(4, {"own:decision": SHOWN}),
+        Inside(4, {"skip": found(4, cell="decision:3"), "own:decision": SHOWN}),
+    )
     counts = [(1, 3, False), (2, 2, True), (2, 7, False), (3, 9, True), (1, 2, True)]
     for n_absent, n_lost, shown in counts:
         opened = {f"a{i}": absent for i in range(n_absent)} | {f"b{i}": lost for i in range(n_lost)}

@@ -148,8 +148,6 @@ def test_a_pair_of_right_and_predicted_answer_counts_once_over_a_run() -> None:
     assert evidence.pairs([one(("7", "3", True)), one(("7", "3", False))]) == Tally(0, 1)  # in most of its edits
     same = [one(*[("7", "3", True)] * 2) for _ in range(9)]
     assert not rule.beyond_luck(evidence.pairs(same), same), "one wrong answer to one right one, nine times"
-    few = [one(*[(str(i // 3), "3", True)] * 4, ("1", "2", False)) for i in range(12)]
-    assert not rule.beyond_luck(evidence.pairs(few), few), "in each case one wrong answer that comes back"
     other = [one(*((str(i), str(j), True) for j in range(2))) for i in range(9)]
     assert rule.beyond_luck(evidence.pairs(other), other)
 
@@ -174,9 +172,9 @@ def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_fol
 ) -> None:
     cases = []
     for i in range(12):
-        edits = [Edit(str(i // 2), str(j % 3), i < followers, 1 / 3) for j in range(4)]
+        edits = [Edit(str(i // 2), str(j % 2), i < followers, 1 / 3) for j in range(4)]
         cases.append(Followed("x", sum(e.hit for e in edits), 4, edits=edits))
-    assert evidence.pairs(cases).n == 18
+    assert evidence.pairs(cases).n == 12
     assert rule.beyond_luck(evidence.pairs(cases), cases) == admitted
 
 
