@@ -28,6 +28,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
             said.setdefault(one.cause, one.what)
     tests = {"neutral": NEUTRAL, "relation": RELATION, "bridge": BRIDGE, "repeated": REPEATED, "filler": FILLER}
     mended = {name: _mended(failing, role) for name, role in tests.items()}
+    mended["neutral"] = _mended([one for one in failing if not _answer_is_a_step(one.case)], NEUTRAL)
     working = [one for one in failing if operands(one.case)]
     mended["operands"] = _mended(working, None)
     right = [one for one in working if not wrong_operands(one)]
@@ -48,6 +49,12 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         unknown=sum(not one.parts_right for one in group),
         specific=own is None or own.specific, behind=_behind(group, successes),
     )  # fmt: skip
+
+
+def _answer_is_a_step(case: Case) -> bool:
+    """Whether the right answer is one of its own steps ("5 times 1 is 5"): a model may then say the step alone."""
+    steps = working(case.worked).values[:-1] if operands(case) else [part.answer for part in case.parts[:-1]]
+    return normalize(case.answer) in map(normalize, steps)
 
 
 def _mended(failing: Sequence[Heard], role: str | None) -> Tally:

@@ -19,8 +19,9 @@ from ...evaluation.grading import lists
 from .asks import Heard, operands, relation_of, working
 from .variants import phrase_of
 
-AFTER = 4
-"""How many positions after an entity's phrase, and before the prompt's end, are searched for the entity."""
+AFTER, BEFORE = 4, 2
+"""How many positions from the end of an entity's phrase on, and how many of the phrase before its end, are searched for
+the entity. At the prompt's end two more are."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class Decision:
         return len(self.ids) - 1
 
     def readings(self) -> dict[str, int]:
-        """Positions at which the entity is looked for, by name: after its phrase, at the prompt's end."""
-        found = {f"entity+{j}": self.at[0] + j for j in range(AFTER)} if self.at else {}
+        """Positions at which the entity is looked for, by name: in its phrase and after it, at the prompt's end."""
+        found = {f"entity{j:+d}": self.at[0] + j for j in range(-BEFORE, AFTER)} if self.at else {}
         found |= {f"end-{j}": self.prompt - j for j in range(1, AFTER + 3)}
         return {"decision": self.last, **{k: p for k, p in found.items() if 0 < p < self.last}}
 

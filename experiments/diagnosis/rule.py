@@ -197,6 +197,11 @@ def follows(found: Followed) -> bool:
     return found.own is not False and mostly(Tally(found.hits, found.telling))
 
 
+def half_followed(found: Behaviour) -> bool:
+    """Whether most edits follow a shortcut that the run admits, though the case itself does not."""
+    return found.shortcut is not None and mostly(Tally(found.shortcut.hits, found.shortcut.telling))
+
+
 def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
     """Whether a run admits a shortcut: so many pairs, or so many cases, follow it by luck in one of a hundred runs.
 
@@ -256,7 +261,7 @@ def from_inside(
         return "bridge-not-routed", own.own, f"own state {own.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
         return None
-    if found.worked < FEW or not usually_fails(seen) or blind(seen) or seldom(found):
+    if found.worked < FEW or not usually_fails(seen) or blind(seen) or seldom(found) or half_followed(seen):
         return None
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 

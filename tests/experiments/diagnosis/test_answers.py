@@ -369,6 +369,16 @@ def test_the_right_result_written_otherwise_is_not_that_of_another_operation() -
         assert (found.other_operation, found.sums) == (Tally(int(other), 1), int(other))
 
 
+@pytest.mark.parametrize(("answer", "n"), [("7", 0), ("12", 1)])
+def test_a_step_of_the_working_after_a_neutral_beginning_mends_nothing(answer: str, n: int) -> None:
+    case = replace(MIXED[2], worked=f"7 plus 5 is {answer}", answer=answer)
+    found = behaviour.behaviour([heard(case, {"whole": "7 plus 4 is 11", "whole:neutral": f" {answer}."})])
+    assert found.mended.get("neutral", Tally()).n == n
+    case = replace(OSLO, answer=OSLO.parts[0].answer if n == 0 else OSLO.answer)
+    found = behaviour.behaviour([heard(case, {"whole": "Rome", "whole:neutral": f" {case.answer}."})])
+    assert found.mended.get("neutral", Tally()).n == n
+
+
 def test_a_result_that_comes_too_early_is_no_operand() -> None:
     case = MIXED[2]
     gold = asks.working(case.worked)
