@@ -46,6 +46,8 @@ def unsealed(line: bytes) -> bytes:
 
 
 def test_an_untouched_segment_has_nothing_to_say(segment: Path) -> None:
+    # of the format: what another version wrote is read
+    assert seal(b'{"a": 1}', "")[1] == "f2dd738ddcaaa44903eccaad5636e5cb"
     contents = read_journal(segment.parent)
     assert [r.text for r in contents.responses.values()] == TEXTS and contents.warnings == []
     assert set(contents.lines.values()) == {f"{segment}:{n}" for n in (2, 3, 4, 5)}

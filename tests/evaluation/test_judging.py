@@ -13,7 +13,7 @@ import pytest
 
 from composcope.evaluation import judging
 from composcope.evaluation.asks import Ask, Grade, Response
-from composcope.evaluation.engines.base import BaseEngine, ReplayEngine
+from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response
 from composcope.evaluation.grading import grade, mathematics
 from composcope.evaluation.journal import Journal, ask_identity
 from composcope.evaluation.judging import SAMPLE, second_opinions
@@ -51,13 +51,16 @@ def test_a_verdict_is_read_only_where_it_is_clear(reply: str, expected: bool | N
     assert judging.verdict(reply) is expected
 
 
-def test_a_judge_that_fails_makes_the_grade_invalid_and_not_wrong() -> None:
+def test_a_judge_that_fails_makes_the_grade_invalid_and_not_wrong(tmp_path: Path) -> None:
     first = Grade("incorrect", "1877", None, None)
     assert judging.apply(first, None).reason == "judge-error"
     assert judging.apply(first, "hm").outcome == "invalid" and judging.apply(first, "hm").reason == "judge-parse"
     assert judging.apply(first, '{"score": 1}') == Grade("correct", "1877", "judge")
     abstained = Grade("abstained", None)
     assert judging.apply(abstained, '{"score": 1}') is abstained
+    with Journal(tmp_path) as journal:
+        found = second_opinions([item("Lyon", "Paris", "text")], Unreachable([]), journal)
+    assert [(g.outcome, g.reason) for g in found.grades] == [("invalid", "judge-error")]
 
 
 def test_agreement_counts_the_confusion_matrix_and_leaves_unjudged_cases_out() -> None:
@@ -112,6 +115,11 @@ class Judge(BaseEngine):
             score = 1 if any(w in given for w in self.right) else 0 if any(w in given for w in self.wrong) else None
             text = f'{{"score": {"null" if score is None else score}}}'
             yield ask, Response(ask_identity(ask, self.identity), text, "stop", 1, 1)
+
+
+class Unreachable(Judge):
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        return iter([(ask, error_response(ask, self.identity, "no route to host")) for ask in asks])
 
 
 def item(text: str, gold: str, answer_type: str, aliases: tuple[str, ...] = (), finish: str = "stop") -> Item:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -144,7 +145,7 @@ def test_score_without_the_journal_names_what_is_missing(evaluated: Path, tmp_pa
 
 def test_doctor_says_what_is_there_and_what_to_do(capsys: Capture) -> None:
     rows = {row["check"]: row for row in examine()}
-    assert rows["python"]["ok"] and rows["torch"]["ok"]
+    assert rows["python"]["ok"] and rows["torch"]["ok"] and rows["python"]["value"] == platform.python_version()
     assert all(row["fix"] for row in rows.values() if not row["ok"])
     assert len(check_lines(list(rows.values()))) == len(rows)
     assert main(["doctor", "--json"]) == 0

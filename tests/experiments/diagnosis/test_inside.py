@@ -465,6 +465,34 @@ def test_a_change_is_counted_apart_in_plants_of_its_own_cause_and_of_others() ->
     }  # fmt: skip
 
 
+def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"mended": {}, "interventions": {"skip": {"count": 8, "n": 9}}, "seconds": 6.0}
+    known = results.Diagnosis(tmp_path, (), (), counts)
+    judged: list[str] = []
+
+    def judge(planted: Any, *_: Any) -> confusion.Judged:
+        judged.append(planted.name)
+        named = enumerate(("lost", "lost", "undetermined"))
+        return confusion.Judged([confusion.DiagnosedCase("a", str(i), "lost", n, i == 0) for i, n in named], known)
+
+    replaced = {"judge": judge, "planted_in": lambda folder: [SimpleNamespace(name="a", folder=folder)]}
+    replaced |= {"guessed": lambda *_: {}, "read_run": lambda _: None, "labelled_failures": lambda _: []}
+    for name, function in replaced.items():
+        monkeypatch.setattr(confusion, name, function)
+    monkeypatch.setattr(confusion.work, "investigate", lambda *_, **__: None)
+    given = {"folder": ([tmp_path], []), "model": ([], ["organism:twin"]), "nothing": ([], [])}
+    found = {}
+    for name, (folders, models) in given.items():
+        found[name] = len(judged), confusion.run_study(folders, models, tmp_path / name)
+    assert [n for n, _ in found.values()] == [0, 1, 1] and len(judged) == 2
+    assert found["model"][1] == [] and "named right 2 of 3 (67 %)" in "\n".join(found["folder"][1])
+    assert "named right with an intervention that mends it: 1 of 2 (50 %)" in found["folder"][1]
+    for name, line in (("confusion", "a,lost,3,2,1"), ("mended", "a,8/9")):
+        assert (tmp_path / "folder" / f"{name}.csv").read_text().splitlines()[1] == line
+
+
 def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_does_not_compute() -> None:
     def opened(worked: str) -> weighing.Opened:
         own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}

@@ -59,6 +59,8 @@ def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Pa
     assert {name: r["badge"] for name, r in of_probes.items()} == {"lookback": FAILED, "min-k": UNTESTED}
     row = of_probes["lookback"]
     assert (row["n"], row["value"], row["interval"]) == ("7", "0.25", "[0.125, 0.5]")
+    sides = {r["claim"].endswith("failures minus matched successes") for r in rows if r["badge"] != "counted"}
+    assert sides == {True} and not any("minus matched" in r["claim"] for r in rows if r["badge"] == "counted")
     assert "follow the dose" in row["why"] and "follow the dose" in (paper / "claims.tex").read_text()
     assert all(r["value"] for r in rows)
 

@@ -42,6 +42,7 @@ def test_levels_hold_different_texts_that_no_organism_has_seen() -> None:
     levels = controls._levels(cases, 3)
     assert list(levels) == [0, 1, 10, 100] and len({c.question for some in levels.values() for c in some}) == 12
     assert all(world.held_out({str(c.cluster), *c.meta["crossed"]}) for c in cases)
+    assert all([c.cluster, *c.meta["crossed"]] == sorted([str(c.cluster), *c.meta["crossed"]]) for c in cases)
     assert all(turns[c.id] == [(c.question, c.worked)] for c in cases)
     assert [c.question for c in controls.drawn(12, "other")[0]] != [c.question for c in cases]
 
