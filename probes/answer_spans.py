@@ -177,19 +177,20 @@ def _words(here: str) -> list[tuple[str, int, int]]:
 
 
 def _every(here: str, name: str) -> list[Span]:
-    """All places of a name."""
-    wanted = [w for w in text.normalize(name).split() if w not in _ARTICLES]
-    if not wanted:
+    """All places of a name, written as here or, where it has a short form ("St."), as the grader reads it."""
+    read = tuple(w for w in text.normalize(name).split() if w not in _ARTICLES)
+    if not read:
         return []
     if _UNSPACED.search(name):
         return [m.span() for m in re.finditer(re.escape(name.strip()), here, re.IGNORECASE)]
     there = _words(here)
-    n = len(wanted)
-    return [
-        (there[i][1], there[i + n - 1][2])
-        for i in range(len(there) - n + 1)
-        if [w for w, _, _ in there[i : i + n]] == wanted
-    ]
+    said = tuple(w for w, _, _ in there)
+    return sorted(
+        (there[i][1], there[i + len(wanted) - 1][2])
+        for wanted in {read, tuple(w for w, _, _ in _words(name))} - {()}
+        for i in range(len(there) - len(wanted) + 1)
+        if said[i : i + len(wanted)] == wanted
+    )
 
 
 def _name(here: str, name: str, question: str) -> Span | None:

@@ -35,6 +35,8 @@ def found(response: str, gold: str, answer_type: str, question: str = "?", forma
         ("Arabic is the official language of the country whose capital is Tehran.", "Persian",
          "What is the official language of the country whose capital is Tehran?", "Arabic"),
         ("Sure! Berlin is located in Europe. It is large.", "Asia", "On which continent is Berlin?", "Europe"),
+        ("It is St. Louis, I think.", "St. Louis", "?", "St. Louis"),
+        ("It is Saint Louis, I think.", "St. Louis", "?", "Saint Louis"),
         ("**São Paulo**", "Sao Paulo", "?", "São Paulo"),
         ("South America", "Asia", "?", "South America"),
         ("I don't know.", "Paris", "?", "I don't know"),
@@ -57,6 +59,8 @@ def test_a_name_that_the_question_holds_is_said_where_it_answers() -> None:
     response = "Between Mars and Venus, Venus is larger."
     assert answer_span(response, response, "text", golds=("Venus",), question="Mars or Venus?") == (24, 29)
     assert answer_span(response, response, "text", golds=("Venus",), question="Which one?") == (17, 22)
+    response = "Between Mars and Yahoo! Inc, Yahoo! Inc is larger."  # a name that looks like the end of a sentence
+    assert answer_span(response, response, "text", golds=("Yahoo! Inc",), question="Mars or Yahoo! Inc?") == (29, 39)
 
 
 @pytest.mark.parametrize(
