@@ -17,7 +17,7 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
-from composcope.experiments.evaluating.merge import _same_settings
+from composcope.experiments.evaluating.merge import _same_settings, made_otherwise
 from composcope.experiments.run import compare, read_json, read_lines, write_lines, write_text
 from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
 from composcope.experiments.run.folder import MEASURED
@@ -134,6 +134,15 @@ def test_shards_that_were_asked_otherwise_do_not_merge(changed: dict[str, Any], 
     parts = [ShardCases(index=i, of=2, n_cases=4, positions=[]) for i in (1, 2)]
     with pytest.raises(InputError, match=f"shard 2/2: {field} is") if field else nullcontext():
         _same_settings([shard("a"), shard("b", **changed)], parts)
+
+
+def test_what_the_answers_of_merged_runs_were_made_with_is_compared_by_name() -> None:
+    def run(**engine: str) -> Any:
+        facts = {"identity": {}, "provenance": engine}
+        return SimpleNamespace(manifest=Manifest.model_validate({"identity": {}, "engine": facts}))
+
+    assert made_otherwise([run(engine="transformers"), run(engine="transformers", host="b")]) == {}
+    assert made_otherwise([run(engine="transformers"), run(engine="vllm")]) == {"engine": ["transformers", "vllm"]}
 
 
 def test_score_without_the_journal_names_what_is_missing(evaluated: Path, tmp_path: Path, capsys: Capture) -> None:

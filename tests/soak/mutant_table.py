@@ -427,4 +427,15 @@ MUTANTS = (
     Mutant(P, "a readout one token before the prompt's end", '"prompt-end": (n - 1,)}\n        first', '"prompt-end": (n - 2,)}\n        first', RULES + " -k readouts_are"),
     Mutant(X, "a run without a journal has lost its answers", "        if answered and lost:", "        if lost:", "tests/experiments/test_damaged_runs.py -k without_a_journal"),
     Mutant(X, "a picture without the case's own measurements", '            if whole and row.get("value") not in ("", "nan", None):', "            if False:", "tests/experiments/report/test_report_data.py -k pictures_hold"),
+    # a second draw of that day; the tests had missed them
+    Mutant(E, "a judge that cannot be reached gave an unclear answer", 'None if reply.finish_reason == "error" else reply.text', 'None if reply.finish_reason == "correct" else reply.text', "tests/evaluation/test_judging.py -k judge_that_fails"),
+    Mutant(E, "checksums of another length than those written before", "_LENGTH = 32", "_LENGTH = 31", "tests/evaluation/test_journal_files.py -k untouched"),
+    Mutant(P, "a name across sentences is said where it is first said", "    return places[-1]", "    return places[0]", "tests/probes/test_answer_spans.py"),
+    Mutant(P, "altered texts that end in another answer are unstable", 'if o.measure == "same" and o.kept is False]', "]", "tests/probes/test_faithfulness.py -k 'altered_step and stays'"),
+    Mutant(X, "a composition's cluster is any of its members", "cluster, *crossed = sorted(qa.members)", "cluster, *crossed = list(qa.members)", "tests/experiments/validity/test_positive_controls.py -k levels_hold"),
+    Mutant(X, "every claim but those over matched cases is called one", 'if row.get("group") == MATCHED else ""', 'if row.get("group") != MATCHED else ""', "tests/experiments/paper/test_paper.py -k claims_have"),
+    Mutant(X, "the study of causes says nothing of what it counted", "    return [\n        *table(matrix(judged)),", "    return None and [\n        *table(matrix(judged)),", OPENED + " -k study_of_causes"),
+    Mutant(X, "a model given to the study of causes brings the shipped plants", "[shipped] if shipped.is_dir() and not models else []", "[shipped] if shipped.is_dir() or not models else []", OPENED + " -k study_of_causes"),
+    Mutant(X, "merged runs of other engines are not told", 'engine.provenance.get("engine") if engine else None', 'engine.provenance.get("mixed") if engine else None', "tests/experiments/test_runs_together.py -k made_with"),
+    Mutant(X, "Python's version is its compiler's", "version = sys.version.split()[0]", "version = sys.version.split()[-1]", "tests/experiments/test_runs_together.py -k doctor_says"),
 )

@@ -199,12 +199,11 @@ def test_shards_of_other_code_or_libraries_are_merged_and_it_is_said(
     document = json.loads(path.read_text())
     document["composcope"]["source"] = "c" * 64
     document["versions"]["torch"] = "2.10.0"
-    document["engine"]["provenance"]["engine"] = "vllm"
     path.write_text(json.dumps(document))
     merge_runs(parts(study), tmp_path / "out", Reporter(bars=False))
     said = capsys.readouterr().err
     assert "different settings: composcope" in said and "cccccccccccc" in said and "2.10.0" in said
-    assert set(read_json(tmp_path / "out" / "manifest.json")["mixed"]) == {"composcope", "torch", "engine"}
+    assert set(read_json(tmp_path / "out" / "manifest.json")["mixed"]) == {"composcope", "torch"}
     assert rows(tmp_path / "out") == rows(made / "whole")
 
 
