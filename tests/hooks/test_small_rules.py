@@ -15,7 +15,7 @@ from transformers import DynamicCache
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Site, budget, edits, length_limits, load_model, parts
-from composcope.hooks.anatomy import Anatomy, width_of
+from composcope.hooks.anatomy import Anatomy, _experts, width_of
 from composcope.hooks.attention_masses import Window, _masses, _of_sample
 from composcope.hooks.backends.transformers import position_ids, private_cache
 from composcope.hooks.decode import _leaders, _padded, _Taken, _taken
@@ -24,6 +24,7 @@ from composcope.hooks.head import _wide
 from composcope.hooks.module_hooks import frozen
 from composcope.hooks.progress import reached, stage, tick
 from composcope.hooks.ragged import RaggedRows, inputs_reordered
+from composcope.hooks.rows import _attend
 from composcope.hooks.sites import check_site
 from composcope.hooks.surroundings import check_unmasked
 
@@ -187,6 +188,9 @@ def test_hidden_states_are_found_however_they_are_passed() -> None:
     for name in ("out_features", "nf", "outfeatures"):
         assert width_of(SimpleNamespace(**{name: 7})) == 7  # type: ignore[arg-type]
     assert width_of(SimpleNamespace(out_features="7")) is None  # type: ignore[arg-type]
+    listed = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(2, 2)) for _ in range(2))
+    assert _experts(torch.nn.Sequential(torch.nn.Linear(2, 2), listed)) is listed
+    assert _experts(torch.nn.Sequential(torch.nn.ModuleList(listed[:1]))) is None
 
 
 def test_every_configuration_that_names_an_attention_is_found_once() -> None:
@@ -281,6 +285,16 @@ def test_masses_are_those_of_a_written_out_softmax() -> None:
 
 
 # Rows
+
+
+def test_rows_attend_with_the_usual_scale_where_the_call_states_none() -> None:
+    q, k, v = (torch.randn(1, 2, n, 8, generator=torch.Generator().manual_seed(n)) for n in (3, 5, 6))
+    v = v[:, :, :5]
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    for given in ({}, {"scaling": 8**-0.5}):
+        call: Any = SimpleNamespace(query=q, key=k, kwargs=given)
+        found = _attend(call, (k, v), torch.ones(1, 5, dtype=torch.bool), [], None)
+        torch.testing.assert_close(rearrange(found, "query row head d -> query head row d"), want)
 
 
 def test_a_mask_is_that_of_the_sequence_or_of_all() -> None:
@@ -388,7 +402,7 @@ def test_only_float64_is_wider_than_float32() -> None:
 
 def _model(**config: Any) -> Any:
     text = _config(**config)
-    return SimpleNamespace(config=SimpleNamespace(get_text_config=lambda decoder=True: text))
+    return SimpleNamespace(config=SimpleNamespace(get_text_config=lambda decoder=None: text if decoder else SimpleNamespace()))
 
 
 LONG: dict[str, Any] = {"rope_parameters": {"rope_type": "longrope", "original_max_position_embeddings": 8}}

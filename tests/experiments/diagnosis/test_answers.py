@@ -82,6 +82,7 @@ def test_variants_of_a_two_hop_case_are_other_words_and_other_cases_of_its_famil
     assert all(v.keeps_gold for v in variants.of(OSLO, same))  # no case with its answer is another setting
     drawn = {tuple(v.case.question for v in variants.of(OSLO, WORLD, seed)) for seed in range(4)}
     assert len(drawn) > 1, "a seed draws its own"
+    assert found == variants.of(OSLO, WORLD, 0) != variants.of(OSLO, WORLD, 1)
 
 
 def test_other_words_of_a_whole_keep_the_phrase_that_stands_for_its_bridge() -> None:
