@@ -157,7 +157,9 @@ def test_human_steps_become_scaffolds_without_any_model(tmp_path: Path) -> None:
     single = {"question": "2 + 2?", "answer": "What is it? ** 2+2=<<2+2=4>>4\n#### 4"}
     path = tmp_path / "socratic.jsonl"
     path.write_text("".join(json.dumps(r) + "\n" for r in (socratic, single)))
-    assert _build("scaffolds", f"gsm8k:{path}", "--human", "--out", tmp_path / "out") == 0
+    settings = {"max_steps": 3, "max_tokens": 77, "temperature": 0.5, "attempts": 2, "seed": 4}
+    words = [word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", value)]
+    assert _build("scaffolds", f"gsm8k:{path}", "--human", *words, "--out", tmp_path / "out") == 0
     (record,) = _read(tmp_path / "out/records.jsonl")
     assert record["sub-task-answer"][0]["answer"] == "12" and record["teacher"] == "human"
     (level,) = record["scaffolding"]
@@ -166,7 +168,7 @@ def test_human_steps_become_scaffolds_without_any_model(tmp_path: Path) -> None:
     assert rejected["reason"] == "single-step"
     document = json.loads((tmp_path / "out/build.json").read_text())
     assert document["counts"] == {"cases": 1, "rejected": 1, "review": 0}
-    assert document["report"]["redundancy"]["count"] == 0
+    assert document["report"]["redundancy"]["count"] == 0 and settings.items() <= document["options"].items()
 
 
 def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(tmp_path: Path) -> None:

@@ -438,4 +438,9 @@ MUTANTS = (
     Mutant(X, "a model given to the study of causes brings the shipped plants", "[shipped] if shipped.is_dir() and not models else []", "[shipped] if shipped.is_dir() or not models else []", OPENED + " -k study_of_causes"),
     Mutant(X, "merged runs of other engines are not told", 'engine.provenance.get("engine") if engine else None', 'engine.provenance.get("mixed") if engine else None', "tests/experiments/test_runs_together.py -k made_with"),
     Mutant(X, "Python's version is its compiler's", "version = sys.version.split()[0]", "version = sys.version.split()[-1]", "tests/experiments/test_runs_together.py -k doctor_says"),
+    Mutant(H, "rows without a stated scale attend with another", "q.shape[-1] ** -0.5 if scale is None", "q.shape[-1] * -0.5 if scale is None", HOOKS + " -k usual_scale"),
+    Mutant(H, "experts in a list are none", "any(width_of(x) for x in m.modules()):\n            return m\n    return None", "any(width_of(x) for x in m.modules()):\n            return None\n    return None", HOOKS + " -k hidden_states_are"),
+    Mutant(H, "limits of a nested configuration are not seen", "    config = model.config.get_text_config(decoder=True)\n    found = rotary_limits", "    config = model.config.get_text_config(decoder=False)\n    found = rotary_limits", HOOKS + " -k lengths_from"),
+    Mutant(X, "variants without a seed are those of another", "mates: Sequence[Case], seed: int = 0, most", "mates: Sequence[Case], seed: int = 1, most", CAUSE + " -k two_hop_case"),
+    Mutant(X, "build scaffolds ignores its settings", "builder.Settings(**(settings or {}))", "builder.Settings(**(settings and {}))", "tests/experiments/test_building.py -k human_steps"),
 )
