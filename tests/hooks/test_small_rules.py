@@ -402,7 +402,9 @@ def test_only_float64_is_wider_than_float32() -> None:
 
 def _model(**config: Any) -> Any:
     text = _config(**config)
-    return SimpleNamespace(config=SimpleNamespace(get_text_config=lambda decoder=None: text if decoder else SimpleNamespace()))
+    return SimpleNamespace(
+        config=SimpleNamespace(get_text_config=lambda decoder=None: text if decoder else SimpleNamespace())
+    )
 
 
 LONG: dict[str, Any] = {"rope_parameters": {"rope_type": "longrope", "original_max_position_embeddings": 8}}

@@ -427,7 +427,7 @@ MUTANTS = (
     Mutant(P, "a readout one token before the prompt's end", '"prompt-end": (n - 1,)}\n        first', '"prompt-end": (n - 2,)}\n        first', RULES + " -k readouts_are"),
     Mutant(X, "a run without a journal has lost its answers", "        if answered and lost:", "        if lost:", "tests/experiments/test_damaged_runs.py -k without_a_journal"),
     Mutant(X, "a picture without the case's own measurements", '            if whole and row.get("value") not in ("", "nan", None):', "            if False:", "tests/experiments/report/test_report_data.py -k pictures_hold"),
-    # a second draw of that day; the tests had missed them
+    # a second draw of that day; the nearest tests had missed them
     Mutant(E, "a judge that cannot be reached gave an unclear answer", 'None if reply.finish_reason == "error" else reply.text', 'None if reply.finish_reason == "correct" else reply.text', "tests/evaluation/test_judging.py -k judge_that_fails"),
     Mutant(E, "checksums of another length than those written before", "_LENGTH = 32", "_LENGTH = 31", "tests/evaluation/test_journal_files.py -k untouched"),
     Mutant(P, "a name across sentences is said where it is first said", "    return places[-1]", "    return places[0]", "tests/probes/test_answer_spans.py"),
