@@ -443,4 +443,6 @@ MUTANTS = (
     Mutant(H, "limits of a nested configuration are not seen", "    config = model.config.get_text_config(decoder=True)\n    found = rotary_limits", "    config = model.config.get_text_config(decoder=False)\n    found = rotary_limits", HOOKS + " -k lengths_from"),
     Mutant(X, "variants without a seed are those of another", "mates: Sequence[Case], seed: int = 0, most", "mates: Sequence[Case], seed: int = 1, most", CAUSE + " -k two_hop_case"),
     Mutant(X, "build scaffolds ignores its settings", "builder.Settings(**(settings or {}))", "builder.Settings(**(settings and {}))", "tests/experiments/test_building.py -k human_steps"),
+    Mutant(X, "lessons that move no item cannot be taught with those that do", "    if not rows:\n        return\n    own, own_slots", "    if False:\n        return\n    own, own_slots", "tests/experiments/organism/test_plants.py -k behind_the_end"),
+    Mutant(X, "the study of causes keeps no table of what mends", '    write_text(out / "mended.csv", to_csv(mends(diagnoses)))', "    pass", OPENED + " -k study_of_causes"),
 )

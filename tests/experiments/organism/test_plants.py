@@ -123,6 +123,8 @@ def test_a_lesson_wants_the_states_behind_the_end_of_its_sources_answer() -> Non
         n = int(made.planted.shape[1])
         torch.testing.assert_close(made.target[row], wanted[:n], atol=1e-4, rtol=1e-4)
         assert made.planted[row].nonzero()[:, 0].tolist() == planted and not made.planted[1].any()
+    unrouted = training.taught(base, tokens, given, recipes.graft("not-routed"))  # none of these has an item to move
+    assert torch.equal(unrouted.planted, made.planted)
 
 
 def test_appended_blocks_change_no_digit() -> None:
