@@ -17,7 +17,7 @@ import torch
 from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.diagnosis import asks, inside, opening, places, readings, rule, unsettled, weighing
-from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Found, Inside, Tally
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.studies import confusion
@@ -146,6 +146,23 @@ def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_rout
     assert named(1.0, 1.0, 0.6, others=0.79) == "bridge-not-computed"  # only this case reads so
     assert named(1.0, 0.7, 0.6) == named(0.5, 1.0, 0.6) == named(0.5, 1.0, 1.0, 0.9) == "bridge-not-computed"
     assert named(1.0, 1.0, 1.0) is named(0.5, 0.5, 1.0) is None  # read where it is decided: not missing
+
+
+@pytest.mark.parametrize(("hits", "cause"), [(3, None), (2, "bridge-not-computed")])
+def test_a_shortcut_that_most_edits_follow_is_no_missing_bridge(hits: int, cause: str | None) -> None:
+    seen = replace(DRAWN, shortcut=Followed("item-3", hits, 5, own=False))
+    named = rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
+    assert (named and named[0]) == cause
+
+
+def test_the_words_of_an_entity_what_follows_them_and_the_prompts_end_are_searched() -> None:
+    whole = places.Decision(tuple(range(30)), 1, "7", "oak", (9, 15), 26)
+    found = whole.readings()
+    assert {name: found[name] for name in ("entity-2", "entity-1", "entity+0", "entity+3")} == {
+        "entity-2": 7, "entity-1": 8, "entity+0": 9, "entity+3": 12,
+    }  # fmt: skip
+    assert (found["end-1"], found["end-6"], found["decision"]) == (25, 20, 29) and len(found) == 13
+    assert list(places.Decision(tuple(range(5)), 1, "7", "oak", (1,), 4).readings().values()) == [4, 1, 2, 3, 3, 2, 1]
 
 
 def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> None:
