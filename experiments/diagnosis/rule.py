@@ -227,7 +227,7 @@ def from_inside(
     Somewhere among all layers and places some change mends a case by chance, and its variants too. So too few cases to
     choose the place for each other name no cause. Where all variants have one right answer, one error may come back in
     them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is decided
-    (``known``), more is wrong than one thing before it.
+    (``known``), more is wrong than one thing before it, or one left-out block has to mend nearly all other cases.
     """
     if not found.enough:
         return None
@@ -240,7 +240,8 @@ def from_inside(
     if min(skip.pool.share, move.pool.share) >= ROUTED:  # whatever is changed mends: no change shows what was wrong
         return None
     known = demonstrated(own)
-    if shows(skip) and known and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
+    works = known or skip.pool.share >= READ
+    if shows(skip) and works and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise):
         return "fragile", noise.own, f"noise {noise.cell}", None

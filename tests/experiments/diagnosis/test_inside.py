@@ -73,6 +73,8 @@ TABLE = [
     ({"back": found(3, foreign=2, pool=32, cell="decision:4>0")}, None, None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
+    ({"skip": found(4, pool=31, cell="decision:3"), "own:decision": found(1)}, None, None),
+    ({"skip": found(4, pool=32, cell="decision:3"), "own:decision": found(1)}, "lost", 3),
     ({"own:decision": found(4, noise=4)}, "fragile", None),
     ({"noise": found(3, cell="decision:0"), "own:decision": SHOWN}, "fragile", None),
     ({"noise": found(3, pool=4, cell="decision:0"), "own:decision": SHOWN}, "bridge-not-computed", None),
