@@ -298,7 +298,7 @@ MUTANTS = (
     Mutant(X, "names of files are not synced", "    made.replace(path)\n    sync_folder(path.parent)\n", "    made.replace(path)\n", 'tests/experiments/test_run_folder.py -k synced'),
     Mutant(X, "audits drawn without their seed", "for rows in _shares(strata, n, random.Random(seed))", "for rows in _shares(strata, n, random.Random(0))", 'tests/experiments/test_auditing.py'),
     Mutant(X, "the relation mends also where anything does", "if mostly(relation) and relation.share - neutral.share >= CONTROL:", "if mostly(relation):", "tests/experiments/diagnosis/test_rule.py -k most_variants"),
-    Mutant(X, "a demonstration without its noise control", "return mostly(test.own) and test.foreign.share >= FOREIGN and not beyond(test.noise, CONTROL, UNLIKELY)", "return mostly(test.own) and test.foreign.share >= FOREIGN", OPENED + " -k intervention"),
+    Mutant(X, "a demonstration without its noise control", "return mostly(test.own) and test.foreign.share >= FOREIGN and not beyond(test.noise, CONTROL, UNLIKELY)", "return mostly(test.own) and test.foreign.share >= FOREIGN", OPENED + " -k result_is_mended"),
     Mutant(X, "a left-out block without the other blocks", "if shows(skip) and works and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:", "if shows(skip) and works and outdoes_noise(skip, noise):", OPENED + " -k intervention"),
     Mutant(X, "few opened cases name a cause", "    if not found.enough:\n        return None\n", "", OPENED + " -k few_opened"),
     Mutant(X, "forced answers that cannot be judged are left out", "found.count(None))\n", "0)\n", CAUSE + " -k cannot_be_judged"),

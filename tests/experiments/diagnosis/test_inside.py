@@ -36,8 +36,8 @@ def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", 
 SHOWN = found(4)
 TABLE = [
     ({"skip": found(4, cell="decision:3"), "own:decision": SHOWN}, "lost", 3),
-    ({"skip": found(4, noise=3, cell="decision:3")}, None, None),
-    ({"skip": found(4, noise=2, cell="decision:3")}, None, None),
+    ({"skip": found(4, noise=3, cell="decision:3"), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"skip": found(4, noise=2, cell="decision:3"), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"skip": found(4, noise=1, cell="decision:3"), "own:decision": SHOWN}, "lost", 3),
     ({"skip": found(4, cell="decision:3", pool=4)}, None, None),
     ({"skip": found(2, cell="everywhere:3")}, None, None),
