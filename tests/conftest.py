@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import shapes
 import torch
+from browsing import chromium
 from hypothesis import HealthCheck, settings
 
 shapes.watch(("composcope.hooks", "composcope.probes"))
@@ -27,6 +30,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One headless Chromium for all tests of pages: a process can run only one at a time."""
+    with chromium() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from browsing import Visit, chromium, wait_until
+from browsing import Visit, wait_until
 
 import composcope as cs
 
@@ -46,12 +47,11 @@ def test_the_site_is_small_enough_for_the_wheel(site: Path) -> None:
     assert sum(p.stat().st_size for p in without_gallery) < 8e6
 
 
-def test_the_search_works_from_disk(site: Path) -> None:
-    with chromium() as browser:
-        visit = Visit(browser, site / "reference" / "hooks.html")
-        visit.page.click("[data-md-component=search-query]")
-        visit.page.keyboard.type("lookback", delay=20)
-        wait_until(visit.page, "document.querySelectorAll('.md-search-result__link').length > 0")
-        found = [a.get_attribute("href") for a in visit.page.query_selector_all(".md-search-result__link")]
-        assert any(href.split("#")[0].endswith("/probes/lookback.html") for href in found)
-        visit.check()
+def test_the_search_works_from_disk(browser: Any, site: Path) -> None:
+    visit = Visit(browser, site / "reference" / "hooks.html")
+    visit.page.click("[data-md-component=search-query]")
+    visit.page.keyboard.type("lookback", delay=20)
+    wait_until(visit.page, "document.querySelectorAll('.md-search-result__link').length > 0")
+    found = [a.get_attribute("href") for a in visit.page.query_selector_all(".md-search-result__link")]
+    assert any(href.split("#")[0].endswith("/probes/lookback.html") for href in found)
+    visit.check()

@@ -1,25 +1,17 @@
-"""One browser for all tests of pages, and what single cases leave behind in a run folder."""
+"""What single cases leave behind in a run folder."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browsing import chromium
 from safetensors.numpy import save_file
 
 LAYERS, HEADS, PROMPT, STEPS, CUE = 4, 6, 9, 4, 2
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """One headless Chromium for all tests of pages."""
-    with chromium() as running:
-        yield running
 
 
 AddCases = Callable[..., dict[str, Any]]
