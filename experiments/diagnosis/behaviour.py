@@ -26,9 +26,9 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
     for one in shown:
         if one is not None:
             said.setdefault(one.cause, one.what)
-    tests = {"neutral": NEUTRAL, "relation": RELATION, "bridge": BRIDGE, "repeated": REPEATED, "filler": FILLER}
-    mended = {name: _mended(failing, role) for name, role in tests.items()}
-    mended["neutral"] = _mended([one for one in failing if not _answer_is_a_step(one.case)], NEUTRAL)
+    tests = {"relation": RELATION, "bridge": BRIDGE, "repeated": REPEATED, "filler": FILLER}
+    mended = {"neutral": _mended([one for one in failing if not _answer_is_a_step(one.case)], NEUTRAL)}
+    mended |= {name: _mended(failing, role) for name, role in tests.items()}
     working = [one for one in failing if operands(one.case)]
     mended["operands"] = _mended(working, None)
     right = [one for one in working if not wrong_operands(one)]

@@ -20,8 +20,8 @@ from .asks import Heard, operands, relation_of, working
 from .variants import phrase_of
 
 AFTER, BEFORE = 4, 2
-"""How many positions from the end of an entity's phrase on, and how many of the phrase before its end, are searched for
-the entity. At the prompt's end two more are."""
+"""The entity is searched at so many positions from the end of its phrase on, and at so many before it. At the prompt's
+end it is searched at ``AFTER + 2``."""
 
 
 @dataclass(frozen=True)

@@ -284,6 +284,7 @@ def uncomputed(
 
 
 def seldom(found: Inside) -> bool:
+    """Whether too few of the family's opened cases lack their bridge, if there are enough to compare with."""
     shown = found.uncomputed
     return shown.n >= COMPARED and not admitted(shown, shown.n)
 

@@ -15,12 +15,13 @@ from .rule import (
     foreign_run,
     foreign_to,
     from_behaviour,
+    half_followed,
     mostly,
     readable,
     seldom,
     shared,
     usually_fails,
-)  # fmt: skip
+)
 
 MORE = "more variants with parts that the model knows (meta.variants of the case)"
 
@@ -68,6 +69,8 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return (
             "another question behind the same context gets the same answer: a shortcut that is not among the hypotheses"
         )
+    if shown and found.shortcut is not None and half_followed(found):
+        return f"most edits follow the shortcut {found.shortcut.name}, but the case itself does not: {MORE}"
     if shown and not usually_fails(found):
         if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
             return f"only {found.settings()}: {MORE}"

@@ -98,7 +98,7 @@ def _tests(cells: set[str]) -> dict[str, _Test]:
 
 
 def _judged(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Found:
-    """Some variants, at the cell where the pool shows most beyond its control; at places, where its like ones do."""
+    """Some variants, at the cell that the pool chooses. A place is chosen by those that decide the same operand."""
     if not test.elsewhere:
         return _at_best(test, group, pool)
     found = []
@@ -110,6 +110,7 @@ def _judged(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fou
 
 
 def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Found:
+    """Some variants, at the cell where the pool shows most beyond its control."""
     best = max(test.options, key=lambda c: (_share(pool, test.cells, c) - _share(pool, test.noise, c), *_small(c)))
     beside = [c for c in test.options if c != best and c.partition(":")[0] == best.partition(":")[0]]
     blocks = _sum(_tally(group, test.cells, c) for c in beside)
@@ -127,9 +128,9 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
 def _together(some: Sequence[Found], pool: Tally) -> Found:
     """The variants of a case that were judged apart from each other, at the cell where most of them were."""
     own, noise, foreign, same = (_sum(getattr(f, name) for f in some) for name in ("own", "noise", "foreign", "same"))
-    cells = Counter(
-        {cell: sum(f.own.n for f in some if f.cell == cell) for cell in dict.fromkeys(f.cell for f in some)}
-    )
+    cells = Counter[str]()
+    for f in some:
+        cells[f.cell] += f.own.n
     return Found(cells.most_common(1)[0][0], own, noise, foreign, pool, same)
 
 
