@@ -68,8 +68,8 @@ def fixed_layers(n_layers: int) -> list[int]:
 def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None) -> dict[str, str] | None:
     """Run the interventions on one decision; None if the decision is already right, or the own part's is wrong.
 
-    ``held`` keeps the states of donors, which other settings share. Costs about (13 layers + 36) rows of the prompt from
-    the entity on.
+    ``held`` keeps the states of donors, which other settings share. Costs about (13 layers + 36) rows of the prompt
+    from the entity on.
     """
     whole, prompts = setting.whole, [setting.own, *setting.foreign, *setting.same]
     places = whole.readings()
