@@ -102,7 +102,8 @@ def small_multiples_by(
         for column, ax in enumerate(axes):
             ax.set_axis_off()
             below = any((lower, column) in taken for lower in range(line + 1, len(grid)))
-            ax.tick_params(labelbottom=not below, labelleft=(line, column - 1) not in taken)
+            left = any((line, nearer) in taken for nearer in range(column))
+            ax.tick_params(labelbottom=not below, labelleft=not left)
     panels = {key: grid[line][column] for key, (line, column) in places.items()}
     several, shown = len(lines) > 1, {r.path: r.benchmark for r in runs}
     named = len(set(shown.values())) > 1

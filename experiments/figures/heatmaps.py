@@ -16,8 +16,8 @@ from ..run.reader import Array, Row
 from . import style
 
 
-def panels_of(n: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    columns = min(n, 4)
+def panels_of(n: int, width: float, height: float, across: int = 4) -> tuple[Figure, list[Axes]]:
+    columns = min(n, across)
     fig, grid = style.grid_of(-(-n // columns), columns, width, height)
     axes = [ax for row in grid for ax in row]
     for ax in axes[n:]:

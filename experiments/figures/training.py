@@ -21,6 +21,7 @@ from ..organism.doses import AXIS, DOSES, called, percent
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, caption, curves, drawn, encodable, figure, need
+from .heatmaps import panels_of
 
 FILE = "training_curve.json"
 _COLUMNS = ("recipe", "step", "metric", "k", "n")
@@ -141,8 +142,8 @@ def dose_response(runs: Sequence[RunData]) -> Drawing:
     need(rows, "No validity table with these runs; `composcope study validity` makes one.")
     quantities = list(dict.fromkeys(r["quantity"] for r in rows))
     seeds = list(dict.fromkeys(s for r in rows if (s := r.get("seed")) not in (None, OVER)))
-    fig, panels = style.grid_of(1, len(quantities), 2.7, 2.8)
-    for ax, quantity in zip(panels[0], quantities, strict=True):
+    fig, panels = panels_of(len(quantities), 2.7, 2.5, across=3)
+    for ax, quantity in zip(panels, quantities, strict=False):
         mine = [r for r in rows if r["quantity"] == quantity]
         doses = list(dict.fromkeys(r["dose"] for r in mine))
         place = {dose: i for i, dose in enumerate(doses)}
@@ -151,7 +152,8 @@ def dose_response(runs: Sequence[RunData]) -> Drawing:
         else:
             style.points(ax, mine, range(len(mine)), style.color(0), "")
         ax.set_xticks(range(len(doses)), [percent(d) if d in DOSES else style.plain(d, 12) for d in doses])
-        style.dress(ax, style.lines(quantity, 26), AXIS)
+        style.dress(ax, style.lines(quantity, 26))
+    fig.supxlabel(AXIS, fontsize=8.5, color=style.MUTED)
     text = (
         "Each probe's number on the wholes whose parts every dose knows, mean over cases, by the share of compositions "
         f"in the last training stage ({', '.join(called(d) for d in dict.fromkeys(r['dose'] for r in rows))})."
