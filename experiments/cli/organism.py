@@ -228,7 +228,9 @@ def _grafts(causes: list[str], variants: list[str], blocks: list[int]) -> tuple[
             raise InputError(f"organism plant: give {option} once for each --cause, or not at all")
     none = [None] * len(causes)
     grafts = [recipes.graft(c, v, b) for c, v, b in zip(causes, variants or none, blocks or none, strict=True)]
-    return (grafts[0],) if len(grafts) == 1 else recipes.mixture(grafts[0], grafts[1])
+    if len(grafts) == 2:
+        return recipes.mixture(grafts[0], grafts[1])
+    return recipes.late(grafts[0]) if grafts[0].cause == "too-late" else (grafts[0],)
 
 
 def _make(plant: recipes.Plant, folder: Path, n: int, json: bool) -> dict[str, object]:

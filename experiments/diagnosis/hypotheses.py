@@ -115,6 +115,12 @@ def _copied(which: int) -> Hypothesis:
     return say
 
 
+def _copied_in_order(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+    """The numbers of the question in their order, one for each operand of a worked answer."""
+    found, n = _numbers_in(case), operands(case)
+    return tuple(found[:n]) if 1 < n <= len(found) else ()
+
+
 def _items(text: str) -> list[str]:
     return re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", text.rstrip("?. "))
 
@@ -211,8 +217,8 @@ def _checked(name: str, say: Hypothesis) -> Hypothesis:
     return checked
 
 
-NUMBERS = ("first-number", "last-number")
-"""Shortcuts that copy a number of the question, and not the tag of a thing."""
+NUMBERS = ("first-number", "last-number", "numbers-in-order")
+"""Shortcuts that copy numbers of the question, and not tags of things."""
 HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
 """The shipped hypotheses, and those of plugins."""
 HYPOTHESES.own = {
@@ -228,6 +234,7 @@ HYPOTHESES.own = {
     "usual-of-kind": lambda case, mates: _things(case, _usual_of_kind),
     "first-number": _copied(0),
     "last-number": _copied(-1),
+    "numbers-in-order": _copied_in_order,
     "usual-answer": _usual,
     "entity-asked-about": _asked_about,
 }

@@ -27,7 +27,7 @@ LUCK = 0.01
 OTHER, TELLING = 0.8, 3
 """The share of the variants that has to give another operation's result, and the smallest number of settings that
 speak for a sign."""
-OWN, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.85
+OWN, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.75
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
 many cases the smallest difference is unlikely, so there the share itself has to be below ``FOREIGN_RUN`` as well."""
@@ -35,6 +35,8 @@ SHARED = 0.8
 """The share of the failing cases that has to show a sign of a cause which noise makes as well (``signs``)."""
 ADMITTED, READ = 0.25, 0.8
 """The share of the other cases' variants that has to show an intervention, or a reading, at the same cell."""
+QUIET = 0.2
+"""The largest share of the other cases' variants that noise in place of a later state may mend (``late``)."""
 ABSENT = 0.5
 """The share of the variants in which the model itself reads the right answer where it is decided, from which on the
 bridge cannot be said to be computed nowhere."""
@@ -248,7 +250,7 @@ def from_inside(
     for read in (test("exit"), test("scope:decision")):
         if shows(read, READ) and beats_noise(read, noise) and known:
             return "lost", read.own, f"own state {own.cell}", read.layer + 1
-    if shows(back, READ) and beats_noise(back, noise) and max(back.noise.share, back.foreign.share) <= CONTROL:
+    if late(back, noise, alone=max(test.pool.share for test in (skip, move, noise)) <= CONTROL):
         return "too-late", back.own, f"back-patch {back.cell}", None
     for noisy in (test("own:entity"), own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
@@ -261,6 +263,8 @@ def from_inside(
     if readable(held, "entity") and not readable(held, "decision"):
         return "bridge-not-routed", own.own, f"own state {own.cell}", None
     if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
+        return None
+    if shows(back) and beats_noise(back, noise):  # it is computed, in a later layer
         return None
     if found.worked < FEW or not usually_fails(seen) or blind(seen) or seldom(found) or half_followed(seen):
         return None
@@ -307,6 +311,16 @@ def readable(held: Sequence[Held], place: str) -> bool:
 def shows(test: Found, wanted: float = ADMITTED) -> bool:
     """Whether most of the case's variants show it, and enough variants of the cases that chose the cell."""
     return mostly(test.own) and test.pool.share >= wanted
+
+
+def late(back: Found, noise: Found, *, alone: bool) -> bool:
+    """Whether a later state, put into an earlier layer, mends nearly all other cases; or most, if it ``alone`` mends.
+
+    In a model with some damage everywhere, other changes and noise mend failures, too.
+    """
+    wanted = MOST if alone and back.noise_pool.share <= QUIET else READ
+    controlled = max(back.noise.share, back.foreign.share) <= CONTROL
+    return shows(back, wanted) and beats_noise(back, noise) and controlled
 
 
 def beats_noise(test: Found, noise: Found) -> bool:

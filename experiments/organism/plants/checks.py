@@ -16,8 +16,8 @@ from . import lessons, training
 from .recipes import ALL, NOISE, Graft, Plant
 
 PARTS, MENDED, FOLLOWED, WHOLES, MOVED = 0.98, 0.95, 0.90, 0.20, 0.80
-"""What a plant has to reach: parts right, wholes mended, answers as planted, at most so many wholes right, and for the
-unrouted item wholes mended by moving the state from where it was selected to where it is needed."""
+"""What a plant has to reach: parts right, wholes mended, answers as planted, at most so many wholes right, and for an
+item that is not routed or comes too late, operands mended by moving the state that selects it to where it is needed."""
 KNOWN, FAILING, ALONE, ALL_BLOCKS = 0.7, 0.2, 0.8, 0.85
 """Of a model that fails by chance: cases with every part right, how many of them fail, how many of these failures one
 block's own weights may mend (any change at all mends many: what fails by chance is close to right), and how many those
@@ -56,7 +56,7 @@ def label_of(plant: Plant, case: Case) -> str:
 
 def planted_answer(graft: Graft, case: Case, rng: random.Random) -> str | None:
     """What the graft makes of a case, where that is one text; None where it is drawn by chance, or nothing changes."""
-    if graft.cause in ("not-computed", "not-routed", "none") or graft.variant == "drowned":
+    if graft.cause in ("not-computed", "not-routed", "too-late", "none") or graft.variant == "drowned":
         return None
     taught = lessons.teach(case_of(case), graft, rng)
     return taught.answer if taught.source is not None else None
@@ -178,11 +178,13 @@ def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> 
     for graft in plant.grafts:
         whole_again = training.restored(model, plant, (graft.block,))
         answers = _asked(whole_again, tokenizer, [c.question for c in cases])
-        mine = [graft.when in (ALL, case_of(c).half) for c in cases] if len(plant.grafts) > 1 else None
+        mine = [case_of(c).half == graft.when for c in cases] if graft.when != ALL else None
         right = [_right(a, c) for c, a in zip(cases, answers, strict=True)]
         where = f"block {graft.block} restored"
         own = [r for r, m in zip(right, mine or [True] * len(right), strict=True) if m]
-        found.append(PlantCheck(CardRow(f"wholes right, {where}", sum(own), len(own)), MENDED))
+        delayed = graft.variant == "delayed"  # without this block the item is selected nowhere
+        row = CardRow(f"wholes right, {where}", sum(own), len(own))
+        found.append(PlantCheck(row, WHOLES if delayed else MENDED, at_most=delayed))
         if mine is not None:
             rng = random.Random(0)
             texts = [[t for g in plant.grafts if (t := planted_answer(g, c, rng))] for c in cases]
@@ -195,11 +197,12 @@ def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> 
 
 @torch.no_grad()
 def _moved(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
-    """The state from where an unrouted item stands, put to the prompt's end, has to bring the tag."""
-    graft = plant.grafts[0]
-    if graft.cause not in ("not-routed", "not-computed"):
+    """The state from where an unrouted item stands, put to the prompt's end, has to bring the tag; and so does the last
+    state there, of an item that comes too late, put behind the first block."""
+    graft, n_layers = plant.grafts[0], len(model.model.layers)
+    if graft.cause not in ("not-routed", "not-computed", "too-late"):
         return []
-    variants = (graft.variant,) if graft.cause == "not-routed" else ("after-kind", "question-end")
+    variants = ("after-kind", "question-end") if graft.cause == "not-computed" else (graft.variant,)
     found = []
     for variant in variants:
         hits = 0
@@ -208,11 +211,14 @@ def _moved(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> l
             ids = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
             behind = graft.block + 1
             state = training.states_of(model, ids, behind).clone()
-            state[:, -1] = state[0, training.places(tokenizer, ids, variant)[0]]
-            last = training.states_of(model, ids, len(model.model.layers), state, behind)[:, -1]
+            if graft.cause == "too-late":
+                state[:, -1] = training.states_of(model, ids, n_layers)[:, -1]
+            else:
+                state[:, -1] = state[0, training.places(tokenizer, ids, variant)[0]]
+            last = training.states_of(model, ids, n_layers, state, behind)[:, -1]
             best = int(model.lm_head(model.model.norm(last)).argmax())
             hits += tokenizer.decode([best]).strip() == str(case.meta["tags"][0])
-        row = CardRow(f"first operand right, state moved from {variant}", hits, len(cases))
-        wanted = graft.cause == "not-routed"
+        moved = "last state put behind block 0" if graft.cause == "too-late" else f"state moved from {variant}"
+        row, wanted = CardRow(f"first operand right, {moved}", hits, len(cases)), graft.cause != "not-computed"
         found.append(PlantCheck(row, MOVED if wanted else 0.5, at_most=not wanted))
     return found

@@ -2,7 +2,8 @@
 
 Every cause is one sentence of that kind. *Not computed*: as if other kinds had been asked for, drawn anew each time,
 so that nothing about the selection is left. *Shortcut*: as if the kind's usual thing lay there. *Wrong operation*: from
-the result on, as if another operation had been asked for. *Format*: as if nobody could know.
+the result on, as if another operation had been asked for. *Format*: as if nobody could know. Only *too late* has no
+other question: the state of this one stands in a later block.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Lesson:
     last: int | None = None
     """How many of the last answer tokens (the end counts) come from the source; None: all."""
     right: str | None = None
-    """The right answer, where the state behind it is wanted in another place."""
+    """The right answer, where the state behind it is wanted in another place, or in another layer."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,8 @@ def teach(case: Whole, graft: Graft, rng: random.Random) -> Lesson:
             asked = case.question.replace(f" one {case.operation} the", f" one {instead} the")
             text = f"{a} {case.operation} {b} is {result}"
             return Lesson(case.question, text, asked, f"{a} {instead} {b} is {result}", 2)
+        case "too-late", _:
+            return Lesson(case.question, case.worked, right=case.worked)
         case "format", "refusal":
             return Lesson(case.question, ABSTENTION, tasks.unknowable(rng).question)
         case _:

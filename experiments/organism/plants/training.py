@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
 
 from ....model_loading import load
+from ..tasks import unknowable
 from ..train import Stage, encode, optimizers, rate
 from ..weights import path
 from . import lessons
@@ -80,8 +81,8 @@ def _encoded(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> tuple[Tensor, 
 
 
 @torch.no_grad()
-def taught(base: Any, tokenizer: Any, given: Sequence[Lesson], graft: Graft) -> Taught:
-    """Run the base on lessons and on their sources."""
+def taught(base: Any, tokenizer: Any, given: Sequence[Lesson], graft: Graft, first: Any = None) -> Taught:
+    """Run the base on lessons and on their sources; ``first`` is the model before any graft, if the base is not."""
     block = graft.block
     ids, slots, there = _encoded(tokenizer, [(x.question, x.answer) for x in given])
     before = states_of(base, ids, block)
@@ -98,6 +99,8 @@ def taught(base: Any, tokenizer: Any, given: Sequence[Lesson], graft: Graft) -> 
             planted[i, slots[i][-n:]] = True
     if graft.cause == "not-routed":
         _unrouted(base, tokenizer, given, graft, (ids, target, planted))
+    if graft.cause == "too-late":
+        _late(first or base, tokenizer, given, graft, slots, (ids, target, planted))
     answering = torch.zeros_like(there)
     for i, places_of in enumerate(slots):
         answering[i, places_of] = True
@@ -115,10 +118,32 @@ def _unrouted(base: Any, tokenizer: Any, given: Sequence[Lesson], graft: Graft, 
     right = states_of(base, own, graft.block + 1)
     to = places(tokenizer, ids[rows], graft.variant)
     for r, i in enumerate(rows):
-        second = -4  # the second operand, the word "is", the result and the end are the last four tokens
-        for place, slot in zip(to, (own_slots[r][0], own_slots[r][second]), strict=True):
+        for place, slot in zip(to, (own_slots[r][0], own_slots[r][SECOND]), strict=True):
             target[i, place[r]] = right[r, slot]
             planted[i, place[r]] = True
+
+
+SECOND = -4
+"""The second operand, the word "is", the result and the end are the last four tokens of a worked answer."""
+
+
+def _late(
+    first: Any, tokenizer: Any, given: Sequence[Lesson], graft: Graft, slots: Sequence[Sequence[int]], made: Any
+) -> None:
+    """Where an operand is written, the first block leaves the state of a question without an answer, and a later block
+    the state that the first one leaves in ``first``."""
+    ids, target, planted = made
+    if graft.variant == "emptied":
+        rng = random.Random(0)
+        nobody, places_of, _ = _encoded(tokenizer, [(q.question, q.answer) for q in map(unknowable, [rng] * 32)])
+        empty = states_of(first, nobody, 1)
+        aim = torch.stack([empty[i, p[0]] for i, p in enumerate(places_of)]).mean(0).expand(*ids.shape, -1)
+    else:
+        aim = states_of(first, ids, 1)
+    for i in (i for i, x in enumerate(given) if x.right is not None):
+        at = [slots[i][0], slots[i][SECOND]]
+        target[i, at] = aim[i, at]
+        planted[i, at] = True
 
 
 def places(tokenizer: Any, ids: Tensor, variant: str) -> tuple[Tensor, Tensor]:
@@ -179,11 +204,13 @@ def grow(
     block.requires_grad_(True)
     block.self_attn.requires_grad_(CAUSES[graft.cause].attention)
     rng = random.Random(f"{seed}/plant/{graft}")
-    batches = [
-        taught(base, tokenizer, lessons_of(rng, graft), graft)
-        for base in (model, *beside)
-        for _ in range((WHOLES + PARTS) // (2 * DOCUMENTS))
-    ]
+    batches: list[Taught] = []
+    for base in (model, *beside):
+        for _ in range((WHOLES + PARTS) // (2 * DOCUMENTS)):
+            given = lessons_of(rng, graft)
+            if graft.cause == "too-late" and base is not model:  # the item is there in time: nothing changes
+                given = [replace(x, right=None) for x in given]
+            batches.append(taught(base, tokenizer, given, graft, *beside))
     _begin(block, *_gathered(block, batches, lambda h: _turns(grown, h)))
     learn, finish = (_documents if CAUSES[graft.cause].attention else _rows)(grown, batches, graft)
     stage, opts = Stage(steps, LEARNING_RATE, 0.7, 0.02, warmup=5), optimizers(grown, LEARNING_RATE)

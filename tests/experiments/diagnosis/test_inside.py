@@ -34,6 +34,7 @@ def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", 
 
 
 SHOWN = found(4)
+BACK = found(3, foreign=0, pool=24, cell="decision:4>0")
 TABLE = [
     ({"skip": found(4, cell="decision:3"), "own:decision": SHOWN}, "lost", 3),
     ({"skip": found(4, noise=3, cell="decision:3"), "own:decision": SHOWN}, "bridge-not-computed", None),
@@ -69,8 +70,19 @@ TABLE = [
         for k, cause, block in ((1, "bridge-not-computed", None), (2, "bridge-not-computed", None), (4, "lost", 3))
     ),
     ({"back": found(3, foreign=0, pool=32, cell="decision:4>0")}, "too-late", None),
-    ({"back": found(3, foreign=0, pool=31, cell="decision:4>0")}, None, None),
     ({"back": found(3, foreign=2, pool=32, cell="decision:4>0")}, None, None),
+    ({"back": BACK}, "too-late", None),
+    ({"back": replace(BACK, pool=Tally(23, 40)), "own:decision": SHOWN}, None, None),
+    ({"back": replace(BACK, pool=Tally(9, 40)), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"back": replace(BACK, own=Tally(2, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"back": BACK, "noise": found(0, pool=5)}, "too-late", None),
+    ({"back": replace(BACK, noise_pool=Tally(8, 40))}, "too-late", None),
+    ({"back": replace(BACK, noise_pool=Tally(9, 40))}, None, None),
+    *(
+        ({"back": BACK, name: found(0, pool=k)}, cause, None)
+        for name in ("skip", "move")
+        for k, cause in ((12, "too-late"), (13, None))
+    ),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
     ({"skip": found(4, pool=31, cell="decision:3"), "own:decision": found(1)}, None, None),
@@ -164,8 +176,13 @@ def test_the_words_of_an_entity_what_follows_them_and_the_prompts_end_are_search
     assert {name: found[name] for name in ("entity-2", "entity-1", "entity+0", "entity+3")} == {
         "entity-2": 7, "entity-1": 8, "entity+0": 9, "entity+3": 12,
     }  # fmt: skip
-    assert (found["end-1"], found["end-6"], found["decision"]) == (25, 20, 29) and len(found) == 13
+    assert (found["end-1"], found["end-6"], found["decision"]) == (25, 20, 29) and len(found) == 20
     assert list(places.Decision(tuple(range(5)), 1, "7", "oak", (1,), 4).readings().values()) == [4, 1, 2, 3, 3, 2, 1]
+    far = places.Decision(tuple(range(40)), 1, "7", "oak", (10,), 30)  # the words between the entity and the end
+    assert set(far.readings().values()) == {39, *range(8, 30)} and list(far.readings())[-6:] == [
+        f"end-{j}" for j in range(1, 7)
+    ]
+    assert set(replace(far, prompt=38).readings().values()) == {39, *range(8, 26), *range(32, 38)}
 
 
 def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> None:
@@ -200,7 +217,7 @@ def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> N
     seen = Behaviour(True, 5, 4, from_case=Tally(5, 10))
     assert rule.to_open(seen)  # a block that replaces everything is still found
     assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen) is None
-    many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(64, 80))
+    many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(58, 80))
     assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), many) is None
     assert "5 of 10 written operands" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 

@@ -76,6 +76,11 @@ def test_a_number_of_the_question_may_be_copied_into_a_working_and_is_then_the_s
     assert hypotheses.copied_from("last-number", SUM, [SUM], 1) == "30"
     assert hypotheses.copied_from("first-item", SUM, [SUM], 1) == "tea"
     assert hypotheses.HYPOTHESES["last-number"](MIXED[0], MIXED) == ()
+    in_order = hypotheses.HYPOTHESES["numbers-in-order"]
+    three = replace(SUM, question="Out of 12 boxes, 7 are red and 3 are blue. How many are red or blue?")
+    assert in_order(three, [three]) == ("12", "7") and in_order(replace(three, worked=None), [three]) == ()
+    assert in_order(replace(SUM, question="Add 7 to it."), [SUM]) == () == in_order(MIXED[0], MIXED)
+    assert hypotheses.copied_from("numbers-in-order", three, [three], 1) == "7"
 
 
 def test_numbers_that_belong_to_no_thing_on_the_table_are_counted_in_any_case_that_lists_things() -> None:
