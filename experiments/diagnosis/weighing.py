@@ -26,8 +26,8 @@ class Opened(NamedTuple):
     outcomes: Outcomes
     operand: int = 0
     """The operand that is decided. The words about the second one stand elsewhere than those about the first."""
-    worked: str = ""
-    """The right working, or the right answer."""
+    value: str = ""
+    """The right value at the decision."""
 
 
 Group = Mapping[str, Sequence[Opened]]
@@ -64,8 +64,8 @@ def weigh(groups: Group) -> dict[str, Inside]:
     out = {}
     for id, group in groups.items():
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
-        worked = len({one.worked for one in group})
-        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), worked, len(groups) > ENOUGH)
+        values = len({one.value for one in group})
+        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), values, len(groups) > ENOUGH)
     return out
 
 
@@ -122,6 +122,7 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
         _tally(pool, test.cells, best),
         _tally(group, test.foreign.replace("foreign", "same"), best) if test.foreign else Tally(),
         noise_pool=_tally(pool, test.noise, best),
+        values=frozenset(one.value for one in group if one.outcomes.get(f"{test.cells}:{best}") == "gold"),
     )
 
 
@@ -131,7 +132,8 @@ def _together(some: Sequence[Found], pool: Tally) -> Found:
     cells = Counter[str]()
     for f in some:
         cells[f.cell] += f.own.n
-    return Found(cells.most_common(1)[0][0], own, noise, foreign, pool, same)
+    values = frozenset(value for f in some for value in f.values)
+    return Found(cells.most_common(1)[0][0], own, noise, foreign, pool, same, values=values)
 
 
 def _cut(group: Sequence[Opened]) -> dict[str, Tally]:
