@@ -160,8 +160,8 @@ class Found:
     """Variants that are mended by the state of a like part about another entity with the same answer."""
     noise_pool: Tally = Tally()
     """The control with noise on the variants of the cases that chose the cell."""
-    values: frozenset[str] = frozenset()
-    """The different right values at the decision of the variants that it mends."""
+    values: Tally = Tally()
+    """The different right values at the decisions of the pool, and of how many it mends most variants."""
 
     @property
     def layer(self) -> int:
@@ -181,8 +181,8 @@ class Inside:
     cut: Mapping[str, Tally] = field(default_factory=dict)
     """Variants whose wrong answer goes away if the decision does not attend to the words that a shortcut copies
     (``source``), or to as many others (``other``); ``mended``: those that are right without the source."""
-    values: int = 2
-    """The number of different right values at the variants' decisions. One error may come back where it is the same."""
+    worked: int = 2
+    """The number of different right workings (or answers) of the variants. One error may come back in all of a kind."""
     enough: bool = True
     """Whether enough cases were opened for the others to choose where this one is judged."""
     uncomputed: Tally = Tally()
@@ -227,7 +227,7 @@ def inside_lines(found: Inside) -> list[str]:
     if not found.n:
         why = "its decision was not found, it is right there already, or its own part is not"
         return [f"no failing variant could be opened: {why}"]
-    answers = "the same right value" if found.values == 1 else f"{found.values} different right values"
+    answers = "the same right answer" if found.worked == 1 else f"{found.worked} different right answers"
     out = [f"opened at the decision of {found.n} failing variants, with {answers}"]
     if found.uncomputed.n:
         out.append(f"opened cases of the family in which no state holds the bridge: {found.uncomputed}")

@@ -227,7 +227,7 @@ def from_inside(
     """Cause, how many show it, what mends it and the block, from interventions; None if no cause is demonstrated.
 
     Somewhere among all layers and places some change mends a case by chance, and its variants too. So too few cases to
-    choose the place for each other name no cause. Where all variants have one right value, one error may come back in
+    choose the place for each other name no cause. Where all variants have one right answer, one error may come back in
     them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is decided
     (``known``), more is wrong than one thing before it, or one left-out block has to mend nearly all other cases.
     """
@@ -259,7 +259,7 @@ def from_inside(
         return None
     for read in (move, test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
-            if len(read.values) < FEW:  # the state may bring that one value, whatever is asked
+            if read.values.k < FEW or read.values.share < ROUTED:  # the state brings some value, whatever is asked
                 return None
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(held, "entity") and not readable(held, "decision"):
@@ -268,7 +268,7 @@ def from_inside(
         return None
     if shows(back) and beats_noise(back, noise):  # it is computed, in a later layer
         return None
-    if found.values < FEW or not usually_fails(seen) or blind(seen) or seldom(found) or half_followed(seen):
+    if found.worked < FEW or not usually_fails(seen) or blind(seen) or seldom(found) or half_followed(seen):
         return None
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 

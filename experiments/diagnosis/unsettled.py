@@ -59,8 +59,8 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             "the own part's state mends where the bridge is asked about and not where the answer is decided: more is "
             "wrong than a missing bridge"
         )
-    if shown and inside.values < FEW:
-        return f"all failing variants have the same right value, and one error may come back in them: {MORE}"
+    if shown and inside.worked < FEW:
+        return f"all failing variants have the same right answer, and one error may come back in them: {MORE}"
     if seldom(inside):
         return f"the bridge is found nowhere, but so it is in only {inside.uncomputed} cases of the family: more cases"
     if shown and readable(held, "decision"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from .evidence import Found, Inside, Tally
@@ -26,6 +27,8 @@ class Opened(NamedTuple):
     outcomes: Outcomes
     operand: int = 0
     """The operand that is decided. The words about the second one stand elsewhere than those about the first."""
+    worked: str = ""
+    """The right working, or the right answer."""
     value: str = ""
     """The right value at the decision."""
 
@@ -43,6 +46,8 @@ class _Test(NamedTuple):
     foreign: str = ""
     elsewhere: bool = False
     """Whether the cells are places in the prompt, which are chosen for each operand."""
+    falls: bool = False
+    """Whether the cells are layers at one place, of which the last one before the greatest fall counts."""
 
 
 def weigh(groups: Group) -> dict[str, Inside]:
@@ -64,8 +69,8 @@ def weigh(groups: Group) -> dict[str, Inside]:
     out = {}
     for id, group in groups.items():
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
-        values = len({one.value for one in group})
-        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), values, len(groups) > ENOUGH)
+        worked = len({one.worked for one in group})
+        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), worked, len(groups) > ENOUGH)
     return out
 
 
@@ -76,20 +81,17 @@ def _tests(cells: set[str]) -> dict[str, _Test]:
         found = {c.partition(":")[2] for c in cells if c.partition(":")[0] == test}
         return sorted(c for c in found if c.startswith(place))
 
-    def layer(cell: str) -> int:
-        return int(cell.rpartition(":")[2])
-
-    n_layers = 1 + max((layer(c) for c in cells if c.startswith("skip:")), default=0)
-    early = {test: [c for c in options(test) if layer(c) < n_layers / 2] for test in ("own", "noise")}
+    n_layers = 1 + max((_layer(c) for c in cells if c.startswith("skip:")), default=0)
+    early = {test: [c for c in options(test) if _layer(c) < n_layers / 2] for test in ("own", "noise")}
     found = {
         "skip": _Test("skip", options("skip")),
-        "exit": _Test("exit", [c for c in options("exit") if layer(c) < n_layers - 1]),
+        "exit": _Test("exit", [c for c in options("exit") if _layer(c) < n_layers - 1], falls=True),
         "back": _Test("back", options("back"), "back-noise", "back-foreign"),
         "move": _Test("move", options("move"), elsewhere=True),
         "noise": _Test("noise", early["noise"]),
         "own:entity": _Test("own", [c for c in early["own"] if c.startswith("entity")], "noise", "foreign"),
         "own:decision": _Test("own", [c for c in early["own"] if c.startswith("decision")], "noise", "foreign"),
-        "scope:decision": _Test("scope", options("scope", "decision")),
+        "scope:decision": _Test("scope", options("scope", "decision"), falls=True),
         "scope:elsewhere": _Test(
             "scope", [c for c in options("scope") if not c.startswith("decision")], elsewhere=True
         ),
@@ -110,8 +112,14 @@ def _judged(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fou
 
 
 def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Found:
-    """Some variants, at the cell where the pool shows most beyond its control."""
-    best = max(test.options, key=lambda c: (_share(pool, test.cells, c) - _share(pool, test.noise, c), *_small(c)))
+    """Some variants, at the cell where the pool shows most beyond its control, or beyond the next layer."""
+    after = dict(pairwise(sorted(test.options, key=_layer))) if test.falls else {}
+
+    def excess(cell: str) -> float:
+        control = (test.cells, after[cell]) if cell in after else (test.noise, cell)
+        return _share(pool, test.cells, cell) - _share(pool, *control)
+
+    best = max(test.options, key=lambda c: (excess(c), *_small(c)))
     beside = [c for c in test.options if c != best and c.partition(":")[0] == best.partition(":")[0]]
     blocks = _sum(_tally(group, test.cells, c) for c in beside)
     return Found(
@@ -122,7 +130,7 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
         _tally(pool, test.cells, best),
         _tally(group, test.foreign.replace("foreign", "same"), best) if test.foreign else Tally(),
         noise_pool=_tally(pool, test.noise, best),
-        values=frozenset(one.value for one in group if one.outcomes.get(f"{test.cells}:{best}") == "gold"),
+        values=_by_value(pool, test.cells, best),
     )
 
 
@@ -132,7 +140,7 @@ def _together(some: Sequence[Found], pool: Tally) -> Found:
     cells = Counter[str]()
     for f in some:
         cells[f.cell] += f.own.n
-    values = frozenset(value for f in some for value in f.values)
+    values = _sum(f.values for f in some)
     return Found(cells.most_common(1)[0][0], own, noise, foreign, pool, same, values=values)
 
 
@@ -145,6 +153,10 @@ def _cut(group: Sequence[Opened]) -> dict[str, Tally]:
     return {**gone, "mended": _tally(group, "cut", "source:0")}
 
 
+def _layer(cell: str) -> int:
+    return int(cell.rpartition(":")[2])
+
+
 def _small(cell: str) -> tuple[bool, str]:
     """The order of equal cells: a block left out at the decision alone comes first, then the later block."""
     return not cell.startswith("everywhere"), cell
@@ -154,6 +166,13 @@ def _tally(some: Sequence[Opened], test: str, cell: str, outcome: str = "gold") 
     found = [one.outcomes.get(f"{test}:{cell}") for one in some]
     known = [f == outcome for f in found if f is not None]
     return Tally(sum(known), len(known))
+
+
+def _by_value(some: Sequence[Opened], test: str, cell: str) -> Tally:
+    """Of how many different right values an intervention mends most variants."""
+    of = {value: _tally([one for one in some if one.value == value], test, cell) for value in {o.value for o in some}}
+    known = [tally for tally in of.values() if tally.n]
+    return Tally(sum(2 * tally.k > tally.n for tally in known), len(known))
 
 
 def _sum(tallies: Iterable[Tally]) -> Tally:

@@ -31,7 +31,7 @@ CASES = benchmarks.mixed(40)
 
 def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", pool: int = 30) -> Found:
     tallies = Tally(own, 4), Tally(noise, 4), Tally(foreign, 4), Tally(pool, 40)
-    return Found(cell, *tallies, noise_pool=Tally(noise, 4), values=frozenset("12"))
+    return Found(cell, *tallies, noise_pool=Tally(noise, 4), values=Tally(9, 12))
 
 
 SHOWN = found(4)
@@ -118,7 +118,10 @@ TABLE = [
     ({"exit": found(1), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1")}, "bridge-not-routed", None),
     ({"own:decision": SHOWN, "scope:elsewhere": found(4, cell="end-1:1")}, "bridge-not-routed", None),
-    ({"own:decision": SHOWN, "move": replace(found(4, cell="end-1:1"), values=frozenset("1"))}, None, None),
+    *(
+        ({"own:decision": SHOWN, "move": replace(found(4, cell="end-1:1"), values=Tally(*values))}, cause, None)
+        for values, cause in (((1, 1), None), ((2, 4), "bridge-not-routed"), ((4, 9), None))
+    ),
     ({"own:decision": SHOWN, "move": found(2, cell="entity+0:1", pool=20)}, "bridge-not-routed", None),
     ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1", pool=19)}, "bridge-not-computed", None),
     ({"own:decision": SHOWN, "move": found(1, cell="entity+0:1", pool=30)}, "bridge-not-computed", None),
@@ -536,16 +539,16 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
 
 
 def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_does_not_compute() -> None:
-    def opened(value: str) -> weighing.Opened:
+    def opened(worked: str) -> weighing.Opened:
         own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}
-        return weighing.Opened({**own, "skip:decision:3": "wrong", "move:end-1:0": "wrong"}, value=value)
+        return weighing.Opened({**own, "skip:decision:3": "wrong", "move:end-1:0": "wrong"}, worked=worked)
 
     for answers, cause in (("777", None), ("737", "bridge-not-computed")):
         found = weighing.weigh({id: [opened(answer) for answer in answers] for id in "abcd"})["a"]
-        assert found.values == len(set(answers))
+        assert found.worked == len(set(answers))
         named = rule.from_inside(found, replace(DRAWN, n=3, variants=3))
         assert (named and named[0]) == cause
-        assert named or "the same right value" in unsettled.open_question(DRAWN, found)
+        assert named or "the same right answer" in unsettled.open_question(DRAWN, found)
 
 
 def test_a_bridge_that_is_found_nowhere_in_one_case_of_a_family_is_not_one_that_the_model_does_not_compute() -> None:
@@ -625,20 +628,20 @@ def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_
     opened = weighing.Opened
     group = [
         opened({"own:decision:1": "gold", "noise:decision:1": "gold", "foreign:decision:1": "donor",
-                "same:decision:1": "gold", "own:decision:0": "wrong"}, value="7"),
-        opened({"own:decision:1": "wrong", "noise:decision:1": "wrong", "foreign:decision:1": "gold"}, value="8"),
+                "same:decision:1": "gold", "own:decision:0": "wrong"}),
+        opened({"own:decision:1": "wrong", "noise:decision:1": "wrong", "foreign:decision:1": "gold"}),
     ]  # fmt: skip
-    pool = [opened({"own:decision:1": "gold"})] * 2
-    pool.append(opened({"own:decision:1": "gold", "noise:decision:1": "wrong"}))
+    pool = [opened({"own:decision:1": "gold"}, value=value) for value in "77"]
+    pool.append(opened({"own:decision:1": "gold", "noise:decision:1": "wrong"}, value="8"))
     given = weighing._Test("own", ["decision:0", "decision:1"], "noise", "foreign")
     assert weighing._judged(given, group, pool) == Found(
-        "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1), Tally(0, 1), frozenset("7")
+        "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1), Tally(0, 1), Tally(2, 2)
     )
     own = {"back:end:2>0": "gold", "back-noise:end:2>0": "wrong", "back-same:end:2>0": "gold"}
     group = [opened(own | {"back-foreign:end:2>0": foreign}) for foreign in ("gold", "donor", "wrong")]
     back = weighing._Test("back", ["end:2>0"], "back-noise", "back-foreign")
     assert weighing._judged(back, group, group) == Found(
-        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), frozenset({""})
+        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), Tally(1, 1)
     )
     blocks = [
         opened({"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"}),
@@ -646,7 +649,7 @@ def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_
     ]
     skip = weighing._Test("skip", ["decision:0", "decision:1", "elsewhere:0"])
     assert weighing._judged(skip, blocks, blocks[1:]) == Found(
-        "decision:1", Tally(2, 2), Tally(1, 1), Tally(), Tally(1, 1), Tally(), values=frozenset({""})
+        "decision:1", Tally(2, 2), Tally(1, 1), Tally(), Tally(1, 1), Tally(), values=Tally(1, 1)
     ), "other blocks at the same place are what a left-out block is compared with"
 
 
@@ -665,6 +668,29 @@ def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> N
     assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(15, 15)), "each operand at its own place"
 
 
+def test_a_state_that_brings_one_value_whatever_is_asked_brings_few_of_the_right_ones() -> None:
+    cells = {"move:end-1:0": "gold", "skip:decision:1": "wrong"}
+    constant = [weighing.Opened(cells, value="12")] * 5
+    others = [weighing.Opened(cells | {"move:end-1:0": "wrong"}, value=value) for value in ("3", "4", "5", "5")]
+    found = weighing.weigh({str(i): [one] for i, one in enumerate([*constant, *others])})
+    move = found["8"].tests["move"]
+    assert move.pool == Tally(5, 8) and move.values == Tally(1, 4)
+
+
+@pytest.mark.parametrize("test", ["exit", "scope"])
+def test_a_reading_counts_at_the_layer_behind_which_most_right_ones_go_away(test: str) -> None:
+    right = {0: 12, 1: 10, 2: 9, 3: 0}  # of twelve variants, so block 3 loses most of them
+
+    def opened(i: int) -> weighing.Opened:
+        read = {f"{test}:decision:{layer}": "gold" if i < n else "wrong" for layer, n in right.items()}
+        return weighing.Opened(read | {f"skip:decision:{layer}": "wrong" for layer in right})
+
+    found = weighing.weigh({id: [opened(3 * k + i) for i in range(3)] for k, id in enumerate("abcd")})
+    assert {(one.tests["exit" if test == "exit" else "scope:decision"].cell) for one in found.values()} == {
+        "decision:2"
+    }
+
+
 def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:
     def opened(*mended: str) -> weighing.Opened:
         own = {f"own:decision:{layer}": "gold" for layer in "01"} | {
@@ -676,7 +702,7 @@ def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> N
     found = weighing.weigh({"x": [opened("1"), opened("1", "2"), opened("2")]})["x"]
     # the first variant is judged where the other two mend (2), the second where all are equal, the third at 1
     assert found.tests["skip"].own == Tally(1, 3) == found.tests["skip"].pool
-    every = [opened("1")._replace(value=value) for value in "112"]
+    every = [opened("1")._replace(worked=worked) for worked in "112"]
     for n, cause in ((1, None), (3, None), (4, "lost")):
         inside = weighing.weigh({str(i): every for i in range(n)})["0"]
         assert inside.tests["skip"].own == Tally(3, 3)
