@@ -40,7 +40,7 @@ class ToldEngine(BaseEngine):
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
         for ask in asks:
             self.asked.append(ask)
-            text = self.rule(ask, drawn(self.name, ask.role, ask.prompt))
+            text = self.rule(ask, drawn(self.name, ask.prompt))
             known: dict[str, Any] = {"ask": ask_identity(ask, self.identity), "prompt_tokens": 7}
             if text is None:
                 yield ask, Response(text="", finish_reason="error", response_tokens=0, error="no reply", **known)

@@ -1,0 +1,287 @@
+"""Whole commands on models of rules: what they print and write, against the rows and against each other."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import told_engine
+from scipy import stats
+
+from composcope.evaluation.graded import Graded, read_graded
+from composcope.experiments import investigate as job
+from composcope.experiments.cli import main
+from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run.compare import compare_runs
+from composcope.probes.result import ProbeResult
+
+BENCHMARKS = {"mixed": "9", "temporal": "1"}
+QUICK = ("mixed",)
+Capture = pytest.CaptureFixture[str]
+Runs = dict[tuple[str, str], Path]
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(job, "load_target", told_engine.load)
+        yield
+
+
+def _evaluate(model: str, benchmark: str, out: Path, *more: str) -> int:
+    data = ["-m", f"organism:{model}", "-b", f"organism:{benchmark}", "--limit", BENCHMARKS[benchmark]]
+    return main(["evaluate", *data, "-o", str(out), "-q", *more])
+
+
+@pytest.fixture(scope="module")
+def runs(told: None, tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Two models on three benchmarks, with a probe's numbers on every second and every third case."""
+    made: Runs = {}
+    for name in BENCHMARKS:
+        for model, every in (("control", 2), ("twin", 3)):
+            out = tmp_path_factory.mktemp("runs") / f"{model}-{name}"
+            assert _evaluate(model, name, out) == 2, "answers without a judgement remain"
+            cases = [c["id"] for c in read_lines(out / "cases.jsonl")][::every]
+            values = [{"case": c, "role": role, "kind": kind, "group": "failure", "cluster": None, "quantity": "z",
+                       "value": told_engine.drawn(model, c, role)}
+                      for c in cases for role, kind in (("whole", "composition"), ("part:0", "part"))]  # fmt: skip
+            ProbeResult("min_k", [{"quantity": "z", "value": 0.0}], values=values).save(out / "probes" / "min-k")
+            made[model, name] = out
+    return made
+
+
+def _printed(capsys: Capture, *words: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main([*words, "--json"]) in (0, 2)
+    return json.loads(capsys.readouterr().out)
+
+
+def _role(role: str) -> str:
+    return role if not role.startswith("part:") else role.split(":")[2] if role.count(":") > 1 else "part"
+
+
+def _by_ask(run: Path) -> dict[tuple[str, str], Graded]:
+    return {(r.case, r.role): r for r in read_graded(run / "graded.jsonl")}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_comparison_counts_every_ask_of_both_runs_once(runs: Runs, name: str, capsys: Capture) -> None:
+    a, b = runs["control", name], runs["twin", name]
+    found = _printed(capsys, "compare", str(a), str(b))
+    left, right = _by_ask(a), _by_ask(b)
+    shared = left.keys() & right.keys()
+    judged = {k for k in shared if "invalid" not in (left[k].outcome, right[k].outcome)}
+    assert (found["shared"], found["left_out_invalid"], found["changed"]) == (
+        len(shared), len(shared) - len(judged), 0,
+    )  # fmt: skip
+    assert (found["only_a"], found["only_b"]) == (len(left) - len(shared), len(right) - len(shared))
+    cases = {r.case for r in left.values()}
+    assert found["cases"] == {"a": len(cases), "b": len(cases), "same": len(cases), "changed": []}
+    assert sum(r["n"] for r in found["roles"]) == len(judged)
+    for row in found["roles"]:
+        mine = [
+            (left[k].outcome == "correct", right[k].outcome == "correct") for k in judged if _role(k[1]) == row["role"]
+        ]
+        pairs = Counter(mine)
+        assert row["n"] == len(mine) and row["a"] == pytest.approx(sum(x for x, _ in mine) / len(mine))
+        assert row["b"] == pytest.approx(sum(y for _, y in mine) / len(mine))
+        assert (row["a_only"], row["b_only"]) == (pairs[True, False], pairs[False, True])
+        assert row["difference"] == pytest.approx((row["a_only"] - row["b_only"]) / row["n"])
+        assert row["low"] is None or row["low"] <= row["difference"] <= row["high"]
+        if row["test"] == "exact McNemar" and (n := row["a_only"] + row["b_only"]):
+            assert row["p"] == pytest.approx(stats.binomtest(row["a_only"], n, 0.5).pvalue)
+    assert found["roles"][0]["role"] == "whole"
+    differ = {
+        k[0] for k in judged if k[1] == "whole" and (left[k].outcome == "correct") != (right[k].outcome == "correct")
+    }
+    assert [d["case"] for d in found["discordant"]] == sorted(differ)
+    for d in found["discordant"]:
+        sides = [
+            {"outcome": s[d["case"], "whole"].outcome, "answer": s[d["case"], "whole"].answer} for s in (left, right)
+        ]
+        assert [d["a"], d["b"]] == sides and d["gold"] == left[d["case"], "whole"].gold
+    ps = sorted((r["p"], r["p_adjusted"]) for r in found["roles"] if r["p"] is not None)
+    steps = [min(1.0, p * (len(ps) - i)) for i, (p, _) in enumerate(ps)]
+    assert [q for _, q in ps] == pytest.approx([max(steps[: i + 1]) for i in range(len(steps))])
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_comparison_the_other_way_round_has_every_number_with_the_other_sign(runs: Runs, name: str) -> None:
+    a, b = runs["control", name], runs["twin", name]
+    there, back = compare_runs(a, b, seed=1), compare_runs(b, a, seed=1)
+    assert len(there["channels"]) == len(back["channels"]) and bool(there["channels"]) == (name == "temporal")
+    for part, value in (("roles", "difference"), ("channels", "value"), ("probes", "value")):
+        assert there[part] or part == "channels"
+        for x, y in zip(there[part], back[part], strict=True):
+            assert (x["n"], x.get("role"), x.get("group") if part == "channels" else None) == (
+                y["n"], y.get("role"), y.get("group") if part == "channels" else None,
+            )  # fmt: skip
+            if x[value] is None:
+                assert y[value] is None
+                continue
+            assert y[value] == pytest.approx(-x[value])
+            if x["low"] is not None and x["interval"] and "bootstrap" not in x["interval"]:
+                assert (y["low"], y["high"]) == pytest.approx((-x["high"], -x["low"])), x
+            assert x.get("p") == pytest.approx(y.get("p")) and x.get("p_adjusted") == pytest.approx(y.get("p_adjusted"))
+            for one, other in (("a", "b"), ("a_only", "b_only")):
+                assert one not in x or (x[one], x[other]) == (y[other], y[one])
+    assert (there["only_a"], there["only_b"], there["left_out_invalid"]) == (
+        back["only_b"], back["only_a"], back["left_out_invalid"],
+    )  # fmt: skip
+    assert [(d["case"], d["a"], d["b"]) for d in there["discordant"]] == [
+        (d["case"], d["b"], d["a"]) for d in back["discordant"]
+    ]
+
+
+def test_numbers_of_a_probe_are_compared_over_the_cases_that_both_probed(runs: Runs) -> None:
+    a, b = runs["control", "mixed"], runs["twin", "mixed"]
+    rows = compare_runs(a, b)["probes"]
+    both = [c["id"] for c in read_lines(a / "cases.jsonl")][::6]
+    assert {(r["probe"], r["quantity"], r["kind"]) for r in rows} == {
+        ("min-k", "z", "composition"), ("min-k", "z", "part"),
+    }  # fmt: skip
+    for row in rows:
+        role = "whole" if row["kind"] == "composition" else "part:0"
+        left, right = ([told_engine.drawn(m, c, role) for c in both] for m in ("control", "twin"))
+        assert row["n"] == len(both) and (row["a"], row["b"]) == pytest.approx(
+            (sum(left) / len(both), sum(right) / len(both))
+        )
+        assert row["value"] == pytest.approx(row["a"] - row["b"])
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_shards_make_the_run_without_shards(runs: Runs, name: str, tmp_path: Path, capsys: Capture) -> None:
+    whole = runs["control", name]
+    parts = [tmp_path / f"s{i}" for i in (1, 2, 3)]
+    for i, part in enumerate(parts, 1):
+        assert _evaluate("control", name, part, "--shard", f"{i}/3") in (0, 2)
+    order = random.Random(0).sample(parts, 3)
+    found = _printed(capsys, "merge", *map(str, order), "--out", str(tmp_path / "all"), "-q")
+    merged = tmp_path / "all"
+    for file in ("cases.jsonl", "graded.jsonl"):
+        a, b = (
+            [json.dumps(r | {"run": None}, sort_keys=True) for r in read_lines(run / file)] for run in (merged, whole)
+        )
+        assert a == b if file == "cases.jsonl" else sorted(a) == sorted(b)
+    before, after = read_json(whole / "metrics.json"), read_json(merged / "metrics.json")
+    assert after["metrics"] == before["metrics"] and found["metrics"]
+    sets = [{p.name: p.read_text() for p in (run / "casesets").glob("*")} for run in (whole, merged)]
+    assert sets[0] == sets[1] and sets[0]
+    one, many = read_json(whole / "manifest.json"), read_json(merged / "manifest.json")
+    assert sorted(many["merged"]) == ["s1", "s2", "s3"] and many["n_cases"] == one["n_cases"]
+    assert many["benchmark"]["n_cases"] == one["n_cases"] and many["identity"] == one["identity"]
+    assert sum(read_json(p / "manifest.json")["n_cases"] for p in parts) == one["n_cases"]
+    assert main(["merge", *map(str, parts[:2]), "--out", str(tmp_path / "some")]) == 1
+    assert "3/3" in capsys.readouterr().err and not (tmp_path / "some").exists()
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_run_is_verified_and_a_cell_has_as_many_cases_as_it_counts(runs: Runs, name: str, capsys: Capture) -> None:
+    run = runs["control", name]
+    found = _printed(capsys, "verify", str(run), "-q")
+    assert not found["problems"]
+    for cell in [m for m in read_json(run / "metrics.json")["metrics"] if m["metric"] in ("composition", "step:0")][:2]:
+        group = f"[{', '.join(f'{k}={v}' for k, v in cell['group'].items())}]" if cell["group"] else ""
+        answers = _printed(capsys, "verify", str(run), "--cell", f"{cell['metric']}{group}", "-q")["answers"]
+        assert len({a["case"] for a in answers}) == cell["n"] + cell["n_invalid"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_scoring_again_and_scoring_the_rows_alone_give_the_same_numbers(
+    runs: Runs, name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    run = Path(shutil.copytree(runs["control", name], tmp_path / runs["control", name].name))
+    before = {p.name: p.read_bytes() for p in run.iterdir() if p.is_file() and p.suffix in (".json", ".jsonl")}
+    scored = _printed(capsys, "score", str(run), "-q")
+    after = {p.name: p.read_bytes() for p in run.iterdir() if p.name in before}
+    assert {k for k in before if before[k] != after[k]} <= {"manifest.json"}
+    metrics = read_json(run / "metrics.json")["metrics"]
+    assert all(m in metrics for m in scored["metrics"]) and scored["metrics"]
+    protocol = read_json(run / "metrics.json")["protocol"]
+    rows = _printed(capsys, "score", str(run / "graded.jsonl"), "-p", protocol, "--cases", str(run / "cases.jsonl"))
+    assert rows["protocol"] == protocol
+    own = {(m["metric"], json.dumps(m["group"])): (m["count"], m["n"], m["n_invalid"]) for m in metrics}
+    for m in rows["metrics"]:
+        assert own[m["metric"], json.dumps(m["group"])] == (m["count"], m["n"], m["n_invalid"])
+
+
+def test_failing_cases_are_those_with_every_part_right_and_a_wrong_whole(runs: Runs, capsys: Capture) -> None:
+    for name in ("mixed", "temporal"):
+        run = runs["control", name]
+        outcomes: dict[str, dict[str, str]] = {}
+        for r in read_lines(run / "graded.jsonl"):
+            outcomes.setdefault(r["case"], {})[r["role"]] = r["outcome"]
+        gates = {c: [o for r, o in of.items() if r.startswith("part:") and "context" not in r]
+                 for c, of in outcomes.items()}  # fmt: skip
+        known = {c for c, of in gates.items() if set(of) == {"correct"}}
+        wrong = {c for c in known if outcomes[c]["whole"] in ("incorrect", "abstained")}
+        found = _printed(capsys, "ls", str(run), "--failures")["failures"]
+        assert {f["case"] for f in found} == wrong
+        rows = {r["case"]: r for r in read_lines(run / "graded.jsonl") if r["role"] == "whole"}
+        assert all((f["gold"], f["answer"], f["cause"]) == (rows[f["case"]]["gold"], rows[f["case"]]["answer"], None)
+                   for f in found)  # fmt: skip
+
+
+def test_runs_are_listed_with_their_model_status_and_headline(runs: Runs, tmp_path: Path, capsys: Capture) -> None:
+    folder = tmp_path / "runs"
+    for (model, name), run in runs.items():
+        shutil.copytree(run, folder / f"{model}-{name}")
+    rows = {Path(r["run"]).name: r for r in _printed(capsys, "ls", str(folder))["runs"]}
+    assert {*rows} == {f"{m}-{n}" for m, n in runs}
+    for (model, name), run in runs.items():
+        row, counted = rows[f"{model}-{name}"], read_json(run / "metrics.json")
+        assert (row["model"], row["benchmark"], row["protocol"]) == (
+            f"organism:{model}", f"organism:{name}", counted["protocol"],
+        )  # fmt: skip
+        headline = "residual_failure" if name == "temporal" else "composition"
+        m = next(m for m in counted["metrics"] if m["metric"] == headline and not m["group"])
+        assert row["headline"].startswith(headline) and f"n={m['n']}" in row["headline"]
+        assert row["cases"] == read_json(run / "manifest.json")["n_cases"] and row["status"] == "complete"
+
+
+OPTIONS: Mapping[str, tuple[list[str], Mapping[str, Any]]] = {
+    "format": (["--format", "xml"], {"format": "xml"}),
+    "seed": (["--seed", "5"], {"seed": 5}),
+    "temperature": (["--temperature", "0.7"], {"asking": {"temperature": 0.7}}),
+    "few-shot": (["--few-shot", "2"], {"asking": {"few_shot": "2"}}),
+    "also": (["--also", "cot"], {"asking": {"also": "cot"}}),
+    "tokens": (["--answer-tokens", "9"], {"asking": {"answer_tokens": 9}}),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_is_kept_in_the_run_and_reaches_every_ask(told: None, tmp_path: Path, name: str) -> None:
+    words, kept = OPTIONS[name]
+    out = tmp_path / "r"
+    code = main(
+        ["evaluate", "-m", "organism:none", "-b", "organism:mixed", "--limit", "3", "-o", str(out), "-q", *words]
+    )
+    config = read_json_or_yaml(out / "config.yaml")
+    for key, value in kept.items():
+        assert config[key] == value if key != "asking" else value.items() <= config["asking"].items()
+    asks = read_lines(out / "asks.jsonl")
+    checks = {
+        "format": lambda a: a["format"] == "xml",
+        "seed": lambda a: a["seed"] in (0, 5),
+        "temperature": lambda a: a["temperature"] == 0.7,
+        "few-shot": lambda a: True,
+        "also": lambda a: True,
+        "tokens": lambda a: a["max_tokens"] == 9,
+    }
+    assert asks and all(map(checks[name], asks)) and code in (0, 2)
+    assert (name == "temperature") == any(a["temperature"] for a in asks)
+    assert any(a["role"] == "whole:cot" for a in asks) == (name == "also")
+    long = max(len(a["prompt"]) for a in asks if a["role"] == "part:0")
+    assert (long > 400) == (name == "few-shot")
+
+
+def read_json_or_yaml(path: Path) -> Any:
+    import yaml
+
+    return yaml.safe_load(path.read_text())
