@@ -120,7 +120,9 @@ def test_every_row_counts_its_cases_and_the_family_is_corrected_together(cluster
         if len(sides) == 1:
             assert row["sd"] == pytest.approx(np.std(sides[0], ddof=1))
         elif not clustered:
-            test: Any = stats.ttest_rel(*sides) if within else stats.ttest_ind(*sides, equal_var=False)
+            test: Any = (
+                stats.ttest_rel(sides[0], sides[1]) if within else stats.ttest_ind(sides[0], sides[1], equal_var=False)
+            )
             assert row["p"] == pytest.approx(test.pvalue)
     tested = [r for r in rows if r.get("p") is not None]
     assert [r["p_adjusted"] for r in tested] == pytest.approx(_by_rank([float(r["p"]) for r in tested]))
