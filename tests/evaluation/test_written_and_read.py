@@ -1,4 +1,4 @@
-"""What is written is read again as it was, field by field; identities hold what they should; what is wrong is refused."""
+"""What is written is read again as it was, field by field; identities; what is wrong is refused with its field."""
 
 from __future__ import annotations
 

@@ -1,0 +1,149 @@
+"""Every row of one training's validity: its n, its estimate, what it is called, and what is said where numbers lack."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from composcope.experiments.validity import over_doses
+from composcope.experiments.validity.scores import SCORES, CaseScores, ProbeScore
+
+stats: Any = scipy_stats
+NAN = float("nan")
+PROBE, FALLING, NULL = SCORES[0], SCORES[3], SCORES[-1]
+DOSES = ("none", "low", "control", "twin")
+CASES = [f"c{i}" for i in range(12)]
+
+
+def _numbers(score: ProbeScore, missing: int = 0) -> dict[str, CaseScores]:
+    """A number that rises with the dose; the first ``missing`` cases of each dose have none."""
+    rng = np.random.default_rng(0)
+    return {
+        dose: CaseScores({score.quantity: {
+            c: NAN if j < missing else float(i + rng.normal()) for j, c in enumerate(CASES)
+        }}) for i, dose in enumerate(DOSES)
+    }  # fmt: skip
+
+
+def _of(found: Mapping[str, CaseScores], dose: str, score: ProbeScore) -> list[float]:
+    return [v for v in found[dose].values[score.quantity].values() if not math.isnan(v)]
+
+
+@pytest.mark.parametrize("score", [PROBE, FALLING, NULL])
+def test_a_dose_series_has_a_mean_for_each_dose_and_kendalls_tau(score: ProbeScore) -> None:
+    values = _numbers(score, missing=2)
+    *means, answer = over_doses._dose_rows(values, [score], CASES, 0)
+    assert [m["group"] for m in means] == list(DOSES)
+    for row in means:
+        mine = _of(values, row["group"], score)
+        assert (row["n"], row["value"]) == (10, pytest.approx(np.mean(mine))) and row["headline"] is False
+        assert "verdict" not in row and row["measure"] == "mean over cases"
+    levels = [i for i, dose in enumerate(DOSES) for _ in _of(values, dose, score)]
+    tau = stats.kendalltau(levels, [v for dose in DOSES for v in _of(values, dose, score)]).statistic
+    assert answer["value"] == pytest.approx(tau) and answer["n"] == 40 and answer["expected"] == score.expected
+    assert answer["verdict"] == over_doses.ALONE and answer["headline"] == (score.kind == "probe")
+    assert answer["statement"].startswith(score.quantity) and "10 cases at each of 4 doses" in answer["statement"]
+    assert {r["question"] for r in (*means, answer)} == {over_doses.QUESTIONS["dose"]}
+    assert {r["model"] for r in (*means, answer)} == {"all doses"}
+
+
+@pytest.mark.parametrize(("missing", "defined"), [(10, True), (11, False), (12, False)])
+def test_two_numbers_are_needed_at_every_dose_and_in_both_models_of_the_pair(missing: int, defined: bool) -> None:
+    values = _numbers(PROBE, missing)
+    for question, rows in (("dose", list(over_doses._dose_rows(values, [PROBE], CASES, 0))),
+                           ("pair", list(over_doses._pair_rows(values, [PROBE], CASES, 0)))):  # fmt: skip
+        undefined = [r for r in rows if r["verdict"] == "cannot say"] if not defined else []
+        assert (len(rows) == len(undefined) == 1) == (not defined), question
+        for row in undefined:
+            assert row["n"] == 0 and row["value"] is None and row["note"] and row["headline"] == (question == "dose")
+            assert row["question"] == over_doses.QUESTIONS[question] and ("expected" in row) == (question == "dose")
+    alone = {"none": values["none"]}
+    assert [r["verdict"] for r in over_doses._dose_rows(alone, [PROBE], CASES, 0)] == ["cannot say"]
+    assert list(over_doses._pair_rows(alone, [PROBE], CASES, 0)) == []
+
+
+def test_the_twin_against_control_is_the_share_of_pairs_in_which_it_is_higher() -> None:
+    values = _numbers(PROBE)
+    rows = list(over_doses._pair_rows(values, [PROBE, FALLING], CASES, 0))
+    twin, control = (_of(values, d, PROBE) for d in ("twin", "control"))
+    share = float(np.mean([[(x > y) + 0.5 * (x == y) for y in control] for x in twin]))
+    answers = [r for r in rows if r["statement"].startswith(PROBE.quantity) and r.get("measure") == "AUROC"]
+    assert len(answers) == 1 and answers[0]["value"] == pytest.approx(share) and answers[0]["n"] == 24
+    assert answers[0]["model"] == "control, twin" and not answers[0]["headline"]
+    assert [r["verdict"] for r in rows if r["statement"].startswith(FALLING.quantity)] == ["cannot say"]
+
+
+@pytest.mark.parametrize("dose", ["low", "control"])
+def test_failures_against_successes_of_matched_pairs(dose: str) -> None:
+    found = _numbers(PROBE)[dose]
+    pairs = list(zip(CASES[:6], CASES[6:], strict=True))
+    rows = list(over_doses._failure_rows(dose, pairs, found, [PROBE, NULL], 0))
+    own = found.values[PROBE.quantity]
+    sides = [[own[p[i]] for p in pairs] for i in (0, 1)]
+    share = float(np.mean([[(x > y) + 0.5 * (x == y) for y in sides[1]] for x in sides[0]]))
+    (answer,) = [r for r in rows if r["short"] == PROBE.short and r["measure"] == "AUROC"]
+    assert answer["value"] == pytest.approx(share) and answer["n"] == 12 and answer["model"] == dose
+    assert answer["headline"] == (dose == "control") and answer["verdict"] == over_doses.ALONE
+    (none,) = [r for r in rows if r["short"] == NULL.short]
+    assert none["verdict"] == "cannot say" and "6 matched pairs" in none["note"] and not none["headline"]
+    assert [r["verdict"] for r in over_doses._failure_rows(dose, pairs[:1], found, [PROBE], 0)] == ["cannot say"]
+
+
+@pytest.mark.parametrize(("dose", "headline"), [("twin", True), ("none", False)])
+def test_members_are_asked_of_every_number_and_stand_in_the_headline_of_the_twin(dose: str, headline: bool) -> None:
+    own = ProbeScore("mine", "height (mine)", "increasing", "mine/height")
+    sides = [CaseScores({q: {c: i + j * s for j, c in enumerate(CASES)} for q in (PROBE.quantity, own.quantity)}, [own])
+             for i, s in ((0.0, 1.0), (4.5, 1.0))]  # fmt: skip
+    rows = list(over_doses._member_rows(dose, sides[0], sides[1], 0))
+    answered = [r for r in rows if r["verdict"] == over_doses.ALONE]
+    assert {r["short"] for r in answered} == {PROBE.short, own.short}
+    members, others = ([i + j for j in range(12)] for i in (0.0, 4.5))
+    share = float(np.mean([[(x > y) + 0.5 * (x == y) for y in others] for x in members]))
+    for row in answered:
+        assert row["value"] == pytest.approx(share) and row["headline"] is headline and row["n"] == 24
+    assert len([r for r in rows if r["verdict"] == "cannot say"]) == len(SCORES) - 1
+
+
+def test_planted_effects_are_found_more_often_the_larger_they_are_and_the_smallest_is_named() -> None:
+    examples: Any = [SimpleNamespace(case=c) for c in CASES for _ in range(2)]
+    rows = list(over_doses._planted_rows("twin", examples, 6, _numbers(PROBE)["twin"], [PROBE, NULL], 0))
+    *curve, last = [r for r in rows if r["short"] == PROBE.short]
+    assert len(curve) == len(over_doses.PLANTED) and curve[0]["value"] < 0.3 < 0.7 < curve[-1]["value"]
+    assert {r["measure"] for r in curve} == {"share of trials found"}
+    assert "n=6 a side" in last["verdict"] and last["measure"] == "smallest effect found, sd"
+    (none,) = [r for r in rows if r["short"] == NULL.short]
+    assert none["verdict"] == "cannot say" and "6 matched pairs, 0 scores" in none["note"]
+    for n, found in ((1, _numbers(PROBE)["twin"]), (6, CaseScores({PROBE.quantity: dict.fromkeys(CASES, 1.0)}))):
+        assert [r["verdict"] for r in over_doses._planted_rows("twin", examples, n, found, [PROBE], 0)] == [
+            "cannot say"
+        ]
+
+
+def test_a_control_says_how_many_were_put_right_or_shown_or_how_well_they_are_told() -> None:
+    found = [{"quantity": "q", "group": "own part", "n": 8, "count": 3, "value": 0.375},
+             {"quantity": "q", "group": "shown 1", "n": 9, "value": 0.75, "layer": 2},
+             {"quantity": "q", "group": "none", "n": 0, "count": 0, "value": None}]  # fmt: skip
+    said = {q: [r["verdict"] for r in over_doses._control_rows(q, "twin", found)] for q in ("donors", "exposures")}
+    assert said["donors"] == ["3 of 8 put right", "AUROC 0.75 (n=9)", "cannot say"]
+    assert said["exposures"][0] == "3 of 8 shown"
+    rows = list(over_doses._control_rows("donors", "twin", found))
+    assert [r["short"] for r in rows] == ["own part", "shown 1, layer 2", "none"]
+    assert all((r["kind"], r["headline"], r["model"]) == ("control", False, "twin") for r in rows)
+
+
+def test_cases_are_shared_where_every_model_knows_every_part() -> None:
+    def run(**outcomes: str) -> Any:
+        rows = [SimpleNamespace(case=c, role=role, outcome="correct" if o == "+" else "incorrect")
+                for c, of in outcomes.items()
+                for role, o in zip(("part:0", "part:1", "whole", "part:0:extra-context"), of, strict=True)]  # fmt: skip
+        return SimpleNamespace(graded=rows, cases=dict.fromkeys(outcomes))
+
+    a, b = run(x="++--", y="+++-", z="+-++"), run(z="++++", y="++--", x="++-+")
+    assert over_doses.parts_right(a) == ["x", "y"] and over_doses.shared_cases({"a": a, "b": b}) == ["x", "y"]
+    assert over_doses.shared_cases({"b": b}) == ["z", "y", "x"]
