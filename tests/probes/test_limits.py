@@ -1,0 +1,76 @@
+"""Values just below, exactly at and just above a limit, for what probes keep, show and put in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from composcope.experiments.organism.tokenizer import build
+from composcope.probes import by_case, verdicts
+from composcope.probes.examples import Example
+from composcope.probes.faithfulness.altering import _asked_with
+from composcope.probes.spread import Fleet, call
+
+TOKENS: Any = build()
+
+
+@pytest.mark.parametrize(("end", "single"), [(1, True), (1023, True), (1024, True), (1025, False), (3000, False)])
+def test_up_to_1024_keys_are_told_apart_and_beyond_only_what_stands_before_the_question(end: int, single: bool) -> None:
+    spans = by_case.key_spans(end, (min(900, end - 1), end), end)
+    assert [s for s, _ in spans] == [0, *(e for _, e in spans[:-1])] and spans[-1][1] == end, "they tile it"
+    widths = [b - a for a, b in spans]
+    assert (max(widths) == 1) == single
+    if not single:
+        before = [w for (a, _), w in zip(spans, widths, strict=True) if a < 900]
+        assert all(w == 1 for (a, _), w in zip(spans, widths, strict=True) if a >= 900)
+        assert len(spans) <= 1024 or len(before) == 900 // max(before)
+        assert max(before) == -(-900 // max(1, 1024 - (end - 900)))
+
+
+@pytest.mark.parametrize(("most", "n"), [(5, 5), (6, 6), (7, 6)])
+def test_heads_with_the_largest_difference_are_kept_as_many_as_fit(most: int, n: int) -> None:
+    difference = torch.tensor([[0.1, -0.9, float("nan")], [0.5, 0.2, -0.3]])
+    kept = by_case.chosen_heads((2, 3), difference, most)
+    assert len(kept) == n and kept == sorted(kept) and ((0, 2) in kept) == (n == 6)
+    assert by_case.chosen_heads((2, 3), difference, 2) == [(0, 1), (1, 0)]
+    assert by_case.chosen_heads((2, 3), None, 2) == [(1, 1), (1, 2)]
+
+
+def _part(question: str, more: str = "\nAnswer:") -> Example:
+    def ids(text: str) -> tuple[int, ...]:
+        return tuple(TOKENS(text, add_special_tokens=False).input_ids)
+
+    prompt = (TOKENS.bos_token_id, *ids(f"Question: {question}{more}"))
+    span = (1 + len(ids("Question:")), 1 + len(ids(f"Question: {question}")))
+    return Example("c", "part:1", "math", "success", prompt, (3,), (4,), 0, span)
+
+
+@pytest.mark.parametrize("question", ["5 times 8 is what", "What is 5 times 8", "What is 8 times 5"])
+def test_a_value_is_put_in_wherever_it_stands_in_the_question_the_last_word_included(question: str) -> None:
+    part = _part(question)
+    ids = _asked_with(TOKENS, part, "5", "7")
+    assert ids == _part(question.replace("5", "7")).prompt_ids
+    assert _asked_with(TOKENS, part, "9", "7") == part.prompt_ids, "what does not stand there changes nothing"
+
+
+def test_a_function_runs_where_the_model_is() -> None:
+    class Workers(Fleet):
+        def __init__(self) -> None:
+            self.called: list[Any] = []
+
+        def call(self, function: Any, *args: Any) -> Any:
+            self.called.append(args)
+            return "there"
+
+    workers: Any = Workers()
+    assert call("a model", lambda lm, x: (lm, x), 3) == ("a model", 3)  # type: ignore[arg-type]
+    assert call(workers, lambda lm, x: (lm, x), 3) == "there" and workers.called == [(3,)]
+
+
+@pytest.mark.parametrize(("pairs", "last"), [(4, True), (5, False), (6, False)])
+def test_contrasts_of_fewer_than_five_pairs_are_sorted_behind_all_others(pairs: int, last: bool) -> None:
+    about = {"quantity": "min_k_pp", "kind": "composition", "group": verdicts.MATCHED, "p": 0.01, "value": 1.0}
+    small, large = ({**about, "n": n, "effect": e} for n, e in ((pairs, 9.0), (50, 0.5)))
+    assert (verdicts.rank(small) > verdicts.rank(large)) == last
