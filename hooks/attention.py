@@ -115,7 +115,7 @@ def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool 
             f"{type(model).__name__}: attention does not go through transformers' AttentionInterface, "
             "so patterns, attention masses, q, k, v and suffix recomputation are not available"
         )
-    native = str(model.config.get_text_config()._attn_implementation)
+    native = str(model.config.get_text_config(decoder=True)._attn_implementation)
     if native == NAME:
         raise ModelError("attention is already interposed on; leave the outer block first")
     before = [(c, c._attn_implementation) for c in attention_configs(model)]

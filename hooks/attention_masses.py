@@ -172,10 +172,10 @@ def attention_masses(
     ``ModelError`` for implementations other than sdpa and eager, for models that do not route their attention through
     ``AttentionInterface``, and unless every layer reported exactly once.
     """
-    base = model.config.get_text_config()._attn_implementation
+    base = model.config.get_text_config(decoder=True)._attn_implementation
     if base not in SUPPORTED:
         raise ModelError(f"{type(model).__name__}: attention implementation {base!r}; masses need one of {SUPPORTED}")
-    recorder = _Recorder(windows, model.config.get_text_config().num_hidden_layers, only)
+    recorder = _Recorder(windows, model.config.get_text_config(decoder=True).num_hidden_layers, only)
     out: list[Tensor | None] = []
     with interpose(model, recorder):
         yield out

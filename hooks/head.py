@@ -145,7 +145,7 @@ def head_of(model: PreTrainedModel) -> Head:
         weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)
     if module is None or not isinstance(weight, Tensor) or weight.ndim != 2 or not weight.is_floating_point():
         raise ModelError(f"{name}: no readable output head (found {type(module).__name__}); load it unquantized")
-    config = model.config.get_text_config()
+    config = model.config.get_text_config(decoder=True)
     scale = (_option(config, "logit_scale") or 1.0) / (_option(config, "logits_scaling") or 1.0)
     head = Head(
         weight.detach(), None if bias is None else bias.detach(), _option(config, "final_logit_softcapping"), scale

@@ -101,7 +101,7 @@ def embedding_of(model: PreTrainedModel) -> Shaped[Tensor, "vocab _"]:
 
 def attention_configs(model: PreTrainedModel) -> list[Any]:
     """Every configuration object of the model that names an attention implementation, once each."""
-    found = [model.config, model.config.get_text_config()]
+    found = [model.config, model.config.get_text_config(decoder=True)]
     found += [c for m in model.modules() if hasattr(c := getattr(m, "config", None), "_attn_implementation")]
     for config in found:  # grows on the way
         found += [c for key in getattr(config, "sub_configs", ()) if (c := getattr(config, key, None)) is not None]

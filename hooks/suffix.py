@@ -88,7 +88,7 @@ def suffix(lm: Model, ids: Sequence[int], prefix: Prefix, rows: Sequence[Edits],
     """
     plan = _Rows(rows, start, lm.anatomy.n_layers)
     tokens = torch.tensor([list(ids[start:stop])], device=lm.device)
-    explicit = str(lm.model.config.get_text_config()._attn_implementation) not in ("sdpa", "eager")
+    explicit = str(lm.model.config.get_text_config(decoder=True)._attn_implementation) not in ("sdpa", "eager")
     positions = torch.arange(start, stop, device=tokens.device)[None]
     check_suffix(lm.model, start, stop - 1)
     n_layers, layer_of = lm.anatomy.n_layers, lm.anatomy.layer_of_attention

@@ -92,7 +92,7 @@ CODE: list[tuple[str, Any, str | None]] = [
     ("return 10**15", 10**15, None), ("return 10**15 + 1", 10**15 + 1, "answer-too-large"),
     ("return 3.0", "3", None), ("return 3", "3.0", None), ("return 1200", "1,200", None),
     ("return 2", 3, "code-answer-differs"), ("return 3\0", 3, "code-syntax"), ("return (", 3, "code-syntax"),
-    ("return " + "(" * 300 + ")" * 300, 3, "code-syntax"),
+    ("return " + "(" * 300 + ")" * 300, 3, "code-syntax"), ("return " + "-" * 99999 + "1", 3, "code-syntax"),
 ]  # fmt: skip
 
 

@@ -162,3 +162,19 @@ def test_without_a_network_the_package_and_the_reason_are_one_line(
 def test_an_unknown_name_is_met_with_the_nearest_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="'gemma'"):
         resolve.fetch("gema", tmp_path)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_hub_id_is_taken_as_it_is_unless_the_hub_is_switched_off(
+    cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(resolve, "_cached", lambda name: tmp_path if cached else None)
+    monkeypatch.setattr(resolve, "offline", lambda: False)
+    assert resolve_model("owner/name") == ModelSource("owner/name", "owner/name", False)
+    monkeypatch.setattr(resolve, "offline", lambda: True)
+    if cached:
+        assert resolve_model("owner/name") == ModelSource("owner/name", str(tmp_path), True)
+        return
+    with pytest.raises(ModelError, match="owner/name"):
+        resolve_model("owner/name")

@@ -1,0 +1,110 @@
+"""Every option of a command is handed to what does the work: one row per command, with values that are no defaults."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from composcope.errors import InputError
+from composcope.experiments.cli import main
+
+P = Path
+HANDED: list[tuple[str, str, dict[str, Any]]] = [
+    ("build compositional-gsm i.jsonl -o o --gold g --size 7 --max-ratio 3 --samples 8 --minimum 2 "
+     "--reviewed r --seed 4",
+     "building.benchmarks.compositional_gsm",
+     {"out": P("o"), "items": P("i.jsonl"), "gold": P("g"), "size": 7, "rules": {"max_ratio": 3.0}, "samples": 8,
+      "minimum": 2, "reviewed": P("r"), "seed": 4, "solvers": []}),
+    ("build temporal f.csv -o o --plan harder --per-cell 3 --paraphrases 2 --gate-boundaries --min-gap 1.5 --seed 4",
+     "building.benchmarks.temporal",
+     {"out": P("o"), "facts": P("f.csv"), "plan": "harder", "per_cell": 3, "paraphrases": 2, "gate_boundaries": True,
+      "min_gap": 1.5, "seed": 4}),
+    ("build classification m.csv -o o --depths 2,5 --per-cell 3 --paraphrases 2 --seed 4",
+     "building.benchmarks.classification",
+     {"out": P("o"), "memberships": P("m.csv"), "depths": [2, 5], "per_cell": 3, "paraphrases": 2, "seed": 4}),
+    ("build synthetic -o o --families spatial,kinship --depths 3 --per-cell 2 --distractors 1 --seed 4",
+     "building.benchmarks.synthetic",
+     {"out": P("o"), "families": ["spatial", "kinship"], "depths": [3], "per_cell": 2, "distractors": 1, "seed": 4}),
+    ("build scaffolds b.jsonl -o o --human --sharing rotate --limit 3 --max-steps 4 --max-tokens 50 --temperature 0.5 "
+     "--attempts 2 --seed 4", "building.scaffolds.scaffolds",
+     {"out": P("o"), "benchmark": "b.jsonl", "teachers": [], "judge": None, "solver": None, "human": True,
+      "sharing": "rotate", "limit": 3, "settings": {"max_steps": 4, "max_tokens": 50, "temperature": 0.5, "attempts": 2,
+                                                   "seed": 4}}),
+    ("probe RUN --shard 1/2", "investigate.probe_part", {"folder": P("RUN"), "part": "1/2", "quiet": False}),
+    ("diagnose RUN -m M --cases 3 --case a --case b --seed 4 -q", "diagnosis.job.diagnose",
+     {"run": P("RUN"), "model": "M", "cases": 3, "ids": ["a", "b"], "seed": 4, "quiet": True}),
+    ("verify RUN --cell composition[depth=2]", "verify.trace", {"folder": P("RUN"), "cell": "composition[depth=2]"}),
+    ("verify RUN", "verify.verify", {"folder": P("RUN")}),
+    ("compare A B", "run.compare.compare_runs", {"a": P("A"), "b": P("B")}),
+    ("merge A B -o o", "evaluating.merge.merge_runs", {"folders": [P("A"), P("B")], "out": P("o")}),
+    ("paper A B -o o --style gray", "report.paper.write", {"runs": [P("A"), P("B")], "out": P("o"), "gray": True}),
+    ("paper A", "report.paper.write", {"runs": [P("A")], "out": P("paper"), "gray": False}),
+    ("score RUN --compat stad --human-labels l", "evaluating.evaluate.rescore",
+     {"folder": P("RUN"), "compat": "stad", "labels": P("l")}),
+    ("score rows.jsonl -p scaffolding --cases c --compat stad", "evaluating.evaluate.metrics_from_file",
+     {"graded": P("rows.jsonl"), "protocol": "scaffolding", "cases": P("c"), "compat": "stad"}),
+    ("ls RUNS", "run.summary.list_folder", {"folder": P("RUNS")}),
+    ("ls RUNS --failures", "run.failures.failing_cases", {"folder": P("RUNS")}),
+    ("plot gaps A B -o o --group-by size --bands 2,4 --runs x,y", "figures.catalog.plot",
+     {"figure": "gaps", "runs": [P("A"), P("B")], "group_by": "size", "bands": "2,4", "only": "x,y"}),
+    ("import a.jsonl b.jsonl -o o --from rows --model M --scorer s --filter f --whole w --role part:0 --case-field c "
+     "--role-field r --response-field x --gold-field g --regrade --answer-type number --format cot",
+     "building.importing.import_files", {"kind": "rows"}),
+    ("intervene --recipe steering RUN -m M --cases 3 --layers 0,2 --max-tokens 9 --seed 4",
+     "interventions.inference.intervene",
+     {"recipe": "steering", "model": "M", "n": 3, "layers": [0, 2], "max_new_tokens": 9, "seed": 4}),
+    ("study interventions -o o -m organism:low --seeds 2 --size full --second none", "interventions.study.run", {}),
+    ("study human b.jsonl --per-person 5 --answers 2 --seed 4", "analyzing.human_assignment", {"benchmark": "b.jsonl"}),
+    ("study sizes A B --size A=3 --seed 4", "analyzing.analyze",
+     {"name": "sizes", "runs": [P("A"), P("B")]}),
+    ("demo -o o --seed 4", "demo.run_demo", {"out": P("o"), "seed": 4}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "job", "expected"), HANDED, ids=[w for w, _, _ in HANDED])
+def test_a_command_hands_over_what_it_was_given(
+    words: str, job: str, expected: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "RUN").mkdir()
+    (tmp_path / "RUN" / "manifest.json").write_text("{}")
+    (tmp_path / "RUN" / "config.yaml").write_text(
+        '{"model": "organism:control", "benchmark": "organism:mixed", "protocol": "scaffolding"}'
+    )
+    (tmp_path / "rows.jsonl").write_text("{}")
+    module, _, name = job.rpartition(".")
+    place = import_module(f"composcope.experiments.{module}")
+    signature, given = inspect.signature(getattr(place, name)), []
+
+    def handed(*args: Any, **options: Any) -> Any:
+        given.append(signature.bind(*args, **options).arguments)
+        raise InputError("handed over")
+
+    monkeypatch.setattr(place, name, handed)
+    assert main(shlex.split(words)) == 1
+    assert "handed over" in capsys.readouterr().err
+    assert {k: given[0].get(k) for k in expected} == expected
+    values = {**given[0], **{k: v for o in given[0].values() for k, v in getattr(o, "__dict__", {}).items()}}
+    for option, value in MORE.get(words.split(" -o")[0], {}).items():
+        assert values[option] == value
+
+
+MORE: dict[str, dict[str, Any]] = {
+    "import a.jsonl b.jsonl": {
+        "model": "M", "scorer": "s", "filter": "f", "whole": "w", "role": "part:0", "case_field": "c",
+        "role_field": "r", "response_field": "x", "gold_field": "g", "regrade": True, "answer_type": "number",
+        "format": "cot",
+    },
+    "study interventions": {"model": "organism:low", "seeds": 2, "size": "full", "second": "none"},
+    "study human b.jsonl --per-person 5 --answers 2 --seed 4": {"per_person": 5, "answers": 2, "seed": 4},
+    "study sizes A B --size A=3 --seed 4": {
+        "sizes": ("A=3",), "seed": 4,
+    },
+}  # fmt: skip
+"""Options that are handed over in an object, by the beginning of the command."""
