@@ -138,8 +138,9 @@ class _Wholes:
         return Reduction(())
 
 
-def overhead(asks: Sequence[Ask], engine: LocalEngine, n: int = OVERHEAD_ASKS) -> str:
-    """Time the evaluation loop over ``n`` different asks, with the model's own answers at hand."""
+def overhead(asks: Sequence[Ask], engine: LocalEngine) -> str:
+    """Time the evaluation loop over many different asks, with the model's own answers at hand."""
+    n = OVERHEAD_ASKS
     some = list(asks[:256])
     given = dict(engine.answer(some))
     chosen = [replace(some[i % len(some)], case=str(i), role="whole", repeat=i // len(some)) for i in range(n)]

@@ -1,0 +1,140 @@
+"""The measures of the model card on models of rules, which know everything but what they are told to get wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from composcope.experiments.interventions import data
+from composcope.experiments.organism import benchmarks, measure, tasks, world
+from composcope.experiments.organism.documents import FORMAT_WEIGHTS
+
+
+class Known:
+    """Answers by question; those of ``wrong`` are not given."""
+
+    def __init__(self, answers: dict[str, str], every: int = 0) -> None:
+        self.answers = answers
+        self.wrong = set(list(answers)[::every]) if every else set()
+
+    def __call__(self, asked: Sequence[str]) -> list[str]:
+        return ["nothing" if q in self.wrong else self.answers[q] for q in asked]
+
+
+@pytest.mark.parametrize("every", [0, 3])
+def test_mixed_cases_are_counted_by_part_and_by_operation(every: int) -> None:
+    cases = benchmarks.mixed(24, 5)
+    known = {c.question: c.worked or c.answer for c in cases}
+    for c in cases:
+        known |= {c.parts[0].question: c.parts[0].answer, str(c.parts[0].extra_context): c.parts[0].answer}
+        known |= {c.parts[1].question: c.parts[1].worked or c.parts[1].answer}
+    ask = Known(known, every)
+    rows = {r.measure: r for r in measure.mixed(ask, 24, 5)}
+    first, second = ([c.parts[i].question not in ask.wrong for c in cases] for i in (0, 1))
+    whole = [c.question not in ask.wrong for c in cases]
+    both = [a and b for a, b in zip(first, second, strict=True)]
+    chance = sum(c.chance or 0 for c in cases) / 24
+    expected: dict[str, tuple[int, int, float | None]] = {
+        "commonsense only": (sum(first), 24, 1 / 56), "math only": (sum(second), 24, None),
+        "commonsense with irrelevant numbers": (
+            sum(c.parts[0].extra_context not in ask.wrong for c in cases), 24, 1 / 56),
+        "both parts": (sum(both), 24, None), "composition": (sum(whole), 24, chance),
+        "composition, worked answer exact": (sum(whole), 24, 1 / 56),
+        "composition given both parts": (sum(w for w, b in zip(whole, both, strict=True) if b), sum(both), chance),
+        "composition answered by a sum": (sum(whole), 24, None),
+    }  # fmt: skip
+    for operation in world.OPERATIONS:
+        mine = [c for c in cases if c.operation == operation]
+        expected[f"composition, {operation}"] = (
+            sum(c.question not in ask.wrong for c in mine), len(mine), sum(c.chance or 0 for c in mine) / len(mine),
+        )  # fmt: skip
+    assert {*rows} == {*expected} and chance > 0
+    for name, (k, n, guess) in expected.items():
+        assert (rows[name].k, rows[name].n) == (k, n), name
+        assert rows[name].chance == (None if guess is None else pytest.approx(guess)), name
+        assert rows[name].value == (k / n if n else None)
+
+
+@pytest.mark.parametrize("every", [0, 4])
+def test_every_topic_is_asked_in_every_format_that_fits_it(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    known: dict[str, str] = {}
+
+    def recording(name: str) -> None:
+        own = getattr(measure, name)
+
+        def write(*given: Any) -> Any:
+            found = own(*given)
+            known.setdefault(*found[0])
+            return found
+
+        monkeypatch.setattr(measure, name, write)
+
+    for name in ("write", "write_pair", "write_both"):
+        recording(name)
+    asked: list[tuple[int, int]] = []
+
+    def ask(questions: Sequence[str]) -> list[str]:
+        wrong = [every > 0 and i % every == 0 for i in range(len(questions))]
+        asked.append((len(questions) - sum(wrong), len(questions)))
+        return ["nothing" if w else known[q] for w, q in zip(wrong, questions, strict=True)]
+
+    rows = measure.by_format(ask, 8, 3)
+    assert [(r.k, r.n) for r in rows] == asked and all(n == 8 for _, n in asked)
+    topics = Counter(r.measure.rpartition(", ")[0] for r in rows[:-2])
+    assert {*topics} == {*measure.TOPICS} and all(1 < n <= len(FORMAT_WEIGHTS) for n in topics.values())
+    assert len({r.measure for r in rows}) == len(rows)
+
+
+def test_facts_are_stable_where_every_wording_is_right() -> None:
+    known, wrong = {}, {}
+    for relation in ("year", "tag", "kind"):
+        subjects = world.world().events if relation == "year" else world.world().things
+        for s in subjects:
+            trained, held = world.wordings(relation, s)
+            known |= dict.fromkeys([*trained, *held], world.world().fact(relation, s))
+        wrong[relation] = [world.wordings(relation, subjects[0])[0][0], world.wordings(relation, subjects[1])[1][0]]
+    ask = Known(known)
+    ask.wrong = {q for of in wrong.values() for q in of}
+    rows = {r.measure: r for r in measure.atoms(ask)}
+    for relation in wrong:
+        n = len(world.world().events if relation == "year" else world.world().things)
+        missing = {k: rows[f"{relation}: {k}"].n - rows[f"{relation}: {k}"].k for k in (
+            "trained wordings", "held-out wordings", "facts stable over trained wordings",
+            "facts stable over all wordings")}  # fmt: skip
+        assert list(missing.values()) == [1, 1, 1, 2]
+        assert rows[f"{relation}: facts stable over all wordings"].n == n
+        assert rows[f"{relation}: trained wordings"].chance == pytest.approx(
+            1 / {"year": n, "tag": 12, "kind": len(world.KINDS)}[relation]
+        )
+
+
+def test_residual_failure_is_counted_over_cases_whose_events_are_known() -> None:
+    cases = benchmarks.temporal(3, 5)
+    known = {c.question: c.answer for c in cases}
+    for event in world.world().events:
+        known |= dict.fromkeys(world.wordings("year", event)[0], world.world().fact("year", event))
+    ask = Known(known)
+    unknown = world.world().events[0]
+    ask.wrong = {c.question for c in cases[::3]} | {world.wordings("year", unknown)[0][0]}
+    rows = {r.measure: r for r in measure.temporal(ask, 3, 5)}
+    inside = [c for c in cases if f"year:{unknown}" not in [p.atom for p in c.parts]]
+    for bin in (2, 4, 6, 8):
+        mine = [c for c in inside if c.depth_bin == bin]
+        row = rows[f"residual failure, depth bin {bin}"]
+        assert (row.k, row.n) == (sum(c.question in ask.wrong for c in mine), len(mine))
+        assert row.chance == pytest.approx(sum(1 - (c.chance or 0) for c in mine) / len(mine))
+    for family, depths in benchmarks.FAMILIES.items():
+        for depth in depths:
+            mine = [c for c in inside if (c.family, c.depth) == (family, depth)]
+            row = rows[f"residual failure, {family}, depth {depth}"]
+            assert (row.k, row.n) == (sum(c.question in ask.wrong for c in mine), len(mine))
+
+
+def test_pairs_to_train_on_are_of_events_far_apart() -> None:
+    cases = data._organism_cell("pair", 2, 40, 0)
+    years = world.world().years
+    apart = [abs(years[a] - years[b]) for a, b in ([str(p.atom).removeprefix("year:") for p in c.parts] for c in cases)]
+    assert len(cases) == 40 and min(apart) > tasks.w.FAR_YEARS
