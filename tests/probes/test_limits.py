@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from tiny_models import tiny
 
 from composcope.experiments.organism.tokenizer import build
+from composcope.hooks import load_model
 from composcope.probes import by_case, verdicts
 from composcope.probes.examples import Example
 from composcope.probes.faithfulness.altering import _asked_with
-from composcope.probes.spread import Fleet, call
+from composcope.probes.patching import prompt_end
+from composcope.probes.spread import Fleet, InDtype, call
 
 TOKENS: Any = build()
 
@@ -74,3 +78,31 @@ def test_contrasts_of_fewer_than_five_pairs_are_sorted_behind_all_others(pairs: 
     about = {"quantity": "min_k_pp", "kind": "composition", "group": verdicts.MATCHED, "p": 0.01, "value": 1.0}
     small, large = ({**about, "n": n, "effect": e} for n, e in ((pairs, 9.0), (50, 0.5)))
     assert (verdicts.rank(small) > verdicts.rank(large)) == last
+
+
+def test_pairs_that_were_left_out_have_no_tokens_and_no_numbers() -> None:
+    got: Any = SimpleNamespace(
+        tokens=torch.arange(12).view(1, 2, 3, 2), logits=torch.randn(1, 2, 3, 7), base=torch.tensor([[8, 9]])
+    )
+    plan: Any = SimpleNamespace(recipients=[1], donors_of=[[0, 2]])
+    found, _ = prompt_end._kept(got, plan, (3, 2), torch.zeros(3, 2, dtype=torch.long), "all")
+    for d in range(3):
+        for r in range(2):
+            asked = r == 1 and d in (0, 2)
+            for name, none in (("tokens", -1), ("top_tokens", -1)):
+                assert bool((found[name][d, r] == none).all()) != asked
+            assert bool(found["top_log_probs"][d, r].isnan().all()) != asked
+    assert found["base_tokens"].tolist() == [[-1, -1], [8, 9]]
+    assert torch.equal(found["tokens"][2, 1], got.tokens[0, 1]) and found["top_tokens"].shape == (
+        3,
+        2,
+        3,
+        prompt_end.TOP,
+    )
+    best = got.logits[0, 1].log_softmax(-1).topk(prompt_end.TOP)
+    torch.testing.assert_close(found["top_log_probs"][2, 1], best.values)
+
+
+def test_a_function_that_runs_in_another_precision_gives_its_result() -> None:
+    lm = load_model(tiny("llama"))
+    assert call(InDtype(lm, "float64"), lambda lm, x: (lm.anatomy.n_layers, x), 3) == (lm.anatomy.n_layers, 3)
