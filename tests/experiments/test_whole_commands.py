@@ -285,3 +285,23 @@ def read_json_or_yaml(path: Path) -> Any:
     import yaml
 
     return yaml.safe_load(path.read_text())
+
+
+def test_cases_that_were_changed_in_one_run_are_in_no_number_of_the_comparison(runs: Runs, tmp_path: Path) -> None:
+    a, b = runs["control", "temporal"], Path(shutil.copytree(runs["twin", "temporal"], tmp_path / "b"))
+    cases = read_lines(b / "cases.jsonl")
+    cases[1]["question"] += " Please."
+    cases[2]["parts"][0]["question"] += " Please."
+    (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
+    before, after = compare_runs(a, runs["twin", "temporal"]), compare_runs(a, b)
+    left, right = _by_ask(a), _by_ask(b)
+    changed = {k for k in left.keys() & right.keys() if k[0] == cases[1]["id"] or (
+        k[0] == cases[2]["id"] and k[1].startswith("part:0"))}  # fmt: skip
+    assert (before["changed"], after["changed"]) == (0, len(changed)) and after["shared"] == before["shared"] - len(
+        changed
+    )
+    judged = [k for k in (left.keys() & right.keys()) - changed if "invalid" not in (left[k].outcome, right[k].outcome)]
+    assert sum(r["n"] for r in after["roles"]) == len(judged)
+    assert after["cases"]["changed"] == [cases[1]["id"]] and cases[1]["id"] not in str(after["discordant"])
+    wholes = {m["metric"]: m["n"] + m["n_invalid"] for m in before["channels"] if not set(m["group"]) - {"per"}}
+    assert {m["metric"]: m["n"] + m["n_invalid"] for m in after["channels"] if not set(m["group"]) - {"per"}} != wholes

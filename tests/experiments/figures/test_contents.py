@@ -236,3 +236,20 @@ def test_curves_over_depth_rise_and_the_scatter_over_knowledge_is_at_depth_4(
         "depth", "model", True)  # fmt: skip
     ((row,), at_4) = figures.draw("stability-scatter", [run]).rows, run.one("residual_failure", depth_bin=4)
     assert at_4 is not None and (row["count"], row["n"]) == (at_4.count, at_4.n)
+
+
+def test_numbers_that_are_drawn_of_probes_are_those_of_their_tables(everything: Path) -> None:
+    (run,) = figures.load([everything / "runs" / "temporal-control"])
+    moved, patched = run.probe("trajectory"), run.probe("patching")
+    assert moved is not None and patched is not None
+    names = {"plain": "prompt_end", "centered": "centered"}
+    drawn = figures.draw("cosine-prompt-end", [run]).rows
+    assert len(drawn) == len(moved.rows("prompt_end_cosine")) + len(moved.rows("centered_cosine")) > 0
+    for row in drawn:
+        (own,) = moved.rows(f"{names[row['form']]}_cosine", group=row["pairs"], layer=row["layer"])
+        assert row["value"] == pytest.approx(own["value"])
+        assert [row[k] for k in ("n", "low", "high", "interval")] == [own[k] for k in ("n", "low", "high", "interval")]
+    for row in figures.draw("patching", [run]).rows:
+        if "measure" in row and "patch" in row:
+            (own,) = patched.rows(row["measure"], group=row["patch"], layer=row["layer"])
+            assert all(row[k] == own.get(k) for k in ("n", "value", "low", "high", "interval"))
