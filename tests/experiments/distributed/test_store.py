@@ -15,10 +15,10 @@ import torch
 from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines.base import ReplayEngine
-from composcope.evaluation.journal import Journal, ask_identity
+from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.experiments.config import Serving, Shard
 from composcope.experiments.distributed import engine as rays
-from composcope.experiments.distributed.engine import FleetModel, RayEngine, _size, mark
+from composcope.experiments.distributed.engine import FleetModel, RayEngine, WorkersJournal, _size, mark
 from composcope.experiments.distributed.pool import Pool
 from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key, scope
 from composcope.experiments.distributed.worker import Failure, Place, Worker
@@ -247,3 +247,20 @@ def test_workers_that_answer_say_how_much_memory_they_took() -> None:
     workers = [SimpleNamespace(peak=SimpleNamespace(remote=lambda found=found: found)) for found in peaks]
     pool: Any = SimpleNamespace(_idle=workers, _result=lambda found: found)
     assert Pool.peaks(pool) == [{"host": "a"}, {"host": "b"}]
+
+
+def test_answers_that_a_worker_wrote_are_known_and_not_written_again(tmp_path: Path) -> None:
+    ask = Ask("c", "whole", "q?", "a", "text")
+    who = {"weights": "w"}
+
+    def reply(finish: Any) -> Response:
+        return Response("k", "a" if finish == "stop" else "", finish, 1, 1, error=None if finish == "stop" else "gone")
+
+    with WorkersJournal(tmp_path / "journal", {"k"}) as journal:
+        journal.append("k", ask, reply("error"), who)
+        assert [*journal.contents.failures] == ["k"] and not journal.contents.responses
+        journal.append("k", ask, reply("stop"), who)
+        assert not journal.contents.failures and journal.contents.responses["k"].text == "a"
+        journal.append("other", ask, reply("stop"), who)
+        assert {*journal.contents.responses} == {"k", "other"}
+    assert {*read_journal(tmp_path / "journal").responses} == {"other"}

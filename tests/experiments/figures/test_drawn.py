@@ -292,3 +292,12 @@ def test_a_csv_that_differs_from_the_picture_is_noticed(how: str, everything: Pa
 def test_numbers_written_in_a_picture_are_numbers_of_its_rows(everything: Path) -> None:
     drawing = figures.draw("gate-funnel", [everything / "runs"])
     assert _numbers_not_of_rows(drawing.figure, [{**r, "count": 0, "n": 0} for r in drawing.rows])
+
+
+@pytest.mark.parametrize("name", list(figures.FIGURES))
+def test_an_interactive_chart_is_in_percent_where_its_picture_is(name: str, everything: Path) -> None:
+    drawing = _drawn(name, everything)
+    if drawing.chart is None or drawing.chart["kind"] != "lines":
+        return
+    labels = [t.get_text() for ax in drawing.figure.axes for t in ax.get_yticklabels()]
+    assert bool(drawing.chart.get("percent")) == any("%" in said for said in labels), labels
