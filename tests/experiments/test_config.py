@@ -163,3 +163,12 @@ def test_the_number_of_examples_belongs_to_a_run_unless_the_examples_themselves_
 def test_each_engine_has_its_own_number_of_requests_at_a_time() -> None:
     found = [Serving(engine=engine).requests for engine in ("openai", "vllm")]
     assert found == [8, 64] and Serving(engine="vllm", concurrency=3).requests == 3
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8000/v1", "ftp://host/v1", "http://", "http://me:word@host/v1", "http://h:x"]
+)
+def test_what_is_no_address_of_a_server_is_refused_with_the_option(url: str) -> None:
+    with pytest.raises(InputError, match="--base-url"):
+        Serving(engine="openai", base_url=url)
+    assert Serving(engine="openai", base_url="http://host:8000/v1").base_url == "http://host:8000/v1"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from composcope.evaluation.graded import read_graded
+from composcope.experiments.building.importing import Summary
 from composcope.experiments.cli import main
 from composcope.experiments.console import progress
 
@@ -95,3 +96,12 @@ def test_fields_of_plain_rows_are_named_on_the_command_line(tmp_path: Path, caps
     assert "--gold-field" in capsys.readouterr().err
     assert main(["import", str(path), "--from", "rows", "--gold-field", "answer", "--out", out]) == 0
     assert "graded by our rules" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("n", [0, 2, 3])
+def test_stored_values_that_contradict_their_file_are_shown_up_to_a_number(n: int) -> None:
+    wrong = tuple({"where": f"f:{i}", "field": "score", "stored": i, "recomputed": 7, "problem": "p"} for i in range(n))
+    said = Summary(("f",), ("rows",), (), wrong, ()).lines(most=2)
+    shown = [line for line in said if "should be 7" in line]
+    assert len(shown) == min(n, 2) and all(f"f:{i}: score is {i}" in line for i, line in enumerate(shown))
+    assert any("contradictions.jsonl" in line for line in said) == (n > 2)

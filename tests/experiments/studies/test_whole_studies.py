@@ -37,18 +37,18 @@ def _keys(*names: str) -> Groups:
 
 OVERALL = _keys()
 SETTINGS: dict[str, tuple[list[str], dict[str, list[tuple[str, Groups]]]]] = {
-    "agentcoma": (["--limit", "8"], {
+    "agentcoma": (["--limit", "6"], {
         "accuracy": [(m, OVERALL) for m in ("step:0", "step:1", "both", "composition", "gap", "press_gap",
                                             "independence_gap")],
         "quadrants": [("quadrant", _keys("quadrant"))],
         "controls": [(m, _keys("prompt")) for m in ("step:0", "composition", "gap")],
     }),
-    "compositional-gsm": (["--limit", "8"], {
+    "compositional-gsm": (["--limit", "6"], {
         "gap": [(m, OVERALL) for m in ("step:0", "step:1", "composition", "independence_gap")],
         "controls": [("distraction", OVERALL), ("second_hop", OVERALL), ("second_hop", _keys("against")),
                      ("co_presented", OVERALL), ("co_presented", _keys("against")), ("leakage", OVERALL)],
     }),
-    "stad": (["--limit", "8", "--data", "organism:mixed", "--data", "organism:pairs"], {
+    "stad": (["--limit", "6", "--data", "organism:mixed", "--data", "organism:pairs"], {
         "gain": [("composition", OVERALL), ("any_scaffold", OVERALL)],
         "k": [(m, OVERALL) for m in ("mean_k", "mean_k_solvable", "k_zero", "k_positive", "intractable",
                                      "non_monotone")],
