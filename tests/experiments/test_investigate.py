@@ -60,6 +60,15 @@ def test_the_run_folder_holds_everything(investigated: Path) -> None:
     assert list((investigated / "journal").glob("*.jsonl"))
 
 
+def test_every_file_of_a_run_that_states_its_schema_states_the_first(investigated: Path) -> None:
+    stated: list[tuple[str, int]] = []
+    for path in sorted(investigated.rglob("*.json*")):
+        lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        stated += [(path.name, row["schema"]) for row in map(json.loads, lines) if "schema" in row]
+    assert {schema for _, schema in stated} == {1}
+    assert {"manifest.json", "metrics.json", "graded.jsonl", "cases.jsonl", "rendered.json"} <= {n for n, _ in stated}
+
+
 def test_the_planted_failures_are_found(investigated: Path) -> None:
     whole, both = metric(investigated, "composition"), metric(investigated, "both")
     assert (whole["count"], whole["n"]) == (6, 12)
