@@ -70,7 +70,7 @@ def test_models_are_compared_where_their_knowledge_differs_by_at_most_two_points
     apart: int, comparable: bool, sign: int
 ) -> None:
     sides = [_atoms(90), _atoms(90 - apart)][::sign]
-    found = {m.metric: m for m in compare(*sides).metrics if set(m.group) <= {"per"}}
+    found = {m.metric: m for m in compare(sides[0], sides[1]).metrics if set(m.group) <= {"per"}}
     assert found["delta_atom"].value == pytest.approx(sign * apart / 100)
     assert (found["delta_comp"].value is not None) == comparable
 
@@ -78,7 +78,7 @@ def test_models_are_compared_where_their_knowledge_differs_by_at_most_two_points
 def test_three_of_the_skills_that_differ_most_are_named_and_no_skill_that_does_not() -> None:
     a = dict(enumerate("vvvvvwwwxxyz"))
     b = dict(enumerate("vwwwwwxxxyyyzz"[:12]))
-    told = _most_different(*({str(k): v for k, v in x.items()} for x in (a, b)))
+    told = _most_different({str(k): v for k, v in a.items()}, {str(k): v for k, v in b.items()})
     shares = [{k: list(x.values()).count(k) / 12 for k in "vwxyz"} for x in (a, b)]
     delta = {k: shares[0][k] - shares[1][k] for k in "vwxyz"}
     largest = sorted((k for k in delta if delta[k]), key=lambda k: (-abs(delta[k]), k))[:3]

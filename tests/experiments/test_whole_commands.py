@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 import told_engine
-import yaml
 from scipy import stats
 
 from composcope.evaluation.graded import Graded, read_graded
@@ -159,10 +157,10 @@ def test_numbers_of_a_probe_are_compared_over_the_cases_that_both_probed(runs: R
 @pytest.mark.parametrize("name", QUICK)
 def test_shards_make_the_run_without_shards(runs: Runs, name: str, tmp_path: Path, capsys: Capture) -> None:
     whole = runs["control", name]
-    parts = [tmp_path / f"s{i}" for i in (1, 2, 3)]
+    parts = [tmp_path / f"s{i}" for i in (1, 2)]
     for i, part in enumerate(parts, 1):
-        assert _evaluate("control", name, part, "--shard", f"{i}/3") in (0, 2)
-    order = random.Random(0).sample(parts, 3)
+        assert _evaluate("control", name, part, "--shard", f"{i}/2") in (0, 2)
+    order = parts[::-1]
     found = _printed(capsys, "merge", *map(str, order), "--out", str(tmp_path / "all"), "-q")
     merged = tmp_path / "all"
     for file in ("cases.jsonl", "graded.jsonl"):
@@ -175,22 +173,11 @@ def test_shards_make_the_run_without_shards(runs: Runs, name: str, tmp_path: Pat
     sets = [{p.name: p.read_text() for p in (run / "casesets").glob("*")} for run in (whole, merged)]
     assert sets[0] == sets[1] and sets[0]
     one, many = read_json(whole / "manifest.json"), read_json(merged / "manifest.json")
-    assert sorted(many["merged"]) == ["s1", "s2", "s3"] and many["n_cases"] == one["n_cases"]
+    assert sorted(many["merged"]) == ["s1", "s2"] and many["n_cases"] == one["n_cases"]
     assert many["benchmark"]["n_cases"] == one["n_cases"] and many["identity"] == one["identity"]
     assert sum(read_json(p / "manifest.json")["n_cases"] for p in parts) == one["n_cases"]
-    assert main(["merge", *map(str, parts[:2]), "--out", str(tmp_path / "some")]) == 1
-    assert "3/3" in capsys.readouterr().err and not (tmp_path / "some").exists()
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_a_run_is_verified_and_a_cell_has_as_many_cases_as_it_counts(runs: Runs, name: str, capsys: Capture) -> None:
-    run = runs["control", name]
-    found = _printed(capsys, "verify", str(run), "-q")
-    assert not found["problems"]
-    for cell in [m for m in read_json(run / "metrics.json")["metrics"] if m["metric"] in ("composition", "step:0")][:2]:
-        group = f"[{', '.join(f'{k}={v}' for k, v in cell['group'].items())}]" if cell["group"] else ""
-        answers = _printed(capsys, "verify", str(run), "--cell", f"{cell['metric']}{group}", "-q")["answers"]
-        assert len({a["case"] for a in answers}) == cell["n"] + cell["n_invalid"]
+    assert main(["merge", str(parts[0]), "--out", str(tmp_path / "some")]) == 1
+    assert "2/2" in capsys.readouterr().err and not (tmp_path / "some").exists()
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -244,30 +231,6 @@ def test_runs_are_listed_with_their_model_status_and_headline(runs: Runs, tmp_pa
         m = next(m for m in counted["metrics"] if m["metric"] == headline and not m["group"])
         assert row["headline"].startswith(headline) and f"n={m['n']}" in row["headline"]
         assert row["cases"] == read_json(run / "manifest.json")["n_cases"] and row["status"] == "complete"
-
-
-def test_options_are_kept_in_the_run_and_reach_every_ask(told: None, tmp_path: Path) -> None:
-    words = ["--format", "xml", "--seed", "5", "--also", "cot", "--temperature", "0.7", "--answer-tokens", "9"]
-    asked = ["evaluate", "-m", "organism:none", "-b", "organism:mixed", "--limit", "3", "-q", "-o"]
-    assert main([*asked, str(tmp_path / "r"), *words, "--cot-tokens", "11"]) in (0, 2)
-    config, asks = (
-        yaml.safe_load((tmp_path / "r" / "config.yaml").read_text()),
-        read_lines(tmp_path / "r" / "asks.jsonl"),
-    )
-    kept = {"also": "cot", "temperature": 0.7, "answer_tokens": 9, "cot_tokens": 11}
-    assert (config["format"], config["seed"], config["limit"]) == ("xml", 5, 3) and kept.items() <= config[
-        "asking"
-    ].items()
-    assert {a["temperature"] for a in asks} == {0.7} and {a["max_tokens"] for a in asks} == {9, 11}
-    assert {a["role"] for a in asks if a["max_tokens"] == 11} == {"whole:cot"} <= {a["role"] for a in asks}
-    assert {a["format"] for a in asks if a["role"] != "whole:cot"} == {"xml"} and {a["seed"] for a in asks} == {5}
-    plain, shown = tmp_path / "plain", tmp_path / "shown"
-    for out, more in ((plain, []), (shown, ["--few-shot", "2"])):
-        assert main([*asked, str(out), *more]) in (0, 2)
-    first, second = (
-        {(a["case"], a["role"]): a["prompt"] for a in read_lines(o / "asks.jsonl")} for o in (plain, shown)
-    )
-    assert {*first} == {*second} and all(len(second[k]) > len(first[k]) + 50 for k in first)
 
 
 def test_cases_that_were_changed_in_one_run_are_in_no_number_of_the_comparison(runs: Runs, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ CONDITIONAL = ("quadrant", "abstention", "non_monotone", "gate_removed", "second
 
 @pytest.mark.parametrize("protocol", ROLES)
 def test_an_estimate_lies_in_its_intervals(protocol: str) -> None:
-    metrics = _table(_rows(protocol, 34, 0), protocol).values()
+    metrics = _table(_rows(protocol, 24, 0), protocol).values()
     assert len(metrics) > 20
     for m in metrics:
         for low, high in ((m.low, m.high), (m.cluster_low, m.cluster_high)):
@@ -81,7 +81,7 @@ def test_an_estimate_lies_in_its_intervals(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", ROLES)
 def test_a_share_is_its_count_over_its_n_and_has_no_bounds_without_open_answers(protocol: str) -> None:
-    drawn = _rows(protocol, 34, 1)
+    drawn = _rows(protocol, 24, 1)
     for m in _table(drawn, protocol).values():
         if m.value is not None and m.count is not None and m.metric not in ("conflation", "delta_comp"):
             assert m.value == pytest.approx(m.count / m.n), m
@@ -94,7 +94,7 @@ def test_a_share_is_its_count_over_its_n_and_has_no_bounds_without_open_answers(
 
 @pytest.mark.parametrize("protocol", ROLES)
 def test_any_judgement_of_the_open_answers_lies_within_the_bounds(protocol: str) -> None:
-    drawn = _rows(protocol, 22, 2)
+    drawn = _rows(protocol, 17, 2)
     open_rows = _table(drawn, protocol)
     draw, compared = random.Random(0), 0
     for judge in (lambda: "correct", lambda: "incorrect", lambda: draw.choice(["correct", "incorrect"])):
@@ -107,12 +107,12 @@ def test_any_judgement_of_the_open_answers_lies_within_the_bounds(protocol: str)
             high = math.inf if was.bound_high is None else was.bound_high
             assert low - 1e-9 <= m.value <= high + 1e-9, (key, m.value, low, high)
             compared += was.n_invalid > 0
-    assert compared > 20
+    assert compared > 10
 
 
 @pytest.mark.parametrize("protocol", ROLES)
 def test_the_order_of_the_rows_changes_nothing(protocol: str) -> None:
-    drawn = _rows(protocol, 22, 3)
+    drawn = _rows(protocol, 17, 3)
     mixed = drawn.copy()
     random.Random(1).shuffle(mixed)
     first, second = _table(drawn, protocol), _table(mixed, protocol)
@@ -125,7 +125,7 @@ def test_the_order_of_the_rows_changes_nothing(protocol: str) -> None:
 
 @pytest.mark.parametrize("protocol", ROLES)
 def test_twice_as_many_cases_with_the_same_answers_are_twice_the_counts_and_the_same_shares(protocol: str) -> None:
-    drawn = _rows(protocol, 22, 4)
+    drawn = _rows(protocol, 17, 4)
     again = [replace(r, case=f"again {r.case}", cluster=r.cluster and f"again {r.cluster}") for r in drawn]
     once, twice = _table(drawn, protocol), _table([*drawn, *again], protocol)
     assert {*once} == {*twice}
