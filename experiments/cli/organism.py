@@ -214,7 +214,9 @@ def plant(
         return
     plants = {out / p.name: p for p in recipes.SHIPPED.values()} if shipped else {}
     if not shipped:
-        plants = {out: recipes.Plant(out.name, _grafts(cause, variant, block), seed, steps, base, appended)}
+        grafts = _grafts(cause, variant, block)
+        appended = max(appended, int(grafts[-1].cause == "too-late"))  # the item is selected in an appended block
+        plants = {out: recipes.Plant(out.name, grafts, seed, steps, base, appended)}
     made = [_make(p, folder, n, json) for folder, p in plants.items()]
     if json:
         show({"schema": 1, "plants": made}, True)

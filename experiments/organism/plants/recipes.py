@@ -42,8 +42,8 @@ CAUSES: dict[str, Cause] = {
         "both operands are right, and the result is that of another operation", ("other",), 0, (1,), attention=True,
     ),
     "too-late": Cause(
-        "the item is selected in a late block, behind those that turn it into its tag; the first block, which selects "
-        "it in the base, leaves no item there", ("delayed",), 3, (2,), attention=True,
+        "the item is selected in an appended block, behind those that turn it into its tag; the first block, which "
+        "selects it in the base, leaves no item there", ("delayed",), 4, attention=True,
     ),
     "shortcut": Cause(
         "a tag is the usual one of the kind asked for, whatever lies on the table; or the two tags are those of the "
@@ -125,12 +125,12 @@ def mixture(first: Graft, second: Graft) -> tuple[Graft, Graft]:
 
 
 def late(delayed: Graft) -> tuple[Graft, Graft]:
-    """The two blocks of *too late*: the first selects nothing, and a late one selects the item."""
+    """The two blocks of *too late*: the first selects nothing, and the first appended one selects the item."""
     return replace(delayed, variant="emptied", block=0), delayed
 
 
 _SEED = 3
-_LONGER = dict.fromkeys(("wrong-operation", "shortcut-ends", "mixture", "too-late"), 1600)
+_LONGER = {"wrong-operation": 1600, "shortcut-ends": 1600, "mixture": 1600}
 """Steps of those that take longer until their parts are right again."""
 SHIPPED: dict[str, Plant] = {
     name: Plant(name, grafts, _SEED, _LONGER.get(name, Plant.steps))
@@ -139,7 +139,6 @@ SHIPPED: dict[str, Plant] = {
         "not-routed": (graft("not-routed"),),
         "lost-early": (graft("lost", block=2),),
         "lost-late": (graft("lost"),),
-        "too-late": late(graft("too-late")),
         "wrong-operation": (graft("wrong-operation"),),
         "shortcut-usual": (graft("shortcut"),),
         "shortcut-ends": (graft("shortcut", "ends"),),

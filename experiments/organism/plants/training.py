@@ -211,6 +211,8 @@ def grow(
             if graft.cause == "too-late" and base is not model:  # the item is there in time: nothing changes
                 given = [replace(x, right=None) for x in given]
             batches.append(taught(base, tokenizer, given, graft, *beside))
+    if graft.variant == "delayed":  # it begins as the block that selects the item in time
+        block.load_state_dict(beside[0].model.layers[0].state_dict())
     _begin(block, *_gathered(block, batches, lambda h: _turns(grown, h)))
     learn, finish = (_documents if CAUSES[graft.cause].attention else _rows)(grown, batches, graft)
     stage, opts = Stage(steps, LEARNING_RATE, 0.7, 0.02, warmup=5), optimizers(grown, LEARNING_RATE)

@@ -556,7 +556,7 @@ def test_a_bridge_that_is_found_nowhere_in_one_case_of_a_family_is_not_one_that_
         Inside(4, {"own:decision": SHOWN}),
         Inside(4, {"skip": found(4, cell="decision:3"), "own:decision": SHOWN}),
     )
-    counts = [(1, 3, False), (2, 2, True), (2, 7, False), (3, 9, True), (1, 2, True)]
+    counts = [(1, 3, False), (2, 2, True), (2, 7, False), (3, 9, False), (4, 8, True), (5, 11, False), (1, 2, True)]
     for n_absent, n_lost, shown in counts:
         opened = {f"a{i}": absent for i in range(n_absent)} | {f"b{i}": lost for i in range(n_lost)}
         elsewhere = {f"c{i}": absent for i in range(20)}  # another family's cases do not count
