@@ -73,7 +73,8 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
     """
     whole, prompts = setting.whole, [setting.own, *setting.foreign, *setting.same]
     places = whole.readings()
-    [here] = states(lm, [whole.ids], [[*places.values(), *whole.at, whole.last]])
+    names = {position: name for name, position in reversed(places.items())}  # the first of several names
+    [here] = states(lm, [whole.ids], [[*names, *whole.at, whole.last]])
     there = _donors(lm, prompts, {} if held is None else held)
     tops = [lm.unembed(x[-1, -1]) for x in (here, *there)]
     setting = replace(setting, answers=competing(setting.answers, *tops[:2]))
@@ -84,7 +85,7 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
     donors = [(d, x) for d, x, top in zip(prompts[1:], there[1:], said[2:], strict=True) if top == d.gold]
     foreign = [(d, x) for d, x in donors if d.gold != whole.gold][:DONORS]
     same = [(d, x) for d, x in donors if d.gold == whole.gold][:1]
-    n_layers, by_place = lm.anatomy.n_layers, dict(zip(places, here.unbind(1), strict=False))
+    n_layers, by_place = lm.anatomy.n_layers, dict(zip(names.values(), here.unbind(1), strict=False))
     # Each variant has noise of its own: the same noise would count one draw as often as a case has variants.
     noise = random.Random(f"{seed}/noise/{setting.variant}").getrandbits(32)
     rows = list(_rows(n_layers, whole, (setting.own, there[0]), foreign, same, here, noise))
@@ -94,6 +95,10 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
         donor, _ = foreign[0]
         rows = list(_read("scope", n_layers, by_place, donor))
         outcomes |= _outcomes(lm, donor, rows, answers, whole.gold, said[0])
+    for name, position in places.items():
+        for test, layer in ((t, n) for t in ("move", "scope") for n in fixed_layers(n_layers)):
+            if (cell := f"{test}:{names[position]}:{layer}") in outcomes:
+                outcomes[f"{test}:{name}:{layer}"] = outcomes[cell]
     for layer, x in enumerate(here[:, -1], start=-1):
         outcomes[f"exit:decision:{layer}"] = _outcome(_top(lm.unembed(x), answers), whole.gold, None, said[0])
     return outcomes

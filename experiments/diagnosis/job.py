@@ -248,7 +248,8 @@ def behave(
 
 
 def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str, tuple[str, opening.Source | None]]:
-    """Cause and source of the cases that their answers settle and that no text mends, or that follow a shortcut."""
+    """Cause and source of the cases that their answers settle and that are opened nevertheless: no text mends them,
+    they follow a shortcut, or an intervention has to prove the cause."""
 
     @cache
     def source(name: str) -> opening.Source:
@@ -259,7 +260,7 @@ def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str,
         cause = rule.named(one) or ""
         if cause.startswith("shortcut:"):
             out[id] = cause, source(cause.partition(":")[2])
-        elif cause and rule.mended_by(one) is None:
+        elif cause and (rule.mended_by(one) is None or rule.to_prove(one)):
             out[id] = cause, None
     return out
 
@@ -267,11 +268,11 @@ def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str,
 def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[Held]) -> Verdict:
     settled, evidence = rule.from_behaviour(found), (*behaviour_lines(found), *reading_lines(held))
     evidence += tuple(inside_lines(inside)) if inside is not None else ()
-    if settled is not None:
+    inner = rule.mended_inside(inside) if inside is not None else None
+    if settled is not None and (inner is not None or not rule.to_prove(found)):
         cause, shown = settled
-        mends = rule.mended_by(found) or (rule.mended_inside(inside) if inside is not None else None)
-        return Verdict(id, cause, evidence, rule.confidence(shown), mends)
-    if inside is not None and (shown_inside := rule.from_inside(inside, found, held)) is not None:
+        return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or inner)
+    if settled is None and inside is not None and (shown_inside := rule.from_inside(inside, found, held)) is not None:
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
     return Verdict(

@@ -22,7 +22,7 @@ from .readings import Held, read
 from .weighing import Opened, weigh
 
 KEPT = "inside.jsonl"
-VERSION = 9
+VERSION = 10
 """Version of the measurements: after a change they are made again."""
 TRIED = 3
 """This many times the wanted number of donors are tried, because some do not give their own answer."""

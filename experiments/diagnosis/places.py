@@ -19,10 +19,9 @@ from ...evaluation.grading import lists
 from .asks import Heard, operands, relation_of, working
 from .variants import phrase_of
 
-AFTER, BEFORE, END, FAR = 4, 2, 6, 16
+AFTER, BEFORE, END = 16, 2, 6
 """The entity is searched at so many positions from the end of its phrase on, at so many before it, and at so many at
-the prompt's end. What lies between is searched as well, up to the position ``FAR``: a state holds the bridge only
-behind the words that ask for it, but anywhere there."""
+the prompt's end: a state holds the bridge only behind the words that ask for it, but anywhere there."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,11 @@ class Decision:
         return len(self.ids) - 1
 
     def readings(self) -> dict[str, int]:
-        """Positions at which the entity is looked for, by name: in its phrase, behind it, and at the prompt's end."""
+        """Positions at which the entity is looked for, by name: in its phrase, behind it, and at the prompt's end. One
+        position may have two names."""
         end = {f"end-{j}": self.prompt - j for j in range(1, END + 1)}
-        found = {f"entity{j:+d}": self.at[0] + j for j in range(-BEFORE, FAR)} if self.at else {}
-        found = {k: p for j, (k, p) in enumerate(found.items(), -BEFORE) if j < AFTER or p < self.prompt - END} | end
+        found = {f"entity{j:+d}": self.at[0] + j for j in range(-BEFORE, AFTER)} if self.at else {}
+        found = {k: p for k, p in found.items() if p < self.prompt} | end
         return {"decision": self.last, **{k: p for k, p in found.items() if 0 < p < self.last}}
 
 

@@ -88,9 +88,8 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     if found.shortcut is not None and follows(found.shortcut):
         return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
-        other = found.other_operation
-        if other.n >= TELLING and other.share >= OTHER and found.sums >= FEW:
-            return "wrong-operation", other
+        if as_another_operation(found):
+            return "wrong-operation", found.other_operation
         if "wrong-operation" not in unspecific:
             return "wrong-operation", found.operation_wrong
     worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())
@@ -99,6 +98,22 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     if found.spoilt.n >= COMPARED and not admitted(found.spoilt, found.spoilt.n):
         return None
     return next((("part-unavailable", b.same) for b in found.behind.values() if spoilt(b)), None)
+
+
+def as_another_operation(found: Behaviour) -> bool:
+    """Whether the results of right operands are those of another operation, for different sums."""
+    other = found.other_operation
+    return other.n >= TELLING and other.share >= OTHER and found.sums >= FEW
+
+
+def to_prove(found: Behaviour) -> bool:
+    """Whether a wrong operation rests on a part of the run's cases that show it throughout.
+
+    Damaged weights may get some sums wrong wherever they are asked. So the own part's state has to mend it as well.
+    """
+    cases = found.shared.get("wrong-operation", Tally())
+    by_part = cases.n >= COMPARED and not admitted(cases, cases.n, SHARED) and not as_another_operation(found)
+    return named(found) == "wrong-operation" and by_part
 
 
 def named(found: Behaviour) -> str | None:

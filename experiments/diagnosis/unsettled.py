@@ -20,6 +20,7 @@ from .rule import (
     readable,
     seldom,
     shared,
+    to_prove,
     usually_fails,
 )
 
@@ -45,6 +46,11 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         replace(found, shared={})
     ):
         return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it as well: more cases"
+    if to_prove(found):
+        return (
+            "wrong results of right operands in a part of the cases, which the own part's state does not mend: damaged "
+            "weights make these as well"
+        )
     if inside is None or not inside.n:
         if found.mended.get("relation"):
             return (

@@ -117,7 +117,9 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
 
     def excess(cell: str) -> float:
         control = (test.cells, after[cell]) if cell in after else (test.noise, cell)
-        return _share(pool, test.cells, cell) - _share(pool, *control)
+        found = _tally(pool, test.cells, cell)
+        share = found.k / len(pool) if test.elsewhere and pool else found.share  # not every prompt has every place
+        return share - _share(pool, *control)
 
     best = max(test.options, key=lambda c: (excess(c), *_small(c)))
     beside = [c for c in test.options if c != best and c.partition(":")[0] == best.partition(":")[0]]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from composcope.evaluation.cases import Case
-from composcope.experiments.diagnosis import behaviour, hypotheses, rule, unsettled
-from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Found, Tally, behaviour_lines
+from composcope.experiments.diagnosis import behaviour, hypotheses, job, rule, unsettled
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Found, Inside, Tally, behaviour_lines
 from composcope.experiments.run.diagnosis import Verdict, count
 
 TABLE = [
@@ -149,6 +149,28 @@ def test_the_result_of_another_operation_settles_a_case_alone_if_it_is_not_one_s
     group = rule.together({"a": one} | {str(i): NOTHING for i in range(9)})
     assert rule.from_behaviour(group["a"]) == (("wrong-operation", Tally(4, 4)) if sums > 1 else None)
     assert any(f"the result of another operation in 4 of 4 ({sums} " in line for line in behaviour_lines(group["a"]))
+
+
+@pytest.mark.parametrize(
+    ("showing", "other", "opened", "cause"),
+    [
+        (9, 0, False, "wrong-operation"),  # nearly all cases show it
+        (4, 0, False, "undetermined"),
+        (4, 0, True, "wrong-operation"),
+        (4, 4, False, "wrong-operation"),  # the results are those of another operation
+    ],
+)
+def test_wrong_results_in_a_part_of_the_cases_need_the_own_parts_state_to_mend_them(
+    showing: int, other: int, opened: bool, cause: str
+) -> None:
+    one = Behaviour(True, 4, 4, operands_right=Tally(4, 4), operation_wrong=Tally(4, 4),
+                    other_operation=Tally(other, 4), sums=2)  # fmt: skip
+    group = {str(i): one for i in range(showing)} | {f"other {i}": NOTHING for i in range(10 - showing)}
+    found = rule.together(group)["0"]
+    assert rule.from_behaviour(found) is not None
+    state = Found("decision:1", Tally(4, 4), Tally(0, 4), Tally(4, 4), Tally(9, 12))
+    verdict = job._verdict("0", found, Inside(4, {"own:decision": state}) if opened else None, ())
+    assert verdict.cause == cause and bool(verdict.settle) == (cause == "undetermined")
 
 
 def test_cases_that_do_not_fail_when_asked_again_count_for_no_sign() -> None:
