@@ -220,7 +220,7 @@ def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> N
     seen = Behaviour(True, 5, 4, from_case=Tally(5, 10))
     assert rule.to_open(seen)  # a block that replaces everything is still found
     assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen) is None
-    many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(58, 80))
+    many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(62, 80))
     assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), many) is None
     assert "5 of 10 written operands" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 
