@@ -666,6 +666,19 @@ def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> N
     assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(15, 15)), "each operand at its own place"
 
 
+def test_the_place_is_chosen_by_questions_of_the_same_operation_where_there_are_enough() -> None:
+    def opened(operation: str, place: str) -> weighing.Opened:
+        cells = {f"move:{p}:1": "gold" if p == place else "wrong" for p in ("entity+2", "entity+3")}
+        return weighing.Opened({**cells, "skip:decision:1": "wrong"}, operation=operation)
+
+    short, long = opened("plus", "entity+2"), opened("divided by", "entity+3")
+    groups = {"x": [long, long], "a": [short] * 4, "b": [short] * 4, "c": [long] * 5}
+    move = weighing.weigh(groups)["x"].tests["move"]
+    assert (move.cell, move.own, move.pool) == ("entity+2:1", Tally(0, 2), Tally(8, 13)), "few like ones"
+    move = weighing.weigh(groups | {"d": [long]})["x"].tests["move"]
+    assert (move.cell, move.own, move.pool) == ("entity+3:1", Tally(2, 2), Tally(6, 6))
+
+
 def test_a_state_that_brings_one_value_whatever_is_asked_brings_few_of_the_right_ones() -> None:
     cells = {"move:end-1:0": "gold", "skip:decision:1": "wrong"}
     constant = [weighing.Opened(cells, value="12")] * 5
