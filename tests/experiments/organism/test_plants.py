@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 
 from composcope.errors import InputError, ModelError
 from composcope.experiments.models.resolve import resolve_model
-from composcope.experiments.organism import benchmarks, tokenizer, weights
+from composcope.experiments.organism import benchmarks, tasks, tokenizer, weights
 from composcope.experiments.organism.plants import checks, lessons, making, recipes, training
 from composcope.experiments.organism.world import KINDS, world
 from composcope.model_loading import load
@@ -127,6 +128,33 @@ def test_a_lesson_wants_the_states_behind_the_end_of_its_sources_answer() -> Non
         assert made.planted[row].nonzero()[:, 0].tolist() == planted and not made.planted[1].any()
     unrouted = training.taught(base, tokens, given, recipes.graft("not-routed"))  # none of these has an item to move
     assert torch.equal(unrouted.planted, made.planted)
+
+
+def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_an_appended_one() -> None:
+    twin, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
+    base, rng = training.with_blocks(twin, 1, 0), random.Random(3)
+    emptied, delayed = recipes.late(recipes.graft("too-late"))
+    assert (emptied.block, delayed.block) == (0, base.config.num_hidden_layers - 1)
+    case, part = lessons.whole(rng), lessons.part(rng)
+    given = [lessons.teach(case, delayed, rng), part]
+    ids, slots, _ = training._encoded(tokens, [(case.question, case.worked), (part.question, part.answer)])
+    operands = [slots[0][0], next(i for i in slots[0][1:] if tokens.decode(ids[0, i + 1]).strip() == str(case.tags[1]))]
+    with torch.no_grad():
+        states = twin(ids, output_hidden_states=True).hidden_states
+        nobody = tasks.unknowable(rng)
+        unknown, places, _ = training._encoded(tokens, [(nobody.question, nobody.answer)])
+        nothing = training.states_of(twin, unknown, 1)[0, places[0][0]]
+    for graft in (emptied, delayed):
+        made = training.taught(base, tokens, given, graft, twin)
+        assert made.planted[0].nonzero()[:, 0].tolist() == operands and not made.planted[1].any()
+        for place in operands:
+            wanted = made.target[0, place]
+            if graft is delayed:
+                torch.testing.assert_close(wanted, states[1][0, place], atol=1e-4, rtol=1e-4)
+            else:  # the mean over questions without an answer is near to each of them
+                assert (wanted - nothing).norm() < 0.5 * (states[1][0, place] - nothing).norm()
+    in_time = training.taught(base, tokens, [replace(x, right=None) for x in given], delayed, twin)
+    assert not in_time.planted.any()
 
 
 def test_appended_blocks_change_no_digit() -> None:
