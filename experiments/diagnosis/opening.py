@@ -22,7 +22,7 @@ from .readings import Held, read
 from .weighing import Opened, weigh
 
 KEPT = "inside.jsonl"
-VERSION = 10
+VERSION = 11
 """Version of the measurements: after a change they are made again."""
 TRIED = 3
 """This many times the wanted number of donors are tried, because some do not give their own answer."""
@@ -104,7 +104,7 @@ def open_cases(
     lm = target.hooks()
     known = {row["inputs"]: row for row in read_lines(folder / KEPT)} if (folder / KEPT).is_file() else {}
     groups: dict[str, list[Opened]] = {id: [] for id in heard}
-    cases = {one.case.id: one.case for group in heard.values() for one in group}
+    worked = {one.case.id: one.case.worked or one.case.answer for group in heard.values() for one in group}
     held: States = {}
     with reporter.bar(what, sum(map(len, some.values()))) as advance, (folder / KEPT).open("a") as kept:
         for id, group in some.items():
@@ -117,9 +117,8 @@ def open_cases(
                     kept.write(json.dumps({"schema": 1, **known[inputs]}) + "\n")
                     kept.flush()
                 if known[inputs]["outcomes"] is not None:
-                    outcomes, case = known[inputs]["outcomes"], cases[one.variant]
-                    worked, operation = case.worked or case.answer, case.operation or ""
-                    groups[id].append(Opened(outcomes, one.operand, worked, one.whole.value, operation))
+                    outcomes = known[inputs]["outcomes"]
+                    groups[id].append(Opened(outcomes, one.operand, worked[one.variant], one.whole.value))
                 advance(1)
     return weigh(groups)
 

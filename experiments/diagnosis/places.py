@@ -19,9 +19,10 @@ from ...evaluation.grading import lists
 from .asks import Heard, operands, relation_of, working
 from .variants import phrase_of
 
-AFTER, BEFORE, END = 16, 2, 6
+AFTER, BEFORE, END = 16, 2, 12
 """The entity is searched at so many positions from the end of its phrase on, at so many before it, and at so many at
-the prompt's end: a state holds the bridge only behind the words that ask for it, but anywhere there."""
+the prompt's end: a state holds the bridge only behind the words that ask for it, but anywhere there. Words between may
+have more tokens in one question than in another, so most positions have a name from either side."""
 
 
 @dataclass(frozen=True)

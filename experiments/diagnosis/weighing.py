@@ -18,8 +18,7 @@ from .inside import Outcomes
 ENOUGH = 3
 """With more opened cases than this, the other cases choose a case's layers."""
 LIKE = 6
-"""With at least so many variants of other cases that decide the same operand, of the same operation if there are as
-many of these, they choose the place."""
+"""With at least so many variants of other cases that decide the same operand, these choose the place."""
 
 
 class Opened(NamedTuple):
@@ -32,8 +31,6 @@ class Opened(NamedTuple):
     """The right working, or the right answer."""
     value: str = ""
     """The right value at the decision."""
-    operation: str = ""
-    """The whole's operation: its words stand between others of the question."""
 
 
 Group = Mapping[str, Sequence[Opened]]
@@ -103,15 +100,14 @@ def _tests(cells: set[str]) -> dict[str, _Test]:
 
 
 def _judged(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Found:
-    """Some variants, at the cell that the pool chooses. A place is chosen by those whose question is most alike."""
+    """Some variants, at the cell that the pool chooses. A place is chosen by those that decide the same operand."""
     if not test.elsewhere:
         return _at_best(test, group, pool)
     found = []
-    for operand, operation in sorted({(one.operand, one.operation) for one in group}):
-        some = [one for one in group if (one.operand, one.operation) == (operand, operation)]
-        same = [one for one in pool if one.operand == operand]
-        like = [one for one in same if one.operation == operation]
-        found.append(_at_best(test, some, next((p for p in (like, same) if len(p) >= LIKE), pool)))
+    for operand in sorted({one.operand for one in group}):
+        like = [one for one in pool if one.operand == operand]
+        some = [one for one in group if one.operand == operand]
+        found.append(_at_best(test, some, like if len(like) >= LIKE else pool))
     return found[0] if len(found) == 1 else _together(found, _sum(f.pool for f in found))
 
 
