@@ -196,7 +196,7 @@ def test_hidden_states_are_found_however_they_are_passed() -> None:
 def test_every_configuration_that_names_an_attention_is_found_once() -> None:
     deep, of_module = SimpleNamespace(), SimpleNamespace(_attn_implementation="sdpa")
     text = SimpleNamespace(sub_configs=("deep", "none"), deep=deep, none=None)
-    whole = SimpleNamespace(sub_configs=("text",), text=text, get_text_config=lambda: text)
+    whole = SimpleNamespace(sub_configs=("text",), text=text, get_text_config=lambda decoder: text)
     modules = [*(SimpleNamespace(config=c) for c in (of_module, text, 3)), SimpleNamespace()]
     model: Any = SimpleNamespace(config=whole, modules=lambda: modules)
     found = parts.attention_configs(model)
