@@ -358,7 +358,7 @@ MUTANTS = (
     Mutant(X, 'probe results of another precision are kept', 'about = [name, settings.seed, settings.dtype, model,', 'about = [name, settings.seed, model,', 'tests/experiments/probing/test_single_cases.py -k depend'),
     Mutant(X, 'p-values corrected probe by probe', 'strict=True):\n        row.update({k: found[k] for k in ("p_adjusted", "family")})', 'strict=True):\n        row.update({k: found[k] for k in ("family",)})', 'tests/experiments/probing/test_single_cases.py -k adjusted'),
     Mutant(X, 'donors whose own part is wrong', '    like = [d for d in like if d.right(f"part:{len(d.case.parts) - 1}")]\n', '', 'tests/experiments/diagnosis/test_inside.py -k donors_are'),
-    Mutant(X, 'the best cell without its control', '(_share(pool, test.cells, c) - _share(pool, test.noise, c), *_small(c))', '(_share(pool, test.cells, c), *_small(c))', 'tests/experiments/diagnosis/test_inside.py -k chosen_by'),
+    Mutant(X, 'the best cell without its control', 'return share - _share(pool, *control)', 'return share', 'tests/experiments/diagnosis/test_inside.py -k chosen_by'),
     Mutant(X, 'the scatter over knowledge at another depth', 'failed = run.one("residual_failure", depth_bin=4) or run.one("residual_failure", depth=4)', 'failed = run.one("residual_failure", depth_bin=6) or run.one("residual_failure", depth=4)', 'tests/experiments/figures/test_contents.py'),
     Mutant(X, 'second hop drawn although the first is wrong', 'item.truth("whole") if item.truth("pair:q1") else None\n\n\n@dataclass', 'item.truth("whole")\n\n\n@dataclass', 'tests/experiments/figures/test_contents.py'),
     Mutant(X, 'members and others exchanged', 'sides = [_finite(list(side.values.get(score.quantity, {}).values())) for side in (members, others)]', 'sides = [_finite(list(side.values.get(score.quantity, {}).values())) for side in (others, members)]', 'tests/experiments/test_validity_of_own_probes.py -k upper'),
@@ -486,4 +486,12 @@ MUTANTS = (
     Mutant(X, "any text is an address of a server", '            check_url(self.base_url, "--base-url")', "            pass", "tests/experiments/test_config.py -k no_address"),
     Mutant(X, "contradictions are counted and not shown", "            for c in self.contradictions[:most]:\n                out.append(", "            for c in self.contradictions[:most]:\n                str(", "tests/experiments/test_importing.py -k contradict"),
     Mutant(X, "rendered prompts of another schema", 'return {"schema": 1, "templates": [list(t)', 'return {"schema": 2, "templates": [list(t)', "tests/experiments/test_investigate.py -k states_the_first"),
+    # rules of the diagnosis, 2026-11-26
+    Mutant(X, "a later state is as good among other changes", "wanted = MOST if alone and back.noise_pool.share <= QUIET else READ", "wanted = MOST", OPENED + " -k cause_inside"),
+    Mutant(X, "a bridge of a later layer is computed nowhere", "    if shows(back) and beats_noise(back, noise):  # it is computed, in a later layer\n        return None\n", "", OPENED + " -k cause_inside"),
+    Mutant(X, "a state that brings one value is the bridge", "if read.values.k < FEW or read.values.share < ROUTED:", "if False:", OPENED + " -k cause_inside"),
+    Mutant(X, "a reading counts where it is best", "after = dict(pairwise(sorted(test.options, key=_layer))) if test.falls else {}", "after = {}", OPENED + " -k go_away"),
+    Mutant(X, "places that few prompts have are chosen", "found.k / len(pool) if test.elsewhere and pool else found.share", "found.share", OPENED + " -k few_prompts"),
+    Mutant(X, "wrong results in a part of the cases prove themselves", "inner is not None or not rule.to_prove(found)", "True", "tests/experiments/diagnosis/test_rule.py -k part_of_the_cases"),
+    Mutant(X, "numbers in order begin with the second", "return tuple(found[:n]) if 1 < n <= len(found) else ()", "return tuple(found[1 : n + 1]) if 1 < n <= len(found) else ()", "tests/experiments/diagnosis/test_shortcuts.py -k copied_into"),
 )

@@ -668,6 +668,13 @@ def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> N
     assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(15, 15)), "each operand at its own place"
 
 
+def test_a_place_that_few_prompts_have_is_not_chosen() -> None:
+    often = {"move:end-1:0": "gold", "skip:decision:1": "wrong"}
+    seldom = {**often, "move:end-1:0": "wrong", "move:entity+9:0": "gold"}
+    groups = {str(i): [weighing.Opened(often)] for i in range(5)} | {"x": [weighing.Opened(seldom)]}
+    assert {one.tests["move"].cell for one in weighing.weigh(groups).values()} == {"end-1:0"}
+
+
 def test_a_state_that_brings_one_value_whatever_is_asked_brings_few_of_the_right_ones() -> None:
     cells = {"move:end-1:0": "gold", "skip:decision:1": "wrong"}
     constant = [weighing.Opened(cells, value="12")] * 5
