@@ -210,7 +210,7 @@ def grow(
             given = lessons_of(rng, graft)
             if graft.cause == "too-late" and base is not model:  # the item is there in time: nothing changes
                 given = [replace(x, right=None) for x in given]
-            batches.append(taught(base, tokenizer, given, graft, *beside))
+            batches.append(taught(base, tokenizer, given, graft, next(iter(beside), None)))
     if graft.variant == "delayed":  # it begins as the block that selects the item in time
         block.load_state_dict(beside[0].model.layers[0].state_dict())
     _begin(block, *_gathered(block, batches, lambda h: _turns(grown, h)))

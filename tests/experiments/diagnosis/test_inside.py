@@ -321,6 +321,13 @@ def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(
         outcome = inside.measure(lm, setting, held=held)
         if len(outcomes) < 3:
             assert outcome == inside.measure(lm, setting), "donors that are held give what they give anew"
+        if outcome is not None:
+            cells = {name: [c for c in outcome if c.startswith(f"move:{name}:")] for name in whole.readings()}
+            by_place: dict[int, set[tuple[str, ...]]] = {}
+            for name, position in whole.readings().items():
+                by_place.setdefault(position, set()).add(tuple(outcome[c] for c in cells[name]))
+            assert all(len(same) == 1 for same in by_place.values()), "two names of a place are one measurement"
+            assert all(cells[name] for name in cells if name != "decision") and not cells["decision"]
         outcomes += [outcome] if outcome is not None else []
     assert len(outcomes) >= 5  # the organism fails often
     assert len(held) <= max(room, 3), "no more donors are held than there is room, or than one setting has"
