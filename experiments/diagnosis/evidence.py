@@ -186,7 +186,8 @@ class Inside:
     enough: bool = True
     """Whether enough cases were opened for the others to choose where this one is judged."""
     uncomputed: Tally = Tally()
-    """Opened cases of the family, this one included, in which no state holds the bridge; empty unless it is one."""
+    """Opened cases of the family, without those that have another cause, in which no state holds the bridge; empty
+    unless this is one or most are."""
 
 
 def behaviour_lines(found: Behaviour) -> list[str]:
@@ -230,7 +231,7 @@ def inside_lines(found: Inside) -> list[str]:
     answers = "the same right answer" if found.worked == 1 else f"{found.worked} different right answers"
     out = [f"opened at the decision of {found.n} failing variants, with {answers}"]
     if found.uncomputed.n:
-        out.append(f"opened cases of the family in which no state holds the bridge: {found.uncomputed}")
+        out.append(f"opened cases of the family, those with another cause left out, that lack it: {found.uncomputed}")
     if found.cut:
         gone = f"goes away in {found.cut['source']} (as many other words: {found.cut['other']})"
         out.append(f"attention to the copied words cut: the wrong answer {gone}, right in {found.cut['mended']}")

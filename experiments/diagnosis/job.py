@@ -27,7 +27,7 @@ from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
-from . import asks, behaviour, hypotheses, opening, rule, unsettled, variants
+from . import asks, behaviour, hypotheses, opening, rule, unsettled, variants, whole_run
 from .asks import Heard
 from .evidence import Behaviour, Inside, Tally, behaviour_lines, inside_lines, pairs
 from .readings import Held, reading_lines
@@ -175,7 +175,7 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
-    opened = rule.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
+    opened = whole_run.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
     # Where the answers settle the cause and no text mends the case, the model is opened only for what does.
     settled = _settled(behaviours, known)
     opened |= opening.open_settled(target, heard, settled, list(answered.values()), folder, reporter, seed)
@@ -244,7 +244,7 @@ def behave(
     for id, group in heard.items():
         shortcut = hypotheses.best(followed[name][id]._replace(run=by_run[name]) for name in admitted)
         out[id] = behaviour.behaviour(group, shortcut, successes)
-    return rule.together(out, {id: group[0].case.family for id, group in heard.items()})
+    return whole_run.together(out, {id: group[0].case.family for id, group in heard.items()})
 
 
 def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str, tuple[str, opening.Source | None]]:

@@ -6,9 +6,7 @@ demonstrated, the cause is ``undetermined``, with what would settle it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from math import comb
 
 from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally
@@ -43,8 +41,12 @@ bridge cannot be said to be computed nowhere."""
 ROUTED = 0.5
 """The share of the variants, of the case and of the other cases, in which the state of another place has to be enough:
 among many places and layers, one of them mends a quarter by chance."""
-MISSING = 1 / 3
-"""The share of the family's opened cases in which no state holds the bridge. Norms with noise reach 28 %."""
+MISSING = 0.5
+"""The share of the family's opened cases, without those that have another cause, in which no state holds the bridge.
+Norms with noise reach 38 %."""
+BROUGHT, MANY = 0.9, 12
+"""The share of the other cases' variants, and their smallest number, in which a left-out block or the state of another
+place mends nearly everything (``nearly_all``)."""
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEW = 2
@@ -160,30 +162,6 @@ def signs(found: Behaviour) -> set[str]:
     return out
 
 
-def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] | None = None) -> dict[str, Behaviour]:
-    """The evidence of every case, with what all failing cases of the run, and of its family, show."""
-    family = families or dict.fromkeys(found)
-    written = [one.from_case for one in found.values()]
-    failing = [one for one in found.values() if one.fails]
-    count = Counter(sign for one in failing for sign in signs(one))
-    whole = Counter(sign for one in failing for sign in throughout(one))
-    every = Tally(sum(t.k for t in written), sum(t.n for t in written))
-
-    of_family = Counter(family[id] for id, one in found.items() if one.fails)
-    bad = {id for id, one in found.items() if one.fails and any(map(spoilt, one.behind.values()))}
-    spoiling = Counter(family[id] for id in bad)
-
-    def of_all(shown: set[str], counted: Counter[str], one: Behaviour) -> dict[str, Tally]:
-        return {sign: Tally(counted[sign], len(failing)) for sign in sorted(shown) if one.fails}
-
-    return {
-        id: replace(one, from_cases=every, shared=of_all(signs(one), count, one),
-                    throughout=of_all(throughout(one), whole, one),
-                    spoilt=Tally(spoiling[family[id]], of_family[family[id]]) if id in bad else Tally())
-        for id, one in found.items()
-    }  # fmt: skip
-
-
 def admitted(cases: Tally, of: int, share: float = ADMITTED) -> bool:
     """Whether enough of the cases that can show something show it; ``of`` is the number of all failing cases."""
     return cases.k >= max(min(FEW, of), share * cases.n)
@@ -256,11 +234,14 @@ def from_inside(
         return found.tests.get(name, none)
 
     skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
+    if brought(move, skip, noise):
+        return "bridge-not-routed", move.own, f"state moved {move.cell}", None
     if min(skip.pool.share, move.pool.share) >= ROUTED:  # whatever is changed mends: no change shows what was wrong
         return None
     known = demonstrated(own)
     works = known or skip.pool.share >= READ
-    if shows(skip) and works and outdoes_noise(skip, noise) and skip.own.share - skip.noise.share > EXCESS:
+    beyond_others = nearly_all(skip) or skip.own.share - skip.noise.share > EXCESS
+    if shows(skip) and works and outdoes_noise(skip, noise) and beyond_others:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise):
         return "fragile", noise.own, f"noise {noise.cell}", None
@@ -272,38 +253,58 @@ def from_inside(
     for noisy in (test("own:entity"), own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    if not known or foreign_to(seen) or noise.pool.share > CONTROL:
+    if not known or foreign_run(seen) or (foreign_to(seen) and not usual(found)) or noise.pool.share > CONTROL:
         return None
     for read in (move, test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
-            if read.values.k < FEW or read.values.share < ROUTED:  # the state brings some value, whatever is asked
+            if not varied(read):
                 return None
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(held, "entity") and not readable(held, "decision"):
         return "bridge-not-routed", own.own, f"own state {own.cell}", None
-    if readable(held, "decision") or any(test(name).own.share >= ABSENT for name in ("exit", "scope:decision")):
+    if readable(held, "decision") or any(read_there(test(name), found) for name in ("exit", "scope:decision")):
         return None
     if shows(back) and beats_noise(back, noise):  # it is computed, in a later layer
         return None
-    if found.worked < FEW or not usually_fails(seen) or blind(seen) or seldom(found) or half_followed(seen):
+    if seldom(found) or half_followed(seen):
+        return None
+    if not usual(found) and (found.worked < FEW or not usually_fails(seen) or blind(seen)):
         return None
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 
 
-def uncomputed(
-    found: Mapping[str, Inside], seen: Mapping[str, Behaviour], held: Mapping[str, Sequence[Held]],
-    families: Mapping[str, str | None],
-) -> dict[str, Inside]:  # fmt: skip
-    """The evidence of every opened case, with how many of its family's have no bridge either.
+def brought(move: Found, skip: Found, noise: Found) -> bool:
+    """Whether the state of another place of the same question mends nearly everything, whatever is right.
 
-    That no state holds a bridge is shown by the lack of something. In a model with some damage everywhere, this is so
-    in a case here and there. A bridge that the model does not compute is missing in more of them.
+    It brings nothing from outside the question, so it needs no foreign state as a control: many different right values
+    are one. This names a bridge that is kept out of several blocks at once, after which nothing works as it does in a
+    part.
     """
-    named = {id: from_inside(one, seen[id], held.get(id, ())) for id, one in found.items()}
-    missing = {id for id, verdict in named.items() if verdict is not None and verdict[0] == "bridge-not-computed"}
-    count = Counter(families[id] for id in found), Counter(families[id] for id in missing)
-    of = {id: Tally(count[1][families[id]], count[0][families[id]]) for id in missing}
-    return {id: replace(one, uncomputed=of.get(id, Tally())) for id, one in found.items()}
+    return nearly_all(move) and varied(move) and skip.pool.share < READ and noise.pool.share <= CONTROL
+
+
+def nearly_all(test: Found) -> bool:
+    """Whether a change mends nearly all variants of the other cases, and most of the case's own."""
+    return test.pool.n >= MANY and test.pool.share >= BROUGHT and mostly(test.own)
+
+
+def read_there(read: Found, found: Inside) -> bool:
+    """Whether the model itself reads the right answer where it is decided, so that the bridge is computed.
+
+    One of a few answers comes up by luck. Where most of the family's cases lack their bridge, a reading counts only if
+    it shows in the other cases as well.
+    """
+    return read.own.share >= ABSENT and not (usual(found) and read.pool.share < ADMITTED)
+
+
+def varied(read: Found) -> bool:
+    """Whether it is not some one value that the state brings, whatever is asked."""
+    return read.values.k >= FEW and read.values.share >= ROUTED
+
+
+def usual(found: Inside) -> bool:
+    """Whether most of the family's opened cases lack their bridge, so that few variants are enough for one more."""
+    return found.uncomputed.n >= COMPARED and found.uncomputed.share >= MOST
 
 
 def seldom(found: Inside) -> bool:

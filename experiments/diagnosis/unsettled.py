@@ -21,6 +21,7 @@ from .rule import (
     seldom,
     shared,
     to_prove,
+    usual,
     usually_fails,
 )
 
@@ -65,19 +66,20 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             "the own part's state mends where the bridge is asked about and not where the answer is decided: more is "
             "wrong than a missing bridge"
         )
-    if shown and inside.worked < FEW:
+    few = shown and not usual(inside)
+    if few and inside.worked < FEW:
         return f"all failing variants have the same right answer, and one error may come back in them: {MORE}"
     if seldom(inside):
         return f"the bridge is found nowhere, but so it is in only {inside.uncomputed} cases of the family: more cases"
     if shown and readable(held, "decision"):
         return "the lens reads the part's answer where the whole's is decided: it was computed, and then not used"
-    if shown and blind(found):
+    if few and blind(found):
         return (
             "another question behind the same context gets the same answer: a shortcut that is not among the hypotheses"
         )
     if shown and found.shortcut is not None and half_followed(found):
         return f"most edits follow the shortcut {found.shortcut.name}, but the case itself does not: {MORE}"
-    if shown and not usually_fails(found):
+    if few and not usually_fails(found):
         if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
             return f"only {found.settings()}: {MORE}"
         return f"only {found.settings()}, so in like questions the bridge is computed"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from composcope.evaluation.cases import Case
-from composcope.experiments.diagnosis import behaviour, hypotheses, job, rule, unsettled
+from composcope.experiments.diagnosis import behaviour, hypotheses, job, rule, unsettled, whole_run
 from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Found, Inside, Tally, behaviour_lines
 from composcope.experiments.run.diagnosis import Verdict, count
 
@@ -67,10 +67,10 @@ def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_suc
     one = replace(NOTHING, behind={"part:1": behind})
     group = {"a": one, "b": one} | {str(i): NOTHING for i in range(15)}
     families = {id: "far" if id.isdigit() and int(id) > 5 else "near" for id in group}
-    compared = rule.together(group, families)["a"]
+    compared = whole_run.together(group, families)["a"]
     assert rule.named(compared) == cause
     assert compared.spoilt == (Tally(2, 8) if rule.spoilt(behind) else Tally())
-    alone = rule.together({**group, "b": NOTHING}, families)["a"]
+    alone = whole_run.together({**group, "b": NOTHING}, families)["a"]
     assert rule.named(alone) is None, "one case of eight: what was planted elsewhere may reach a part as well"
     assert cause is None or any("spoils: 1 of 8" in line for line in behaviour_lines(alone))
 
@@ -98,7 +98,7 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cas
 ) -> None:
     def causes(showing: int, others: int) -> list[str | None]:
         group = {str(i): one for i in range(showing)} | {f"other {i}": NOTHING for i in range(others)}
-        settled = [rule.from_behaviour(b) for id, b in rule.together(group).items() if "other" not in id]
+        settled = [rule.from_behaviour(b) for id, b in whole_run.together(group).items() if "other" not in id]
         return [found and found[0] for found in settled]
 
     assert causes(4, 0) == [cause] * 4
@@ -106,7 +106,7 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cas
     assert causes(1, 1) == [None]
     assert causes(4, 1) == [cause] * 4
     assert causes(3, 1) == [None] * 3
-    alone = rule.together({"a": one, "b": NOTHING, "c": NOTHING})["a"]
+    alone = whole_run.together({"a": one, "b": NOTHING, "c": NOTHING})["a"]
     assert "1 of 3" in unsettled.open_question(alone, None)
 
 
@@ -120,7 +120,7 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cas
 def test_a_sign_in_nearly_all_settings_of_a_case_needs_only_a_quarter_of_the_cases(one: Behaviour, cause: str) -> None:
     def causes(showing: int, others: int, other: Behaviour = NOTHING) -> set[str | None]:
         group = {str(i): one for i in range(showing)} | {f"other {i}": other for i in range(others)}
-        settled = [rule.from_behaviour(b) for id, b in rule.together(group).items() if "other" not in id]
+        settled = [rule.from_behaviour(b) for id, b in whole_run.together(group).items() if "other" not in id]
         return {found and found[0] for found in settled}
 
     assert causes(2, 6) == {cause}
@@ -128,7 +128,7 @@ def test_a_sign_in_nearly_all_settings_of_a_case_needs_only_a_quarter_of_the_cas
     assert causes(1, 2) == {None}
     some = replace(one, variants=5)  # the settings of this one that do not fail speak for noise
     assert rule.throughout(one) and not rule.throughout(some)
-    line = behaviour_lines(rule.together({"a": one, "b": NOTHING})["a"])[-1]
+    line = behaviour_lines(whole_run.together({"a": one, "b": NOTHING})["a"])[-1]
     assert line.endswith("1 of 2; in four of five of all their settings: 1 of 2")
 
 
@@ -140,13 +140,13 @@ def test_what_mends_is_the_smallest_change_of_text() -> None:
 
 def test_a_fault_that_the_text_names_settles_a_case_alone() -> None:
     group = {"a": replace(UNJUDGED, specific=True)} | {str(i): NOTHING for i in range(9)}
-    assert rule.from_behaviour(rule.together(group)["a"]) == ("format", Tally(3, 3))
+    assert rule.from_behaviour(whole_run.together(group)["a"]) == ("format", Tally(3, 3))
 
 
 @pytest.mark.parametrize("sums", [1, 2])
 def test_the_result_of_another_operation_settles_a_case_alone_if_it_is_not_one_sum_that_comes_back(sums: int) -> None:
     one = replace(WRONG_RESULT, other_operation=Tally(4, 4), sums=sums)
-    group = rule.together({"a": one} | {str(i): NOTHING for i in range(9)})
+    group = whole_run.together({"a": one} | {str(i): NOTHING for i in range(9)})
     assert rule.from_behaviour(group["a"]) == (("wrong-operation", Tally(4, 4)) if sums > 1 else None)
     assert any(f"the result of another operation in 4 of 4 ({sums} " in line for line in behaviour_lines(group["a"]))
 
@@ -166,7 +166,7 @@ def test_wrong_results_in_a_part_of_the_cases_need_the_own_parts_state_to_mend_t
     one = Behaviour(True, 4, 4, operands_right=Tally(4, 4), operation_wrong=Tally(4, 4),
                     other_operation=Tally(other, 4), sums=2)  # fmt: skip
     group = {str(i): one for i in range(showing)} | {f"other {i}": NOTHING for i in range(10 - showing)}
-    found = rule.together(group)["0"]
+    found = whole_run.together(group)["0"]
     assert rule.from_behaviour(found) is not None
     state = Found("decision:1", Tally(4, 4), Tally(0, 4), Tally(4, 4), Tally(9, 12))
     verdict = job._verdict("0", found, Inside(4, {"own:decision": state}) if opened else None, ())
@@ -174,7 +174,7 @@ def test_wrong_results_in_a_part_of_the_cases_need_the_own_parts_state_to_mend_t
 
 
 def test_cases_that_do_not_fail_when_asked_again_count_for_no_sign() -> None:
-    group = rule.together({"a": WRONG_RESULT} | {str(i): replace(WRONG_RESULT, fails=False) for i in range(3)})
+    group = whole_run.together({"a": WRONG_RESULT} | {str(i): replace(WRONG_RESULT, fails=False) for i in range(3)})
     assert group["a"].shared == {"wrong-operation": Tally(1, 1)}
     assert rule.from_behaviour(group["0"]) is None
 

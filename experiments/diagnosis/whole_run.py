@@ -1,0 +1,57 @@
+"""What the failing cases of a run, and of a family, show together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from . import rule
+from .evidence import Behaviour, Inside, Tally
+from .readings import Held
+
+
+def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] | None = None) -> dict[str, Behaviour]:
+    """The evidence of every case, with what all failing cases of the run, and of its family, show."""
+    family = families or dict.fromkeys(found)
+    written = [one.from_case for one in found.values()]
+    failing = [one for one in found.values() if one.fails]
+    count = Counter(sign for one in failing for sign in rule.signs(one))
+    whole = Counter(sign for one in failing for sign in rule.throughout(one))
+    every = Tally(sum(t.k for t in written), sum(t.n for t in written))
+
+    of_family = Counter(family[id] for id, one in found.items() if one.fails)
+    bad = {id for id, one in found.items() if one.fails and any(map(rule.spoilt, one.behind.values()))}
+    spoiling = Counter(family[id] for id in bad)
+
+    def of_all(shown: set[str], counted: Counter[str], one: Behaviour) -> dict[str, Tally]:
+        return {sign: Tally(counted[sign], len(failing)) for sign in sorted(shown) if one.fails}
+
+    return {
+        id: replace(one, from_cases=every, shared=of_all(rule.signs(one), count, one),
+                    throughout=of_all(rule.throughout(one), whole, one),
+                    spoilt=Tally(spoiling[family[id]], of_family[family[id]]) if id in bad else Tally())
+        for id, one in found.items()
+    }  # fmt: skip
+
+
+def uncomputed(
+    found: Mapping[str, Inside], seen: Mapping[str, Behaviour], held: Mapping[str, Sequence[Held]],
+    families: Mapping[str, str | None],
+) -> dict[str, Inside]:  # fmt: skip
+    """The evidence of every opened case, with how many of its family's have no bridge either, of those without a cause
+    of another kind.
+
+    That no state holds a bridge is shown by the lack of something. In a model with some damage everywhere, this is so
+    in a case here and there. A bridge that the model does not compute is missing in more of them. If it is missing in
+    most, the other cases get that count as well.
+    """
+    verdicts = {id: rule.from_inside(one, seen[id], held.get(id, ())) for id, one in found.items()}
+    named = {id: verdict[0] if verdict is not None else "" for id, verdict in verdicts.items()}
+    missing = {id for id, cause in named.items() if cause == "bridge-not-computed"}
+    other = {id for id, cause in named.items() if cause not in ("", "fragile", "bridge-not-computed")}
+    lacking, every = Counter(families[id] for id in missing), Counter(families[id] for id in found)
+    without = Counter(families[id] for id in found if id not in other)
+    tally = {f: Tally(lacking[f], max(without[f], min(rule.COMPARED, n))) for f, n in every.items()}
+    shown = {id: replace(one, uncomputed=tally[families[id]]) for id, one in found.items()}
+    return {id: shown[id] if id in missing or rule.usual(shown[id]) else one for id, one in found.items()}
