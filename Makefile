@@ -118,7 +118,7 @@ lint: install
 	$(RUN) -m pyright
 
 docs: install
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.site $(PYTHON) -m mkdocs build --strict -q
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.site $(PYTHON) -m mkdocs build --strict
 
 wheel: docs
 	rm -rf build

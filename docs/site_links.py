@@ -83,7 +83,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
     def plain(found: re.Match[str]) -> str:
         target = (here / found[2]).resolve()
-        inside = target.is_relative_to(ROOT / "docs") and not target.is_dir()
+        inside = target.is_relative_to(ROOT / "docs") and target.is_file()
         return found[0].replace(".ipynb", ".md") if inside else found[1]
 
     markdown = markdown.replace("{{ gallery }}", _gallery() if "{{ gallery }}" in markdown else "")

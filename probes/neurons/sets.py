@@ -73,7 +73,9 @@ def select(
     Args:
         scores: per query ``variant layer neuron`` (prompt variants) or ``layer neuron``. All tasks' queries belong in
             one call: inverse cluster attribution depends on the pool.
-        t, u, v: coarse threshold, share of queries above which a neuron is common, how many to keep.
+        t: coarse threshold.
+        u: share of queries above which a neuron is common.
+        v: how many to keep.
         decimals: round kept scores; 6 reproduces the published code.
         remove_common: ``False`` reproduces the published code, which keeps common neurons.
 
@@ -189,7 +191,8 @@ def overlap(a: Sequence[Sequence[Neuron]], b: Sequence[Sequence[Neuron]], n_neur
     """Overlap of two tasks over the same cases.
 
     Args:
-        a, b: key neurons per case, aligned.
+        a: key neurons per case of one task.
+        b: those of the other task, for the same cases in the same order.
         n_neurons: neurons in the model (layers x width), for the chance level: two random sets of sizes m and n share
             ``m n / N``, so their overlap coefficient is ``max(m, n) / N``.
     """

@@ -53,7 +53,8 @@ def position_sweep(
     """Put one activation in at one (layer, position) at a time, for all of them, and measure the next token.
 
     Args:
-        donors, recipients: aligned pairs of prompts, equally long.
+        donors: prompts as token ids.
+        recipients: the prompts that get their states: one for each donor, in the same order and as long.
         answers: per pair the donor's and the recipient's answer token.
         kind: the activation; ``head`` with ``head=h`` patches one head only, ``neuron`` with ``expert=e`` the neurons
             of one expert.

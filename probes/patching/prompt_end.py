@@ -94,13 +94,15 @@ def prompt_end_sweep(
     """Replace the recipient's prompt-end state by the donor's after each block, and continue greedily.
 
     Args:
-        donors, recipients: prompts as token ids, full template included.
+        donors: prompts as token ids, full template included.
+        recipients: the same, of the prompts that get their states.
         pairs: (donor, recipient) indices; all combinations by default.
         layers: blocks after which to patch (default: all).
         keep: ``all`` also keeps first logits, ``donor recipient layer vocab``.
-        donor_answers, recipient_answers: gold answers as token ids. Their first tokens' log-probabilities are
-            reported, and a continuation that starts with the recipient's gold answer is ``corrected``. By default the
-            donor's and the recipient's own continuations stand in, and nothing is called corrected.
+        donor_answers: gold answers as token ids, whose first tokens' log-probabilities are reported. By default the
+            donors' own continuations stand in.
+        recipient_answers: the same for the recipients; a continuation that starts with the recipient's gold answer is
+            ``corrected``. By default the recipients' own continuations stand in, and nothing is called corrected.
         graders: grade continuations by the gold answer of a recipient and by that of a donor: each takes the prompt's
             index and token ids and returns a ``Grade``. Then ``flip_rate``, ``abstain_rate`` and
             ``corrected_rate`` are about answers, not about tokens, and continuations without an answer are left out of
