@@ -61,7 +61,8 @@ def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
         f"One position of a failing case gets the state of a successful case (donor): {MEASURES[measure]}, by layer of "
         "the patch. Controls: identity puts the case's own state back; random uses another failure's state; noise uses "
         "a random state of the same size; positive uses the donor's states at all prompt positions (up to 4 pairs of "
-        f"equal length).{read_where(found)}"
+        "equal length): the next token is then the donor's, the rest need not be, as it is written from the case's own "
+        f"keys and values up to that layer.{read_where(found)}"
     )
     chart = curves("layer", "patch", facet="model", xlabel="layer of the patch", ylabel=MEASURES[measure],
                    percent=measure.endswith("rate"))  # fmt: skip

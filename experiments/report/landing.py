@@ -29,6 +29,7 @@ from .sections import number_text
 PATCHED = "corrected_rate"
 SAYS = {**PRIMARY, PATCHED: "wholes righted by a success's state, beyond a random one's"}
 """What each quantity measures, in words: one finding per probe."""
+ANSWERS = {"yes": "differs", "no": "no difference shown", "open": "cannot say"}
 ALPHA, FEWEST = 0.05, 5
 RARE = 0.05
 """Below this share of failing wholes, the page says that the model rarely fails."""
@@ -45,7 +46,7 @@ class Finding:
     interval: str
     n: int
     answer: str
-    """``differs``, ``no difference shown`` or ``cannot say``."""
+    """One of ``ANSWERS``."""
     kind: str
     p: str
     """The corrected p, and for how many probes or tests it was corrected; empty if there is no p."""
@@ -57,6 +58,11 @@ class Finding:
     """The same as the answer to whether it can be trusted."""
     passed: str
     """The same as a CSS class: ``yes``, ``no`` or ``open``."""
+
+    @property
+    def trusted(self) -> str:
+        """``yes``, ``partly``, ``no`` or ``unknown``."""
+        return self.trust.partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,11 @@ class Landing:
     failing: str
     """The address of the failing cases; of all cases of the run if no one case set holds the failures."""
     findings: Sequence[Finding]
+
+    @property
+    def said(self) -> list[tuple[str, list[Finding]]]:
+        """The findings by their answer, those that differ first."""
+        return [(a, found) for a in ANSWERS.values() if (found := [f for f in self.findings if f.answer == a])]
 
 
 def best(runs: Sequence[RunData]) -> int:
@@ -255,7 +266,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     return Finding(
         probe.name, probe.title, says(row), number_text("value", row.get("value")),
         f"[{low}, {high}]" if low and high else "no interval", n,
-        {"yes": "differs", "no": "no difference shown", "open": "cannot say"}[kind], kind,
+        ANSWERS[kind], kind,
         f"p {number_text('p_adjusted', p)}{together[is_primary(row)]}" if p is not None else "", more,
         f"own test: {tested if tests else 'none'}", _trust(len(tests), good, bad),
         "no" if bad else "yes" if tests and good == len(tests) else "open",

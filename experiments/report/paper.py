@@ -86,6 +86,8 @@ FAILED, PASSED, UNTESTED = "failed its own test", "passed its own test", "not te
 UNSAID = "its own tests cannot say"
 COUNTED = "counted"
 """The badge of claims about behaviour, which need no probe."""
+NONE = "none"
+"""In place of an interval: too few cases for one, or all values alike."""
 
 
 def claims(runs: Sequence[RunData]) -> list[Row]:
@@ -106,8 +108,8 @@ def _behavior(runs: Sequence[RunData]) -> Iterator[Row]:
             if found is not None:
                 yield {
                     "model": names[run.path], "benchmark": run.benchmark, "claim": heading(column), "n": found.n,
-                    "value": shown(found, form), "interval": interval(found, form), "method": found.interval or "",
-                    "p": "", "badge": COUNTED, "why": "", "declared": True,
+                    "value": shown(found, form), "interval": interval(found, form) or NONE,
+                    "method": found.interval or "", "p": "", "badge": COUNTED, "why": "", "declared": True,
                 }  # fmt: skip
 
 
@@ -132,7 +134,7 @@ def _probes(runs: Sequence[RunData]) -> Iterator[Row]:
                 yield {
                     "model": names[run.path], "benchmark": run.benchmark, "claim": f"{name}: {said}{side}",
                     "n": row.get("n"), "value": value,
-                    "interval": f"[{low}, {high}]" if low and high else "", "method": row.get("interval") or "",
+                    "interval": f"[{low}, {high}]" if low and high else NONE, "method": row.get("interval") or "",
                     "p": number_text("p_adjusted", row.get("p_adjusted")), "badge": badge, "why": why,
                     "declared": row is found,
                 }  # fmt: skip

@@ -2,7 +2,7 @@
 "use strict";
 composcope.cases = (() => {
   const { el, need, filters } = composcope;
-  const PAGE = 20;
+  const FIRST = 10, MORE = 80;
   let index = null, rows = [], list = null, bar = null, kept = null, drawn = null, started = null;
   const byName = new Map(), key = (run, name) => JSON.stringify([run, name]);
 
@@ -29,9 +29,9 @@ composcope.cases = (() => {
     });
   }
 
-  function show(limit = PAGE) {
+  function show(limit = FIRST) {
     const found = rows.filter(bar.matches);
-    const more = found.length > limit ? el("p", { class: "more" }, el("button", { type: "button", onclick: () => show(limit + 4 * PAGE) }, `show more (${found.length - limit} left)`)) : "";
+    const more = found.length > limit ? el("p", { class: "more" }, el("button", { type: "button", onclick: () => show(limit + MORE) }, `show more (${found.length - limit} left)`)) : "";
     list.replaceChildren(el("p", { class: "fine", "data-count": found.length, role: "status" }, `${found.length} of ${rows.length} cases`),
       found.length ? el("div", { class: "list" }, ...found.slice(0, limit).map(item)) : el("p", { class: "absent" }, "No case matches these filters."), more);
   }

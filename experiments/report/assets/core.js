@@ -28,7 +28,7 @@ const composcope = (() => {
     tag.src = `data/${folder}${name}.js`;
     tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${folder}${name}.js is missing; it must be next to this page`)); };
     // A page that was copied alone has no data: say so once, at the top.
-    if (!waiting.size || name === "cases") wait.promise.catch(() => { const said = document.getElementById("missing"); if (said && !loaded.size) said.hidden = false; });
+    if (!waiting.size || name === "cases") wait.promise.catch(() => { const said = document.getElementById("missing"); if (said && !loaded.size) { said.hidden = false; document.querySelector("[data-place=case]")?.replaceChildren(); } });
     document.head.append(tag);
     return wait.promise;
   }

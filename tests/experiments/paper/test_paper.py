@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from composcope.experiments.cli import main
-from composcope.experiments.report.paper import FAILED, PASSED, UNSAID, UNTESTED, badge_of, escaped, table
+from composcope.experiments.report.paper import FAILED, NONE, PASSED, UNSAID, UNTESTED, badge_of, escaped, table
 from composcope.experiments.run.reader import load
 from composcope.files import read_csv, to_csv
 from composcope.probes.catalog import PROBES
@@ -28,7 +28,8 @@ def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pa
         named = [*names, *({"kind", "p_adjusted", "low", "high", "interval"} - set(names))]
         matched = {"quantity": "the_ratio", "group": MATCHED, "kind": "composition", "n": 7, "value": 0.25}
         matched |= {"low": 0.125, "high": 0.5, "p_adjusted": 0.03125}
-        table.write_text(to_csv([*rows, {**matched, "quantity": declared}, matched], named))
+        few = {**matched, "n": 2, "low": None, "high": None}
+        table.write_text(to_csv([*rows, few, {**matched, "quantity": declared}, matched], named))
     failed = {"probe": "lookback", "question": "does it follow the dose?", "verdict": "no", "headline": True}
     (folder / "validity.json").write_text(json.dumps({"schema": 1, "rows": [failed], "notes": []}))
     return folder
@@ -62,7 +63,8 @@ def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Pa
     sides = {r["claim"].endswith("failures minus matched successes") for r in rows if r["badge"] != "counted"}
     assert sides == {True} and not any("minus matched" in r["claim"] for r in rows if r["badge"] == "counted")
     assert "follow the dose" in row["why"] and "follow the dose" in (paper / "claims.tex").read_text()
-    assert all(r["value"] for r in rows)
+    assert all(r["value"] and r["interval"] for r in rows)
+    assert {r["interval"] for r in rows if r["n"] == "2"} == {NONE}
 
 
 def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too(paper: Path) -> None:

@@ -417,10 +417,13 @@ def test_the_failing_case_begins_on_the_first_screen_and_what_probes_say_stands_
         return page.locator(what).first.bounding_box()["y"]
 
     twin = page.locator("#dossier .twin").first.bounding_box()
-    shown = [top("h1:visible"), top(".lead:visible"), top("#case h2"), twin["y"], top("table.findings:visible"),
-             top("#tokens h2")]  # fmt: skip
+    shown = [top("h1:visible"), top(".lead:visible"), top("[data-said]:visible"), top("#case h2"), twin["y"],
+             top("table.findings:visible"), top("#tokens h2")]  # fmt: skip
     assert shown == sorted(shown) and top("#dossier .asked") < height - 60
     assert page.locator("[data-legend]:visible").count() == page.locator("table.findings:visible").count() == 1
+    sentence, rows = page.locator("[data-said]:visible"), page.locator("table.findings:visible tbody tr")
+    assert sentence.locator("a").count() == rows.count() > 0 and "differs" in sentence.inner_text()
+    assert sentence.locator("a").first.get_attribute("href") == "#findings" and page.locator("#findings").count() == 1
     chips = page.locator(".reasons a[href*='origin=']:visible")
     said = chips.evaluate_all("all => all.map((a) => a.title)")
     listed = page.locator("[data-origins]:visible dd").evaluate_all("all => all.map((d) => d.textContent)")
@@ -432,6 +435,16 @@ def test_the_failing_case_begins_on_the_first_screen_and_what_probes_say_stands_
     page.select_option("#run", "0")
     assert page.locator(".landing:visible").evaluate_all("a => a.map(x => x.dataset.landing)") == ["0", "0"]
     visit.check()
+
+
+def test_the_first_sentence_on_probes_begins_with_those_that_differ() -> None:
+    def finding(kind: str, trust: str) -> landing.Finding:
+        return landing.Finding("p", "P", "", "1", "[0, 2]", 9, landing.ANSWERS[kind], kind, "", "", "", trust, "open")
+
+    found = [finding("open", "unknown: no check"), finding("yes", "no: 1 of 2 failed"), finding("no", "yes")]
+    page = landing.Landing("", "", "", "", Causes("", (), (), 0, "", "", ""), [], 3, "", found)
+    assert [(answer, [f.trusted for f in found]) for answer, found in page.said] == [
+        ("differs", ["no"]), ("no difference shown", ["yes"]), ("cannot say", ["unknown"])]  # fmt: skip
 
 
 def test_every_origin_of_a_wrong_answer_has_a_meaning() -> None:

@@ -59,6 +59,7 @@ def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Pa
     assert shown() == 30
     page.select_option("[data-filter=outcome]", "incorrect")
     wrong = shown()
+    page.click("#browser .more button")
     assert 0 < wrong < 30 and page.locator(".item .badge.incorrect").count() == wrong
     page.select_option("[data-filter=set]", "both-right-whole-wrong")
     assert 0 < shown() <= wrong
@@ -390,6 +391,7 @@ def test_a_page_without_its_data_folder_says_so_and_keeps_its_style(
     visit = Visit(browser, alone)
     visit.page.locator("#missing").wait_for()
     assert "--single-file" in visit.page.locator("#missing").inner_text()
+    assert visit.page.locator("p.absent", has_text="JavaScript").count() == 0, "that is not what is missing"
     assert visit.page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") != "none"
     visit.context.close()
 
