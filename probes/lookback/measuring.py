@@ -218,7 +218,7 @@ def generate(
     """Generate with a cache and record at every step the masses of the query that predicts the next token.
 
     Args:
-        cue_tokens, question_spans, few_shot_spans: as in ``masses``.
+        cue_tokens: as in ``masses``, and so are ``question_spans`` and ``few_shot_spans``.
         eos: token ids that end a response (default: the model's).
         pick: chooses tokens from logits; greedy by default.
         max_tokens: left-padded prompts share a batch while prompts and responses together stay below this.

@@ -72,7 +72,8 @@ def causal_check(
 
     Args:
         neurons: per case, as ``select`` gives them; a case without neurons stays unchanged.
-        suppress, amplify: factors on the activations.
+        suppress: factor on the activations that weakens them.
+        amplify: factor on the activations that strengthens them.
         draws: random sets per case, from the same layers and disjoint from the chosen ones.
     """
     if not len(prompts) == len(answers) == len(neurons):

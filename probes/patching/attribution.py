@@ -44,7 +44,7 @@ def attribution_patching(
     """Estimate the change of the logit difference for every (layer, position) or (layer, head), and check the estimate.
 
     Args:
-        donors, recipients, answers, kind, layers, direction: as in ``position_sweep``.
+        donors: as in ``position_sweep``, as are ``recipients``, ``answers``, ``kind``, ``layers`` and ``direction``.
         units: ``positions`` (one position at a time) or ``heads`` (one head at a time at all positions, as in
             ``head_sweep``; ``kind`` is then ``head``).
         verify: how many cells to patch for real (a random sample, the same for every pair); ``None``: all, 0: none.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import composcope as cs
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("hooks", "probes", "evaluation", "probes.neurons", "probes.lookback", "probes.patching", "probes.readout",
+            "probes.faithfulness", "probes.contrast")  # fmt: skip
+"""Packages whose public names all stand in the reference."""
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +37,9 @@ def test_the_site_builds_strictly_and_has_every_public_name(site: Path) -> None:
     assert "&gt;&gt;&gt;" in reference and "<blockquote>" not in reference, "examples of docstrings are blocks of code"
     missing = [n for n in dir(cs) if n != "__version__" and f'.{n}"' not in reference]
     assert not missing
+    for package in PACKAGES:
+        public = import_module(f"composcope.{package}").__all__
+        assert not [n for n in public if f'.{n}"' not in reference], package
     gallery = (site / "gallery.html").read_text(encoding="utf-8")
     assert "composcope plot collapse-curve RUNS" in gallery
     pages = [p.read_text(encoding="utf-8") for p in site.rglob("*.html")]
