@@ -61,7 +61,7 @@ composcope.dossier = (() => {
       el("p", { class: "verdict-line" }, mark(r.whole), el("span", {}, el("b", {}, "whole "), "answered ", el("b", { class: "answered", "data-answer": "", dir: "auto" }, r.answer === null ? "nothing that could be read" : inside(r.answer)), ", right: ", el("b", { class: "gold", "data-gold": "", dir: "auto" }, r.gold))),
       whole && of(whole.response) ? el("p", { class: "wrote" }, el("span", { class: "muted" }, "it wrote "), el("q", { dir: "auto" }, of(whole.response).trim())) : null,
       why ? el("p", { class: "origin", "data-origin": why, title: r.means }, el("b", {}, why), el("span", { dir: "auto" }, r.detail ? `: ${r.detail}` : `: ${r.means}`)) : null,
-      cause ? el("details", { class: "evidence" }, el("summary", {}, `Evidence for the cause (${cause.evidence.length})`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
+      cause ? el("details", { class: "evidence" }, el("summary", {}, `${cause.cause === "undetermined" ? "What was tried" : "Evidence for the cause"} (${cause.evidence.length})`), el("ul", { class: "fine" }, ...cause.evidence.map((e) => el("li", { dir: "auto" }, e)))) : null);
   }
 
   // An answer within a sentence: without the full stop after its last word. A letter alone may be an abbreviation (U.S.).
@@ -74,8 +74,9 @@ composcope.dossier = (() => {
     const said = [r.answer === null ? "With every part right, no answer to the whole could be read; right is " : el("span", {}, "With every part right it answered ", el("b", { dir: "auto" }, inside(r.answer)), ", not "), el("b", { class: "gold", dir: "auto" }, inside(r.gold)), el("span", { dir: "auto" }, `${from}. `)];
     const ask = cases.diagnose(r.run);
     if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, ask ? el("span", { class: "fine" }, "Why is not known yet: ", el("code", { dir: "auto" }, `${ask}${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause.") : null);
-    const more = [found.block === null ? null : `block ${found.block}`, `confidence ${number(found.confidence)}`, found.mended_by ? `right again with: ${found.mended_by}` : null].filter(Boolean).join("; ");
-    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}`), el("span", { class: "fine" }, found.cause === "undetermined" ? "." : ` (${more}).`), found.settle ? el("span", { class: "fine", dir: "auto" }, ` Left open: ${found.settle}.`) : null);
+    const unnamed = found.cause === "undetermined";
+    const more = [found.block === null ? null : `block ${found.block}`, unnamed ? null : `confidence ${number(found.confidence)}`, found.mended_by ? `right again with: ${found.mended_by}` : null].filter(Boolean).join("; ");
+    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}`), el("span", { class: "fine" }, more ? ` (${more}).` : "."), found.settle ? el("span", { class: "fine", dir: "auto" }, ` Left open: ${found.settle}.`) : null);
   }
 
   // The probes' pictures, with failing case and success side by side if both were kept.
