@@ -234,28 +234,36 @@ def _headlines(runs: Sequence[RunData]) -> list[str]:
 
 
 def methods(runs: Sequence[RunData]) -> list[str]:
-    """The methods text for each run: model, data, protocol, prompts, intervals, probes, versions."""
-    out = []
+    """The methods text: what each run asked; then, once for all runs, intervals, probes and versions."""
+    names = labels(runs)
+    software: dict[str, list[str]] = {}
     for run in runs:
-        m, config = run.manifest, run.config
-        about = [f"{run.model} was asked {len(run.cases)} cases of {run.benchmark} with the protocol {run.protocol}"]
-        if config is not None:
-            form = f", prompt format {config.format}" if config.format else ""
-            about.append(f"(prompting {config.prompting or 'as the tokenizer has it'}{form}, seed {run.seed})")
-        invalid = sum(g.outcome == "invalid" for g in run.graded)
-        said = (
-            " ".join(about)
-            + f"; {invalid} of {len(run.graded)} answers could not be judged and are left out of the rates."
+        versions = ", ".join(f"{k} {v}" for k, v in run.manifest.versions.items() if v)
+        used = f"composcope {run.manifest.composcope.get('version', 'unstated')}, {versions}"
+        software.setdefault(used, []).append(names[run.path])
+    intervals = sorted({str(x.interval) for run in runs for x in run.metrics if x.low is not None and x.interval})
+    probes = list(dict.fromkeys(name for run in runs for name in run.probe_names))
+    how = ["Answers that could not be judged are left out of the rates."]
+    if intervals:
+        how.append(f"Intervals are 95 % intervals ({'; '.join(intervals)}).")
+    if probes:
+        how.append(
+            f"Probes ({', '.join(probes)}) compare failures whose parts are all right with successes matched on "
+            "family, depth, operation and length; p-values are adjusted over one declared family in each run."
         )
-        intervals = sorted({str(x.interval) for x in run.metrics if x.low is not None and x.interval})
-        said += f" Intervals are 95 % intervals ({', '.join(intervals)})." if intervals else ""
-        if run.probe_names:
-            said += (
-                f" Probes ({', '.join(run.probe_names)}) compare failures whose parts are all right with successes "
-                "matched on family, depth, operation and length; p-values are adjusted over one declared family."
-            )
-        versions = ", ".join(f"{k} {v}" for k, v in m.versions.items() if v)
-        weights = str(m.identity.get("weights") or "")[:12]
-        said += f" Weights {weights or 'unstated'}, composcope {m.composcope.get('version', 'unstated')}, {versions}."
-        out.append(said)
-    return out
+    for used, whose in software.items():
+        which = f" ({', '.join(whose)})" if len(software) > 1 else ""
+        how.append(f"Software: {used}{which}.")
+    return [" ".join(map(_asked, runs)), " ".join(how)]
+
+
+def _asked(run: RunData) -> str:
+    """One sentence: model, weights, cases, protocol, prompts, and how many answers could not be judged."""
+    weights, config = str(run.manifest.identity.get("weights") or "")[:12], run.config
+    form = f", prompt format {config.format}" if config and config.format else ""
+    how = f" (prompting {config.prompting or 'as the tokenizer has it'}{form}, seed {run.seed})" if config else ""
+    invalid = sum(g.outcome == "invalid" for g in run.graded)
+    return (
+        f"{run.model} (weights {weights or 'unstated'}) was asked {len(run.cases)} cases of {run.benchmark} with the "
+        f"protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be judged."
+    )

@@ -11,7 +11,17 @@ from types import ModuleType
 import pytest
 
 from composcope.experiments.cli import main
-from composcope.experiments.report.paper import FAILED, NONE, PASSED, UNSAID, UNTESTED, badge_of, escaped, table
+from composcope.experiments.report.paper import (
+    FAILED,
+    NONE,
+    PASSED,
+    UNSAID,
+    UNTESTED,
+    badge_of,
+    escaped,
+    methods,
+    table,
+)
 from composcope.experiments.run.reader import load
 from composcope.files import read_csv, to_csv
 from composcope.probes.catalog import PROBES
@@ -98,10 +108,25 @@ def test_numbers_of_a_table_are_set_to_the_right_and_claims_in_a_broad_column() 
     assert sum(map(float, re.findall(r"p\{([\d.]+)\\linewidth\}", wide))) < 0.9, "wider than the page"
 
 
-def test_methods_say_model_data_protocol_and_versions(paper: Path) -> None:
+def test_methods_say_model_data_protocol_and_versions_and_what_runs_share_once(
+    paper: Path, synthetic: ModuleType, tmp_path: Path
+) -> None:
     said = (paper / "methods.tex").read_text()
-    for word in ("control (0.45 \\%) was asked 60 cases", "compositionality-gap", "torch 2.13.0", "seed 0"):
+    for word in (
+        "control (0.45 \\%) (weights ",
+        "was asked 60 cases",
+        "compositionality-gap",
+        "torch 2.13.0",
+        "seed 0",
+    ):
         assert word in said
+    sizes = {"a": 24, "b": 48}
+    runs = load([synthetic.make_run(tmp_path / name, n=n, probes=("min-k",)) for name, n in sizes.items()])
+    text = "\n".join(methods(runs))
+    assert [text.count(word) for word in ("24 cases", "48 cases", "torch ", "min-k", "95 %")] == [1, 1, 1, 1, 1]
+    other = runs[1].path / "manifest.json"
+    other.write_text(other.read_text().replace("2.13.0", "2.12.0"))
+    assert "\n".join(methods(load([run.path for run in runs]))).count("torch ") == 2, "versions that differ"
 
 
 @pytest.mark.parametrize(
