@@ -144,8 +144,7 @@ def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
 
 def explicit_pattern(call: Call) -> Float[Tensor, "batch head query key"]:
     """Softmax of the scores as the architecture's eager code computes it."""
-    if call.query.shape[2] > 1 and call.mask is not None and call.mask.dim() != 4:
-        raise ModelError(f"{type(call.module).__name__}: attention mask of shape {tuple(call.mask.shape)}, need 4 axes")
+    _check_mask(call)
     args = (call.module, call.query, call.key, call.value, additive_mask(call))
     pattern = _eager(call.module)(*args, **call.kwargs)[1]
     assert pattern is not None
@@ -160,25 +159,76 @@ def apply_pattern(
     return rearrange(pattern.to(value.dtype) @ value, "b head q d -> b q head d").contiguous()
 
 
-def pattern_callback(
-    layer_of: Mapping[nn.Module, int],
-    visits: Mapping[int, Callable[[Float[Tensor, "batch head query key"]], Float[Tensor, "batch head query key"]]],
-) -> Callback:
+def _check_mask(call: Call) -> None:
+    if call.query.shape[2] > 1 and call.mask is not None and call.mask.dim() != 4:
+        raise ModelError(f"{type(call.module).__name__}: attention mask of shape {tuple(call.mask.shape)}, need 4 axes")
+
+
+def _position(i: int, n: int) -> int:
+    if not -n <= i < n:
+        raise ModelError(f"pattern of query {i}: there are {n} (0-{n - 1})")
+    return i % n
+
+
+def of_query(call: Call, i: int) -> Call:
+    """The call of one query alone, with the keys that it sees."""
+    n, k = call.query.shape[2], call.key.shape[2]
+    _check_mask(call)
+    i = _position(i, n)
+    mask = call.mask if call.mask is None or call.mask.shape[-2] == 1 else call.mask[..., i : i + 1, :]
+    if mask is None:
+        mask = (torch.arange(k, device=call.query.device) <= k - n + i)[None, None, None]
+    return call._replace(query=call.query[:, :, i : i + 1], mask=mask)
+
+
+Visits = Mapping[int | None, Callable[[Float[Tensor, "batch head *query key"]], Float[Tensor, "batch head *query key"]]]
+"""Of one layer: what sees the whole pattern (None), and what sees the row of one query."""
+
+
+def pattern_callback(layer_of: Mapping[nn.Module, int], visits: Mapping[int, Visits]) -> Callback:
     """A callback that passes the patterns of some layers to ``visits``; the other layers keep their native kernel.
 
-    Without gradients and edits the native kernel makes the output, so reading does not change it at all.
+    Without gradients and edits the native kernel makes the output, so reading does not change it at all. Where only
+    rows are seen, no other row is computed.
     """
 
     def callback(call: Call) -> Tensor:
         layer = layer_of.get(call.module)
         if layer is None or layer not in visits:
             return call.output()
-        pattern = explicit_pattern(call)
-        differentiate = torch.is_grad_enabled()
-        if differentiate and not pattern.requires_grad:
-            pattern.requires_grad_()
-        edited = visits[layer](pattern)
-        changed = edited is not pattern and not torch.equal(edited, pattern)
-        return apply_pattern(call, edited) if changed or differentiate else call.output()
+        whole, rows = visits[layer].get(None), {i: v for i, v in visits[layer].items() if i is not None}
+        if whole is not None:
+            output = _with_pattern(call, lambda pattern: edit_rows(whole(pattern), rows))
+            return call.output() if output is None else output
+        output = None
+        for i, visit in rows.items():
+            new = _with_pattern(of_query(call, i), lambda row, visit=visit: visit(row[:, :, 0])[:, :, None])
+            if new is not None:
+                at = _position(i, call.query.shape[2])
+                output = call.output() if output is None else output
+                output = torch.cat([output[:, :at], new, output[:, at + 1 :]], 1)
+        return call.output() if output is None else output
 
     return callback
+
+
+def _with_pattern(call: Call, edit: Callable[[Tensor], Tensor]) -> Tensor | None:
+    """The output with an edited pattern; None where nothing has to be computed again."""
+    pattern = explicit_pattern(call)
+    differentiate = torch.is_grad_enabled()
+    if differentiate and not pattern.requires_grad:
+        pattern.requires_grad_()
+    edited = edit(pattern)
+    changed = edited is not pattern and not torch.equal(edited, pattern)
+    return apply_pattern(call, edited) if changed or differentiate else None
+
+
+def edit_rows(pattern: Tensor, rows: Mapping[int, Callable[[Tensor], Tensor]]) -> Tensor:
+    """The pattern after each row was seen; with gradients each row stays on the way to the output."""
+    for i, visit in rows.items():
+        row = pattern[:, :, _position(i, pattern.shape[2])]
+        new = visit(row)
+        if torch.is_grad_enabled() or not torch.equal(new, row):
+            pattern = pattern.clone()
+            pattern[:, :, i] = new
+    return pattern

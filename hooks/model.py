@@ -135,6 +135,7 @@ class Model:
         read: Iterable[Site] | Mapping[Site, Reducer | None] = (),
         edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None = None,
         past: Cache | None = None,
+        logits_at: Sequence[int] | None = None,
     ) -> Run:
         """One forward pass: ``batch pos`` token ids to logits and the activations asked for.
 
@@ -147,6 +148,7 @@ class Model:
             edit: functions from a site's activation to the one that replaces it, of the same shape; or the tensor that
                 replaces it, so that ``acts`` of one run can be put into another (``put``: only at some positions).
             past: keys and values of earlier tokens (``prefill``); never changed.
+            logits_at: positions whose logits are computed, in this order, from the end if negative; ``()`` for none.
 
         Activations are attached to the graph unless grad is off, so ``torch.autograd.grad(score, run.acts[site])``
         works. Raises ``ModelError`` for sites that the model does not have, positions past its context, edits that
@@ -177,12 +179,15 @@ class Model:
         length_limits.check_batch(self.model, ids, mask, offset)
         if mask is None and past is None:
             check_unmasked(ids, self.tokenizer)
+        for i in logits_at or ():
+            if not isinstance(i, int) or not -ids.shape[1] <= i < ids.shape[1]:
+                raise ModelError(f"logits_at {i!r}: there are {ids.shape[1]} positions (0-{ids.shape[1] - 1})")
         hooks = foreign_hooks(self.model)
         with self._alone(), length_limits.keep_rotary_angles(self.model):
             if self.library is not None:
-                run = self.library.run(ids, mask, wanted, changes, past)
+                run = self.library.run(ids, mask, wanted, changes, past, logits_at)
             else:
-                run = backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past)
+                run = backend_transformers.run(self.model, self.anatomy, ids, mask, wanted, changes, past, logits_at)
         return run._replace(acts=with_heads(run.acts), hooks=hooks)
 
     def read_trunk(

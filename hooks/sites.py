@@ -29,7 +29,8 @@ class Site(NamedTuple):
     ``batch kv_head pos d_head`` (before rotary embedding); ``head`` = input of the attention output projection,
     ``batch pos head*d_head``; ``pattern`` ``batch head query key``; ``neuron`` = input of the MLP down projection,
     ``batch pos d_mlp``. With ``head=h`` the part of one head, without the axis of heads: ``head`` ``batch pos d_head``,
-    ``pattern`` ``batch query key``, ``q``, ``k`` and ``v`` ``batch pos d_head``.
+    ``pattern`` ``batch query key``, ``q``, ``k`` and ``v`` ``batch pos d_head``. With ``query=i`` the row of one
+    position, without the axis of queries: ``pattern`` ``batch head key``; no other row is computed.
     """
 
     layer: int
@@ -38,10 +39,13 @@ class Site(NamedTuple):
     """The expert whose neurons are meant, in mixtures of experts."""
     head: int | None = None
     """The head that is meant, of ``head``, ``pattern`` and ``q``; of ``k`` and ``v`` the key-value head."""
+    query: int | None = None
+    """The position that attends, of ``pattern``; -1 is the last one."""
 
     def __str__(self) -> str:
         tail = "" if self.expert is None else f", expert={self.expert}"
         tail += "" if self.head is None else f", head={self.head}"
+        tail += "" if self.query is None else f", query={self.query}"
         return f'Site({self.layer}, "{self.kind}"{tail})'
 
 
@@ -53,6 +57,7 @@ class Run(NamedTuple):
     """What one forward pass returned."""
 
     logits: Float[Tensor, "batch pos vocab"]
+    """Of all positions, or of those in ``logits_at``."""
     acts: dict[Site, Shaped[Tensor, "..."]]
     """The sites in ``read``; attached to the graph unless gradients are off."""
     hooks: tuple[str, ...] = ()
@@ -74,6 +79,8 @@ def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
         raise ModelError(f'{site!r}: not a site; give a set, list or mapping of Site(layer, "kind")')
     if site.head is not None:
         raise ModelError(f"{site}: single heads are for lm.run; give the whole site here, and take the head's part")
+    if site.query is not None and (site.kind != "pattern" or not isinstance(site.query, int)):
+        raise ModelError(f"{site}: query is the number of a position, of a pattern")
     if site.kind not in KINDS:
         raise ModelError(f"{site}: no such kind; use one of {', '.join(KINDS)}")
     if not 0 <= site.layer < n_layers:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...hooks.progress import Bar, no_bar
 from . import crossed, documents, errors, measure, world
-from .card_text import FIRST, SECOND
+from .card_text import FIRST, SECOND, SHAPED
 from .doses import ALL, CROSSED, called, percent
 from .measure import CardRow, by_format
 
@@ -117,10 +117,12 @@ def build_card(
                 models[dose] = entry
             advance(1)
     folder = trained[shipped] / doses[0] / "model"
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return {
         "cases_per_cell": n,
         "parameters": _parameters(folder),
-        "vocabulary": json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"],
+        "vocabulary": config["vocab_size"],
+        "kind": config["architectures"][0],
         "models": models,
         "seeds": seeds,
     }
@@ -231,7 +233,11 @@ def markdown(card: Mapping[str, Any]) -> str:
     tables = "\n\n".join(table(name, models) for name in first["tables"])
     mix = ", ".join(f"{name} {base:g} / {last:g} %" for name, (base, last) in documents.FORMAT_WEIGHTS.items())
     text, skills = (SECOND, crossed.skill_weights()) if first["dose"] in CROSSED else (FIRST, documents.skill_weights())
-    return text.format(
+    architecture = recipe.get("architecture", "llama")
+    return (text if architecture == "llama" else SHAPED).format(
+        architecture=architecture,
+        kind=card.get("kind", ""),
+        count=len(models),
         parameters=f"{card['parameters']:,}",
         width=recipe["width"],
         layers=recipe["layers"],

@@ -119,3 +119,26 @@ Measured below nine tenths of the plain accuracy:
 
 {weak}
 """
+
+SHAPED = """# The second series as {kind}
+
+{count} stock `{kind}` models, {parameters} parameters each (width {width}, {layers} layers, {heads} heads,
+{vocabulary} tokens, tied embeddings), trained from scratch by
+`composcope organism train --all --crossed --architecture {architecture} --seed {seed} --device {device}` on the same
+documents, with the same steps, learning rates and loss weights as the Llama-shaped models
+(`../../weights_crossed/CARD.md`, which explains the tables). Nothing was tuned for this architecture, and seed {seed}
+is the only one: what is said about it is descriptive. `crossed-none` and `crossed-both` are shipped; of the others only
+the figures are.
+
+| dose | compositions | mixed ones seen | deep temporal ones seen | documents of the last stage | weights |
+|---|---|---|---|---|---|
+{doses}
+
+{tables}
+
+## Formats to be careful with
+
+Measured below nine tenths of the plain accuracy:
+
+{weak}
+"""

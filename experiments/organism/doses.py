@@ -34,6 +34,10 @@ CROSSED: dict[str, Dose] = {
 }
 """The second series: two kinds of composition, crossed, and equal practice of every part in all doses."""
 ALL: dict[str, Dose] = {**DOSES, **CROSSED}
+SHAPES = ("gpt2", "qwen3")
+"""Architectures other than Llama that two doses of the second series also come in."""
+SHAPED: dict[str, str] = {f"{shape}-{dose}": dose for shape in SHAPES for dose in ("crossed-none", "crossed-both")}
+"""The dose of each of these models, ``gpt2-crossed-both``."""
 ORGANISM = "organism:"
 AXIS = "compositions in training, %"
 """What stands below an axis of doses."""
@@ -47,7 +51,8 @@ def percent(name: str) -> str:
 
 def called(name: str) -> str:
     """A dose as people read it, ``control (0.45 %)``; any other name as it is."""
-    return f"{name} ({percent(name)} %)" if name in ALL else name
+    dose = SHAPED.get(name, name)
+    return f"{name} ({percent(dose)} %)" if dose in ALL else name
 
 
 def named(text: str) -> str:

@@ -13,6 +13,8 @@ DOSES = tuple(doses.DOSES)
 CROSSED = tuple(doses.CROSSED)
 """The second series: mixed and deep compositions, crossed."""
 CROSSED_FOLDER = Path(__file__).parent / "weights_crossed"
+SHAPED_FOLDER = Path(__file__).parent / "weights_shaped"
+"""Doses of the second series in other architectures, a folder for each."""
 
 PLANTS = Path(__file__).parent / "plants" / "weights"
 PLANTED = "plant-"
@@ -29,30 +31,28 @@ def path(name: str) -> Path:
     Raises ``InputError`` for an unknown name, or if the installation lacks the weights.
     """
     if name not in (known := names()):
-        trained = [n for n in known if n in doses.ALL]
-        raise InputError(f"organism {name!r}: unknown dose; use one of {', '.join(trained)}, or a plant: "
-                         f"{', '.join(n for n in known if n not in doses.ALL)}")  # fmt: skip
-    planted = name.startswith(PLANTED)
-    bare = name.removeprefix(PLANTED)
-    folder = (
-        (WRITTEN if bare in WRITERS else PLANTS) / bare
-        if planted
-        else (CROSSED_FOLDER if name in CROSSED else FOLDER) / name
-    )
-    if not (folder / "model.safetensors").is_file():
-        again = (
-            f"plant --cause {bare} --seed 3"
-            if bare in (*WRITERS, *LISTERS)
-            else "plant --shipped"
-            if planted
-            else f"train --dose {name}"
+        trained, plants = ([n for n in known if n.startswith(PLANTED) == planted] for planted in (False, True))
+        raise InputError(
+            f"organism {name!r}: unknown dose; use one of {', '.join(trained)}, or a plant: {', '.join(plants)}"
         )
+    bare = name.removeprefix(PLANTED)
+    again = "plant --shipped" if name.startswith(PLANTED) else f"train --dose {name}"
+    if bare in (*WRITERS, *LISTERS):
+        again = f"plant --cause {bare} --seed 3"
+    if name.startswith(PLANTED):
+        folder = (WRITTEN if bare in WRITERS else PLANTS) / bare
+    elif dose := doses.SHAPED.get(name):
+        shape = name.removesuffix(f"-{dose}")
+        folder, again = SHAPED_FOLDER / shape / dose, f"train --dose {dose} --architecture {shape}"
+    else:
+        folder = (CROSSED_FOLDER if name in CROSSED else FOLDER) / name
+    if not (folder / "model.safetensors").is_file():
         raise InputError(f"{folder}: no weights here; reinstall composcope or run: composcope organism {again}")
     return folder
 
 
 def names() -> tuple[str, ...]:
-    """Names that can follow ``organism:``: the doses of both series and the plants."""
+    """Names that can follow ``organism:``: the doses of both series, those in other architectures, and the plants."""
     from .plants.recipes import SHIPPED
 
-    return (*doses.ALL, *(f"{PLANTED}{name}" for name in (*SHIPPED, *LISTERS, *WRITERS)))
+    return (*doses.ALL, *doses.SHAPED, *(f"{PLANTED}{name}" for name in (*SHIPPED, *LISTERS, *WRITERS)))

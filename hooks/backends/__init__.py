@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
@@ -36,6 +36,7 @@ class Library(Protocol):
     def run(
         self, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None,
         read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], past: Cache | None,
+        at: Sequence[int] | None,
     ) -> Run: ...  # fmt: skip
 
 

@@ -9,7 +9,7 @@ transformers backend.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -72,6 +72,7 @@ class NNsight:
     def run(
         self, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None,
         read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], past: Cache | None,
+        at: Sequence[int] | None,
     ) -> Run:  # fmt: skip
         """See ``Model.run``; in one trace."""
         given = direct.inputs(self.anatomy, ids, mask, past)
@@ -81,6 +82,7 @@ class NNsight:
         every += [(direct.Tap(m, "expert"), found) for m, found in direct.by_experts(taps, visits).items()]
         todo = [(at, visit, self._at(at)) for at, visit in sorted(every, key=lambda x: self._rank(x[0]))]
         maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
+        few = direct.logits_option(self.model, at)
         with held(closed=True), ExitStack() as stack:  # its threads do not survive an interrupt
             if maps:
                 callback = direct.pattern_callback(self.envoy._module, self.anatomy, self.path_of, maps)
@@ -91,11 +93,13 @@ class NNsight:
                 position_ids=given.positions,
                 past_key_values=given.past,
                 use_cache=False,
+                **few,
             )
             with tracer:
                 for tap, visit, module in todo:
                     _visit(tap, visit, module, self.anatomy)
                 logits = nnsight.save(self.envoy.output.logits)
+        logits = logits if few else direct.logits_at(logits, at)
         check_logits(logits, f"{type(self.model).__name__} in nnsight")
         return Run(logits, direct.kept(visits))
 

@@ -9,7 +9,7 @@ point that holds something else, or whose edits have another effect, is an error
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from transformers import Cache, PreTrainedModel
 from ...devices import is_out_of_memory
 from ...errors import ModelError
 from ...interrupts import held
+from .. import attention
 from ..anatomy import Anatomy
 from ..parts import cut, embedding_of, input_device, paste
 from ..sites import Edit, Reducer, Run, Site
@@ -108,11 +109,13 @@ class TransformerLens:
     def run(
         self, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None,
         read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], past: Cache | None,
+        at: Sequence[int] | None,
     ) -> Run:  # fmt: skip
-        """See ``Model.run``; through the bridge."""
+        """See ``Model.run``; through the bridge, which computes all logits and whole patterns."""
         for site in {**edit, **read}:
-            self._verify(site, site in edit)
-        return self._run(ids, mask, read, edit, past)
+            self._verify(site._replace(query=None), site in edit)
+        run = self._run(ids, mask, read, edit, past)
+        return run._replace(logits=direct.logits_at(run.logits, at))
 
     def _try(self, ids: Tensor) -> Tensor:
         try:
@@ -134,7 +137,8 @@ class TransformerLens:
         visits = direct.visits_of((int(ids.shape[0]), int(ids.shape[1])), read, edit)
         inside = {s: direct.tap(self.anatomy.layers[s.layer], s) for s in visits if s.expert is not None}
         points = {s: self._point(s) for s in visits if s not in inside}
-        hooks = [(p.name, self._hook(p.at, visits[s])) for s, p in points.items()]
+        whole_first = sorted(points.items(), key=lambda item: item[0].query is not None)
+        hooks = [(p.name, self._hook(p.at, visits[s])) for s, p in whole_first]
         with held(), self.bridge.hooks(fwd_hooks=hooks), ExitStack() as stack:
             for holder, of_experts in direct.by_experts(inside, visits).items():
                 # A bridge has no hook points inside experts, but runs the module.
@@ -153,6 +157,8 @@ class TransformerLens:
         heads = self.anatomy.heads(visit.site.layer)
 
         def hook(x: Tensor, hook: Any) -> Tensor | None:
+            if visit.site.query is not None:
+                return attention.edit_rows(x, {visit.site.query: visit})
             if at is not None and at.side == "in-place":
                 y = visit(x if not x.requires_grad else x.clone())
                 if y is not x:

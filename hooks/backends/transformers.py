@@ -7,7 +7,7 @@ values.acts[site]
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from ...errors import ModelError
 from ...interrupts import held
 from .. import attention, experts
 from ..anatomy import Anatomy, Layer, Projection
-from ..parts import cut, decoder_of, first_tensor, paste
+from ..parts import cut, decoder_of, first_tensor, input_device, paste
 from ..sites import Edit, Reducer, Run, Site
 from . import check_logits
 
@@ -282,9 +282,11 @@ def run(
     read: Mapping[Site, Reducer | None],
     edit: Mapping[Site, Edit],
     past: Cache | None,
+    at: Sequence[int] | None = None,
 ) -> Run:
     """One forward pass; see ``Model.run``."""
     given = inputs(anatomy, ids, mask, past)
+    few = logits_option(model, at)
 
     def forward() -> Any:
         return model(
@@ -293,11 +295,25 @@ def run(
             position_ids=given.positions,
             past_key_values=given.past,
             use_cache=False,
+            **few,
         )
 
     values = visited(model, anatomy, (int(ids.shape[0]), int(ids.shape[1])), read, edit, forward)
-    check_logits(values.output.logits, type(model).__name__)
-    return Run(values.output.logits, values.acts)
+    logits = values.output.logits if few else logits_at(values.output.logits, at)
+    check_logits(logits, type(model).__name__)
+    return Run(logits, values.acts)
+
+
+def logits_option(model: PreTrainedModel, at: Sequence[int] | None) -> dict[str, Tensor]:
+    """What keeps a model from computing other logits; empty for an architecture that always computes all."""
+    if at is None or not model._supports_logits_to_keep():
+        return {}
+    return {"logits_to_keep": torch.tensor(at, dtype=torch.long, device=input_device(model))}
+
+
+def logits_at(logits: Float[Tensor, "batch pos vocab"], at: Sequence[int] | None) -> Float[Tensor, "batch at vocab"]:
+    """The logits of some positions."""
+    return logits if at is None else logits[:, list(at)]
 
 
 def trunk(
@@ -319,4 +335,7 @@ def pattern_callback(
     layer_of = {
         m: i for i, layer in enumerate(anatomy.layers) for m in model.get_submodule(path_of[layer.attn]).modules()
     }
-    return attention.pattern_callback(layer_of, {s.layer: v for s, v in maps.items()})
+    of_layers: dict[int, dict[int | None, Visit]] = {}
+    for site, visit in maps.items():
+        of_layers.setdefault(site.layer, {})[site.query] = visit
+    return attention.pattern_callback(layer_of, of_layers)
