@@ -240,8 +240,24 @@ HYPOTHESES.own = {
 }
 
 
+THEN = "-then-"
+"""Between the names of the shortcuts of the first operand and the second one."""
+
+
+def one_for_each(names: Sequence[str]) -> Hypothesis:
+    """Another shortcut for each operand."""
+
+    def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        said = [HYPOTHESES[name](case, mates) for name in names]
+        return tuple(s[place] if place < len(s) else None for place, s in enumerate(said))
+
+    return say
+
+
 def copied_from(name: str, case: Case, mates: Sequence[Case], place: int) -> str | None:
     """The words of the question that a shortcut takes its value from; None if it takes none from there."""
+    names = name.split(THEN)
+    name = names[min(place, len(names) - 1)]
     said = HYPOTHESES[name](case, mates)
     value = said[place] if place < len(said) else None
     if value is not None and name not in NUMBERS and (table := shown(case)) is not None:
@@ -276,7 +292,7 @@ LUCK = {"sibling": KIND, "usual-of-kind": KIND, "usual-answer": KIND, "entity-as
 
 def luck(name: str, case: Case) -> float:
     """The chance that a wrong answer is what a shortcut predicts: at least that of any wrong one in its list."""
-    known, tail = LUCK.get(name, TABLE), case.question.partition(": ")[2]
+    known, tail = max(LUCK.get(one, TABLE) for one in name.split(THEN)), case.question.partition(": ")[2]
     n = len(case.options) or max(map(len, _lists_in(case.question)), default=len(_items(tail)))
     return known if known == COPY or n < 2 else max(known, 1 / (n - 1))
 

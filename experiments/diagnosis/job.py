@@ -29,7 +29,7 @@ from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
 from . import asks, behaviour, hypotheses, opening, rule, unsettled, variants, whole_run
 from .asks import Heard
-from .evidence import Behaviour, Inside, Tally, behaviour_lines, inside_lines, pairs
+from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, inside_lines, pairs
 from .readings import Held, reading_lines
 
 COMPANY = 8
@@ -233,16 +233,28 @@ def behave(
     """What the answers show, with the shortcut that the most edits of a case follow, of those that the run admits."""
     failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
     wrong = {id: behaviour.behaviour(group).wrong_operands for id, group in heard.items()}
-    followed = {
-        name: {id: hypotheses.followed(name, h, ones, known, wrong[id]) for id, ones in failing.items()}
-        for name, h in hypotheses.HYPOTHESES.items()
-    }
 
-    by_run = {name: pairs(cases.values()) for name, cases in followed.items()}
-    admitted = [name for name, cases in followed.items() if rule.beyond_luck(by_run[name], list(cases.values()))]
+    def follow(name: str, hypothesis: hypotheses.Hypothesis, place: int | None = None) -> dict[str, Followed]:
+        """How each case follows a hypothesis, at its wrong operands or at one of these."""
+        at = {id: [p for p in places if place in (None, p)] for id, places in wrong.items()}
+        return {id: hypotheses.followed(name, hypothesis, some, known, at[id]) for id, some in failing.items()}
+
+    def admitted(some: Mapping[str, Mapping[str, Followed]]) -> dict[str, Tally]:
+        """Those that the run admits, with how many of its pairs follow each."""
+        run = {name: pairs(cases.values()) for name, cases in some.items()}
+        return {name: run[name] for name, cases in some.items() if rule.beyond_luck(run[name], [*cases.values()])}
+
+    every = dict(hypotheses.HYPOTHESES.items())
+    found = {name: follow(name, h) for name, h in every.items()}
+    operands = [admitted({name: follow(name, h, place) for name, h in every.items()}) for place in (0, 1)]
+    if all(operands):  # a model may follow another shortcut for each operand: the best one at each
+        names = [max(some, key=lambda name: some[name].share) for some in operands]
+        both = hypotheses.THEN.join(names)
+        found |= {both: follow(both, hypotheses.one_for_each(names))} if names[0] != names[1] else {}
+    runs = admitted(found)
     out = {}
     for id, group in heard.items():
-        shortcut = hypotheses.best(followed[name][id]._replace(run=by_run[name]) for name in admitted)
+        shortcut = hypotheses.best(found[name][id]._replace(run=run) for name, run in runs.items())
         out[id] = behaviour.behaviour(group, shortcut, successes)
     return whole_run.together(out, {id: group[0].case.family for id, group in heard.items()})
 

@@ -195,8 +195,9 @@ def follows(found: Followed) -> bool:
 
 
 def half_followed(found: Behaviour) -> bool:
-    """Whether most edits follow a shortcut that the run admits, though the case itself does not."""
-    return found.shortcut is not None and mostly(Tally(found.shortcut.hits, found.shortcut.telling))
+    """Whether half of the edits follow a shortcut that the run admits, though most or the case itself do not."""
+    shortcut = found.shortcut
+    return shortcut is not None and shortcut.hits >= FEWEST and 2 * shortcut.hits >= shortcut.telling
 
 
 def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:

@@ -78,7 +78,7 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             "another question behind the same context gets the same answer: a shortcut that is not among the hypotheses"
         )
     if shown and found.shortcut is not None and half_followed(found):
-        return f"most edits follow the shortcut {found.shortcut.name}, but the case itself does not: {MORE}"
+        return f"half of the edits follow the shortcut {found.shortcut.name}, but not most, or not the case: {MORE}"
     if few and not usually_fails(found):
         if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
             return f"only {found.settings()}: {MORE}"

@@ -490,6 +490,7 @@ MUTANTS = (
     Mutant(X, "a later state is as good among other changes", "wanted = MOST if alone and back.noise_pool.share <= QUIET else READ", "wanted = MOST", OPENED + " -k cause_inside"),
     Mutant(X, "a bridge of a later layer is computed nowhere", "    if shows(back) and beats_noise(back, noise):  # it is computed, in a later layer\n        return None\n", "", OPENED + " -k cause_inside"),
     Mutant(X, "a state that brings one value is the bridge", "return read.values.k >= FEW and read.values.share >= ROUTED", "return True", OPENED + " -k cause_inside"),
+    Mutant(X, "one shortcut for both operands", "names = [max(some, key=lambda name: some[name].share) for some in operands]", "names = [max(operands[0], key=lambda name: operands[0][name].share)] * 2", "tests/experiments/diagnosis/test_shortcuts.py -k of_its_own"),
     Mutant(X, "a family's cases speak for each other whatever their share", "found.uncomputed.n >= COMPARED and found.uncomputed.share >= MOST", "found.uncomputed.n >= COMPARED", OPENED + " -k few_variants"),
     Mutant(X, "a state that mends half of the cases brings the bridge", "test.pool.share >= BROUGHT and mostly(test.own)", "test.pool.share >= ROUTED and mostly(test.own)", OPENED + " -k nearly_everything"),
     Mutant(X, "a reading by luck is a bridge", "and not (usual(found) and read.pool.share < ADMITTED)", "", OPENED + " -k few_variants"),

@@ -12,9 +12,9 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
 from composcope.experiments.diagnosis import asks, evidence, hypotheses, rule
-from composcope.experiments.diagnosis.evidence import Edit, Followed, Tally, behaviour_lines
+from composcope.experiments.diagnosis.evidence import Behaviour, Edit, Followed, Tally, behaviour_lines
 from composcope.experiments.diagnosis.job import behave
-from composcope.experiments.organism import world
+from composcope.experiments.organism import benchmarks, world
 
 from .told import CHOICES, MIXED, OSLO, WORLD, answered, heard, wrote
 
@@ -124,6 +124,40 @@ def test_a_shortcut_that_luck_would_follow_as_often_is_not_looked_for() -> None:
     assert [b.shortcut for b in found.values()] == [None] * 3
     both = behave({"a": one, "b": answered("last-item")}, MIXED)
     assert [b.shortcut.name for b in both.values() if b.shortcut] == ["last-item"] * 2
+
+
+def at_places(case: Case, *places: int) -> list[str]:
+    """The tags of the things at these places of a case's table."""
+    return [str(world.world().tags[case.meta["things"][place]]) for place in places]
+
+
+@pytest.mark.parametrize(
+    ("places", "name"),
+    [((3, 4), "item-4-then-item-5"), ((3, 3), "item-4"), ((0, 1), "first-items"), ((3, None), None)],
+)
+def test_each_operand_may_follow_a_shortcut_of_its_own(places: tuple[int, int | None], name: str | None) -> None:
+    cases = benchmarks.mixed(40)
+    run = {}
+    for i, case in enumerate(cases):
+        said = at_places(case, *(i % 6 if place is None else place for place in places))
+        run[case.id] = [heard(case, wrote(case, *said))]
+    found = behave(run, cases)
+    names = {one.shortcut.name for one in found.values() if one.shortcut is not None}
+    assert (name in names) if name else all("-then-" not in one for one in names)
+    if name == "item-4-then-item-5":
+        two = [one for one in found.values() if len(one.wrong_operands) == 2 and one.shortcut is not None]
+        telling = [one.shortcut for one in two if one.shortcut is not None and one.shortcut.telling == 2]
+        assert len(telling) > 10 and all(s.name == name and s.hits == 2 and s.own for s in telling)
+        named = {rule.named(one) for one in two if one.shortcut and one.shortcut.telling == 2}
+        assert named <= {f"shortcut:{name}", "format", None} and f"shortcut:{name}" in named
+        assert [hypotheses.copied_from(name, cases[0], cases, i) for i in (0, 1)] == cases[0].meta["things"][3:5]
+        assert hypotheses.luck(name, cases[0]) == hypotheses.luck("item-4", cases[0])
+
+
+def test_a_case_of_which_half_follows_a_shortcut_is_no_missing_bridge() -> None:
+    assert not rule.half_followed(Behaviour(True, 4, 4, shortcut=Followed("item-4", 3, 8, True)))
+    assert rule.half_followed(Behaviour(True, 4, 4, shortcut=Followed("item-4", 4, 8, True)))
+    assert not rule.half_followed(Behaviour(True, 4, 4, shortcut=Followed("item-4", 1, 2, True)))
 
 
 def copies(i: int, edits: int) -> list[asks.Heard]:
