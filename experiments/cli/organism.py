@@ -138,14 +138,17 @@ def card(
 
     doses = CROSSED if crossed else DOSES
     homes = {int(p.name.removeprefix("seed-")): p for p in sorted(trained.glob("seed-*"))}
-    missing = [d for d in doses if not (trained / f"seed-{seed}" / d / "model").is_dir()]
-    if missing:
+    there = [d for d in doses if (trained / f"seed-{seed}" / d / "model").is_dir()]
+    if not there:
         raise InputError(
-            f"{trained}/seed-{seed}: no model of {', '.join(missing)}; "
+            f"{trained}/seed-{seed}: no model of {', '.join(doses)}; "
             f"run organism train --all {'--crossed ' * crossed}--seed {seed}"
         )
+    reporter = Reporter(quiet=quiet)
+    if left_out := [d for d in doses if d not in there]:
+        reporter.say(f"{trained}/seed-{seed}: no model of {', '.join(left_out)}; the card has the others")
     torch.set_num_threads(1)
-    ship(homes, doses, seed, out, n, Reporter(quiet=quiet).bar)
+    ship(homes, there, seed, out, n, reporter.bar)
     show({"schema": 1, "card": out / "CARD.md"} if json else str(out / "CARD.md"), json)
 
 

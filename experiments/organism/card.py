@@ -12,7 +12,7 @@ from typing import Any
 
 from ...hooks.progress import Bar, no_bar
 from . import crossed, documents, errors, measure, world
-from .card_text import FIRST, SECOND, SHAPED
+from .card_text import FIRST, NOTES, SECOND, SHAPED
 from .doses import ALL, CROSSED, called, percent
 from .measure import CardRow, by_format
 
@@ -122,7 +122,7 @@ def build_card(
         "cases_per_cell": n,
         "parameters": _parameters(folder),
         "vocabulary": config["vocab_size"],
-        "kind": config["architectures"][0],
+        "kind": next(iter(config.get("architectures", ())), ""),
         "models": models,
         "seeds": seeds,
     }
@@ -237,7 +237,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     return (text if architecture == "llama" else SHAPED).format(
         architecture=architecture,
         kind=card.get("kind", ""),
-        count=len(models),
+        note=NOTES.get(architecture, ""),
         parameters=f"{card['parameters']:,}",
         width=recipe["width"],
         layers=recipe["layers"],

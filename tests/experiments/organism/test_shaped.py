@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from composcope.errors import InputError
 from composcope.evaluation.statistics import clopper_pearson
+from composcope.experiments.cli import organism as cli
 from composcope.experiments.organism import card, crossed, doses, errors, train, weights
 
 CARDS = {
@@ -32,7 +34,9 @@ def test_each_ships_with_the_weights_of_its_card_trained_like_the_llama_shaped_o
     assert CARDS[shape]["models"][dose]["sha256"] == hashlib.sha256(data).hexdigest()
     about = json.loads((folder / "organism.json").read_text(encoding="utf-8"))
     assert about["documents"] == crossed.fingerprint(about["seed"]) and about["seed"] == 0
-    assert about["recipe"] == {**train.CROSSED_RECIPE.record(), "architecture": shape}
+    recipe = {**train.CROSSED_RECIPE.record(), "architecture": shape}
+    steps = about["recipe"]["dose"].pop("steps"), recipe["dose"].pop("steps")
+    assert about["recipe"] == recipe and steps[0] >= steps[1]
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"] == shape
 
 
@@ -40,7 +44,7 @@ def test_each_ships_with_the_weights_of_its_card_trained_like_the_llama_shaped_o
 def test_the_card_is_the_one_that_its_figures_make(shape: str) -> None:
     text = (weights.SHAPED_FOLDER / shape / "CARD.md").read_text(encoding="utf-8")
     assert text == card.markdown(CARDS[shape])
-    assert set(CARDS[shape]["models"]) == set(doses.CROSSED)
+    assert {"crossed-none", "crossed-both"} <= set(CARDS[shape]["models"]) <= set(doses.CROSSED)
 
 
 def test_all_trained_doses_together_are_small() -> None:
@@ -65,10 +69,23 @@ def test_a_fresh_sample_agrees_with_the_card(name: str) -> None:
         assert sample.low <= _value(folder.parent.name, doses.SHAPED[name], row.measure) <= sample.high, row.measure
 
 
+def test_a_card_is_written_of_the_doses_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped: list[tuple[str, ...]] = []
+    monkeypatch.setattr(card, "ship", lambda homes, doses, *_: shipped.append(tuple(doses)))
+    arguments = ["card", str(tmp_path), "--crossed", "--out", str(tmp_path / "out")]
+    nothing = CliRunner().invoke(cli.app, arguments)
+    assert isinstance(nothing.exception, InputError) and "crossed-deep" in str(nothing.exception) and not shipped
+    for dose in ("crossed-both", "crossed-none"):
+        (tmp_path / "seed-0" / dose / "model").mkdir(parents=True)
+    found = CliRunner().invoke(cli.app, arguments)
+    assert shipped == [("crossed-none", "crossed-both")] and not found.exception
+    assert "crossed-mixed, crossed-deep" in found.output
+
+
 def test_a_shape_is_called_by_its_share_and_named_where_its_weights_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert doses.called("gpt2-crossed-both") == "gpt2-crossed-both (46 %)"
+    assert doses.called("qwen3-crossed-both") == "qwen3-crossed-both (46 %)"
     monkeypatch.setattr(weights, "SHAPED_FOLDER", tmp_path)
     with pytest.raises(InputError, match="--dose crossed-none --architecture qwen3"):
         weights.path("qwen3-crossed-none")
