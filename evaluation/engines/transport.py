@@ -121,7 +121,9 @@ class Transport(httpx2.BaseTransport):
         self._limit.size = size
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        self._clock.end = time.monotonic() + (request.extensions.get("timeout", {}).get("read") or float("inf"))
+        # A redirected request has the extensions of the first one, and so its deadline.
+        timeout = request.extensions.get("timeout", {}).get("read") or float("inf")
+        self._clock.end = request.extensions.setdefault("deadline", time.monotonic() + timeout)
         url = request.url
         sent = httpcore2.Request(
             request.method,

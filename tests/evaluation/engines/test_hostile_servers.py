@@ -238,6 +238,22 @@ def test_a_redirect_on_the_same_host_is_followed_with_its_key(serve: Serve, make
     assert [r.headers["authorization"] for r in server.requests] == [f"Bearer {KEY}"] * 2
 
 
+def test_a_request_and_all_its_redirects_share_one_deadline(
+    serve: Serve, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(transport, "time", clock)
+
+    def behave(connection: socket.socket, request: Request) -> None:
+        clock.sleep(50)
+        reply(connection, b"", "307 Temporary Redirect", Location=f"/v1/{len(server.requests)}")
+
+    server = serve(behave)
+    response = one(engine_at(server, timeout=120), make_ask())
+    assert response.finish_reason == "error" and "timed out" in str(response.error)
+    assert len(server.requests) == 3, "at 0, 50 and 100 s; the third reply is too late"
+
+
 REFUSALS = [("400 Bad Request", b"{}"), ("422 Unprocessable Entity", b"{}"), ("413 Too Large", b"{}"),
             ("200 OK", completion(finish_reason="content_filter"))]  # fmt: skip
 
