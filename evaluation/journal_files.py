@@ -73,6 +73,8 @@ def is_locked(path: Path) -> bool:
 _LENGTH = 32
 _SEAL = re.compile(rb', "sum": "([0-9a-f]{%d})"}$' % _LENGTH)
 """The last field of a line. Inside a text the quotes would be escaped."""
+_RESEMBLES = re.compile(rb'[,{]\s*"sum"\s*:')
+"""A checksum in a line that another program has written again, with other spaces or another order of fields."""
 
 
 def seal(line: bytes, before: str) -> tuple[bytes, str]:
@@ -89,12 +91,13 @@ class Chain:
     """The checksums of one segment, line by line. A segment has one in each line or, by an earlier version, in none."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
-        self.sealed = any(_SEAL.search(line) for line in lines)
+        self.sealed = any(_RESEMBLES.search(line) for line in lines)
         self.before: str | None = ""
         """The checksum that the line before states; None where it states none."""
 
     def check(self, line: bytes) -> str | None:
         """What is wrong with the next line; None where nothing is, or where the segment has no checksums."""
+        line = line.rstrip(b" \t\r")  # of an editor, or of a system with other line ends
         found = _SEAL.search(line)
         before, self.before = self.before, found and found[1].decode()
         if not self.sealed:

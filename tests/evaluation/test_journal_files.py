@@ -45,6 +45,11 @@ def unsealed(line: bytes) -> bytes:
     return json.dumps(record).encode()
 
 
+def rewritten(line: bytes) -> bytes:
+    """As other programs write JSON."""
+    return json.dumps(json.loads(line), separators=(",", ":"), sort_keys=True).encode()
+
+
 def test_an_untouched_segment_has_nothing_to_say(segment: Path) -> None:
     # of the format: what another version wrote is read
     assert seal(b'{"a": 1}', "")[1] == "f2dd738ddcaaa44903eccaad5636e5cb"
@@ -66,10 +71,14 @@ def test_an_untouched_segment_has_nothing_to_say(segment: Path) -> None:
         (lambda ls: [unsealed(ls[0]), unsealed(ls[1]), *ls[2:]], {"1", "2 c0", "3 c1"}, {2, 3}),
         (lambda ls: [*ls[:2], ls[2][:40], altered(ls[3]), ls[4]], {"3", "4 c2"}, {0, 3}),
         (lambda ls: [*ls[:2], b"\0" + ls[2][1:], ls[3], ls[4]], {"3"}, {0, 2, 3}),
+        (lambda ls: [rewritten(altered(line)) for line in ls], {"1", "2 c0", "3 c1", "4 c2", "5 c3"}, set()),
+        (lambda ls: [*map(unsealed, ls[:4]), rewritten(ls[4])], {"1", "2 c0", "3 c1", "4 c2", "5 c3"}, set()),
+        (lambda ls: [*(line + b"\r" for line in ls[:3]), altered(ls[3]) + b"\r", ls[4] + b" "], {"4 c2"}, {0, 1, 3}),
     ],
     ids=[
         "altered", "altered and sealed", "seal taken off", "taken out", "moved", "put in", "first taken out",
         "first seals taken off", "altered after a damaged line", "damaged with its seal left",
+        "altered and all written without spaces", "all seals but one taken off", "altered under other line ends",
     ],
 )  # fmt: skip
 def test_what_was_done_to_a_line_is_noticed_and_the_ask_is_named(
