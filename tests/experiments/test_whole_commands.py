@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import told_engine
+from exit_codes import done
 from scipy import stats
 
 from composcope.evaluation.graded import Graded, read_graded
@@ -55,9 +56,9 @@ def runs(told: None, tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return made
 
 
-def _printed(capsys: Capture, *words: str) -> dict[str, Any]:
+def _printed(capsys: Capture, *words: str, code: int = 0) -> dict[str, Any]:
     capsys.readouterr()
-    assert main([*words, "--json"]) in (0, 2)
+    assert main([*words, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
@@ -159,9 +160,9 @@ def test_shards_make_the_run_without_shards(runs: Runs, name: str, tmp_path: Pat
     whole = runs["control", name]
     parts = [tmp_path / f"s{i}" for i in (1, 2)]
     for i, part in enumerate(parts, 1):
-        assert _evaluate("control", name, part, "--shard", f"{i}/2") in (0, 2)
+        assert _evaluate("control", name, part, "--shard", f"{i}/2") == done(part)
     order = parts[::-1]
-    found = _printed(capsys, "merge", *map(str, order), "--out", str(tmp_path / "all"), "-q")
+    found = _printed(capsys, "merge", *map(str, order), "--out", str(tmp_path / "all"), "-q", code=done(whole))
     merged = tmp_path / "all"
     for file in ("cases.jsonl", "graded.jsonl"):
         a, b = (
@@ -186,7 +187,7 @@ def test_scoring_again_and_scoring_the_rows_alone_give_the_same_numbers(
 ) -> None:
     run = Path(shutil.copytree(runs["control", name], tmp_path / runs["control", name].name))
     before = {p.name: p.read_bytes() for p in run.iterdir() if p.is_file() and p.suffix in (".json", ".jsonl")}
-    scored = _printed(capsys, "score", str(run), "-q")
+    scored = _printed(capsys, "score", str(run), "-q", code=done(run))
     after = {p.name: p.read_bytes() for p in run.iterdir() if p.name in before}
     assert {k for k in before if before[k] != after[k]} <= {"manifest.json"}
     metrics = read_json(run / "metrics.json")["metrics"]
