@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,7 +29,6 @@ _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
 _COMPAT = re.compile(r"\(--compat (\w+)\)")
 _OUTSIDE = "human_"
 """Metrics that are counted with a file from outside the run (``--human-labels``)."""
-_SHOWN = ("ask", "outcome", "answer", "gold", "reason")
 _COUNTED = ("n", "n_invalid", "count", "value")
 
 
@@ -78,7 +77,8 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
             raise type(e)(str(e).replace(str(copy), str(run.path))) from e
         else:
             again = RunData(copy)
-            problems += [*_rows(run, again, journal), *_cells(stored.metrics, again.counted_now().metrics, notes)]
+            problems += [*_rows(run, again, journal), *_asks(run, again)]
+            problems += [*_cells(stored.metrics, again.counted_now().metrics, notes)]
             problems += [*_case_sets(run, again), *_probed(run)]
     figures = [*_figures(run, progress)]
     problems += [problem for _, problem in figures if problem is not None]
@@ -93,11 +93,20 @@ def _rows(run: RunData, again: RunData, journal: Contents) -> Iterator[str]:
         if key not in now or key not in was:
             yield f"{named}: {'no answer gives this row' if key not in now else 'the row is missing'}"
             continue
-        for name in _SHOWN:
+        for name in (field.name for field in fields(Graded) if field.name != "run"):  # the folder's name may change
             stored, given = getattr(was[key], name), getattr(now[key], name)
             if stored != given:
                 where = journal.lines.get(str(now[key].ask), "the journal")
                 yield f"{named}: {name} is {stored!r}, the answer in {where} gives {given!r}"
+
+
+def _asks(run: RunData, again: RunData) -> Iterator[str]:
+    """Check the prompts that probes and reports read."""
+    for key in {**run.asks, **again.asks}:
+        was, now = run.asks.get(key), again.asks.get(key)
+        if was != now:
+            of = next(f"case {ask.case!r}, role {ask.role!r}" for ask in (was, now) if ask is not None)
+            yield f"asks.jsonl: {of}: {'the ask is missing' if was is None else 'is not what the case gives'}"
 
 
 def _cells(stored: Sequence[Metric], given: Sequence[Metric], notes: list[str]) -> Iterator[str]:

@@ -80,10 +80,20 @@ def _guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
     except Exception as e:
         if isinstance(e, BrokenPipeError) and _unread():
             raise  # otherwise the pipe is another one, and its end is an error like others
+        if _struck_twice(e):
+            _trace(e)
+            return _interrupted(resume)
         return _known(e, resume)
     if code == INTERRUPTED:
         return _interrupted(resume)
     return code if isinstance(code, int) else OK
+
+
+def _struck_twice(e: BaseException | None) -> bool:
+    """Whether an error is what a second Ctrl-C leaves in a lock of Python's library ("release unlocked lock")."""
+    while isinstance(e, RuntimeError):
+        e = e.__context__
+    return isinstance(e, KeyboardInterrupt)
 
 
 def _unread() -> list[TextIO]:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,30 @@ def test_every_request_to_end_ends_like_ctrl_c(stop: signal.Signals, how: str) -
     assert process.returncode == exits.INTERRUPTED == 130
     assert err == "composcope: interrupted; all finished work is kept, continue with: the same command\n"
     assert ("put back" in out) == (how == "held"), "what changes a model is put back first"
+
+
+def test_a_second_request_to_end_that_strikes_inside_a_lock_is_no_defect(capsys: pytest.CaptureFixture[str]) -> None:
+    def waits(once: bool) -> None:
+        lock = threading.Lock()
+        try:
+            with lock:  # as a condition that waits: another signal comes before it holds the lock again
+                lock.release()
+                raise KeyboardInterrupt
+        finally:
+            if not once:
+                threading.Lock().release()
+
+    for once in (True, False):
+        assert exits.guarded(lambda once=once: waits(once), lambda: "the same command") == exits.INTERRUPTED
+        assert "interrupted; all finished work is kept" in capsys.readouterr().err
+
+    def fails() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            dict[str, int]()["x"]
+
+    assert exits.guarded(fails, lambda: "") == exits.USER_ERROR and "defect" in capsys.readouterr().err
 
 
 def test_signals_are_as_before_when_a_command_has_ended() -> None:

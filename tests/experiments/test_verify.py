@@ -89,6 +89,13 @@ def first_of(metric: str, **fields: Any) -> Callable[[Any], None]:
     [
         (edit("graded.jsonl", '"outcome": "incorrect"', '"outcome": "correct"'), "case 'c0', role 'whole'"),
         (edit("graded.jsonl", '"gold": "3"', '"gold": "4"'), "gold is '4'"),
+        (edit("graded.jsonl", '"repeat": 0', '"repeat": 0, "chance": 0.5'), "chance is 0.5"),
+        (edit("graded.jsonl", '{"schema"', '{"note": "x", "schema"'), "extra is {'note': 'x'}"),
+        (edit("asks.jsonl", '"prompt": "', '"prompt": "Not '), "asks.jsonl: case 'c0', role"),
+        (
+            lambda run: (run / "asks.jsonl").write_text((run / "asks.jsonl").read_text().partition("\n")[2]),
+            "ask is missing",
+        ),
         (edit_json("metrics.json", first_of("composition", value=0.99)), "composition: value is 0.99, the"),
         (edit_json("metrics.json", first_of("composition", low=0.9)), "composition: low is 0.9"),
         (edit_json("metrics.json", first_of("gap", group={"depth": 9})), "gap[depth=9]: no answers give this cell"),
@@ -101,7 +108,22 @@ def first_of(metric: str, **fields: Any) -> Callable[[Any], None]:
         (edit("figures/failure-quadrants.csv", ",", ",9"), "figures/failure-quadrants.csv"),
         (edit("cases.jsonl", '"answer": "5"', '"answer": "6"'), "gold is '5'"),
     ],
-    ids=["outcome", "gold", "value", "interval", "group", "taken out", "case set", "no case set", "figure", "case"],
+    ids=[
+        "outcome",
+        "gold",
+        "chance",
+        "unknown field",
+        "prompt",
+        "prompt taken out",
+        "value",
+        "interval",
+        "group",
+        "taken out",
+        "case set",
+        "no case set",
+        "figure",
+        "case",
+    ],
 )
 def test_what_does_not_follow_from_the_answers_is_named(
     run: Path, change: Callable[[Path], None], named: str, capsys: pytest.CaptureFixture[str]
