@@ -35,10 +35,11 @@ def chat_ids(tokenizer: Any, prompts: Sequence[str], name: str, **options: Any) 
     options = {"add_generation_prompt": True, **options}
     fix = f"mend the chat template of {name}, or ask with prompting 'raw' (--prompting raw)"
     try:
-        if talks:  # some templates want content in parts, and write nothing of a plain text
+        for n, talk in enumerate(talks):  # a template may end for one message and not for another
             with _ending(name):
-                shown = str(tokenizer.apply_chat_template(talks[0], tokenize=False, **options))
-            if "".join(prompts[0].split()) not in "".join(shown.split()):
+                shown = str(tokenizer.apply_chat_template(talk, tokenize=False, **options))
+            # Some templates want content in parts, and write nothing of a plain text.
+            if n == 0 and "".join(prompts[0].split()) not in "".join(shown.split()):
                 raise ModelError(f"{name}: the chat template leaves the question out of the prompt; {fix}")
         return tokenizer.apply_chat_template(talks, tokenize=True, return_dict=False, padding=False, **options)
     except (TemplateError, TypeError, MemoryError, OverflowError) as e:

@@ -35,6 +35,7 @@ _REASONS: dict[type[BaseException], str] = {
     ImportError: "refused",
     PermissionError: "refused",
 }
+_NO_THREADS = "RuntimeError: can't start new thread"
 
 
 class TooMuch(BaseException):
@@ -174,7 +175,8 @@ def come_to(request: dict[str, Any]) -> dict[str, Any]:
         return {"reason": "no-answer", "detail": str(e)}
     except BaseException as e:
         reason = next((r for kind, r in _REASONS.items() if isinstance(e, kind)), "error")
-        return {"reason": reason, "detail": _last_line(e)}
+        detail = _last_line(e)
+        return {"reason": "refused" if detail == _NO_THREADS else reason, "detail": detail}
 
 
 def _call(code: types.CodeType, names: dict[str, Any], request: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:

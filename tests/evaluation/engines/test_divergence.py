@@ -116,6 +116,15 @@ def test_a_template_that_does_not_end_is_refused_with_the_models_name(
     assert (sys.gettrace(), resource.getrlimit(resource.RLIMIT_AS), SandboxedEnvironment.call_binop) == before
 
 
+def test_a_template_that_ends_for_some_messages_only_is_refused_at_the_first_of_the_others(make_tokenizer: Any) -> None:
+    shown = "{{ messages[0]['content'] }}"
+    long = "{% if messages[0]['content'] | length > 9 %}" + LOOPS[0] + "{% endif %}"
+    tokenizer = make_tokenizer(template=shown + long)
+    assert chat_ids(tokenizer, ["Why?", "How?"], "m") == chat_ids(make_tokenizer(template=shown), ["Why?", "How?"], "m")
+    with pytest.raises(ModelError, match="m: the chat template does not come to an end"):
+        chat_ids(tokenizer, ["Why?", "How?", "How much is it?"], "m")
+
+
 def test_a_template_may_compute(make_tokenizer: Any) -> None:
     tokenizer = make_tokenizer(template="{{ messages[0]['content'] }} {{ 3 * 4 + 2 ** 5 }}{{ 'a' * 3 }}")
     plain = make_tokenizer(template="{{ messages[0]['content'] }} 44aaa")

@@ -53,6 +53,7 @@ def test_a_value_comes_back_as_a_plain_one(code: str, value: object) -> None:
     [
         ("import numpy\n" + _solution("return 1"), "refused"),
         (_solution("return open('/etc/hostname').read()"), "refused"),
+        (_solution("import threading", "threading.Thread(target=print).start()", "return 1"), "refused"),
         (_solution("return input()"), "error"),
         (_solution("return 1 / 0"), "error"),
         (_solution("assert 1 == 2"), "error"),
