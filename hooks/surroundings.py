@@ -60,19 +60,26 @@ def foreign_hooks(model: nn.Module) -> tuple[str, ...]:
     """The hooks of others on a model's modules, each as ``module: what (function of module)``.
 
     They act on every number, and some only watch. Those of this package and of the libraries beneath are left out.
+    Hooks on all modules of the process count, and so does a function put in the place of a module's ``forward``.
     """
     return tuple(
-        f"{name or type(model).__name__}: {kind} hook {_named(hook)}"
-        for name, module in model.named_modules()
-        for kind, hook in _hooks_of(module)
+        f"{name}: {kind} {_named(hook)}"
+        for name, kind, hook in _hooks_in(model)
         if _home(hook).partition(".")[0] not in (*_LIBRARIES, _OWN)
     )
 
 
-def _hooks_of(module: nn.Module) -> Iterator[tuple[str, Any]]:
+def _hooks_in(model: nn.Module) -> Iterator[tuple[str, str, Any]]:
     for kind in ("forward", "forward_pre", "backward", "backward_pre"):
-        for hook in getattr(module, f"_{kind}_hooks").values():
-            yield kind.replace("_", "-"), hook
+        for hook in getattr(nn.modules.module, f"_global_{kind}_hooks").values():
+            yield "every module", f"{kind.replace('_', '-')} hook", hook
+    for path, module in model.named_modules():
+        name = path or type(model).__name__
+        for kind in ("forward", "forward_pre", "backward", "backward_pre"):
+            for hook in getattr(module, f"_{kind}_hooks").values():
+                yield name, f"{kind.replace('_', '-')} hook", hook
+        if (replaced := vars(module).get("forward")) is not None:
+            yield name, "forward is", replaced
 
 
 def _home(hook: Any) -> str:

@@ -125,6 +125,28 @@ def test_hooks_of_others_stand_in_the_result_and_in_the_manifest() -> None:
     assert lm.run(IDS[:1]).hooks == ()
 
 
+def test_a_hook_on_every_module_and_a_replaced_forward_stand_in_the_result() -> None:
+    lm = load_model(tiny("llama"))
+    plain = lm.run(IDS[:1])
+    mlp = lm.model.model.layers[0].mlp  # type: ignore[union-attr]
+
+    def louder(x: Any, inner: Any = mlp.forward) -> Any:
+        return 2 * inner(x)
+
+    mlp.forward = louder
+    handle = torch.nn.modules.module.register_module_forward_hook(Watcher())
+    try:
+        changed = lm.run(IDS[:1])
+    finally:
+        handle.remove()
+    assert not torch.equal(changed.logits, plain.logits)
+    watched, replaced = changed.hooks
+    assert watched == f"every module: forward hook Watcher of {__name__}"
+    assert replaced.startswith("model.layers.0.mlp: forward is ") and replaced.endswith(f"louder of {__name__}")
+    del mlp.forward
+    assert lm.run(IDS[:1]).hooks == ()
+
+
 def test_partial_hooks_of_libraries_are_theirs() -> None:
     module = torch.nn.Linear(1, 1)
     hook: Any = functools.partial(torch.nn.init.ones_)
