@@ -99,6 +99,7 @@ class HttpEngine(BaseEngine):
         self.capabilities = Capabilities()
         self.signed_as = signed_as
         self._signed: Counter[bool] = Counter()
+        self._accepted = False
         self._host = urlsplit(base_url).hostname or ""
         self._new_limit = False
         self._unchecked = check_first
@@ -211,10 +212,13 @@ class HttpEngine(BaseEngine):
     def _answer_one(self, ask: Ask) -> Response:
         try:
             return self._response(ask, self._request(ask))
-        except _FATAL as e:
-            raise ModelError(f"{self.name}: {self._said(e)}; {_CHECK}") from None
-        except _FAILED as e:
-            return self._failure(ask, self._said(e), refused=transport.is_refusal(e))
+        except (*_FATAL, *_FAILED) as e:
+            refused = transport.is_refusal(e)
+            # Where the key was taken before, a 403 may be about this one request.
+            own = isinstance(e, openai.PermissionDeniedError) and (refused or self._accepted)
+            if isinstance(e, _FATAL) and not own:
+                raise ModelError(f"{self.name}: {self._said(e)}; {_CHECK}") from None
+            return self._failure(ask, self._said(e), refused=refused)
 
     def _failure(self, ask: Ask, error: str, *, refused: bool) -> Response:
         found = error_response(ask, self.identity, error)
@@ -226,6 +230,7 @@ class HttpEngine(BaseEngine):
         def send(timeout: float) -> Any:
             reply = self._send(ask, timeout)
             replies.check_reply(reply)
+            self._accepted = True
             return reply
 
         return transport.send(send, self.retries, self.timeout, self.deadline)

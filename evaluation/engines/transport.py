@@ -255,8 +255,12 @@ def send(once: Callable[[float], Any], retries: int, timeout: float, deadline: f
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether the server refused this one request for good."""
-    return isinstance(error, openai.APIStatusError) and error.status_code in _REFUSALS
+    """Whether the server refused this one request for good; OpenRouter sends 403 for what a filter has flagged."""
+    if not isinstance(error, openai.APIStatusError):
+        return False
+    about = error.body.get("metadata") if isinstance(error.body, dict) else None
+    flagged = isinstance(about, dict) and "flagged_input" in about
+    return error.status_code in _REFUSALS or (error.status_code == 403 and flagged)
 
 
 def _passes(error: Exception) -> bool:

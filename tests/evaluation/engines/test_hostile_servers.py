@@ -254,11 +254,13 @@ def test_a_request_and_all_its_redirects_share_one_deadline(
     assert len(server.requests) == 3, "at 0, 50 and 100 s; the third reply is too late"
 
 
+FLAGGED = json.dumps({"error": {"code": 403, "message": "flagged", "metadata": {"flagged_input": "bad"}}}).encode()
 REFUSALS = [("400 Bad Request", b"{}"), ("422 Unprocessable Entity", b"{}"), ("413 Too Large", b"{}"),
+            ("403 Forbidden", FLAGGED),
             ("200 OK", completion(finish_reason="content_filter"))]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "body"), REFUSALS, ids=["400", "422", "413", "filter"])
+@pytest.mark.parametrize(("status", "body"), REFUSALS, ids=["400", "422", "413", "403", "filter"])
 def test_requests_that_a_server_refuses_do_not_count_as_a_server_that_is_down(
     serve: Serve, make_ask: Callable[..., Ask], status: str, body: bytes
 ) -> None:
@@ -274,6 +276,28 @@ def test_requests_that_a_server_refuses_do_not_count_as_a_server_that_is_down(
     assert all(found[f"b{i}"].provenance == {REFUSED: True} for i in range(10))
     with pytest.raises(ModelError, match="5 requests failed in a row"):
         list(engine_at(serve(lambda c, _: reply(c, b"{}", "503 Down")), concurrency=1).answer(asks))
+
+
+def test_a_403_ends_the_run_at_once_only_where_the_key_was_never_taken(
+    serve: Serve, make_ask: Callable[..., Ask]
+) -> None:
+    def behave(connection: socket.socket, request: Request) -> None:
+        bad = "bad" in request.prompt
+        reply(connection, b"{}" if bad else completion(), "403 Forbidden" if bad else "200 OK")
+
+    server = serve(behave)
+    bad = [make_ask(f"bad {i}", case=f"b{i}") for i in range(9)]
+    with pytest.raises(ModelError, match=r"PermissionDeniedError.*check key"):
+        list(engine_at(server, concurrency=1).answer(bad))
+    assert len(server.requests) == 1
+    asks = [make_ask("good", case="g0"), bad[0], make_ask("good", case="g1"), *bad[1:]]
+    found = dict[str, Response]()
+    with pytest.raises(ModelError, match="5 requests failed in a row"):
+        found.update((ask.case, response) for ask, response in engine_at(server, concurrency=1).answer(asks))
+    assert [(case, r.finish_reason, r.provenance) for case, r in found.items()] == [
+        ("g0", "stop", None), ("b0", "error", None), ("g1", "stop", None),
+        *((f"b{i}", "error", None) for i in range(1, 6)),
+    ]  # fmt: skip
 
 
 class Questions:
