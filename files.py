@@ -2,7 +2,8 @@
 
 A spreadsheet takes a cell of a CSV file for a formula if it begins with ``=``, ``+``, ``-`` or ``@`` and is not a
 number, and answers of models may begin like that. ``to_csv`` writes an apostrophe before such cells, as spreadsheets do
-to mark text, and ``read_csv`` removes it.
+to mark text, and ``read_csv`` removes it. Where a spreadsheet separates cells by semicolons, a cell may begin in the
+middle of one of ours, behind a semicolon or a line end, so the apostrophe is also written there.
 """
 
 from __future__ import annotations
@@ -103,6 +104,10 @@ _FORMULA = re.compile(r"'*([\t\r\n]|[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uf
 """Some programs skip spaces, and read the wide forms of East Asian keyboards as the ordinary ones."""
 
 
+_PIECES = re.compile(r"(?:^|(?<=[;\r\n]))[^;\r\n]*[;\r\n]?|[;\r\n]", re.DOTALL)
+"""A text, cut behind each semicolon and line end."""
+
+
 def to_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
     """Rows as CSV. Columns are in order of first appearance unless given; None becomes an empty cell."""
     rows = list(rows)
@@ -127,14 +132,25 @@ def read_csv(path: str | Path) -> tuple[list[str], list[dict[str, Any]]]:
 
 def inert(value: Any) -> Any:
     """A cell's value, with text that a spreadsheet would take for a formula marked as text."""
-    if not isinstance(value, str) or not _FORMULA.match(value):
+    if not isinstance(value, str):
         return value
+    first, *later = _PIECES.findall(value) or [""]
+    text = first + "".join(map(_marked, later))
     try:
-        float(value)
+        float(text)
     except ValueError:
-        return f"'{value}"
-    return value
+        return _marked(text)
+    return text
+
+
+def _marked(text: str) -> str:
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def _as_it_was(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    first, *later = _PIECES.findall(_unmarked(cell)) or [""]
+    return first + "".join(map(_unmarked, later))
+
+
+def _unmarked(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,11 @@ FORMULAS = [
     "\ufeff\t+x",
     "\uff1d1+1",
     "\uff20SUM(A1)",
+    "six;=cmd|' /C calc'!A0",
+    "a; @b;'+1+c; -6",
+    "x\n=1",
+    "x;\r\n=1",
+    "x;\t=1",
 ]
 HARMLESS = [
     "6",
@@ -38,7 +44,6 @@ HARMLESS = [
     "a=b",
     "",
     "'quoted'",
-    "x\n=1",
     " 6",
     " -6",
     " x",
@@ -56,6 +61,9 @@ def test_no_text_is_a_formula_and_every_text_is_read_back(text: str, tmp_path: P
         "-3",
         "-0.5",
     ]
+    for line in re.split(r"[\r\n]+", written):  # separated by semicolons: then quotation marks begin no cell
+        begins = [re.match(r"[\s\ufeff]*[=+\-@\uff1d\uff20]", c) for c in line.split(";")]
+        assert not any(begins), line
     (tmp_path / "table.csv").write_text(written, encoding="utf-8", newline="")
     columns, rows = read_csv(tmp_path / "table.csv")
     assert rows[0]["case"] == text and rows[0]["n"] == "-3" and rows[0]["none"] == "" and columns[0] == "case"
