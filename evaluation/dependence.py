@@ -209,10 +209,27 @@ def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels
     group = joined(names)
     own = set(group[: a.size].tolist()), set(group[a.size :].tolist())
     if not own[0] & own[1]:
-        return _sum_of(mean(a, sides[0]), mean(b, sides[1]), "Welch t" if alone(names) else CLUSTERED)
+        found = mean(a, sides[0]), mean(b, sides[1])
+        if alone(names):
+            return _sum_of(*found, "Welch t")
+        return _sum_of(*(_of_a_rate(fit, y, (a, b)) for fit, y in zip(found, (a, b), strict=True)), CLUSTERED)
     inside = np.r_[np.ones(a.size), np.zeros(b.size)]
     fit = regression(np.r_[a, b], np.column_stack([inside, np.ones(inside.size)]), names)
     return fit._replace(clusters=min(map(len, own)))
+
+
+def _of_a_rate(fit: Fit, values: Array, sides: tuple[Array, Array]) -> Fit:
+    """A side of a difference of rates: its error is at least that of independent values at both sides' spread.
+
+    Of few clusters of yes or no some seem to hardly differ, by chance, and then the difference seems certain.
+    """
+    if np.unique(np.concatenate(sides)).size != 2:
+        return fit
+    squares, n = sum(float(((y - y.mean()) ** 2).sum()) for y in sides), sum(y.size for y in sides)
+    least = float(np.sqrt(squares / (n - 2) / values.size)) if n > 2 else 0.0
+    if not fit.error < least:
+        return fit
+    return fit._replace(error=least, skewness=fit.skewness * (fit.error / least) ** 3)
 
 
 def _sum_of(a: Fit, b: Fit, method: str) -> Fit:

@@ -180,3 +180,22 @@ def test_the_side_with_fewer_clusters_counts_and_a_cluster_may_reach_into_both_g
     fit = dependence.difference(y[inside], y[~inside], (first, second))
     apart = dependence.difference(y[inside], y[~inside])
     assert fit.clusters == 12 and fit.error < 0.5 * apart.error  # what the clusters have in common cancels
+
+
+def test_a_side_of_a_difference_of_rates_varies_at_least_as_independent_cases_at_both_sides_spread() -> None:
+    few = np.array([1.0, 0, 1, 0, 0, 1, 0, 1, 1, 0])  # every cluster has one of each, so they seem not to differ
+    many = np.tile([1.0, 1, 1, 0, 0, 0], 10)
+    labels = [i // 2 for i in range(10)], [100 + i // 3 for i in range(60)]
+    found = dependence.difference(few, many, labels)
+    squares = ((few - few.mean()) ** 2).sum() + ((many - many.mean()) ** 2).sum()
+    least = squares / 68 / 10
+    assert dependence.mean(few, labels[0]).error == pytest.approx(0, abs=1e-12)
+    clustered = dependence.mean(many, labels[1]).error
+    assert clustered**2 > squares / 68 / 60, "the other side keeps its own"
+    assert found.error**2 == pytest.approx(least + clustered**2)
+    three = few.copy()
+    three[0] = 0.5  # no rate: as it was
+    plain = dependence.difference(three, many, labels)
+    assert plain.error**2 == pytest.approx(dependence.mean(three, labels[0]).error ** 2 + clustered**2)
+    alone = dependence.difference(few, many)
+    assert alone.error**2 == pytest.approx(few.var(ddof=1) / 10 + many.var(ddof=1) / 60)
