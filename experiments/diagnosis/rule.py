@@ -33,8 +33,6 @@ SHARED = 0.8
 """The share of the failing cases that has to show a sign of a cause which noise makes as well (``signs``)."""
 ADMITTED, READ = 0.25, 0.8
 """The share of the other cases' variants that has to show an intervention, or a reading, at the same cell."""
-QUIET = 0.2
-"""The largest share of the other cases' variants that noise in place of a later state may mend (``late``)."""
 ABSENT = 0.5
 """The share of the variants in which the model itself reads the right answer where it is decided, from which on the
 bridge cannot be said to be computed nowhere."""
@@ -249,7 +247,7 @@ def from_inside(
     for read in (test("exit"), test("scope:decision")):
         if shows(read, READ) and beats_noise(read, noise) and known:
             return "lost", read.own, f"own state {own.cell}", read.layer + 1
-    if late(back, noise, alone=max(test.pool.share for test in (skip, move, noise)) <= CONTROL):
+    if late(back, noise):
         return "too-late", back.own, f"back-patch {back.cell}", None
     for noisy in (test("own:entity"), own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
@@ -334,14 +332,13 @@ def shows(test: Found, wanted: float = ADMITTED) -> bool:
     return mostly(test.own) and test.pool.share >= wanted
 
 
-def late(back: Found, noise: Found, *, alone: bool) -> bool:
-    """Whether a later state, put into an earlier layer, mends nearly all other cases; or most, if it ``alone`` mends.
+def late(back: Found, noise: Found) -> bool:
+    """Whether a later state, put into an earlier layer, mends nearly all other cases.
 
-    In a model with some damage everywhere, other changes and noise mend failures, too.
+    In a model with some damage everywhere, so that each block does less, it mends most of them as well.
     """
-    wanted = MOST if alone and back.noise_pool.share <= QUIET else READ
     controlled = max(back.noise.share, back.foreign.share) <= CONTROL
-    return shows(back, wanted) and beats_noise(back, noise) and controlled
+    return shows(back, READ) and beats_noise(back, noise) and controlled
 
 
 def beats_noise(test: Found, noise: Found) -> bool:

@@ -487,7 +487,7 @@ MUTANTS = (
     Mutant(X, "contradictions are counted and not shown", "            for c in self.contradictions[:most]:\n                out.append(", "            for c in self.contradictions[:most]:\n                str(", "tests/experiments/test_importing.py -k contradict"),
     Mutant(X, "rendered prompts of another schema", 'return {"schema": 1, "templates": [list(t)', 'return {"schema": 2, "templates": [list(t)', "tests/experiments/test_investigate.py -k states_the_first"),
     # rules of the diagnosis, 2026-11-26
-    Mutant(X, "a later state is as good among other changes", "wanted = MOST if alone and back.noise_pool.share <= QUIET else READ", "wanted = MOST", OPENED + " -k cause_inside"),
+    Mutant(X, "a later state that mends most cases shows that it comes too late", "return shows(back, READ) and", "return shows(back, MOST) and", OPENED + " -k cause_inside"),
     Mutant(X, "a bridge of a later layer is computed nowhere", "    if shows(back) and beats_noise(back, noise):  # it is computed, in a later layer\n        return None\n", "", OPENED + " -k cause_inside"),
     Mutant(X, "a state that brings one value is the bridge", "return read.values.k >= FEW and read.values.share >= ROUTED", "return True", OPENED + " -k cause_inside"),
     Mutant(X, "one shortcut for both operands", "names = [max(some, key=lambda name: some[name].share) for some in operands]", "names = [max(operands[0], key=lambda name: operands[0][name].share)] * 2", "tests/experiments/diagnosis/test_shortcuts.py -k of_its_own"),

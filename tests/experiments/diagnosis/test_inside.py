@@ -45,7 +45,7 @@ def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", 
 
 
 SHOWN = found(4)
-BACK = found(3, foreign=0, pool=24, cell="decision:4>0")
+BACK = found(3, foreign=0, pool=32, cell="decision:4>0")
 TABLE = [
     ({"skip": found(4, cell="decision:3"), "own:decision": SHOWN}, "lost", 3),
     ({"skip": found(4, noise=3, cell="decision:3"), "own:decision": SHOWN}, "bridge-not-computed", None),
@@ -95,18 +95,9 @@ TABLE = [
     ),
     ({"back": found(3, foreign=0, pool=32, cell="decision:4>0")}, "too-late", None),
     ({"back": found(3, foreign=2, pool=32, cell="decision:4>0")}, None, None),
-    ({"back": BACK}, "too-late", None),
-    ({"back": replace(BACK, pool=Tally(23, 40)), "own:decision": SHOWN}, None, None),
+    ({"back": replace(BACK, pool=Tally(31, 40)), "own:decision": SHOWN}, None, None),
     ({"back": replace(BACK, pool=Tally(9, 40)), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"back": replace(BACK, own=Tally(2, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
-    ({"back": BACK, "noise": found(0, pool=5)}, "too-late", None),
-    ({"back": replace(BACK, noise_pool=Tally(8, 40))}, "too-late", None),
-    ({"back": replace(BACK, noise_pool=Tally(9, 40))}, None, None),
-    *(
-        ({"back": BACK, name: found(0, pool=k)}, cause, None)
-        for name in ("skip", "move")
-        for k, cause in ((12, "too-late"), (13, None))
-    ),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
     ({"skip": found(4, pool=31, cell="decision:3"), "own:decision": found(1)}, None, None),
