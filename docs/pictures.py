@@ -75,6 +75,7 @@ def screenshots(report: Path, out: Path) -> None:
         page.goto(f"{report.resolve().as_uri()}#{urlencode({'run': RUN, 'case': CASE})}")
         page.wait_for_selector(f"#dossier[data-case='{CASE}'] [data-view=lookback]")
         tokens = page.locator("#dossier [data-view=lookback]").first
+        tokens.locator("summary").first.click()  # it is folded
         tokens.scroll_into_view_if_needed()
         page.wait_for_timeout(3000)  # pictures of the case are drawn as they come into view
         tokens.screenshot(path=out / "report-tokens.png")

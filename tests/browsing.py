@@ -63,7 +63,8 @@ class Visit:
         self.page.goto(path.as_uri())
 
     def scroll(self) -> None:
-        """Down to the end, so that everything that loads when seen has loaded."""
+        """Down to the end with everything unfolded, so that everything that loads when seen has loaded."""
+        self.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
         place = 0
         while place < self.page.evaluate("document.documentElement.scrollHeight"):
             self.page.evaluate(f"scrollTo({{top: {place}, behavior: 'instant'}})")

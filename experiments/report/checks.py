@@ -15,6 +15,8 @@ from ..run.reader import Row, RunData
 from .sections import number_text
 
 _CLASSES = {"yes": "yes", "no": "no"}
+KINDS = {"yes": "yes", "no": "no", "reversed": "reversed or explained by something else", "open": "cannot be said"}
+"""Kinds of an answer, in words."""
 FAILS = ("no", "reversed")
 """Kinds of an answer that is against the probe."""
 
@@ -57,10 +59,12 @@ def matrix(rows: Sequence[Row]) -> dict[str, Any]:
     columns = list(dict.fromkeys((r["question"], r["model"]) for r in chosen))
     lines = list(dict.fromkeys((r["probe"], r["quantity"]) for r in chosen))
     found = {((r["probe"], r["quantity"]), (r["question"], r["model"])): r for r in chosen}
+    kinds = [KINDS.get(r["kind"], KINDS["open"]) for r in chosen]
     return {
+        "n": len(chosen), "said": ", ".join(f"{kinds.count(k)} {k}" for k in KINDS.values() if k in kinds),
         "columns": [{"question": q, "model": m} for q, m in columns],
         "lines": [{"probe": p, "quantity": q, "cells": [found.get(((p, q), c)) for c in columns]} for p, q in lines],
-    }
+    }  # fmt: skip
 
 
 def tests_of(answers: Sequence[Row], runs: Sequence[RunData], probe: Probe) -> list[Row]:

@@ -80,6 +80,28 @@ def lead(runs: Sequence[RunData]) -> str:
     return f"With every part right, models still get from {low} to {high}.{more}"
 
 
+def families(runs: Sequence[RunData]) -> list[str]:
+    """For each run, the families with the fewest and the most wrong wholes; where it has none, those of another run."""
+    names = labels(runs)
+    found = [_families(run) for run in runs]
+    other = next((f"; in {names[run.path]}: {said}" for run, said in zip(runs, found, strict=True) if said), "")
+    return [said or f"Not measured by family in this run{other}" for said in found]
+
+
+def _families(run: RunData) -> str:
+    by = next((by for by in _BY_FAMILY if run.select("residual_failure", *by)), ())
+    measured = (m for m in run.select("residual_failure", *by) if m.value is not None and by)
+    found = sorted(measured, key=lambda m: m.value or 0)
+    ends = [
+        f"{', depth '.join(str(m.group[k]) for k in by)}: {shown(m, 'rate')} {interval(m, 'rate')}, {_count(m, 'rate')}"
+        for m in found
+    ]
+    return " to ".join(dict.fromkeys((ends[0], ends[-1]))) if ends else ""
+
+
+_BY_FAMILY = (("family",), ("family", "depth_bin"), ("family", "depth"))
+
+
 def _scaffolded(runs: Sequence[RunData], names: Mapping[Path, str]) -> str:
     """The effect of revealed steps, one sentence per model."""
     said = []

@@ -273,6 +273,15 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     )  # fmt: skip
 
 
+def main_number(run: RunData, page: Landing, probe: Probe) -> str:
+    """What a probe found in a run, on one line: the heading under which its section is folded."""
+    found = next((f for f in page.findings if f.anchor == probe.name), None)
+    if found is None:
+        return "Not run in this run." if run.probe(probe.name) is None else "Nothing was compared in this run."
+    value = f"{found.value} {found.interval}".replace("-", "−")
+    return f"{found.says}: {value}, n = {found.n}; {found.answer}; trusted? {found.trusted}"
+
+
 def _tested(n: int, good: int, bad: int) -> str:
     if bad or good == n:
         return f"{bad} of {n} failed" if bad else f"{good} of {n} passed"

@@ -142,11 +142,13 @@ def _page(
 ) -> str:  # fmt: skip
     answers = [v for v in validity if v["headline"]]
     tests = [{p.name: checks.tests_of(answers, [r], p) for p in described()} for r in runs]
+    landed = landing.landings(runs, [t.origins for t in told], tests, described())
     probes = [
         {"section": s, "figures": [shown[f] for f in _in(s.name)], "table": sections.probe_rows(runs, s.name),
          "notes": sections.probe_notes(runs, s.name),
          "validity": [v for v in answers if checks.about(v["probe"], s.folder)],
-         "own": checks.own_checks(runs, s), "nothing": s.unchecked}
+         "own": checks.own_checks(runs, s), "nothing": s.unchecked,
+         "main": [landing.main_number(r, page, s) for r, page in zip(runs, landed, strict=True)]}
         for s in described()
         if any(r.probe(s.name) for r in runs)
     ]  # fmt: skip
@@ -166,10 +168,11 @@ def _page(
             runs=runs,
             names=labels(runs),
             best=index["best"],
-            landings=landing.landings(runs, [t.origins for t in told], tests, described()),
+            landings=landed,
             tables=headline.tables(runs),
             caveats=headline.caveats(runs, validity),
             behavior=[f for f in first if f["empty"] is None],
+            folded={"family-curves": headline.families(runs)},
             further=[f for f in (*further, *optional) if f["empty"] is None],
             absent=[f for f in (*first, *further) if f["empty"] is not None],
             warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],

@@ -11,6 +11,7 @@
   function go(id) {
     const target = document.getElementById(decodeURIComponent(id));
     if (!target) return;
+    composcope.unfold(target);
     const mine = ++current;
     let until = performance.now() + SETTLED, quiet = 0;
     const padding = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;

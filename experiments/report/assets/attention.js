@@ -4,9 +4,9 @@ composcope.attention = (() => {
   const { el, need, number, colors, arrays, tokens } = composcope;
   const percent = (v) => `${(100 * v).toFixed(v < 0.0995 ? 1 : 0)} %`;
 
-  // A view over one case's entries (one per role); picked: {layer, head} to begin with; changed: told of another head.
-  // Returns the head that it shows.
-  function draw(box, entries, picked, changed) {
+  // A view over one case's entries (one per role); picked: {layer, head} to begin with; changed: told of another head;
+  // answer: the step of the whole that it opens at. Returns the head that it shows.
+  function draw(box, entries, picked, changed, answer = 0) {
     const kept = entries.filter((e) => e.arrays.attention);
     if (!kept.length) { box.replaceChildren(el("p", { class: "absent" }, "Attention of this case was left out to keep the folder small.")); return { at: null }; }
     const state = { entry: kept[0], step: null, layer: null, head: null };
@@ -24,7 +24,7 @@ composcope.attention = (() => {
       heads.replaceChildren(...e.heads.map(([l, h]) => el("option", { value: `${l}.${h}` }, `layer ${l}, head ${h}`)));
       if (state.layer === null) ({ layer: state.layer, head: state.head } = strongest(e));
       step.max = String(e.steps - 1);
-      if (state.step === null) state.step = 0;
+      if (state.step === null) state.step = e.role === "whole" ? answer : 0;
       paint();
     }
     function paint() {
@@ -58,8 +58,10 @@ composcope.attention = (() => {
     return h < 0 ? null : (p) => (place.has(p) ? got.at(h, step, place.get(p)) : null);
   }
 
-  // The view opens with the head that looks most at one token of the question, at whatever step; the step is the first of
-  // the answer, so that two answers side by side are seen at the same one.
+  // The lookback ratio of one head at one step; null if the head was not kept.
+  const ratio = (e, { layer, head }, step) => (e.heads.some(([l, k]) => l === layer && k === head) ? unpacked(e).read.ratio.at(layer, head, step) : null);
+
+  // The view opens with the head that looks most at one token of the question, at whatever step.
   function strongest(e) {
     const [, steps, n] = unpacked(e).read.attention.shape, cells = keys(e);
     const asked = arrays.range(n).filter((k) => cells[k].from >= e.question[0] && cells[k].from < e.question[1]);
@@ -121,5 +123,5 @@ composcope.attention = (() => {
       el("tbody", {}, ...order.map((k) => el("tr", {}, el("td", { dir: "auto" }, tokens.shown(cells[k].text)), el("td", { class: "num" }, cells[k].from), el("td", {}, fresh(k) ? "new" : "context"), el("td", { class: "num" }, percent(weights[k])))))));
   }
 
-  return { draw, strongest, weight };
+  return { draw, strongest, weight, ratio };
 })();

@@ -2,7 +2,7 @@
 "use strict";
 composcope.cases = (() => {
   const { el, need, filters } = composcope;
-  const FIRST = 10, MORE = 80;
+  const FIRST = innerWidth < 704 ? 5 : 10, MORE = 80;
   let index = null, rows = [], list = null, bar = null, kept = null, drawn = null, started = null;
   const byName = new Map(), key = (run, name) => JSON.stringify([run, name]);
 

@@ -56,6 +56,12 @@ const composcope = (() => {
     }
   }
 
+  // Open the folded parts around a node, and the one that a section consists of.
+  function unfold(node) {
+    const own = node.querySelector(":scope > details.whole");
+    for (let part = own || node.closest("details"); part; part = part.parentNode.closest("details")) part.open = true;
+  }
+
   // Text of unknown direction and content, shown as it is.
   const text = (value, attributes) => el("div", { class: "text", dir: "auto", ...attributes }, value);
 
@@ -117,5 +123,5 @@ const composcope = (() => {
   const number = (v) => (v === null || v === undefined ? "undefined" : typeof v !== "number" ? String(v)
     : Number.isInteger(v) ? String(v) : Math.abs(v) >= 100 ? v.toFixed(1) : Number(v.toPrecision(3)).toString());
 
-  return { load, need, el, svg, text, toggle, showTip, hideTip, number, run, showRun, onRun: (tell) => run.listeners.push(tell), onRepaint: (draw) => repaint.push(draw) };
+  return { load, need, el, svg, text, unfold, toggle, showTip, hideTip, number, run, showRun, onRun: (tell) => run.listeners.push(tell), onRepaint: (draw) => repaint.push(draw) };
 })();

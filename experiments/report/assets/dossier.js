@@ -83,19 +83,19 @@ composcope.dossier = (() => {
   function seen(rows, found) {
     const files = found.map(([, file]) => file), views = [];
     if (!files[0]) return [unkept(rows[0].run), table(rows)].filter(Boolean);  // the success alone would tell nothing
-    const pair = (probe, title, make) => {
-      if (!files.some((f) => f && f.probes[probe])) return;
-      views.push(el("h3", {}, title), el("div", { class: "twins", "data-view": probe }, ...files.map((f) => el("div", { class: "view" }, f && f.probes[probe] ? make(f) : el("p", { class: "absent" }, "Not kept for this case.")))));
-    };
     const strip = files.some(Boolean) ? signals.make(rows.map((r, i) => ({ name: r.case, file: files[i] })), cases.notes(rows[0].run), composcope.head) : null;
     if (strip) views.push(el("h3", {}, "Attention, patching, neurons and readouts on the same tokens"), strip.node);
+    const pair = (probe, title, told, make) => {
+      if (files.some((f) => f && f.probes[probe])) views.push(fold(headed(title, ...told), () => el("div", { class: "twins" }, ...files.map((f) => el("div", { class: "view" }, f && f.probes[probe] ? make(f) : el("p", { class: "absent" }, "Not kept for this case.")))), probe));
+    };
+    const told = (probe, of = files) => [pictures.what(probe), of.map((f) => pictures.told(probe, f))];
     let head = composcope.head;  // the same head in both: the one chosen in the map, else the failing case's strongest
-    pair("lookback", "Where it looked while it answered", (f) => { const place = el("div", {}); head = attention.draw(place, f.probes.lookback, head, strip.look).at || head; return place; });
-    pair("min-k", "How expected each token of the question was", (f) => pictures.one("min-k", f));
-    if (files[0] && files[0].probes.patching) views.push(el("h3", {}, "What a success's state changes"), el("div", { class: "view", "data-view": "patching" }, pictures.one("patching", files[0])));
+    pair("lookback", "Where it looked, step by step", lookback(files), (f) => { const place = el("div", {}); head = attention.draw(place, f.probes.lookback, head, strip.look, signals.stepOf(f)).at || head; return place; });
+    pair("min-k", "How expected each token of the question was", told("min-k"), (f) => pictures.one("min-k", f));
+    if (files[0].probes.patching) views.push(fold(headed("What a success's state changes", ...told("patching", [files[0]])), () => pictures.one("patching", files[0]), "patching"));
     const numbers = table(rows);
     if (numbers) views.push(numbers);
-    if (files[0] && files[0].probes.trajectory) views.push(fold("Movement from token to token", () => pictures.one("trajectory", files[0])));
+    if (files[0].probes.trajectory) views.push(fold(headed("Movement from token to token", ...told("trajectory", [files[0]])), () => pictures.one("trajectory", files[0]), "trajectory"));
     return views.length ? views : [unkept(rows[0].run)];
   }
 
@@ -116,9 +116,29 @@ composcope.dossier = (() => {
       el("tbody", {}, ...names.map((n) => el("tr", {}, el("td", {}, n), ...measured.map((m) => el("td", { class: "num" }, m[n] === undefined ? "–" : number(m[n]))))))));
   }
 
-  function fold(title, make) {
-    const place = el("div", { class: "view" }), details = el("details", {}, el("summary", {}, title), place);
-    details.addEventListener("toggle", () => { if (details.open && !place.childNodes.length) place.replaceChildren(make()); });
+  // The heading of a folded view: what is in it, and its main number, with that of the success beside it.
+  function headed(title, what, [own = null, other = null]) {
+    const shown = [own, other].map((v) => (v === null ? null : number(v).replace("-", "−")));
+    const said = [shown[0] === null ? null : `${what} ${shown[0]}`, shown[1] === null ? null : `${shown[0] === null ? `${what}, ` : ""}its success ${shown[1]}`].filter(Boolean).join("; ");
+    return el("span", {}, el("b", {}, title), said ? el("span", { class: "fine", "data-main": own }, ` ${said}`) : null);
+  }
+
+  // The lookback ratio of the head that is shown, where each case writes its answer.
+  function lookback(files) {
+    const entries = files.map((f) => signals.whole(f, "lookback")), head = composcope.head || (entries[0] ? signals.first(files[0]) : null);
+    if (!head) return ["", []];
+    return [`lookback ratio of layer ${head.layer}, head ${head.head} at the answer`, entries.map((e, i) => (e && e.arrays.attention ? attention.ratio(e, head, signals.stepOf(files[i])) : null))];
+  }
+
+  // A part that is drawn when it is opened. A view that was opened stays open from case to case.
+  const opened = new Set();
+  function fold(title, make, name = null) {
+    const place = el("div", { class: "view" }), details = el("details", { class: "fold", "data-view": name }, el("summary", {}, title), place);
+    details.addEventListener("toggle", () => {
+      if (name) opened[details.open ? "add" : "delete"](name);
+      if (details.open && !place.childNodes.length) place.replaceChildren(make());
+    });
+    details.open = opened.has(name);
     return details;
   }
 
@@ -133,5 +153,5 @@ composcope.dossier = (() => {
 
   const again = () => (shown ? open(shown.name) : null);
 
-  return { open, again, start: () => cases.start().then((index) => index && !shown && open(cases.first(composcope.run.at))) };
+  return { open, again, opened, start: () => cases.start().then((index) => index && !shown && open(cases.first(composcope.run.at))) };
 })();

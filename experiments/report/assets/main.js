@@ -4,12 +4,19 @@
   const { el, need, number, arrays, charts, cases, dossier } = composcope;
   document.getElementById("theme").addEventListener("click", composcope.toggle);
 
+  const unseen = new Set();
   function whenSeen(node, act, margin = "400px") {
-    const watch = new IntersectionObserver((entries) => {
-      if (entries.some((e) => e.isIntersecting)) { watch.disconnect(); act(); }
-    }, { rootMargin: margin });
+    const now = () => { watch.disconnect(); unseen.delete(now); act(); };
+    const watch = new IntersectionObserver((entries) => { if (entries.some((e) => e.isIntersecting)) now(); }, { rootMargin: margin });
+    unseen.add(now);
     watch.observe(node);
   }
+
+  // Paper shows everything: what is folded opens for it, and what nobody has seen yet is drawn.
+  let folded = [];
+  const fold = (parts, open) => parts.forEach((part) => { part.open = open; part.dispatchEvent(new Event("toggle")); });
+  addEventListener("beforeprint", () => { folded = [...document.querySelectorAll("details:not([open])")]; fold(folded, true); [...unseen].forEach((now) => now()); });
+  addEventListener("afterprint", () => { fold(folded, false); folded = []; });
 
   const FAILING = { "collapse-curve": "residual-failure", "family-curves": "residual-failure" };
 
@@ -17,6 +24,9 @@
     if (!FAILING[id]) return null;
     return (row) => cases.jump(row.run, { set: FAILING[id], depth: row.depth, family: row.family });
   }
+
+  // The head whose tokens the case is to show.
+  function choose({ layer, head }) { composcope.head = { layer, head }; dossier.opened.add("lookback"); }
 
   // A lookback cell: the head's numbers for every kind of question and group, and its tokens in the case above.
   function onCell(id, data, index) {
@@ -27,7 +37,7 @@
       const kinds = charts.unique(mine.map((r) => r.kind)), shows = ["failure", "success", "difference"];
       const at = (k, s) => { const r = mine.find((m) => m.kind === k && m.show === s); return el("td", { class: "num" }, r ? number(r.value) : "–"); };
       const look = () => {
-        composcope.head = { layer: cell.layer, head: cell.head };
+        choose(cell);
         Promise.resolve(dossier.again()).then(() => composcope.goTo("tokens"));
       };
       const run = index.runs.findIndex((r) => (cell.run ? r.name === cell.run : r.label === cell.model)), place = el("div", {});
@@ -65,9 +75,8 @@
   function differs(found, run, { layer, head }) {
     if (!found) return el("p", { class: "fine" }, "This run keeps no heads of single cases; ", el("code", {}, "composcope probe RUN --probes lookback"), " measures them.");
     if (!found.length) return el("p", { class: "fine" }, "No failing case of this run was probed together with a success.");
-    const choose = () => { composcope.head = { layer, head }; };
     const line = (d) => el("li", { "data-differs": d.name, "data-difference": d.difference },
-      el("a", { href: `#${new URLSearchParams({ run: cases.label(run), case: d.name })}`, dir: "auto", onclick: choose }, d.name), ` ${number(d.value)} against ${number(d.against)} in ${d.matched ? "its success" : "the successes"} (${d.difference < 0 ? "−" : "+"}${number(Math.abs(d.difference))})`);
+      el("a", { href: `#${new URLSearchParams({ run: cases.label(run), case: d.name })}`, dir: "auto", onclick: () => choose({ layer, head }) }, d.name), ` ${number(d.value)} against ${number(d.against)} in ${d.matched ? "its success" : "the successes"} (${d.difference < 0 ? "−" : "+"}${number(Math.abs(d.difference))})`);
     const rest = found.slice(FIRST);
     return el("div", {}, el("p", { class: "fine" }, `Where it differs most, of ${found.length} failing case${found.length === 1 ? "" : "s"} that ${found.length === 1 ? "was" : "were"} probed (lookback ratio over the answer; single cases are not findings):`),
       el("ol", { class: "differs" }, ...found.slice(0, FIRST).map(line)),
@@ -122,7 +131,7 @@
       place.hidden = !place.hidden;
       if (!place.hidden) need(`figure-${figure.dataset.figure}`).then((data) => numbers(place, data), (error) => place.replaceChildren(error.message));
     });
-    if (caption) unfoldable(caption);
+    if (caption) whenSeen(figure, () => unfoldable(caption));
   }
 
   // Fill in a figure that the server drew when the page asked for it. Returns whether the page has a chart to draw.

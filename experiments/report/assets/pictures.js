@@ -30,15 +30,18 @@ composcope.pictures = (() => {
   }
 
   const LOWEST = 0.2;
+  function lowestOf(z) {
+    const n = z.shape[0], order = arrays.range(n).sort((a, b) => (z.at(a) ?? -Infinity) - (z.at(b) ?? -Infinity));
+    return order.slice(0, Math.floor(n * LOWEST)).map((i) => [i, z.at(i)]);
+  }
   function surprise(entries) {
     return el("div", { class: "picture", "data-picture": "min-k" }, live(entries, (e) => {
       const z = arrays.unpack(e.arrays.z), lp = arrays.unpack(e.arrays.log_prob), n = z.shape[0];
-      const order = arrays.range(n).sort((a, b) => (z.at(a) ?? -Infinity) - (z.at(b) ?? -Infinity));
-      const lowest = new Set(order.slice(0, Math.floor(n * LOWEST)));
+      const least = lowestOf(z), lowest = new Set(least.map(([i]) => i));
       const reach = Math.max(...arrays.range(n).map((i) => Math.abs(z.at(i) ?? 0)), 1e-9);
       const at = (i) => i - e.first;
       const inside = (i) => at(i) >= 0 && at(i) < n;
-      const mean = arrays.mean([...lowest].map((i) => z.at(i)));
+      const mean = arrays.mean(least.map(([, v]) => v));
       return [tokens.draw(e.tokens, {
         label: "question, colored by how unexpected its tokens are",
         kind: (i) => (inside(i) ? (lowest.has(at(i)) ? "lowest" : "") : "later"),
@@ -87,9 +90,17 @@ composcope.pictures = (() => {
     el("p", { class: "fine", dir: "auto" }, `0: nothing changes; 1: the logit difference between ${JSON.stringify(e.answers[0])} (donor) and ${JSON.stringify(e.answers[1])} (right here) becomes the donor's.`));
   }
 
+  // The main number of a view, as [what it is, of the case's entries].
+  const TELLS = {
+    trajectory: ["mean cosine", ([e]) => { const c = arrays.unpack(e.arrays.cosines), [layers, steps] = c.shape; return arrays.mean(arrays.range(layers).flatMap((i) => arrays.range(steps).map((j) => c.at(i, j)))); }],
+    "min-k": ["Min-K%++", ([e]) => arrays.mean(lowestOf(arrays.unpack(e.arrays.z)).map(([, v]) => v))],
+    patching: ["the success's own text follows after", ([e]) => `${e.patched.filter((text) => text === e.donors_own && text !== e.unpatched).length} of ${e.layers.length} layers`],
+  };
+  const told = (name, file) => (file && file.probes[name] ? TELLS[name][1](file.probes[name]) : null);
+
   const DRAW = { patching, trajectory, "min-k": surprise };
   // One probe's pictures of a case.
   const one = (name, file) => DRAW[name](file.probes[name]);
 
-  return { one };
+  return { one, told, what: (name) => TELLS[name][0] };
 })();

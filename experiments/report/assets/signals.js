@@ -16,11 +16,15 @@ composcope.signals = (() => {
     return any && { tokens: most ? most.tokens : look.tokens.slice(0, look.prompt_tokens), from: any.question[0], question: any.question, prompt: look ? look.prompt_tokens : Infinity };
   }
 
+  // The response step that writes the answer, as far as steps were kept.
+  const answerStep = (look, on) => Math.min(Math.max(on.tokens.length - look.prompt_tokens, 0), look.steps - 1);
+  const stepOf = (file) => { const look = whole(file, "lookback"); return look ? answerStep(look, shared(file)) : 0; };
+
   // Rows of one case: {key, probe, name, unit, n, at(position), more(position), middle}; middle is the value that means nothing, or null where 0 does.
   function rows(file, on, head) {
     const found = [], look = whole(file, "lookback"), patched = whole(file, "patching"), neurons = whole(file, "neurons"), read = whole(file, "readout");
     if (look && look.arrays.attention && head) {
-      const step = Math.min(Math.max(on.tokens.length - look.prompt_tokens, 0), look.steps - 1);
+      const step = answerStep(look, on);
       const weight = attention.weight(look, head, step);
       const before = weight ? arrays.range(on.from).reduce((sum, p) => sum + (weight(p) || 0), 0) : 0;
       if (weight) found.push({ key: "attention", probe: "lookback", name: "Attention", unit: `${before >= 0.005 ? `${Math.round(100 * before)} % on tokens before the question; ` : ""}share, layer ${head.layer}, head ${head.head}, writing ${JSON.stringify((look.tokens[look.prompt_tokens + step] ?? "").trim())}`, n: `1 of ${look.of_heads} heads`, at: weight, middle: null });
@@ -132,5 +136,5 @@ composcope.signals = (() => {
     ].filter(Boolean);
   }
 
-  return { make };
+  return { make, stepOf, first, whole };
 })();

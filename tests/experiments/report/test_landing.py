@@ -109,8 +109,12 @@ def test_no_finding_stands_without_n_interval_and_the_probes_own_test(
     synthetic.write_probe(folder / "probes" / "lookback", "lookback", [row], {}, {})
     runs = load([folder])
     tests = [{"lookback": [{"kind": k} for k in kinds]}]
-    (finding,) = landing.landings(runs, [origins(runs[0])], tests, described())[0].findings
+    page = landing.landings(runs, [origins(runs[0])], tests, described())[0]
+    (finding,) = page.findings
     assert (finding.n, finding.interval, finding.kind, finding.passed) == (12, "[-0.3, -0.1]", "yes", passed)
+    folded = landing.main_number(runs[0], page, PROBES["lookback"])  # the heading of its section
+    assert "−0.2 [−0.3, −0.1], n = 12" in folded and folded.endswith(finding.trusted)
+    assert "n = " not in landing.main_number(runs[0], page, PROBES["patching"])
 
 
 def test_a_p_says_for_how_many_probes_it_was_corrected_as_the_interval_beside_it_is_not(
@@ -313,7 +317,7 @@ def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_th
     visit.check()
 
 
-def test_two_answers_side_by_side_open_at_their_first_step_and_the_sentence_above_them_reads_as_one(
+def test_two_answers_side_by_side_open_where_they_are_written_and_the_sentence_above_them_reads_as_one(
     browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
 ) -> None:
     folder = synthetic.make_run(tmp_path / "run", n=48, failure=0.8, seed=2, probes=())
@@ -331,8 +335,14 @@ def test_two_answers_side_by_side_open_at_their_first_step_and_the_sentence_abov
     visit = Visit(browser, report.write([folder], tmp_path / "out", live=True))
     box = visit.page.locator(f"#dossier[data-case='{case}']")
     box.wait_for()
+    box.locator("[data-view=lookback] > summary").click()
     steps = box.locator("[data-view=lookback] [data-attention=step]")
-    assert [steps.nth(i).input_value() for i in range(steps.count())] == ["0", "0"]
+    steps.first.wait_for()
+    assert [steps.nth(i).input_value() for i in range(steps.count())] == ["1", "1"]  # neurons are read up to there
+    strips = box.locator("[data-signal=attention] th").all_inner_texts()
+    below = [text.split(" (step 2 of")[0] for text in box.locator("[data-view=lookback] .said-of").all_inner_texts()]
+    assert all(text.endswith(f"writing {above}") for text, above in zip(below, ['" t10"', '" t10"'], strict=True))
+    assert all('writing "t10"' in text for text in strips) and len(strips) == 2
     assert len({x.inner_text() for x in box.locator("[data-view=lookback] .said-of b").all()}) == 1  # and one head
     said = box.locator("[data-cause]").inner_text()
     assert "is Kyoto, not" in said and meaning("shortcut:last-item") in said and "0.75" in said

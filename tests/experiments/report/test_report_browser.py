@@ -43,6 +43,47 @@ def test_every_section_renders_without_a_complaint_or_a_request(browser: Any, st
     visit.check()
 
 
+def test_parts_that_few_readers_need_are_folded_with_their_main_number_and_addresses_open_them(
+    browser: Any, study: Path
+) -> None:
+    visit = Visit(browser, study)
+    page = visit.page
+    page.wait_for_selector("#dossier .twin")
+    shut = page.evaluate("document.documentElement.scrollHeight")
+    for name in ("neurons", "lookback", "patching", "trajectory", "min-k"):
+        assert page.locator(f"#{name} > details:not([open])").count() == 1, name
+        assert page.locator(f"#{name} summary .main:visible").count() == 1, name  # of the run that is shown
+    curve = page.locator("details:has(> .figures > #figure-family-curves)")
+    assert not page.locator("#figure-family-curves").is_visible()
+    assert re.search(r"\d+ of \d+", curve.locator("> summary .main").first.inner_text())
+    for name in ("patching", "test-min-k", "figure-family-curves"):
+        page.goto("about:blank")
+        page.goto(f"{study.as_uri()}#{name}")
+        wait_until(page, f"!document.getElementById('{name}').closest('details')?.matches(':not([open])')")
+        page.locator(f"#{name}").wait_for(state="visible")
+        inner = page.locator(f"#{name} h4, #{name} h3, h4:is(#{name} *)").first
+        inner.wait_for(state="visible")
+        assert page.locator("details.fold[open]").count() == 1, "only what was asked for"
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    assert page.evaluate("document.documentElement.scrollHeight") > 1.5 * shut
+    visit.check()
+
+
+def test_a_printed_page_has_every_folded_part_and_they_fold_again(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    page = visit.page
+    page.wait_for_selector("#dossier .twin")
+    shut = "document.querySelectorAll('details:not([open])').length"
+    before = page.evaluate(shut)
+    page.evaluate(f"addEventListener('beforeprint', () => {{ window.left = {shut}; }})")
+    empty = "[...document.querySelectorAll('details > .view')].filter(v => !v.childNodes.length).length"
+    page.evaluate(f"addEventListener('beforeprint', () => {{ window.empty = {empty}; }})")
+    page.pdf()
+    assert page.evaluate("[window.left, window.empty]") == [0, 0] and before > 5
+    assert page.evaluate(shut) == before
+    visit.check()
+
+
 def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Path) -> None:
     visit = Visit(browser, study)
     visit.scroll()
@@ -134,7 +175,7 @@ def test_one_choice_of_run_serves_the_whole_page(browser: Any, study: Path) -> N
         page.select_option("#run", str(other))
         label = page.locator(f"#run option[value='{other}']").inner_text()
         assert page.locator("#figure-lookback [data-chart]").get_attribute("data-painted") == label
-        shown = page.locator("[data-landing]:visible").evaluate_all("all => all.map(a => a.dataset.landing)")
+        shown = page.locator("article[data-landing]:visible").evaluate_all("all => all.map(a => a.dataset.landing)")
         assert shown == [str(other)] * 2  # the sentence above the case, and what was found below it
         assert page.locator("[data-filter=run]").input_value() == str(other)
     page.locator("#figure-mink [data-numbers]").click()

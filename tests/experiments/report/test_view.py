@@ -104,6 +104,7 @@ def test_a_page_follows_its_run_and_stays_with_what_the_reader_looks_at(browser:
     page, complaints = _page(browser, served.url)
     page.select_option("#run", label=page.locator("#run option").nth(1).inner_text())
     shown, before = page.locator("#run").input_value(), served.version()
+    page.locator("#lookback > details > summary").click()
     path = (served.one, served.two)[int(shown)] / "metrics.json"
     document = json.loads(path.read_text())
     row = next(m for m in document["metrics"] if m["metric"] == "residual_failure" and not m["group"])
@@ -119,6 +120,7 @@ def test_a_page_follows_its_run_and_stays_with_what_the_reader_looks_at(browser:
     page.wait_for_selector("#dossier[data-case]")
     assert served.version() > before and f"/{served.version()}/" in page.url
     assert page.locator("#run").input_value() == shown and page.locator(said).is_visible()
+    page.locator("#figure-lookback").wait_for(state="visible")  # unfolded as it was
     assert complaints == []
 
 
