@@ -91,6 +91,8 @@ def described() -> list[Probe]:
 
 EXACT = 1e-3
 """Nats that count as none: float rounding of a softmax."""
+HALF = 0.5
+"""Share of the positive control's answers from which on the donor's whole answer counts as brought."""
 Few = Sequence[Any]
 
 
@@ -193,6 +195,7 @@ def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
         yield {
             "question": "does a case's own state change nothing?", **_numbers(worst), "measure": "unchanged",
             "statement": "identity control: share of continuations that stay the same, lowest over layers",
+            "about": "own state",
             "verdict": "yes" if worst["value"] == 1 else "no",
         }  # fmt: skip
     whole = data.rows("kl_from_donor", group="positive")
@@ -202,7 +205,16 @@ def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
             "question": "does the donor's whole prompt bring the donor's next token?", **_numbers(worst),
             "statement": "positive control: KL from the donor's prediction when all positions are replaced, largest "
             "over layers, expected 0",
-            "measure": "nats", "verdict": "yes" if worst["value"] < EXACT else "no",
+            "measure": "nats", "verdict": "yes" if worst["value"] < EXACT else "no", "about": "next token",
+        }  # fmt: skip
+    if answers := [r for r in data.rows("flip_rate", group="positive") if r.get("value") is not None]:
+        most = max(answers, key=lambda r: r["value"])
+        yield {
+            "question": "does the donor's whole prompt bring the donor's whole answer?", **_numbers(most),
+            "statement": "positive control: share of answers that become the donor's when all positions are replaced, "
+            "highest over layers; it can be low in a sound measurement, as what follows the next token is also written "
+            "from the case's own keys and values up to that layer, so fewer than half says nothing",
+            "measure": "share", "verdict": "yes" if most["value"] >= HALF else "cannot say", "about": "whole answer",
         }  # fmt: skip
 
 

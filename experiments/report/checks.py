@@ -49,7 +49,7 @@ def check(row: Row) -> Row:
         "kind": _CLASSES.get(answer, "reversed" if answer.startswith(("yes, reversed", "explained")) else "open"),
         "measure": str(row.get("measure") or ""), "value": number_text("value", row.get("value")),
         "interval": f"[{', '.join(interval)}]" if all(interval) else "", "method": str(row.get("interval") or ""),
-        "headline": bool(row.get("headline", True)),
+        "headline": bool(row.get("headline", True)), "about": str(row.get("about") or ""),
     }  # fmt: skip
 
 
@@ -70,6 +70,13 @@ def matrix(rows: Sequence[Row]) -> dict[str, Any]:
 def tests_of(answers: Sequence[Row], runs: Sequence[RunData], probe: Probe) -> list[Row]:
     """Evidence on whether a probe measures what it claims: answers of a validity study, and controls in the runs."""
     return [*(v for v in answers if about(v["probe"], probe.folder)), *own_checks(runs, probe)]
+
+
+def counted(tests: Sequence[Row], *kinds: str) -> tuple[int, str]:
+    """How many checks have one of these answers, and what they are about, in brackets after a space."""
+    found = [t for t in tests if t["kind"] in kinds]
+    named = dict.fromkeys(t["about"] for t in found if t.get("about"))
+    return len(found), f" ({', '.join(named)})" if named else ""
 
 
 def about(name: str, probe: str) -> bool:

@@ -262,13 +262,12 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     kind = "open" if p is None or n < FEWEST or not (low and high) else "yes" if p < ALPHA else "no"
     more = f"smallest detectable difference: {smallest:.2g} sd" if smallest and kind != "yes" else ""
     good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), checks.FAILS))
-    tested = _tested(len(tests), good, bad)
     return Finding(
         probe.name, probe.title, says(row), number_text("value", row.get("value")),
         f"[{low}, {high}]" if low and high else "no interval", n,
         ANSWERS[kind], kind,
         f"p {number_text('p_adjusted', p)}{together[is_primary(row)]}" if p is not None else "", more,
-        f"own test: {tested if tests else 'none'}", _trust(len(tests), good, bad),
+        f"own test: {_tested(tests) if tests else 'none'}", _trust(tests),
         "no" if bad else "yes" if tests and good == len(tests) else "open",
     )  # fmt: skip
 
@@ -282,28 +281,28 @@ def main_number(run: RunData, page: Landing, probe: Probe) -> str:
     return f"{found.says}: {value}, n = {found.n}; {found.answer}; trusted? {found.trusted}"
 
 
-def _tested(n: int, good: int, bad: int) -> str:
-    if bad or good == n:
-        return f"{bad} of {n} failed" if bad else f"{good} of {n} passed"
-    left = f"{n - good} cannot say"
-    return f"{good} of {n} passed, {left}" if good else left
+def _tested(tests: Sequence[Row], what: str = "") -> str:
+    """How many checks of a probe passed or failed, and what those were about; ``what`` follows the first number."""
+    (good, passed), (bad, failed) = (checks.counted(tests, *kinds) for kinds in (("yes",), checks.FAILS))
+    n, unsaid = len(tests), checks.counted(tests, "open")[1]
+    if bad:
+        return f"{bad} of {n}{what} failed{failed}"
+    left = f"{n - good} cannot say{unsaid}"
+    return f"{good} of {n}{what} passed{passed}" + (f", {left}" if good < n else "") if good else left
 
 
-def _trust(n: int, good: int, bad: int) -> str:
+def _trust(tests: Sequence[Row]) -> str:
     """Whether a probe's checks support what it says.
 
-    >>> _trust(12, 4, 0)
-    'partly: 4 of 12 checks passed, 8 cannot say'
+    >>> _trust([{"kind": "yes", "about": "next token"}, {"kind": "open"}])
+    'partly: 1 of 2 checks passed (next token), 1 cannot say'
     """
-    if not n:
+    good, bad = (checks.counted(tests, *kinds)[0] for kinds in (("yes",), checks.FAILS))
+    if not tests:
         return "unknown: no check here"
-    if bad:
-        return f"no: {bad} of {n} checks failed"
-    if not good:
-        return f"unknown: {n} check{'' if n == 1 else 's'} cannot say"
-    if good == n:
-        return f"yes: {good} of {n} checks passed"
-    return f"partly: {good} of {n} checks passed, {n - good} cannot say"
+    if not good and not bad:
+        return f"unknown: {len(tests)} check{'' if len(tests) == 1 else 's'} cannot say"
+    return f"{'no' if bad else 'yes' if good == len(tests) else 'partly'}: {_tested(tests, ' checks')}"
 
 
 def in_words(run: RunData) -> list[str]:

@@ -24,7 +24,7 @@ from ..figures.look import Look
 from ..figures.style import plain
 from ..run import write_text
 from ..run.reader import Row, RunData, load
-from .checks import FAILS, read_validity, tests_of
+from .checks import FAILS, counted, read_validity, tests_of
 from .headline import heading, interval, shown, tables
 from .landing import finding, says
 from .sections import number_text
@@ -149,10 +149,10 @@ def badge_of(run: RunData, probe: Probe) -> tuple[str, str]:
     tests = tests_of(answers, [run], probe)
     if failed := [r for r in tests if r["kind"] in FAILS]:
         return FAILED, f"{failed[0]['question']} {failed[0]['answer']}"
-    passed = sum(r["kind"] == "yes" for r in tests)
+    passed, named = counted(tests, "yes")
     if passed and passed < len(tests):
-        return f"{passed} of {len(tests)} tests passed, the others cannot say", ""
-    return (PASSED if passed else UNSAID if tests else UNTESTED), ""
+        return f"{passed} of {len(tests)} tests passed{named}, the others cannot say{counted(tests, 'open')[1]}", ""
+    return (f"{PASSED}{named}" if passed else UNSAID if tests else UNTESTED), ""
 
 
 _DOCUMENT = r"""\documentclass[10pt,twocolumn]{article}

@@ -164,7 +164,7 @@ class Diagnosis:
                 out.append(f"  case {v.case}: {v.question}")
                 out.append(f"    said {shortened(v.said or '')}, right is {v.gold!r}")
             out.append(f"    why: {v.why}")
-            out += [f"    left open: {v.settle}"] if v.settle else []
+            out += [f"    what remains open, not shown to be the cause: {v.settle}"] if v.settle else []
         if (more := len(self.verdicts) - SHOWN) > 0:
             left = "1 more case" if more == 1 else f"{more} more cases"
             out.append(f"  {left}, and the evidence of each, in {self.path / FOLDER / 'cases.jsonl'}")

@@ -76,7 +76,7 @@ composcope.dossier = (() => {
     if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, ask ? el("span", { class: "fine" }, "Why is not known yet: ", el("code", { dir: "auto" }, `${ask}${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause.") : null);
     const unnamed = found.cause === "undetermined";
     const more = [found.block === null ? null : `block ${found.block}`, unnamed ? null : `confidence ${number(found.confidence)}`, found.mended_by ? `right again with: ${found.mended_by}` : null].filter(Boolean).join("; ");
-    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}`), el("span", { class: "fine" }, more ? ` (${more}).` : "."), found.settle ? el("span", { class: "fine", dir: "auto" }, ` Left open: ${found.settle}.`) : null);
+    return el("p", { class: "because", "data-cause": found.cause }, ...said, el("b", {}, `Why: ${found.means}`), el("span", { class: "fine" }, more ? ` (${more}).` : "."), found.settle ? el("span", { class: "fine", dir: "auto" }, ` What remains open, not shown to be the cause: ${found.settle}.`) : null);
   }
 
   // The probes' pictures, with failing case and success side by side if both were kept.

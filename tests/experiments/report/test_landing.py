@@ -283,9 +283,11 @@ def test_causes_that_are_missing_come_with_the_command_that_names_them(
 )
 def test_whether_a_probe_can_be_trusted_is_answered(kinds: list[str], trust: str) -> None:
     good, bad = kinds.count("yes"), kinds.count("no")
-    assert landing._trust(len(kinds), good, bad).split(":")[0] == trust
+    said = landing._trust([{"kind": kind, "about": f"the {kind} of it"} for kind in kinds])
+    assert said.split(":")[0] == trust
     unsaid = len(kinds) - good - bad
-    assert (f"{unsaid} " in landing._trust(len(kinds), good, bad)) == bool(unsaid)  # it counts what cannot say
+    assert (f"{unsaid} " in said) == bool(unsaid)  # it counts what cannot say
+    assert (bool(good) and not bad) == ("(the yes of it)" in said)  # and names what was checked
 
 
 def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_that_share_it(
@@ -306,7 +308,8 @@ def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_th
     assert page.locator("[data-because]").is_visible()
     page.locator("[data-step='-1']").click()
     wait_until(page, f"document.getElementById('dossier').dataset.case === {json.dumps(mine[0])}")
-    assert re.search(r"\. [A-Z][^.]*more variants", said.inner_text())  # what would settle it, as a sentence
+    left = re.search(r"\. ([A-Z][^.]*)more variants", said.inner_text())  # what would settle it, as a sentence
+    assert left and "not shown to be the cause" in left[1]
     assert "operands" in said.inner_text() and "0.75" not in said.inner_text()  # what mends it; no cause to be sure of
     page.locator("[data-step='-1']").click()  # the last failing case, which was not diagnosed
     wait_until(page, f"document.getElementById('dossier').dataset.case === {json.dumps(mine[-1])}")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from composcope.evaluation.metrics import Metric
-from composcope.experiments.report import cases, checks, comparison, headline, pictures, view
+from composcope.experiments.report import cases, checks, comparison, headline, landing, pictures, view
 from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.scripts import packed
 from composcope.experiments.report.sections import number_text
@@ -187,6 +187,18 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     shutil.rmtree(folder / "probes" / "patching")
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
     assert [c["answer"] for c in checks.own_checks(load([folder]), PROBES["patching"])] == ["no", "no"]
+    flips = [{"quantity": "flip_rate", "group": "positive", "layer": i, "n": 4, "value": v, "low": 0.0, "high": 0.7,
+              "interval": "clopper-pearson"} for i, v in enumerate((0.0, 0.25))]  # fmt: skip
+    for share, trusted in ((0.25, "partly"), (0.75, "yes")):
+        shutil.rmtree(folder / "probes" / "patching")
+        flips[1]["value"] = share
+        kept = [{**r, "value": 1.0} if r["group"] == "identity" else r for r in rows[:3]]
+        synthetic.write_probe(folder / "probes" / "patching", "patching", [*kept, *flips], {}, {})
+        found = checks.own_checks(load([folder]), PROBES["patching"])
+        assert [c["kind"] for c in found] == ["yes", "yes", "yes" if trusted == "yes" else "open"]
+        badge = landing._trust(found)  # what was checked, and that the whole answer was not
+        assert badge.startswith(f"{trusted}: ") and "next token" in badge
+        assert badge.endswith("cannot say (whole answer)") == (trusted == "partly")
     neurons = checks.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
     assert checks.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
