@@ -73,8 +73,8 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return f"the bridge is found nowhere, but so it is in only {inside.uncomputed} cases of the family: more cases"
     if shown and readable(held, "decision"):
         return (
-            "the lens reads the part's answer where the whole's is decided; no intervention shows whether it was computed "
-            "and then not used"
+            "the lens reads the part's answer where the whole's is decided; no intervention shows whether it was "
+            "computed and then not used"
         )
     if few and blind(found):
         return (
