@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import torch
 from .devices import available
 from .errors import ModelError
 from .model_files import location as located
+from .terminal import silent
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
 
@@ -46,6 +49,25 @@ def load(
     return load_weights(location, dtype=dtype, device=device), load_tokenizer(location)
 
 
+@contextmanager
+def _bars() -> Iterator[None]:
+    """Switch the bars of transformers off where they are not wanted, and on again."""
+    from transformers.utils import logging
+
+    if not silent() or not logging.is_progress_bar_enabled():
+        yield
+        return
+    with warnings.catch_warnings():  # the hub's bars may be fixed by an environment variable, which it warns of
+        warnings.simplefilter("ignore")
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            logging.enable_progress_bar()
+
+
 def load_weights(
     location: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str | None = None
 ) -> Any:
@@ -57,9 +79,11 @@ def load_weights(
     on_cpu = not torch.cuda.is_available() if where is None else where.type == "cpu"
     wanted = dtype_of(dtype) if dtype not in (None, "auto") else torch.float32 if on_cpu and dtype is None else "auto"
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            location, dtype=wanted, use_safetensors=True, trust_remote_code=False, device_map="auto" if spread else None
-        )
+        with _bars():
+            model = AutoModelForCausalLM.from_pretrained(
+                location, dtype=wanted, use_safetensors=True, trust_remote_code=False,
+                device_map="auto" if spread else None,
+            )  # fmt: skip
     except Exception as e:  # the libraries raise errors of any kind for a damaged folder
         fix = "save the model there again" if Path(location).is_dir() else "check name and network, or give a folder"
         raise ModelError(f"{location}: cannot be loaded as a causal language model ({reason(e)}); {fix}") from e

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -27,6 +30,24 @@ def in_json(text: str) -> str:
 def _name(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def quietly(quiet: bool) -> Iterator[None]:
+    """Inside, if ``quiet``, no library draws a bar while a model is loaded."""
+    before = _quiet.set(quiet or _quiet.get())
+    try:
+        yield
+    finally:
+        _quiet.reset(before)
+
+
+def silent() -> bool:
+    """Whether bars of libraries are not wanted now."""
+    return _quiet.get()
 
 
 def to_stderr(line: str) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import ComposcopeError, InputError, NoCasesError
 from ..files import file_sha256, text_hash
+from ..terminal import quietly
 from .config import Config, Serving, Shard
 from .console import exits
 from .console.progress import Reporter
@@ -125,7 +126,9 @@ def investigate(
     plan = plan_asks(ask_options(config), benchmark, shard)
     loading = loading_of(config)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
-    with closing(load_target(loading, folder, reporter.say)) if target is None else nullcontext(target) as target:
+    with quietly(quiet):
+        loaded = closing(load_target(loading, folder, reporter.say)) if target is None else nullcontext(target)
+    with loaded as target:
         plan = plan.for_model(target.prompting, target.tokenizer)
         check_asks(plan, target.engine, target.tokenizer)
         judge = _judge(config.asking.judge, config.serving, config.batch_size)
@@ -247,7 +250,9 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
         )
     reporter = Reporter(None, quiet=quiet)
     found = read_run(path).evaluated()
-    with closing(load_target(loading_of(config), path, reporter.say)) as target:
+    with quietly(quiet):
+        loaded = load_target(loading_of(config), path, reporter.say)
+    with closing(loaded) as target:
         asks, responses = found.per_case()
         labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
         return probing.measure_part(path, target, probing.choose(labelled, config.probe_cases), config, shard)

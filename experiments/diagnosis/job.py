@@ -16,6 +16,7 @@ from ...errors import InputError
 from ...evaluation import pipeline
 from ...evaluation.case import Case
 from ...evaluation.journal import Journal
+from ...terminal import quietly
 from ..config import Serving
 from ..console.progress import Reporter
 from ..evaluating.ask_plan import ask_options, make_protocol
@@ -61,7 +62,8 @@ def diagnose(
     failing = in_turn(failures(data, ids))[: cases or None]
     loading = _loading(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)
-    opened = closing(load_local(loading, reporter.say)) if target is None else nullcontext(target)
+    with quietly(quiet):
+        opened = closing(load_local(loading, reporter.say)) if target is None else nullcontext(target)
     with opened as loaded, locked(data.path):
         _same_model(data, loaded, model)
         return diagnosed(data, loaded, failing, seed, reporter)

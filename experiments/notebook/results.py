@@ -13,6 +13,7 @@ from ...evaluation.asks import Ask
 from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.prompts import with_evidence
+from ...terminal import quietly
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.rendered import Rendered, read_rendered
@@ -174,11 +175,13 @@ class CaseGroup(Sequence[CaseResult]):
             raise NoCasesError(f"{run.name}: no {self.label} cases to probe; use more or other cases")
         own = probing.run_config(run.data, run.model)
         config = own.replace(**given, probes=name)
+        with quietly(quiet):
+            target = run.target  # loaded here if it was not yet
         if against is None and self.ids == run._labelled(self.label) and config.replace(probes=own.probes) == own:
-            probing.measure_and_keep(run.data, run.target, own, config.probes[0], quiet)
+            probing.measure_and_keep(run.data, target, own, config.probes[0], quiet)
             return probing.kept(run.data, config.probes[0])
         others = run._labelled(_OTHER.get(self.label, "")) if against is None else against.ids
-        return probing.measure(run.data, run.target, config, {*self.ids, *others}, quiet)
+        return probing.measure(run.data, target, config, {*self.ids, *others}, quiet)
 
     def to_df(self) -> pandas.DataFrame:
         """One line per case: question, gold answer, the answer given, and the judgement of each question."""
@@ -317,7 +320,9 @@ class RunResults:
         """
         from ..diagnosis.job import diagnose
 
-        return diagnose(self.data, target=None if self.model is None else self.target, **options)
+        with quietly(bool(options.get("quiet"))):
+            target = None if self.model is None else self.target
+        return diagnose(self.data, target=target, **options)
 
     @property
     def target(self) -> Target:

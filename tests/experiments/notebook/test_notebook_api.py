@@ -146,6 +146,20 @@ def test_the_same_call_takes_its_answers_from_the_folder(run: RunResults, capsys
     assert "0 asks put to the model" in capsys.readouterr().err
 
 
+def test_quiet_leaves_nothing_on_the_terminal_and_without_it_the_librarys_bar_stays(
+    run: RunResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(job, "diagnosed", lambda *_: None)
+    cases, copy = list(run.data.cases.values()), shutil.copytree(run.path, tmp_path / "run")
+    capfd.readouterr()
+    for bar in (True, False, True):  # the bar comes back
+        cs.evaluate("organism:control", cases, out=run.path, quiet=not bar)
+        assert ("Loading weights" in capfd.readouterr().err) == bar
+    cs.open_run(copy).diagnose(quiet=True)
+    cs.open_run(copy).failures.probe("min-k", quiet=True)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Path) -> None:
     cases = list(run.data.cases.values())[:6]
     own = cs.evaluate(run.lm, cases, out=tmp_path / "run", quiet=True)
