@@ -30,8 +30,8 @@ SMALLEST = 0.72
 """Letters and heights shrink with the width, but not below this share."""
 _TONES = ("#000000", "#707070", "#3a3a3a", "#9a9a9a", "#555555", "#b4b4b4", "#222222", "#858585")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)), (0, (3, 4)))
-_SHAPES = ("o", "s", "^", "v", "P", "X", "p", "h")
-"""Diamonds are left for few cases."""
+_SHAPES = ("o", "s", "^", "v", "<", ">", "p", "h")
+"""Shapes with room inside, so that very few cases look hollow; diamonds are left for few cases."""
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 from pathlib import Path
@@ -10,13 +11,14 @@ from types import ModuleType
 import pytest
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
-from matplotlib.image import AxesImage
+from matplotlib.image import AxesImage, imread
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from typer.main import get_command
 
 from composcope.experiments import figures, report
 from composcope.experiments.cli import app, main
+from composcope.experiments.figures import look, style
 from composcope.experiments.figures.look import Look
 
 MAKES = {name: figure.command for name, figure in figures.FIGURES.own.items()}
@@ -105,6 +107,24 @@ def test_curves_differ_without_colors(study: Path) -> None:
     fig = figures.draw("collapse-curve", [study]).figure
     drawn = {a.get_linestyle() for a in fig.axes[0].lines if len(a.get_xdata()) > 2}  # type: ignore[arg-type]
     assert len(drawn) == 4
+
+
+@pytest.mark.parametrize("shape", look._SHAPES)
+def test_a_mark_of_very_few_cases_looks_hollow_in_gray_even_in_a_column(shape: str) -> None:
+    def ink(n: int) -> float:
+        fig, ax = style.one_panel(4, 3)
+        ax.set_axis_off()
+        ax.set_xlim(-1, 1)
+        ax.set_ylim(-1, 1)
+        row = {"value": 0.0, "n": n, "low": None, "high": None}
+        style.points(ax, [row], [0], style.color(look._SHAPES.index(shape)), "")
+        Look("column", gray=True).apply(fig)
+        assert ax.lines[0].get_marker() == shape
+        buffer = io.BytesIO()
+        fig.savefig(buffer, format="png", dpi=400)
+        return float((1 - imread(io.BytesIO(buffer.getvalue()))[:, :, 0]).sum())
+
+    assert 0 < ink(4) < 0.9 * ink(40)
 
 
 def test_bars_of_few_cases_keep_the_hatching_of_their_series_in_gray(synthetic: ModuleType, tmp_path: Path) -> None:
