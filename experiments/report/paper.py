@@ -19,11 +19,14 @@ from ...probes.catalog import PROBES, Probe
 from ...probes.verdicts import MATCHED
 from ..figures.catalog import FIGURES, of_runs
 from ..figures.drawing import write as write_figure
-from ..figures.grouping import labels
+from ..figures.grouping import labels, labels_by_benchmark
 from ..figures.look import Look
 from ..figures.style import plain
 from ..run import write_text
+from ..run.diagnosis import meaning
+from ..run.failures import diagnosed_failures
 from ..run.reader import Row, RunData, load
+from .causes import UNNAMED
 from .checks import FAILS, counted, read_validity, tests_of
 from .headline import heading, interval, shown, tables
 from .landing import finding, says
@@ -86,21 +89,24 @@ FAILED, PASSED, UNTESTED = "failed its own test", "passed its own test", "not te
 UNSAID = "its own tests cannot say"
 COUNTED = "counted"
 """The badge of claims about behaviour, which need no probe."""
+SHOWN, UNSHOWN = "shown by interventions", "no cause shown"
+"""The badges of the shares of causes that a diagnosis found."""
 NONE = "none"
 """In place of an interval: too few cases for one, or all values alike."""
 
 
 def claims(runs: Sequence[RunData]) -> list[Row]:
-    """The headline metrics of each run, and the probes' contrasts of failures with matched successes.
+    """The headline metrics of each run, its causes if it was diagnosed, and the probes' contrasts of failures with
+    matched successes.
 
-    ``declared`` is true for the headline and for the one finding of each probe that was declared beforehand, which the
-    report shows first; all other contrasts are exploratory. Contrasts without a value are left out.
+    ``declared`` is true for the headline, the causes and the one finding of each probe that was declared beforehand,
+    which the report shows first; all other contrasts are exploratory. Contrasts without a value are left out.
     """
-    return [*_behavior(runs), *_probes(runs)]
+    return [*_behavior(runs), *_causes(runs), *_probes(runs)]
 
 
 def _behavior(runs: Sequence[RunData]) -> Iterator[Row]:
-    names = labels(runs)
+    names = labels_by_benchmark(runs)
     for run in runs:
         for column in about(run.protocol).columns:
             metric, _, form = column
@@ -113,8 +119,23 @@ def _behavior(runs: Sequence[RunData]) -> Iterator[Row]:
                 }  # fmt: skip
 
 
+def _causes(runs: Sequence[RunData]) -> Iterator[Row]:
+    names = labels_by_benchmark(runs)
+    for run in runs:
+        diagnosed = diagnosed_failures(run)
+        for share in diagnosed.found.causes() if diagnosed and diagnosed.found else ():
+            low, high = (None if end is None else f"{100 * end:.1f}" for end in (share.low, share.high))
+            yield {
+                "model": names[run.path], "benchmark": run.benchmark,
+                "claim": f"cause of the diagnosed failures: {meaning(share.cause)}", "n": share.n,
+                "value": f"{100 * share.share:.1f}\u00a0%",
+                "interval": f"[{low},\u00a0{high}]" if low and high else NONE, "method": share.interval, "p": "",
+                "badge": UNSHOWN if share.cause in UNNAMED else SHOWN, "why": "", "declared": True,
+            }  # fmt: skip
+
+
 def _probes(runs: Sequence[RunData]) -> Iterator[Row]:
-    names = labels(runs)
+    names = labels_by_benchmark(runs)
     for name, probe in PROBES.items():
         for run in runs:
             data = run.probe(name)

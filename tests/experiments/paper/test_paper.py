@@ -15,13 +15,18 @@ from composcope.experiments.report.paper import (
     FAILED,
     NONE,
     PASSED,
+    SHOWN,
     UNSAID,
+    UNSHOWN,
     UNTESTED,
     badge_of,
+    claims,
     escaped,
     methods,
     table,
 )
+from composcope.experiments.run import diagnosis
+from composcope.experiments.run.diagnosis import Verdict
 from composcope.experiments.run.reader import load
 from composcope.files import read_csv, to_csv
 from composcope.probes.catalog import PROBES
@@ -86,6 +91,29 @@ def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too
     assert later.count(" \\\\\n") - 1 == len(declared) < len(rows)
     assert {r["claim"].split(":")[0] for r in declared if r["badge"] != "counted"} == {"lookback", "min-k"}
     assert any("the ratio" in r["claim"] for r in rows) and "the ratio" not in text
+
+
+def test_the_causes_of_a_diagnosed_run_are_claims_and_the_model_does_not_name_the_benchmark(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    gap = "compositionality-gap"
+    one = synthetic.make_run(tmp_path / "one", n=48, failure=0.8, seed=2, protocol=gap, probes=())
+    synthetic.make_run(tmp_path / "two", n=48, seed=3, probes=())  # the same model on another benchmark
+    (run,) = load([one])
+    failing = [id for s in run.case_sets.values() if s.label == "failure" for id in s.ids]
+    causes = ["bridge-not-computed"] * 6 + ["undetermined"] * 2
+    verdicts = [Verdict(id, cause, ("evidence",)) for id, cause in zip(failing, causes, strict=False)]
+    diagnosis.write(diagnosis.Diagnosis(one, verdicts, diagnosis.count(verdicts, run.cases)))
+    made = claims(load([tmp_path / "one", tmp_path / "two"]))
+    assert len({row["model"] for row in made}) == 1 and len({row["benchmark"] for row in made}) == 2
+    assert not any(row["benchmark"] in row["model"] for row in made)
+    shown, unshown = (row for row in made if row["claim"].startswith("cause"))
+    assert diagnosis.meaning("bridge-not-computed") in shown["claim"] and shown["benchmark"] == run.benchmark
+    assert (shown["n"], shown["value"], shown["badge"]) == (8, "75.0\u00a0%", SHOWN)
+    assert (unshown["n"], unshown["value"], unshown["badge"]) == (8, "25.0\u00a0%", UNSHOWN)
+    share = next(s for s in diagnosis.count(verdicts, run.cases) if s.group == "all" and s.count == 6)
+    assert share.low and share.high
+    assert shown["interval"] == f"[{100 * share.low:.1f},\u00a0{100 * share.high:.1f}]"
 
 
 def test_a_probe_whose_tests_partly_cannot_say_has_not_simply_passed(study: Path, tmp_path: Path) -> None:
