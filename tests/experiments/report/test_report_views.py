@@ -61,6 +61,7 @@ def dossier(visit: Visit, name: str) -> Any:
     visit.page.goto(visit.path.as_uri() + f"#case={name}")
     found = visit.page.locator(f"#dossier[data-case='{name}']")
     found.locator(".twin").first.wait_for()
+    found.locator("details[data-view]").evaluate_all("all => all.forEach(d => { d.open = true; })")
     visit.page.keyboard.press("Shift")  # the reader moves on: the page no longer stays at the case while it settles
     return found
 
@@ -236,7 +237,7 @@ def test_an_opened_case_shows_prompts_as_sent_its_ladder_and_the_way_to_its_pict
     case.locator("a[href*='case=case-0001']").click()
     visit.page.locator("#dossier[data-case=case-0001] [data-view=min-k]").wait_for()
     assert visit.page.locator("#dossier [data-view]").evaluate_all("p => p.map(x => x.dataset.view)") == [
-        "signals", "lookback", "min-k", "patching"]  # fmt: skip
+        "signals", "lookback", "min-k", "patching", "trajectory"]  # fmt: skip
     visit.check()
 
 
