@@ -103,3 +103,16 @@ def test_a_stated_number_is_the_one_in_use(page: str, pattern: str, values: list
 def test_the_largest_reply_is_a_megabyte_and_what_its_tokens_take() -> None:
     assert "read up to the largest possible answer (1 MB and 256 bytes per token)" in _page("reliability")
     assert cpython.MAX_REPLY == 2**20 and job.QUICK == 120.0
+
+
+def test_the_causes_on_the_first_page_are_those_of_the_table_and_add_up_to_all_failures() -> None:
+    said = re.search(
+        r"of (\d+) of these failures \(\d{4}-\d\d-\d\d\),(.*?)undetermined",
+        (doc_pages.ROOT / "README.md").read_text(),
+        re.S,
+    )
+    assert said
+    counts = [int(n) for n in re.findall(r"(?<![\d-])(\d+)(?= )", said[2])]
+    table = (doc_pages.ROOT / "docs" / "diagnose.md").read_text().split("| cause | SmolLM2, of 50")[1].split("\n\n")[0]
+    assert counts == [int(n) for n in re.findall(r"^\| `[^|]*\| (\d+) \(", table, re.M)]
+    assert sum(counts) == int(said[1])
