@@ -176,8 +176,8 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
-    measured = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
-    opened = whole_run.weighed(measured, behaviours, held, {id: data.cases[id].family for id in measured})
+    opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
+    opened = whole_run.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
     # Where the answers settle the cause and no text mends the case, the model is opened only for what does.
     settled = _settled(behaviours, known)
     opened |= opening.open_settled(target, heard, settled, list(answered.values()), folder, reporter, seed)

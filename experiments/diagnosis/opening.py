@@ -85,7 +85,7 @@ def open_settled(
     for cause, source in dict.fromkeys(causes.values()):
         some = {id: heard[id] for id, settled in causes.items() if settled == (cause, source)}
         found = settings(target, some, donors, seed, result=cause == "wrong-operation", source=source)
-        out |= weigh(open_cases(target, some, found, folder, reporter, seed, f"opening {cause}"))
+        out |= open_cases(target, some, found, folder, reporter, seed, f"opening {cause}")
     return out
 
 
@@ -97,8 +97,8 @@ def open_cases(
     reporter: Reporter,
     seed: int,
     what: str = "opening",
-) -> dict[str, list[Opened]]:
-    """The measurements inside the model on the failing variants of every case."""
+) -> dict[str, Inside]:
+    """The evidence from inside the model for every case."""
     some = {id: [found[one.case.id] for one in group if one.case.id in found] for id, group in heard.items()}
     answers = sorted({d.gold for group in some.values() for s in group for d in (s.whole, *s.foreign)})
     lm = target.hooks()
@@ -120,7 +120,7 @@ def open_cases(
                     outcomes = known[inputs]["outcomes"]
                     groups[id].append(Opened(outcomes, one.operand, worked[one.variant], one.whole.value))
                 advance(1)
-    return groups
+    return weigh(groups)
 
 
 def readable(target: Target, heard: Mapping[str, Sequence[Heard]], found: Settings) -> dict[str, list[Held]]:

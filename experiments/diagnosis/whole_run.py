@@ -9,7 +9,6 @@ from dataclasses import replace
 from . import rule
 from .evidence import Behaviour, Inside, Tally
 from .readings import Held
-from .weighing import Group, weigh
 
 
 def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] | None = None) -> dict[str, Behaviour]:
@@ -36,32 +35,6 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     }  # fmt: skip
 
 
-SECOND = 6
-"""At least so many opened cases without a cause choose for each other where others have one."""
-
-
-def weighed(
-    groups: Group, seen: Mapping[str, Behaviour], held: Mapping[str, Sequence[Held]],
-    families: Mapping[str, str | None],
-) -> dict[str, Inside]:  # fmt: skip
-    """The evidence of every opened case.
-
-    A model may have two causes. Where enough cases have one, they do not choose the layers of the others, and what
-    noise mends in them says nothing about these.
-    """
-    found = uncomputed(weigh(groups), seen, held, families)
-    named = {id for id, one in found.items() if _cause(one, seen[id], held.get(id, ())) not in ("", "fragile")}
-    rest = {id: group for id, group in groups.items() if id not in named}
-    if len(named) >= rule.COMPARED and len(rest) >= SECOND:
-        found |= uncomputed(weigh(rest), seen, held, families)
-    return found
-
-
-def _cause(found: Inside, seen: Behaviour, held: Sequence[Held]) -> str:
-    verdict = rule.from_inside(found, seen, held)
-    return verdict[0] if verdict is not None else ""
-
-
 def uncomputed(
     found: Mapping[str, Inside], seen: Mapping[str, Behaviour], held: Mapping[str, Sequence[Held]],
     families: Mapping[str, str | None],
@@ -73,7 +46,8 @@ def uncomputed(
     in a case here and there. A bridge that the model does not compute is missing in more of them. If it is missing in
     most, the other cases get that count as well.
     """
-    named = {id: _cause(one, seen[id], held.get(id, ())) for id, one in found.items()}
+    verdicts = {id: rule.from_inside(one, seen[id], held.get(id, ())) for id, one in found.items()}
+    named = {id: verdict[0] if verdict is not None else "" for id, verdict in verdicts.items()}
     missing = {id for id, cause in named.items() if cause == "bridge-not-computed"}
     other = {id for id, cause in named.items() if cause not in ("", "fragile", "bridge-not-computed")}
     lacking, every = Counter(families[id] for id in missing), Counter(families[id] for id in found)
