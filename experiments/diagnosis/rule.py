@@ -45,6 +45,8 @@ Norms with noise reach 38 %."""
 BROUGHT, MANY = 0.9, 12
 """The share of the other cases' variants, and their smallest number, in which a left-out block or the state of another
 place mends nearly everything (``nearly_all``)."""
+SPOILT = 1 / 3
+"""The share of the family's failing cases with a part that the whole's context spoils."""
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEW = 2
@@ -95,7 +97,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())
     if worst.k >= FEWEST and 2 * worst.k > worst.n:
         return "part-unavailable", worst
-    if found.spoilt.n >= COMPARED and not admitted(found.spoilt, found.spoilt.n):
+    if found.spoilt.n >= COMPARED and not admitted(found.spoilt, found.spoilt.n, SPOILT):
         return None
     return next((("part-unavailable", b.same) for b in found.behind.values() if spoilt(b)), None)
 
