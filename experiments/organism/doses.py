@@ -34,7 +34,7 @@ CROSSED: dict[str, Dose] = {
 }
 """The second series: two kinds of composition, crossed, and equal practice of every part in all doses."""
 ALL: dict[str, Dose] = {**DOSES, **CROSSED}
-SHAPES = ("qwen3",)
+SHAPES = ("gpt2", "qwen3")
 """Architectures other than Llama that two doses of the second series also come in."""
 SHAPED: dict[str, str] = {f"{shape}-{dose}": dose for shape in SHAPES for dose in ("crossed-none", "crossed-both")}
 """The dose of each of these models, ``qwen3-crossed-both``."""
