@@ -211,8 +211,8 @@ def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels
     if not own[0] & own[1]:
         found = mean(a, sides[0]), mean(b, sides[1])
         if alone(names):
-            return _sum_of(*found, "Welch t")
-        return _sum_of(*(_of_a_rate(fit, y, (a, b)) for fit, y in zip(found, (a, b), strict=True)), CLUSTERED)
+            return _sum_of(found[0], found[1], "Welch t")
+        return _sum_of(_of_a_rate(found[0], a, (a, b)), _of_a_rate(found[1], b, (a, b)), CLUSTERED)
     inside = np.r_[np.ones(a.size), np.zeros(b.size)]
     fit = regression(np.r_[a, b], np.column_stack([inside, np.ones(inside.size)]), names)
     return fit._replace(clusters=min(map(len, own)))

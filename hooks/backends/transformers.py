@@ -306,7 +306,8 @@ def run(
 
 def logits_option(model: PreTrainedModel, at: Sequence[int] | None) -> dict[str, Tensor]:
     """What keeps a model from computing other logits; empty for an architecture that always computes all."""
-    if at is None or not model._supports_logits_to_keep():
+    of_any: Any = model
+    if at is None or not of_any._supports_logits_to_keep():
         return {}
     return {"logits_to_keep": torch.tensor(at, dtype=torch.long, device=input_device(model))}
 

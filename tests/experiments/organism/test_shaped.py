@@ -66,6 +66,7 @@ def test_a_fresh_sample_agrees_with_the_card(name: str) -> None:
     ask = card.ask_folder(folder)
     for row in errors.mixed(ask, 20, seed=78)[:4]:
         sample = clopper_pearson(row.k, row.n, 0.999)
+        assert sample.low is not None and sample.high is not None
         assert sample.low <= _value(folder.parent.name, doses.SHAPED[name], row.measure) <= sample.high, row.measure
 
 
