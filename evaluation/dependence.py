@@ -212,6 +212,8 @@ def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels
         found = mean(a, sides[0]), mean(b, sides[1])
         if alone(names):
             return _sum_of(found[0], found[1], "Welch t")
+        if not any(fit.error > 0 for fit in found):  # no cluster differs from another: nothing is known
+            return _sum_of(found[0], found[1], CLUSTERED)
         return _sum_of(_of_a_rate(found[0], a, (a, b)), _of_a_rate(found[1], b, (a, b)), CLUSTERED)
     inside = np.r_[np.ones(a.size), np.zeros(b.size)]
     fit = regression(np.r_[a, b], np.column_stack([inside, np.ones(inside.size)]), names)

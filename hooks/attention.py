@@ -223,7 +223,10 @@ def _with_pattern(call: Call, edit: Callable[[Tensor], Tensor]) -> Tensor | None
     return apply_pattern(call, edited) if changed or differentiate else None
 
 
-def edit_rows(pattern: Tensor, rows: Mapping[int, Callable[[Tensor], Tensor]]) -> Tensor:
+def edit_rows(
+    pattern: Float[Tensor, "batch head query key"],
+    rows: Mapping[int, Callable[[Float[Tensor, "batch head key"]], Float[Tensor, "batch head key"]]],
+) -> Float[Tensor, "batch head query key"]:
     """The pattern after each row was seen; with gradients each row stays on the way to the output."""
     for i, visit in rows.items():
         row = pattern[:, :, _position(i, pattern.shape[2])]

@@ -304,7 +304,7 @@ def run(
     return Run(logits, values.acts)
 
 
-def logits_option(model: PreTrainedModel, at: Sequence[int] | None) -> dict[str, Tensor]:
+def logits_option(model: PreTrainedModel, at: Sequence[int] | None) -> dict[str, Int[Tensor, "at"]]:
     """What keeps a model from computing other logits; empty for an architecture that always computes all."""
     of_any: Any = model
     if at is None or not of_any._supports_logits_to_keep():
