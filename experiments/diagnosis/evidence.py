@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import comb
 from typing import NamedTuple
 
 from ..run.diagnosis import TEXTS
@@ -27,6 +28,17 @@ class Tally:
 
     def __str__(self) -> str:
         return f"{self.k} of {self.n}" + (f" ({self.unjudged} cannot be judged)" if self.unjudged else "")
+
+
+def rare(shown: Tally, share: float, unlikely: float) -> bool:
+    """Whether ``k`` or fewer of ``n`` is less likely than ``unlikely``, if each has a chance of ``share``."""
+    n = shown.n
+    return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
+
+
+def beyond(shown: Tally, luck: float, unlikely: float) -> bool:
+    """Whether ``k`` or more of ``n`` is less likely than ``unlikely``, if each has a chance of ``luck``."""
+    return rare(Tally(shown.n - shown.k, shown.n), 1 - luck, unlikely)
 
 
 class Edit(NamedTuple):
@@ -160,6 +172,8 @@ class Found:
     """Variants that are mended by the state of a like part about another entity with the same answer."""
     noise_pool: Tally = Tally()
     """The control with noise on the variants of the cases that chose the cell."""
+    foreign_pool: Tally = Tally()
+    """The variants of these cases that give a foreign donor's answer."""
     values: Tally = Tally()
     """The different right values at the decisions of the pool, and of how many it mends most variants."""
 
@@ -245,6 +259,7 @@ def inside_lines(found: Inside) -> list[str]:
         "scope:elsewhere": "the state of another place, read by a like part",
         "own:entity": "the own part's state at the entity",
         "own:decision": "the own part's state at the decision",
+        "own:later": "the own part's state there, in a later layer",
     }
     for name, test in found.tests.items():
         control = "other blocks" if name == "skip" else "noise"

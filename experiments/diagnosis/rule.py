@@ -7,9 +7,8 @@ demonstrated, the cause is ``undetermined``, with what would settle it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
 
-from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally
+from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, beyond, rare
 from .readings import Held
 
 MOST = 0.6
@@ -45,6 +44,8 @@ Norms with noise reach 38 %."""
 BROUGHT, MANY = 0.9, 12
 """The share of the other cases' variants, and their smallest number, in which a left-out block or the state of another
 place mends nearly everything (``nearly_all``)."""
+SELECTED = 0.95
+"""The same share of the own part's state, and of foreign ones, in a model that selects late (``selected_late``)."""
 SPOILT = 1 / 3
 """The share of the family's failing cases with a part that the whole's context spoils."""
 READABLE = 0.95
@@ -129,7 +130,9 @@ def mended_inside(found: Inside) -> str | None:
     if found.cut and mostly(found.cut["mended"]) and found.cut["other"].share <= CONTROL:
         return "attention to the copied words cut"
     own = (found.tests[name] for name in ("own:entity", "own:decision") if name in found.tests)
-    return next((f"own state {test.cell}" for test in own if demonstrated(test)), None)
+    skip = found.tests.get("skip", Found("none:0"))
+    block = f"skip block {skip.layer}" if nearly_all(skip) and skip.noise.share <= CONTROL else None
+    return next((f"own state {test.cell}" for test in own if demonstrated(test)), block)
 
 
 def spoilt(found: Behind) -> bool:
@@ -212,11 +215,6 @@ def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
     return beyond(run, luck, LUCK / 2) or (run.k >= COMPARED and beyond(often, UNLIKELY, LUCK / 2))
 
 
-def beyond(shown: Tally, luck: float, unlikely: float) -> bool:
-    """Whether ``k`` or more of ``n`` is less likely than ``unlikely``, if each has a chance of ``luck``."""
-    return _rare(Tally(shown.n - shown.k, shown.n), 1 - luck, unlikely)
-
-
 def from_inside(
     found: Inside, seen: Behaviour, held: Sequence[Held] = ()
 ) -> tuple[str, Tally, str | None, int | None] | None:
@@ -239,6 +237,8 @@ def from_inside(
         return "bridge-not-routed", move.own, f"state moved {move.cell}", None
     if min(skip.pool.share, move.pool.share) >= ROUTED:  # whatever is changed mends: no change shows what was wrong
         return None
+    entity, later = test("own:entity"), test("own:later")
+    own = later if selected_late(entity, later) and not demonstrated(own) else own
     known = demonstrated(own)
     works = known or skip.pool.share >= READ
     beyond_others = nearly_all(skip) or skip.own.share - skip.noise.share > EXCESS
@@ -251,7 +251,7 @@ def from_inside(
             return "lost", read.own, f"own state {own.cell}", read.layer + 1
     if late(back, noise):
         return "too-late", back.own, f"back-patch {back.cell}", None
-    for noisy in (test("own:entity"), own):
+    for noisy in (entity, own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
     if not known or foreign_run(seen) or (foreign_to(seen) and not usual(found)) or noise.pool.share > CONTROL:
@@ -287,6 +287,16 @@ def brought(move: Found, skip: Found, noise: Found) -> bool:
 def nearly_all(test: Found) -> bool:
     """Whether a change mends nearly all variants of the other cases, and most of the case's own."""
     return test.pool.n >= MANY and test.pool.share >= BROUGHT and mostly(test.own)
+
+
+def selected_late(entity: Found, later: Found) -> bool:
+    """Whether the model selects the answer in its later layers only, so that what it needs has to be there by then.
+
+    Before them, the own part's state mends where the bridge is asked about, and not where the answer is decided. In a
+    model with some damage everywhere both states mend most cases, and a foreign one gives its own answer less often.
+    """
+    pools = [share for test in (entity, later) for share in (test.pool.share, test.foreign_pool.share)]
+    return all(map(demonstrated, (entity, later))) and later.pool.n >= MANY and min(pools) >= SELECTED
 
 
 def read_there(read: Found, found: Inside) -> bool:
@@ -370,23 +380,17 @@ def to_open(found: Behaviour) -> bool:
 
 def foreign_to(found: Behaviour) -> bool:
     """Whether the written operands do not come from the case's items, so that none of them reaches the answer."""
-    return _rare(found.from_case, *OWN) or foreign_run(found)
+    return rare(found.from_case, *OWN) or foreign_run(found)
 
 
 def foreign_run(found: Behaviour) -> bool:
     """The same over all failing cases of the run."""
-    return _rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
+    return rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
 
 
 UNLIKELY = 0.05
 """A case has few variants: what it shows by chance is measured against this. So noise mends too much if its count would
 be so unlikely at a true share of ``CONTROL``."""
-
-
-def _rare(shown: Tally, share: float, unlikely: float) -> bool:
-    """Whether ``k`` or fewer of ``n`` is less likely than ``unlikely``, if each has a chance of ``share``."""
-    n = shown.n
-    return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
 
 
 def demonstrated(test: Found) -> bool:

@@ -83,6 +83,7 @@ def _tests(cells: set[str]) -> dict[str, _Test]:
 
     n_layers = 1 + max((_layer(c) for c in cells if c.startswith("skip:")), default=0)
     early = {test: [c for c in options(test) if _layer(c) < n_layers / 2] for test in ("own", "noise")}
+    later = [c for c in options("own", "decision") if _layer(c) >= n_layers / 2]
     found = {
         "skip": _Test("skip", options("skip")),
         "exit": _Test("exit", [c for c in options("exit") if _layer(c) < n_layers - 1], falls=True),
@@ -91,6 +92,7 @@ def _tests(cells: set[str]) -> dict[str, _Test]:
         "noise": _Test("noise", early["noise"]),
         "own:entity": _Test("own", [c for c in early["own"] if c.startswith("entity")], "noise", "foreign"),
         "own:decision": _Test("own", [c for c in early["own"] if c.startswith("decision")], "noise", "foreign"),
+        "own:later": _Test("own", later, "noise", "foreign"),
         "scope:decision": _Test("scope", options("scope", "decision"), falls=True),
         "scope:elsewhere": _Test(
             "scope", [c for c in options("scope") if not c.startswith("decision")], elsewhere=True
@@ -132,6 +134,7 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
         _tally(pool, test.cells, best),
         _tally(group, test.foreign.replace("foreign", "same"), best) if test.foreign else Tally(),
         noise_pool=_tally(pool, test.noise, best),
+        foreign_pool=_tally(pool, test.foreign, best, "donor") if test.cells == "own" else Tally(),
         values=_by_value(pool, test.cells, best),
     )
 

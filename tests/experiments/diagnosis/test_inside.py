@@ -189,6 +189,32 @@ def test_a_shortcut_that_most_edits_follow_is_no_missing_bridge(hits: int, cause
     assert named or "item-3" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 
 
+def brought(own: int, foreign: int, of: int = 40) -> Found:
+    return replace(SHOWN, pool=Tally(own, of), foreign_pool=Tally(foreign, of))
+
+
+@pytest.mark.parametrize(
+    ("entity", "later", "cause"),
+    [
+        (brought(38, 38), brought(38, 38), "bridge-not-computed"),
+        (brought(12, 12, 12), brought(12, 12, 12), "bridge-not-computed"),
+        (brought(11, 11, 11), brought(11, 11, 11), None),
+        (brought(37, 40), brought(40, 40), None),
+        (brought(40, 37), brought(40, 40), None),
+        (brought(40, 40), brought(37, 40), None),
+        (brought(40, 40), brought(40, 37), None),
+        (found(4, foreign=1), brought(40, 40), None),
+        (brought(40, 40), replace(brought(40, 40), noise=Tally(4, 4)), None),
+    ],
+)
+def test_a_model_that_selects_late_needs_its_bridge_only_in_later_layers(
+    entity: Found, later: Found, cause: str | None
+) -> None:
+    tests = {"own:entity": entity, "own:later": later, "own:decision": found(1, foreign=0)}
+    named = rule.from_inside(Inside(4, tests), DRAWN)
+    assert (named and named[0]) == cause
+
+
 def test_the_words_of_an_entity_what_follows_them_and_the_prompts_end_are_searched() -> None:
     whole = places.Decision(tuple(range(30)), 1, "7", "oak", (9, 15), 26)
     found = whole.readings()
@@ -372,8 +398,12 @@ def test_where_the_operands_are_right_the_decision_is_the_result(engine: LocalEn
 @pytest.mark.parametrize(("tests", "mends"), [({"own:decision": SHOWN}, "own state decision:1"),
                                               ({"own:decision": found(4, noise=4)}, None),
                                               ({"own:decision": found(4, foreign=0)}, None),
-                                              ({"skip": found(4)}, None)])  # fmt: skip
-def test_a_wrong_result_is_mended_by_its_own_parts_state_and_by_nothing_that_its_controls_do(
+                                              ({"skip": found(4)}, None),
+                                              ({"skip": found(4, pool=35, cell="decision:2")}, None),
+                                              ({"skip": found(4, pool=36, noise=2, cell="decision:2")}, None),
+                                              ({"skip": found(4, pool=36, cell="decision:2")}, "skip block 2"),
+                                              ])  # fmt: skip
+def test_a_wrong_result_is_mended_by_its_own_parts_state_or_a_left_out_block_and_by_nothing_that_its_controls_do(
     tests: dict[str, Found], mends: str | None
 ) -> None:
     assert rule.mended_inside(Inside(4, tests)) == mends
@@ -720,16 +750,18 @@ def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_
         opened({"own:decision:1": "wrong", "noise:decision:1": "wrong", "foreign:decision:1": "gold"}),
     ]  # fmt: skip
     pool = [opened({"own:decision:1": "gold"}, value=value) for value in "77"]
-    pool.append(opened({"own:decision:1": "gold", "noise:decision:1": "wrong"}, value="8"))
+    last = {"own:decision:1": "gold", "noise:decision:1": "wrong", "foreign:decision:1": "donor"}
+    pool.append(opened(last, value="8"))
     given = weighing._Test("own", ["decision:0", "decision:1"], "noise", "foreign")
     assert weighing._judged(given, group, pool) == Found(
-        "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1), Tally(0, 1), Tally(2, 2)
-    )
+        "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1),
+        noise_pool=Tally(0, 1), foreign_pool=Tally(1, 1), values=Tally(2, 2),
+    )  # fmt: skip
     own = {"back:end:2>0": "gold", "back-noise:end:2>0": "wrong", "back-same:end:2>0": "gold"}
     group = [opened(own | {"back-foreign:end:2>0": foreign}) for foreign in ("gold", "donor", "wrong")]
     back = weighing._Test("back", ["end:2>0"], "back-noise", "back-foreign")
     assert weighing._judged(back, group, group) == Found(
-        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), Tally(1, 1)
+        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), values=Tally(1, 1)
     )
     blocks = [
         opened({"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"}),
