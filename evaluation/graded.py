@@ -97,7 +97,8 @@ class Graded:
         if known["outcome"] not in OUTCOMES:
             raise InputError(f"{where}: outcome is {known['outcome']!r}; use one of {', '.join(OUTCOMES)}")
         for name, value in known.items():
-            known[name] = _typed(name, value, where)
+            if name not in _TEXTS or type(value) is not str:
+                known[name] = _typed(name, value, where)
         extra = {k: v for k, v in raw.items() if k not in _FIELDS and k != "schema"}
         return Graded(**known, extra=extra)
 
@@ -138,6 +139,12 @@ _FIELDS = tuple(f.name for f in fields(Graded) if f.name != "extra")
 _ALWAYS = frozenset(
     "case benchmark family depth cluster atom skills role kind repeat model run ask outcome reason answer gold".split()
 )
+
+
+_TEXTS = frozenset(
+    "outcome benchmark family cluster atom kind model run ask reason answer gold match domain operation prompt".split()
+)
+"""Fields for which any text is right."""
 
 
 def _typed(name: str, value: Any, where: str) -> Any:

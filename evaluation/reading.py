@@ -58,8 +58,11 @@ def parse(source: str, where: str, fix: str = ONE_A_LINE, *, line: int | None = 
 
     Raises ``InputError`` naming file, line, what is wrong and ``fix``.
     """
-    with _refusing(where, fix, line):
-        return json.loads(source, object_pairs_hook=_unique)
+    try:
+        return _DECODER.decode(source)
+    except (ValueError, RecursionError):  # once more, for an error that names the place: most lines have none
+        with _refusing(where, fix, line):
+            return _DECODER.decode(source)
 
 
 @contextmanager
@@ -109,7 +112,7 @@ def records(path: str | Path, fix: str) -> Iterator[tuple[str, Any]]:
     if source[at : at + 1] != "[":
         yield from _lines(source, path, fix)
         return
-    decode = json.JSONDecoder(object_pairs_hook=_unique).raw_decode
+    decode = _DECODER.raw_decode
     at, n = _after_space(source, at + 1), 0
     while source[at : at + 1] != "]":
         with _refusing(str(path), fix, item=n):
@@ -219,3 +222,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         raise DuplicateKeyError(repr(next(n for n in names if names.count(n) > 1)))
     return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)

@@ -20,7 +20,7 @@ from ..graded import Graded
 from ..metrics import Metric, find, mark
 from . import counting
 from .counting import Item
-from .double_gate import DoubleGate, Gated, gate_cases
+from .double_gate import Gated, atom_table, depth_metrics, gate_cases
 
 MATCHED_WITHIN = 0.02
 
@@ -49,11 +49,10 @@ def compare(
     pairs = _paired(gated_a, gated_b)
     if not pairs:
         raise InputError("A and B: no case in common; compare runs of one benchmark")
-    protocol = DoubleGate(seed=seed)
-    atom = delta_atom(a, b, protocol)
+    atom = delta_atom(a, b, seed)
     matched = atom.value is not None and abs(atom.value) <= MATCHED_WITHIN + 1e-9
     reason = None if matched else _unmatched(atom)
-    metrics = [atom, *_delta_comp(pairs, seed, reason), *_delta_depth(a, b, cases, protocol, reason)]
+    metrics = [atom, *_delta_comp(pairs, seed, reason), *_delta_depth(gated_a, gated_b, reason)]
     judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]
     own = counting.clusters_of([x.item for x, _ in judged])
     test = statistics.mcnemar([bool(x.whole) for x, _ in judged], [bool(y.whole) for _, y in judged], own)
@@ -67,17 +66,15 @@ def _paired(a: Sequence[Gated], b: Sequence[Gated]) -> list[tuple[Gated, Gated]]
     return [(g, other[key]) for g in a if (key := (g.item.case, g.item.repeat)) in other]
 
 
-def delta_atom(a: Sequence[Graded], b: Sequence[Graded], protocol: DoubleGate) -> Metric:
+def delta_atom(a: Sequence[Graded], b: Sequence[Graded], seed: int) -> Metric:
     """Difference of the per-fact atom stabilities, paired over the facts that both were asked."""
-    from .double_gate import atom_table
-
     facts = [
         {key: counting.all_of(map(counting.truth, probes.values())) for key, probes in atom_table(rows).items()}
         for rows in (a, b)
     ]
     shared = [key for key in facts[0] if key in facts[1]]
     left, right = ([side[key] for key in shared] for side in facts)
-    return counting.difference("delta_atom", left, right, {"per": "fact"}, seed=protocol.seed, note="A - B")
+    return counting.difference("delta_atom", left, right, {"per": "fact"}, seed=seed, note="A - B")
 
 
 def _unmatched(atom: Metric) -> str:
@@ -136,18 +133,12 @@ def _difference_of_failures(
     )
 
 
-def _delta_depth(
-    a: Sequence[Graded],
-    b: Sequence[Graded],
-    cases: Mapping[str, Case] | None,
-    protocol: DoubleGate,
-    reason: str | None,
-) -> list[Metric]:
+def _delta_depth(a: Sequence[Gated], b: Sequence[Gated], reason: str | None) -> list[Metric]:
     """d50(A) - d50(B), over all cases and by family; no value where one of the two is censored or undefined."""
-    sides = [protocol.reduce(rows, cases).metrics for rows in (a, b)]
+    sides = [depth_metrics(gated) for gated in (a, b)]
     metrics = []
     for left in (m for m in sides[0] if m.metric == "d50"):
-        group = {k: v for k, v in left.group.items() if k != "model"}
+        group = left.group
         right = find(sides[1], "d50", **group)
         if right is None:
             continue

@@ -68,11 +68,8 @@ class DoubleGate:
 
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
         """Every wording of every atom, every sub-question and the whole, all in one round."""
-        found = []
-        for i, part in enumerate(case.parts):
-            words = [(f"part:{i}", part.question)]
-            words += [(f"part:{i}{_PARAPHRASE}{j}", p) for j, p in enumerate(part.paraphrases)]
-            found += [ask_part(case, i, role, text, self.format, self.max_tokens) for role, text in words]
+        words = [(i, role, text) for i in range(len(case.parts)) for role, text in _wordings(case, i)]
+        found = [ask_part(case, i, role, text, self.format, self.max_tokens) for i, role, text in words]
         found.append(ask_whole(case, "whole", case.question, self.format, self.max_tokens))
         found += [ask_again(case, way, self.format, self.max_tokens) for way in self.recovery]
         return pending(found, graded)
@@ -100,6 +97,13 @@ class DoubleGate:
         return metrics
 
 
+def _wordings(case: Case, i: int) -> list[tuple[str, str]]:
+    """Role and text of every wording of a part."""
+    part = case.parts[i]
+    again = [(f"part:{i}{_PARAPHRASE}{j}", text) for j, text in enumerate(part.paraphrases)]
+    return [(f"part:{i}", part.question), *again]
+
+
 def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
     """The probes of every atom by (repeat, atom), each wording once even if many cases asked it.
 
@@ -121,7 +125,9 @@ def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
 def gate_cases(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> list[Gated]:
     """The gates of every case of one model; rows that ``cases`` require but that are missing count as unknown."""
     atoms = atom_table(rows)
-    expected = None if cases is None else {k: [a.role for a in DoubleGate().asks(c, {})] for k, c in cases.items()}
+    expected = None
+    if cases is not None:
+        expected = {k: [r for i in range(len(c.parts)) for r, _ in _wordings(c, i)] for k, c in cases.items()}
     return [_gate(item, atoms, expected) for item in counting.items(rows, cases)]
 
 

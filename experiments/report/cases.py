@@ -221,22 +221,22 @@ def _chunks(run: RunData, cap: int, sent: Rendered) -> Iterator[dict[str, Any]]:
                 return None
             short, length = cut(str(text), cap)
             place = texts.setdefault(short, len(texts))
-            return place if length is None else [place, length]
+            return place if length is None else (place, length)
 
-        asked: dict[str, int] = {}
+        asked: dict[tuple[Any, ...], int] = {}
         cases = {c: _case(run, c, grouped[c], answers, sent, put, asked) for c in order[start : start + CHUNK]}
-        yield {"cases": cases, "fields": FIELDS, "asked": [json.loads(a) for a in asked], "texts": list(texts)}
+        yield {"cases": cases, "fields": FIELDS, "asked": list(asked), "texts": list(texts)}
 
 
 def _case(
     run: RunData, case: str, graded: Sequence[Graded], answers: Mapping[str, Response], sent: Rendered, put: Put,
-    asked: dict[str, int],
+    asked: dict[tuple[Any, ...], int],
 ) -> dict[str, Any]:  # fmt: skip
     """A case with its asks as role, outcome, repeat, and the number of the ask and its response in ``asked``."""
     asks = []
     for g in graded:
         key = str(g.ask)
-        said = json.dumps(_ask(g, run.asks.get(key), answers.get(key), sent, put), default=str)
+        said = _ask(g, run.asks.get(key), answers.get(key), sent, put)
         asks.append([g.role, OUTCOMES.index(g.outcome), g.repeat, asked.setdefault(said, len(asked))])
     about = run.cases.get(case)
     return {
@@ -246,7 +246,7 @@ def _case(
     }  # fmt: skip
 
 
-def _ask(graded: Graded, ask: Ask | None, answer: Response | None, sent: Rendered, put: Put) -> list[Any]:
+def _ask(graded: Graded, ask: Ask | None, answer: Response | None, sent: Rendered, put: Put) -> tuple[Any, ...]:
     """One ask as a row of ``FIELDS``; ``given`` and ``said`` are token counts."""
     prompt = ask and ask.prompt
     found = {
@@ -260,7 +260,7 @@ def _ask(graded: Graded, ask: Ask | None, answer: Response | None, sent: Rendere
     row = [found.get(name) for name in FIELDS]
     while row and row[-1] is None:
         row.pop()
-    return row
+    return tuple(row)
 
 
 def _as_sent(key: str, prompt: Any, sent: Rendered, put: Put) -> dict[str, Any]:
