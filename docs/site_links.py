@@ -6,9 +6,11 @@ mkdocs calls these functions (`hooks` in mkdocs.yml).
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
 import shutil
+import tempfile
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -61,11 +63,22 @@ class _Docstrings(Extension):
 def on_config(config: Any, **_: Any) -> Any:
     """Read examples in docstrings as code, also where mkdocstrings makes the page; let the search work from disk.
 
-    For the search, the plugin ``offline`` would load a script from another server.
+    The reference is made from the package alone. For the search, the plugin ``offline`` would load a script from another server.
     """
+    config["plugins"]["mkdocstrings"].config["handlers"]["python"]["paths"] = [_package()]
     config["markdown_extensions"].append(_Docstrings())
     config["extra"]["polyfills"] = [_SEARCH]
     return config
+
+
+def _package() -> str:
+    """A folder with the package alone: in the root, mkdocstrings would read every environment and follow every link."""
+    folder = Path(tempfile.mkdtemp(prefix="composcope-docs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "composcope").mkdir()
+    for path in (*ROOT.glob("*.py"), *(init.parent for init in ROOT.glob("*/__init__.py"))):
+        (folder / "composcope" / path.name).symlink_to(path)
+    return str(folder)
 
 
 def on_files(files: Files, *, config: Any, **_: Any) -> Files:
