@@ -115,7 +115,7 @@ bench-real: install $(LM_EVAL_VENV)/.ready
 lint: install
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(RUN) -m pyright
+	NODE_OPTIONS="$$NODE_OPTIONS --max-old-space-size=6144" $(RUN) -m pyright
 
 docs: install
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=.site $(PYTHON) -m mkdocs build --strict

@@ -54,7 +54,7 @@ def _outcomes(run: Path) -> Counter[str]:
 def run(model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("real") / "run"
     told = ["investigate", "--model", model, "--benchmark", "world:city-currency,city-language,company-currency"]
-    code = main([*told, "--limit", "20", "--probe-cases", "3", "--out", str(out), "--quiet"])
+    code = main([*told, "--limit", "20", "--probe-cases", "2", "--out", str(out), "--quiet"])
     assert code == (exits.INVALID_REMAINS if "invalid" in _outcomes(out) else exits.OK)
     return out
 
