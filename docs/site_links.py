@@ -63,7 +63,8 @@ class _Docstrings(Extension):
 def on_config(config: Any, **_: Any) -> Any:
     """Read examples in docstrings as code, also where mkdocstrings makes the page; let the search work from disk.
 
-    The reference is made from the package alone. For the search, the plugin ``offline`` would load a script from another server.
+    The reference is made from the package alone. For the search, the plugin ``offline`` would load a script from
+    another server.
     """
     config["plugins"]["mkdocstrings"].config["handlers"]["python"]["paths"] = [_package()]
     config["markdown_extensions"].append(_Docstrings())

@@ -96,7 +96,9 @@ def _archive(path: Path) -> Iterator[dict[str, Any]]:
         check_sizes(archive, [first, *inside])
         for name in (first, *inside):
             where = f"{path}: {name}"
-            raw = reading.parse(reading.decoded(read_member(archive, name), where), where, f"give {WHAT}")
+            content = read_member(archive, name)
+            _check_objects(content, name)
+            raw = reading.parse(reading.decoded(content, where), where, f"give {WHAT}")
             yield _object(raw, path)
 
 
@@ -193,6 +195,18 @@ def check_sizes(archive: zipfile.ZipFile, names: Iterable[str]) -> None:
         if size > MOST_PER_MEMBER or total > MOST_BYTES:
             what, most = (name, MOST_PER_MEMBER) if size > MOST_PER_MEMBER else ("its members together", MOST_BYTES)
             raise zipfile.BadZipFile(f"{what} would unpack to more than {most >> 20} MB, the most that is read")
+
+
+MOST_OBJECTS, MOST_VALUES = 2_000_000, 8_000_000
+"""Most objects and lists, and most values, of one member: empty ones take three bytes in it and 64 in memory."""
+
+
+def _check_objects(content: bytes, name: str) -> None:
+    """Raises ``zipfile.BadZipFile`` for a member whose values would take far more memory than its text."""
+    for what, marks, most in (("objects and lists", b"{[", MOST_OBJECTS), ("values", b",", MOST_VALUES)):
+        count = sum(content.count(mark) for mark in marks)
+        if count > most:
+            raise zipfile.BadZipFile(f"{name} has about {count:,} {what}, and at most {most:,} are read")
 
 
 def read_member(archive: zipfile.ZipFile, name: str) -> bytes:

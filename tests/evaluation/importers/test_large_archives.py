@@ -65,6 +65,16 @@ def test_an_archive_that_lies_about_its_sizes_unpacks_no_more_than_it_says(tmp_p
     assert peak(path, "cannot be read") < 5
 
 
+@pytest.mark.parametrize(("one", "n"), [(b"{},", 2_000_000), (b"[],", 2_000_000), (b"1,", 8_000_000)])
+def test_a_sample_of_millions_of_empty_objects_is_refused_before_they_are_made(
+    tmp_path: Path, one: bytes, n: int
+) -> None:
+    content = b'{"id": 1, "events": [' + one * n + b"0]}"
+    path = archive(tmp_path / "log.eval", {"header.json": HEADER, "samples/1_epoch_1.json": content})
+    assert path.stat().st_size < MB / 10
+    assert peak(path, r"samples/1_epoch_1.json has about .*at most") < 2.5 * len(content) / MB
+
+
 def test_samples_are_read_one_at_a_time(tmp_path: Path) -> None:
     names = 8
     events = ["x" * 1000] * (8 * 1000)
