@@ -44,8 +44,9 @@ Norms with noise reach 38 %."""
 BROUGHT, MANY = 0.9, 12
 """The share of the other cases' variants, and their smallest number, in which a left-out block or the state of another
 place mends nearly everything (``nearly_all``)."""
-SELECTED = 0.95
-"""The same share of the own part's state, and of foreign ones, in a model that selects late (``selected_late``)."""
+ALL, QUIET = 0.95, 0.1
+"""The share of the other cases' variants that counts as all of them, in a model that selects late (``selected_late``)
+and of a left-out block that has to show by itself what is wrong; it needs only most where noise mends hardly any."""
 SPOILT = 1 / 3
 """The share of the family's failing cases with a part that the whole's context spoils."""
 READABLE = 0.95
@@ -223,7 +224,7 @@ def from_inside(
     Somewhere among all layers and places some change mends a case by chance, and its variants too. So too few cases to
     choose the place for each other name no cause. Where all variants have one right answer, one error may come back in
     them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is decided
-    (``known``), more is wrong than one thing before it, or one left-out block has to mend nearly all other cases.
+    (``known``), more is wrong than one thing before it, or a left-out block has to show alone what is wrong.
     """
     if not found.enough:
         return None
@@ -240,7 +241,8 @@ def from_inside(
     entity, later = test("own:entity"), test("own:later")
     own = later if selected_late(entity, later) and not demonstrated(own) else own
     known = demonstrated(own)
-    works = known or skip.pool.share >= READ
+    quiet = (noise.pool.k + 1) / (noise.pool.n + 2) <= QUIET  # rule of succession: none of a few says little
+    works = known or skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST)
     beyond_others = nearly_all(skip) or skip.own.share - skip.noise.share > EXCESS
     if shows(skip) and works and outdoes_noise(skip, noise) and beyond_others:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
@@ -296,7 +298,7 @@ def selected_late(entity: Found, later: Found) -> bool:
     model with some damage everywhere both states mend most cases, and a foreign one gives its own answer less often.
     """
     pools = [share for test in (entity, later) for share in (test.pool.share, test.foreign_pool.share)]
-    return all(map(demonstrated, (entity, later))) and later.pool.n >= MANY and min(pools) >= SELECTED
+    return all(map(demonstrated, (entity, later))) and later.pool.n >= MANY and min(pools) >= ALL
 
 
 def read_there(read: Found, found: Inside) -> bool:

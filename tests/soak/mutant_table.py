@@ -310,7 +310,7 @@ MUTANTS = (
     Mutant(X, "a left-out block proves a result whatever the others do", "if nearly_all(skip) and skip.noise.share <= CONTROL else None", "if mostly(skip.own) else None", "tests/experiments/diagnosis/test_inside.py -k wrong_result"),
     Mutant(X, "luck follows a shortcut as often as it likes", "return rare(Tally(shown.n - shown.k, shown.n), 1 - luck, unlikely)", "return shown.share > luck", "tests/experiments/diagnosis/test_shortcuts.py -k luck_admits"),
     Mutant(X, "an excess over noise may come by luck", "return test.pool.share - noise.pool.share >= ADMITTED and beyond(test.pool, luck, LUCK)", "return test.pool.share - noise.pool.share >= ADMITTED", "tests/experiments/diagnosis/test_rule.py -k excess_over_noise"),
-    Mutant(X, "a block is lost though what follows does not work", "works = known or skip.pool.share >= READ", "works = True", OPENED + " -k cause_inside"),
+    Mutant(X, "a block is lost though what follows does not work", "works = known or skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST)", "works = True", OPENED + " -k cause_inside"),
     Mutant(X, "a bridge that one case lacks is computed nowhere", "if seldom(found) or half_followed(seen):", "if half_followed(seen):", OPENED + " -k nowhere"),
     Mutant(X, "one answer that comes back is a missing bridge", "(found.worked < FEW or not usually_fails(seen)", "(not usually_fails(seen)", OPENED + " -k one_answer"),
     Mutant(X, "both operands choose one place", "like if len(like) >= LIKE else pool", "pool", OPENED + " -k second_operand"),

@@ -100,8 +100,13 @@ TABLE = [
     ({"back": replace(BACK, own=Tally(2, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
-    ({"skip": found(4, pool=31, cell="decision:3"), "own:decision": found(1)}, None, None),
-    ({"skip": found(4, pool=32, cell="decision:3"), "own:decision": found(1)}, "lost", 3),
+    ({"skip": found(4, pool=37, cell="decision:3"), "own:decision": found(1)}, None, None),
+    ({"skip": found(4, pool=38, cell="decision:3"), "own:decision": found(1)}, "lost", 3),
+    *(
+        ({"skip": found(4, pool=pool, cell="decision:3"), "noise": found(0, pool=noise)}, cause, cause and 3)
+        for pool, noise, cause in ((24, 3, "lost"), (24, 4, None), (23, 0, None))
+    ),
+    ({"skip": found(4, pool=37, cell="decision:3"), "noise": replace(found(0), pool=Tally(0, 7))}, None, None),
     ({"own:decision": found(4, noise=4)}, "fragile", None),
     ({"noise": found(3, cell="decision:0"), "own:decision": SHOWN}, "fragile", None),
     ({"noise": found(3, pool=4, cell="decision:0"), "own:decision": SHOWN}, "bridge-not-computed", None),
