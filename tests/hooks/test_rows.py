@@ -27,7 +27,7 @@ FACTORS = (1.0, 1.5, -2.0)
 """What the residual stream at the prompt end is multiplied with, after each block: the first changes nothing."""
 
 
-def recomputed(lm: Model, prompt: list[int], layer: int | None, factor: float, new: int, stops: list[int]) -> list[int]:
+def recomputed(lm: Model, prompt: list[int], layer: int | None, factor: float, new: int) -> list[int]:
     """Greedy tokens, the whole sequence computed again for every one."""
 
     def edit(x: torch.Tensor) -> torch.Tensor:
@@ -36,11 +36,17 @@ def recomputed(lm: Model, prompt: list[int], layer: int | None, factor: float, n
         return y
 
     ids: list[int] = list(prompt)
-    while len(ids) < len(prompt) + new and (len(ids) == len(prompt) or ids[-1] not in stops):
+    for _ in range(new):
         edits = {} if layer is None else {Site(layer, "resid_post"): edit}
         with torch.no_grad():
             ids.append(int(lm.run(torch.tensor([ids]), edit=edits).logits[0, -1].argmax()))
-    return [*ids[len(prompt) :], *[-1] * (len(prompt) + new - len(ids))]
+    return ids[len(prompt) :]
+
+
+def ended(row: list[int], stops: list[int]) -> list[int]:
+    """The same tokens up to the first stop; those behind it are -1."""
+    end = next((i + 1 for i, token in enumerate(row) if token in stops), len(row))
+    return row[:end] + [-1] * (len(row) - end)
 
 
 def after_every_block(lm: Model, prompts: list[list[int]], new: int, stops: list[int]) -> list[list[list[int]]]:
@@ -62,12 +68,12 @@ def after_every_block(lm: Model, prompts: list[list[int]], new: int, stops: list
 def test_variants_continue_as_full_recomputation_does(name: str) -> None:
     lm = load_model(tiny(name))
     free = after_every_block(lm, PROMPTS, 6, [])
-    for stops in ([], [free[0][0][1], free[2][-1][2]]):  # the second: rows end at different steps
-        got = after_every_block(lm, PROMPTS, 6, stops)
-        for b, prompt in enumerate(PROMPTS):
-            rows = [(None, 1.0)]
-            rows += [(layer, f) for layer in range(lm.anatomy.n_layers) for f in FACTORS[: (3, 0, 2)[b]]]
-            assert got[b] == [recomputed(lm, prompt, layer, factor, 6, stops) for layer, factor in rows]
+    for b, prompt in enumerate(PROMPTS):
+        rows = [(None, 1.0)]
+        rows += [(layer, f) for layer in range(lm.anatomy.n_layers) for f in FACTORS[: (3, 0, 2)[b]]]
+        assert free[b] == [recomputed(lm, prompt, layer, factor, 6) for layer, factor in rows]
+    stops = [free[0][0][1], free[2][-1][2]]  # rows end at different steps
+    assert after_every_block(lm, PROMPTS, 6, stops) == [[ended(row, stops) for row in rows] for rows in free]
 
 
 def test_variants_that_agree_run_once_up_to_where_they_differ() -> None:
@@ -94,7 +100,7 @@ def test_a_variant_that_ought_to_change_nothing_is_decoded_where_it_does() -> No
     prefix = prefill(lm, [prompt], read=[site])
     states = torch.stack([f * prefix.states[site][0] for f in FACTORS])
     tokens, _ = decode(lm, prefix, Variants([0] * 3, [1] * 3, states, same=[True] * 3), 4, [])
-    assert tokens[1:].tolist() == [recomputed(lm, prompt, 1, f, 4, []) for f in FACTORS]
+    assert tokens[1:].tolist() == [recomputed(lm, prompt, 1, f, 4) for f in FACTORS]
     assert tokens[0].tolist() == tokens[1].tolist() != tokens[3].tolist()
 
 
@@ -218,7 +224,7 @@ def test_texts_on_both_sides_of_a_length_from_which_models_compute_otherwise_are
     nothing = Variants([], [], torch.zeros(0, lm.anatomy.d_model))
     prefix = prefill(lm, short)
     tokens, _ = decode(lm, prefix, nothing, 2, [])
-    assert tokens.tolist() == [recomputed(lm, prompt, None, 1.0, 2, []) for prompt in short]
+    assert tokens.tolist() == [recomputed(lm, prompt, None, 1.0, 2) for prompt in short]
     with pytest.raises(ModelError, match="more than 12 differently; measure shorter and longer prompts apart"):
         decode(lm, prefix, nothing, 3, [])
     with pytest.raises(ModelError, match=r"texts of 7 to 14 tokens.*more than 12"):
