@@ -260,3 +260,10 @@ IN_QUESTIONS: list[Row] = [
 @pytest.mark.parametrize(("step", "given", "expected"), [*DATES, *NUMBERS, *QUANTITIES, *IN_QUESTIONS])
 def test_a_number_or_date_is_read_as_a_reader_would(step: Any, given: tuple[Any, ...], expected: Any) -> None:
     assert step(*given) == expected
+
+
+@pytest.mark.parametrize("digits", ["5", "25", "05", "125", "975", "0625"])
+@pytest.mark.parametrize("whole", ["0", "-0", "7", "-12", "1234"])
+def test_a_decimal_is_shown_with_its_own_digits(whole: str, digits: str) -> None:
+    assert _shown(f"{whole}.{digits}") == f"{whole}.{digits}"
+    assert _shown(f"{whole}.{digits} %") == f"{whole}.{digits}%"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from composcope.experiments.diagnosis.job import behave, diagnose, in_turn, matc
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
 from composcope.experiments.run import diagnosis as results
+from composcope.experiments.run.diagnosis import TEXTS
 from composcope.experiments.run.reader import RunData
 
 from .told import CHOICES, MIXED, OSLO, OTHERS, WORLD, answered, heard, wrote
@@ -458,12 +459,29 @@ def test_successes_of_the_failing_families_are_the_control_for_a_part_behind_its
     assert not matched(data, [])
 
 
-def test_a_diagnosis_of_some_failures_says_of_how_many(run: Path) -> None:
+def test_a_diagnosis_of_some_failures_says_of_how_many_and_counts_what_mends_these_alone(run: Path) -> None:
     every = diagnose(run, quiet=True)
     some = diagnose(run, cases=1, quiet=True)
     assert some.about["failures"] == every.about["failures"] == len(every.verdicts) > 1
     counts = [re.findall(r"\d+", found.sentence().partition(":")[0]) for found in (some, every)]
     assert counts == [["1", str(len(every.verdicts))], [str(len(every.verdicts))]]
+    for found in (some, every):
+        evidence = [line for v in found.verdicts for line in v.evidence]
+        texts = _sums(evidence, r"(.+): right in (\d+) of (\d+)")
+        assert found.about["mended"] == {name: texts[said] for name, said in TEXTS.items() if said in texts} != {}
+        inside = _sums(evidence, r"(.+) \([^)]+\): (?:mends|is right in) (\d+) of (\d+)")
+        numbers = [sorted((c["count"], c["n"]) for c in by.values()) for by in (inside, found.about["interventions"])]
+        assert numbers[0] == numbers[1]
+    assert numbers[0], "some cases were opened"
+
+
+def _sums(evidence: Sequence[str], pattern: str) -> dict[str, dict[str, int]]:
+    """Counts by what stands before them, over all lines of evidence."""
+    total: dict[str, dict[str, int]] = {}
+    for found in filter(None, (re.match(pattern, line) for line in evidence)):
+        before = total.setdefault(found[1], {"count": 0, "n": 0})
+        total[found[1]] = {"count": before["count"] + int(found[2]), "n": before["n"] + int(found[3])}
+    return total
 
 
 def test_one_diagnosed_case_is_compared_with_other_failing_ones_and_the_user_is_told(

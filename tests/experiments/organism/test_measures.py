@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from composcope.experiments.interventions import data
-from composcope.experiments.organism import benchmarks, measure, tasks, world
+from composcope.experiments.organism import benchmarks, errors, measure, tasks, world
 from composcope.experiments.organism.documents import FORMAT_WEIGHTS
 
 
@@ -131,6 +131,35 @@ def test_residual_failure_is_counted_over_cases_whose_events_are_known() -> None
             mine = [c for c in inside if (c.family, c.depth) == (family, depth)]
             row = rows[f"residual failure, {family}, depth {depth}"]
             assert (row.k, row.n) == (sum(c.question in ask.wrong for c in mine), len(mine))
+
+
+def test_loops_and_wrong_forms_of_lists_are_counted_over_cases_whose_events_are_known() -> None:
+    cases = [c for c in benchmarks.temporal(5, 5) if c.family != "pair"]
+    known, ways = dict[str, str](), dict[str, str]()
+    for i, c in enumerate(cases):
+        items = c.answer.split(", ")
+        way = ("right", "loop", "form", "short")[i % 4] if len(items) > 1 else "right"
+        said = {"right": items, "loop": [*items, items[0]], "form": ["nothing"], "short": items[1:]}[way]
+        known[c.question], ways[c.id] = ", ".join(said), way
+    for event in world.world().events:
+        known |= dict.fromkeys(world.wordings("year", event)[0], world.world().fact("year", event))
+    ask, unknown = Known(known), world.world().events[0]
+    ask.wrong = {world.wordings("year", unknown)[0][0]}
+    rows = {r.measure: (r.k, r.n) for r in errors.lists(ask, 5, 5)}
+    inside = [c for c in cases if f"year:{unknown}" not in [p.atom for p in c.parts]]
+    assert 0 < len(inside) < len(cases)
+
+    def counted(some: Sequence[Any], *of: str) -> tuple[int, int]:
+        return sum(ways[c.id] in of for c in some), len(some)
+
+    by_family = {f: [c for c in inside if c.family == f] for f in ("rank", "successor", "interval")}
+    expected = {"rank: another number of events, of all answers": counted(by_family["rank"], "short")}
+    for name, mine in {"deep lists": inside, **by_family}.items():
+        expected[f"{name}: loops and wrong forms, of all answers"] = counted(mine, "loop", "form")
+    for bin in (4, 6, 8):
+        mine = [c for c in inside if c.depth_bin == bin and ways[c.id] in ("right", "short")]
+        expected[f"residual failure without loops and wrong forms, depth bin {bin}"] = counted(mine, "short")
+    assert rows == expected
 
 
 def test_pairs_to_train_on_are_of_events_far_apart() -> None:
