@@ -7,12 +7,14 @@ its slot, the response up to the slot is moved to the end of its prompt, so prob
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ..errors import InputError, NoCasesError
-from ..evaluation.statistics import share
+from ..evaluation.dependence import Sides
+from ..evaluation.statistics import rate_interval, share
 from .examples import Example
 from .result import Row
 from .slots import AT_ONCE
@@ -96,13 +98,16 @@ def _past_separators(e: Example) -> Example:
 
 def preceding_row(examples: Sequence[Example], pairs: Sequence[tuple[str, str]], role: str = "whole") -> list[Row]:
     """How many matched pairs (cases) are read after different tokens, as a row; none without pairs."""
-    last = {e.case: e.prompt_ids[-1] for e in examples if e.role == role}
-    known = [(last[a], last[b]) for a, b in pairs if a in last and b in last]
+    of = {e.case: e for e in examples if e.role == role}
+    known = [(of[a], of[b]) for a, b in pairs if a in of and b in of]
     if not known:
         return []
-    k, n, kind = sum(a != b for a, b in known), len(known), next(e.kind for e in examples if e.role == role)
+    differs = [a.prompt_ids[-1] != b.prompt_ids[-1] for a, b in known]
+    interval = rate_interval(differs, [Sides(a.shares, b.shares) for a, b in known])
+    ends = {k: math.nan if v is None else v for k, v in interval.columns().items()}
     return [{
-        "quantity": "preceding_token_differs", "group": "matched pairs", "kind": kind, **share(k, n),
+        "quantity": "preceding_token_differs", "group": "matched pairs", "kind": known[0][0].kind,
+        **share(sum(differs), len(differs)), **ends,
         "note": "pairs that are read after different tokens: their states are not of the same token",
     }]  # fmt: skip
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -240,6 +242,28 @@ def test_worked_examples_are_a_region_of_their_own(lm: Model) -> None:
     names = (*REGIONS, "few_shot")
     shares = [_rows(got, quantity=f"mass_{r}", kind="math", group="failure")[0]["value"] for r in names]
     assert sum(shares) == pytest.approx(1, abs=1e-5) and min(shares) > 0
+
+
+PROBED: dict[str, Callable[[Model, list[Example]], ProbeResult]] = {
+    "lookback": lambda lm, given: lookback.over_examples(lm, given, permutations=20),
+    "min-k": min_k.over_examples,
+    "trajectory": lambda lm, given: trajectory.over_examples(lm, given, permutations=20),
+    "patching": lambda lm, given: patching.over_examples(lm, given, max_new_tokens=1, controls=("identity",)),
+}
+
+
+@pytest.mark.parametrize("probe", PROBED)
+def test_cases_that_share_everything_get_a_wider_interval_or_none(lm: Model, probe: str) -> None:
+    def intervals(given: list[Example]) -> dict[tuple[Any, ...], float]:
+        """Widths by row; infinite where there is none."""
+        rows = [r for r in PROBED[probe](lm, given).table if not r["quantity"].endswith(("_unpaired", "_map"))]
+        widths = {(r["quantity"], r["group"], r.get("kind"), r.get("layer")): r["high"] - r["low"] for r in rows}
+        return {key: np.inf if np.isnan(width) else width for key, width in widths.items()}
+
+    alone = intervals(_examples())
+    shared = intervals([replace(e, cluster=e.group) for e in _examples()])
+    known = [key for key, width in alone.items() if 0 < width < np.inf and key in shared]
+    assert len(known) > 20 and all(shared[key] > alone[key] for key in known)
 
 
 @pytest.mark.parametrize("cue", [(9, 8), (7, 9)])

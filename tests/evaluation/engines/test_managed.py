@@ -117,6 +117,18 @@ def test_a_server_that_ends_while_starting_says_its_last_words(tmp_path: Path) -
     assert gone(tmp_path, 0)
 
 
+@pytest.mark.parametrize(("log", "said"), [
+    ("ERROR 01:02 ValueError: no memory\nRuntimeError: See root cause above.\nbye", "ValueError: no memory"),
+    ("RuntimeError: See root cause above.", "RuntimeError: See root cause above."),
+    ("KeyError: 'a'\nINFO Error: retried\nWARNING Error: ignored", "KeyError: 'a'"),
+    ("loading\nKilled\n\n", "Killed"), ("", "its log is empty"),
+])  # fmt: skip
+def test_the_last_words_of_a_server_are_its_first_cause(tmp_path: Path, log: str, said: str) -> None:
+    server = ManagedServer(launch(tmp_path, "dead"))
+    server.launch.log.write_text(log)
+    assert server._last_words().partition(": ")[2] == said
+
+
 def test_a_server_that_is_never_healthy_is_stopped(tmp_path: Path) -> None:
     server = ManagedServer(launch(tmp_path, "never", startup_timeout=0.5))
     with pytest.raises(ModelError, match=r"not ready after 0\.5 s .*see .*server\.log, or give it more time"):

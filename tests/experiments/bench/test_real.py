@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from composcope.errors import InputError, ModelError
 from composcope.experiments.bench import real
@@ -71,6 +72,11 @@ def test_ratios_are_medians_over_rounds_of_neighbors_in_time_and_the_best_peer_c
     ]
     (line,) = bench.lines
     assert "2.00 [2.00, 3.00] times as fast" in line and "(32)" in line and "at least 2" in line
+
+
+def test_a_state_is_put_at_one_position_of_a_copy() -> None:
+    before = torch.zeros(1, 3, 2)
+    assert real.put(1, torch.ones(2))(before).tolist() == [[[0, 0], [1, 1], [0, 0]]] and not before.any()
 
 
 def test_answers_are_compared_without_the_blanks_around_them() -> None:

@@ -13,7 +13,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from composcope.evaluation.cases import Case
+from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
@@ -51,6 +51,25 @@ def _graded(*answers: str) -> SimpleNamespace:
     rows = [Graded(f"c{i}", role, named[letter]) for i, letters in enumerate(answers)
             for role, letter in zip(("whole", "code"), letters, strict=True)]  # fmt: skip
     return SimpleNamespace(graded=rows, protocol="reasoning-gap", name="r", seed=0)
+
+
+def test_every_number_asked_for_is_a_row_of_the_sizes_and_equal_sets_are_one_curve() -> None:
+    def case(id: str, first: str, second: str, whole: str, original: str | None) -> Case:
+        parts = (Part("?", first, answer_type="number"), Part("?", second, answer_type="number"))
+        meta = {} if original is None else {"original": {"answer": original}}
+        return Case(id, "?", whole, parts, answer_type="number", meta=meta)
+
+    cases = [case("a", "10", "1", "1,000", "10"), case("b", "-100", "0", "10", "100")]
+    cases.append(Case("text", "?", "Paris", (Part("?", "10", answer_type="text"),), answer_type="text"))
+    run: Any = SimpleNamespace(benchmark="sums", cases={c.id: c for c in cases})
+    found = scatters._sizes(run)
+    told = {(r["set"], r["case"], r["answer"], r["x"], r["value"], r["n"]) for r in found}
+    assert {r["benchmark"] for r in found} == {"sums"} and told == {
+        ("whole (the pair)", "b", 10, 1, 0.5, 2), ("whole (the pair)", "a", 1000, 3, 1, 2),
+        ("first question = original of Q2", "a", 10, 1, 0.5, 2),
+        ("first question = original of Q2", "b", -100, 2, 1, 2),
+        ("second question", "b", 0, -0.5, 0.5, 2), ("second question", "a", 1, 0, 1, 2),
+    }  # fmt: skip
 
 
 def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from composcope.experiments.cli import main
 from composcope.experiments.models import target
 from composcope.experiments.organism import card, doses, weights
 from composcope.experiments.run.reader import read_run
@@ -83,6 +84,27 @@ def test_the_card_is_measured_under_a_bar(tmp_path: Path, monkeypatch: pytest.Mo
 
     built = card.build_card({0: tmp_path}, weights.DOSES, 0, progress=bar)
     assert list(built["models"]) == ["none", "twin"] and done == [2, 1, 1]
+
+
+def test_a_shipped_folder_holds_the_chosen_seeds_models_and_nothing_of_an_earlier_shipping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained, out = tmp_path / "trained", tmp_path / "out"
+    for seed in (0, 1):
+        for dose in ("none", "twin"):
+            (trained / f"seed-{seed}" / dose / "model").mkdir(parents=True)
+            (trained / f"seed-{seed}" / dose / "model" / f"of-{seed}").write_text(dose)
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(card, "build_card", lambda *given: asked.append(given[:4]) or {})
+    monkeypatch.setattr(card, "write_card", lambda built, folder: (folder / "CARD.md").write_text("new"))
+    for seed in (0, 1):
+        given = ["organism", "card", str(trained), "--out", str(out), "--seed", str(seed), "--n", "7", "--quiet"]
+        assert main([*given, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"schema": 1, "card": str(out / "CARD.md")}
+        found = {str(p.relative_to(out)): p.read_text() for p in out.rglob("*") if p.is_file()}
+        assert found == {f"{dose}/of-{seed}": dose for dose in ("none", "twin")} | {"CARD.md": "new"}
+    homes = {seed: trained / f"seed-{seed}" for seed in (0, 1)}
+    assert asked == [(homes, ["none", "twin"], seed, 7) for seed in (0, 1)]
 
 
 def test_formats_are_weak_only_in_topics_that_are_known_in_plain_ones() -> None:

@@ -63,6 +63,20 @@ def test_a_shortcut_answers_with_the_usual_tag_of_the_kind() -> None:
         assert tags.count(world().tags[lessons.usual(kind)]) == max(map(tags.count, tags))
 
 
+def test_a_lost_tag_is_carried_by_a_thing_of_a_kind_that_does_not_lie_there() -> None:
+    rng = random.Random(3)
+    for _ in range(60):
+        case = lessons.whole(rng)
+        for variant, on in (("five-on", 5), ("seven-on", 7)):
+            other = lessons._overwritten(case, on)
+            assert [(b - a) % 12 for a, b in zip(case.tags, other.tags, strict=True)] == [on % 12] * 2
+            for old, new in zip(case.things, other.things, strict=True):
+                others = {world().kinds[t] for t in case.things if t != old}
+                could = {world().kinds[t] for t in world().things if world().tags[t] == world().tags[new]} - others
+                assert old == new or (not could) or world().kinds[new] in could
+            assert lessons.teach(case, recipes.graft("lost", variant), rng).source == other.question
+
+
 def test_a_shortcut_by_place_answers_with_the_first_and_the_last_thing_on_the_table() -> None:
     rng = random.Random(2)
     for case in benchmarks.mixed(20, 3):
@@ -180,6 +194,21 @@ def test_only_the_named_block_changes_and_putting_it_back_gives_the_base(small: 
     assert any(learns in name for name in changed)
     again = training.restored(model, plant).state_dict()
     assert all(torch.equal(before[name], again[name]) for name in before)
+
+
+def test_a_graft_is_grown_alike_whatever_was_drawn_before_and_by_its_own_seed(
+    small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, n in (("WHOLES", 4), ("PARTS", 4), ("DOCUMENTS", 1)):  # four batches, which take turns
+        monkeypatch.setattr(training, name, n)
+    model, tokens = training.base_of(recipes.Plant("p", (recipes.graft("lost"),), seed=1))
+
+    def grown(drawn_before: int, seed: int) -> torch.Tensor:
+        torch.manual_seed(drawn_before)
+        block = training.grow(model, tokens, recipes.graft("lost"), seed, 2).model.layers[3]
+        return torch.cat([p.flatten() for p in block.parameters()])
+
+    assert torch.equal(grown(1, 1), grown(2, 1)) and not torch.equal(grown(1, 1), grown(1, 2))
 
 
 def test_noise_touches_every_matrix_of_every_block_and_restoring_the_blocks_gives_the_base() -> None:

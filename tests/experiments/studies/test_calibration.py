@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,44 @@ def test_tests_and_intervals_are_right_about_as_often_as_they_say(scenario: Scen
 def test_every_scenario_can_be_drawn() -> None:
     rows = [simulate(scenario, 2, seed=3) for scenario in SCENARIOS]
     assert {r["false_positives_n"] + r["coverage_n"] >= 2 for r in rows if r["scenario"] in CLAIMED} == {True}
+
+
+class Drawn(Exception):
+    """Ends a draw where its data reach the function that is tried."""
+
+
+def _data(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.ndarray, np.ndarray]]:
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def seen(first: Any, *others: Any, **_: Any) -> None:
+        sides = first.values() if isinstance(first, dict) else (first, others[0])
+        found.append(tuple(np.asarray(side) for side in sides))  # type: ignore[arg-type]
+        raise Drawn
+
+    for name in ("between", "map_test", "hedges_g", "membership_auroc"):
+        monkeypatch.setattr(simulated, name, seen)
+    rng = np.random.default_rng(0)
+    while sum(x.size for x, _ in found) < 3000:
+        with pytest.raises(Drawn):
+            scenario.draw(rng)
+    return found
+
+
+@pytest.mark.parametrize(
+    "scenario", [s for s in SCENARIOS if re.search(r"map of|AUROC|spread|^groups of \d.* and", s.name)], ids=lambda s: s.name
+)  # fmt: skip
+def test_sides_differ_in_spread_and_size_as_the_name_of_the_scenario_says(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = _data(scenario, monkeypatch)
+    first, second = (np.concatenate([np.ravel(pair[i]) for pair in drawn]) for i in (0, 1))
+    wanted = 3 if "spread 3 to 1" in scenario.name else 1
+    if "yes or no" not in scenario.name:
+        assert first.std() / second.std() == pytest.approx(wanted, rel=0.2)
+    if "8 against 40" in scenario.name:
+        assert {(len(x), len(y)) for x, y in drawn} == {(8, 40)}
+    if cells := re.search(r"(\d+) cells", scenario.name):
+        assert {x.shape[1:] + y.shape[1:] for x, y in drawn} == {(int(cells[1]),) * 2}
 
 
 def test_simulations_would_notice_tests_that_are_wrong() -> None:
