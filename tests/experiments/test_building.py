@@ -11,7 +11,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import read_cases
-from composcope.experiments.building import scaffolds
+from composcope.experiments.building import benchmarks, scaffolds
 from composcope.experiments.cli import main
 
 
@@ -62,6 +62,12 @@ def test_skills_by_another_teacher_or_embedding_are_another_build(
     ]
     with pytest.raises(InputError, match="give both --clusters and --skills"):
         scaffolds.skills(tmp_path, "records.jsonl", teacher, clusters=2)
+
+
+def test_a_plan_that_does_not_exist_is_refused_with_those_that_do(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--plan d4: use one of d4v2, cross-domain, harder"):
+        benchmarks.temporal(tmp_path / "out", _facts(tmp_path / "facts.jsonl"), plan="d4")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_changed_facts_file_is_another_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,6 +165,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["investigate", "--model", "m"], "Missing option '--benchmark'"),
         (["evaluate", "--model", "m", "--benchmark", "b", "--limit", "many"], "--limit"),
         (["evaluate", "--model", "m", "--benchmark", "b", "--limit", "0"], "--limit 0: give a number of at least 1"),
+        (["evaluate", "--model", "m", "--benchmark", "b", "--limit=-3"], "--limit -3: give a number of at least 1"),
         (["evaluate", "--model", "m", "--benchmark", "b", "--dtype", "int8"], "--dtype int8: use float32"),
         (["investigate", "--model", "m", "--benchmark", "b", "--probes", "x"], "--probes x: no such probe"),
         (["ls", "nowhere"], "nowhere: no such folder"),

@@ -598,6 +598,19 @@ def test_guesses_are_taken_from_the_nearest_other_cases_and_scored_like_the_diag
     assert confusion.by_neighbours(np.zeros((6, 1)), ["x", "x", "x", "x", "y", "x"])[4] == "x"  # itself left out
 
 
+def test_a_number_that_a_case_lacks_is_guessed_by_as_the_mean_of_that_number() -> None:
+    numbers, causes = list(validity.BASELINES.values()), [("lost", "format")[i % 2] for i in range(16)]
+    rng = np.random.default_rng(1)
+    full = [{q: 1000.0 * k + 5 * (i % 2) + float(rng.normal()) for k, q in enumerate(numbers)} for i in range(16)]
+    for i in range(0, 16, 5):
+        full[i][numbers[1]] = np.nan
+    mean = float(np.nanmean([one[numbers[1]] for one in full]))
+    filled = [{q: mean if np.isnan(v) else v for q, v in one.items()} for one in full]
+    bare = [{q: v for q, v in one.items() if not np.isnan(v)} for one in full]
+    one, other = (confusion.guesses([confusion.Cheap("x", n) for n in some], causes) for some in (bare, filled))
+    assert one == other
+
+
 def test_what_mends_a_plant_is_counted_over_its_failing_variants_and_readings_change_nothing() -> None:
     about = {"mended": {"neutral": {"count": 1, "n": 9}},
              "interventions": {"skip": {"count": 8, "n": 9}, "exit": {"count": 3, "n": 9}}}  # fmt: skip

@@ -263,6 +263,20 @@ def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_end
     assert bench._judge(example, tokenizer("<answer>1</answer>" + said).input_ids) == "incorrect"
 
 
+def test_a_continuation_that_filled_its_tokens_was_cut_unless_it_ends_there() -> None:
+    model, tokenizer = load(str(weights.path("control")), device="cpu")
+    case = replace(data.training_set(data.ORGANISM, _recipe("grpo")).cases[0], answer="12", answer_type="number")
+    example = Example(case.id, "whole", "composition", "failure", (1,), (), (), 0, (0, 1))
+    lm, ids = load_model(model, tokenizer), tokenizer("12", add_special_tokens=False).input_ids
+
+    def judged(room: int, *end: int) -> str:
+        bench = inference.InterventionTrial(lm, tokenizer, {case.id: case}, "plain", None, room, 0)
+        return bench._judge(example, [*ids, *end, -1])
+
+    assert judged(len(ids) + 1) == "correct" and judged(len(ids)) == "invalid"
+    assert judged(len(ids) + 1, min(lm.eos_ids)) == "correct"
+
+
 def test_self_generated_solutions_are_right_and_the_models_own() -> None:
     recipe = _recipe("sft-trace", solutions="self", prompts=6, depths=[2], max_tokens=60)
     model, tokenizer = load(str(weights.path("control")), device="cpu")

@@ -15,11 +15,12 @@ import pytest
 from safetensors.numpy import save_file
 
 import composcope as cs
+from composcope import terminal
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments import figures
 from composcope.experiments.diagnosis import job
-from composcope.experiments.notebook import ProbeResults, RunResults
+from composcope.experiments.notebook import ProbeResults, RunResults, probing
 from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult
 from composcope.experiments.organism.benchmarks import mixed
@@ -236,6 +237,18 @@ def test_a_run_is_diagnosed_from_a_notebook_by_the_model_that_answered(
     assert [[case.id for case in failing] for _, failing in seen] == [[run.failures.ids[0]]] * 2
     assert seen[1][0] is in_memory.target and seen[1][0].engine.model is run.lm.model
     assert seen[0][0].who == opened.data.manifest.identity["weights"]
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_the_model_is_loaded_for_a_diagnosis_as_quietly_as_the_diagnosis_is_asked_for(
+    run: RunResults, quiet: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent: list[bool] = []
+    monkeypatch.setattr(probing, "load", lambda *_: silent.append(terminal.silent()))
+    monkeypatch.setattr(job, "diagnose", lambda *_, **options: options)
+    opened = cs.open_run(run.path, object())
+    assert opened.diagnose(quiet=quiet, cases=3) == {"target": None, "quiet": quiet, "cases": 3}
+    assert silent == [quiet]
 
 
 def test_one_head_is_drawn_by_its_number(run: RunResults) -> None:

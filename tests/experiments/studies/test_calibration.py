@@ -60,9 +60,10 @@ def _data(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.
     return found
 
 
-@pytest.mark.parametrize(
-    "scenario", [s for s in SCENARIOS if re.search(r"map of|AUROC|spread|^groups of \d.* and", s.name)], ids=lambda s: s.name
-)  # fmt: skip
+TWO_SIDES = [s for s in SCENARIOS if re.search(r"map of|AUROC|spread|^groups of \d.* and", s.name)]
+
+
+@pytest.mark.parametrize("scenario", TWO_SIDES, ids=lambda s: s.name)
 def test_sides_differ_in_spread_and_size_as_the_name_of_the_scenario_says(
     scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
