@@ -57,7 +57,7 @@ def _readable(result: ProbeResult, folder: Path) -> None:
     assert set(result.axes) == set(result.tensors)
     for name, tensor in result.tensors.items():
         assert tensor.ndim == len(result.axes[name]), name
-    folder = result.save(folder / "of a run" / result.probe)
+    folder = result.save(folder / "a run" / "probes" / result.probe)
     with (folder / "table.csv").open() as f:
         assert len(list(csv.DictReader(f))) == len(result.table)
     assert load_file(folder / "tensors.safetensors").keys() == result.tensors.keys()

@@ -603,8 +603,8 @@ def test_a_number_that_a_case_lacks_is_guessed_by_as_the_mean_of_that_number() -
     rng = np.random.default_rng(1)
     full = [{q: 1000.0 * k + 5 * (i % 2) + float(rng.normal()) for k, q in enumerate(numbers)} for i in range(16)]
     for i in range(0, 16, 5):
-        full[i][numbers[1]] = np.nan
-    mean = float(np.nanmean([one[numbers[1]] for one in full]))
+        full[i][numbers[0]] = np.nan
+    mean = float(np.nanmean([one[numbers[0]] for one in full]))
     filled = [{q: mean if np.isnan(v) else v for q, v in one.items()} for one in full]
     bare = [{q: v for q, v in one.items() if not np.isnan(v)} for one in full]
     one, other = (confusion.guesses([confusion.Cheap("x", n) for n in some], causes) for some in (bare, filled))

@@ -72,6 +72,28 @@ def test_every_number_asked_for_is_a_row_of_the_sizes_and_equal_sets_are_one_cur
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("seeds", [("",), ("1", "2", "all")])
+def test_doses_are_points_of_one_training_or_a_line_for_each_and_their_mean(
+    seeds: tuple[str, ...], synthetic: ModuleType, tmp_path: Path
+) -> None:
+    synthetic.make_run(tmp_path / "none", n=4, probes=(), model="organism:none")
+    (tmp_path / "validity").mkdir()
+    lines, wanted = ["question,quantity,group,n,value,low,high,interval,verdict,seed"], {}
+    for i, seed in enumerate(seeds):
+        wanted[seed] = [0.1 + i, 0.4 + 2 * i]
+        for dose, value in zip(("none", "twin"), wanted[seed], strict=True):
+            lines.append(f"follows the dose,mean cosine,{dose},20,{value},{value - 0.1},{value + 0.1},t,,{seed}")
+    (tmp_path / "validity" / "table.csv").write_text("\n".join(lines) + "\n")
+    (ax, *_) = figures.draw("dose-response", [tmp_path]).figure.axes
+    named = {str(line.get_label()): [*map(float, np.ravel(line.get_ydata()))] for line in ax.lines}
+    if len(seeds) > 1:
+        of = {"1": "seed 1", "2": "seed 2", "all": "mean over trainings"}
+        assert {name: named.get(name) for name in of.values()} == {of[s]: pytest.approx(v) for s, v in wanted.items()}
+    else:
+        assert not any("seed" in name or "mean" in name for name in named)
+        assert {0.1, 0.4} <= {y for line in ax.lines for y in np.round(np.ravel(line.get_ydata()), 9)}
+
+
 def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
     (row,) = accuracies._gains(_graded("11", "01", "01", "00", "?1"), "m")  # type: ignore[arg-type]
     assert (row["way"], row["count"], row["usual"], row["n"], row["n_invalid"]) == ("code", 3, 1, 4, 1)
