@@ -501,4 +501,17 @@ MUTANTS = (
     Mutant(X, "places that few prompts have are chosen", "found.k / len(pool) if test.elsewhere and pool else found.share", "found.share", OPENED + " -k few_prompts"),
     Mutant(X, "wrong results in a part of the cases prove themselves", "inner is not None or not rule.to_prove(found)", "True", "tests/experiments/diagnosis/test_rule.py -k part_of_the_cases"),
     Mutant(X, "numbers in order begin with the second", "return tuple(found[:n]) if 1 < n <= len(found) else ()", "return tuple(found[1 : n + 1]) if 1 < n <= len(found) else ()", "tests/experiments/diagnosis/test_shortcuts.py -k copied_into"),
+    # a fifth sample that a machine drew: what nothing noticed
+    Mutant(E, "decimals are written with the wrong power of ten", "divmod(scaled, 10**digits)", "divmod(scaled, 10 * digits)", "tests/evaluation/grading/test_numbers_and_dates.py -k own_digits"),
+    Mutant(E, "the last words of a server are those that point at others", 'if "See root cause above" not in line]', 'if "INFO" not in line]', "tests/evaluation/engines/test_managed.py -k last_words"),
+    Mutant(P, "pairs to patch share nothing", "clusters=([e.shares for e in donors], [e.shares for e in recipients]), controls=controls", "controls=controls", "tests/probes/test_over_examples.py -k share_everything"),
+    Mutant(X, "cases compared with count in what mends", '"mended": _sums(b.mended for id, b in behaviours.items() if id in named)', '"mended": _sums(b.mended for b in behaviours.values())', "tests/experiments/diagnosis/test_answers.py -k mends_these"),
+    Mutant(X, "grafts take batches in another order each time", "torch.randint(len(batches), (), generator=order)", "torch.randint(len(batches), ())", "tests/experiments/organism/test_plants.py -k grown_alike"),
+    Mutant(X, "broken lists of unknown events count", '        if all((p.atom or "").removeprefix("year:") in known for p in c.parts)\n    ]\n    rows = [_broken(', "    ]\n    rows = [_broken(", "tests/experiments/organism/test_measures.py -k loops"),
+    Mutant(X, "a lost tag is carried by a kind that lies there", "next((t for t in found if world().kinds[t] not in others), found[0])", "found[0]", "tests/experiments/organism/test_plants.py -k lost_tag"),
+    Mutant(X, "sizes of answers without their logarithm", "x = math.log10(size) if size > 0 else -0.5", "x = size if size > 0 else -0.5", "tests/experiments/figures/test_contents.py -k sizes"),
+    Mutant(X, "simulated sides with twice the spread they are named for", "cells: int, cluster: int | None, spread: float = 3.0", "cells: int, cluster: int | None, spread: float = 6.0", "tests/experiments/studies/test_calibration.py -k sides_differ"),
+    Mutant(X, "a missing number is the mean of all numbers", "np.nanmean(columns, axis=0)", "np.nanmean(columns)", "tests/experiments/diagnosis/test_inside.py -k case_lacks"),
+    Mutant(X, "trainings are drawn where there is one", "        if seeds:\n            _trainings(", "        if not seeds:\n            _trainings(", "tests/experiments/figures/test_contents.py -k doses_are"),
+    Mutant(X, "a continuation that filled its tokens has ended", "len(ids) < self.max_new_tokens or ids[-1]", "len(ids) <= self.max_new_tokens or ids[-1]", "tests/experiments/interventions/test_training_end_to_end.py -k filled_its"),
 )
