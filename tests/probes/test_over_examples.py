@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,14 @@ from tiny_models import tiny
 
 from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Model, load_model
-from composcope.probes import lookback, min_k, patching, trajectory
+from composcope.probes import faithfulness, lookback, min_k, neurons, patching, readout, trajectory
+from composcope.probes.catalog import PROBES
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
 from composcope.probes.result import ProbeResult
+
+from . import synthetic_readouts
+from .test_faithfulness import follows, played
 
 REGIONS = ("sink", "template", "question", "cue", "response")
 
@@ -244,24 +249,34 @@ def test_worked_examples_are_a_region_of_their_own(lm: Model) -> None:
     assert sum(shares) == pytest.approx(1, abs=1e-5) and min(shares) > 0
 
 
-PROBED: dict[str, Callable[[Model, list[Example]], ProbeResult]] = {
-    "lookback": lambda lm, given: lookback.over_examples(lm, given, permutations=20),
-    "min-k": min_k.over_examples,
-    "trajectory": lambda lm, given: trajectory.over_examples(lm, given, permutations=20),
-    "patching": lambda lm, given: patching.over_examples(lm, given, max_new_tokens=1, controls=("identity",)),
-}
+Run = Callable[[list[Example]], ProbeResult]
+PROBED: dict[str, Callable[[Model], tuple[Run, list[Example]]]] = {
+    "lookback": lambda lm: (partial(lookback.over_examples, lm, permutations=20), _examples()),
+    "min-k": lambda lm: (partial(min_k.over_examples, lm), _examples()),
+    "trajectory": lambda lm: (partial(trajectory.over_examples, lm, permutations=20), _examples()),
+    "patching": lambda lm: (
+        partial(patching.over_examples, lm, max_new_tokens=1, controls=("identity",)), _examples()),
+    "neurons": lambda lm: (partial(neurons.over_examples, lm), _examples()),
+    "readout": lambda _: (
+        partial(readout.over_examples, synthetic_readouts.planted(lambda i: i % 2 == 1), permutations=20),
+        synthetic_readouts.examples()),
+    "faithfulness": lambda _: (partial(faithfulness.over_examples, (given := played(follows))[0]), given[1]),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("probe", PROBED)
+@pytest.mark.parametrize("probe", PROBES)
 def test_cases_that_share_everything_get_a_wider_interval_or_none(lm: Model, probe: str) -> None:
+    run, examples = PROBED[probe](lm)
+    names = ("quantity", "group", "kind", "layer", "place", "foils", "step", "shown")
+
     def intervals(given: list[Example]) -> dict[tuple[Any, ...], float]:
         """Widths by row; infinite where there is none."""
-        rows = [r for r in PROBED[probe](lm, given).table if not r["quantity"].endswith(("_unpaired", "_map"))]
-        widths = {(r["quantity"], r["group"], r.get("kind"), r.get("layer")): r["high"] - r["low"] for r in rows}
+        rows = [r for r in run(given).table if not r["quantity"].endswith(("_unpaired", "_map"))]
+        widths = {tuple(r.get(name) for name in names): r["high"] - r["low"] for r in rows}
         return {key: np.inf if np.isnan(width) else width for key, width in widths.items()}
 
-    alone = intervals(_examples())
-    shared = intervals([replace(e, cluster=e.group) for e in _examples()])
+    alone = intervals(examples)
+    shared = intervals([replace(e, cluster=e.group) for e in examples])
     known = [key for key, width in alone.items() if 0 < width < np.inf and key in shared]
     assert len(known) > 20 and all(shared[key] > alone[key] for key in known)
 
