@@ -30,7 +30,7 @@ from .run.provenance import machine
 from .run.reader import read_run
 
 LIMITS = {"mixed": 200, "temporal": 24}
-"""Cases per family x depth, chosen so that two cores need about three minutes."""
+"""Cases per family x depth, chosen so that the runs take about two minutes on two cores."""
 LOOK = 0.2
 """Seconds between two checks of the workers."""
 PROBE_CASES = {"mixed": 24, "temporal": 12}
