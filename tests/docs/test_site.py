@@ -49,6 +49,14 @@ def test_the_site_builds_strictly_and_has_every_public_name(site: Path) -> None:
     assert not [page for page in pages if "fonts.googleapis" in page], "nothing is asked of another server"
 
 
+def test_the_reference_is_made_from_the_package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the root, a link to the root itself and every environment would be read as parts of the package."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    folder = Path(import_module("site_links")._package()) / "composcope"
+    assert {p.name for p in folder.iterdir() if p.is_dir()} == {"evaluation", "experiments", "hooks", "probes"}
+    assert all(p.suffix == ".py" for p in folder.iterdir() if p.is_file()) and (folder / "__init__.py").is_file()
+
+
 def test_the_site_is_small_enough_for_the_wheel(site: Path) -> None:
     without_gallery = [p for p in site.rglob("*") if p.is_file() and p.parent.parent.name != "gallery"]
     assert sum(p.stat().st_size for p in without_gallery) < 8e6
