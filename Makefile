@@ -45,7 +45,8 @@ endif
 WORKERS ?= 2
 
 export OMP_NUM_THREADS ?= 2
-test: export OMP_NUM_THREADS = 1  # two workers
+# Two workers, one thread each.
+test: export OMP_NUM_THREADS = 1
 export HF_HUB_OFFLINE  ?= 1
 
 # The main job on a real pretrained model. Families of `world` whose parts a small model knows often enough that

@@ -19,6 +19,7 @@ from .rule import (
     mostly,
     readable,
     seldom,
+    selected_late,
     shared,
     to_prove,
     usual,
@@ -60,8 +61,10 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
         return "too few failing cases could be opened to choose for each other where to look: more cases"
-    shown = demonstrated(inside.tests.get("own:decision", Found("none:0")))
-    if not shown and demonstrated(inside.tests.get("own:entity", Found("none:0"))):
+    none = Found("none:0")
+    entity, decision, later = (inside.tests.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
+    shown = demonstrated(decision) or selected_late(entity, later)
+    if not shown and demonstrated(entity):
         return (
             "the own part's state mends where the bridge is asked about and not where the answer is decided: more is "
             "wrong than a missing bridge"

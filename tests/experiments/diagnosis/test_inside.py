@@ -218,6 +218,8 @@ def test_a_model_that_selects_late_needs_its_bridge_only_in_later_layers(
     tests = {"own:entity": entity, "own:later": later, "own:decision": found(1, foreign=0)}
     named = rule.from_inside(Inside(4, tests), DRAWN)
     assert (named and named[0]) == cause
+    few = unsettled.open_question(DRAWN, Inside(4, tests, uncomputed=Tally(1, 9)))
+    assert ("1 of 9" in few) or cause is None, "the bridge is missing, in too few cases"
 
 
 def test_the_words_of_an_entity_what_follows_them_and_the_prompts_end_are_searched() -> None:
