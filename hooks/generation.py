@@ -6,7 +6,6 @@ greedy(model, anatomy, prompts, {Site(3, "resid_post"): lambda x: x + direction}
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -16,7 +15,7 @@ from transformers import Cache, PreTrainedModel
 from ..errors import InputError, ModelError
 from .anatomy import Anatomy
 from .backends.transformers import visited
-from .parts import empty_cache, input_device
+from .parts import empty_cache, input_device, logits_option
 from .sites import Edit, Site
 
 
@@ -83,8 +82,7 @@ def _forward(
     start, (rows, width) = int(cache.get_seq_length()), ids.shape
     positions = torch.arange(start, start + width, device=ids.device).expand(rows, width)
 
-    of_any: Any = model
-    options: dict[str, Any] = {"logits_to_keep": 1} if of_any._supports_logits_to_keep() else {}
+    options = logits_option(model, 1)
 
     def run() -> Tensor:
         return model(input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True, **options).logits[

@@ -10,6 +10,7 @@ key-value head ``[q... | k | v]``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -62,6 +63,19 @@ def empty_cache(model: PreTrainedModel) -> DynamicCache:
             "give the whole text, without a cache"
         )
     return DynamicCache()
+
+
+def logits_option(model: PreTrainedModel, at: Sequence[int] | int | None) -> dict[str, Any]:
+    """What keeps a model from computing other logits than those at some positions, or of the last ``at`` positions.
+
+    Empty for all positions (None), and for an architecture that always computes all.
+    """
+    of_any: Any = model  # a method that the type of models does not have
+    if at is None or not of_any._supports_logits_to_keep():
+        return {}
+    if isinstance(at, int):
+        return {"logits_to_keep": at}
+    return {"logits_to_keep": torch.tensor(at, dtype=torch.long, device=input_device(model))}
 
 
 def input_device(model: PreTrainedModel) -> torch.device:

@@ -23,7 +23,7 @@ from ...errors import ModelError
 from ...interrupts import held
 from .. import attention, experts
 from ..anatomy import Anatomy
-from ..parts import cut, first_tensor, input_device, paste
+from ..parts import cut, first_tensor, input_device, logits_option, paste
 from ..sites import Edit, Reducer, Run, Site
 from . import check_logits, names_of, twin
 from . import transformers as direct
@@ -82,7 +82,7 @@ class NNsight:
         every += [(direct.Tap(m, "expert"), found) for m, found in direct.by_experts(taps, visits).items()]
         todo = [(at, visit, self._at(at)) for at, visit in sorted(every, key=lambda x: self._rank(x[0]))]
         maps = {s: v for s, v in visits.items() if s.kind == "pattern"}
-        few = direct.logits_option(self.model, at)
+        few = logits_option(self.model, at)
         with held(closed=True), ExitStack() as stack:  # its threads do not survive an interrupt
             if maps:
                 callback = direct.pattern_callback(self.envoy._module, self.anatomy, self.path_of, maps)

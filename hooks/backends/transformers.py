@@ -20,7 +20,7 @@ from ...errors import ModelError
 from ...interrupts import held
 from .. import attention, experts
 from ..anatomy import Anatomy, Layer, Projection
-from ..parts import cut, decoder_of, first_tensor, input_device, paste
+from ..parts import cut, decoder_of, first_tensor, logits_option, paste
 from ..sites import Edit, Reducer, Run, Site
 from . import check_logits
 
@@ -302,14 +302,6 @@ def run(
     logits = values.output.logits if few else logits_at(values.output.logits, at)
     check_logits(logits, type(model).__name__)
     return Run(logits, values.acts)
-
-
-def logits_option(model: PreTrainedModel, at: Sequence[int] | None) -> dict[str, Int[Tensor, "at"]]:
-    """What keeps a model from computing other logits; empty for an architecture that always computes all."""
-    of_any: Any = model
-    if at is None or not of_any._supports_logits_to_keep():
-        return {}
-    return {"logits_to_keep": torch.tensor(at, dtype=torch.long, device=input_device(model))}
 
 
 def logits_at(logits: Float[Tensor, "batch pos vocab"], at: Sequence[int] | None) -> Float[Tensor, "batch at vocab"]:

@@ -23,7 +23,7 @@ from ...hooks.attention_masses import Window, attention_masses
 from ...hooks.capture import Request, capture, check_ids, check_last
 from ...hooks.length_limits import check_batch, keep_rotary_angles
 from ...hooks.model import check_left
-from ...hooks.parts import empty_cache
+from ...hooks.parts import empty_cache, logits_option
 from ...hooks.surroundings import check_ready
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ class _BatchGenerator:
         ]
         positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -self.ids.shape[1] :]
         model: Any = self.lm.model
-        options = {"logits_to_keep": 1} if model._supports_logits_to_keep() else {}
+        options = logits_option(model, 1)
         check_left(model, self.lm.anatomy, self.mask)
         check_batch(model, self.ids, self.mask, int(self.cache.get_seq_length()))
         with attention_masses(model, windows) as found, keep_rotary_angles(model):
