@@ -6,7 +6,6 @@ python -m composcope.benchmarks.probes --preset llama12 --out runs/bench --docs 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import math
 import os
@@ -26,8 +25,8 @@ from ..experiments.bench.timing import Way, costs, in_rounds, machine, setting, 
 from ..experiments.console.printing import markdown_table
 from ..experiments.run.provenance import memory_peaks, reset_peaks
 from ..files import write_between
-from ..hooks import Model, load_model
-from .tasks import Against, Models, Outputs, Preset, Task, build, check_device, preset
+from ..hooks import Model
+from .tasks import Against, Models, Outputs, Preset, Task, build, check_device, make, preset
 
 FAILED = float("nan")
 
@@ -118,7 +117,7 @@ def own_peak(name: str, task: str, way: str) -> float:
     """
     torch.set_num_threads(1)
     chosen = preset(name)
-    lm = Models().get(chosen.shape_of(task))
+    lm = make(chosen.shape_of(task))
     run = build(chosen, task, lm).way(way)
     with torch.no_grad():
         lm.model(torch.tensor([[3, 4]], device=lm.device))
@@ -135,11 +134,10 @@ def _peak(lm: Model, restart: bool = True) -> float:
     return peaks["cuda"][f"cuda:{lm.device.index or 0}"] if lm.device.type == "cuda" else peaks["rss"]
 
 
-def with_float32(task: Task, preset: Preset, lm: Model) -> Task:
-    """For models of lower precision: the same task on the same weights in float32 as one more way."""
-    if lm.dtype is torch.float32:
+def with_float32(task: Task, preset: Preset, lm: Model, wide: Model) -> Task:
+    """For models of lower precision: the same task on the same weights in float32 (``wide``) as one more way."""
+    if wide is lm:
         return task
-    wide = load_model(copy.deepcopy(lm.model).float())
     way = Against(build(preset, task.name, wide).ours, note=f"the same weights: what {lm.dtype} costs in exactness")
     return replace(task, against={**task.against, "float32": way})
 
@@ -214,9 +212,9 @@ def bench_probes(
     models = Models()
     try:
         for task in only or chosen.tasks:
-            lm = models.get(chosen.shape_of(task))
+            lm, wide = models.get(chosen.shape_of(task))
             print(f"{task} on {chosen.shape_of(task)}", file=sys.stderr, flush=True)
-            ready = with_float32(build(chosen, task, lm), chosen, lm)
+            ready = with_float32(build(chosen, task, lm), chosen, lm, wide)
             found = replace(found, rows=(*found.rows, *measure(ready, chosen, lm.device, repeats, memory)))
             if out is not None:
                 found.save(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -115,12 +116,15 @@ def preset(name: str) -> Preset:
 class Models:
     """Random models by shape, each made once."""
 
-    made: dict[Shape, Any] = field(default_factory=dict)
+    made: dict[Shape, tuple[Any, Any]] = field(default_factory=dict)
 
-    def get(self, shape: Shape) -> Any:
+    def get(self, shape: Shape) -> tuple[Any, Any]:
+        """The model of this shape, and the same weights in float32 (the model itself where it has this precision)."""
         if shape not in self.made:
             self.made.clear()  # one at a time: the large ones would not fit side by side
-            self.made[shape] = make(shape)
+            lm = make(shape)
+            wide = lm if lm.dtype is torch.float32 else load_model(copy.deepcopy(lm.model).float())
+            self.made[shape] = lm, wide
         return self.made[shape]
 
 

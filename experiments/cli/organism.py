@@ -17,7 +17,7 @@ from .flags import AsJson, Quiet
 from .help import Command, Commands, example
 
 if TYPE_CHECKING:
-    from ..organism.train import OrganismRecipe
+    from ..organism.recipe import OrganismRecipe
 
 app = typer.Typer(
     cls=Commands,
@@ -26,18 +26,15 @@ app = typer.Typer(
 )
 
 
-def _recipe(name: str, architecture: str, steps: int | None, dose_steps: int | None) -> OrganismRecipe:
+def _recipe(name: str, architecture: str, size: str, steps: int | None, dose_steps: int | None) -> OrganismRecipe:
     from dataclasses import replace
 
-    from ..organism.train import ARCHITECTURES, recipe_of
+    from ..organism.recipe import recipe_of
 
-    if architecture not in ARCHITECTURES:
-        raise InputError(f"--architecture {architecture!r}: unknown; use one of {', '.join(ARCHITECTURES)}")
-
-    recipe = recipe_of(name)
+    recipe = recipe_of(name, size, architecture)
     base = replace(recipe.base, steps=steps) if steps is not None else recipe.base
     dose = replace(recipe.dose, steps=dose_steps) if dose_steps is not None else recipe.dose
-    return replace(recipe, base=base, dose=dose, architecture=architecture)
+    return replace(recipe, base=base, dose=dose)
 
 
 @app.command(cls=Command, epilog=example("organism train --dose control --seed 0 --out organisms"))
@@ -47,6 +44,7 @@ def train(
     all_doses: Annotated[bool, typer.Option("--all", help="All four doses from one shared base.")] = False,
     crossed: Annotated[bool, typer.Option("--crossed", help="With --all: the second series.")] = False,
     architecture: Annotated[str, typer.Option(help="llama, gpt2 or qwen3.")] = "llama",
+    size: Annotated[str, typer.Option(help="About how many parameters: 1M, or on a GPU 8M or 30M.")] = "1M",
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and documents.")] = 0,
     device: Annotated[str | None, typer.Option(help="Default: cuda if there is one, else cpu.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps of the shared base (default: the recipe's).")] = None,
@@ -76,9 +74,8 @@ def train(
             bar.update(task, completed=step, description=f"{stage} (loss {loss:.3f})")
 
         for name in (CROSSED if crossed else DOSES) if all_doses else (dose or "",):
-            made.append(
-                str(train_dose(name, seed, out, _recipe(name, architecture, steps, dose_steps), device, step_done))
-            )
+            recipe = _recipe(name, architecture, size, steps, dose_steps)
+            made.append(str(train_dose(name, seed, out, recipe, device, step_done)))
             if not json:
                 typer.echo(made[-1])
     if json:
@@ -91,6 +88,7 @@ def measure(
     n: Annotated[
         int, typer.Option(min=1, help="Cases per cell of the temporal families; mixed cases are four times as many.")
     ] = 100,
+    device: Annotated[str, typer.Option(help="For example cuda.")] = "cpu",
     out: Annotated[Path | None, typer.Option(help="Also write the rows as JSON here.")] = None,
     json: AsJson = False,
     quiet: Quiet = False,
@@ -109,7 +107,7 @@ def measure(
     folders = models or [weights.path(d) for d in DOSES]
     with Reporter(quiet=quiet).bar("measuring models", len(folders)) as advance:
         for folder in folders:
-            rows = measure_folder(folder, n)
+            rows = measure_folder(folder, n, device)
             advance(1)
             if not json:
                 print_rows(str(folder), rows)

@@ -206,7 +206,8 @@ def _train_second(out: Path, reporter: Reporter) -> Path:
     Qwen3 normalizes queries and keys. Everything else is shared, so a result that replicates on it does not depend on
     one architecture or one initialization. Its weights are not shipped (about ten minutes on one idle core).
     """
-    from ..organism.train import OrganismRecipe, train
+    from ..organism.recipe import OrganismRecipe
+    from ..organism.train import train
 
     recipe = OrganismRecipe(architecture="qwen3")
     base, dose = (replace(s, steps=n) for s, n in zip((recipe.base, recipe.dose), SECOND_STEPS, strict=True))

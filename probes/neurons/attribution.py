@@ -153,7 +153,7 @@ def _attribute_prefix(lm: Model, prefix: Prefix, targets: Tensor, how: How) -> _
     silenced = torch.zeros(n, n_layers, device=lm.device, dtype=full.dtype)
     for (q, layer), found in done.items():
         silenced[q, layer] = found[0].start
-    accepted = limit(full[:, None], silenced).tolist()
+    accepted = limit(full[:, None], silenced, rounding=_rounding(lm)).tolist()
     finer = how._replace(nodes=quadrature("gauss-legendre", NODES)) if how.adaptive else how
     for attempt in range(MAX_ROUNDS if how.adaptive else 0):
         poor: dict[tuple[int, int], list[Panel]] = {}
@@ -182,6 +182,11 @@ def _attribute_prefix(lm: Model, prefix: Prefix, targets: Tensor, how: How) -> _
         error=torch.tensor([[sum(abs(x.gap) for x in p) for p in row] for row in rows], dtype=full.dtype),
         nodes=torch.tensor([[sum(x.nodes for x in p) for p in row] for row in rows]),
     )
+
+
+def _rounding(lm: Model) -> float:
+    """Relative error of a probability that was computed in half precision: a few units in the last place."""
+    return 4 * torch.finfo(lm.dtype).eps if lm.dtype in (torch.float16, torch.bfloat16) else 0.0
 
 
 def _complete(found: Sequence[_Piece], known: dict[float, float]) -> list[Panel]:

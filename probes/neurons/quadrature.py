@@ -105,10 +105,17 @@ class Panel:
 
 
 def limit(
-    full: Float[Tensor, "token _"], silenced: Float[Tensor, "token layer"], tolerance: float = TOLERANCE
+    full: Float[Tensor, "token _"],
+    silenced: Float[Tensor, "token layer"],
+    tolerance: float = TOLERANCE,
+    rounding: float = 0.0,
 ) -> Float[Tensor, "token layer"]:
-    """The completeness error accepted: 1 % of the layer's effect, plus a floor of 1 % of P and at most 1e-6."""
-    floor = (tolerance * torch.maximum(full.expand_as(silenced), silenced)).clamp_max(1e-6)
+    """The completeness error accepted: 1 % of the layer's effect, plus a floor of 1 % of P and at most 1e-6.
+
+    ``rounding`` is the relative error of P itself, which more nodes do not reduce.
+    """
+    largest = torch.maximum(full.expand_as(silenced), silenced)
+    floor = torch.maximum((tolerance * largest).clamp_max(1e-6), rounding * largest)
     return tolerance * (full - silenced).abs() + floor
 
 

@@ -13,7 +13,7 @@ from oracles import neurons as neuron_oracle
 from oracles import patching as patching_oracle
 
 from composcope.benchmarks import published
-from composcope.benchmarks.probes import BEGIN, END, Row, bench_probes, compare, measure, peak_memory, with_float32
+from composcope.benchmarks.probes import BEGIN, END, bench_probes, compare, measure, peak_memory, with_float32
 from composcope.benchmarks.tasks import Models, Preset, Shape, build, make, preset, texts
 from composcope.errors import InputError
 from composcope.hooks import Model
@@ -107,8 +107,8 @@ def test_an_error_that_is_not_a_number_is_never_small() -> None:
 
 def test_lower_precision_is_held_against_float32() -> None:
     low = replace(TINY, shape=replace(SHAPE, dtype="bfloat16"), against=("forward",))
-    lm = Models().get(low.shape)
-    task = with_float32(build(low, "lookback", lm), low, lm)
+    lm, wide = Models().get(low.shape)
+    task = with_float32(build(low, "lookback", lm), low, lm, wide)
     row = next(r for r in measure(task, low, lm.device, 1, memory=False) if r.against == "float32")
     assert 0 < row.error < 0.1
     assert next(lm.model.parameters()).dtype is torch.bfloat16
@@ -156,13 +156,3 @@ def test_unknown_presets_and_tasks_are_named() -> None:
 def test_peak_memory_is_that_of_one_way_in_a_process_of_its_own() -> None:
     ours, theirs = (peak_memory("quick", "attribution", way) for way in ("ours", "published"))
     assert 0 < ours < theirs
-
-
-@pytest.mark.gpu
-def test_the_gpu_preset_meets_its_times() -> None:
-    rows: list[Row] = list(bench_probes(preset("gpu"), repeats=3, memory=False).rows)
-    by_task = {(r.task, r.against): r for r in rows}
-    assert by_task["attribution-default", "forward"].seconds < 1
-    assert by_task["patching", "forward"].seconds < 2
-    assert by_task["lookback", "forward"].ratio > 1 / 1.15
-    assert by_task["min-k", "forward"].ratio > 1 / 1.25

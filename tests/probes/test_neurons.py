@@ -116,6 +116,12 @@ def test_the_accepted_error_is_a_hundredth_of_the_effect_and_a_millionth_at_most
     assert float(got) == pytest.approx(0.01 * effect + 1e-6, rel=1e-9)
 
 
+@pytest.mark.parametrize(("full", "silenced"), [(0.5, 0.4), (0.2, 0.5)])
+def test_an_error_below_the_rounding_of_the_larger_probability_is_accepted(full: float, silenced: float) -> None:
+    got = quadrature.limit(torch.tensor([[full]]), torch.tensor([[silenced]]), rounding=0.03)
+    assert float(got) == pytest.approx(0.01 * abs(full - silenced) + 0.015)
+
+
 @pytest.mark.parametrize("name", [*POST_NORM, "exaone4"])
 def test_the_reference_rule_scales_the_up_projection_before_the_norm_as_the_published_code_does(name: str) -> None:
     lm = load_model(tiny(name))

@@ -53,6 +53,18 @@ def test_scores_in_float32_are_the_literal_integral_on_the_widened_weights() -> 
     assert _error(got, want) < 1e-4
 
 
+@pytest.mark.parametrize("name", ["llama", "qwen3", "mixtral"])
+def test_nodes_are_not_added_for_errors_that_half_precision_makes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lm = load_model(tiny(name).to(torch.bfloat16))  # type: ignore[arg-type]
+    few = neurons.attribute_many(lm, PROMPTS, ANSWERS)
+    full = neurons.attribute_many(lm, PROMPTS, ANSWERS, rows_dtype="float32")
+    monkeypatch.setattr(neurons.attribution, "_rounding", lambda lm: 0.0)
+    many = neurons.attribute_many(lm, PROMPTS, ANSWERS)
+    used = [sum(int(n.sum()) for n in found.nodes) for found in (few, many)]
+    errors = [max(_error(g, w) for g, w in zip(found.scores, full.scores, strict=True)) for found in (few, many)]
+    assert used[0] < used[1] / 2 and errors[0] < 1.5 * errors[1]
+
+
 def test_agreement_is_the_largest_difference_the_rank_correlation_and_the_share_of_common_neurons() -> None:
     g = torch.Generator().manual_seed(0)
     full = torch.randn(3, 50, generator=g)

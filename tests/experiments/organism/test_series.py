@@ -10,11 +10,12 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.organism import documents, series, train, weights
+from composcope.experiments.organism.recipe import OrganismRecipe, Stage
 from composcope.experiments.validity.positive_controls import compositions
 
-TINY = train.OrganismRecipe(
-    base=train.Stage(2, 4e-3, 0.5, batch=4, warmup=2),
-    dose=train.Stage(train.CHUNK, 3e-3, 0.7, batch=8, warmup=2),
+TINY = OrganismRecipe(
+    base=Stage(2, 4e-3, 0.5, batch=4, warmup=2),
+    dose=Stage(train.CHUNK, 3e-3, 0.7, batch=8, warmup=2),
     width=16, layers=1, heads=2, mlp=16,
 )  # fmt: skip
 

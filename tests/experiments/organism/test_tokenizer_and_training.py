@@ -17,12 +17,13 @@ from typer.testing import CliRunner
 from composcope.errors import InputError
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import organism as cli
-from composcope.experiments.organism import documents, train, world
+from composcope.experiments.organism import documents, train, weights, world
+from composcope.experiments.organism.recipe import ARCHITECTURES, SIZES, OrganismRecipe, Stage, new_model, recipe_of
 from composcope.experiments.organism.tokenizer import CONTEXT, build
 
-TINY = train.OrganismRecipe(
-    base=train.Stage(6, 4e-3, 0.5, batch=8, warmup=2),
-    dose=train.Stage(5, 3e-3, 0.7, batch=8, warmup=2),
+TINY = OrganismRecipe(
+    base=Stage(6, 4e-3, 0.5, batch=8, warmup=2),
+    dose=Stage(5, 3e-3, 0.7, batch=8, warmup=2),
     width=32,
     layers=2,
     heads=2,
@@ -126,23 +127,23 @@ def test_answer_tokens_weigh_1_prompt_tokens_less_and_padding_nothing() -> None:
 
 
 def test_the_learning_rate_warms_up_stays_and_falls_to_its_share() -> None:
-    stage = train.Stage(100, 2.0, 0.5, final=0.25, warmup=10)
+    stage = Stage(100, 2.0, 0.5, final=0.25, warmup=10)
     found = {step: train.rate(stage, step) for step in (0, 9, 50, 75, 100)}
     assert found == pytest.approx({0: 0.2, 9: 2.0, 50: 2.0, 75: 1.25, 100: 0.5})
 
 
 def test_the_seed_decides_the_first_weights(tokenizer) -> None:
-    first, second, again = (train.new_model(TINY, tokenizer, seed).model.embed_tokens.weight for seed in (0, 1, 0))
+    first, second, again = (new_model(TINY, tokenizer, seed).model.embed_tokens.weight for seed in (0, 1, 0))
     assert torch.equal(first, again) and not torch.equal(first, second)
 
 
-@pytest.mark.parametrize("architecture", train.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_architecture_trains_all_its_weights_and_loads_under_its_own_name(
     architecture: str, tokenizer, tmp_path: Path
 ) -> None:
     recipe = replace(TINY, architecture=architecture)
     folder = train.train("twin", 1, tmp_path, recipe, "cpu")
-    first, trained = train.new_model(recipe, tokenizer, 1), AutoModelForCausalLM.from_pretrained(folder)
+    first, trained = new_model(recipe, tokenizer, 1), AutoModelForCausalLM.from_pretrained(folder)
     assert trained.config.model_type == architecture and trained.config.architectures == [type(first).__name__]
     after = dict(trained.named_parameters())
     assert [n for n, p in first.named_parameters() if torch.equal(p, after[n])] == []
@@ -154,11 +155,25 @@ def test_every_architecture_trains_all_its_weights_and_loads_under_its_own_name(
 
 
 def test_the_architectures_are_of_one_size(tokenizer) -> None:
-    sizes = [
-        train.new_model(train.OrganismRecipe(architecture=name), tokenizer, 0).num_parameters()
-        for name in train.ARCHITECTURES
-    ]
+    sizes = [new_model(OrganismRecipe(architecture=name), tokenizer, 0).num_parameters() for name in ARCHITECTURES]
     assert min(sizes) > 900_000 and max(sizes) < 1.07 * min(sizes)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_size_has_about_the_parameters_of_its_name(tokenizer, size: str) -> None:
+    parameters = new_model(recipe_of("crossed-none", size), tokenizer, 0).num_parameters()
+    assert parameters == pytest.approx(float(size.removesuffix("M")) * 1e6, rel=0.05)
+
+
+def test_a_recipe_of_the_smallest_size_is_that_of_the_shipped_weights() -> None:
+    for dose in ("control", "crossed-both"):
+        shipped = json.loads((weights.path(dose) / "organism.json").read_text())["recipe"]
+        assert recipe_of(dose).record() == shipped
+
+
+def test_a_size_that_is_not_known_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(InputError, match=r"--size '2B': unknown; use one of 1M, 8M, 30M"):
+        recipe_of("none", "2B")
 
 
 def test_training_lowers_the_loss(tmp_path: Path) -> None:

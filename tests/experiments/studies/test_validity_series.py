@@ -19,8 +19,8 @@ from composcope.experiments.cli import main
 from composcope.experiments.distributed.engine import load_target
 from composcope.experiments.models.target import Loading
 from composcope.experiments.organism import documents, series, train_series, weights
+from composcope.experiments.organism.recipe import OrganismRecipe, Stage
 from composcope.experiments.organism.series import Series
-from composcope.experiments.organism.train import OrganismRecipe, Stage
 from composcope.experiments.report import checks
 from composcope.experiments.run import read_json
 from composcope.experiments.run.reader import read_run
