@@ -194,15 +194,15 @@ def test_an_unknown_dose_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_train_command_writes_a_model_that_loads_and_computes_in_float32(tmp_path: Path) -> None:
-    arguments = ["train", "--dose", "control", "--seed", "5", "--steps", "3", "--dose-steps", "3"]
+    arguments = ["train", "--dose", "crossed-mixed", "--seed", "5", "--steps", "3", "--dose-steps", "3"]
     result = CliRunner().invoke(cli.app, [*arguments, "--out", str(tmp_path), "--device", "cpu"])
     assert result.exit_code == 0, result.output
-    folder = tmp_path / "seed-5" / "control" / "model"
+    folder = tmp_path / "seed-5" / "crossed-mixed" / "model"
     model = AutoModelForCausalLM.from_pretrained(folder)
     assert model.dtype == torch.float32
     assert load_file(folder / "model.safetensors")["model.norm.weight"].dtype == torch.bfloat16
     assert AutoTokenizer.from_pretrained(folder).model_max_length == CONTEXT
-    assert json.loads((folder / "organism.json").read_text())["dose"] == "control"
+    assert json.loads((folder / "organism.json").read_text())["dose"] == "crossed-mixed"
 
 
 def test_the_train_command_wants_one_dose_or_all(tmp_path: Path) -> None:

@@ -317,6 +317,7 @@ def test_a_broken_validity_file_is_said(tmp_path: Path) -> None:
     assert rows == [] and "not valid JSON" in notes[0]
 
 
+@pytest.mark.long
 def test_two_thousand_cases_with_all_probes_and_long_answers_stay_light(
     synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
 ) -> None:
