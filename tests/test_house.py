@@ -196,6 +196,30 @@ chmod +x "$3/bin/python"
     assert ("no GPU is seen" in done.stdout) == small and "-e ." in called[-1]
 
 
+@pytest.mark.parametrize("fails", ["", "test", "demo", "lint", "test-real", "test-long"])
+def test_a_change_lands_only_where_tests_demo_lint_real_model_and_long_tests_pass(tmp_path: Path, fails: str) -> None:
+    run = tmp_path / ".ci" / "run"
+    run.parent.mkdir()
+    shutil.copy(ROOT / ".ci" / "run", run)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    stub = f"""#!/bin/sh
+echo "$1" >> "{tmp_path}/called"
+[ "$1" = "{fails}" ] && exit 3
+[ "$1" != demo ] || {{ mkdir -p runs/demo && echo page > runs/demo/report.html; }}
+"""
+    for name in ("make", "chromium"):
+        (tools / name).write_text(stub)
+        (tools / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    done = subprocess.run([str(run)], env=environment, capture_output=True, text=True)
+    called = (tmp_path / "called").read_text().split()
+    assert (done.returncode == 0) == (not fails), done.stdout
+    assert called[0] == "test" and (called[1:] == [] if fails == "test" else {"demo", "test-real"} < {*called})
+    if not fails:
+        assert sorted(called) == ["demo", "lint", "test", "test-long", "test-real"]
+
+
 def _without_shape(hint: ast.expr | None) -> bool:
     """Whether a type hint names a tensor outside jaxtyping's brackets."""
     if isinstance(hint, ast.Constant) and isinstance(hint.value, str):
