@@ -262,16 +262,10 @@ class _Made(NamedTuple):
 def _clustered(made: _Made, group: NDArray[np.intp]) -> Fit:
     """CR2: residuals of cluster g are multiplied by (I - H_gg)^(-1/2) before they are summed."""
     n, k = len(group), int(group.max()) + 1
-    adjusted = np.zeros((n, k))
-    order = np.argsort(group, kind="stable")
-    root = np.linalg.cholesky(made.inverse + 1e-300 * np.eye(len(made.inverse)))
-    for g, rows in enumerate(np.split(order, np.cumsum(np.bincount(group))[:-1])):
-        u, s, _ = np.linalg.svd(made.design[rows] @ root, full_matrices=False)
-        left = np.maximum(1 - s**2, 0)
-        # A generalized inverse: what a cluster alone decides about tells nothing of its spread.
-        scale = np.divide(1, np.sqrt(left), out=np.zeros_like(left), where=left > 1e-9) - 1
-        w = made.weights[rows]
-        adjusted[rows, g] = w + u @ (scale * (u.T @ w))
+    if made.design.shape[1] == 1 and np.ptp(made.design) == 0:
+        adjusted = _adjusted_mean(made, group)
+    else:
+        adjusted = _adjusted(made, group)
     scores = made.residuals @ adjusted
     error = float(np.sqrt((scores**2).sum()))
     spread = made.project(adjusted)
@@ -284,6 +278,30 @@ def _clustered(made: _Made, group: NDArray[np.intp]) -> Fit:
     if k < 3 or error <= 0:
         return fit
     return fit._replace(skewness=float(((scores / error) ** 3).sum()) * k / (k - 2))
+
+
+def _adjusted(made: _Made, group: NDArray[np.intp]) -> Array:
+    """The weights of each cluster's observations after the adjustment ``[observation cluster]``."""
+    adjusted = np.zeros((len(group), int(group.max()) + 1))
+    order = np.argsort(group, kind="stable")
+    root = np.linalg.cholesky(made.inverse + 1e-300 * np.eye(len(made.inverse)))
+    for g, rows in enumerate(np.split(order, np.cumsum(np.bincount(group))[:-1])):
+        u, s, _ = np.linalg.svd(made.design[rows] @ root, full_matrices=False)
+        left = np.maximum(1 - s**2, 0)
+        # A generalized inverse: what a cluster alone decides about tells nothing of its spread.
+        scale = np.divide(1, np.sqrt(left), out=np.zeros_like(left), where=left > 1e-9) - 1
+        w = made.weights[rows]
+        adjusted[rows, g] = w + u @ (scale * (u.T @ w))
+    return adjusted
+
+
+def _adjusted_mean(made: _Made, group: NDArray[np.intp]) -> Array:
+    """The same for a mean: of a cluster with m of n observations, I - H has the eigenvalue 1 - m/n on their sum."""
+    left = 1 - np.bincount(group) / len(group)
+    factor = np.divide(1, np.sqrt(np.maximum(left, 0)), out=np.zeros_like(left), where=left > 1e-9)
+    adjusted = np.zeros((len(group), len(left)))
+    adjusted[np.arange(len(group)), group] = made.weights * factor[group]
+    return adjusted
 
 
 def _correlation(made: _Made, group: NDArray[np.intp]) -> float:

@@ -55,6 +55,17 @@ def test_clustered_regression_is_cr2_with_satterthwaite_degrees_of_freedom(seed:
         assert fit.clusters == len(set(group.tolist()))
 
 
+@pytest.mark.parametrize("clusters", [3, 7, 100])
+def test_a_clustered_mean_is_cr2_with_satterthwaite_degrees_of_freedom(clusters: int) -> None:
+    rng = np.random.default_rng(clusters)
+    group = rng.integers(0, clusters, 30)
+    y = rng.normal(size=clusters)[group] + rng.normal(size=30)
+    fit = dependence.mean(y, group.tolist())
+    error, freedom = naive_cr2(y, np.ones((30, 1)), group, 0, naive_correlation(y - y.mean(), group, 1))
+    assert fit.error == pytest.approx(error) and fit.freedom == pytest.approx(max(freedom, 1))
+    assert fit.clusters == len(set(group.tolist()))
+
+
 def naive_crossed(y: np.ndarray, kernels: list[np.ndarray]) -> tuple[float, float]:
     """Variance of a mean and its degrees of freedom from n x n matrices, nothing factored, before any bound."""
     n = len(y)
