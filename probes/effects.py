@@ -70,10 +70,14 @@ def mean_interval(values: ArrayLike, clusters: Clusters = None, *, level: float 
     x = finite(values, "mean")
     if x.size < 2:
         return Estimate(float(x.mean()) if x.size else np.nan, np.nan, np.nan, "none")
+    if constant(x):
+        return Estimate(float(x.mean()), np.nan, np.nan, NO_SPREAD)
     return _estimate(mean_fit(x, clusters), level)
 
 
 def _estimate(fit: Fit, level: float) -> Estimate:
+    if fit.clusters == 1 and fit.method not in dependence.INDEPENDENT:  # it says nothing of the spread of clusters
+        return Estimate(fit.value, np.nan, np.nan, dependence.FEW)
     low, high = fit.interval(level)
     if fit.error <= 0 or (np.isfinite(low) and not spreads(low, high, fit.value)):
         return Estimate(fit.value, np.nan, np.nan, NO_SPREAD)
