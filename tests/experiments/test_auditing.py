@@ -74,6 +74,16 @@ def test_a_sample_takes_each_type_and_outcome_alike_and_hides_the_grades(tmp_pat
     assert sorted(other.splitlines()) != sorted(again.splitlines()), "another seed draws others"
 
 
+def test_an_answer_without_words_or_response_is_not_drawn(tmp_path: Path) -> None:
+    found, _ = run([("number", "correct", 4, 4)])
+    blank, lost, *_ = found.graded
+    found.responses[str(blank.ask)] = Response(str(blank.ask), " \n", "stop", 1, 1)
+    del found.responses[str(lost.ask)]
+    never = Graded("never asked", "whole", "correct", gold="-5")
+    with draw(replace(found, graded=[*found.graded, never]), 40, tmp_path).open(newline="", encoding="utf-8") as file:
+        assert {r["case"] for r in csv.DictReader(file)} == {"number-correct-2", "number-correct-3"}
+
+
 def test_verdicts_on_everything_give_the_errors_as_they_are(tmp_path: Path) -> None:
     found, truth = run()
     path = draw(found, 120, tmp_path)

@@ -239,6 +239,21 @@ def test_a_folder_that_held_something_keeps_it_when_a_build_is_refused(tmp_path:
     assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.name != ".lock") == ["mine.txt"]
 
 
+def test_a_refusal_loses_neither_an_earlier_build_nor_answers_that_were_paid_for(tmp_path: Path) -> None:
+    def refused(journal: Path) -> benchmarks.Made:
+        if journal.parent.name == "answered":
+            journal.mkdir()
+            (journal / "answers.jsonl").write_text("{}\n")
+        raise InputError("no")
+
+    built = benchmarks.synthetic(tmp_path / "built", depths=[2], per_cell=1)
+    asked = [built["kind"], built["options"], []]
+    for folder, kept in (("built", "cases.jsonl"), ("answered", "journal/answers.jsonl")):
+        with pytest.raises(InputError, match="no"):
+            benchmarks.build(tmp_path / folder, *asked, refused)
+        assert (tmp_path / folder / "build.json").is_file() and (tmp_path / folder / kept).is_file()
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import shlex
 from importlib import import_module
 from pathlib import Path
@@ -93,6 +94,20 @@ def test_a_command_hands_over_what_it_was_given(
     values = {**given[0], **{k: v for o in given[0].values() for k, v in getattr(o, "__dict__", {}).items()}}
     for option, value in MORE.get(words.split(" -o")[0], {}).items():
         assert values[option] == value
+
+
+@pytest.mark.parametrize(("words", "job"), [(w, job) for w, job, _ in HANDED if w.startswith("build ")])
+def test_a_build_prints_its_counts_or_all_that_is_known_of_it(
+    words: str, job: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = {"cases": 31, "rejected": 22, "review": 13}
+    built = {"out": "o", "counts": counts, "rejected_by_reason": {"code": 22}, "report": {"depths": 3}}
+    monkeypatch.setattr(f"composcope.experiments.{job}", lambda *_, **__: built)
+    assert main(shlex.split(words)) == 0
+    said = capsys.readouterr().out
+    assert all(str(n) in said for n in counts.values()) and "22: code" in said and "depths: 3" in said
+    assert main([*shlex.split(words), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == built
 
 
 MORE: dict[str, dict[str, Any]] = {

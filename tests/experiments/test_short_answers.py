@@ -173,6 +173,8 @@ def test_what_is_said_names_rate_interval_and_margin() -> None:
     assert "4 of 16 answers" in said and "25 % [7 %, 52 %]" in said and "0.062 logits apart" in said
     none = {**measured, "n_different": 0, "rate": 0.0, "low": 0.0, "high": 0.21, "margins": []}
     assert "0 of 16" in divergence_line(none)
+    every = {**measured, "n_different": 16, "rate": 1.0, "low": 0.79, "high": 1.0, "margins": []}
+    assert "100 % [79 %, 100 %]" in divergence_line(every)
 
 
 SERVER = Path(__file__).resolve().parents[1] / "evaluation" / "engines" / "faulty_server.py"

@@ -115,6 +115,7 @@ def test_panels_of_heads_say_how_many_cases_they_rest_on(synthetic: ModuleType, 
     drawing = figures.draw("lookback", [run])
     assert "failure, n=3" in _texts(drawing) and "success, n=16" in _texts(drawing)
     assert drawing.figure.axes[0].get_ylabel().replace("\n", " ") == "control (0.45 %) layer"
+    assert [*dict.fromkeys(r["kind"] for r in drawing.rows)] == ["composition", "commonsense", "math"]
     drawn = {r["show"]: r["drawn"] for r in drawing.rows if r["kind"] == "composition"}
     assert drawn == {"failure": "hollow", "success": "solid", "difference": "hollow"}
     assert "control (0.45 %), failure (n=3)" in drawing.caption

@@ -133,6 +133,20 @@ def test_inside_differences_are_paired_by_case_and_undefined_ones_left_out() -> 
     assert (one["n"], one["low"]) == (2, None), "cases about one fact are one case"
 
 
+def test_numbers_inside_stand_before_and_after_with_their_change() -> None:
+    row = {"variant": "grpo", "quantity": "z", "n": 9, "before": 0.5, "after": None, "value": None, "low": None}
+    known = {**row, "after": 0.75, "value": 0.25}
+    rows = [row, known, {**known, "n": 3, "low": 0.125, "high": 0.375}]
+    title, _, head, _, *cells = markdown(study_tables.Findings({}, [], [], inside=rows))
+    assert title.startswith("**Inside") and head.split(" | ")[1:3] == ["quantity", "n"]
+    assert cells == [
+        "| grpo | z | 9 | 0.500 | – | – |",
+        "| grpo | z | 9 | 0.500 | 0.750 | +0.250 |",
+        "| grpo | z | 3 | 0.500 | 0.750 | +0.250 [+0.125, +0.375] |",
+        "",
+    ]
+
+
 def test_the_layer_that_mends_most_is_chosen_the_lowest_of_equal_ones_and_never_by_a_control() -> None:
     def said(*right: int) -> list[str]:
         return ["correct" if i in right else "incorrect" for i in range(4)]

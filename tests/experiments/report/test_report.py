@@ -117,6 +117,10 @@ def test_the_summary_lists_up_to_three_cases_of_a_failure_set_with_answer_and_go
     shown = [line for line in lines if "failure-" in line]
     assert shown == lines[at + 1 : at + 4] and not any("success-" in line for line in lines)
     assert all("so so" in line and "'8'" in line and "'6'" not in line and len(line) < 150 for line in shown)
+    found = summary.document(run)
+    assert (found["schema"], found["run"], found["protocol"]) == (1, str(run), "compositionality-gap")
+    assert found["case_sets"] == {"both-right-whole-right": 2, "both-right-whole-wrong": 5}
+    assert {m["metric"] for m in found["metrics"]} >= {"composition", "gap"}
 
 
 def test_a_line_of_a_metric_says_once_what_it_is() -> None:

@@ -279,6 +279,8 @@ def test_settings_that_differ_are_named_and_the_model_is_none_of_them() -> None:
 
     a, b = (
         run(model="a", weights="1", seed=0, format="cot"),
-        run(model="b", weights="2", seed=1, format="cot", k="x" * 50),
+        run(model="b", weights="2", seed=1, format="cot", k="x" * 41, name="y" * 40),
     )
-    assert comparison.differing([a, b]) == [("seed", "0", "1"), ("k", "not stated", "x" * 39 + "…")]
+    assert comparison.differing([a, b]) == [
+        ("seed", "0", "1"), ("k", "not stated", "x" * 39 + "…"), ("name", "not stated", "y" * 40),
+    ]  # fmt: skip
