@@ -77,10 +77,11 @@ def test_a_sample_takes_each_type_and_outcome_alike_and_hides_the_grades(tmp_pat
 def test_an_answer_without_words_or_response_is_not_drawn(tmp_path: Path) -> None:
     found, _ = run([("number", "correct", 4, 4)])
     blank, lost, *_ = found.graded
-    found.responses[str(blank.ask)] = Response(str(blank.ask), " \n", "stop", 1, 1)
-    del found.responses[str(lost.ask)]
+    responses = {k: r for k, r in found.responses.items() if k != lost.ask}
+    responses[str(blank.ask)] = Response(str(blank.ask), " \n", "stop", 1, 1)
     never = Graded("never asked", "whole", "correct", gold="-5")
-    with draw(replace(found, graded=[*found.graded, never]), 40, tmp_path).open(newline="", encoding="utf-8") as file:
+    changed = replace(found, responses=responses, graded=[*found.graded, never])
+    with draw(changed, 40, tmp_path).open(newline="", encoding="utf-8") as file:
         assert {r["case"] for r in csv.DictReader(file)} == {"number-correct-2", "number-correct-3"}
 
 

@@ -247,10 +247,9 @@ def test_a_refusal_loses_neither_an_earlier_build_nor_answers_that_were_paid_for
         raise InputError("no")
 
     built = benchmarks.synthetic(tmp_path / "built", depths=[2], per_cell=1)
-    asked = [built["kind"], built["options"], []]
     for folder, kept in (("built", "cases.jsonl"), ("answered", "journal/answers.jsonl")):
         with pytest.raises(InputError, match="no"):
-            benchmarks.build(tmp_path / folder, *asked, refused)
+            benchmarks.build(tmp_path / folder, built["kind"], built["options"], [], refused)
         assert (tmp_path / folder / "build.json").is_file() and (tmp_path / folder / kept).is_file()
 
 
