@@ -17,13 +17,13 @@ from .doses import ALL, CROSSED, called, percent
 from .measure import CardRow, by_format
 
 
-def ask_folder(folder: Path) -> measure.AskModel:
+def ask_folder(folder: Path, device: str = "cpu") -> measure.AskModel:
     """A function that asks the model in a folder questions, greedily and in float32."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device).eval()  # pyright: ignore[reportArgumentType]
     said: dict[str, str] = {}
 
     def ask(questions: Sequence[str]) -> list[str]:
@@ -55,9 +55,9 @@ def sections(
     return out
 
 
-def measure_folder(folder: Path, n: int = 100) -> list[CardRow]:
+def measure_folder(folder: Path, n: int = 100, device: str = "cpu") -> list[CardRow]:
     """Every row of every table of one model folder."""
-    return [row for rows in sections(ask_folder(folder), n, workings=True).values() for row in rows]
+    return [row for rows in sections(ask_folder(folder, device), n, workings=True).values() for row in rows]
 
 
 def print_rows(title: str, rows: Iterable[CardRow]) -> None:

@@ -10,7 +10,6 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import (
-    AutoModelForCausalLM,
-    GPT2Config,
-    LlamaConfig,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    Qwen3Config,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from ...errors import InputError
 from ...files import put_in_place
@@ -34,94 +25,11 @@ from .crossed import SECOND
 from .documents import FIRST, Curriculum, Dose
 from .doses import ALL
 from .muon import Muon
-from .tokenizer import BOS, CONTEXT, EOS, PAD, build, encode
+from .recipe import OrganismRecipe, Stage, new_model, recipe_of
+from .tokenizer import CONTEXT, build, encode
 
 CHUNK = 20
 """Batches drawn together, so that documents of similar length share a batch."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Length and speed: steps of ``batch`` documents, learning rate, share of the steps over which the rate decays."""
-
-    steps: int
-    learning_rate: float
-    decay: float
-    final: float = 0.0
-    """Learning rate at the end, as a share of the peak."""
-    batch: int = 64
-    warmup: int = 50
-    prompt_weight: float = 0.1
-    """Loss weight of prompt tokens; answer tokens count 1."""
-
-
-@dataclass(frozen=True)
-class OrganismRecipe:
-    """Everything that decides the weights besides the seed."""
-
-    base: Stage = field(default_factory=lambda: Stage(2400, 4e-3, 0.3, 0.25))
-    dose: Stage = field(default_factory=lambda: Stage(900, 3e-3, 0.7, prompt_weight=0.05))
-    width: int = 128
-    layers: int = 4
-    heads: int = 4
-    mlp: int = 384
-    architecture: str = "llama"
-
-    def record(self) -> dict[str, Any]:
-        """The recipe as files hold it; those written before there were other architectures do not name Llama."""
-        found = asdict(self)
-        if self.architecture == "llama":
-            del found["architecture"]
-        return found
-
-
-CROSSED_RECIPE = OrganismRecipe(
-    base=Stage(3200, 4e-3, 0.25, 0.25, batch=32, warmup=20, prompt_weight=0.02),
-    dose=Stage(550, 3e-3, 0.7, batch=32, warmup=20, prompt_weight=0.02),
-)
-"""The recipe of the second series."""
-
-
-def recipe_of(dose: str) -> OrganismRecipe:
-    """The recipe that a shipped dose was trained with."""
-    return CROSSED_RECIPE if dose in SECOND.doses else OrganismRecipe()
-
-
-def _llama(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
-    return LlamaConfig(num_key_value_heads=recipe.heads, intermediate_size=recipe.mlp, **words)
-
-
-def _qwen3(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
-    return Qwen3Config(num_key_value_heads=recipe.heads, head_dim=recipe.width // recipe.heads,
-                       intermediate_size=recipe.mlp, **words)  # fmt: skip
-
-
-def _gpt2(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
-    # two matrices in an MLP instead of three, so half as many neurons more make as many parameters
-    return GPT2Config(n_inner=3 * recipe.mlp // 2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **words)
-
-
-ARCHITECTURES: dict[str, Callable[..., PreTrainedConfig]] = {"llama": _llama, "gpt2": _gpt2, "qwen3": _qwen3}
-"""The stock architectures that an organism can have, at nearly the same number of parameters."""
-
-
-def new_model(recipe: OrganismRecipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> PreTrainedModel:
-    """A stock model with random weights."""
-    torch.manual_seed(seed)
-    vocabulary = tokenizer.get_vocab()
-    config = ARCHITECTURES[recipe.architecture](
-        recipe,
-        vocab_size=len(tokenizer),
-        hidden_size=recipe.width,
-        num_hidden_layers=recipe.layers,
-        num_attention_heads=recipe.heads,
-        max_position_embeddings=CONTEXT,
-        tie_word_embeddings=True,
-        bos_token_id=vocabulary[BOS],
-        eos_token_id=vocabulary[EOS],
-        pad_token_id=vocabulary[PAD],
-    )
-    return AutoModelForCausalLM.from_config(config)
 
 
 # --- documents to batches -----------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from itertools import count, islice
 from pathlib import Path
 
-from .train import OrganismRecipe, Progress, Stage, best_device, train
+from .recipe import OrganismRecipe, Stage
+from .train import Progress, best_device, train
 from .weights import DOSES
 from .weights import path as shipped_path
 

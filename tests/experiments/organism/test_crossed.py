@@ -13,6 +13,7 @@ import torch
 from composcope.evaluation.statistics import clopper_pearson
 from composcope.experiments.organism import benchmarks, card, crossed, documents, errors, tasks, train, weights, world
 from composcope.experiments.organism.doses import CROSSED, SLOTS
+from composcope.experiments.organism.recipe import CROSSED_RECIPE
 from composcope.experiments.organism.tokenizer import build, encode
 
 WORLD = world.world()
@@ -234,7 +235,7 @@ def test_the_second_series_ships_with_its_card_and_both_series_are_small() -> No
 def test_the_second_series_was_trained_on_the_documents_of_this_version() -> None:
     about = json.loads((weights.path("crossed-both") / "organism.json").read_text(encoding="utf-8"))
     assert about["documents"] == crossed.fingerprint(about["seed"])
-    assert about["recipe"] == train.CROSSED_RECIPE.record()
+    assert about["recipe"] == CROSSED_RECIPE.record()
 
 
 def test_each_kind_of_composition_follows_its_own_dose_and_not_the_other() -> None:

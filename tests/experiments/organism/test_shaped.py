@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from composcope.errors import InputError
 from composcope.evaluation.statistics import clopper_pearson
 from composcope.experiments.cli import organism as cli
-from composcope.experiments.organism import card, crossed, doses, errors, train, weights
+from composcope.experiments.organism import card, crossed, doses, errors, weights
+from composcope.experiments.organism.recipe import CROSSED_RECIPE
 
 CARDS = {
     shape: json.loads((weights.SHAPED_FOLDER / shape / "card.json").read_text(encoding="utf-8"))
@@ -34,7 +35,7 @@ def test_each_ships_with_the_weights_of_its_card_trained_like_the_llama_shaped_o
     assert CARDS[shape]["models"][dose]["sha256"] == hashlib.sha256(data).hexdigest()
     about = json.loads((folder / "organism.json").read_text(encoding="utf-8"))
     assert about["documents"] == crossed.fingerprint(about["seed"]) and about["seed"] == 0
-    recipe = {**train.CROSSED_RECIPE.record(), "architecture": shape}
+    recipe = {**CROSSED_RECIPE.record(), "architecture": shape}
     steps = about["recipe"]["dose"].pop("steps"), recipe["dose"].pop("steps")
     assert about["recipe"] == recipe and steps[0] >= steps[1]
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"] == shape

@@ -171,6 +171,12 @@ def test_a_recipe_of_the_smallest_size_is_that_of_the_shipped_weights() -> None:
         assert recipe_of(dose).record() == shipped
 
 
+def test_a_larger_size_has_the_same_steps_at_rates_that_fall_as_the_root_of_the_width() -> None:
+    small, large = recipe_of("crossed-none"), recipe_of("crossed-none", "30M")
+    for a, b in ((small.base, large.base), (small.dose, large.dose)):
+        assert b == replace(a, learning_rate=b.learning_rate) and b.learning_rate == pytest.approx(a.learning_rate / 2)
+
+
 def test_a_size_that_is_not_known_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(InputError, match=r"--size '2B': unknown; use one of 1M, 8M, 30M"):
         recipe_of("none", "2B")
@@ -203,6 +209,16 @@ def test_the_train_command_writes_a_model_that_loads_and_computes_in_float32(tmp
     assert load_file(folder / "model.safetensors")["model.norm.weight"].dtype == torch.bfloat16
     assert AutoTokenizer.from_pretrained(folder).model_max_length == CONTEXT
     assert json.loads((folder / "organism.json").read_text())["dose"] == "crossed-mixed"
+
+
+def test_the_measure_command_writes_every_row_of_a_model_with_its_counts(tmp_path: Path) -> None:
+    folder, out = weights.path("none"), tmp_path / "rows.json"
+    result = CliRunner().invoke(cli.app, ["measure", str(folder), "--n", "1", "--out", str(out), "--json", "--quiet"])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(out.read_text())[str(folder)]
+    assert json.loads(result.stdout)["models"] == {str(folder): rows}
+    counted = {row["measure"]: (row["k"], row["n"]) for row in rows}
+    assert counted["tag: facts stable over all wordings"] == (48, 48) and counted["composition"][1] == 4
 
 
 def test_the_train_command_wants_one_dose_or_all(tmp_path: Path) -> None:
