@@ -60,10 +60,10 @@ def train(
     from rich.console import Console
     from rich.progress import Progress
 
-    from ..organism.train import best_device
+    from ...devices import available
     from ..organism.train import train as train_dose
 
-    if (device or best_device()) == "cpu":
+    if available(device).type == "cpu":
         torch.set_num_threads(1)  # a model this small is slower on several threads, and one thread is deterministic
     made = []
     with Progress(console=Console(stderr=True)) as bar:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...devices import available
 from ...hooks.progress import Bar, no_bar
 from . import crossed, documents, errors, measure, world
 from .card_text import FIRST, NOTES, SECOND, SHAPED
@@ -23,7 +24,7 @@ def ask_folder(folder: Path, device: str = "cpu") -> measure.AskModel:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device).eval()  # pyright: ignore[reportArgumentType]
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval().to(device=available(device))
     said: dict[str, str] = {}
 
     def ask(questions: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from ...devices import available
 from ...errors import InputError
 from ...files import put_in_place
 from .crossed import SECOND
@@ -228,11 +229,6 @@ def _log(folder: Path, step: int, losses: list[float], speed: float) -> None:
 # --- whole organisms ----------------------------------------------------------------------------------------------
 
 
-def best_device() -> str:
-    """``cuda`` if available, else ``cpu``."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def export(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, info: dict[str, Any]) -> None:
     """Write a folder that any Hugging Face loader can read. The weights are rounded to bfloat16 and used in float32."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -279,12 +275,12 @@ def train(
     """Train one dose of one seed and export it; its shared base is trained first, unless ``out`` already has it.
 
     Returns the folder of the exported model, ``out/seed-N/DOSE/model``. Raises ``InputError`` for an unknown dose
-    or an ``out`` that was begun with other settings.
+    or an ``out`` that was begun with other settings, ``ModelError`` for a device that is not here.
     """
     if dose not in ALL:
         raise InputError(f"--dose {dose!r}: unknown; use one of {', '.join(ALL)}")
     curriculum = FIRST if dose in FIRST.doses else SECOND
-    recipe, device = recipe or recipe_of(dose), device or best_device()
+    recipe, device = recipe or recipe_of(dose), str(available(device))
     home = out / f"seed-{seed}"
     documents = _check_recipe(home, recipe, seed, curriculum.fingerprint(seed))
     tokenizer = build()

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from itertools import count, islice
 from pathlib import Path
 
+from ...devices import available
 from .recipe import OrganismRecipe, Stage
-from .train import Progress, best_device, train
+from .train import Progress, train
 from .weights import DOSES
 from .weights import path as shipped_path
 
@@ -35,7 +36,7 @@ def conduct(
     """
     import torch
 
-    recipe, device = recipe or RECIPE, device or best_device()
+    recipe, device = recipe or RECIPE, str(available(device))
     if device == "cpu":
         torch.set_num_threads(1)  # such a small model is slower on several threads, and one thread is deterministic
     wanted = [(seed, dose) for seed in seeds(n) for dose in DOSES]

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from composcope.errors import InputError
+from composcope.errors import InputError, ModelError
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import organism as cli
 from composcope.experiments.organism import documents, train, weights, world
@@ -219,6 +219,16 @@ def test_the_measure_command_writes_every_row_of_a_model_with_its_counts(tmp_pat
     assert json.loads(result.stdout)["models"] == {str(folder): rows}
     counted = {row["measure"]: (row["k"], row["n"]) for row in rows}
     assert counted["tag: facts stable over all wordings"] == (48, 48) and counted["composition"][1] == 4
+
+
+@pytest.mark.parametrize("command", [["train", "--dose", "none", "--out", "o"], ["measure", str(weights.path("none"))]])
+def test_a_device_that_is_not_here_is_named_before_anything_is_done(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli.app, [*command, "--device", "gpuu"])
+    assert isinstance(result.exception, ModelError) and "device gpuu: not available here" in str(result.exception)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_train_command_wants_one_dose_or_all(tmp_path: Path) -> None:
