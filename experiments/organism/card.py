@@ -24,7 +24,8 @@ def ask_folder(folder: Path, device: str = "cpu") -> measure.AskModel:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval().to(device=available(device))
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model.to(available(device))  # pyright: ignore[reportArgumentType]
     said: dict[str, str] = {}
 
     def ask(questions: Sequence[str]) -> list[str]:
