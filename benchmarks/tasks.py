@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from ..hooks.interchange import interchange
 from ..hooks.model import Model
 from ..model_loading import DTYPES
 from ..probes import lookback, min_k, neurons, patching
+from ..probes.patching.engine import TOP
 from . import published
 
 
@@ -95,7 +97,7 @@ PRESETS: dict[str, Preset] = {
             "patching": {"prompt": 300, "donors": 16, "recipients": 16, "new": 1},
             "min-k": {"tokens": 2048},
         },
-        against=("forward",),
+        against=("forward", "float32 rows"),
     ),
     "smollm2": Preset(
         "smollm2",
@@ -251,8 +253,8 @@ def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> Task
     """Our default: Gauss-Legendre nodes, refined where completeness is missed; its own error is the gap."""
     (prompt,) = texts(lm, 1, sizes["prompt"])
 
-    def ours() -> Outputs:
-        got = neurons.attribute_many(lm, [prompt], [[5]])
+    def ours(rows_dtype: str | None = None) -> Outputs:
+        got = neurons.attribute_many(lm, [prompt], [[5]], rows_dtype=rows_dtype)
         return {"score": got.scores[0][0]}
 
     return Task(
@@ -263,6 +265,7 @@ def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> Task
             "published": _published_attribution(
                 lm, prompt, 5, 20, "m=20; the error is mostly the published rule's own"
             ),
+            "float32 rows": Against(partial(ours, "float32"), note="computed in float32 on the half-precision weights"),
             "forward": _forward(lm, prompt),
         },
     )
@@ -292,14 +295,13 @@ def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
     some = sorted({0, n // 2})
 
     def ours() -> Outputs:
-        got = patching.prompt_end_sweep(
-            lm, donors, recipients, pairs, max_new_tokens=new, keep="all", controls=(), stop_ids=()
-        )
-        return {"tokens": got.tensors["tokens"][:, 0], "logits": got.tensors["first_logits"][:, 0]}
+        got = patching.prompt_end_sweep(lm, donors, recipients, pairs, max_new_tokens=new, controls=(), stop_ids=())
+        of_pairs = tuple(torch.tensor(pairs).T)
+        return {name: got.tensors[name][of_pairs] for name in ("tokens", "top_log_probs")}
 
     def slow(run: Callable[..., tuple[Tensor, Tensor]], *args: Any) -> Outputs:
         tokens, logits = run(model, *args)
-        return {"tokens": tokens, "logits": logits.cpu()}
+        return {"tokens": tokens, "top_log_probs": logits.cpu().log_softmax(-1).topk(TOP).values}
 
     return Task(
         name,

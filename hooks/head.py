@@ -158,8 +158,17 @@ def head_of(model: PreTrainedModel) -> Head:
 @torch.no_grad()
 def _verify(head: Head, model: PreTrainedModel, name: str) -> None:
     ids = torch.tensor([[0, min(1, head.weight.shape[0] - 1)]], device=input_device(model))
-    hidden = decoder_of(model)(input_ids=ids, use_cache=False).last_hidden_state[0]
-    want = model(input_ids=ids, use_cache=False).logits[0].float()
+    seen: list[Tensor] = []
+
+    def keep(_module: nn.Module, _args: Any, output: Any) -> None:
+        seen.append(output[0])  # the last hidden states, of a ModelOutput as of a tuple
+
+    with ExitStack() as stack:
+        stack.callback(decoder_of(model).register_forward_hook(keep).remove)
+        want = model(input_ids=ids, use_cache=False).logits[0].float()
+    if not seen:
+        raise ModelError(f"{name}: its logits do not come from its decoder ({type(decoder_of(model)).__name__})")
+    hidden = seen[-1][0]
     got = head.logits(hidden).float().to(want.device)[:, : want.shape[-1]]
     finite = torch.isfinite(want)
     if want.isnan().any() or not finite.any() or not torch.isfinite(hidden).all():

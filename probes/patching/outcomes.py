@@ -113,7 +113,10 @@ def compare(
     """
     tokens, logits = patched
     donor_tokens, donor_logits = donor
-    log_p, log_q = logits.double().log_softmax(-1), base[1].double().log_softmax(-1)
+    log_q, log_donor = base[1].double().log_softmax(-1), donor_logits.double().log_softmax(-1)
+    # Row by row: tables of all layers over a large vocabulary would leave the cache.
+    by_layer = [_first_token(x.double().log_softmax(-1), log_q, log_donor, gold) for x in logits]
+    kl, from_donor, own_log_prob, donor_log_prob = torch.stack(by_layer, 1)
     unchanged = (tokens == base[0]).all(-1)
     nan = torch.full(unchanged.shape, torch.nan, dtype=torch.float64)
     if said is None:
@@ -126,8 +129,8 @@ def compare(
         judged = ~(said.corrected.isnan() & ~unchanged)
         other = torch.where(judged, (~unchanged & ~(said.flip == 1) & ~(said.abstain == 1)).double(), nan)
     values = {
-        "kl": divergence(log_q, log_p),
-        "kl_from_donor": divergence(donor_logits.double().log_softmax(-1), log_p),
+        "kl": kl,
+        "kl_from_donor": from_donor,
         "argmax_changed": (tokens[:, 0] != base[0][0]).double(),
         "tokens_before_divergence": _before_divergence(tokens, base[0]),
         "unchanged_rate": unchanged.double(),
@@ -135,18 +138,26 @@ def compare(
         "abstain_rate": said.abstain,
         "other_rate": other,
         "corrected_rate": said.corrected,
-        "answer_log_prob": log_p[:, gold[0]],
-        "donor_log_prob": log_p[:, gold[1]],
-        "answer_probability": log_p[:, gold[0]].exp(),
-        "donor_probability": log_p[:, gold[1]].exp(),
-        "logit_difference": log_p[:, gold[1]] - log_p[:, gold[0]],
+        "answer_log_prob": own_log_prob,
+        "donor_log_prob": donor_log_prob,
+        "answer_probability": own_log_prob.exp(),
+        "donor_probability": donor_log_prob.exp(),
+        "logit_difference": donor_log_prob - own_log_prob,
     }
     return Outcome(source, pair[0], pair[1], values)
 
 
+def _first_token(
+    log_p: Float[Tensor, "vocab"], log_q: Float[Tensor, "vocab"], log_donor: Float[Tensor, "vocab"],
+    gold: tuple[int, int],
+) -> Float[Tensor, "4"]:  # fmt: skip
+    """KL of one prediction from the unpatched one and from the donor's; log-probabilities of the two gold tokens."""
+    return torch.stack([divergence(log_q, log_p), divergence(log_donor, log_p), *log_p[list(gold)]])
+
+
 def divergence(log_q: Float[Tensor, "..."], log_p: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """KL(q || p) in nats over the last axis."""
-    return (log_q.exp() * (log_q - log_p)).sum(-1).clamp_min(0)
+    return (log_q - log_p).mul_(log_q.exp()).sum(-1).clamp_min(0)
 
 
 def _before_divergence(tokens: Tensor, base: Tensor) -> Tensor:
