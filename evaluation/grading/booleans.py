@@ -42,7 +42,12 @@ _PHRASES = [
         ),
         False,
     ),
-    (re.compile(rf"\W*{_SUBJECT}\s+{_AUXILIARY}(?:\s*n't|n't|\s*not)\s*(?:[,.!;:]|$)", re.IGNORECASE), False),
+    (
+        re.compile(
+            rf"\W*{_SUBJECT}(?:\s+{_AUXILIARY}(?:\s*n't|\s*not)|'s\s+not|'re\s+not)\s*(?:[,.!;:]|$)", re.IGNORECASE
+        ),
+        False,
+    ),
     (re.compile(rf"\W*{_SUBJECT}\s+{_AUXILIARY}\s*(?:[.!;]|$)", re.IGNORECASE), True),
     (
         re.compile(
@@ -150,7 +155,7 @@ def _sentence(sentence: str) -> bool | None:
     found = set()
     for m in _POLAR.finditer(sentence):
         word = m["word"].casefold()
-        if word in ("no", "yes", "nope") and not m["after"]:
+        if word in ("no", "yes", "nope") and m["after"] is None:
             continue  # "no evidence": a determiner, not an answer
         found.add(_VALUES[word] != bool(m["negated"]))
     return found.pop() if len(found) == 1 else None

@@ -53,6 +53,10 @@ _COMPARED = re.compile(
 )
 """What an option is compared with: "Nitrogen, more than oxygen"."""
 _NOT = re.compile(r"\b(?:not|never|neither|nor|both|or)\b|n't\b", re.IGNORECASE)
+_ENDS_WITH = re.compile(r"\b(?:is|be|choose|pick)\s+(?:option\s+)?\(?(?P<letter>[A-Z])\)?\W*$")
+"""A letter at the end of a sentence: "Of A, B and C the largest is B."."""
+_NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|them)\b.{0,40})?\W*$", re.IGNORECASE)
+"""An answer that takes no option: "None of the above."."""
 _NEVER = re.compile(r"(?:^|(?<=[.;,!]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*", re.IGNORECASE)
 """A clause that warns of something: "B. Never put it in an oven (A)"."""
 
@@ -63,7 +67,7 @@ class ChosenOption:
 
     letter: str | None
     reason: str | None = None
-    """``no-answer``, ``several choices``, ``letter and text differ``."""
+    """``no-answer``, ``several choices``, ``letter and text differ``, ``none of the options``."""
 
 
 def announced(line: str, rest: str, options: _Options) -> ChosenOption:
@@ -82,11 +86,15 @@ def uncued(text: str, options: _Options) -> ChosenOption:
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
             return found
     found = _opening(_corrected(plain), options)
+    if found.letter is None and (last := _ENDS_WITH.search(plain)) and last["letter"] in _said(parts[-1], options):
+        return ChosenOption(last["letter"])
     if found.letter or found.reason != "no-answer":
         return found
     said = _said(plain, options)
     if len(said) == 1:
         return ChosenOption(said.pop())
+    if not said and options and _NONE.match(plain):
+        return ChosenOption(None, "none of the options")
     return ChosenOption(None, "several choices" if said else "no-answer")
 
 

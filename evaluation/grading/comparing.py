@@ -31,7 +31,7 @@ from . import (
     words,
 )
 from .numbers import Number, close
-from .view import HALF, sentences
+from .view import HALF, sentences, without_greeting
 
 _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
 _LISTED_WORDS = 20
@@ -267,7 +267,7 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
 
 def _lists(said: Said) -> list[str]:
     """The texts that may be the list: all of it, its first sentence, its last one; what corrects them, alone."""
-    whole = cues.corrected(said.text[: cues.REACH])
+    whole = without_greeting(cues.corrected(said.text[: cues.REACH]))
     parts = [s for s in sentences(whole) if "\n" not in whole]
     return list(dict.fromkeys([whole, *parts[:1], *parts[-1:]]))
 
@@ -301,6 +301,8 @@ def _choice(said: Said, asked: Asked) -> Verdict:
         if said.cued
         else choices.uncued(said.text, asked.options)
     )
+    if found.reason == "none of the options":
+        return _wrong(said.text, found.reason)
     if found.letter is None:
         return None if found.reason == "no-answer" else undecided(said.text, found.reason or "no-answer")
     return _right(found.letter, "letter") if found.letter == wanted else _wrong(found.letter)

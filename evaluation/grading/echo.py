@@ -28,6 +28,8 @@ _NO_DOUBT = re.compile(
     r"\b(?:(?:there\s+is\s+)?(?:no|without(?:\s+an?y?)?)\s+(?:doubt|question)(?:\s+that)?|not\s+only)\b", re.IGNORECASE
 )
 """Words of denial that deny nothing."""
+_DOUBTING = frozenset("hard difficult tough rarely seldom hardly barely sometimes thought believed supposedly".split())
+"""Words that leave open what a sentence says, unless they are asked about."""
 _OPEN = frozenset(
     "if whether may might could assume suppose consider determine question maybe perhaps unless except".split()
 )
@@ -59,6 +61,14 @@ _TURN = re.compile(
     re.IGNORECASE,
 )
 """Words after which a sentence may answer otherwise."""
+_REASON = re.compile(r"[,;:]|\s(?:because|since|due\s+to|so|as(?=\s(?:it|they|he|she|there)\b))\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"\W*(?:(?:so|yes|no|actually)\W+)?(?:it|he|she|they|both|this|these|those)\b", re.IGNORECASE)
+_VERBS = frozenset(
+    "is are was were do does did can could will would has have had cannot cant isnt arent wasnt werent dont doesnt "
+    "didnt couldnt wont wouldnt hasnt havent not".split()
+)
+_FIRST = 2
+"""Sentences that may be about the subject of the question without naming it."""
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
 _LEAST = 0.6
@@ -156,6 +166,9 @@ def affirms(text: str, question: str) -> bool | None:
     if not said and than[1]:
         names = _names(_last_question(question))
         said = [(s, v) for s in parts if (v := _compares(s, _content(than[0]), _content(than[2]), names)) is not None]
+    if not said:
+        names = _names(_last_question(question))
+        said = [(s, v) for s in parts[:_FIRST] if (v := _of_its_subject(s, asked, names)) is not None]
     concluded = [v for s, v in said if cues.concludes(s)]
     if concluded:
         return concluded[-1]
@@ -163,22 +176,56 @@ def affirms(text: str, question: str) -> bool | None:
 
 
 def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
+    sentence = _claim(sentence, asked)
     words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence))]
-    if len(asked) < 2 or {*words} & _OPEN or {*asked} & _DENYING:
+    if len(asked) < 2 or {*words} & (_OPEN | _DOUBTING - {*asked}) or {*asked} & _DENYING:
         return None
     # in the question's order: "12 is larger than 9" does not say that 9 is larger than 12
-    given = iter(_content(sentence))
     denials = sum(word in _DENYING for word in words)
-    if denials < 2 and all(word in given for word in asked):
+    if denials < 2 and _in_order(asked, _content(sentence)):
         return denials == 0
     said = _content(sentence)
     for i, word in enumerate(asked):
         for other in said if word not in said else ():
             if frozenset((word, other)) in _OPPOSITES and not denials:
-                given = iter(said)
-                if all(w in given for w in (*asked[:i], other, *asked[i + 1 :])):
+                if _in_order((*asked[:i], other, *asked[i + 1 :]), said):
                     return False  # "Einstein died after the war began"
     return None
+
+
+def _in_order(words: Sequence[str], said: Sequence[str]) -> bool:
+    given = iter(said)
+    return all(word in given for word in words)
+
+
+def _claim(sentence: str, asked: Sequence[str]) -> str:
+    """The clause of a sentence that says all that was asked, without its reasons: they may deny other things.
+
+    "17 is a prime number because it has no other divisors."
+    """
+    clauses = [c for c in _REASON.split(sentence) if _in_order(asked, _content(c))]
+    return clauses[0] if len(clauses) == 1 and not clauses[0].lstrip().casefold().startswith("that ") else sentence
+
+
+def _of_its_subject(sentence: str, asked: Sequence[str], names: set[str]) -> bool | None:
+    """What a sentence about "it" says, or one that ends with its verb ("They cannot fly.", "Penguins can't.").
+
+    Only the subject may be left out: the names that the question begins with or its first word, and "number". A
+    sentence that brings in another name may be about that.
+    """
+    subject = next((i for i, word in enumerate(asked) if word not in names), len(asked) - 1) or 1
+    wanted = [word for word in asked[subject:] if word != "number"] or list(asked[-1:])
+    sentence = _claim(sentence, wanted)
+    words = [t for t in tokens(_NO_DOUBT.sub(" ", sentence)) if t.is_word]
+    said = [word for word in _content(sentence) if word not in _DENYING]
+    denials = sum(t.word in _DENYING for t in words)
+    others = any(t.capital and not {*_content(t.word)} <= {*asked} for t in words[1:] if not t.word.isdigit())
+    if not words or others or denials > 1 or {t.word for t in words} & (_OPEN | _DOUBTING) or {*asked} & _DENYING:
+        return None
+    about = _PRONOUN.match(sentence) is not None and _in_order(wanted, said)
+    ended = bool(asked) and said == [asked[0]] and words[-1].word in _VERBS
+    same = len(asked) > 1 and {*said} < {*asked} and asked[0] in said and _in_order(wanted, said)
+    return denials == 0 if about or ended or same else None
 
 
 def _compares(sentence: str, greater: Sequence[str], lesser: Sequence[str], names: set[str]) -> bool | None:

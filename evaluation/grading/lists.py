@@ -14,6 +14,9 @@ _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2}(?=[.)])|[a-h](?=\)
 """Numbers or letters inside a line: "1) Mars 2) Jupiter"."""
 _SLASHES = re.compile(r"(?!.*\band/or\b)[^/,;\n\d]+(?:/[^/,;\n\d]+)+")
 _ARROW = re.compile(r"\s*(?:->|→|=>|>|⟶|➔)\s*|\s+<\s+")
+_DASH = re.compile(r"\s[-\u2013\u2014]\s")
+_DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
+"""Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
     r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et)\b|\s+&|\s/(?=\s))\s*",
@@ -44,6 +47,8 @@ def split(answer: str) -> list[str]:
     separator = _ARROW if _ARROW.search(answer) else _SEMICOLON if ";" in answer else _COMMA
     if _SLASHES.fullmatch(answer):
         return _clean(answer.split("/"))
+    if separator is _COMMA and _DASHES.fullmatch(answer):
+        return _clean(_DASH.split(answer))
     return _clean(separator.split(answer))
 
 
@@ -116,8 +121,8 @@ def _is_number(item: str) -> bool:
 
 def _says(given: str, gold: str) -> bool:
     """Whether an item in words holds the gold item: its only number, or the name in a short phrase that affirms it."""
-    if text.normalize(gold) not in text.normalize(given) and not _is_number(gold):
-        return False
+    if text.normalize(gold)[:-2] not in text.normalize(given) and not _is_number(gold):
+        return False  # without its ending, which a plural may change
     if not _is_number(gold):
         return names.match(given, [gold]) is not None
     given = _VERB.split(given)[-1]  # "The prime numbers below 10 are 2"

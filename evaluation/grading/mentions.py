@@ -187,7 +187,7 @@ def _denied(before: Sequence[Token]) -> bool:
         if word == "no" and n == 0:
             return True
         if (word, following) in (("rather", "than"), ("instead", "of"), ("other", "than"), ("opposed", "to")):
-            return n <= 3
+            return n <= 3 and last[-2 - n : -1 - n] != ["none"]  # "none other than Ann" is Ann
     return False
 
 
@@ -230,6 +230,8 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     doubted = {*left[-6:]} & (_BELIEVED if "i" not in left[-6:] else _ONCE_BELIEVED)
     if doubted and "but" in right:
         return True
+    if "because" in left[1:] and not {",", "so", "therefore"} & {*left[-1 - left[::-1].index("because") :]}:
+        return True  # "I'd use the spoon, because the hammer is heavy."
     near = [w for w in left[-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
         near.pop()
@@ -237,7 +239,7 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         return True
     away = near[-1:] == ["from"] and bool({"across", "far", "away"} & {*left[-6:]})
     kin = len(near) > 1 and near[-1] in ("of", "to", "with") and near[-2] in _KIN
-    if away or kin or (near and near[-1] in _RELATIONS):
+    if away or kin or (near and near[-1] in _RELATIONS and left[-3:] != ["none", "other", "than"]):
         return _has_rival(sentence, before, i) or bool({"which", "who"} & {*left[-4:]})
     if len(near) > 1 and near[-1] == "after" and near[-2] not in ("named", "called"):
         return _has_rival(sentence, before, i)

@@ -18,12 +18,13 @@ from .view import Token, tokens, words
 _FILLER = re.compile(
     r"^\W*(?:sure|certainly|of\s+course|great\s+question|absolutely|okay|ok|alright|let's\s+think|let\s+me\s+think"
     r"|let's\s+break|let's\s+solve|to\s+answer\s+this|here\s+(?:is|are)|here's|hello|hi|thank\s+you|good\s+question"
-    r"|as\s+an\s+ai|that's\s+a\s+great)\b[^.!?\n]*[.!:\n]?\s*$",
+    r"|as\s+an\s+ai|that's\s+a\s+great|i(?:'m|\s+am|'d\s+be)\s+(?:glad|happy)|(?:how|what)\s+(?:can|may)\s+i\s+(?:help|assist|do))\b[^.!?\n]*[.!?:\n]?\s*$",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"\s*(?:question|q|user|human)\b", re.IGNORECASE)
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
+_SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
 _DENIAL = re.compile(
     r"^\W*(?:(?:it|that|this)(?:\s+(?:isn't|wasn't|is\s+not|was\s+not)|'s\s+not)|not)\s+(?:\w+\W+){0,3}\w+\W*$",
     re.IGNORECASE,
@@ -68,7 +69,7 @@ def match(answer: str, golds: Sequence[str]) -> str | None:
 
 def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text after an answer cue says; None where it says nothing at all."""
-    plain = _MARK.sub("", view.plain(line))
+    plain = _MARK.sub("", view.without_greeting(view.plain(line)))
     found = _exactly(plain, golds, consistency)
     if found is not None:
         return found
@@ -83,7 +84,7 @@ def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = Fa
 
 def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text without a cue says; None where it says nothing at all."""
-    plain = _MARK.sub("", view.plain(whole))
+    plain = _MARK.sub("", view.without_greeting(view.plain(whole)))
     found = _exactly(plain, golds, consistency)
     if found is not None:
         return found
@@ -100,9 +101,10 @@ def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
     roles = [mentions.best(s, names) for s in spoken]
     if all(role is None for role in roles):
         return NameVerdict(None, "named in passing") if _deep(plain, golds) else _absent(said[0], golds)
-    bare = _bare(said[0])
+    bare = _bare(said[0]) and not _SECOND_STEP.search(plain)
     if bare and len(said) > 1 and roles[0] is None:
-        return NameVerdict(False, "another answer")
+        goes_on = roles[1] is Role.ASSERTED and _NEXT_STEP.match(said[1])  # "Portugal. Its capital is Lisbon."
+        return NameVerdict(True, "contained") if goes_on else NameVerdict(False, "another answer")
     if roles[0] is Role.ASSERTED:
         concluded = len(said) > 1 and _draws(said[-1]) and roles[-1] is None
         said_again = any(role is None and _repeats(s, spoken[0], names) for s, role in zip(spoken, roles, strict=True))

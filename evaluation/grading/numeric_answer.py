@@ -63,6 +63,13 @@ _SAME = re.compile(
     re.IGNORECASE,
 )
 """Text between a number and the same number in another form: "7/12, i.e. about 0.58"."""
+_CHECKING = re.compile(
+    r"\n[^\w\n]{0,8}(?:(?:sanity|double|quick)[ -]?)?"
+    r"(?:check|verification|verify|to\s+(?:check|verify)|let(?:'s|\s+us)\s+(?:check|verify))\b[^\n]*"
+    r"(?:\n(?!\W{0,8}(?:so|therefore|thus|hence|answer|final)\b)[^\n]*)*\Z",
+    re.IGNORECASE,
+)
+"""Last lines that check a result: "Check: 19 + 5 = 24."."""
 _NONE_LEFT = re.compile(
     r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
     r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+(?!number|idea|answer|info|solution|result|value|clue)[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
@@ -119,6 +126,8 @@ def _with_rest(found: QuantityReading, more: str) -> QuantityReading:
 def uncued(text: str) -> QuantityReading:
     """The number of a text without a cue, read from its end: its last one, or the one that it begins with alone."""
     end = numbers.normalized(text[-cues.REACH :])
+    if numbers.candidates(unchecked := _CHECKING.sub("", end)):
+        end = unchecked
     for correction in reversed(cues.corrections(end)[-_CORRECTIONS:]):
         if correction.sure and numbers.candidates(end[correction.at :]):
             return _last(end[correction.at :])

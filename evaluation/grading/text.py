@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from ..prompts import ABSTENTION
 from .spellings import alike
+from .view import without_greeting
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
@@ -78,8 +79,9 @@ def abstains(text: str) -> bool:
     """True where an answer declines to answer; a guess after the doubt ("..., but I think 1876") is an answer."""
     if ABSTENTION.replace("_", " ") in re.sub(r"[-_]", " ", text.upper()) or _ABSTAIN_ELSEWHERE.match(text):
         return True
-    match = _ABSTAIN.match(_begun(text))
-    return bool(match) and not _COMMITS.search(_begun(text)[match.end() :] if match else "")
+    begun = _begun(without_greeting(text))
+    match = _ABSTAIN.match(begun)
+    return bool(match) and not _COMMITS.search(begun[match.end() :] if match else "")
 
 
 def refuses(text: str) -> bool:

@@ -55,6 +55,22 @@ _FAREWELL = re.compile(
 )
 """The last sentence of a response where it only takes leave: "Let me know if you have more questions!"."""
 _FAREWELLS = 3
+_GREETING = re.compile(
+    r"\A[\W_]*(?:(?:sure(?:\s+thing)?|certainly|of\s+course|absolutely|ok(?:ay)?|alright|all\s+right|no\s+problem"
+    r"|(?:hello|hi|hey)(?:\s+there)?|(?:that(?:'s|\s+is)\s+)?an?\s+(?:great|good|interesting)\s+question"
+    r"|(?:great|good|interesting)\s+question|(?:thank\s+you|thanks)(?:\s+for\s+(?:asking|(?:your|the)\s+question))?"
+    r"|to\s+answer\s+(?:this|that|your|the)(?:\s+question)?|as\s+an\s+ai(?:\s+[\w-]+){0,3}?)\s*(?:[,:;!]|\s?[\u2014\u2013]|\s-)"
+    r"|here(?:'s|\s+is|\s+are)\s[^.!?:\n]{0,60}:|let(?:'s|\s+me|\s+us)\s+think\b[^.!?:\n]{0,30}:"
+    r"|as\s+an\s+ai\b[^.!?\n]{0,120}?(?=,?\s(?:but|however)\s))\s*(?:,?\s?(?:but|however|so|then|yes)\b[\s,]*)?",
+    re.IGNORECASE,
+)
+"""Words before an answer that answer nothing: "Sure, ...", "Great question! ...", "As an AI I cannot ..., but ..."."""
+_NO_ANSWER_YET = re.compile(
+    r"(?:i\b(?!(?:'d|\s+would)\s+(?:say|guess|answer)|\s+(?:think|believe|guess|do\s+not\s+know|don't\s+know))|let\b|here\b"
+    r"|we\b|how\b|what\s+can\b|happy\b|glad\b|please\b|you\b|your\b|it\s+(?:depends|is\s+important)\b|$)",
+    re.IGNORECASE,
+)
+"""What follows such words where only more of them do: "Sure, I can help with that."."""
 _LAYOUT = [
     (re.compile(r"~~[^~\n]{0,200}~~"), " "),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph|boxed|mathit)[ \t]*\{([^{}]*)\}"), r"\1"),
@@ -123,6 +139,17 @@ def without_farewell(text: str) -> str:
             break
         text = text[: found.start()].rstrip()
     return text
+
+
+def without_greeting(text: str) -> str:
+    """The text without polite words before its answer; one that goes on to announce or to ask something is kept.
+
+    >>> without_greeting("Sure, the capital of France is Paris.")
+    'the capital of France is Paris.'
+    """
+    found = _GREETING.match(text[:300])
+    rest = text[found.end() :] if found else ""
+    return text if _NO_ANSWER_YET.match(rest) else rest
 
 
 def before_next_question(text: str) -> tuple[str, str]:

@@ -43,6 +43,53 @@ QUANTITIES = [
     ("text", "2/5", "5/2", None, WRONG),
     ("text", "2/5", "1 2/5", None, WRONG),
 ]
+CAPITAL, WHICH = "What is the capital of France?", "Which one barks? (A) cat (B) dog (C) cow"
+POLITE = [
+    ("text", "Paris", "Sure, the capital of France is Paris. It lies on the Seine.", CAPITAL, RIGHT),
+    ("text", "Paris", "Sure, the capital of France is Lyon. It lies on the Rhône.", CAPITAL, WRONG),
+    ("text", "Paris", "Of course, it's Lyon.", CAPITAL, WRONG),
+    ("text", "Paris", "Ok, Paris", CAPITAL, RIGHT),
+    ("text", "Paris", "Great question, the capital of France is Paris!", CAPITAL, RIGHT),
+    ("text", "Paris", "Here's what I found: Paris is the capital of France.", CAPITAL, RIGHT),
+    ("text", "Paris", "As an AI I can't browse, but the capital is Paris.", CAPITAL, RIGHT),
+    ("text", "Paris", "As an AI I can't browse, but the capital is Lyon.", CAPITAL, WRONG),
+    ("text", "Paris", "As an AI, I think it's Lyon.", CAPITAL, WRONG),
+    ("text", "Paris", "As an AI language model, I don't know.", CAPITAL, ABSTAIN),
+    ("text", "Paris", "That's a great question, but I don't know.", CAPITAL, ABSTAIN),
+    ("text", "Paris", "Sure, I can help with that!", CAPITAL, NONE),
+    ("text", "Paris", "Hello! How can I assist you today?", CAPITAL, NONE),
+    ("text", "Paris", "I'm glad you asked! Paris is the capital.", CAPITAL, RIGHT),
+    ("text", "Hello", "Hello!", "What does 'hola' mean?", RIGHT),
+    ("list", "apple, cherry", "Sure, the fruits are apples and cherries.", "Which fruits?", RIGHT),
+    ("list", "apple, cherry", "Sure, apple, cherry and fig", "Which fruits?", WRONG),
+    ("ordered-list", "Ada, Bea, Cy", "Okay, the order is Ada, Bea, Cy.", "In which order?", RIGHT),
+    ("ordered-list", "Ada, Bea, Cy", "Ada - Bea - Cy", "In which order?", RIGHT),
+    ("ordered-list", "Ada, Bea, Cy", "Bea - Ada - Cy", "In which order?", WRONG),
+]
+STATED = [
+    ("text", "Lisbon", "Portugal. Its capital is Lisbon.", "What is the capital of Spain's neighbour?", RIGHT),
+    ("text", "Lisbon", "Porto. Lisbon is the capital.", "What is the capital of Spain's neighbour?", OPEN),
+    ("text", "hammer", "I'd use the spoon, because the hammer is heavy.", "A hammer or a spoon?", OPEN),
+    ("text", "Leonardo", "The painter is none other than Leonardo.", "Who painted it?", RIGHT),
+    ("text", "Leonardo", "It was someone other than Leonardo.", "Who painted it?", OPEN),
+    ("choice", "B", "Among A, B and C, the one that barks is B.", WHICH, RIGHT),
+    ("choice", "B", "Among A, B and C, the one that barks is not B.", WHICH, OPEN),
+    ("choice", "B", "None of the above", WHICH, WRONG),
+    ("number", "19", "He has **19** cows.\n\n*Check: 19 + 9 - 4 = 24.*", "How many cows?", RIGHT),
+    ("number", "24", "He has **19** cows.\n\n*Check: 19 + 9 - 4 = 24.*", "How many cows?", OPEN),
+    ("boolean", "yes", "China is in Asia, so yes", "Is the Great Wall in Asia?", RIGHT),
+    ("boolean", "yes", "17 is a prime number because it has no other divisors.", "Is 17 a prime number?", RIGHT),
+    ("boolean", "yes", "It is prime.", "Is 17 a prime number?", RIGHT),
+    ("boolean", "yes", "17 is not prime.", "Is 17 a prime number?", WRONG),
+    ("boolean", "yes", "They can't fly.", "Can penguins fly?", WRONG),
+    ("boolean", "no", "Penguins can't.", "Can penguins fly?", RIGHT),
+    ("boolean", "no", "They can swim but not fly.", "Can penguins fly?", RIGHT),
+    ("boolean", "yes", "It is in France.", "Is Lyon the capital of France?", NONE),
+    ("boolean", "yes", "He wrote operas and Shakespeare wrote Hamlet.", "Did Mozart write Hamlet?", NONE),
+    ("boolean", "yes", "It is often thought to be a fruit.", "Is a tomato a fruit?", NONE),
+    ("boolean", "yes", "It is hard to eat soup with a fork.", "Can you eat soup with a fork?", NONE),
+    ("boolean", "yes", "It's not", "Is the Great Wall in Asia?", WRONG),
+]
 NAMES = [
     ("text", "Oslo", "It could be Oslo, or maybe Bergen.", None, OPEN),
     ("text", "Oslo", "Bergen, or possibly Oslo.", None, OPEN),
@@ -193,7 +240,7 @@ def test_an_option_is_named_by_its_place_or_beside_those_that_it_is_compared_wit
 
 @pytest.mark.parametrize(
     ("answer_type", "gold", "response", "question", "expected"),
-    [*QUANTITIES, *NAMES, *DATES, *NO_ANSWERS, *BOOLEANS, *COUNTS, *MORE, *OWN],
+    [*QUANTITIES, *POLITE, *STATED, *NAMES, *DATES, *NO_ANSWERS, *BOOLEANS, *COUNTS, *MORE, *OWN],
 )
 def test_an_answer_in_an_unforeseen_wording_is_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]

@@ -116,7 +116,7 @@ ECHO: list[Row] = [
     (echo.affirms, ("12 is larger than 9.", "Is 9 larger than 12?"), False),
     (echo.affirms, ("17 is a prime number. 17 is not a prime number.", PRIME), None),
     (echo.affirms, ("17 is a prime number. Therefore, 17 is not a prime number.", PRIME), False),
-    (echo.affirms, ("It is prime.", "Is it prime?"), None),
+    (echo.affirms, ("It is prime.", "Is it prime?"), True),
     (echo.affirms, ("17 is not a prime number.", "Is 17 not a prime number?"), None),
     (echo.affirms, ("Is 17 a prime number? 17 is not a prime number.", PRIME), False),
     (echo.after_question, ("Is 17 a prime number? Yes.", PRIME), "Yes."),
