@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import inspect
 import io
 import sys
 import traceback
@@ -179,6 +180,16 @@ def come_to(request: dict[str, Any]) -> dict[str, Any]:
         return {"reason": "refused" if detail == _NO_THREADS else reason, "detail": detail}
 
 
+def _takes(entry: Any, arguments: list[Any]) -> bool:
+    try:
+        inspect.signature(entry).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
 def _call(code: types.CodeType, names: dict[str, Any], request: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:
     """What the entry function returns, its variables where they are wanted, and whether there is such a function."""
     # as deep as in a separate Python: the frames up to this one are not the program's
@@ -188,8 +199,8 @@ def _call(code: types.CodeType, names: dict[str, Any], request: dict[str, Any]) 
     except SystemExit:
         pass
     entry = names.get(request["call"])
-    if not callable(entry):
-        return None, {}, False
+    if not callable(entry) or (sys.stdout.tell() and not _takes(entry, request["arguments"])):
+        return None, {}, False  # a function with arguments that the program has called itself counts as none
     if request["variables"] and "__told__" in names:
         value, variables = names["__told__"](*request["arguments"])
         return value, variables, True

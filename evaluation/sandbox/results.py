@@ -95,11 +95,11 @@ def _well_formed(reply: dict[str, Any]) -> bool:
 
 
 def result_of(reply: dict[str, Any], call: str) -> CodeResult:
-    """The result that a reply tells; without an entry function the last line printed is the answer."""
+    """The result that a reply tells; where no entry function returns anything the last line printed is the answer."""
     if "reason" in reply:
         return CodeResult(reason=reply["reason"], detail=reply["detail"][:500])
     value, printed = reply["value"], reply["printed"]
-    if not reply["called"]:
+    if not reply["called"] or value is None:
         value = (printed.strip().splitlines() or [None])[-1]
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         detail = f"the code came to {value}" if reply["called"] else f"no function {call}() and nothing printed"

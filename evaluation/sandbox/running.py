@@ -72,7 +72,10 @@ def run_code(
     *,
     variables: bool = False,
 ) -> CodeResult:
-    """Run ``code`` and call its function ``call``; without that function the last line printed is the answer.
+    """Run ``code`` and call its function ``call``.
+
+    Where there is no such function, it returns nothing, or the program has called it with arguments of its own, the
+    last line printed is the answer.
 
     The result's ``reason`` is ``no-answer`` where nothing came back, ``refused`` where the program wanted what the
     sandbox does not have, ``time``, ``memory``, ``recursion`` or ``output`` where a limit was hit. ``variables`` also

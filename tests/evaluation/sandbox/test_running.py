@@ -120,6 +120,17 @@ def test_printed_answers_count_only_where_there_is_no_entry_function() -> None:
     assert (both.text, both.printed) == ("5", "working\n")
 
 
+def test_printed_answers_count_where_the_entry_function_returns_nothing_or_was_called_with_arguments() -> None:
+    silent = _solution("print(6 * 7)") + "\nsolution()"
+    called = "def solution(a, b):\n    return a * b\n"
+    for backend in (running.backend(), *_other()):
+        run = [
+            backend.run(c, "solution", (), LIMITS, False) for c in (silent, called + "print(solution(6, 7))", called)
+        ]
+        assert [r.text for r in run] == ["42", "42", None], backend.name
+        assert run[2].reason == "error"
+
+
 def test_values_are_written_as_answers_are() -> None:
     texts = [run_code(_solution(f"return {v}")).text for v in ("18.0", "0", "2.5", "True", "(1, 2.0)", "'June'", "-3")]
     assert texts == ["18", "0", "2.5", "yes", "1, 2", "June", "-3"]
