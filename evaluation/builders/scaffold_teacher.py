@@ -177,7 +177,8 @@ def steps(reply: str) -> Parsed[list[str]]:
 
 def _step(raw: Any) -> str | None:
     if isinstance(raw, dict):
-        raw = next((raw[k] for k in raw if str(k).lower() in _STEP_KEYS), None)
+        texts = [v for k, v in raw.items() if str(k).lower() in _STEP_KEYS and isinstance(v, str)]
+        raw = texts[0] if texts else None  # "step" may be its number
     return raw.strip() if isinstance(raw, str) and raw.strip() else None
 
 
@@ -229,9 +230,10 @@ def _lists(text: str) -> Iterator[list[Any]]:
     """Every list in a text that can be read, the last outermost one first, then those nested in it."""
     for piece in reversed(list(_balanced(text))):
         loaded = _loads(piece)
-        if isinstance(loaded, dict):
+        while isinstance(loaded, dict):
             named = [v for k, v in loaded.items() if str(k).lower() in _LIST_KEYS]
-            loaded = named[-1] if named else None
+            only = next(iter(loaded.values())) if len(loaded) == 1 else None  # {"result": {"steps": [...]}}
+            loaded = named[-1] if named else only if isinstance(only, dict) else None
         if isinstance(loaded, list):
             yield loaded
 

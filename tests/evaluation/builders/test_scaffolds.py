@@ -303,6 +303,8 @@ def test_filtering_is_compared_by_accuracy_and_topics() -> None:
         ("Steps: {'steps': ['a', 'b']} (see [1])", ["a", "b"]),
         ('<think>["x", "y"]</think>{"steps": ["a"\n "b"]}', ["a", "b"]),
         ('{"steps": [{"step": "a", "why": "w"}, "b"]}', ["a", "b"]),
+        ('{"steps": [{"step": 1, "description": "Add 4"}, {"step": 2, "description": "Sum"}]}', ["Add 4", "Sum"]),
+        ('{"result": {"steps": ["Add 4", "Sum"]}}', ["Add 4", "Sum"]),
     ],
 )
 def test_steps_are_read_in_many_dresses(reply: str, value: list[str]) -> None:
