@@ -76,7 +76,7 @@ def verdict(reply: str) -> bool | None:
     """True for right, False for wrong, None where a reply does not say, or says both.
 
     Three forms are read: a JSON object (also fenced, single-quoted, or broken after the score), a labelled verdict
-    ("Verdict: correct"), and a reply that consists of the verdict alone. Prose that mentions such words is not read.
+    ("Verdict: correct"), and a line that consists of the verdict alone. Prose that mentions such words is not read.
     """
     closed = reply.rfind("</think>")
     text = reply[closed + len("</think>") :] if closed >= 0 else reply
@@ -85,7 +85,10 @@ def verdict(reply: str) -> bool | None:
     for found in (_objects(text), _fields(text), [_word(m["word"]) for m in _LABELLED.finditer(text)]):
         if found:
             return found[0] if len(set(found)) == 1 else None
-    return _word(re.sub(r"[\"'`*.!\s]+", " ", text))
+    lines = [re.sub(r"[\"'`*.!\s]+", " ", line).strip() for line in text.splitlines() if line.strip()]
+    # a line with a number alone may be a mark of a list
+    alone = {_word(line) for line in lines if len(lines) == 1 or not line.isdigit()} - {None}
+    return alone.pop() if len(alone) == 1 else None
 
 
 def _word(value: object) -> bool | None:

@@ -45,6 +45,10 @@ from composcope.evaluation.judging import SAMPLE, second_opinions
         ('{"score": 1} no wait {"score": 0}', None),
         ("[ERROR: rate limit]", None),
         ('{"justification": "wrong"}', None),
+        ("CORRECT\n\nIt is not incorrect.", True),
+        ("The capital is Lyon.\n\nWrong", False),
+        ("Right\nWrong", None),
+        ("1.\nThe years differ.", None),
     ],
 )
 def test_a_verdict_is_read_only_where_it_is_clear(reply: str, expected: bool | None) -> None:
