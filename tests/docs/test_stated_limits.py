@@ -73,9 +73,9 @@ STATED: list[tuple[str, str, list[Any]]] = [
     ("planted-causes", r"are right in at most (\d+ %) of the cases in which what was planted", [checks.WHOLES]),
     ("planted-causes", r"is followed in at least (\d+ %) of the cases", [checks.FOLLOWED]),
     ("planted-causes", r"mend at least (\d+ %) of the wholes", [checks.MENDED]),
-    ("diagnose", r"\*not routed\* are not named where noise mends more than (\d+ %) of them", [rule.CONTROL]),
+    ("diagnose", r"\*not routed\* are not named where noise mends more than (\d+ %) of these", [rule.CONTROL]),
     ("diagnose", r"a bridge above (\d+ %) of the foils of each kind", [rule.READABLE]),
-    ("diagnose", r"Over a run, fewer than (\d+ %) of the operands", [rule.FOREIGN_RUN]),
+    ("diagnose", r"If fewer than (\d+ %) of the operands of a run belong", [rule.FOREIGN_RUN]),
 ]  # fmt: skip
 
 
