@@ -93,7 +93,8 @@ class Asking(Section):
     """How a protocol asks and counts, except its prompt format; by default, each protocol decides."""
 
     few_shot: str | None = Field(
-        default=None, description="Worked examples: a number of built-in ones, or a file (kind, question, answer)."
+        default=None,
+        description="Worked examples: a number of built-in ones, or a file of kind, question, answer (default: none).",
     )
     preamble: Literal["yes", "no", "both"] = Field(
         default="yes", description="Ask with the instruction (yes), without it (no), or everything in both ways (both)."
@@ -227,7 +228,7 @@ class Probing(Section):
     probes: tuple[str, ...] = Field(
         default_factory=lambda: _known_probes(),
         description="Comma-separated neurons, lookback, patching, trajectory, min-k, readout, faithfulness; or all "
-        "(but the last two), or none.",
+        "(except the last two), or none.",
     )
     probe_cases: int = Field(
         default=32,

@@ -1,5 +1,9 @@
 """The command line: one file per group of commands, assembled in ``root``.
 
+``root`` (investigate, evaluate, probe, demo), ``runs`` (commands on existing runs), ``studies``, ``build`` (also
+import), ``interventions``, ``organism``, ``start`` (init, fetch, docs, bench), ``doctor``.
+``flags`` makes options from the fields of ``config``, which have the defaults; ``help`` lays out ``--help``.
+
 Each module is imported only when it is used.
 """
 

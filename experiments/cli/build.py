@@ -287,7 +287,7 @@ def import_(
     json: AsJson = False,
     quiet: Silent = False,
 ) -> int:
-    """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, rows into graded.jsonl."""
+    """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, or rows into graded.jsonl."""
     from ...evaluation.importers import Options
     from ..building.importing import import_files
     from ..console.progress import Reporter

@@ -76,7 +76,8 @@ def score(
     of_rows = {"--protocol": protocol, "--cases": cases}
     if (given := next((o for o, v in of_rows.items() if v is not None), None)) is not None:
         raise InputError(
-            f"{given}: works only on a file of graded rows, and {run} is none; give graded.jsonl, or leave {given} out"
+            f"{given}: works only on a file of graded rows, and {run} is not one; give graded.jsonl, or leave out "
+            f"{given}"
         )
     from ..console.progress import Reporter
     from ..evaluating.auditing import audited
@@ -162,7 +163,7 @@ def view(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Serve a report on this machine that follows runs as they go on; each headline number links to its cases."""
+    """Serve a report on this machine that follows runs while they work; each headline number links to its cases."""
     from ..report import view as serving
 
     serving.require_extra()

@@ -29,7 +29,7 @@ _CASES = """\
 # family, depth  kind of composition and number of steps: results are broken down by both
 # cluster    a name shared by cases that share facts or templates: they are not independent
 # worked     the answer with its working, as the model should write it; paraphrases (of a part): other wordings
-# meta       {"variants": [{"question": ..., "answer": ...}, ...]}: like questions, which composcope diagnose asks, too
+# meta       {"variants": [{"question": ..., "answer": ...}, ...]}: similar questions, for composcope diagnose
 # All fields: docs/formats.md. These cases are about the world that the shipped models know: replace them with yours.
 """
 _CONFIG = """\

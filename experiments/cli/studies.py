@@ -325,7 +325,7 @@ def calibration(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Measure on simulated data how often tests find an effect that is not there, and intervals contain the truth."""
+    """Measure on simulated data how often tests find an effect that is not there, and how often intervals are right."""
     from ..run import read_json
     from ..studies.calibration import conduct
 

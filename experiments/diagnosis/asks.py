@@ -48,7 +48,7 @@ _QUESTIONS = (
 )  # fmt: skip
 """Patterns that turn a question into the beginning of its answer; the first match is used."""
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\b[DMS][rst])(?<!\bMrs)[.!][\"')]*\s+(?![a-z])|\n\s*")
-"""Where a sentence ends: not behind an initial or a title."""
+"""Where a sentence ends: not after an initial or a title."""
 
 
 def relation_of(case: Case) -> str | None:
@@ -68,8 +68,8 @@ def relation_of(case: Case) -> str | None:
 def behind_context(case: Case, part: int) -> str | None:
     """A part's question behind the whole's context; None if the whole has none, or if the part's question holds it.
 
-    The case file may word it. Else the context is what stands before the whole's question. A whole with several
-    questions has no such context, since it would ask them as well.
+    The case file may give the wording. Otherwise the context is the text before the whole's question. A whole with
+    several questions has no such context, because the context would contain questions, too.
     """
     asked = case.parts[part]
     return asked.extra_context or _behind(case, asked.question)
@@ -85,7 +85,7 @@ def _behind(case: Case, asked: str) -> str | None:
 
 
 def others(variants: Sequence[Variant]) -> dict[str, Part]:
-    """For each variant, the last part of the next like one that is about something else, with another answer."""
+    """For each variant, the last part of the next similar one that is about something else, with another answer."""
     cases, found = [v.case for v in variants if v.case.parts], dict[str, Part]()
     for i, case in enumerate(cases):
         mine = case.parts[-1]
@@ -187,8 +187,8 @@ def parts_right(outcomes: Mapping[str, str], n_parts: int) -> bool:
 def questions(protocol: FormattedProtocol, others: Mapping[str, Part] | None = None) -> FormattedProtocol:
     """The diagnosis questions, asked in the same way as the run asked its own, but for the likeliest answer.
 
-    A run's answers may have been drawn (``--temperature``). A draw that went wrong has no cause to look for, and the
-    interventions open what the likeliest tokens get wrong.
+    A run's answers may have been drawn (``--temperature``). A wrong draw has no cause to look for, and the
+    interventions can only open failures of the likeliest tokens.
     """
     inner: Any = protocol.protocol
     format = str(getattr(inner, "format", None) or "plain")
@@ -241,8 +241,8 @@ class Heard:
     def next_value(self, stated: int, later: int = 0) -> tuple[str | None, str | None]:
         """The number written after ``stated`` operands (or so many ``later``), and the words before it.
 
-        The operands are forced, except behind a preamble that has them right by itself: forced text would replace it.
-        A result is no operand: "7 minus the tag is 7" has no second number.
+        The operands are forced, except after a preamble that has them right by itself, because forced text would
+        replace it. A result is not an operand: "7 minus the tag is 7" has no second number.
         """
         gold, found, start = working(self.case.worked), working(self.text()), 0
         if self.preamble:

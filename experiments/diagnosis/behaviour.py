@@ -94,12 +94,12 @@ def _behind(group: Sequence[Heard], successes: Sequence[Heard]) -> dict[str, Beh
 
 
 def _as_whole(some: Sequence[Heard], role: str) -> list[Heard]:
-    """Those that answer a role wrong, with the very answer that they give to the whole."""
+    """The variants that answer a role wrong, with exactly the answer that they give to the whole."""
     return [one for one in some if one.right(role) is False and _answer(one, role) == _answer(one, "whole")]
 
 
 def _wrong(some: Sequence[Heard], role: str) -> Tally:
-    """How many answer a role wrong; an answer that cannot be judged is not shown to be wrong."""
+    """How many variants answer a role wrong; an answer that cannot be judged does not count as wrong."""
     said = [one.right(role) for one in some if role in one.grades]
     return Tally(said.count(False), len(said), said.count(None))
 
@@ -122,7 +122,7 @@ def wrong_operands(one: Heard) -> list[int]:
 def _operation_wrong(one: Heard) -> bool:
     """Whether another operation is written, or another result comes out, although the right operands are forced.
 
-    A number with the operation behind it is no result: there the working goes on ("6 times 9 is 6 times 9 is").
+    A number with the operation after it is not a result: the working goes on there ("6 times 9 is 6 times 9 is").
     """
     gold, last = working(one.case.worked), operands(one.case)
     if one.next_value(last, 1)[1] == gold.words[last - 1]:
@@ -188,7 +188,7 @@ def _is_a_part(case: Case, answer: str) -> bool:
 
 
 def _names(answer: str, name: str) -> bool:
-    """Whether an answer gives a name, and does not only mention it.
+    """Whether an answer gives a name and does not just mention it.
 
     "Porto is the capital of Portugal" mentions Portugal. In "Bahasa Indonesia" and "in Manchester, UK" the word before
     it makes it part of another name.

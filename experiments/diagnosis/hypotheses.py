@@ -1,8 +1,9 @@
 """Shortcuts: simple rules that a model may follow instead of composing. Each rule predicts an answer.
 
-A hypothesis is a function of a case (and of like cases of its run). It returns what a model that follows it would
-write: the whole's answer, or each operand of a worked answer. It is tested on the edits that can tell: variants for
-which it predicts something other than the right answer. A plugin adds hypotheses: ``HYPOTHESES = {"name": function}``.
+A hypothesis is a function of a case (and of similar cases of its run). It returns what a model that follows it would
+write: the whole's answer, or each operand of a worked answer. It is tested on the edits that can tell it apart:
+variants for which it predicts something other than the right answer. A plugin adds hypotheses: ``HYPOTHESES = {"name":
+function}``.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Hypothesis = Callable[[Case, Sequence[Case]], Sequence[str | None]]
 def shown(case: Case) -> tuple[list[str], list[str]] | None:
     """The things on a case's table, and the right ones among them; None for a case without a table of known things.
 
-    Cases of one's own do not say what is on the table, so it is read from the question's list that holds the answer of
-    the first part ("On the table: A, B, C. What is ...?").
+    Your own cases do not say what is on the table, so it is read from the list in the question that holds the first
+    part's answer ("On the table: A, B, C. What is ...?").
     """
     from ..organism import world
 
@@ -144,7 +145,7 @@ def _listed(which: int) -> Hypothesis:
 def _instead(which: int) -> Hypothesis:
     """The last part's answer for an item of the list that holds its bridge ("On the table: A, B, C. What is ...?").
 
-    Known are the answers of the run's parts, in which that item is asked about.
+    It is known if some part in the run asks about that item.
     """
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
@@ -245,7 +246,7 @@ THEN = "-then-"
 
 
 def one_for_each(names: Sequence[str]) -> Hypothesis:
-    """Another shortcut for each operand."""
+    """A different shortcut for each operand."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         said = [HYPOTHESES[name](case, mates) for name in names]

@@ -2,11 +2,12 @@
 
 Cells are named ``test:place:layer``. A donor state is put in after a layer, either at the words that ask for the entity
 (``entity``) or where the answer is decided (``decision``). The donor is the state of the case's own part (``own``), of
-a like part with another answer (``foreign``), of a like part about another entity with the same answer (``same``), or
-noise of the same size in place of the own state (``noise``). ``skip`` leaves out a block, at the decision or from the
-entity on; its control is leaving out other blocks. ``back`` puts the decision's own later state into an earlier layer
-(controls ``back-foreign``, ``back-same``, ``back-noise``). ``exit`` reads the answer after a layer. ``cut`` keeps the
-decision from attending to the words that a shortcut copies (``source``); as many others are the control (``other``).
+a similar part with another answer (``foreign``), of a similar part about another entity with the same answer
+(``same``), or noise of the same size in place of the own state (``noise``). ``skip`` leaves out a block, at the
+decision or from the entity on; its control is leaving out other blocks. ``back`` puts the decision's own later state
+into an earlier layer (controls ``back-foreign``, ``back-same``, ``back-noise``). ``exit`` reads the answer after a
+layer. ``cut`` keeps the decision from attending to the words that a shortcut copies (``source``), or to as many others,
+the control (``other``).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Setting:
     own: Decision
     foreign: Sequence[Decision]
     same: Sequence[Decision] = ()
-    """Like parts about another entity with the same answer."""
+    """Similar parts about another entity with the same answer."""
     answers: Sequence[int] = ()
     """First tokens of the competing answers; ``competing`` adds the token that the whole itself puts on top."""
     source: Sequence[int] = ()
@@ -129,7 +130,7 @@ def _donors(lm: Any, donors: Sequence[Decision], held: States) -> list[Tensor]:
 
 
 def _cuts(n_layers: int, setting: Setting, seed: int) -> Iterator[Row]:
-    """The decision attends, in no layer, to the source; or to as many other words of the prompt, drawn by the seed."""
+    """Keep the decision from attending, in every layer, to the source; or to as many other words, drawn by the seed."""
     whole, source = setting.whole, [p for p in setting.source if p < setting.whole.last]
     rest = [p for p in range(1, whole.last) if p not in source]
     if not source or len(rest) < len(source):
@@ -140,7 +141,8 @@ def _cuts(n_layers: int, setting: Setting, seed: int) -> Iterator[Row]:
 
 
 def _read(test: str, n_layers: int, states_of: Mapping[str, Tensor], prompt: Decision) -> Iterator[Row]:
-    """Put states of the whole elsewhere and read the answers: ``move`` at its own decision, ``scope`` at a like part's.
+    """Put states of the whole elsewhere and read the answers: ``move`` at its own decision, ``scope`` at a similar
+    part's.
 
     A state that holds the bridge gives its answer there: the model itself reads the state, in its own words.
     """

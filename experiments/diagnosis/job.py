@@ -34,8 +34,8 @@ from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, insid
 from .readings import Held, reading_lines
 
 COMPANY = 8
-"""At least so many failing cases are asked and opened, if the run has them. The others are not reported; they show what
-one case shows by chance."""
+"""At least this many failing cases are asked and opened, if the run has them. Those not asked for are not reported;
+they show what one case shows by chance."""
 QUICK = 120.0
 """``investigate`` diagnoses without being asked if the estimate is at most this many seconds."""
 
@@ -52,10 +52,10 @@ def diagnose(
 ) -> Diagnosis:
     """Name the cause of each failing case of an evaluated run: every part right, the whole wrong.
 
-    ``model`` is the place of the weights, if the run does not name it. ``cases`` limits the number of failures (taken
+    ``model`` says where the weights are, if the run does not. ``cases`` limits the number of failures (taken
     from each family in turn); ``ids`` names them. ``target`` is the model if it is loaded; it is left open. Answers and
     measurements of an earlier diagnosis are kept. Raises ``InputError`` for a run without failures, an unknown case, or
-    a served run whose weights nobody named.
+    a served run without the place of its weights.
     """
     data = run if isinstance(run, RunData) else read_run(one_run(run))
     data.counted_now()  # a run that is not finished has no failures yet
@@ -86,8 +86,8 @@ def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
 def labelled_failures(data: RunData) -> list[Case]:
     """The failures that the run counts, as far as they have parts.
 
-    A whole that could not be judged is not one. But a run that has only such ones (a model that repeats itself, or
-    answers in a form of its own) is diagnosed by them.
+    A whole that could not be judged is not a failure. But if a run has only such wholes (a model that repeats itself,
+    or answers in its own form), they are diagnosed.
     """
     counted = counted_failures(data)
     found = [c for c in data.cases.values() if c.id in counted and c.parts]
@@ -213,7 +213,7 @@ def _ask(data: RunData, target: Target, everyone: Sequence[variants.Variant], re
 def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
     """Cases of the failing ones' families that succeed in the run: the control for a part behind the whole's context.
 
-    Only cases with a part that can be asked so are of use.
+    Only cases with a part that can be asked in this way are useful.
     """
     grades: dict[str, dict[str, str]] = {}
     for row in data.graded:
@@ -242,7 +242,7 @@ def behave(
         return {id: hypotheses.followed(name, hypothesis, some, known, at[id]) for id, some in failing.items()}
 
     def admitted(some: Mapping[str, Mapping[str, Followed]]) -> dict[str, Tally]:
-        """Those that the run admits, with how many of its pairs follow each."""
+        """The hypotheses that the run admits, with how many of its pairs follow each."""
         run = {name: pairs(cases.values()) for name, cases in some.items()}
         return {name: run[name] for name, cases in some.items() if rule.beyond_luck(run[name], [*cases.values()])}
 
@@ -262,8 +262,8 @@ def behave(
 
 
 def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str, tuple[str, opening.Source | None]]:
-    """Cause and source of the cases that their answers settle and that are opened nevertheless: no text mends them,
-    they follow a shortcut, or an intervention has to prove the cause."""
+    """Cause and source of the cases that are opened although their answers settle them: no text mends them, they follow
+    a shortcut, or an intervention has to prove the cause."""
 
     @cache
     def source(name: str) -> opening.Source:

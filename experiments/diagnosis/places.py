@@ -20,8 +20,8 @@ from .asks import Heard, operands, relation_of, working
 from .variants import phrase_of
 
 AFTER, BEFORE, END = 16, 2, 12
-"""The entity is searched at so many positions from the end of its phrase on, at so many before it, and at so many at
-the prompt's end: a state holds the bridge only behind the words that ask for it, but anywhere there. Words between may
+"""How many positions are searched for the entity: from the end of its phrase on, before it, and at the prompt's end. A
+state holds the bridge only after the words that ask for it, but it may be any position there. The words between may
 have more tokens in one question than in another, so most positions have a name from either side."""
 
 
@@ -47,7 +47,7 @@ class Decision:
         return len(self.ids) - 1
 
     def readings(self) -> dict[str, int]:
-        """Positions at which the entity is looked for, by name: in its phrase, behind it, and at the prompt's end. One
+        """Positions at which the entity is looked for, by name: in its phrase, after it, and at the prompt's end. One
         position may have two names."""
         end = {f"end-{j}": self.prompt - j for j in range(1, END + 1)}
         found = {f"entity{j:+d}": self.at[0] + j for j in range(-BEFORE, AFTER)} if self.at else {}
@@ -80,7 +80,7 @@ def relation_of_part(case: Case) -> str | None:
     """The beginning of an answer to the last part, in that part's words.
 
     ``meta.relation`` is the whole's. It is forced in a part only if nothing can be made of the part's own question;
-    the part's entity then stands in it for the whole's words for it.
+    in it, the part's entity then replaces the whole's words for that entity.
     """
     given, phrase, bridge = case.meta.get("relation"), phrase_of(case), case.parts[0].answer
     own = relation_of(replace(case, question=case.parts[-1].question, meta={}))
@@ -136,7 +136,7 @@ def _reached(tokenizer: Any, ids: Sequence[int]) -> tuple[str, list[int]]:
 
 
 def words(tokenizer: Any, decision: Decision, text: str) -> tuple[int, ...]:
-    """Positions of all tokens of a text, wherever it stands before the decision."""
+    """Positions of all tokens of a text, wherever it occurs before the decision."""
     whole, reached = _reached(tokenizer, decision.ids)
     spans = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", whole)]
     begins = [0, *reached]

@@ -1,7 +1,7 @@
 """Readings of a failing whole's states: can its entity be read where it is asked about, and where it is needed?
 
 The reader is the centred lens of ``probes.readout``. The result is the mean over the upper half of the layers, fixed
-beforehand, at three places. Layer 0 is reported next to it, since a reading there may only reflect the text.
+beforehand, at three places. Layer 0 is reported next to it, because a reading at layer 0 may only reflect the text.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _mean(some: Sequence[tuple[float, float, int]], foils: Foils, place: str, ot
 
 
 def _like(case: Case, decision: Decision, wholes: Wholes) -> list[str]:
-    """The entity and like ones: for a thing, those on the table and of its kind; else the family's entities."""
+    """The entity and similar ones: for a thing, those on the table and of its kind; otherwise the family's entities."""
     things = case.meta.get("things")
     if isinstance(things, list):
         from ..organism import world

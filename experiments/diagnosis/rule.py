@@ -52,8 +52,8 @@ SPOILT = 1 / 3
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEW = 2
-"""At least so many cases have to show what a share of the cases (``ADMITTED``) has to show. And so many different sums
-or answers have to show what one error may bring back in every variant."""
+"""If a share of the cases (``ADMITTED``) has to show something, at least this many cases have to. And at least this
+many different sums or answers have to show it, because one error may come back in every variant."""
 COMPARED = 4
 """The smallest number of failing cases in which a sign that noise makes as well can be shared."""
 FEWEST = 2
@@ -137,9 +137,11 @@ def mended_inside(found: Inside) -> str | None:
 
 
 def spoilt(found: Behind) -> bool:
-    """Whether the whole's context spoils a part: it says there what the whole says, but is right where wholes are.
+    """Whether the whole's context spoils a part: behind it, the part gives the whole's answer, but is right where
+    wholes are.
 
-    A long context makes many a part wrong in a small model, whatever its wholes do; but then it seldom says the same.
+    In a small model a long context makes many parts wrong, whatever the wholes do; but they seldom give the same
+    answer.
     """
     kept = found.success.n >= COMPARED and found.success.share <= CONTROL
     same = mostly(found.same) and found.same.k >= TELLING and found.other.share <= CONTROL
@@ -185,7 +187,7 @@ def shared(found: Behaviour, sign: str) -> bool:
 def throughout(found: Behaviour) -> set[str]:
     """Signs that four of five of all the case's settings show, counting those that do not fail.
 
-    A fault of the model is in nearly all like questions. Noise that makes one wrong leaves others of them right.
+    A fault of the model shows in nearly all similar questions. Noise makes one wrong and leaves others right.
     """
     settings = found.variants + 1
     wrong = {"neutral": found.mended.get("neutral", Tally()), "wrong-operation": found.operation_wrong}
@@ -221,10 +223,10 @@ def from_inside(
 ) -> tuple[str, Tally, str | None, int | None] | None:
     """Cause, how many show it, what mends it and the block, from interventions; None if no cause is demonstrated.
 
-    Somewhere among all layers and places some change mends a case by chance, and its variants too. So too few cases to
-    choose the place for each other name no cause. Where all variants have one right answer, one error may come back in
-    them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is decided
-    (``known``), more is wrong than one thing before it, or a left-out block has to show alone what is wrong.
+    Among all layers and places, some change always mends a case and its variants by chance. So no cause is named if
+    there are too few cases to choose the place for each other. Where all variants have one right answer, one error may
+    come back in them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is
+    decided (``known``), more is wrong than one thing before it, or a left-out block has to show alone what is wrong.
     """
     if not found.enough:
         return None
@@ -391,8 +393,8 @@ def foreign_run(found: Behaviour) -> bool:
 
 
 UNLIKELY = 0.05
-"""A case has few variants: what it shows by chance is measured against this. So noise mends too much if its count would
-be so unlikely at a true share of ``CONTROL``."""
+"""A case has few variants, so it may show something by chance. Noise mends too much if its count would be less likely
+than this at a true share of ``CONTROL``."""
 
 
 def demonstrated(test: Found) -> bool:

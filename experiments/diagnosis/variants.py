@@ -1,7 +1,7 @@
-"""Like cases of a case: the same question in another setting (same gold), or about a like entity (another gold).
+"""Cases similar to a case: the same question in another setting (same gold), or about a similar entity (another gold).
 
-A single case may fail by chance, and a single reading may hit by luck. So a cause is claimed only if several variants
-of the case fail in the same way. Variants come from:
+A single case may fail by chance, and a single reading may be right by luck. So a cause is claimed only if several
+variants of the case fail in the same way. Variants come from:
 
 * ``meta.variants`` of the case: a list of objects with the fields that differ (``question``, ``answer``, ...);
 * shipped benchmarks of the organisms: other distractors on the table, and a thing swapped for one of its kind;
@@ -29,7 +29,7 @@ MARK = "~"
 
 @dataclass(frozen=True)
 class Variant:
-    """A like case; the case itself is its own first variant."""
+    """A similar case; the case itself is its own first variant."""
 
     case: Case
     edit: str
@@ -43,7 +43,8 @@ class Variant:
 
 
 def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> list[Variant]:
-    """The case and up to ``most`` variants, in turn with the same and another gold; ``mates``: like cases of its run.
+    """The case and up to ``most`` variants, in turn with the same and another gold; ``mates``: similar cases of its
+    run.
 
     Raises ``InputError`` if ``meta.variants`` or ``meta.relation`` cannot be used.
     """

@@ -1,8 +1,8 @@
 """Turns the outcomes of interventions on single decisions into evidence about a case.
 
-Among many layers one always looks best. So the layer at which a case is judged is chosen by the other cases of the run.
-If few cases were opened, it is chosen for each variant by all other variants, and the rule names no cause from it.
-The failing variants are then counted at that layer.
+Among many layers, one always looks best. So the other cases of the run choose the layer at which a case is judged. If
+few cases were opened, all other variants choose it for each variant, and the rule names no cause from it. The failing
+variants are then counted at that layer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .inside import Outcomes
 ENOUGH = 3
 """With more opened cases than this, the other cases choose a case's layers."""
 LIKE = 6
-"""With at least so many variants of other cases that decide the same operand, these choose the place."""
+"""If at least this many variants of other cases decide the same operand, they choose the place."""
 
 
 class Opened(NamedTuple):
@@ -26,7 +26,8 @@ class Opened(NamedTuple):
 
     outcomes: Outcomes
     operand: int = 0
-    """The operand that is decided. The words about the second one stand elsewhere than those about the first."""
+    """The operand that is decided. The words about the second one are elsewhere in the question than those about the
+    first."""
     worked: str = ""
     """The right working, or the right answer."""
     value: str = ""
@@ -140,7 +141,7 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
 
 
 def _together(some: Sequence[Found], pool: Tally) -> Found:
-    """The variants of a case that were judged apart from each other, at the cell where most of them were."""
+    """The variants of a case that were judged separately, at the cell where most of them were."""
     own, noise, foreign, same = (_sum(getattr(f, name) for f in some) for name in ("own", "noise", "foreign", "same"))
     cells = Counter[str]()
     for f in some:
@@ -174,7 +175,7 @@ def _tally(some: Sequence[Opened], test: str, cell: str, outcome: str = "gold") 
 
 
 def _by_value(some: Sequence[Opened], test: str, cell: str) -> Tally:
-    """Of how many different right values an intervention mends most variants."""
+    """For how many different right values an intervention mends most variants."""
     of = {value: _tally([one for one in some if one.value == value], test, cell) for value in {o.value for o in some}}
     known = [tally for tally in of.values() if tally.n]
     return Tally(sum(2 * tally.k > tally.n for tally in known), len(known))

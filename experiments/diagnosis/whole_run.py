@@ -39,12 +39,12 @@ def uncomputed(
     found: Mapping[str, Inside], seen: Mapping[str, Behaviour], held: Mapping[str, Sequence[Held]],
     families: Mapping[str, str | None],
 ) -> dict[str, Inside]:  # fmt: skip
-    """The evidence of every opened case, with how many of its family's have no bridge either, of those without a cause
-    of another kind.
+    """The evidence of every opened case, with how many cases of its family lack the bridge too (without those that have
+    another cause).
 
-    That no state holds a bridge is shown by the lack of something. In a model with some damage everywhere, this is so
-    in a case here and there. A bridge that the model does not compute is missing in more of them. If it is missing in
-    most, the other cases get that count as well.
+    That no state holds a bridge is shown only by a lack. In a model with some damage everywhere, a few cases lack their
+    bridge. A bridge that the model does not compute is missing in more cases. If it is missing in most, the other cases
+    get that count as well.
     """
     verdicts = {id: rule.from_inside(one, seen[id], held.get(id, ())) for id, one in found.items()}
     named = {id: verdict[0] if verdict is not None else "" for id, verdict in verdicts.items()}

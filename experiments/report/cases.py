@@ -1,6 +1,6 @@
 """The case browser: a short row per case, and texts (prompts as sent, answers, grades) that load when a case is opened.
 
-A row has every field that the filters use; among them which gates the case passed, and the k of its scaffold ladder.
+A row has every field that the filters use, among them the gates that the case passed and the k of its scaffold ladder.
 
 Each text is stored once per chunk (shared atoms repeat often) and capped so that the folder stays within a budget. The
 page states the cap; the full text stays in the run folder.
@@ -27,7 +27,7 @@ COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate
            "answer", "origin", "detail", "twin")  # fmt: skip
 LONGEST = 120
 ENDING = 75
-"""Characters that are shown of the end of a long question: what is asked often stands there."""
+"""Characters that are shown from the end of a long question, which often says what is asked."""
 _PART_AT_END, _PART_AT_START = re.compile(r"\s\S{0,15}$"), re.compile(r"^\S{0,15}\s")
 
 
@@ -101,7 +101,7 @@ def _short(text: str) -> str:
 
 
 def _both_ends(text: str) -> str:
-    """A question cut in the middle: many questions of one kind begin alike and differ at their end."""
+    """A question cut in the middle: many questions of one kind begin in the same way and differ at their end."""
     if len(text) <= LONGEST:
         return text
     begins, ends = text[: LONGEST - ENDING - 3], text[-ENDING:]

@@ -1,4 +1,5 @@
-"""Why cases failed, as `composcope diagnose` found it: in a sentence, as a list, for each case, and how to get more.
+"""Why cases failed, as `composcope diagnose` found it: in a sentence, as a list, and for each case; and how to get
+more.
 
 Also the probes that no run of the report has, with the command that runs them.
 """
@@ -49,7 +50,7 @@ class Causes:
     left_out: str
     """Which diagnosed cases are not counted, as a sentence; empty if all are."""
     missing: str
-    """Of which failures no cause was asked for, in words; empty if of none, or if there is no model to open."""
+    """The failures for which no cause was asked, in words; empty if there are none, or if there is no model to open."""
     command: str
     """The command that diagnoses them."""
 

@@ -81,7 +81,7 @@ def lead(runs: Sequence[RunData]) -> str:
 
 
 def families(runs: Sequence[RunData]) -> list[str]:
-    """For each run, the families with the fewest and the most wrong wholes; where it has none, those of another run."""
+    """For each run, the families with the fewest and the most wrong wholes; if it has none, those of another run."""
     names = labels(runs)
     found = [_families(run) for run in runs]
     other = next((f"; in {names[run.path]}: {said}" for run, said in zip(runs, found, strict=True) if said), "")

@@ -228,7 +228,8 @@ def _gap_title(found: Metric) -> str:
 def _corrected_together(run: RunData) -> Mapping[bool, str]:
     """What p was corrected for, in words: in the declared family of one test a probe (True), and elsewhere (False).
 
-    It is said with each p: the interval beside it is of that test alone, so it can leave out 0 where p is not small.
+    Each p is shown with these words: the interval beside it belongs to that test alone, so it can leave out 0 where p
+    is not small.
     """
     rows = [row for name in run.probe_names if (data := run.probe(name)) is not None for row in data.table]
     sizes = Counter(is_primary(row) for row in rows if row.get("p_adjusted") is not None)
@@ -239,7 +240,7 @@ def _corrected_together(run: RunData) -> Mapping[bool, str]:
 
 
 def finding(table: Sequence[Row]) -> Row | None:
-    """The one row that a probe's result is told by: of the declared family, or else of the patching."""
+    """The one row that stands for a probe's result: of the declared family, or else of the patching."""
     return next((r for r in table if is_primary(r)), None) or _patched(table)
 
 

@@ -52,7 +52,7 @@ def require_extra() -> None:
 class Pages:
     """The page of some runs, written again when they change.
 
-    An open page loads its data only when it needs them, so the page before the latest one is kept as well.
+    An open page loads its data only when it needs them, so the previous page is kept as well.
     """
 
     def __init__(

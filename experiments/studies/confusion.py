@@ -1,8 +1,8 @@
 """``composcope study why``: measure how often the diagnosis names the planted cause of models with a known cause.
 
 A plant is a model with one cause, with two (each for half of the kinds), or with no cause from the list, such as a
-jammed model. For a plant without such a cause the diagnosis must refuse, and every cause that it names is false.
-Beside the matrix stand what mends the failures of each plant, and the score of guesses that open nothing.
+jammed model. For a plant without such a cause the diagnosis must refuse, and every cause that it names is false. The
+results also have what mends the failures of each plant, and the score of guesses that do not open the model.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ CALLED = {"not-computed": "bridge-not-computed", "not-routed": "bridge-not-route
 """Names used here for some planted causes; the other causes keep their names."""
 ABOUT = "organism.json"
 ASKED = 5
-"""Cases asked of a plant for each failure to diagnose: in some plants few cases with right parts fail."""
+"""Cases asked of a plant for each failure to diagnose, because in some plants few cases with right parts fail."""
 
 
 def planted_in(folder: str | Path) -> list[Planted]:
@@ -85,7 +85,9 @@ def planted_in(folder: str | Path) -> list[Planted]:
     places = [p.parent for p in sorted((*root.glob(ABOUT), *root.glob(f"*/{ABOUT}")))]
     found = [(p, plant) for p in places if isinstance(plant := read_json(p / ABOUT).get("plant"), dict)]
     if not found:
-        raise InputError(f"{root}: holds no plant ({ABOUT} with a field 'plant'); see `composcope organism plant`")
+        raise InputError(
+            f"{root}: holds no plant ({ABOUT} with a field 'plant'); make one with `composcope organism plant`"
+        )
     default = Planted.benchmark
     return [
         Planted(p.name, str(p), truth_of(plant["grafts"]), plant.get("benchmark", default), plant.get("family"))
@@ -108,7 +110,7 @@ def truth_of(grafts: Sequence[Mapping[str, Any]]) -> Callable[[Case], str]:
 
 
 class Judged(NamedTuple):
-    """A plant's failing cases with the diagnosis of each, and what is known of them without opening the model."""
+    """A plant's failing cases with the diagnosis of each, and what is known about them without opening the model."""
 
     cases: Sequence[DiagnosedCase] = ()
     diagnosis: Diagnosis | None = None
@@ -167,7 +169,7 @@ def matrix(judged: Sequence[DiagnosedCase]) -> list[dict[str, Any]]:
 
 
 def guessed(judged: Sequence[DiagnosedCase], known: Sequence[Cheap]) -> dict[str, float | None]:
-    """Macro-F1 over the planted causes of guesses that open nothing, by what they are made from."""
+    """Macro-F1 over the planted causes of guesses that do not open the model, by what they are made from."""
     found = guesses(known, [j.truth for j in judged]) if len(judged) > 1 else {}
     return {
         name: scores([replace(j, named=g) for j, g in zip(judged, causes, strict=True)])["macro_f1"]
@@ -322,8 +324,8 @@ def guesses(known: Sequence[Cheap], causes: Sequence[str]) -> dict[str, list[str
     """The guessed cause of each case, by what it is guessed from. ``causes`` are the true ones, in the same order.
 
     Each failing case gets the most frequent cause of its five nearest neighbours among all other failing cases. The
-    neighbours may come from the same model, so a guess may recognize the model instead of the cause. That makes a guess
-    better than it could be on a new model, and is to the disadvantage of the diagnosis.
+    neighbours may come from the same model, so a guess may recognize the model instead of the cause. This makes a guess
+    better than it could be on a new model, to the disadvantage of the diagnosis.
 
     A number that a case does not have (the confidence of an empty answer) counts as the mean of the others.
     """

@@ -1,7 +1,7 @@
 """Simulated data sets with a known truth, to which the functions of the probes and protocols are applied.
 
-Cases share facts or items as they do in the benchmarks. For comparison, the functions are also applied without the
-information on what is shared.
+Cases share facts or items as they do in the benchmarks. For comparison, the functions are also applied without knowing
+what is shared.
 """
 
 from __future__ import annotations

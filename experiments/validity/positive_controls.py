@@ -1,10 +1,10 @@
-"""Positive controls: what a probe has to find, because it was put there.
+"""Positive controls: effects that a probe has to find, because they were put there.
 
 * Min-K%++: texts that a copy of the twin was shown 1, 10 and 100 times, beside texts never shown. The texts are
   compositions that no organism has seen, and chance decides how often each of them is shown, so an AUROC is about the
   exposure. The same numbers before the training are its null.
-* Lookback: one head at a time is made to look at every token alike (its queries are zero). Its ratio is then exactly a
-  half, and the map has to show that head, and no other head of its layer.
+* Lookback: one head at a time is made to look at every token equally (its queries are zero). Its ratio is then exactly
+  one half, and the map has to show that head, and no other head of its layer.
 * Patching: a state of the case's own last part, which is known to carry what is missing.
 
     for row in member_exposures(series, n=30, seed=0):
@@ -40,7 +40,7 @@ CONTROLS = {"donors": "patching", "heads": "lookback", "exposures": "min-k"}
 EXPOSURES = (1, 10, 100)
 """How often the texts of a level are shown; those that are never shown are compared with them."""
 BATCH = 64
-"""Documents a step: half of them are shown texts, half are fresh."""
+"""Documents per step: half of them are shown texts, half are fresh."""
 LEARNING_RATE = 1e-3
 """A third of the peak of the organisms' own last stage: the parts have to stay known."""
 
@@ -48,8 +48,8 @@ LEARNING_RATE = 1e-3
 def member_exposures(series: Series, *, n: int = 30, seed: int = 0, device: str | None = None) -> list[Row]:
     """AUROC of Min-K%++ of the question, texts shown k times against ``n`` never shown, before and after the training.
 
-    ``n`` texts a level. The unit is the text: which text is shown how often is drawn. One training is described, so an
-    interval says nothing about other trainings.
+    Each level has ``n`` texts. The unit is the text: a draw decides how often each text is shown. One training is
+    described, so an interval says nothing about other trainings.
     """
     cases, turns = drawn(n * (1 + len(EXPOSURES)), f"{seed}/validity/exposures")
     levels = _levels(cases, n)
@@ -112,15 +112,16 @@ def _fresh(series: Series) -> Iterator[Turns]:
 
 
 SAME = 1e-4
-"""What counts as a half, and as unchanged, in a lookback ratio: rounding of float32 stays below."""
+"""Differences up to this still count as one half, and as unchanged, in a lookback ratio; float32 rounding stays
+below."""
 
 
 def planted_heads(lm: Any, examples: Sequence[Example], n: int = 8) -> list[Row]:
-    """Positive control of lookback: of every head that is made to look at all tokens alike, does the map show it?
+    """Positive control of lookback: if a head is made to look at all tokens equally, does the map show it?
 
-    A head counts as shown if its own ratio is a half in all ``n`` responses, the ratios of the other heads of its
-    layer and of all layers before it are as they were, and its own ratio was not a half before. One row per layer;
-    a single row without a share, with the reason, if no head can be planted.
+    A head counts as shown if its own ratio is one half in all ``n`` responses, the ratios of the other heads of its
+    layer and of all layers before it are unchanged, and its own ratio was not one half before. One row per layer; a
+    single row without a share, with the reason, if no head can be planted.
     """
     wholes = [e for e in examples if e.role == "whole" and e.response_ids][:n]
     blocks: list[Any] = [getattr(b, "self_attn", None) for b in getattr(getattr(lm.model, "model", None), "layers", ())]

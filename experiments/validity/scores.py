@@ -78,7 +78,7 @@ def _own(name: str, result: ProbeResult, examples: Sequence[Example]) -> dict[Pr
     tensors = {t: x for t, x in result.tensors.items() if tuple(result.axes.get(t, ())) == ("example",)}
     if not tensors:
         raise InputError(
-            f"probe {name}: no tensor with the one axis 'example'; return one number per example to have it examined"
+            f"probe {name}: no tensor has 'example' as its only axis; return one number per example to have it examined"
         )
     wanted = result.settings.get("expected", {})
     if not isinstance(wanted, Mapping) or not set(wanted.values()) <= {"increasing", "decreasing"}:

@@ -49,7 +49,7 @@ def test_a_tensor_with_one_number_per_example_is_taken_on_wholes() -> None:
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        (_result([[1.0]], ("example", "layer")), "no tensor with the one axis 'example'"),
+        (_result([[1.0]], ("example", "layer")), "no tensor has 'example' as its only axis"),
         (_result([1.0, 2.0]), r"shape \(2,\) for 3 examples"),
         (_result([1.0, 2.0, 3.0], expected={"height": "up"}), "name tensors increasing or decreasing"),
         (_result([1.0, 2.0, 3.0], expected="up"), "name tensors increasing or decreasing"),
