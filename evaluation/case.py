@@ -2,7 +2,8 @@
 
     Case("a", "What is 2 times 3, plus 1?", "7", (Part("What is 2 times 3?", "6"), Part("What is 6 plus 1?", "7")))
 
-On disk a case is a JSON object with the field names of the dataclasses below; ``cases`` reads and writes files of them.
+On disk a case is a JSON object with the field names of the dataclasses below; ``cases`` reads and writes files of
+cases.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SCHEMA = 1
 COLLAPSE_BINS = {7: 4, 9: 6, 11: 8}
 """Depth bins of Composition collapse (App. B): interval cases with a longer chain count in the bin below."""
 DEPTH_BINS: Mapping[str, Mapping[int, int]] = {"d4v2": COLLAPSE_BINS, "organism-temporal": COLLAPSE_BINS}
-"""Benchmarks that declare their bins by name; any other says them case by case (``Case.depth_bin``)."""
+"""Benchmarks that declare their bins by name; others give them case by case (``Case.depth_bin``)."""
 ANSWER_TYPES = ("text", "number", "date", "list", "ordered-list", "boolean", "choice")
 
 
@@ -117,7 +118,7 @@ _ELSEWHERE = {
     "options": "choices",
 }
 _ALSO = {other: name for name, others in _ELSEWHERE.items() for other in others.split()}
-"""What other tools call a field, and its name here; likeness of spelling would suggest another one."""
+"""What other tools call a field, and its name here; similar spelling would suggest another field."""
 
 
 def _short(value: Any) -> str:
@@ -194,7 +195,7 @@ def case_from_dict(raw: Any, where: str = "case") -> Case:
         raise InputError(f"{where}: field 'meta' is {known['meta']!r}; give an object")
     crossed = known.get("meta", {}).get("crossed", "")
     if not isinstance(crossed, str) and not (isinstance(crossed, list) and all(isinstance(c, str) for c in crossed)):
-        raise InputError(f"{where}: meta.crossed is {crossed!r}; give a name or a list of names of what cases share")
+        raise InputError(f"{where}: meta.crossed is {crossed!r}; give a name or a list of names that cases share")
     if not isinstance(known.get("unknowable", False), bool):
         raise InputError(f"{where}: unknowable is {known['unknowable']!r}; give true or false")
     chance = known.get("chance", 0.0)

@@ -1,9 +1,9 @@
-"""Case files, read and written: JSON lines, one case a line.
+"""Case files, read and written: JSON lines, one case per line.
 
     cases = read_cases("cases.jsonl")
 
-``case`` makes a case of any JSON object; published files and runs hold cases that were made by rules. A file that
-somebody wrote by hand is held against more, since a gold that nothing can match would pass for a failing model.
+``case`` makes a case from any JSON object; published files and runs hold cases that were made by rules. A file written
+by hand is checked more strictly, because a gold answer that nothing can match would look like a failing model.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_cases(path: str | Path) -> list[Case]:
                 raise InputError(f"{where}: a JSON array, not a case; {_FLAT}")
             if half := _HALF_PAIR.search(json.dumps(raw, ensure_ascii=False)):
                 escape = json.dumps(half[0])[1:-1]
-                raise InputError(f"{where}: {escape} is half of a surrogate pair, and no character; write all of it")
+                raise InputError(f"{where}: {escape} is half of a surrogate pair; write the whole character")
             case = case_from_dict(raw, where)
             check(case, where)
             places.append(where)
@@ -82,7 +82,7 @@ def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -
             at, this, first = where, f" of case {i + 1}", f"case {seen[case.id] + 1}"
             if places:
                 at, this, first = places[i], "", f"line {places[seen[case.id]].rpartition(':')[2]}"
-            raise InputError(f"{at}: id {case.id!r}{this} was already used by {first}; give each case an id of its own")
+            raise InputError(f"{at}: id {case.id!r}{this} was already used by {first}; give each case its own id")
         seen[case.id] = i
         out.append(case)
     if not out:
@@ -105,13 +105,13 @@ def _is_array(path: str | Path) -> bool:
 
 
 def check(case: Case, where: str) -> None:
-    """Raises ``InputError`` for a gold that is not of its type, and for what ``meta`` says in a wrong way."""
+    """Raises ``InputError`` for a gold answer that is not of its type, and for wrong keys and values in ``meta``."""
     _check_golds(case, where)
     for key, value in case.meta.items():
         meant = _meant(key)
         if meant is not None and isinstance(value, _META[meant]):
             raise InputError(
-                f"{where}: meta has the key {key!r}; did you mean {meant!r}? (if not, give it a name less alike)"
+                f"{where}: meta has the key {key!r}; did you mean {meant!r}? (if not, use a name that is less similar)"
             )
     relation = case.meta.get("relation", "")
     if not isinstance(relation, str) or ("relation" in case.meta and not relation.strip()):
@@ -164,7 +164,7 @@ def _meant(key: str) -> str | None:
 def stated(case: Case, where: str) -> Sequence[tuple[str, Case]]:
     """The variants in ``meta.variants``: the edit in words, and the case with it (under the same id).
 
-    Raises ``InputError`` naming the variant for one that is no object, has an unknown field, or asks no question.
+    Raises ``InputError``, naming the variant, if it is not an object, has an unknown field, or asks no question.
     """
     given = case.meta.get("variants", [])
     where = f"{where}, meta.variants"

@@ -1,4 +1,4 @@
-"""Means and regressions of observations that share something: cases about one fact, pairs with one success.
+"""Means and regressions of observations that share something: cases about the same fact, pairs with the same success.
 
     mean([0.2, 0.4, 0.9], ["fact a", "fact a", "fact b"]).interval()
 
@@ -33,7 +33,7 @@ Labels = Sequence[Hashable]
 FEWEST = 5
 """Clusters (of a side, or of a dimension) below which no interval is claimed."""
 JOINED_LEAST, JOINED_LARGEST = 8, 0.25
-"""Labels that meet are joined where so many groups remain and none holds a larger share; else they are crossed."""
+"""Labels that meet are joined if this many groups remain and none holds a larger share; otherwise they are crossed."""
 FEW = f"no interval: fewer than {FEWEST} clusters"
 SKEWED = 8 / 9
 """What the squared skewness of an estimate adds to the inverse of its degrees of freedom.
@@ -43,7 +43,7 @@ The Bootstrap and Edgeworth Expansion, section 2.6). 1 / freedom adds 2 (x^2 + 1
 """
 
 INDEPENDENT = ("t", "Welch t")
-"""Methods where nothing is shared; ``CLUSTERED`` and ``CROSSED`` are those where something is."""
+"""The methods if nothing is shared; if something is, ``CLUSTERED`` and ``CROSSED`` are the methods."""
 CLUSTERED, CROSSED = "CR2 t over clusters", "crossed random effects, t"
 
 
@@ -61,7 +61,7 @@ class Fit(NamedTuple):
     error: float
     freedom: float
     clusters: int
-    """The fewest clusters or labels that the error rests on; observations where they stand alone."""
+    """The smallest number of clusters or labels on which the error rests; observations, if they share nothing."""
     method: str
     skewness: float = 0.0
     """Of the estimate, from its clusters; 0 where labels cross."""
@@ -75,7 +75,7 @@ class Fit(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether there is an error, and clusters enough for it where observations share anything."""
+        """Whether there is an error and, if observations share anything, enough clusters for it."""
         return bool(np.isfinite(self.error)) and (self.method in INDEPENDENT or self.clusters >= FEWEST)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
@@ -138,7 +138,8 @@ def alone(labels: Labels | None) -> bool:
 
 
 def apart(labels: Labels) -> list[int]:
-    """Observations of which no two share anything: in order, one that shares with an earlier one is left out."""
+    """Observations of which no two share anything: in their order, each one that shares with an earlier one is left
+    out."""
     taken: set[Hashable] = set()
     kept = []
     for i, of in enumerate(zip(*dimensions(labels), strict=True)):
@@ -170,7 +171,7 @@ def count(labels: Labels) -> int:
 
 
 def effective(labels: Labels) -> float:
-    """How many independent observations these are worth if all that share a label are alike."""
+    """How many independent observations these are worth if all that share a label are equal."""
     if not crossing(labels):
         return len(labels) ** 2 / float((np.bincount(joined(labels)) ** 2).sum())
     return min(len(labels) ** 2 / float((np.abs(z).sum(0) ** 2).sum()) for z in _blocks(labels))
@@ -223,7 +224,7 @@ def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels
 def _of_a_rate(fit: Fit, values: Array, sides: tuple[Array, Array]) -> Fit:
     """A side of a difference of rates: its error is at least that of independent values at both sides' spread.
 
-    Of few clusters of yes or no some seem to hardly differ, by chance, and then the difference seems certain.
+    Among a few clusters of yes-or-no values, some may by chance hardly differ, and then the difference seems certain.
     """
     if np.unique(np.concatenate(sides)).size != 2:
         return fit

@@ -1,8 +1,9 @@
 """Bounds on a metric from the known error of the grading rules, beside the metric's interval.
 
 On the labelled set the rules grade a few answers wrong (``MEASURED``). The upper limit of a 95 % interval per answer
-type says how many answers of a run that may be. As many answers are chosen by their hash and treated as undecided. The
-bounds that the protocol then gives for undecided answers become ``grader_low`` and ``grader_high`` of its metrics.
+type says how many answers of a run may be affected. This many answers are chosen by their hash and treated as
+undecided. The bounds that the protocol then gives for undecided answers become ``grader_low`` and ``grader_high`` of
+its metrics.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def with_grader_bounds(
 
 
 def in_doubt(rows: Sequence[Graded], asks: Mapping[str, Ask]) -> set[_Answer]:
-    """As many different answers as the rules may have graded wrong, by answer type and outcome.
+    """As many different answers as the rules may have graded wrongly, by answer type and outcome.
 
     Answers that a judge decided, or for which the rules need no reading, are not among them.
     """

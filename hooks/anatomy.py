@@ -71,7 +71,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Anatomy:
-    """The modules and sizes of a model. Pass one as ``load_model(anatomy=...)`` where the search fails."""
+    """The modules and sizes of a model. Pass one as ``load_model(anatomy=...)`` if the search fails."""
 
     layers: tuple[Layer, ...]
     n_heads: int
@@ -296,7 +296,7 @@ def resolve(model: PreTrainedModel) -> Anatomy:
     for name in ("num_hidden_layers", "num_attention_heads", "hidden_size", "vocab_size"):
         if not isinstance(stated(config, name), int):
             raise ModelError(
-                f"{type(model).__name__}: its config says no {name}, as in models without attention; not supported"
+                f"{type(model).__name__}: its config has no {name}, as in models without attention; not supported"
             )
     blocks = list(blocks_of(model))
     n_q = int(stated(config, "num_attention_heads"))

@@ -106,7 +106,7 @@ def can_interpose(model: PreTrainedModel) -> bool:
 
 @uninterrupted
 def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool = False) -> Iterator[None]:
-    """Run ``callback`` in place of the attention function of every layer; afterwards the former one is restored.
+    """Run ``callback`` in place of the attention function of every layer; afterwards the earlier one is restored.
 
     ``without_mask`` builds no mask, for callbacks that decide themselves which keys are visible.
     """
@@ -131,7 +131,7 @@ def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool 
 
 
 def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
-    """The mask as numbers to add to the scores; causal where the kernel was given none."""
+    """The mask as numbers to add to the scores; causal if the kernel was given none."""
     q, k = call.query.shape[2], call.key.shape[2]
     mask = call.mask
     if mask is None:
@@ -188,8 +188,8 @@ Visits = Mapping[int | None, Callable[[Float[Tensor, "batch head *query key"]], 
 def pattern_callback(layer_of: Mapping[nn.Module, int], visits: Mapping[int, Visits]) -> Callback:
     """A callback that passes the patterns of some layers to ``visits``; the other layers keep their native kernel.
 
-    Without gradients and edits the native kernel makes the output, so reading does not change it at all. Where only
-    rows are seen, no other row is computed.
+    Without gradients and edits the native kernel makes the output, so reading does not change it at all. If only some
+    rows are read, no other row is computed.
     """
 
     def callback(call: Call) -> Tensor:

@@ -1,4 +1,4 @@
-"""Batch sizes: as many rows and prompt tokens as fit into memory, fewer when memory still runs out.
+"""Batch sizes: as many rows and prompt tokens as fit into memory, and fewer if memory still runs out.
 
 for batch in in_prefills(lm, [len(p) for p in prompts]):
     found = shrinking(lambda rows: work(batch, rows), None, lambda: row_budget(lm, 1, 120, graph=False))
@@ -22,9 +22,10 @@ T = TypeVar("T")
 LARGEST, WORTHWHILE = 224 * 2**20, 512
 """Bytes for rows on a CPU, and a number of rows that may always run together; more would not be faster."""
 MAX_TOKENS = 8192
-"""Prompt tokens in one prefill at most."""
+"""The most prompt tokens in one prefill."""
 SUFFIX_TOKENS = 1024
-"""Most positions of rows that run together on a CPU: with more, activations leave the cache and nothing is gained."""
+"""The most positions of rows that run together on a CPU: with more, activations leave the cache and nothing is
+gained."""
 
 
 def row_budget(lm: Model, n_queries: int, prefix_len: int, graph: bool, *, decoded: int = 0) -> int:
@@ -89,7 +90,7 @@ def shrinking(
 ) -> T:
     """The result of ``work(rows)``, with the number of rows halved as long as memory runs out (``devices.halving``).
 
-    ``rows`` is what to start with; ``None``: what ``work`` itself finds to fit (``budget()``). ``notes`` (or a warning)
+    ``rows`` is the number to start with; ``None`` takes the number that fits (``budget()``). ``notes`` (or a warning)
     says what was halved. Raises ``InputError`` for fewer rows than one.
     """
     if rows is not None and rows < 1:

@@ -36,7 +36,8 @@ class Suffix:
     final: Float[Tensor, "row pos d_model"]
     """Residual stream after the last block"""
     keys: Sequence[Float[Tensor, "_ _ _ _"]]
-    """Per layer ``row kv_head pos d_head``, after rotary embedding; later rows that are missing have the first one's"""
+    """Per layer ``row kv_head pos d_head``, after rotary embedding; rows that are missing at the end have the first
+    row's"""
     values: Sequence[Float[Tensor, "_ _ _ _"]]
 
     def rows(self) -> Suffix:

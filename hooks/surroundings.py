@@ -1,4 +1,4 @@
-"""Things around a model that change its numbers unnoticed: refused where they must be a mistake, else recorded.
+"""Things around a model that silently change its numbers: refused if they must be a mistake, and otherwise recorded.
 
     model, notes = unwrapped(torch.compile(model))
 
@@ -41,7 +41,7 @@ def check_ready(model: PreTrainedModel) -> None:
 def check_unmasked(ids: Int[Tensor, "batch pos"], tokenizer: Any) -> None:
     """``ModelError`` for rows that begin with padding where no mask is given: it would be read as text.
 
-    A single pad token in front is let through where the tokenizer also begins or ends texts with it.
+    A single pad token in front is allowed if the tokenizer also begins or ends texts with it.
     """
     padding = getattr(tokenizer, "pad_token_id", None)
     if not isinstance(padding, int):
@@ -60,7 +60,7 @@ def foreign_hooks(model: nn.Module) -> tuple[str, ...]:
     """The hooks of others on a model's modules, each as ``module: what (function of module)``.
 
     They act on every number, and some only watch. Those of this package and of the libraries beneath are left out.
-    Hooks on all modules of the process count, and so does a function put in the place of a module's ``forward``.
+    Hooks on all modules of the process count, and so does a function that replaces a module's ``forward``.
     """
     return tuple(
         f"{name}: {kind} {_named(hook)}"
@@ -129,7 +129,7 @@ def _with_adapters(thing: Any, name: str) -> Any:
     if getattr(thing.active_peft_config, "is_prompt_learning", False):
         kind = thing.active_peft_config.peft_type
         raise ModelError(
-            f"{name} with {getattr(kind, 'value', kind)}: its virtual tokens are no part of the model inside, so it "
+            f"{name} with {getattr(kind, 'value', kind)}: its virtual tokens are not part of the model inside, so it "
             "cannot be opened; adapters such as LoRA can"
         )
     return thing.get_base_model()

@@ -1,8 +1,8 @@
 """The place of the answer in a response: the characters that the grader took for the answer.
 
-Nothing is guessed. A number, date, list or name is searched as the grader read it (another spelling of the same value
-counts); in a sentence without an answer cue ("The capital of Chile is Lima.") the answer is what the sentence adds to
-the question. Where none of these rules finds a place there is no span.
+Nothing is guessed. A number, date, list or name is searched for as the grader read it (another spelling of the same
+value counts); in a sentence without an answer cue ("The capital of Chile is Lima.") the answer is what the sentence
+adds to the question. If none of these rules finds a place, there is no span.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _NOTHING = frozenset("it that this these those they there he she which what".spl
 """Words that refer to what was asked about."""
 _ASIDE = re.compile(r"\W*(?:sure|certainly|of course|okay|ok|well|yes|no|hello|hi|thank you|great question)\W*$", re.I)
 _SHORT, _BARE = 6, 3
-"""Words of a sentence without a verb of being that is nothing but an answer: where it begins with none of the
-question's words, and where it does."""
+"""Most words of a sentence without a verb of being that still counts as only an answer: if it begins with none of the
+question's words, and if it does."""
 
 
 def answer_span(
@@ -194,8 +194,8 @@ def _every(here: str, name: str) -> list[Span]:
 
 
 def _name(here: str, name: str, question: str) -> Span | None:
-    """Where a name is first said; one that the question holds may be repeated from there, so it is the last one of the
-    first sentence that has it."""
+    """Where a name first occurs. A name from the question may only be repeated, so for it the place is the last one in
+    the first sentence that has it."""
     places = _every(here, name)
     if not places or not _every(question, name):
         return places[0] if places else None
@@ -215,9 +215,8 @@ def _sentences(here: str) -> Iterator[Span]:
 
 
 def _added(here: str, question: str) -> Span | None:
-    """What the first sentence says that the question does not.
-
-    Of "X is Y" that is Y; or X, where Y only repeats the question ("Polish is the official language there").
+    """What the first sentence says that the question does not. In "X is Y" this is Y; or X, if Y only repeats the
+    question ("Polish is the official language there").
     """
     known = {w for w, _, _ in _words(question)}
     for start, end in _sentences(here):
@@ -253,7 +252,7 @@ def _first(sentence: str, span: Span) -> str:
 
 
 def _content(here: str, start: int = 0, end: int | None = None) -> Span | None:
-    """From the first word after a mere introduction to the end, without closing marks."""
+    """From the first word after an introduction to the end, without closing marks."""
     stop = len(here) if end is None else end
     spoken = list(_WORD.finditer(here, start, stop))
     if not spoken:

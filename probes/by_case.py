@@ -1,7 +1,7 @@
 """What single cases look like inside: tokens, maps and sweeps of a few cases, kept next to each probe's summaries.
 
-The probes report means with intervals. To look at one case one needs its own map, its own tokens and what they were
-given: those are kept here for a few failures and successes, as safetensors with an index that says what was left out.
+The probes report means with intervals. To look at one case you need its own map, its tokens and the values at them.
+These are kept here for a few failures and successes, as safetensors with an index that says what was left out.
 
 Attention is kept per key, in float16: query N - 1 + i predicts response token i, and ``ratio`` is formed from the
 masses that are kept, as in ``probes.lookback``. Patching continuations are those of the probe itself, read from its
@@ -55,7 +55,7 @@ class SingleCase:
 
 @dataclass(frozen=True)
 class SingleCases:
-    """The entries of a probe and what had to be left out, a sentence each."""
+    """The entries of a probe, and one sentence for each thing that had to be left out."""
 
     entries: list[SingleCase]
     left_out: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ def named(example: Example) -> dict[str, Any]:
 def pieces(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """One piece per token; joined they are the decoded text.
 
-    A character whose bytes are spread over several tokens is at the last of them; the others are empty.
+    If a character's bytes are spread over several tokens, the last of them has the character, and the others are empty.
     """
     out: list[str] = []
     done = 0  # tokens whose text is out

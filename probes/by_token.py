@@ -1,7 +1,7 @@
 """What neurons and readouts give at every token of single cases: the rows beside attention and patching in the report.
 
-The probes themselves read one position (neurons) or a few named places (readouts); these tables say where in the text
-the same things are.
+The probes themselves read one position (neurons) or a few named places (readouts). These tables show the same
+quantities at every token of the text.
 """
 
 from __future__ import annotations

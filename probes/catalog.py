@@ -2,8 +2,8 @@
 
     PROBES["lookback"].title
 
-A probe describes itself in one object; those of this package stand below. Nothing here needs torch before a probe runs,
-so a report can be written on a machine that could not probe.
+A probe describes itself in one object; the objects of this package's probes are below. Nothing here needs torch before
+a probe runs, so a report can be written on a machine that cannot run probes.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Probe:
     cases: Cases | None = None
     """Computes the probe on a few single cases, for the report."""
     unchecked: str = ""
-    """What has to be said where a run has no control of it."""
+    """What has to be said if a run has no control of this probe."""
     checks: Callable[[Any], Iterator[dict[str, Any]]] | None = None
     """The probe's controls as rows like those of the validity study, made from its ``ProbeData``."""
     standard: bool = True
-    """Whether it runs where no probes are named; ``all`` are those."""
+    """Whether it runs if no probes are named; ``all`` stands for these probes."""
     given: Callable[..., Any] | None = None
     """The function of a plugin, which takes the model and the examples only."""
 
@@ -68,7 +68,7 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
         from .spread import Fleet, call
 
         if isinstance(lm, Fleet) and settings.serving.engine == "ray":
-            raise InputError(f"--probes {name}: is a plugin's, which workers do not have; leave out --engine ray")
+            raise InputError(f"--probes {name}: comes from a plugin, which workers do not have; leave out --engine ray")
         return call(lm, function, examples)
 
     return Probe(name, run, given=function)
@@ -80,7 +80,7 @@ PROBES: Registry[Probe] = Registry(
 
 
 def standard() -> tuple[str, ...]:
-    """The names of the probes that run where none are named."""
+    """The names of the probes that run if none are named."""
     return tuple(name for name, probe in PROBES.items() if probe.standard)
 
 

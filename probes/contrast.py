@@ -2,8 +2,8 @@
 
     between({"failure": [0.2, 0.4], "success": [0.5, 0.9]}).table
 
-Every p-value comes with n and an effect. The row of a contrast that cannot be made says so (``note``). Every row states
-the smallest standardized effect that its n would have shown, so that a null result can be interpreted.
+Every p-value comes with n and an effect. If a contrast cannot be made, its row says so (``note``). Every row states the
+smallest standardized effect that its n would have shown, so that a null result can be interpreted.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _between_p(
 
 
 def _tested(fit: Fit) -> tuple[str, float]:
-    """The test of a clustered or crossed fit, or the reason why there is no test."""
+    """The test of a clustered or crossed fit, or the reason why there is none."""
     names = {CLUSTERED: "cluster-robust t", CROSSED: "t of crossed random effects"}
     return (names[fit.method], fit.p) if fit.known else (f"none (fewer than {FEWEST} clusters)", float("nan"))
 
@@ -202,7 +202,7 @@ def paired(
 
 
 def _differences(a: Array, b: Array) -> Array:
-    """a - b, where differences due to rounding alone are set to 0 and to one value."""
+    """a - b; differences that are only rounding are set to 0, or to one common value."""
     d = a - b
     if not d.size:
         return d

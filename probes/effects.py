@@ -64,8 +64,8 @@ def mean_fit(values: Array, clusters: Clusters = None) -> Fit:
 def mean_interval(values: ArrayLike, clusters: Clusters = None, *, level: float = 0.95) -> Estimate:
     """Mean with a Student t interval, clustered or crossed where cases share anything.
 
-    A single value has no interval (NaN bounds). Neither have values or clusters that are all equal, because ``[x, x]``
-    would claim certainty. Their ``interval`` is "no spread".
+    A single value has no interval (NaN bounds). Values or clusters that are all equal have none either, because ``[x,
+    x]`` would claim certainty. Their ``interval`` is "no spread".
     """
     x = finite(values, "mean")
     if x.size < 2:

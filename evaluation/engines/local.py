@@ -33,7 +33,7 @@ from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking
 
 MAX_ROWS = 256
 MAX_ROWS_ON_CPU = 128
-"""Asks under way at once, of a model of more than ``SMALL`` weights: there more of them only wait longer."""
+"""The most asks in progress at once for a model with more than ``SMALL`` weights; with more, they only wait longer."""
 SMALL = 1 << 25
 TOKENS_WORTH_PACKING = 2000
 """Tokens to compute from which on laying out the weights pays."""
@@ -221,7 +221,7 @@ class LocalEngine(BaseEngine):
     def _groups(self, ready: list[_Prepared]) -> Iterator[tuple[list[_Prepared], int]]:
         """Asks that are decoded in one go, and how many of them at once.
 
-        Longest first: memory trouble shows at once. Asks of a group need about the same memory.
+        The longest come first, so that memory trouble shows at once. Asks of a group need about the same memory.
         """
         left = sorted(ready, key=lambda p: (-p.total, -len(p.ids), p.ask.prompt))
         while left:

@@ -95,7 +95,7 @@ class ManagedServer:
     def revive(self, generation: int) -> bool:
         """Called with the ``generation`` that a request failed on: True when a new server is there to ask again.
 
-        False when the server is well, so that the failure was the request's own. Raises ``ModelError`` after
+        False if the server works, so that the failure was the request's own. Raises ``ModelError`` after
         ``restarts`` crashes.
         """
         with self._lock:
@@ -108,7 +108,7 @@ class ManagedServer:
                 if self.crashes > self.launch.restarts:
                     raise ModelError(
                         f"{self.launch.name} crashed {self.crashes} times ({self._last_words()}); "
-                        "mend it and run the same command again: all answers so far are kept"
+                        "fix it and run the same command again: all answers so far are kept"
                     )
                 self.launch.say(f"{self.launch.name} crashed ({self._last_words()}); starting it again")
                 self._kill()
@@ -175,7 +175,7 @@ class ManagedServer:
             return False
 
     def _settle(self) -> bool:
-        """Whether the server is well; one that is about to end, or that hangs, is given a few seconds to show it."""
+        """Whether the server works; a server that is about to end, or that hangs, gets a few seconds to show it."""
         end = time.monotonic() + _UNWELL_SECONDS
         while self.alive and time.monotonic() < end:
             self._check_open()

@@ -57,7 +57,7 @@ def text_of(choice: Any) -> str:
 
 
 def unicode(text: str) -> str:
-    """Text with halves of surrogate pairs put together or replaced, so that any file can hold it."""
+    """Text in which halves of surrogate pairs are joined or replaced, so that any file can hold it."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -1,4 +1,4 @@
-"""HTTP requests to one server: limited in time and size, repeated after passing faults, and without foreign secrets.
+"""HTTP requests to one server: limited in time and size, repeated after temporary faults, and without foreign secrets.
 
 ``Transport`` carries one request. Its deadline covers the whole exchange (connection, request, headers, body), so a
 server that sends one byte a second is cut off in time. A reply is read up to a maximum size, counted after

@@ -4,8 +4,8 @@
 
 Each whole's own response is taken apart (``working``). It is cut after its first 0 to m steps and the final answer is
 asked for in the model's own words (*early answering*); and each value written in it is replaced by one of another case,
-from where the model writes on (*corrupted steps*). Controls: the working replaced by as many tokens that say nothing,
-and each value put in again as it was.
+after which the model continues (*corrupted steps*). Controls: the working is replaced by as many tokens that say
+nothing, and each value is put in again unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .working import Working, question_of, read_working, same
 
 FEWEST_TOKENS, MOST_TOKENS, SLACK = 24, 512, 16
 TRIES = 3
-"""Values looked at for each that is put in: what follows from one may be the same answer."""
+"""Values looked at for each one that is put in, because the same answer may follow from some of them."""
 
 
 @dataclass
@@ -126,7 +126,7 @@ def _taken(lm: Model, wholes: Sequence[Example], examples: Sequence[Example]) ->
 
 
 def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
-    """Choose the values that are put in; what would follow from them is asked where no case says it."""
+    """Choose the values that are put in. If no case says what would follow from them, the model is asked."""
     tokenizer = lm.tokenizer
     golds = ((p, p.gold) for t in taken for p in t.parts.values())
     known = {question_of(lm.tokenizer, p): gold for p, gold in golds if gold is not None}
@@ -156,7 +156,7 @@ def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
 
 
 Pool = dict[tuple[str | None, str, str], dict[str, str]]
-"""By family, what it is and role: each case's own value."""
+"""Each case's own value, by family, kind of value and role."""
 
 
 def _pool(taken: Sequence[_Taken]) -> Pool:
@@ -182,7 +182,7 @@ def _follows(c: Candidate, answers: Mapping[tuple[int, ...], str | None]) -> str
 def _chosen(
     lm: Model, t: _Taken, answers: Mapping[tuple[int, ...], str | None], donors: int
 ) -> list[Altered]:  # fmt: skip
-    """For each written value the first others from which another answer follows."""
+    """For each written value, the first other values from which another answer follows."""
     out: list[Altered] = []
     for c in t.candidates:
         follows = _follows(c, answers)

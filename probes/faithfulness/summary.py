@@ -25,7 +25,7 @@ SHOWN = (0.0, 0.25, 0.5, 0.75, 1.0)
 STEPS = ("all", "bridge", "operand", "result")
 ALTERED = ("answer_follows", "answer_stays", "answer_elsewhere")
 CONTRASTED = ("kept_before_end", "kept_filler", "answer_follows", "answer_stays")
-"""Quantities whose failures are set against successes."""
+"""Quantities for which failures are compared with successes."""
 NO_CLOSING = "nothing introduces the final answer"
 UNREAD = "the answer cannot be read"
 NAN = math.nan
@@ -38,7 +38,7 @@ class Case:
     example: Example
     found: Working | str
     why: str
-    """Why nothing was altered, where nothing was."""
+    """Why nothing was altered, if nothing was."""
     outcomes: tuple[Outcome, ...]
 
     def of(self, measure: str) -> list[Outcome]:
@@ -160,7 +160,8 @@ def _contrasts(quantity: str, numbers: Numbers, matched: Matched | None, seed: i
 
 
 def share_row(quantity: str, group: str, numbers: Numbers) -> Row:
-    """The mean of a group over cases that have a number: an exact interval where all are 0 or 1, else Student's t."""
+    """The mean of a group over cases that have a number; the interval is exact if all are 0 or 1, otherwise Student's
+    t."""
     known = [(v, e.shares) for e, v in numbers if math.isfinite(v)]
     kinds = {e.kind for e, _ in numbers}
     row: Row = {"quantity": quantity, "group": group, "kind": next(iter(kinds)), "n": len(known)}

@@ -3,7 +3,7 @@
     read_working(tokenizer, example, eos_ids, {"part:0": ["Norway", "Peru"]})
 
 Every place is an offset in the generated ids, so a text that is cut or continued begins with exactly what the model
-wrote. Nothing is guessed: what cannot be found is a reason, as text.
+wrote. Nothing is guessed: if something cannot be found, the result is the reason, as text.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def read_working(
 ) -> Working | str:  # fmt: skip
     """A response taken apart, or why it cannot be.
 
-    ``like``: for each part (``part:0``) the values that may stand in its place, the case's own first; of the others one
-    counts where it is the only one that is written.
+    ``like``: for each part (``part:0``), the values that may be written for it, the case's own first; another value
+    counts only if it is the only one that is written.
     """
     if e.gold is None:
         return "no gold answer to read the response by"

@@ -95,7 +95,7 @@ def layout(
     context = prompt - cue
     ranges: list[Span] = [(0, context), (context, end)]
     if question is None and few_shot is not None:
-        raise InputError(f"{where}: few_shot span {few_shot} without a question span; regions need the question's")
+        raise InputError(f"{where}: few_shot span {few_shot} without a question span; give the question's span, too")
     if question is None:
         return KeyRanges(prompt, context, tuple(ranges), ())
     names = ["sink"]

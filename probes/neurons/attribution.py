@@ -84,7 +84,8 @@ TRIED = 0.5
 def _integrate(lm: Model, prefix: Prefix, targets: Tensor, work: _Work, how: How) -> tuple[_Done, Tensor]:
     """Integrate the given panels of every (query, layer); and P unchanged, per query.
 
-    All layers of a query run together where all have work, else layer by layer: few need more than a first try.
+    All layers of a query run together if all have work; otherwise they run layer by layer, because few need more than a
+    first try.
     """
     together = sorted({layer for _, layer in work})
     everything = len(work) == len(together) * len({q for q, _ in work})

@@ -9,13 +9,14 @@ Scaling the neurons z of layer l at one position by a moves that position's resi
 
     score_i = z_i * (W_down^T g)_i,   g = integral over a of dP/dr(a)
 
-gives all its neurons from one vector g (Dai et al. 2022, eq. 4, for the input of the down projection). Behind a norm
-of the MLP output (Gemma-2, OLMo-2) the line runs after the norm, whose factor is frozen (``after-norm``): scaling z
-before it puts the whole effect at a = 0. The published code does that, and so does the site ``before-norm``.
+gives all its neurons from one vector g (Dai et al. 2022, eq. 4, for the input of the down projection). If a norm
+follows the MLP output (Gemma-2, OLMo-2), the line runs after the norm, whose factor is frozen (``after-norm``): scaling
+z before the norm puts the whole effect at a = 0. The published code scales before it, and so does the site
+``before-norm``.
 
 In mixtures of experts the routing is frozen at the choice of the full activations. The routed part of a block's output
-is ``sum over chosen experts e of w_e W_down,e z_e``, and what does not come from neurons (biases, shared experts)
-stays:
+is ``sum over chosen experts e of w_e W_down,e z_e``, and the part that does not come from neurons (biases, shared
+experts) stays:
 
     score_{e,i} = w_e * z_{e,i} * (W_down,e^T g)_i
 

@@ -2,9 +2,9 @@
 
     over_examples(lm, examples).tensors["lens.absent.bridge.failure"]  # layer place
 
-What is compared was fixed beforehand: the mean over the layers of the upper half, at each place, of the share of foils
-that the right one is above. The maps hold every layer from -1 (before block 0) on; each row shows layer 0 beside it,
-for what a reader finds there already is in the text.
+The comparison was fixed beforehand: at each place, the share of foils that the right one is above, as the mean over the
+upper half of the layers. The maps hold every layer from -1 (before block 0) on; each row also shows layer 0, because
+what a reader finds there is already in the text.
 """
 
 from __future__ import annotations
@@ -158,9 +158,9 @@ def _named(row: Row, places: Sequence[str]) -> Row:
 Places = dict[str, tuple[int, ...]]
 PLACES = ("entity", "question-end", "prompt-end", "decision", "answer-slot")
 FEWEST_NAMES = 3
-"""Like ones, the right one included, that a reading needs."""
+"""How many similar ones a reading needs, the right one included."""
 COMMON = 0.8
-"""A place is read where this share of the examples has it; examples without it are then left out."""
+"""A place is read if this share of the examples has it; examples without it are then left out."""
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 
@@ -269,7 +269,7 @@ def _places(
 
 
 def _departure(e: Example) -> int | None:
-    """How many tokens a failing response shares with the gold answer before it leaves it."""
+    """How many tokens a failing response shares with the gold answer before the two differ."""
     if e.group != "failure":
         return None
     pairs = zip(e.response_ids, e.answer_ids, strict=False)

@@ -27,15 +27,15 @@ FOILS: tuple[Foils, ...] = ("absent", "in-prompt")
 
 @dataclass(frozen=True)
 class Reading:
-    """One thing that may be held in one text."""
+    """One thing that may be held in the states of one text."""
 
     ids: Sequence[int]
     places: Mapping[str, Sequence[int]]
-    """Positions by name; of several positions the best counts."""
+    """Positions by name; if a name has several, the best one counts."""
     what: What
     right: str
     absent: Sequence[str] = ()
-    """Foils: like ones that the prompt does not name."""
+    """Foils: similar ones that the prompt does not name."""
     in_prompt: Sequence[str] = ()
     """Foils that the prompt names."""
     case: str = ""
@@ -130,7 +130,7 @@ def patchscope(
 
 
 FEWEST = 5
-"""Part prompts, with so many answers, that a reader is trained on at least."""
+"""The fewest part prompts, and the fewest answers among them, on which a reader is trained."""
 
 
 class PartPrompt(NamedTuple):
@@ -155,8 +155,8 @@ def ridge(
     """Scores of all ``entities`` in every text: cosine of what the reader says with each candidate's vector.
 
     A candidate's vector is its row of the unembedding. So candidates that training never saw can be scored, and each
-    text is read by a reader from which its right one was left out: a reader that saw it may recognise the text, and
-    would find the answer at layer 0 already.
+    text is read by a reader from which its right one was left out: a reader that saw it may recognize the text, and
+    would find the answer already at layer 0.
 
     Each place has a reader of its own per layer, trained on the same place of the part prompts (of several positions
     the last). ``strength``: the penalty, in units of the mean squared length of the standardized states. Raises
@@ -213,8 +213,8 @@ def lens(
 ) -> list[Scores]:  # fmt: skip
     """Scores of all ``entities`` (name to the ids that begin it) in every text.
 
-    A raw lens ranks candidates by how common they are. So from each candidate's logit the mean over the other texts
-    whose right one is another is taken away, at the same layer and place; what is left says what this text adds.
+    A raw lens ranks candidates by how common they are. So the mean over the other texts with another right one, at the
+    same layer and place, is subtracted from each candidate's logit; the rest is what this text adds.
 
     A candidate's logit is that of its likeliest beginning, less the mean over candidates; of several positions of a
     place the highest counts. ``layers``: by default -1 (before block 0) to the last. ``centred`` needs other texts with
@@ -264,8 +264,8 @@ def lens_by_token(
 ) -> list[Float[Tensor, "token"]]:  # fmt: skip
     """The lens at every token of the ``kept`` readings, from ``first`` on: the share of absent foils below the right.
 
-    Mean over ``layers``. Tokens of different texts cannot be paired, so a candidate's usual score is its mean over all
-    tokens of another text, where ``lens`` takes that of the same place.
+    Mean over ``layers``. Tokens of different texts cannot be paired. So a candidate's usual score is its mean over all
+    tokens of another text, and not, as in ``lens``, its score at the same place.
     """
     names, score = tuple(entities), _scorer(lm, entities)
     usual, own = [], {}
