@@ -101,7 +101,7 @@ def part(question: str, answer: str, hop: int, aliases: Sequence[str] = (), *, a
 
 
 def same_last_answer(case: Case) -> Case:
-    """The case where whole and last part accept each other's spellings, if it is the same answer."""
+    """The case; if whole and last part have the same answer, they accept each other's spellings."""
     if not case.parts:
         return case
     last = case.parts[-1]

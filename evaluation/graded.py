@@ -1,4 +1,4 @@
-"""One graded ask: a line of ``graded.jsonl``, the exchange format that anybody's results can come in.
+"""One graded ask: a line of ``graded.jsonl``, the exchange format for results from anywhere.
 
 Graded.from_dict({"case": "c1", "role": "whole", "outcome": "correct"})
 """
@@ -34,7 +34,7 @@ class Graded:
     depth: int | None = None
     cluster: str | None = None
     atom: str | None = None
-    """Shared fact that a ``part:i:paraphrase:j`` row probes: its probes count once over all cases."""
+    """The shared fact that a ``part:i:paraphrase:j`` row asks about: its probes count once over all cases."""
     skills: tuple[str, ...] = ()
     """The case's ordered skills, one per step."""
     kind: str | None = None
@@ -68,7 +68,7 @@ class Graded:
 
     @property
     def shares(self) -> Hashable:
-        """What the case shares with others, as ``dependence`` takes it; None where it stands alone."""
+        """What the case shares with others, as ``dependence`` takes it; None if it shares nothing."""
         return shares(self.cluster, self.crossed)
 
     def to_dict(self) -> dict[str, Any]:

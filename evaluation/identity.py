@@ -2,8 +2,8 @@
 
     folder_identity("path/to/model")["weights"]
 
-Two models with equal identity give the same greedy answers up to numerics; dtype and library versions are provenance,
-not identity. Imports torch only for models that are already in memory.
+Two models with the same identity give the same greedy answers up to numerics; dtype and library versions are
+provenance, not identity. Imports torch only for models that are already in memory.
 """
 
 from __future__ import annotations

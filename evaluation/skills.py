@@ -1,8 +1,8 @@
 """Skill mapping (STaD, section 2.1 and App. F): from sub-tasks to the higher-level skills that they need.
 
-Questions are embedded and clustered (M clusters); the question nearest each centroid represents it; the teacher
-induces N skills from these; every sub-task is assigned to one of them or to ``other``. The paper does not say with
-which embedding, linkage, metric or prompt; what was used here is in ``SkillMap.method``.
+Questions are embedded and clustered (M clusters); the question nearest each centroid represents it; the teacher induces
+N skills from these; every sub-task is assigned to one of them or to ``other``. The paper does not name the embedding,
+linkage, metric or prompt; ``SkillMap.method`` says what was used here.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Embedding:
     """``[text dimension]``."""
     method: str
     dense: bool = True
-    """False for counts of words, in which texts without a common word are at right angles."""
+    """False for counts of words, where texts without a common word are orthogonal."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Intervals and tests for counts, paired outcomes and clustered cases, on scipy.
 
-No function returns NaN: where a quantity is undefined it is None, and where every outcome is the same (so that a
-bootstrap would claim certainty) an exact binomial interval takes over and says so in its method.
+No function returns NaN: where a quantity is undefined it is None, and if every outcome is the same (so that a bootstrap
+would claim certainty), an exact binomial interval is used, and its method says so.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ SHARED_PAIRS = "McNemar and t over clusters, the larger p"
 def mcnemar(a: Sequence[bool], b: Sequence[bool], clusters: Sequence[Hashable] | None = None) -> McNemar:
     """Two-sided exact McNemar test (binomial test on the discordant pairs); p = 1 when there are none.
 
-    Cases of one cluster change together, which McNemar does not know: where cases share anything (``clusters``), p is
+    Cases of one cluster change together, which McNemar's test ignores. So if cases share anything (``clusters``), p is
     not below that of the clustered mean of the differences, whose interval ``paired_difference`` gives.
     """
     if len(a) != len(b):

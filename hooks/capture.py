@@ -3,8 +3,8 @@
     for i, got in capture(lm, [Request(ids, states=(4, 9))]):
         got.states  # layer pos d_model
 
-Sequences are sorted by length and right-padded: with causal attention padding influences nothing before it, so no mask
-is needed and the numbers are those of the unpadded sequence. The output head is not run (see ``head``), and only what
+Sequences are sorted by length and right-padded: with causal attention, padding influences nothing before it, so no mask
+is needed, and the numbers are those of the unpadded sequence. The output head is not run (see ``head``), and only what
 a request names is kept.
 """
 
@@ -63,9 +63,9 @@ def capture(
 ) -> Iterator[tuple[int, Captured]]:
     """Run ``requests`` in right-padded batches of ``max_tokens`` tokens or less; yields ``(index, Captured)``.
 
-    The longest sequences come first, so that memory runs out at once or never. By default batches are as large as the
-    free memory allows, and at most 4096 tokens; where memory still runs out, a batch is halved and run again, and
-    ``notes`` (or a warning) says so. Raises ``InputError`` for empty sequences, ids outside the vocabulary, spans
+    The longest sequences come first, so that memory runs out either at once or never. By default batches are as large
+    as the free memory allows, and at most 4096 tokens; where memory still runs out, a batch is halved and run again,
+    and ``notes`` (or a warning) says so. Raises ``InputError`` for empty sequences, ids outside the vocabulary, spans
     outside the sequence and sequences longer than the context; ``ModelError`` for a model in training mode, for NaN or
     infinite activations, and for a single sequence that does not fit into memory.
     """

@@ -4,9 +4,9 @@
 
 A variant is a state put in at the end of a prompt after block l. It differs from the unchanged prompt in the blocks
 above l and nowhere else. So all sequences that have generated the same tokens so far are equal in every block up to the
-earliest change, and share one row there. A sequence gets a separate row after the block in which it was changed, or
-once its tokens differ from the others'; sequences that have ended need none. Prompts with many, few and no variants run
-side by side, each with as many rows as it needs (``ragged``).
+earliest change, and share one row there. A sequence gets a separate row after the block in which it was changed, or as
+soon as its tokens differ from the others'; sequences that have ended need no row. Prompts with many, few and no
+variants run side by side, each with as many rows as it needs (``ragged``).
 
 Two more kinds of sequences cost nothing at the prompt's end. A *spliced* one continues from one prompt's keys and
 values up to block l and from another's above: the same as putting in the other's states at every position after
@@ -35,7 +35,7 @@ Mask = NDArray[np.bool_]
 ROUNDING = {64: 1e-5, 32: 1e-4, 16: 5e-2}
 """By bits of a number: how far two computations of the same value may differ, relative to the largest."""
 HEAD = 4
-"""Cost of a row in the last layer, with the vocabulary head, where one in the first layer costs 1."""
+"""Cost of a row in the last layer, with the vocabulary head, if a row in the first layer costs 1."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def check_rows(rows: Sequence[Edits], anatomy: Anatomy, n: int) -> None:
 
 
 def _cut(site: Site) -> tuple[int, str]:
-    """A site's name, the same for the residual stream after a block and before the next."""
+    """A site's name; it is the same for the residual stream after a block and before the next one."""
     return (site.layer + 1, "resid_pre") if site.kind == "resid_post" else (site.layer, site.kind)
 
 
@@ -152,7 +152,7 @@ def knockouts(queries: Sequence[int], keys: Sequence[int], layers: Sequence[Sequ
 
 
 def noise_like(own: Float[Tensor, "*any d"], donor: Float[Tensor, "*any d"], seed: int) -> Float[Tensor, "*any d"]:
-    """Vectors as far from ``own`` as ``donor`` is, in random directions."""
+    """Vectors that are as far from ``own`` as ``donor`` is, in random directions."""
     drawn = torch.randn(own.shape, generator=torch.Generator().manual_seed(seed)).to(own)
     size = (donor.to(own) - own).norm(dim=-1, keepdim=True)
     return own + drawn * (size / drawn.norm(dim=-1, keepdim=True))

@@ -109,7 +109,7 @@ def changed(
 ) -> Float[Tensor, "*token d_model"]:  # fmt: skip
     """The module's output with changed activations of its experts: of those in ``only``, or of all that were chosen.
 
-    ``change`` is called once per expert; for experts in ``only`` also where no token chose them (with no tokens).
+    ``change`` is called once per expert; for experts in ``only`` also if no token chose them (then with no tokens).
     """
     module = required(experts)
     out = output.reshape(-1, output.shape[-1])

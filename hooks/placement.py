@@ -60,7 +60,7 @@ def loaded(module: nn.Module) -> Iterator[None]:
 
 
 def state_of(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """Everything that a checkpoint would hold, sorted by name; offloaded tensors are fetched one by one."""
+    """Everything that a checkpoint would contain, sorted by name; offloaded tensors are fetched one by one."""
     for name, value in sorted(_saved(model).items()):
         if not isinstance(value, Tensor) or value.device.type != "meta":
             yield name, value

@@ -93,7 +93,8 @@ def _held(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @uninterrupted
 def widened(lm: Model, dtype: str | torch.dtype | None) -> Iterator[None]:
-    """Run everything inside in ``dtype`` (``float32``) on weights that stay in half precision; ``None``: as they are.
+    """Run everything inside in ``dtype`` (``float32``) on weights that stay in half precision; ``None`` keeps their
+    dtype.
 
     Afterwards the model is bit for bit as before, also after an exception or Ctrl-C. Nothing changes where the weights
     are float32 or float64. Raises ``ModelError`` for other dtypes, and for weights that are quantized or offloaded.

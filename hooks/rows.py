@@ -4,7 +4,7 @@
     logits = step(lm, prefix, grow={3: lambda x: torch.cat([x, x + direction], 1)}).logits  # query row vocab
 
 A change at a position changes nothing before it. So the prefix is run once, and every variant (layer x integration
-node, donor x layer) is a *row*: a single token on the sequence axis, at the same position as the others, that attends
+node, donor x layer) is a *row*: a single token on the sequence axis, at the same position as the others, which attends
 to the shared prefix, to its own earlier suffix and to itself. A row starts where it first differs from the unchanged
 one (row 0): a row changed after block l costs nothing in blocks 0..l. Row 0 must reproduce the full forward pass, and
 every call checks that it does.

@@ -38,9 +38,9 @@ class Site(NamedTuple):
     expert: int | None = None
     """The expert whose neurons are meant, in mixtures of experts."""
     head: int | None = None
-    """The head that is meant, of ``head``, ``pattern`` and ``q``; of ``k`` and ``v`` the key-value head."""
+    """The head that is meant, for ``head``, ``pattern`` and ``q``; for ``k`` and ``v``, the key-value head."""
     query: int | None = None
-    """The position that attends, of ``pattern``; -1 is the last one."""
+    """For ``pattern``: the position that attends; -1 is the last one."""
 
     def __str__(self) -> str:
         tail = "" if self.expert is None else f", expert={self.expert}"
@@ -61,7 +61,8 @@ class Run(NamedTuple):
     acts: dict[Site, Shaped[Tensor, "..."]]
     """The sites in ``read``; attached to the graph unless gradients are off."""
     hooks: tuple[str, ...] = ()
-    """Hooks of others that were on the model's modules and may have changed these numbers, by module and name."""
+    """Hooks of other programs that were on the model's modules and may have changed these numbers, by module and
+    name."""
 
     def __repr__(self) -> str:
         kept = ", ".join(f"{site} {_shape(x)}" for site, x in list(self.acts.items())[:4])
@@ -122,7 +123,7 @@ _OF_QUERIES, _OF_KEYS = ("head", "q", "pattern"), ("k", "v")
 def split(
     read: Mapping[Site, Reducer | None], edit: Mapping[Site, Edit], anatomy: Anatomy
 ) -> tuple[Read, dict[Site, Edit], Callable[[Acts], Acts]]:
-    """Read and edit without sites of single heads, and the function that puts what was read of those back."""
+    """Read and edit without sites of single heads, and the function that adds what was read from those."""
     reads, edits = _by_whole(read, anatomy), _by_whole(edit, anatomy)
     kept: dict[Site, Tensor] = {}
     plain_read: Read = {s: r for s, r in read.items() if not _is_of_a_head(s)}

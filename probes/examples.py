@@ -79,7 +79,7 @@ class Example:
     separators: int = 0
     """First tokens of the answer that are white space alone."""
     begun: int = 0
-    """Response tokens at the end of ``prompt_ids``, counted among the ``cue_tokens``: what has been read past."""
+    """Response tokens at the end of ``prompt_ids``, counted among the ``cue_tokens``: those before the answer slot."""
     crossed: tuple[str, ...] = ()
     """What the case shares with others besides its cluster."""
 
@@ -234,8 +234,8 @@ class _Writer:
     def _slot(self, source: Case | Part, asked: Asked, gold: Gold, said: Said | None) -> Slot | None:
         """Where the response's answer begins.
 
-        Of a worked answer ("7 times 9 is 63") that is its beginning: its first number is the first thing that had to
-        be found out, and what training and attribution aim at.
+        For a worked answer ("7 times 9 is 63") this is its beginning: its first number is the first thing that the
+        model has to find out, and the target of training and attribution.
         """
         worked = source.worked if self.answer == "worked" else None
         if worked and in_worked_form(worked, asked.response.text):
@@ -246,7 +246,7 @@ class _Writer:
         return AT_ONCE if worked and found is not None and found.offset == 0 else found
 
     def _separators(self, answer: Ids) -> int:
-        """First tokens of an answer that are white space alone; one token at least is left."""
+        """First tokens of an answer that are only white space; at least one token is left."""
         n = 0
         while n < len(answer) - 1 and not self.tokenizer.decode([answer[n]]).strip():
             n += 1

@@ -34,13 +34,13 @@ def map_test(
 ) -> MapTest:  # fmt: skip
     """Maximum-statistic test of ``first`` [case ...] against ``second`` [case ...] by random signs and labels.
 
-    Controls the chance of any false cell in the map (Nichols & Holmes 2002). What cases differ by from the mean of all
-    (``paired``: the differences) has its sign flipped at random, that of a cluster together, and Welch's t is formed
+    Controls the chance of any false cell in the map (Nichols & Holmes 2002). The difference of each case from the mean
+    of all (``paired``: each difference) gets a random sign, the same one within a cluster, and Welch's t is formed
     again (the wild bootstrap of Cameron, Gelbach and Miller 2008 with the null imposed). This keeps the spread of each
-    group but takes values as about symmetric. Permuted labels, those of a cluster together, keep the skewness but take
-    both groups as equally spread. p is the larger of both, so that either is enough; signs alone decide if ``paired``
-    or if a cluster reaches into both groups. Raises ``InputError`` for NaN and unequal maps, ``NoCasesError`` below 2
-    cases a side, or 5 clusters where they share some.
+    group but assumes roughly symmetric values. Permuted labels (those of a cluster together) keep the skewness but
+    assume that both groups are equally spread. p is the larger of both, so that either is enough; signs alone decide if
+    ``paired`` or if a cluster reaches into both groups. Raises ``InputError`` for NaN and unequal maps,
+    ``NoCasesError`` below 2 cases a side, or 5 clusters where they share some.
     """
     if permutations < 1 or not 0 < level < 1:
         raise InputError(f"permutations={permutations}, level={level}; need permutations >= 1 and 0 < level < 1")

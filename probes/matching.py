@@ -32,7 +32,7 @@ EXACT = ("family",)
 PER_LENGTH, OTHER_TOKEN = math.log(1.25), 0.5
 CALIPER = 3.0
 BALANCED = 0.1
-"""A standardized mean difference up to which groups count as balanced (Austin 2009)."""
+"""The standardized mean difference up to which groups count as balanced (Austin 2009)."""
 SHOWN = 4
 """Covariates that a note names."""
 
@@ -79,7 +79,7 @@ class Matched:
 
     @property
     def possible(self) -> bool:
-        """Whether there is common support enough for a contrast (two pairs)."""
+        """Whether there is enough common support for a contrast (two pairs)."""
         return len(self.pairs) >= FEWEST_PAIRS
 
     @property
@@ -107,8 +107,8 @@ def check_templates(examples: Sequence[Example], notes: list[str] | None = None)
     """Check that all prompts end in the same way, so that their last positions can be compared and exchanged.
 
     Raises ``InputError`` if the templates' generation prompts (``cue_tokens``) differ. Their first token is not
-    compared, since a tokenizer may have merged the question's end into it; where the tokens differ at which states are
-    read, ``notes`` says so.
+    compared, because a tokenizer may have merged the question's end into it. If states are read at different tokens,
+    ``notes`` says so.
     """
     if not examples:
         return
@@ -207,8 +207,8 @@ def assign(failures: Sequence[Example], successes: Sequence[Example], caliper: f
 def spread_out(pairs: Sequence[tuple[str, str]], examples: Sequence[Example]) -> list[tuple[str, str]]:
     """Pairs in such an order that the first n are spread evenly over families, depths and operations, for every n.
 
-    Next comes always a pair of the stratum with the fewest so far, and among these of the family, depth and operation
-    with the fewest.
+    The next pair always comes from the stratum with the fewest pairs so far and, among these, from the family, depth
+    and operation with the fewest.
     """
     strata: dict[tuple[Any, ...], list[tuple[str, str]]] = defaultdict(list)
     of = {e.case: _stratum(e) for e in examples}

@@ -62,7 +62,7 @@ class TokenScores:
 
     @property
     def small_sigma(self) -> int:
-        """Tokens predicted so surely (standard deviation < 0.01) that their z is numerically delicate."""
+        """Tokens predicted with such certainty (standard deviation < 0.01) that their z is numerically delicate."""
         return int((self.variance < SMALL_SIGMA**2).sum())
 
 
@@ -73,9 +73,9 @@ def token_scores(
 ) -> list[TokenScores]:  # fmt: skip
     """Log-probability and z of every token but the first, or of those inside each text's half-open span.
 
-    Tokens outside the span still condition the others. Where a prediction has no spread at all z is 0 for the
-    predicted token (never NaN); ``sigma_floor`` bounds sigma from below (0 = as published). Logits are never held.
-    Raises ``InputError`` for texts of fewer than two tokens and spans with nothing to score.
+    Tokens outside the span still condition the others. If a prediction has no spread at all, z is 0 for the predicted
+    token (never NaN); ``sigma_floor`` bounds sigma from below (0 = as published). Logits are never held. Raises
+    ``InputError`` for texts of fewer than two tokens and spans with nothing to score.
     """
     spans = [None] * len(ids) if spans is None else spans
     if len(spans) != len(ids):

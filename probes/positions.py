@@ -2,7 +2,7 @@
 
 The answer slot is the position that predicts the first token of the answer that the model gave, in its own response. A
 model that begins with "The capital of ..." decides nothing about the capital at the prompt's end. To read an example at
-its slot, the response up to the slot is moved to the end of its prompt, so probes need no special case.
+its slot, the response up to the slot is moved to the end of its prompt. So probes need no special case.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ExamplesAtPosition:
 def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> ExamplesAtPosition:
     """Examples moved to the position at which they are read; examples without an answer slot are left out and counted.
 
-    A first answer token of white space only is never scored: it becomes the end of the prompt. Raises
+    If the first answer token is only white space, it is never scored: it becomes the end of the prompt. Raises
     ``InputError`` for an unknown position, ``NoCasesError`` if no response has a slot.
     """
     if position not in POSITIONS:
@@ -113,5 +113,6 @@ def preceding_row(examples: Sequence[Example], pairs: Sequence[tuple[str, str]],
 
 
 def collisions(answers: Sequence[tuple[Ids, Ids]]) -> int:
-    """How many pairs of different answers begin with the same token, so that their first tokens tell nothing apart."""
+    """How many pairs of different answers begin with the same token, so that their first tokens do not tell them
+    apart."""
     return sum(a != b and a[:1] == b[:1] for a, b in answers)

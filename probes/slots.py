@@ -32,7 +32,7 @@ class Slot:
     offset: int
     """Response tokens before the one that begins the answer."""
     answer_ids: Ids | None = None
-    """The answer as it is scored there: as written where it was right, else the gold answer; None: ``answer_ids``."""
+    """The answer as it is scored there: as written if it was right, otherwise the gold answer; None: ``answer_ids``."""
 
 
 AT_ONCE = Slot(0)
@@ -109,7 +109,8 @@ def token_span(tokenizer: Any, ids: Sequence[int], span: Span, kept: Mapping[int
 def _before(
     tokenizer: Any, ids: Sequence[int], whole: str, character: int, kept: Mapping[int, str] | None
 ) -> tuple[int, int] | None:
-    """How many tokens end at or before a character (the next one holds it), and how many characters they are."""
+    """How many tokens end at or before a character (the next one holds it), and how many characters these tokens
+    have."""
 
     def text(n: int) -> str:
         return decode(tokenizer, ids[:n], (), kept)
@@ -140,6 +141,7 @@ def continued(encode: Callable[[str], Ids], context: str, ids: Collection[int], 
 
 
 def in_worked_form(worked: str, said: str) -> bool:
-    """Whether a response writes its working as the worked answer does: it begins alike, with as many numbers."""
+    """Whether a response writes its working as the worked answer does: it begins in the same way, with as many
+    numbers."""
     shapes = [["#" if p[0].isdigit() else p.casefold() for p in _PIECE.findall(t)] for t in (worked, said)]
     return shapes[0][:1] == shapes[1][:1] and len({s.count("#") for s in shapes}) == 1

@@ -8,15 +8,16 @@ training, so that the interval also allows for which cases were drawn:
 
     variance = variance over trainings / trainings + delete-a-group jackknife of the mean over groups of cases
 
-which counts what is both twice and so errs on the side of too wide. With fewer than ``TRAININGS`` trainings a row is
-descriptive and its verdict is that it cannot say.
+which counts their common part twice, so the interval is rather too wide than too narrow. With fewer than ``TRAININGS``
+trainings a row is descriptive and its verdict is that it cannot say.
 
-* **yes** (or reversed): the 95 % interval excludes no effect, an exact sign-flip test of the trainings does, the lowest
-  level alone does not make it (where that is asked), and it stays beyond every baseline, at least half of it.
+* **yes** (or reversed): the 95 % interval excludes no effect, so does an exact sign-flip test of the trainings, the
+  effect does not come from the lowest level alone (if that is asked), and at least half of it remains beyond every
+  baseline.
 * **no**: the 90 % interval lies within bounds that were stated beforehand (two one-sided tests at 5 %).
 * **explained by ...**: a baseline (response length, the question's log-likelihood, ...) leaves less than half of it, or
   the same case's baseline one dose lower or higher leaves nothing (a number that lags behind a baseline by a dose).
-* **cannot say**: anything else. That something is not significant is no "no".
+* **cannot say**: anything else. A result that is not significant is not a "no".
 
 Beyond a baseline: the semi-partial correlation of the score's ranks with what is left of the level after a
 cubic in the baseline's ranks. A score that is a monotone function of the baseline has none, whatever its scale.
@@ -47,7 +48,7 @@ stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 Array = NDArray[np.float64]
 Measure = Literal["trend", "auroc"]
 TRAININGS = 8
-"""Trainings from which on there is a verdict."""
+"""The smallest number of trainings with a verdict."""
 NOTHING: Mapping[str, float] = {"trend": 0.1, "auroc": 0.05}
 """Half-width of what counts as no effect: tau within 0.1 of 0, AUROC within 0.05 of 0.5."""
 BEYOND = 0.05
@@ -238,7 +239,7 @@ def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hasha
 def _beside(seen: Observations, level: Array, known: Mapping[str, Array]) -> dict[str, Array]:
     """The baselines of the same case one level lower and one higher; its own where there is no such level.
 
-    Cases that share a label are told apart by their order, which is the same at every level.
+    Cases that share a label are distinguished by their order, which is the same at every level.
     """
     rank = np.unique(level, return_inverse=True)[1].tolist()
     met: Counter[Hashable] = Counter()

@@ -4,9 +4,9 @@ MuSiQue (Trivedi et al. 2022): two to four hops, each with its published sub-que
 question, question_decomposition: [{id, question, answer, paragraph_support_idx}], answer, answer_aliases, answerable,
 paragraphs}``. Later sub-questions name earlier answers as ``#1``, ``#2``: the gold answers are put in. Sub-questions
 that are written ``subject >> relation`` become questions in words. MuSiQue-Full pairs each question with one whose
-paragraphs do not hold the answer (``answerable`` is false). Only with the paragraphs is there a difference: the cases
-of such a file carry them as evidence, and the unanswerable ones are ``unknowable``. Without such a line the file is
-asked closed-book.
+paragraphs do not hold the answer (``answerable`` is false). Only the paragraphs make the difference, so the cases of
+such a file carry them as evidence, and the unanswerable ones are ``unknowable``. A file without such a line is asked
+closed-book.
 
 HotpotQA has no decomposition. Its records are ``{_id, question, answer, type, level, supporting_facts, context}``;
 2WikiMultiHopQA adds ``evidences``, a list of ``[subject, relation, object]``, from which its sub-questions are made by

@@ -1,9 +1,10 @@
 """STaD's records (An et al. 2026): questions with sub-tasks, their answers and scaffolded rewrites, as released.
 
-One object a line; every stage of the generation adds fields: ``question, answer``; ``sub-task`` (K segments);
-``sub-task-answer`` (K explanations and answers); ``scaffolding`` (K-1 rewrites, the j-th reveals steps 1..j);
-``scaffolding_verification``; ``decompositions`` (K stand-alone questions); after an evaluation ``evaluation_score``,
-``decomposition_score`` and ``scaffolding_score``. All are read and written here, scores in both shapes that occur.
+There is one object per line; every stage of the generation adds fields: ``question, answer``; ``sub-task`` (K
+segments); ``sub-task-answer`` (K explanations and answers); ``scaffolding`` (K-1 rewrites, the j-th reveals steps
+1..j); ``scaffolding_verification``; ``decompositions`` (K stand-alone questions); after an evaluation
+``evaluation_score``, ``decomposition_score`` and ``scaffolding_score``. All are read and written here, scores in both
+shapes that occur.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Check:
 
 @dataclass(frozen=True)
 class StadItem:
-    """A question on its way through the generation; later stages fill what is empty."""
+    """A question in some stage of the generation; later stages fill the empty fields."""
 
     id: str
     question: str
@@ -217,8 +218,8 @@ def case_from_item(item: StadItem) -> Case:
 def placeholder_text(item: StadItem, level: int) -> str:
     """The scaffold at ``level`` with the injected values blanked: what its wording alone gives away (App. E).
 
-    The rewrite keeps its words where every value can be found in it apart from those of the original question;
-    otherwise the steps are put before the question with their values blanked.
+    The rewrite keeps its words if every value can be found in it, apart from those of the original question; otherwise
+    the steps, with their values blanked, are put before the question.
     """
     text = item.scaffolds[level - 1] or ""
     for _, answer in sorted(item.solved(level), key=lambda s: -len(s[1])):

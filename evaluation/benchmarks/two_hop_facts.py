@@ -37,8 +37,8 @@ _BAMBOOGLE = "Bamboogle with sub-questions: a JSON list of {Question, Answer, Q1
 def read_bamboogle(path: str | Path) -> list[Case]:
     """Read the cases; where the second sub-question is the question itself, ``meta`` says so.
 
-    A case whose last hop is its own question tells nothing about composition: ``meta["part_is_whole"]`` marks it, and
-    it stays in, because the published counts hold it. Raises ``InputError`` naming item and field.
+    A case whose last hop is its own question tells nothing about composition. ``meta["part_is_whole"]`` marks it, but
+    it is kept, because the published counts include it. Raises ``InputError`` naming item and field.
     """
     return [_bamboogle_case(row, i, where) for i, (where, row) in enumerate(objects(path, _BAMBOOGLE))]
 

@@ -165,7 +165,7 @@ def _date(said: Said, asked: Asked) -> Verdict:
 
 
 def _text(said: Said, asked: Asked) -> Verdict:
-    """A name or phrase; a gold answer that is a number, a date, or yes or no is compared as what it is."""
+    """A name or phrase. A gold answer that is a number, a date, or yes or no is compared as that type."""
     if any(text.same(said.text[:400], gold) for gold in asked.golds):
         return _right(said.text, "exact")
     # words where a number or a date is asked for are another answer
@@ -173,7 +173,7 @@ def _text(said: Said, asked: Asked) -> Verdict:
 
 
 def _year(said: Said, asked: Asked) -> Verdict:
-    """A gold like 1200 in text is a year, and a quantity where the reply writes it with its thousands apart."""
+    """A gold answer like 1200 in text is a year, but a quantity if the reply writes it with a thousands separator."""
     found = _date(said, asked)
     if (found and found.outcome == "correct") or not _THOUSANDS.search(said.text):
         return found
@@ -266,7 +266,8 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
 
 
 def _lists(said: Said) -> list[str]:
-    """The texts that may be the list: all of it, its first sentence, its last one; what corrects them, alone."""
+    """The texts that may be the list: all of it, its first sentence, its last one; or, if something corrects them, only
+    that."""
     whole = without_greeting(cues.corrected(said.text[: cues.REACH]))
     parts = [s for s in sentences(whole) if "\n" not in whole]
     return list(dict.fromkeys([whole, *parts[:1], *parts[-1:]]))
@@ -363,7 +364,7 @@ def percent_in_doubt(said: Number, golds: Sequence[Number], question: str | None
 
 
 def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | None) -> bool:
-    """Whether of several numbers only the right one is not in the question already."""
+    """Whether the right number is the only one that the question does not already contain."""
     before = numbers.find_all(numbers.normalized(question or ""))
     new = [n for n in said if not any(n.value == b.value for b in before)]
     return bool(before and new) and all(any(numbers.equal(n, g) for g in golds) for n in new)

@@ -1,7 +1,7 @@
 """Answers in the words of the question: the sentence that answers it, and whether it affirms or denies it.
 
-Chat models answer in a sentence that repeats the question ("17 is not a prime number."). This module is used where the
-text alone does not decide, and only where the question is known.
+Chat models answer in a sentence that repeats the question ("17 is not a prime number."). This module is used if the
+text alone does not decide, and only if the question is known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_DOUBT = re.compile(
 )
 """Words of denial that deny nothing."""
 _DOUBTING = frozenset("hard difficult tough rarely seldom hardly barely sometimes thought believed supposedly".split())
-"""Words that leave open what a sentence says, unless they are asked about."""
+"""Words that leave open what a sentence says, unless the question is about them."""
 _OPEN = frozenset(
     "if whether may might could assume suppose consider determine question maybe perhaps unless except".split()
 )
@@ -76,9 +76,9 @@ _LEAST = 0.6
 
 
 def focus(text: str, question: str) -> str | None:
-    """The sentence that answers: the first one by which all of the question that the text repeats has been said.
+    """The sentence that answers: the first one after which the text has repeated all that it repeats of the question.
 
-    None where the text repeats too little of the question, or has one sentence only.
+    None if the text repeats too little of the question, or has only one sentence.
     """
     asked = {*_content(_last_question(question))}
     parts = view.sentences(view.plain(text))

@@ -49,7 +49,7 @@ class Extracted:
     shortened: bool = False
     """True where the middle of a very long response was not read and its end has no cue."""
     later: str = ""
-    """Further questions that a completion asked itself, with their answers."""
+    """Further questions that a completion asks itself, with their answers."""
 
 
 def extract(
@@ -107,7 +107,7 @@ def _own_option(segment: str, shown: str) -> str:
 
 
 def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> Extracted:
-    """The answer of what is read of a response, by the rule of its format."""
+    """The answer in the part of a response that is read, by the rule of its format."""
     if _CLOSE.search(shown) and (tagged := _xml(shown, cut)).segments:
         return tagged
     if (field := _answer_field(shown)) is not None:
@@ -156,8 +156,8 @@ def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bo
 
 
 def _pair_first(text: str, cut: bool) -> Extracted:
-    """What the response says of X, the last statement first: one without a value ("X is the number of eggs left")
-    leaves the word to the one before it.
+    """What the response says of X, the last statement first. If a statement has no value ("X is the number of eggs
+    left"), the one before it counts.
     """
     heads = list(_PAIR_HEAD.finditer(text))[-cues.MOST :]
     stops = [*(m.start() for m in heads), len(text)][1:]

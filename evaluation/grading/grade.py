@@ -3,8 +3,8 @@
     grade("So the final answer is: 12", "stop", gold="12", answer_type="number", format="cot").outcome  # "correct"
 
 A response without an answer (cut off, no tag, no cue, no number) is invalid, never wrong. A response that contains the
-right answer is also invalid where no rule can tell whether it is meant ("12 apples in 3 boxes", "Jefferson, who
-preceded Madison"). Invalid answers go to the judge. A ``compat`` mode applies a paper's own rule instead.
+right answer is also invalid if no rule can tell whether it is meant ("12 apples in 3 boxes", "Jefferson, who preceded
+Madison"). Invalid answers go to the judge. A ``compat`` mode applies a paper's own rule instead.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def grade(
 
 
 def _declined(response_text: str) -> Extracted | None:
-    """A response that declines to answer needs no cue or tag to say so; None for any other."""
+    """The answer of a response that declines to answer, which needs no cue or tag for this; None for any other."""
     shown = re.sub(r"</?\w+>", " ", (visible(response_text) or "")[-4 * _ABSTAINED :]).strip()
     if text.normalize(shown.rsplit("\n", 1)[-1]) == text.normalize(ABSTENTION):
         return Extracted((ABSTENTION,))

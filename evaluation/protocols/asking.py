@@ -63,7 +63,7 @@ def ask_again(case: Case, way: str, format: str, max_tokens: int | None) -> Ask:
 
 
 def recommended(cases: Iterable[Case], name: str) -> str | None:
-    """What a benchmark says in ``meta[name]`` about how to ask it, where all its cases agree."""
+    """What a benchmark says in ``meta[name]`` about how to ask it, if all its cases agree."""
     named = {str(case.meta.get(name) or "") for case in cases}
     return (named.pop() or None) if len(named) == 1 else None
 

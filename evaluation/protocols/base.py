@@ -2,9 +2,9 @@
 
     reduce(get("double-gate"), rows).metrics
 
-A protocol never calls a model. It says which asks a case needs next, given the grades so far, and reduces graded
-rows (ours, or anybody's ``graded.jsonl``) to metrics and labelled case sets. Two rules hold for all of them: rows in
-roles that are not counted are said, and answers without preamble are counted by themselves.
+A protocol never calls a model. It says which asks a case needs next, given the grades so far, and reduces graded rows
+(ours, or anybody's ``graded.jsonl``) to metrics and labelled case sets. Two rules hold for all of them: rows in roles
+that are not counted give a warning, and answers without preamble are counted separately.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class About:
     examples: tuple[str, Callable[[Sequence[dict[str, str]]], list[Any]]] | None = None
     """File of its worked examples (in ``exemplars/``), and the function that makes examples of its lines."""
     example_kinds: Mapping[str, str] = field(default_factory=dict)
-    """Kind of worked example that a role takes, where that is not the role itself."""
+    """Kind of worked example that a role takes, if it is not the role itself."""
 
 
 class Protocol(TypingProtocol):
@@ -178,7 +178,7 @@ def about(name: str | None) -> About:
 def uncounted(rows: Iterable[Graded], protocol: str | None) -> list[str]:
     """One warning about rows in roles that a protocol (None: every protocol here) does not count.
 
-    Nothing for a protocol that knows its own roles. Raises ``InputError`` where no row at all is in a role that counts.
+    Empty for a protocol that states no roles. Raises ``InputError`` if no row at all is in a role that counts.
     """
     names = PROTOCOLS.own if protocol is None else (protocol,)
     known = tuple(dict.fromkeys(role for name in names for role in about(name).roles))
@@ -203,10 +203,10 @@ def uncounted(rows: Iterable[Graded], protocol: str | None) -> list[str]:
 
 
 def reduce(protocol: Protocol, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
-    """The protocol's reduction; rows of roles ``no-preamble/...`` are counted by themselves.
+    """The protocol's reduction; rows of roles ``no-preamble/...`` are counted separately.
 
-    Their metrics carry the group ``prompt: no-preamble``; case sets come from the other rows. Which of the two ways
-    is better is not chosen: both are reported. Rows in roles that the protocol does not count are a warning.
+    Their metrics carry the group ``prompt: no-preamble``; case sets come from the other rows. Neither of the two ways
+    is chosen as the better one: both are reported. Rows in roles that the protocol does not count are a warning.
 
     Raises ``InputError`` where no row is in a role that it counts.
     """

@@ -2,8 +2,8 @@
 
 Every difference is A - B: delta_atom of the per-fact atom stability (more is better for A), delta_comp of the residual
 failure only (negative: A composes better), delta_depth of d50 (positive: A fails at a greater depth). The last two
-compare composition only where the models have equal knowledge: where the per-fact stabilities differ by more than 2
-points, they have no value and a note says so.
+compare composition only if the models have equal knowledge: if the per-fact stabilities differ by more than 2 points,
+they have no value, and a note says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Comparison:
 
     metrics: tuple[Metric, ...]
     mcnemar: statistics.McNemar
-    """Over the wholes that both models have judged answers to, by what these share."""
+    """Over the wholes for which both models have judged answers, by what these share."""
     warnings: tuple[str, ...] = ()
 
 

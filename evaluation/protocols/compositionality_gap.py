@@ -215,7 +215,7 @@ def independence_gap(
 
 
 def _independence_bounds(table: Sequence[Sequence[Truth]]) -> tuple[float | None, float | None]:
-    """The gap over all cases with everything open judged against it, and for it."""
+    """The gap over all cases, with every open answer judged against it, and for it."""
     if not table:
         return None, None
     low, high = (
@@ -234,7 +234,7 @@ def _quadrants(
     """Shares of the failures (and of the successes) by which steps are right: ``11`` both, ``10`` the first only.
 
     With more than three steps the quadrant is ``all`` or ``some``. Successes in other quadrants than ``11`` are
-    shortcuts or grading noise, and belong beside every gap.
+    shortcuts or grading noise, and should be shown with every gap.
     """
     table = list(zip(whole, *steps, strict=True))
     metrics = []

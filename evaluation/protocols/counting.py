@@ -170,7 +170,7 @@ def reduced(
     rows: Sequence[Graded], compat: str | None, sets: Mapping[str, str],
     count: Callable[[Sequence[Graded], Mapping[str, Any]], Counted],
 ) -> Reduction:  # fmt: skip
-    """The result of a protocol that counts the rows of each model (with its group) by itself; ``sets`` have labels."""
+    """The result of a protocol that counts the rows of each model (with its group) separately; ``sets`` have labels."""
     metrics: list[Metric] = []
     warnings: list[str] = []
     entries: dict[str, list[Entry]] = {name: [] for name in sets}
@@ -250,8 +250,8 @@ def failure(
 ) -> Metric:
     """Share of wrong wholes among the cases that pass a gate, from (gate, whole) of each case.
 
-    A case with an open gate, or an open whole behind a passed gate, leaves the estimate and enters the bounds: it may
-    be outside, a failure or a success, whichever is worst or best.
+    A case with an open gate, or an open whole after a passed gate, leaves the estimate and enters the bounds: it may be
+    outside, a failure or a success, whichever is worst or best.
     """
     inside = [(w, item) for (gate, w), item in zip(outcomes, items, strict=True) if gate is True]
     base = rate(

@@ -1,11 +1,12 @@
-"""Other values in the place of written ones, and what would follow from them, and what the model goes on to write.
+"""Puts other values in the place of written ones, finds what would follow from them, and lets the model continue.
 
-A like value is one of the same kind from another case: the same part's answer, an operand, a final answer. What follows
-is known for a sum, for a result (itself), and for a part's answer where a later part's question names it: by the gold
-answer of that question with the other value, where some case asks it, else by the model's own answer to it.
+The other value is of the same kind and from another case: the same part's answer, an operand, a final answer. What
+follows is known for a sum, and for a result (the value itself). For a part's answer it is known if a later part's
+question names it: the gold answer of that question with the other value if some case asks it, else the model's own
+answer to it.
 
-Every prompt is the case's own prompt, tokens of the model's own response, and what was put in; nothing is tokenized
-again. All answers are greedy.
+Every prompt consists of the case's own prompt, tokens of the model's own response, and the inserted tokens; nothing is
+tokenized again. All answers are greedy.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Altered:
     follows: str
     """The answer that follows from it."""
     known: str
-    """How that is known: ``sum``, ``itself``, ``gold``, ``asked``."""
+    """How this answer is known: ``sum``, ``itself``, ``gold``, ``asked``."""
     ids: Ids
     """The other value, as tokens in the place of the written one."""
 
@@ -58,7 +59,7 @@ class Candidate:
 
 
 def in_place(tokenizer: Any, context: str, text: str) -> Ids:
-    """Tokens of a text that follows another one; none where they cannot be told apart."""
+    """Tokens of a text that follows another one; none if the two cannot be told apart."""
     near = context[-_CONTEXT:]
     before, through = (tuple(tokenizer(t, add_special_tokens=False).input_ids) for t in (near, near + text))
     if through[: len(before)] != before:
@@ -79,7 +80,7 @@ def candidates(
     tokenizer: Any, whole: Example, found: Working, written: Written, pool: Sequence[str],
     parts: Mapping[str, Example], known: Mapping[str, Gold], rng: random.Random, most: int,
 ) -> list[Candidate]:  # fmt: skip
-    """At most so many values to put in the place of a written one, in random order, each from another case."""
+    """At most this many values to put in the place of a written one, in random order, each from another case."""
     values = list(dict.fromkeys(v for v in pool if not same(v, written.value)))
     rng.shuffle(values)
     make: Callable[[str], Candidate | None]
@@ -240,7 +241,7 @@ def continued(lm: Model, prompts: Sequence[Ids], most: int) -> list[list[int]]:
 
 
 def room(lm: Model, prompts: Iterable[Ids], most: int) -> int:
-    """New tokens that fit behind all of these prompts; 1 at least."""
+    """New tokens that fit after all of these prompts; at least 1."""
     context = lm.anatomy.context
     return most if context is None else max(1, min(most, context + 1 - max(map(len, prompts))))
 

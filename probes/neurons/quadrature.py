@@ -3,10 +3,11 @@
     nodes = quadrature("gauss-legendre", 8)
     part = sweep(lm, prefix, targets, layers=[0, 1], panels=panels, how=how)  # part.scores: query layer panel neuron
 
-Over a panel [a, b] of the path the neurons' scores must sum to ``P(b) - P(a)``. That is known exactly from the panels'
-ends, so every panel has a known error. Most layers need one panel. A panel that misses completeness is split, the one
-at 0 unevenly: where an MLP's output is far larger than the stream (early layers above all), P changes most at small
-activations. Choosing neurons takes only 5 nodes in most layers, and these have to meet completeness more strictly.
+Over a panel [a, b] of the path the neurons' scores must sum to ``P(b) - P(a)``. This difference is known exactly from
+the panels' ends, so every panel has a known error. Most layers need one panel. A panel that misses completeness is
+split, the one at 0 unevenly: where an MLP's output is far larger than the stream (early layers above all), P changes
+most at small activations. Choosing neurons takes only 5 nodes in most layers, and these have to meet completeness more
+strictly.
 
 A sweep is one forward and one backward pass of rows: the nodes of many layers' paths together.
 """
@@ -44,7 +45,7 @@ MAX_ROUNDS = 24
 PROMISING = 10
 """Up to this multiple of the accepted error, more nodes are tried before a path is split."""
 BREAKS = (1 / 16, 1 / 4, 1 / 2)
-"""Where a path that is far from smooth is split: several panels in one round cost less than one after another."""
+"""Where to split a path that is far from smooth: several panels in one round cost less than one after another."""
 TOLERANCE, STRICT = 1e-2, 3e-3
 """Accepted error as a share of a layer's effect, and the one for a quick first try."""
 

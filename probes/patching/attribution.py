@@ -6,8 +6,8 @@
 
 with both activations from plain forward passes (Nanda 2023; Syed, Rager and Conmy 2024, eq. 2). Two forward passes and
 one backward pass per pair give every position, layer and head, where real patching takes one forward pass for each. It
-is a screen, not a result: it misses the network's response to large changes (norms, softmax, saturation), in early
-layers above all. So the same call also patches a sample for real and reports the agreement.
+is a screen, not a result: it misses the network's response to large changes (norms, softmax, saturation), above all in
+early layers. So the same call also patches a sample for real and reports the agreement.
 """
 
 from __future__ import annotations

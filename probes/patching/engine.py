@@ -229,9 +229,9 @@ def transplant_pairs(
 ) -> list[tuple[Int[Tensor, "layer step"], Float[Tensor, "layer vocab"]]]:  # fmt: skip
     """Positive control for equally long (donor, recipient) pairs: tokens and first logits.
 
-    The donor's residual stream is put in at *every* prompt position after one block: above it are the donor's keys and
-    values, below it the recipient's. So the first logits are the donor's. For the first pair they are computed again
-    from states put in at every position, at the first, middle and last layer.
+    The donor's residual stream is put in at *every* prompt position after one block. Above this block all keys and
+    values are the donor's, below it the recipient's. So the first logits are the donor's. For the first pair they are
+    computed again from states put in at every position, at the first, middle and last layer.
     """
     measure = partial(_transplant, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids))
     found = [(tokens, logits) for tokens, logits in collect(lm, measure, pairs)]

@@ -38,8 +38,8 @@ def over_examples(
 ) -> ProbeResult:  # fmt: skip
     """Donors are the successes, recipients the failures, matched one to one (``matching``).
 
-    ``position``: where states are exchanged, at each response's answer slot or at the prompts' ends. Of more than
-    ``max_pairs`` matched pairs ``max_pairs`` are kept, spread over families, depths and operations.
+    ``position``: where states are exchanged, at each response's answer slot or at the prompts' ends. If there are more
+    than ``max_pairs`` matched pairs, ``max_pairs`` are kept, spread over families, depths and operations.
 
     Continuations are graded by the rules that graded the responses where examples have a gold answer
     (``Example.gold``) and the model has a tokenizer; else outcomes are token by token. ``max_new_tokens`` is by default

@@ -3,8 +3,8 @@
     rows, tensors, axes = summarize(outcomes, layers)
     rows += against_controls(outcomes, layers)
 
-A donor's state may change an answer simply because it is another state. Another failure's state (``random``) and noise
-as large as the difference (``noise``) are other states, too; an effect beyond theirs is the donor's own.
+A donor's state may change an answer simply because it is a different state. Another failure's state (``random``) and
+noise as large as the difference (``noise``) are different states, too; an effect beyond theirs is the donor's own.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def compare(
     """Compare patched continuations ``(layer step, layer vocab)`` with the unpatched and the donor's own.
 
     ``gold``: first tokens of the recipient's and of the donor's answer. ``answer``: the recipient's gold answer.
-    Without ``said`` a flip is a continuation equal to the donor's token by token, undefined where donor and unpatched
-    recipient continue alike, and nothing abstains.
+    Without ``said`` a flip is a continuation equal to the donor's token by token, undefined if donor and unpatched
+    recipient continue in the same way, and nothing abstains.
     """
     tokens, logits = patched
     donor_tokens, donor_logits = donor

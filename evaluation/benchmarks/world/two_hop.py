@@ -237,7 +237,7 @@ def _next_months() -> Iterator[Fact]:
 def of_relation(relation: Relation, fact: Fact, seed: str) -> list[str]:
     """Other answers of the fact's relation, drawn by ``seed``; the nearest ones for numbers.
 
-    What a lenient reader could take for the right answer is left out, and so is what may be argued for (``near.csv``).
+    Answers that a lenient reader could take for the right one are left out, and so are debatable ones (``near.csv``).
     """
     subject, gold = fact
     doubtful = {*gold.names, *_near().get((relation.name, subject.names[0]), ())}
