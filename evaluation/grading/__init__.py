@@ -2,10 +2,10 @@
 
 ``grade`` decides; ``extract`` finds the answer in the response; ``comparing`` compares it, by the type of the answer.
 Reading a response: ``view`` (what of it counts), ``cues`` ("the answer is"), ``echo`` (answers in the words of the
-question), ``mentions`` (whether a name is asserted, denied or in passing). By type of answer: ``text`` (also which
-answers count as abstaining) and ``names`` (with ``peoples``: countries, their adjectives and languages), ``booleans``,
-``choices``, ``dates`` (and times of day), ``lists``, ``numbers`` (reads numbers), ``numeric_answer`` (which number is
-the answer), ``words`` (numbers in words), ``mathematics`` (formulas).
+question), ``mentions`` (whether a name is asserted, denied or in passing).
+By type of answer: ``text`` (also which answers count as abstaining) and ``names`` (with ``peoples``: countries, their
+adjectives and languages), ``booleans``, ``choices``, ``dates`` (and times of day), ``lists``, ``numbers`` (reads
+numbers), ``numeric_answer`` (which number is the answer), ``words`` (numbers in words), ``mathematics`` (formulas).
 """
 
 from .extract import extract

@@ -2,9 +2,9 @@
 
 A protocol says which prompts a case needs, and turns graded answers into metrics and sets of cases; it calls no model.
 ``compositionality_gap`` (AgentCoMa), ``reasoning_gap`` (Compositional GSM), ``scaffolding`` (STaD), ``double_gate`` and
-``compare`` (two models under it; Composition collapse). Common to all: ``base`` (the types, protocols by name),
-``asking`` (prompts for parts and wholes), ``presenting`` (worked examples, chat or raw, thinking), ``counting`` (rates
-with intervals and bounds).
+``compare`` (two models under it; Composition collapse).
+Common to all: ``base`` (the types, protocols by name), ``asking`` (prompts for parts and wholes), ``presenting``
+(worked examples, chat or raw, thinking), ``counting`` (rates with intervals and bounds).
 """
 
 from __future__ import annotations
