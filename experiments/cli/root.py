@@ -205,7 +205,7 @@ def demo(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Investigate the shipped dose series of organisms and write one report; about three minutes on two cores."""
+    """Investigate the shipped dose series of organisms and write one report; about four minutes on two cores."""
     _go_offline("organism:control")
     from ..demo import run_demo
 

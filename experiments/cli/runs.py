@@ -162,7 +162,7 @@ def view(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Serve a report on this machine that follows runs as they go on; each headline number links to its cases."""
+    """Serve the report over runs on this machine, live while they go on; it exports what it shows as one file."""
     from ..report import view as serving
 
     serving.require_extra()
