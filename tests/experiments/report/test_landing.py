@@ -54,13 +54,13 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "Poland", "Poland", "bridge", "part 1"),
         (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
         (CITY, "Poland", "Kraków lies in the south. So it is Poland.", "stopped", "part 1"),
-        (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "krakow"),
+        (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "“Kraków”"),
         (CITY, "Lima", "Lima", "unclear", ""),
         (CITY, "Warsaw", "Warsaw", "unclear", ""),  # of the last part, too, but it is the whole's
         (CITY, "no no no no", "no no no no", "loop", "no"),
         (CITY, "no no", "no no", "unclear", ""),
         (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
-        (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: a fest"),
+        (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: A-Fest"),
     ],
 )
 def test_where_a_wrong_answer_came_from_is_told_by_rule(
