@@ -275,8 +275,11 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
 def main_number(run: RunData, page: Landing, probe: Probe) -> str:
     """What a probe found in a run, on one line: the heading under which its section is folded."""
     found = next((f for f in page.findings if f.anchor == probe.name), None)
+    if found is None and (data := run.probe(probe.name)) is not None:
+        said = _explored(data.table) or "nothing was compared in this run"
+        return f"{said[0].upper()}{said[1:]}."
     if found is None:
-        return "Not run in this run." if run.probe(probe.name) is None else "Nothing was compared in this run."
+        return "Not run in this run."
     value = f"{found.value} {found.interval}".replace("-", "−")
     return f"{found.says}: {value}, n = {found.n}; {found.answer}; trusted? {found.trusted}"
 
@@ -317,10 +320,8 @@ def in_words(run: RunData) -> list[str]:
     out, without, together = [], [], _corrected_together(run)
     for probe, data in ((p, data) for p in described() if (data := run.probe(p.name)) is not None):
         f = _finding(run, probe, checks.tests_of(answers, [run], probe), together)
-        compared = sum(r.get("group") == MATCHED for r in data.table)
-        if f is None and compared:
-            many = "comparison" if compared == 1 else "comparisons"
-            out.append(f"{probe.name}: explored: {compared} {many} of failures and successes, none declared as main")
+        if f is None and (explored := _explored(data.table)):
+            out.append(f"{probe.name}: {explored}")
         elif f is None or not f.value:  # a single pair has no value
             without.append(probe.name)
         else:
@@ -329,6 +330,13 @@ def in_words(run: RunData) -> list[str]:
             found = f"{f.says}: {side}{f.value} {f.interval}, n={f.n}{more}"
             out.append(f"{probe.name}: {f.answer}: {found}; {f.test}")
     return out + ([f"{', '.join(without)}: nothing to compare: {_lacking(run)}"] if without else [])
+
+
+def _explored(table: Sequence[Row]) -> str:
+    """How many comparisons a probe without a declared one has, in words; empty if it has none."""
+    compared = sum(r.get("group") == MATCHED for r in table)
+    many = "comparison" if compared == 1 else "comparisons"
+    return f"explored: {compared} {many} of failures and successes, none declared as main" if compared else ""
 
 
 def _lacking(run: RunData) -> str:

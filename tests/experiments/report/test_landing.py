@@ -195,6 +195,8 @@ def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_ex
     assert sections.collect([run]) == []
     (said,) = (line for line in landing.in_words(run) if "readout" in line)
     assert said.startswith("readout: explored: 1 comparison ") and "nothing to compare" not in said
+    (page,) = landing.landings([run], [origins(run)], [{}], described())
+    assert landing.main_number(run, page, PROBES["readout"]).startswith("Explored: 1 comparison ")
 
 
 def test_a_diagnosed_run_opens_on_a_case_with_its_most_frequent_cause(synthetic: ModuleType, tmp_path: Path) -> None:
