@@ -92,16 +92,24 @@ def _stages(run: RunData) -> list[Row]:
         return _counted([*found, ("both gates", both.count), ("whole wrong, gated", whole.count)])
     both, press = run.one("both"), run.one("press_gap")
     if both and press:
-        steps = [(f"step {i + 1} right", m.count) for i in range(9) if (m := run.one(f"step:{i}"))]
+        steps = [(_step(i, m, both), m.count) for i in range(9) if (m := run.one(f"step:{i}"))]
+        every = "both" if len(steps) == 2 else "all parts"
         return _counted(
             [
                 ("all cases", both.n),
                 *steps,
-                ("both right", both.count),
-                ("whole wrong, both right", press.count),
+                (f"{every} right", both.count),
+                (f"whole wrong, {every} right", press.count),
             ]
         )
     return []
+
+
+def _step(i: int, found: Metric, every: Metric) -> str:
+    """The name of a step's stage; where some cases have fewer steps, with the number of those that have it."""
+    asked = found.n + found.n_invalid
+    of = f" (of {asked})" if asked < every.n + every.n_invalid else ""
+    return f"step {i + 1} right{of}"
 
 
 def _counted(found: Sequence[tuple[str, Any]]) -> list[Row]:

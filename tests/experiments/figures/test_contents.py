@@ -203,6 +203,17 @@ def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_un
     )
 
 
+def test_a_step_that_some_cases_do_not_have_says_how_many_have_it(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "gap", n=60, probes=(), protocol="compositionality-gap")
+    document = json.loads((folder / "metrics.json").read_text())
+    document["metrics"].append(synthetic.rate("step:2", 3, 8))
+    (folder / "metrics.json").write_text(json.dumps(document))
+    (run,) = figures.load([folder])
+    stages = [r["stage"] for r in figures.draw("gate-funnel", [run]).rows]
+    assert stages[1:4] == ["step 1 right", "step 2 right", "step 3 right (of 8)"]
+    assert stages[4:] == ["all parts right", "whole wrong, all parts right"]
+
+
 def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, tmp_path: Path) -> None:
     folder = synthetic.make_run(tmp_path / "gap", n=60, probes=(), protocol="compositionality-gap")
     document = json.loads((folder / "metrics.json").read_text())
