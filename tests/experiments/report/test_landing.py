@@ -117,6 +117,15 @@ def test_no_finding_stands_without_n_interval_and_the_probes_own_test(
     assert "n = " not in landing.main_number(runs[0], page, PROBES["patching"])
 
 
+def test_a_finding_without_a_value_is_undefined(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=24, probes=())
+    row = {"quantity": "lookback_ratio", "group": "matched failure - success", "kind": "composition", "n": 1}
+    synthetic.write_probe(folder / "probes" / "lookback", "lookback", [row], {}, {})
+    runs = load([folder])
+    (finding,) = landing.landings(runs, [origins(runs[0])], [{}], described())[0].findings
+    assert (finding.value, finding.interval, finding.kind) == ("", "undefined", "open")
+
+
 def test_a_p_says_for_how_many_probes_it_was_corrected_as_the_interval_beside_it_is_not(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
