@@ -106,10 +106,13 @@ def plain(text: str) -> str:
 
 
 def claimed(answer: str) -> str:
-    """The claim of an answer: the shorter side of a sentence around ``is``; the longer side repeats the question."""
+    """The claim of an answer: the shorter side of a sentence around ``is``; the longer side repeats the question.
+
+    Of sides of one length it is the last: what stands before ``is`` is more often the question's.
+    """
     sides = [plain(side) for side in _COPULA.split(answer)]
     sides = [side for side in sides if side]
-    return re.sub(r"^(the|a|an) ", "", min(sides, key=lambda side: len(side.split()))) if sides else ""
+    return re.sub(r"^(the|a|an) ", "", min(reversed(sides), key=lambda side: len(side.split()))) if sides else ""
 
 
 def _repeated(text: str) -> str:

@@ -55,6 +55,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
         (CITY, "Poland", "Kraków lies in the south. So it is Poland.", "stopped", "part 1"),
         (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "“Kraków”"),
+        (CITY, "The capital of the country is indeed the capital of Poland.", "", "unclear", ""),
         (CITY, "Lima", "Lima", "unclear", ""),
         (CITY, "Warsaw", "Warsaw", "unclear", ""),  # of the last part, too, but it is the whole's
         (CITY, "no no no no", "no no no no", "loop", "no"),
