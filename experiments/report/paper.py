@@ -287,6 +287,6 @@ def _asked(run: RunData, called: str) -> str:
     invalid = sum(g.outcome == "invalid" for g in run.graded)
     model = "" if called == run.model else f"{run.model}, "
     return (
-        f"{called} ({model}weights {weights or 'unstated'}) was asked {len(run.cases)} cases of {run.benchmark} with the "
-        f"protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be judged."
+        f"{called} ({model}weights {weights or 'unstated'}) was asked {len(run.cases)} cases of {run.benchmark} with "
+        f"the protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be judged."
     )
