@@ -335,7 +335,7 @@ def in_words(run: RunData) -> list[str]:
 
 def _explored(table: Sequence[Row]) -> str:
     """How many comparisons a probe without a declared one has, in words; empty if it has none."""
-    compared = sum(r.get("group") == MATCHED for r in table)
+    compared = sum(r.get("group") == MATCHED and r.get("value") is not None for r in table)
     many = "comparison" if compared == 1 else "comparisons"
     return f"explored: {compared} {many} of failures and successes, none declared as main" if compared else ""
 
