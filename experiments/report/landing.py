@@ -330,7 +330,7 @@ def in_words(run: RunData) -> list[str]:
             more = f", {f.p}" if f.p else ""
             found = f"{f.says}: {side}{f.value} {f.interval}, n={f.n}{more}"
             out.append(f"{probe.name}: {f.answer}: {found}; {f.test}")
-    return out + ([f"{', '.join(without)}: nothing to compare: {_lacking(run)}"] if without else [])
+    return out + ([f"{', '.join(without)}: nothing to compare: {lacking(run)}"] if without else [])
 
 
 def _explored(table: Sequence[Row]) -> str:
@@ -340,7 +340,7 @@ def _explored(table: Sequence[Row]) -> str:
     return f"explored: {compared} {many} of failures and successes, none declared as main" if compared else ""
 
 
-def _lacking(run: RunData) -> str:
+def lacking(run: RunData) -> str:
     """Why probes had nothing to compare: too few failures or successes, too few of them alike, or no numbers."""
     failures, successes = (len(found) for found in groups(run))
     chosen = run.path / "probes" / "examples.json"

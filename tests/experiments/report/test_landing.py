@@ -21,7 +21,7 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import MEANINGS
 from composcope.evaluation.protocols.base import PROTOCOLS, about
-from composcope.experiments import report
+from composcope.experiments import investigate, report
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import cases, landing, sections
 from composcope.experiments.report.causes import Causes, place
@@ -190,6 +190,16 @@ def diagnose(run: Path, named: Sequence[tuple[str, str]]) -> None:
     verdicts = [Verdict(case, cause, ("the operands forced: right in 3 of 3",), 0.75, "operands", None,
                         "more variants" if cause == "undetermined" else None) for case, cause in named]  # fmt: skip
     results.write(results.Diagnosis(run, verdicts, results.count(verdicts, RunData(run).cases), {"failures": 30}))
+
+
+def test_probes_are_not_advised_to_a_run_without_enough_to_compare(synthetic: ModuleType, tmp_path: Path) -> None:
+    advised = {}
+    for failure in (0.5, 0.0):
+        folder = synthetic.make_run(tmp_path / str(failure), n=24, failure=failure, probes=())
+        (said,) = investigate._findings_in_words(folder)
+        advised[failure] = f"composcope probe {folder}" in said
+        assert ("nothing to compare" in said) != advised[failure]
+    assert advised == {0.5: True, 0.0: False}
 
 
 def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_explores_says_so(
