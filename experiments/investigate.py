@@ -85,11 +85,14 @@ class Investigation:
 
 def _findings_in_words(path: Path) -> list[str]:
     """One line per probe, and one for the causes of the failures."""
-    from .report.landing import in_words
+    from ..probes.verdicts import FEWEST_PAIRS
+    from .report.landing import groups, in_words, lacking
     from .run.diagnosis import read_diagnosis
 
     run, causes = read_run(path), read_diagnosis(path)
-    probes = in_words(run) if run.probe_names else [f"probes: none ran; run composcope probe {path}"]
+    enough = min(map(len, groups(run))) >= FEWEST_PAIRS
+    how = f"run composcope probe {path}" if enough else f"they would have nothing to compare: {lacking(run)}"
+    probes = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
     return [f"  {line}" for line in (*probes, *([causes.sentence(words=True)] if causes is not None else []))]
 
 

@@ -219,10 +219,10 @@ class Model:
         return cache
 
     def generate(
-        self, prompts: Sequence[Sequence[int]], max_new_tokens: int,
+        self, prompts: str | Sequence[str | Sequence[int]] | Int[Tensor, "batch pos"], max_new_tokens: int,
         edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None = None, stop_ids: Sequence[int] | None = None,
     ) -> list[list[int]]:  # fmt: skip
-        """Greedy continuations of prompts, the token that ended one included.
+        """Greedy continuations of prompts (texts, or token ids), the token that ended one included.
 
         ``edit``: as in ``run``; each function sees a prompt's activation (``batch pos ...``) once, and then that of
         every new token (``batch 1 ...``), in batches of prompts of one length. ``stop_ids``: by default ``eos_ids``.
@@ -230,11 +230,12 @@ class Model:
         changes = split({}, _functions(edit), self.anatomy)[1]
         for site in changes:
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
-        for prompt in prompts:
-            self._check_ids(torch.tensor(list(prompt)))
+        rows = self._rows(prompts)
+        for row in rows:
+            self._check_ids(torch.tensor(row))
         stops = self.eos_ids if stop_ids is None else stop_ids
         with self._alone(), length_limits.keep_rotary_angles(self.model):
-            return greedy(self.model, self.anatomy, prompts, changes, max_new_tokens, stops)
+            return greedy(self.model, self.anatomy, rows, changes, max_new_tokens, stops)
 
     def tokens(self, text: str | Sequence[str]) -> Int[Tensor, "batch pos"]:
         """Token ids of one text or several, as the tokenizer begins a text, padded on the right: what ``run`` takes.
@@ -248,6 +249,13 @@ class Model:
         rows = [self.tokenizer(text).input_ids for text in ([text] if isinstance(text, str) else text)]
         begin = getattr(self.tokenizer, "bos_token_id", None)
         return self.pad(row[1:] if begin is not None and list(row[:2]) == [begin, begin] else row for row in rows)[0]
+
+    def _rows(self, prompts: Any) -> list[list[int]]:
+        """The token ids of prompts, each without padding."""
+        many = [prompts] if isinstance(prompts, str) else list(prompts)
+        if any(isinstance(p, int) for p in many):
+            raise ModelError("prompts are the token ids of one prompt; give a list of prompts: [ids]")
+        return [self.tokens(p)[0].tolist() if isinstance(p, str) else torch.as_tensor(p).tolist() for p in many]
 
     def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Int[Tensor, "batch pos"], Int[Tensor, "batch pos"]]:
         """Rows of token ids, padded on the right: ids and mask."""

@@ -87,8 +87,9 @@ class Matched:
         """One sentence for tables and reports: pairs, strata dropped, balance, what a null would exclude."""
         dropped = [s for s in self.strata if not s.pairs]
         failures, successes = sum(s.failures for s in self.strata), sum(s.successes for s in self.strata)
+        right = f"{successes} success{'' if successes == 1 else 'es'}"
         text = (
-            f"{len(self.pairs)} of {failures} failures matched to {successes} successes (exactly on "
+            f"{len(self.pairs)} of {failures} failures matched to {right} (exactly on "
             f"{', '.join(self.on) or 'nothing'}; depth, operation, length and the token before the slot up to a "
             f"distance of {self.caliper:g}); {len(dropped)} of {len(self.strata)} strata dropped"
         )

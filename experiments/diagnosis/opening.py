@@ -85,7 +85,7 @@ def open_settled(
     for cause, source in dict.fromkeys(causes.values()):
         some = {id: heard[id] for id, settled in causes.items() if settled == (cause, source)}
         found = settings(target, some, donors, seed, result=cause == "wrong-operation", source=source)
-        out |= open_cases(target, some, found, folder, reporter, seed, f"opening {cause}")
+        out |= open_cases(target, some, found, folder, reporter, seed, f"causes: inside the model, {cause}")
     return out
 
 
@@ -96,7 +96,7 @@ def open_cases(
     folder: Path,
     reporter: Reporter,
     seed: int,
-    what: str = "opening",
+    what: str = "causes: inside the model",
 ) -> dict[str, Inside]:
     """The evidence from inside the model for every case."""
     some = {id: [found[one.case.id] for one in group if one.case.id in found] for id, group in heard.items()}

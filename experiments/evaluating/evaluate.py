@@ -205,7 +205,9 @@ def finish(
     coded = any(ask.format == CODE for ask in found.asks.values())
     how = [f"programs were run in {sandbox.in_words()}"] if coded else []
     how += [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
-    unusable = checks.asking_warnings(found.graded, found.asks, found.responses)
+    config = RunData(path).config
+    shown = config is not None and config.asking.few_shot is not None
+    unusable = checks.asking_warnings(found.graded, found.asks, found.responses, few_shot=shown)
     warnings = (*how, *counted.warnings, *said, *unusable)
     reduction = Reduction((*counted.metrics, *metrics), counted.case_sets, warnings)
     write_lines(path / "asks.jsonl", ({"ask": key, **asdict(ask)} for key, ask in found.asks.items()))

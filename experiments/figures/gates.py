@@ -28,7 +28,12 @@ QUADRANTS = {
     "some": "some steps wrong",
 }
 COUNTS = "Counts, no intervals."
-_QUADRANT_COLORS = (style.FAILURE, "#E69F00", "#56B4E9", "#8C8C8C")
+_QUADRANT_COLORS = {
+    "11": style.FAILURE, "111": style.FAILURE, "all": style.FAILURE, "10": style.PALETTE[4], "100": style.PALETTE[4],
+    "some": style.PALETTE[4], "01": style.PALETTE[5], "010": style.PALETTE[5], "00": style.PALETTE[7],
+    "000": style.PALETTE[7], "001": style.PALETTE[0], "011": style.PALETTE[2], "101": style.PALETTE[3],
+    "110": style.PALETTE[6],
+}  # fmt: skip
 
 
 @figure("gate-funnel", "Through the gates", GATE, "first", 3)
@@ -92,16 +97,24 @@ def _stages(run: RunData) -> list[Row]:
         return _counted([*found, ("both gates", both.count), ("whole wrong, gated", whole.count)])
     both, press = run.one("both"), run.one("press_gap")
     if both and press:
-        steps = [(f"step {i + 1} right", m.count) for i in range(9) if (m := run.one(f"step:{i}"))]
+        steps = [(_step(i, m, both), m.count) for i in range(9) if (m := run.one(f"step:{i}"))]
+        every = "both" if len(steps) == 2 else "all parts"
         return _counted(
             [
                 ("all cases", both.n),
                 *steps,
-                ("both right", both.count),
-                ("whole wrong, both right", press.count),
+                (f"{every} right", both.count),
+                (f"whole wrong, {every} right", press.count),
             ]
         )
     return []
+
+
+def _step(i: int, found: Metric, every: Metric) -> str:
+    """The name of a step's stage; where some cases have fewer steps, with the number of those that have it."""
+    asked = found.n + found.n_invalid
+    of = f" (of {asked})" if asked < every.n + every.n_invalid else ""
+    return f"step {i + 1} right{of}"
 
 
 def _counted(found: Sequence[tuple[str, Any]]) -> list[Row]:
@@ -119,7 +132,7 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     for run in chosen:
         found = sorted(((str(m.group["quadrant"]), m) for m in run.select("quadrant", "quadrant")), key=_quadrant_order)
         rows += [
-            {**point(run, names[run.path], m, quadrant=q, steps=QUADRANTS.get(q, q)),
+            {**point(run, names[run.path], m, quadrant=q, steps=_right(q)),
              "drawn": "undefined" if m.value is None else style.weight(m.n)}
             for q, m in found
         ]  # fmt: skip
@@ -127,17 +140,17 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     wrong = any(r["n"] for r in rows)
     need(wrong, "No whole was judged wrong in these runs, so there are no failures to split by their steps.")
     models = list(dict.fromkeys(r["model"] for r in rows))
-    keys = list(dict.fromkeys(r["quadrant"] for r in rows))
+    keys = list(dict.fromkeys(r["quadrant"] for r in rows if r["quadrant"] in QUADRANTS or r["value"]))
     fig, ax = style.one_panel(6.6, 1.3 + 0.42 * len(models))
-    for i, key in enumerate(keys):  # names for the legend, even if the first bar is hollow
-        ax.barh(0, 0, color=_QUADRANT_COLORS[i % 4], label=QUADRANTS.get(key, key))
+    for key in keys:  # names for the legend, even if the first bar is hollow
+        ax.barh(0, 0, color=_QUADRANT_COLORS[key], label=_right(key))
     for y, model in enumerate(models):
         left = 0.0
-        for i, key in enumerate(keys):
+        for key in keys:
             row = next((r for r in rows if r["model"] == model and r["quadrant"] == key), None)
             if row is None or not row["value"]:  # an empty bar would still show its edge
                 continue
-            ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], _QUADRANT_COLORS[i % 4]))
+            ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], _QUADRANT_COLORS[key]))
             if row["value"] > 0.08:
                 ink = style.INK if row["drawn"] == "hollow" else style.ON_LIGHT
                 ax.text(
@@ -155,6 +168,21 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     text += order.text
     said = f"The bars have no intervals; the csv has the interval of each share. {style.interval_methods(rows)}"
     return drawn(fig, rows, text, chosen, "{model}", intervals=said, mark="Starred")
+
+
+def _right(quadrant: str) -> str:
+    """Which steps were right, in words; of three steps, which were wrong, as a case may have fewer.
+
+    >>> _right("101")
+    'step 2 wrong'
+    """
+    wrong = [str(i) for i, one in enumerate(quadrant, 1) if one == "0"]
+    if quadrant in QUADRANTS:
+        return QUADRANTS[quadrant]
+    if not wrong:
+        return QUADRANTS["all"]
+    *before, last = wrong
+    return f"step{'s' if before else ''} {', '.join(before)}{' and ' if before else ''}{last} wrong"
 
 
 def _quadrant_order(found: tuple[str, Metric]) -> int:

@@ -28,7 +28,7 @@ def step_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     need(rows, "No run here has step accuracies; the protocol compositionality-gap measures them.")
     runs = order.runs
     models = list(dict.fromkeys(r["model"] for r in rows))
-    steps = list(dict.fromkeys(r["step"] for r in rows))
+    steps = _in_order(rows)
     fig, ax = style.one_panel(6.4, 1.2 + 0.27 * len(models) * (len(steps) + 1))
     style.bars(ax, rows, "step", steps, models, [style.plain(m, 30) for m in models])
     style.percent(ax, "x", low=0.03)
@@ -45,7 +45,7 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
     need(rows, "No run here has step accuracies; the protocol compositionality-gap measures them.")
     runs = having(runs, "step:0")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
-    steps = list(dict.fromkeys(r["step"] for r in rows))
+    steps = _in_order(rows)
     fig, panels = style.grid_of(1, len(benchmarks), 5.2, 3.8, sharey=True)
     models = list(dict.fromkeys(r["model"] for r in rows))
     for ax, benchmark in zip(panels[0], benchmarks, strict=True):
@@ -148,6 +148,12 @@ def _steps(runs: Sequence[RunData], names: Mapping[Path, str] | None = None) -> 
             if single and (m := run.one(metric)):
                 rows.append(point(run, names[run.path], m, benchmark=run.benchmark, step=name))
     return rows
+
+
+def _in_order(rows: Sequence[Row]) -> list[str]:
+    """The names of all steps, then both and the whole, also if the first run has fewer steps than another."""
+    found = {r["step"] for r in rows}
+    return [*sorted(found - set(STEPS.values())), *(name for name in STEPS.values() if name in found)]
 
 
 def _chance(runs: Sequence[RunData]) -> str:

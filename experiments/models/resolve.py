@@ -58,6 +58,7 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
             f"--model {name}: no such folder{_beside(name) or ';'} give a model folder, a hub id (owner/name) or "
             "organism:DOSE"
         )
+    _check_hub_id(name)
     if offline():
         found = _cached(name)
         if found is None:
@@ -67,6 +68,20 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
             )
         return ModelSource(name, str(found), True)
     return ModelSource(name, name, False)
+
+
+def _check_hub_id(name: str) -> None:
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError as e:
+        model, at, address = name.partition("@")
+        server = f"; is it a server? give {model}@http://{address}" if at and address else ""
+        raise InputError(
+            f"--model {name}: no such folder, and no hub id (owner/name of letters, digits, '-', '_' and '.'){server}"
+        ) from e
 
 
 def _beside(name: str) -> str:

@@ -37,6 +37,8 @@ def evaluate(
         cases: cases (``read_cases``), the path of a case file, or the name of a benchmark.
         out: the run's folder (default: ``runs/MODEL--CASES-HASH--PROTOCOL``). The same call later reuses the answers
             in it and asks only what is missing.
+        tokenizer: the tokenizer of a transformers model in memory.
+        quiet: no progress on stderr; the run's ``log.txt`` still has it.
         options: the options of ``composcope evaluate``, such as ``protocol``, ``limit``, ``few_shot``, ``seed``.
 
     Raises ``ComposcopeError`` for any error that the user can fix.

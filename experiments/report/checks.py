@@ -15,7 +15,7 @@ from ..run.reader import Row, RunData
 from .sections import number_text
 
 _CLASSES = {"yes": "yes", "no": "no"}
-KINDS = {"yes": "yes", "no": "no", "reversed": "reversed or explained by something else", "open": "cannot be said"}
+KINDS = {"yes": "yes", "no": "no", "reversed": "reversed or explained by something else", "open": "undecided"}
 """Kinds of an answer, in words."""
 FAILS = ("no", "reversed")
 """Kinds of an answer that is against the probe."""

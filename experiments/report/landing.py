@@ -260,12 +260,13 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     p, n = row.get("p_adjusted"), int(row.get("n") or 0)
     low, high = (number_text(k, row.get(k)) for k in ("low", "high"))
     smallest = row.get("smallest_detectable")
+    value = number_text("value", row.get("value"))
+    without = "no interval" if value else "undefined"
     kind = "open" if p is None or n < FEWEST or not (low and high) else "yes" if p < ALPHA else "no"
     more = f"smallest detectable difference: {smallest:.2g} sd" if smallest and kind != "yes" else ""
     good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), checks.FAILS))
     return Finding(
-        probe.name, probe.title, says(row), number_text("value", row.get("value")),
-        f"[{low}, {high}]" if low and high else "no interval", n,
+        probe.name, probe.title, says(row), value, f"[{low}, {high}]" if low and high else without, n,
         ANSWERS[kind], kind,
         f"p {number_text('p_adjusted', p)}{together[is_primary(row)]}" if p is not None else "", more,
         f"own test: {_tested(tests) if tests else 'none'}", _trust(tests),
@@ -276,8 +277,11 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
 def main_number(run: RunData, page: Landing, probe: Probe) -> str:
     """What a probe found in a run, on one line: the heading under which its section is folded."""
     found = next((f for f in page.findings if f.anchor == probe.name), None)
+    if found is None and (data := run.probe(probe.name)) is not None:
+        said = _explored(data.table) or "nothing was compared in this run"
+        return f"{said[0].upper()}{said[1:]}."
     if found is None:
-        return "Not run in this run." if run.probe(probe.name) is None else "Nothing was compared in this run."
+        return "Not run in this run."
     value = f"{found.value} {found.interval}".replace("-", "−")
     return f"{found.says}: {value}, n = {found.n}; {found.answer}; trusted? {found.trusted}"
 
@@ -318,10 +322,8 @@ def in_words(run: RunData) -> list[str]:
     out, without, together = [], [], _corrected_together(run)
     for probe, data in ((p, data) for p in described() if (data := run.probe(p.name)) is not None):
         f = _finding(run, probe, checks.tests_of(answers, [run], probe), together)
-        compared = sum(r.get("group") == MATCHED for r in data.table)
-        if f is None and compared:
-            many = "comparison" if compared == 1 else "comparisons"
-            out.append(f"{probe.name}: explored: {compared} {many} of failures and successes, none declared as main")
+        if f is None and (explored := _explored(data.table)):
+            out.append(f"{probe.name}: {explored}")
         elif f is None or not f.value:  # a single pair has no value
             without.append(probe.name)
         else:
@@ -329,10 +331,17 @@ def in_words(run: RunData) -> list[str]:
             more = f", {f.p}" if f.p else ""
             found = f"{f.says}: {side}{f.value} {f.interval}, n={f.n}{more}"
             out.append(f"{probe.name}: {f.answer}: {found}; {f.test}")
-    return out + ([f"{', '.join(without)}: nothing to compare: {_lacking(run)}"] if without else [])
+    return out + ([f"{', '.join(without)}: nothing to compare: {lacking(run)}"] if without else [])
 
 
-def _lacking(run: RunData) -> str:
+def _explored(table: Sequence[Row]) -> str:
+    """How many comparisons a probe without a declared one has, in words; empty if it has none."""
+    compared = sum(r.get("group") == MATCHED and r.get("value") is not None for r in table)
+    many = "comparison" if compared == 1 else "comparisons"
+    return f"explored: {compared} {many} of failures and successes, none declared as main" if compared else ""
+
+
+def lacking(run: RunData) -> str:
     """Why probes had nothing to compare: too few failures or successes, too few of them alike, or no numbers."""
     failures, successes = (len(found) for found in groups(run))
     chosen = run.path / "probes" / "examples.json"

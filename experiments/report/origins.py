@@ -46,6 +46,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
 _SPECIAL = re.compile(r"<\|?[\w-]{1,20}\|?>")
 _COPULA = re.compile(r"\b(?:is|are|was|were)\b|[.!?](?:\s|$)", re.IGNORECASE)
 _STEPS = re.compile(r"[.!?;\n]\s*\S|\bis\b.*\d")
+_AROUND = "?!,;:()[]\"'“”‘’„«»"
 _LONGEST, _TIMES = 12, 3
 
 
@@ -105,10 +106,13 @@ def plain(text: str) -> str:
 
 
 def claimed(answer: str) -> str:
-    """The claim of an answer: the shorter side of a sentence around ``is``; the longer side repeats the question."""
+    """The claim of an answer: the shorter side of a sentence around ``is``; the longer side repeats the question.
+
+    Of sides of one length it is the last: what stands before ``is`` is more often the question's.
+    """
     sides = [plain(side) for side in _COPULA.split(answer)]
     sides = [side for side in sides if side]
-    return re.sub(r"^(the|a|an) ", "", min(sides, key=lambda side: len(side.split()))) if sides else ""
+    return re.sub(r"^(the|a|an) ", "", min(reversed(sides), key=lambda side: len(side.split()))) if sides else ""
 
 
 def _repeated(text: str) -> str:
@@ -141,7 +145,8 @@ def _listed(case: Case, answer: str) -> Origin | None:
     more, missing = (list((Counter(a) - Counter(b)).elements()) for a, b in ((given, needed), (needed, given)))
     if not set(given) & set(needed):
         return None
-    said = [f"{what}: {', '.join(items)}" for what, items in (("left out", missing), ("too much", more)) if items]
+    told = (("left out", missing, case.answer), ("too much", more, answer))
+    said = [f"{what}: {', '.join(_written(i, text) for i in items)}" for what, items, text in told if items]
     return Origin(LISTED, "; ".join(said) or "the right items in another order")
 
 
@@ -170,7 +175,26 @@ def _shown(numbers: Mapping[str, int]) -> str:
 
 def _named(case: Case, answer: str) -> Origin | None:
     """Words of the question itself, or of the facts given with it."""
-    given = f" {plain(' '.join((case.question, *case.evidence)))} "
+    text = " ".join((case.question, *case.evidence))
+    given = f" {plain(text)} "
     items = _items(answer)
     named = items and all(f" {claimed(item)} " in given for item in items)
-    return Origin(NAMED, f"“{claimed(answer) if len(items) == 1 else answer}” is in the question") if named else None
+    shown = _written(claimed(answer), text) if len(items) == 1 else answer
+    return Origin(NAMED, f"“{shown}” is in the question") if named else None
+
+
+def _written(wanted: str, text: str) -> str:
+    """How ``text`` writes words that are in it in the form used for comparison.
+
+    >>> _written("krakow", "Where is Kraków?")
+    'Kraków'
+    """
+    words = text.split()
+    found = [(piece, i) for i, word in enumerate(words) for piece in plain(word).split()]
+    pieces, sought = [piece for piece, _ in found], wanted.split()
+    starts = range(len(pieces) - len(sought) + 1)
+    start = next((i for i in starts if pieces[i : i + len(sought)] == sought), None)
+    if start is None:
+        return wanted
+    shown = " ".join(words[found[start][1] : found[start + len(sought) - 1][1] + 1]).strip(_AROUND)
+    return shown.removesuffix(".") if shown.count(".") == 1 else shown

@@ -275,16 +275,18 @@ def methods(runs: Sequence[RunData]) -> list[str]:
     for used, whose in software.items():
         which = f" ({', '.join(whose)})" if len(software) > 1 else ""
         how.append(f"Software: {used}{which}.")
-    return [" ".join(map(_asked, runs)), " ".join(how)]
+    called = labels_by_benchmark(runs)  # as the tables call them
+    return [" ".join(_asked(run, called[run.path]) for run in runs), " ".join(how)]
 
 
-def _asked(run: RunData) -> str:
+def _asked(run: RunData, called: str) -> str:
     """One sentence: model, weights, cases, protocol, prompts, and how many answers could not be judged."""
     weights, config = str(run.manifest.identity.get("weights") or "")[:12], run.config
     form = f", prompt format {config.format}" if config and config.format else ""
     how = f" (prompting {config.prompting or 'as the tokenizer has it'}{form}, seed {run.seed})" if config else ""
     invalid = sum(g.outcome == "invalid" for g in run.graded)
+    model = "" if called == run.model else f"{run.model}, "
     return (
-        f"{run.model} (weights {weights or 'unstated'}) was asked {len(run.cases)} cases of {run.benchmark} with the "
-        f"protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be judged."
+        f"{called} ({model}weights {weights or 'unstated'}) was asked {len(run.cases)} cases of {run.benchmark} with "
+        f"the protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be judged."
     )

@@ -62,10 +62,12 @@ def role_group(role: str) -> str:
     return re.sub(r":paraphrase:\d+", ":paraphrase", role)
 
 
-def asking_warnings(rows: Sequence[Graded], asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> list[str]:
+def asking_warnings(
+    rows: Sequence[Graded], asks: Mapping[str, Ask], responses: Mapping[str, Response], few_shot: bool = False
+) -> list[str]:
     """One warning per role with more than 5 % of answers invalid, cut off or verbose. Each warning names a fix.
 
-    An ask that several cases share counts once in its role.
+    An ask that several cases share counts once in its role. With ``few_shot``, worked examples were shown already.
     """
     roles: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     formats: dict[str, str] = {}
@@ -83,7 +85,7 @@ def asking_warnings(rows: Sequence[Graded], asks: Mapping[str, Ask], responses: 
             if len(cases) > TROUBLE * n:
                 out.append(
                     f"{role}: {len(cases)} of {n} answers ({len(cases) / n:.0%}) are {what} (first: case {cases[0]!r})"
-                    f"; {_mend(what, formats[role], thinking)}"
+                    f"; {_mend(what, formats[role], thinking, few_shot)}"
                 )
     return out
 
@@ -100,12 +102,14 @@ def _troubles(row: Graded, ask: Ask, response: Response) -> list[str]:
     return found
 
 
-def _mend(what: str, format: str, thinking: bool) -> str:
+def _mend(what: str, format: str, thinking: bool, few_shot: bool) -> str:
     if what == "cut off":
         return "try --no-thinking, or a larger --thinking-tokens" if thinking else "try a larger --answer-tokens"
     if format != "short":
         return "try --format short" + (", or --judge MODEL" if what == "invalid" else "")
-    return "try --few-shot 2, or --judge MODEL" if what == "invalid" else "try --few-shot 2, or another --format"
+    return (
+        f"try {'' if few_shot else '--few-shot 2, or '}{'--judge MODEL' if what == 'invalid' else 'another --format'}"
+    )
 
 
 def judge_agreement(judged: Sequence[JudgedGrades]) -> Metric | None:

@@ -110,8 +110,9 @@ def metric_lines(rows: Sequence[Metric]) -> list[str]:
     for row in rows:
         means = MEANINGS.get(row.metric) if row.metric not in said else None
         said.add(row.metric)
-        if means and row.note and means.startswith(row.note.replace(" - ", " − ")):
-            row = replace(row, note=None)  # the meaning says it, too
+        if means and row.note:  # the meaning may say some of it, too
+            other = [one for one in row.note.split("; ") if not means.startswith(one.replace(" - ", " − "))]
+            row = replace(row, note="; ".join(other) or None)
         out.append(metric_line(row) + (f": {means}" if means else ""))
     return out
 

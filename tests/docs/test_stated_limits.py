@@ -18,6 +18,7 @@ from composcope.evaluation.importers import inspect_logs
 from composcope.evaluation.protocols import compare
 from composcope.evaluation.sandbox import cpython
 from composcope.experiments.building import benchmarks
+from composcope.experiments.cli import root
 from composcope.experiments.diagnosis import job, rule
 from composcope.experiments.distributed import engine
 from composcope.experiments.organism.plants import checks
@@ -103,6 +104,11 @@ def test_a_stated_number_is_the_one_in_use(page: str, pattern: str, values: list
 def test_the_largest_reply_is_a_megabyte_and_what_its_tokens_take() -> None:
     assert "read up to the largest possible answer (1 MB and 256 bytes per token)" in _page("reliability")
     assert cpython.MAX_REPLY == 2**20 and job.QUICK == 120.0
+
+
+def test_the_demo_takes_as_long_in_its_help_as_on_the_first_page() -> None:
+    said = re.search(r"about (\w+ minutes) on two cores", (doc_pages.ROOT / "README.md").read_text(encoding="utf-8"))
+    assert said and f"about {said[1]} on two cores" in inspect.getdoc(root.demo)  # type: ignore[operator]
 
 
 def test_the_causes_on_the_first_page_are_those_of_the_table_and_add_up_to_all_failures() -> None:

@@ -52,6 +52,8 @@ def model_copy(taught: Path, tmp_path: Path) -> Path:
         ("./nowhere", "--model ./nowhere: no such folder"),
         ("/no/such/model", "--model /no/such/model: no such folder"),
         ("nowhere", "--model nowhere: no such folder"),
+        ("my@localhost:9/v1", "give my@http://localhost:9/v1"),
+        ("my model/v1", "--model my model/v1: no such folder, and no hub id"),
         ("organism:cat", "--model organism:cat: no such organism; use one of organism:none, organism:control"),
         ("nobody/nothing", "HF_HUB_OFFLINE is set"),
     ],

@@ -118,6 +118,7 @@ def test_a_role_with_many_unusable_answers_is_named_with_what_mends_it(
     graded, asks, responses = ([*first[0], *rest[0][6:]], {**rest[1], **first[1]}, {**rest[2], **first[2]})
     [warning] = checks.asking_warnings(graded, asks, responses)
     assert all(fact in warning for fact in facts), warning
+    assert "--few-shot" not in checks.asking_warnings(graded, asks, responses, few_shot=True)[0]
     five_percent = [*graded[:5], *rest[0][5:]]
     assert checks.asking_warnings(five_percent, asks, {**responses, "whole-5": rest[2]["whole-5"]}) == []
 

@@ -167,11 +167,22 @@ def test_estimates_that_overshoot_never_take_a_bar_beyond_its_total() -> None:
     assert done == [1.5, 0.5]
 
 
+class Begins:
+    bos_token_id, pad_token_id, eos_token_id = 1, 0, 2
+
+    def __call__(self, text: str) -> Any:
+        return SimpleNamespace(input_ids=[1, *(1 if c == "^" else ord(c) - 90 for c in text)])
+
+
 def test_a_text_that_begins_with_the_first_token_in_writing_gets_no_second_one() -> None:
-    class Begins:
-        bos_token_id, pad_token_id, eos_token_id = 1, 0, 2
-
-        def __call__(self, text: str) -> Any:
-            return SimpleNamespace(input_ids=[1, *(1 if c == "^" else ord(c) - 90 for c in text)])
-
     assert load_model(tiny("llama"), Begins()).tokens(["^ab", "a", "a^"]).tolist() == [[1, 7, 8], [1, 7, 0], [1, 7, 1]]
+
+
+def test_prompts_to_continue_are_texts_or_token_ids_and_one_prompt_of_ids_alone_is_refused() -> None:
+    lm = load_model(tiny("llama"), Begins())
+    texts = ["^ab", "a"]
+    expected = lm.generate([[1, 7, 8], [1, 7]], 3, stop_ids=[])
+    assert lm.generate(texts, 3, stop_ids=[]) == expected
+    assert lm.generate(texts[0], 3, stop_ids=[]) == lm.generate(lm.tokens(texts[0]), 3, stop_ids=[]) == expected[:1]
+    with pytest.raises(ModelError, match="list of prompts"):
+        lm._rows([1, 7])

@@ -59,10 +59,9 @@ composcope.charts = (() => {
 
   function curves(rows, chart, state, paint, about) {
     const series = unique(rows.map((r) => r[chart.series]));
-    const color = new Map(series.map((s, i) => [s, colors.NAMED[s] || colors.PALETTE[i % colors.PALETTE.length]]));
-    const legend = el("div", { class: "legend" }, ...series.map((s) => {
-      const dot = el("span", { class: "swatch" });
-      dot.style.background = color.get(s);
+    const color = new Map(series.map((s, i) => [s, colors.NAMED[String(s).split(", ")[0]] || colors.PALETTE[i % colors.PALETTE.length]]));  // "failure, own": its group's
+    const legend = el("div", { class: "legend" }, ...series.map((s, i) => {
+      const dot = lines.sample(i, color.get(s));
       return el("button", { type: "button", "aria-pressed": String(!state.hidden.has(s)), onclick: () => {
         if (state.hidden.has(s)) state.hidden.delete(s); else state.hidden.add(s);
         paint();

@@ -1,9 +1,24 @@
 // One panel of curves: points with intervals, joined by lines if they rest on enough cases.
 "use strict";
 composcope.lines = (() => {
-  const { svg, showTip, hideTip, number, stops } = composcope;
+  const { el, svg, showTip, hideTip, number, stops, colors } = composcope;
   const unique = (values) => [...new Set(values)];
   const percent = (v) => `${(100 * v).toFixed(Math.abs(v) < 0.1 && v !== 0 ? 1 : 0)} %`;
+
+  // Series differ without color, too, as in the figures for print (figures/style.py).
+  const DASHES = [null, "9 4", "9 3 2 3", "2 3"];
+  const dash = (i) => DASHES[(i + Math.floor(i / colors.PALETTE.length)) % DASHES.length];
+
+  // The line and mark of the i-th series, beside its name.
+  function sample(i, tint) {
+    const node = el("canvas", { class: "sample", width: 64, height: 20, "data-dash": dash(i) || "", "aria-hidden": "true" }), pen = node.getContext("2d");
+    pen.strokeStyle = pen.fillStyle = tint;
+    pen.lineWidth = 4;
+    pen.setLineDash((dash(i) || "").split(" ").map((n) => 2 * Number(n)).filter(Boolean));
+    pen.beginPath(); pen.moveTo(0, 10); pen.lineTo(64, 10); pen.stroke();
+    pen.beginPath(); pen.arc(32, 10, 8, 0, 2 * Math.PI); pen.fill();
+    return node;
+  }
 
   function scaleOf(rows, isRate) {
     if (isRate) return { low: 0, high: 1, ticks: [0, 0.25, 0.5, 0.75, 1], name: percent };
@@ -35,18 +50,18 @@ composcope.lines = (() => {
     const every = Math.ceil(xs.length / 12);
     xs.forEach((x, i) => { if (i % every === 0) root.append(svg("text", { class: "axis", x: px(x), y: H - bottom + 17, "text-anchor": "middle" }, x)); });
     root.append(svg("text", { class: "axis", x: (W + left) / 2, y: H - 4, "text-anchor": "middle" }, chart.xlabel || ""));
-    const series = unique(rows.map((r) => r[chart.series]));
+    const series = unique(rows.map((r) => r[chart.series])), order = [...color.keys()];
     // Series stand side by side at each place, closer together where places are.
     const room = (W - left - right) / Math.max(xs.length, 1), apart = Math.min(4, (0.7 * room) / Math.max(series.length, 1)), size = room < 24 ? 2.5 : 4;
-    series.forEach((s, i) => oneLine(root, rows.filter((r) => r[chart.series] === s), { chart, px, py, y, shade: color.get(s), nudge: (i - (series.length - 1) / 2) * apart, size, spots }));
+    series.forEach((s, i) => oneLine(root, rows.filter((r) => r[chart.series] === s), { chart, px, py, y, shade: color.get(s), dashes: dash(order.indexOf(s)), nudge: (i - (series.length - 1) / 2) * apart, size, spots }));
     pointing(root, spots, (r) => describe(r, chart, y), about.onPoint, W);
     return root;
   }
 
-  function oneLine(root, rows, { chart, px, py, shade: tint, nudge, size, spots }) {
+  function oneLine(root, rows, { chart, px, py, shade: tint, dashes, nudge, size, spots }) {
     const drawn = rows.filter((r) => typeof r.value === "number");
     const solid = drawn.filter((r) => r.drawn !== "hollow");
-    if (solid.length > 1) root.append(svg("polyline", { points: solid.map((r) => `${px(r[chart.x]) + nudge},${py(r.value)}`).join(" "), fill: "none", stroke: tint, "stroke-width": 2 }));
+    if (solid.length > 1) root.append(svg("polyline", { points: solid.map((r) => `${px(r[chart.x]) + nudge},${py(r.value)}`).join(" "), fill: "none", stroke: tint, "stroke-width": 2, ...(dashes ? { "stroke-dasharray": dashes } : {}) }));
     for (const r of drawn) {
       const [x, v] = [px(r[chart.x]) + nudge, py(r.value)];
       const hollow = r.drawn === "hollow";
@@ -109,5 +124,5 @@ composcope.lines = (() => {
     ];
   }
 
-  return { draw };
+  return { draw, sample };
 })();

@@ -203,6 +203,29 @@ def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_un
     )
 
 
+def test_a_step_that_some_cases_do_not_have_says_how_many_have_it(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "gap", n=60, probes=(), protocol="compositionality-gap")
+    document = json.loads((folder / "metrics.json").read_text())
+    document["metrics"].append(synthetic.rate("step:2", 3, 8))
+    (folder / "metrics.json").write_text(json.dumps(document))
+    (run,) = figures.load([folder])
+    stages = [r["stage"] for r in figures.draw("gate-funnel", [run]).rows]
+    assert stages[1:4] == ["step 1 right", "step 2 right", "step 3 right (of 8)"]
+    assert stages[4:] == ["all parts right", "whole wrong, all parts right"]
+    document["metrics"] += [synthetic.rate("quadrant", n, 8, quadrant=q) for q, n in (("101", 3), ("110", 0))]
+    (folder / "metrics.json").write_text(json.dumps(document))
+    (run,) = figures.load([folder])
+    drawing = figures.draw("failure-quadrants", [run])
+    named = [text.get_text() for text in drawing.figure.legends[0].get_texts()]
+    assert "step 2 wrong" in named and "step 3 wrong" not in named
+    two = synthetic.make_run(tmp_path / "two", n=60, probes=(), protocol="compositionality-gap")
+    for name in ("gap-slopes", "step-bars"):  # the first run has no third step
+        drawing = figures.draw(name, figures.load([two, folder]))
+        ax, legend = drawing.figure.axes[0], drawing.figure.legends[0]
+        shown = ax.get_xticklabels() if name == "gap-slopes" else legend.get_texts()
+        assert [text.get_text() for text in shown] == ["step 1", "step 2", "step 3", "both", "whole"]
+
+
 def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, tmp_path: Path) -> None:
     folder = synthetic.make_run(tmp_path / "gap", n=60, probes=(), protocol="compositionality-gap")
     document = json.loads((folder / "metrics.json").read_text())

@@ -152,6 +152,7 @@ def test_methods_say_model_data_protocol_and_versions_and_what_runs_share_once(
     runs = load([synthetic.make_run(tmp_path / name, n=n, probes=("min-k",)) for name, n in sizes.items()])
     text = "\n".join(methods(runs))
     assert [text.count(word) for word in ("24 cases", "48 cases", "torch ", "min-k", "95 %")] == [1, 1, 1, 1, 1]
+    assert all(f"{run.name} ({run.model}, weights " in text for run in runs), "as tables and figures call them"
     other = runs[1].path / "manifest.json"
     other.write_text(other.read_text().replace("2.13.0", "2.12.0"))
     assert "\n".join(methods(load([run.path for run in runs]))).count("torch ") == 2, "versions that differ"

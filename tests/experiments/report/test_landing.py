@@ -21,7 +21,7 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import MEANINGS
 from composcope.evaluation.protocols.base import PROTOCOLS, about
-from composcope.experiments import report
+from composcope.experiments import investigate, report
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import cases, landing, sections
 from composcope.experiments.report.causes import Causes, place
@@ -54,13 +54,14 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "Poland", "Poland", "bridge", "part 1"),
         (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
         (CITY, "Poland", "Kraków lies in the south. So it is Poland.", "stopped", "part 1"),
-        (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "krakow"),
+        (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "“Kraków”"),
+        (CITY, "The capital of the country is indeed the capital of Poland.", "", "unclear", ""),
         (CITY, "Lima", "Lima", "unclear", ""),
         (CITY, "Warsaw", "Warsaw", "unclear", ""),  # of the last part, too, but it is the whole's
         (CITY, "no no no no", "no no no no", "loop", "no"),
         (CITY, "no no", "no no", "unclear", ""),
         (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
-        (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: a fest"),
+        (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: A-Fest"),
     ],
 )
 def test_where_a_wrong_answer_came_from_is_told_by_rule(
@@ -115,6 +116,15 @@ def test_no_finding_stands_without_n_interval_and_the_probes_own_test(
     folded = landing.main_number(runs[0], page, PROBES["lookback"])  # the heading of its section
     assert "−0.2 [−0.3, −0.1], n = 12" in folded and folded.endswith(finding.trusted)
     assert "n = " not in landing.main_number(runs[0], page, PROBES["patching"])
+
+
+def test_a_finding_without_a_value_is_undefined(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=24, probes=())
+    row = {"quantity": "lookback_ratio", "group": "matched failure - success", "kind": "composition", "n": 1}
+    synthetic.write_probe(folder / "probes" / "lookback", "lookback", [row], {}, {})
+    runs = load([folder])
+    (finding,) = landing.landings(runs, [origins(runs[0])], [{}], described())[0].findings
+    assert (finding.value, finding.interval, finding.kind) == ("", "undefined", "open")
 
 
 def test_a_p_says_for_how_many_probes_it_was_corrected_as_the_interval_beside_it_is_not(
@@ -182,6 +192,16 @@ def diagnose(run: Path, named: Sequence[tuple[str, str]]) -> None:
     results.write(results.Diagnosis(run, verdicts, results.count(verdicts, RunData(run).cases), {"failures": 30}))
 
 
+def test_probes_are_not_advised_to_a_run_without_enough_to_compare(synthetic: ModuleType, tmp_path: Path) -> None:
+    advised = {}
+    for failure in (0.5, 0.0):
+        folder = synthetic.make_run(tmp_path / str(failure), n=24, failure=failure, probes=())
+        (said,) = investigate._findings_in_words(folder)
+        advised[failure] = f"composcope probe {folder}" in said
+        assert ("nothing to compare" in said) != advised[failure]
+    assert advised == {0.5: True, 0.0: False}
+
+
 def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_explores_says_so(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
@@ -195,6 +215,8 @@ def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_ex
     assert sections.collect([run]) == []
     (said,) = (line for line in landing.in_words(run) if "readout" in line)
     assert said.startswith("readout: explored: 1 comparison ") and "nothing to compare" not in said
+    (page,) = landing.landings([run], [origins(run)], [{}], described())
+    assert landing.main_number(run, page, PROBES["readout"]).startswith("Explored: 1 comparison ")
 
 
 def test_a_diagnosed_run_opens_on_a_case_with_its_most_frequent_cause(synthetic: ModuleType, tmp_path: Path) -> None:

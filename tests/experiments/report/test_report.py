@@ -125,11 +125,11 @@ def test_the_summary_lists_up_to_three_cases_of_a_failure_set_with_answer_and_go
 
 def test_a_line_of_a_metric_says_once_what_it_is() -> None:
     rows = [
-        Metric("gap", n=9, value=-0.1, note="composition - both"),
+        Metric("gap", n=9, value=-0.1, note="n < 15; composition - both"),
         Metric("press_gap", n=9, value=0.1, note="n < 15"),
     ]
     gap, press_gap = summary.metric_lines(rows)
-    assert gap.count("composition") == 1 and "both" in gap and "below 0" in gap
+    assert gap.count("composition") == 1 and "both" in gap and "below 0" in gap and "(n < 15)" in gap
     assert "(n < 15)" in press_gap
 
 

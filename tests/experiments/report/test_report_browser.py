@@ -151,6 +151,19 @@ def test_pointing_at_a_value_tells_count_and_interval(browser: Any, study: Path)
     visit.check()
 
 
+def test_curves_and_their_names_differ_without_color(browser: Any, study: Path) -> None:
+    visit = Visit(browser, study)
+    visit.scroll()
+    figure = visit.page.locator("#figure-collapse-curve")
+    dashes = "nodes => nodes.map(n => n.dataset.dash ?? n.getAttribute('stroke-dasharray') ?? '')"
+    curves = figure.locator("[data-chart] .panel polyline").evaluate_all(dashes)
+    assert len(curves) == len(set(curves)) > 1
+    assert figure.locator(".legend button canvas").evaluate_all(dashes) == curves
+    figure.locator(".legend button").first.click()  # hidden, it takes no line style from the others
+    assert figure.locator("[data-chart] .panel polyline").evaluate_all(dashes) == curves[1:]
+    visit.check()
+
+
 def test_a_lookback_cell_tells_the_head_for_every_kind(browser: Any, study: Path) -> None:
     visit = Visit(browser, study)
     visit.scroll()
