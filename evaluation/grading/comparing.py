@@ -27,6 +27,7 @@ from . import (
     numbers,
     numeric_answer,
     peoples,
+    roles,
     text,
     words,
 )
@@ -82,6 +83,9 @@ def _number(said: Said, asked: Asked) -> Verdict:
     if wanted[0] is None:
         return _formula(said.text, asked)
     golds = in_unit([w for w in wanted if w is not None], asked.question)
+    own = roles.own_number(said.rest or said.text, asked.question) if asked.question else None
+    if own is not None and (number := numbers.parse(own)) is not None:
+        return _right(own, "numeric") if any(numbers.equal(number, w) for w in golds) else _wrong(own)
     found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
     if found.number is None and found.reason == "no-answer" and (place := words.ordinal(said.text)) is not None:
         found = numeric_answer.QuantityReading(numbers.Number(Fraction(place), 0, 0, word=True))
@@ -108,6 +112,8 @@ def _number(said: Said, asked: Asked) -> Verdict:
     if any(may_be_in_another_unit(found.number, w, asked.question) for w in golds):
         return undecided(said.text, "another unit")
     if not found.number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
+        if only_new(held, golds, asked.question):
+            return _right(numbers.show(golds[0]), "numeric")
         return undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
     unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
     return _wrong(shown, "unit" if unit else None)
@@ -147,6 +153,11 @@ def _date(said: Said, asked: Asked) -> Verdict:
         found = dates.announced(sentence)
     if found.date is None and found.reason == "no-answer":
         return None
+    part = roles.event_part(said.text, asked.question) if asked.question and not said.cued else None
+    if part == "":
+        return undecided(said.text, "the date of another event")
+    if part and (own := dates.announced(part)).date is not None:
+        found = own
     tolerance = 1 if asked.consistency else 0
     for date in (found.date, found.lead):
         matches = [m for gold in wanted if date and (m := dates.compare(date, gold, tolerance)) is not None]
@@ -188,6 +199,11 @@ def _time(said: Said, asked: Asked) -> Verdict:
     said = replace(said, text=dates.clock_in_digits(said.text), rest=dates.clock_in_digits(said.rest))
     found = _name(said, replace(asked, golds=tuple(dates.clock_in_digits(g) for g in asked.golds)))
     if found is not None and found.outcome == "correct":
+        later = dates.clock_times(said.text)[-1:]
+        passing = found.match == "contained" and later and asked.question and not said.cued
+        known = [*asked.golds, asked.question or ""]
+        if passing and not any(later[0] in dates.clock_times(dates.clock_in_digits(t)) for t in known):
+            return undecided(said.text, "several times")
         return found
     times = tuple(t for g in asked.golds if dates.is_clock_time(t := dates.clock_in_digits(g)))
     number = _number(said, replace(asked, golds=times))
@@ -235,6 +251,8 @@ def _name(said: Said, asked: Asked) -> Verdict:
         return undecided(said.text, found.how)
     if found.right and found.how == "contained" and asked.question:
         if echo.in_another_clause(said.text, asked.golds, asked.question):
+            return undecided(said.text, "named in passing")
+        if roles.of_another(said.text, asked.golds, asked.question):
             return undecided(said.text, "named in passing")
         if names.of_another_kind(said.text, asked.golds, asked.question):
             return undecided(said.text, "part of another name")

@@ -19,7 +19,7 @@ _DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
 """Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et)\b|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|etc", re.IGNORECASE)
@@ -66,7 +66,7 @@ def _json_items(answer: str) -> list[str] | None:
 def _clean(items: Sequence[str]) -> list[str]:
     if len(items) > 2:
         items = [*items[:-1], re.sub(r"^\s*or\s+", "", items[-1])]  # "solid, liquid, or gas"
-    cleaned = [re.sub(r"^\s*(?:and|then|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
+    cleaned = [re.sub(r"^\s*(?:and|then|plus|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
     cleaned = [i.strip().strip("\"'`*“”").rstrip(".!,;").strip() for i in cleaned]
     return [i for i in cleaned if i and not _ASIDE.fullmatch(i)]
 
