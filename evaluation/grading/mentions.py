@@ -274,6 +274,10 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     while clause[-1:] and clause[-1] in ARTICLES and len(clause) > 1:
         clause.pop()  # "a tributary of the Danube"
     named = head is not None and head.capital and sentence[i].capital
+    if "unlike" in left[1:]:
+        return True
+    if clause[:1] == ["where"] and [t.word for t in after if t.is_word][-2:] in (["is", "used"], ["is", "spoken"]):
+        return False  # "It is in Japan, where the yen is used."
     if clause and _describes(clause):
         # between commas the clause is an aside: "Norway, whose capital is Oslo, uses the krone"
         goes_on = any(t.is_word and not t.capital for t in after)  # "born in Hyderabad, India." does not

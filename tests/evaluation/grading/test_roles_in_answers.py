@@ -46,6 +46,13 @@ NAMES = [
     ("Philip K. Dick", "Philip Roth Dick", NOVEL, OPEN),
     ("George H. W. Bush", "George Herbert Walker Bush", "Who was president?", RIGHT),
     ("George H. W. Bush", "George W. Bush", "Who was president?", OPEN),
+    ("Hyderabad", "Nadella was born in Chennai, and studied in Hyderabad.", CEO, OPEN),
+    ("Hyderabad", "Nadella was born in Hyderabad, and studied in Manipal.", CEO, RIGHT),
+    ("Hyderabad", "Nadella studied in Manipal, but he was born in Hyderabad.", CEO, RIGHT),
+    ("yen", "Mount Fuji is in Japan, where the yen (\u00a5) is used.", FUJI, RIGHT),
+    ("yen", "Mount Fuji is in Korea, where the won is used, unlike in Japan, where the yen is.", FUJI, OPEN),
+    ("New Delhi", "Taj Mahal \u2192 India \u2192 New Delhi", TAJ, RIGHT),
+    ("New Delhi", "Taj Mahal \u2192 New Delhi \u2192 India", TAJ, OPEN),
     ("16:05", "The train leaves at 14:20 and arrives at 16:05.", "It leaves at 14:20. When does it arrive?", RIGHT),
     ("16:05", "The train leaves at 16:05 and arrives at 17:50.", "It leaves at 14:20. When does it arrive?", OPEN),
     ("16:05", "It arrives at 16:05 (4:05 PM).", "It leaves at 14:20. When does it arrive?", RIGHT),
@@ -67,6 +74,11 @@ NUMBERS = [
     ("72", "She sold 72 clips in April and 36 in May, 108 in total.", CLIPS, OPEN),
     ("10", "For 50 minutes of babysitting she earned ten dollars.", PAID, RIGHT),
     ("10", "For 50 minutes of babysitting she earned eleven dollars.", PAID, OPEN),
+    ("10", "Yesterday Weng earned $10, which is $2 less than her hourly rate.", PAID, RIGHT),
+    ("2", "Yesterday Weng earned $10, which is $2 less than her hourly rate.", PAID, OPEN),
+    ("25", "0.25", "What percentage of 80 is 20?", NONE),
+    ("25", "20 is a quarter of 80.", "What percentage of 80 is 20?", NONE),
+    ("25", "0.4", "What percentage of 80 is 20?", WRONG),
     ("7.5", "7 cups and a half", "How many cups?", RIGHT),
     ("7", "7 cups and a half", "How many cups?", OPEN),
 ]
@@ -86,6 +98,42 @@ DATES = [
 BOOLEANS = [
     ("no", "Many people say no, but a tomato is a vegetable.", "Is a tomato a vegetable?", OPEN),
     ("no", "There is no evidence that Aristotle used a laptop.", "Did Aristotle use a laptop?", HALF_OPEN),
+]
+SNICKERS = "Would a person with a nut allergy be able to eat a Snickers bar?"
+TOMATO = "Is a tomato botanically a vegetable?"
+BOOLEANS += [
+    ("no", "Aristotle could not have used a laptop.", "Did Aristotle use a laptop?", RIGHT),
+    ("no", "Aristotle could have used a laptop.", "Did Aristotle use a laptop?", OPEN),
+    ("no", "Botanically, a tomato is a fruit, not a vegetable.", TOMATO, RIGHT),
+    ("no", "Botanically, a tomato is a vegetable, not a fruit.", TOMATO, WRONG),
+    ("no", "A Snickers bar has nuts, so a person with a nut allergy would not be able to eat it.", SNICKERS, RIGHT),
+    ("no", "A Snickers bar is soft, so a person with a nut allergy would be able to eat it.", SNICKERS, WRONG),
+]
+COLORS, EVENTS = '["red", "yellow", "blue"]', '["Moon landing", "fall of the Wall"]'
+SHARED = '["Haiti", "Dominican Republic"]'
+LISTS = [
+    ("list", COLORS, "The primary colours are red, yellow and blue, and the other ones are green and violet.", RIGHT),
+    ("list", COLORS, "The primary colours are red and green, and the other ones are yellow and blue.", OPEN),
+    ("list", COLORS, "They are red, yellow, blue and green.", WRONG),
+    ("list", COLORS, "red and yellow, plus blue", RIGHT),
+    ("list", SHARED, "It is shared by Haiti, which is poor, and the Dominican Republic, which is larger.", RIGHT),
+    ("list", SHARED, "It is shared by Haiti, which is poor, and Cuba, which is larger.", WRONG),
+    ("list", SHARED, "Haiti shares Hispaniola with the Dominican Republic.", NONE),
+    ("list", SHARED, "Haiti shares Hispaniola with Cuba.", WRONG),
+    ("ordered-list", EVENTS, "Moon landing (July 20, 1969), fall of the Wall (November 9, 1989)", RIGHT),
+    ("ordered-list", EVENTS, "Fall of the Wall (November 9, 1989), Moon landing (July 20, 1969)", WRONG),
+    (
+        "ordered-list",
+        EVENTS,
+        "Dates:\n- Fall of the Wall\n- Moon landing\nOrder:\n1. Moon landing\n2. Fall of the Wall",
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        EVENTS,
+        "Dates:\n- Moon landing\n- Fall of the Wall\nOrder:\n1. Fall of the Wall\n2. Moon landing",
+        OPEN,
+    ),
 ]
 OPTIONS = (("A", "oxygen"), ("B", "nitrogen"), ("C", "carbon dioxide"), ("D", "hydrogen"))
 GAS = "Which gas do plants absorb?"
@@ -109,6 +157,7 @@ ROWS = [
     *(("number", *row) for row in NUMBERS),
     *(("date", *row) for row in DATES),
     *(("boolean", *row) for row in BOOLEANS),
+    *((kind, gold, response, "Which?", expected) for kind, gold, response, expected in LISTS),
     *(("choice", gold, response, GAS, expected) for gold, response, expected in CHOICES),
 ]
 
