@@ -77,6 +77,11 @@ _TWICE = re.compile(
     re.IGNORECASE,
 )
 """A denial that is denied."""
+_REPORTED = re.compile(
+    r"\b(?:people|many|some|most|others|they|you|one|everyone|everybody)\s(?:(?:might|may|would|will|could|often)\s)?"
+    r"(?:say|think|answer|assume|guess|believe|argue)s?\W{1,3}\Z",
+    re.IGNORECASE,
+)
 _NEXT = 3
 """Sentences after a correction, one of which may open with the answer."""
 _MOST = 60
@@ -155,6 +160,8 @@ def _sentence(sentence: str) -> bool | None:
     found = set()
     for m in _POLAR.finditer(sentence):
         word = m["word"].casefold()
+        if _REPORTED.search(sentence, 0, m.start()):
+            continue  # what others say
         if word in ("no", "yes", "nope") and m["after"] is None:
             continue  # "no evidence": a determiner, not an answer
         found.add(_VALUES[word] != bool(m["negated"]))

@@ -53,8 +53,17 @@ _COMPARED = re.compile(
 )
 """What an option is compared with: "Nitrogen, more than oxygen"."""
 _NOT = re.compile(r"\b(?:not|never|neither|nor|both|or)\b|n't\b", re.IGNORECASE)
-_ENDS_WITH = re.compile(r"\b(?:is|be|choose|pick)\s+(?:option\s+)?\(?(?P<letter>[A-Z])\)?\W*$")
+_ENDS_WITH = re.compile(
+    r"\b(?:is|be|choose|pick|select|go\s+with|going\s+with)\s+(?:option\s+)?\(?(?P<letter>[A-Z])\)?\W*$"
+)
 """A letter at the end of a sentence: "Of A, B and C the largest is B."."""
+_REJECTED = re.compile(
+    r"[)\]]?\s(?:is|are|was|can|would\sbe)(?:\s(?:also\s)?(?:incorrect|wrong|false|out|not)\b|n't\b|not\b)",
+    re.IGNORECASE,
+)
+"""After a letter that is ruled out: "D is incorrect"."""
+_ROW = re.compile(r"[^\n,;\u2705\u2714\u2713\u274c\u2717\u2718]{1,200}?\s?[\u2705\u2714\u2713\u274c\u2717\u2718]")
+_TICKS, _CROSSES = "\u2705\u2714\u2713", "\u274c\u2717\u2718"
 _NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|them)\b.{0,40})?\W*$", re.IGNORECASE)
 """An answer that takes no option: "None of the above."."""
 _NEVER = re.compile(r"(?:^|(?<=[.;,!]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*", re.IGNORECASE)
@@ -81,6 +90,8 @@ def announced(line: str, rest: str, options: _Options) -> ChosenOption:
 def uncued(text: str, options: _Options) -> ChosenOption:
     """The option that a text without a cue chooses: in its first words, in its conclusion, or the only one it names."""
     plain = view.plain(text)
+    if (ticked := _ticked(plain, options)) is not None:
+        return ChosenOption(ticked)
     parts = view.sentences(plain)[-_MOST:]
     for sentence in reversed(parts[1:]):
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
@@ -96,6 +107,22 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     if not said and options and _NONE.match(plain):
         return ChosenOption(None, "none of the options")
     return ChosenOption(None, "several choices" if said else "no-answer")
+
+
+def _ticked(plain: str, options: _Options) -> str | None:
+    """The only option with a tick behind it, where others have a cross: "A \u274c B \u2705"."""
+    if not any(c in plain for c in _CROSSES):
+        return None
+    rows = [m[0] for m in _ROW.finditer(plain[:_LINE])]
+    ticked = [row for row in rows if row[-1] in _TICKS]
+    said = _marked(ticked[0], options) if len(ticked) == 1 else set()
+    return next(iter(said)) if len(said) == 1 else None
+
+
+def _marked(row: str, options: _Options) -> set[str]:
+    letter = re.match(r"\W*([A-Za-z])\b", row)
+    known = letter is not None and (not options or letter[1].upper() in {k for k, _ in options})
+    return {letter[1].upper()} if letter and known else _said(row, options)
 
 
 def _corrected(plain: str) -> str:
@@ -115,6 +142,9 @@ def _opening(text: str, options: _Options) -> ChosenOption:
     m = _OPENING.match(sentence[:200])
     if m is not None and _is_letter(m, sentence, letters):
         letter = m["letter"].upper()
+        if _REJECTED.match(text, m.end("letter")) or re.search(rf"(?:n't|\bnot)\s+{letter}\b(?!\s\w)", text):
+            said = _said(text, options) - {letter}
+            return ChosenOption(said.pop()) if len(said) == 1 else ChosenOption(None, "several choices")
         following = "".join(k["letter"] for k in _BRACKETED.finditer(sentence))
         if letter == "A" and following.startswith("ABC"):
             return ChosenOption(None, "several choices")  # the options, repeated
@@ -156,7 +186,9 @@ def _said(text: str, options: _Options) -> set[str]:
     found = set()
     for m in _MARKED.finditer(text):
         letter = next(g for g in m.groups() if g).upper()
-        if (not letters or letter in letters) and not _DENIED.search(text[max(0, m.start() - 40) : m.start()]):
+        if letters and letter not in letters:
+            continue
+        if not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) and not _REJECTED.match(text, m.end()):
             found.add(letter)
     return found or _named(text, options)
 

@@ -27,12 +27,14 @@ from . import (
     numbers,
     numeric_answer,
     peoples,
+    roles,
     text,
     words,
 )
-from .numbers import Number, close
+from .units import in_unit, may_be_a_share, may_be_in_another_unit, only_new, percent_in_doubt
 from .view import HALF, sentences, without_greeting
 
+_ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
 _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
 _LISTED_WORDS = 20
 """Words beside the items of a list that leave no room for an explanation."""
@@ -82,6 +84,9 @@ def _number(said: Said, asked: Asked) -> Verdict:
     if wanted[0] is None:
         return _formula(said.text, asked)
     golds = in_unit([w for w in wanted if w is not None], asked.question)
+    own = roles.own_number(said.rest or said.text, asked.question) if asked.question else None
+    if own is not None and (number := numbers.parse(own)) is not None:
+        return _right(own, "numeric") if any(numbers.equal(number, w) for w in golds) else _wrong(own)
     found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
     if found.number is None and found.reason == "no-answer" and (place := words.ordinal(said.text)) is not None:
         found = numeric_answer.QuantityReading(numbers.Number(Fraction(place), 0, 0, word=True))
@@ -105,9 +110,13 @@ def _number(said: Said, asked: Asked) -> Verdict:
     held = numbers.find_all(numbers.normalized(said.text[:HALF]))
     if any(numbers.equal(n, w) and numbers.same_quantity(n, found.number) for n in held for w in golds):
         return _right(shown, "numeric")  # 24 hours = 1440 minutes
+    if not found.number.percent and any(may_be_a_share(n, w, asked.question) for n in held for w in golds):
+        return undecided(said.text, "another unit")
     if any(may_be_in_another_unit(found.number, w, asked.question) for w in golds):
         return undecided(said.text, "another unit")
     if not found.number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
+        if only_new(held, golds, asked.question):
+            return _right(numbers.show(golds[0]), "numeric")
         return undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
     unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
     return _wrong(shown, "unit" if unit else None)
@@ -147,6 +156,11 @@ def _date(said: Said, asked: Asked) -> Verdict:
         found = dates.announced(sentence)
     if found.date is None and found.reason == "no-answer":
         return None
+    part = roles.event_part(said.text, asked.question) if asked.question and not said.cued else None
+    if part == "":
+        return undecided(said.text, "the date of another event")
+    if part and (own := dates.announced(part)).date is not None:
+        found = own
     tolerance = 1 if asked.consistency else 0
     for date in (found.date, found.lead):
         matches = [m for gold in wanted if date and (m := dates.compare(date, gold, tolerance)) is not None]
@@ -188,6 +202,11 @@ def _time(said: Said, asked: Asked) -> Verdict:
     said = replace(said, text=dates.clock_in_digits(said.text), rest=dates.clock_in_digits(said.rest))
     found = _name(said, replace(asked, golds=tuple(dates.clock_in_digits(g) for g in asked.golds)))
     if found is not None and found.outcome == "correct":
+        later = dates.clock_times(said.text)[-1:]
+        passing = found.match == "contained" and later and asked.question and not said.cued
+        known = [*asked.golds, asked.question or ""]
+        if passing and not any(later[0] in dates.clock_times(dates.clock_in_digits(t)) for t in known):
+            return undecided(said.text, "several times")
         return found
     times = tuple(t for g in asked.golds if dates.is_clock_time(t := dates.clock_in_digits(g)))
     number = _number(said, replace(asked, golds=times))
@@ -236,6 +255,12 @@ def _name(said: Said, asked: Asked) -> Verdict:
     if found.right and found.how == "contained" and asked.question:
         if echo.in_another_clause(said.text, asked.golds, asked.question):
             return undecided(said.text, "named in passing")
+        if _ARROW.search(said.text) and "\n" not in said.text.strip():
+            last = names.uncued(_ARROW.split(said.text.strip())[-1], asked.golds)
+            if last is None or not last.right:
+                return undecided(said.text, "named in passing")  # a step of a chain
+        if roles.of_another(said.text, asked.golds, asked.question):
+            return undecided(said.text, "named in passing")
         if names.of_another_kind(said.text, asked.golds, asked.question):
             return undecided(said.text, "part of another name")
     if not found.right and peoples.in_another_language(said.text, asked.golds):
@@ -257,6 +282,8 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
                 return _right(", ".join(given), "ordered" if ordered else "set")
             if results and first is None:
                 first = _wrong(", ".join(given), results[0][1])
+        if first is not None and first.reason != "order" and lists.in_sentence(said.text, golds[0]):
+            return undecided(said.text, "items in passing")
         explained = len(said.text.split()) > _LISTED_WORDS + sum(len(item.split()) for item in golds[0])
         if first is not None and explained and first.reason in (None, "extra") and lists.held(said.text, golds[0]):
             return undecided(said.text, "items in passing")
@@ -270,7 +297,7 @@ def _lists(said: Said) -> list[str]:
     that."""
     whole = without_greeting(cues.corrected(said.text[: cues.REACH]))
     parts = [s for s in sentences(whole) if "\n" not in whole]
-    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:]]))
+    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *lists.simpler(whole)]))
 
 
 def _boolean(said: Said, asked: Asked) -> Verdict:
@@ -318,62 +345,3 @@ COMPARISONS: dict[str, Callable[[Said, Asked], Verdict]] = {
     "boolean": _boolean,
     "choice": _choice,
 }
-
-
-_UNIT = re.compile(r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE)
-"""How a question asks for a unit: "How many metres", "in minutes"."""
-_SHARE = re.compile(r"\bis\s+\d[\d.,]*\s?(?:%|per\s?cent)\s+of\s+\d", re.IGNORECASE)
-_CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
-_PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
-
-
-def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
-    """Bare gold numbers with the unit that the question asks for."""
-    asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
-    if not asked and re.search(r"\bhow\s+much\b", question or "", re.IGNORECASE):
-        asked = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
-    if len(asked) != 1:
-        return list(golds)
-    dimension, factor = asked.pop()
-    said = {
-        n.value * n.factor for n in numbers.find_all(numbers.normalized(question or "")) if n.dimension == dimension
-    }
-    unit = numbers.Asked(dimension, factor, frozenset(said | {f for d, f in _named(question) if d == dimension}))
-    return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
-
-
-def may_be_in_another_unit(said: Number, gold: Number, question: str | None) -> bool:
-    """Whether a number equals a bare gold number in a unit that nobody named ("1 hour 25 minutes" and 85)."""
-    if question is None or said.dimension not in _CONVERTED or gold.dimension:
-        return False
-    if any(d == said.dimension for d, _ in _named(question)):
-        return False  # the answer is in a unit of the question, or repeats it
-    factors = {factor for dimension, factor in words.UNITS.values() if dimension == said.dimension}
-    return any(close(said.value * said.factor / factor, gold.value) for factor in factors)
-
-
-def percent_in_doubt(said: Number, golds: Sequence[Number], question: str | None) -> bool:
-    """Whether a percentage equals a gold number only without its sign: "0.25 %" for 0.25, "36 %" for 15 % of 240."""
-    if question is None or not said.percent:
-        return False
-    if _SHARE.search(question) and not re.search(r"\b(?:what|which)\s+per", question, re.IGNORECASE):
-        return not any(g.percent or close(said.value, g.value) for g in golds)
-    if _PERCENT.search(question):
-        return False
-    return not any(g.percent or abs(g.value) > 1 or close(said.value, g.value) for g in golds)
-
-
-def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | None) -> bool:
-    """Whether the right number is the only one that the question does not already contain."""
-    before = numbers.find_all(numbers.normalized(question or ""))
-    new = [n for n in said if not any(n.value == b.value for b in before)]
-    return bool(before and new) and all(any(numbers.equal(n, g) for g in golds) for n in new)
-
-
-def _named(question: str | None) -> set[tuple[str, Fraction]]:
-    """Every unit that a question names."""
-    return {u for word in re.findall(r"[a-z]+", question or "", re.IGNORECASE) if (u := _unit(word))}
-
-
-def _unit(word: str) -> tuple[str, Fraction] | None:
-    return words.lookup(word) if len(word) > 1 else None

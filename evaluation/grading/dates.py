@@ -295,9 +295,17 @@ _PART = re.compile(
 _TIME = re.compile(r"(?:at\s+)?(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:\s?[ap]\.?\s?m\.?)?", re.IGNORECASE)
 
 
+_DIGITAL = re.compile(r"(?<![\d:.])([01]?\d|2[0-4]):([0-5]\d)(?![\d:])")
+
+
 def is_clock_time(gold: str) -> bool:
     """Whether a gold answer is nothing but a time of day."""
     return _TIME.fullmatch(clock_in_digits(gold).strip().rstrip(".") or gold) is not None
+
+
+def clock_times(text: str) -> list[int]:
+    """The times of day in digits in a text, in minutes since noon or midnight."""
+    return [(int(m[1]) % 12) * 60 + int(m[2]) for m in _DIGITAL.finditer(text)]
 
 
 def clock_in_digits(text: str) -> str:

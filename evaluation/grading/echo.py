@@ -67,6 +67,11 @@ _VERBS = frozenset(
     "is are was were do does did can could will would has have had cannot cant isnt arent wasnt werent dont doesnt "
     "didnt couldnt wont wouldnt hasnt havent not".split()
 )
+_IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE)
+"""\"Could" leaves open what "could not" denies."""
+_IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
+_OBJECT = 3
+"""Most words of an object."""
 _FIRST = 2
 """Sentences that may be about the subject of the question without naming it."""
 _WORDS = 3
@@ -149,8 +154,27 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | _ASKING
     held = [any(n in f" {normalize(part)} " for n in names) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(n) for n in names)
+    if len(_AND.findall(holding[0])) == 1 and _about_another(first, added, held, question):
+        return True
     answered = len(asked & {*_content(first)}) >= _WORDS - 1 and not asked & {*_content(added)}
     return verb and not begins and held == [False, True] and answered
+
+
+def _about_another(first: str, added: str, held: Sequence[bool], question: str) -> bool:
+    """Whether the clause with the last word of the question names something else, and the gold answer is in the other.
+
+    "She was born in Chennai, and studied in Hyderabad.", "She studied in Hyderabad, but was born in Mumbai."
+    """
+    last = [word for word in _content(_last_question(question))[-1:] if word not in _names(question)]
+    if held not in ([True, False], [False, True]) or not last:
+        return False
+    with_gold, other = (first, added) if held[0] else (added, first)
+    if last[0] in _content(with_gold) or last[0] not in _content(other):
+        return False
+    known = {*_content(question)}
+    after = other.split()
+    at = next((n for n, word in enumerate(after) if last[0] in _content(word)), len(after))
+    return any(w[:1].isupper() and not {*_content(w)} <= known for w in after[at + 1 :])
 
 
 def affirms(text: str, question: str) -> bool | None:
@@ -176,7 +200,8 @@ def affirms(text: str, question: str) -> bool | None:
 
 
 def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
-    sentence = _claim(sentence, asked)
+    asked = _without_adverbs(sentence, _short_of_object(sentence, asked))
+    sentence = _IMPOSSIBLE.sub(" not ", _claim(sentence, asked))
     words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence))]
     if len(asked) < 2 or {*words} & (_OPEN | _DOUBTING - {*asked}) or {*asked} & _DENYING:
         return None
@@ -191,6 +216,26 @@ def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
                 if _in_order((*asked[:i], other, *asked[i + 1 :]), said):
                     return False  # "Einstein died after the war began"
     return None
+
+
+def _without_adverbs(sentence: str, asked: Sequence[str]) -> Sequence[str]:
+    """What was asked, without adverbs that the sentence puts elsewhere: "Botanically, a tomato is a fruit"."""
+    said = {*_content(sentence)}
+    fewer = [word for word in asked if not (word.endswith("ly") and word in said)]
+    return fewer if len(fewer) > 1 else asked
+
+
+def _short_of_object(sentence: str, asked: Sequence[str]) -> Sequence[str]:
+    """What was asked, without an object that the sentence has named before and refers to as "it" at its end."""
+    m = _IT_AT_END.search(sentence)
+    if m is None:
+        return asked
+    said = _content(sentence[: m.start()])
+    for n in range(min(_OBJECT, len(asked) - _WORDS), 0, -1):
+        kept = asked[:-n]
+        if {*asked[-n:]} <= {*said} and {*kept} <= {*said} and said.index(asked[-n]) < said.index(kept[0]):
+            return kept
+    return asked
 
 
 def _in_order(words: Sequence[str], said: Sequence[str]) -> bool:

@@ -21,10 +21,13 @@ from ..prompts import ABSTENTION, ANSWER_CUE
 from . import echo, names, text
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract
-from .view import object_in, visible
+from .view import object_in, plain, visible
 
 _DECLINED_WORDS = 40
 """Words of a response that is nothing but a refusal."""
+_TOTAL = re.compile(r"\b(?:in\s+total|total\s+of|in\s+all|altogether)\b", re.IGNORECASE)
+_REASONS = re.compile(r"\b(?:because|since|as|unlike|but|not|or)\b|n't\b", re.IGNORECASE)
+_AND = re.compile(r",?\s(?:and|while)\s")
 _ABSTAINED = 600
 """Characters at the beginning of an answer that are searched for a refusal."""
 
@@ -138,11 +141,28 @@ def _settled(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, 
 
 def _in_its_clause(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> Grade:
     """A verdict on several numbers or dates after a look at the one of the clause that repeats the question."""
-    if verdict.reason not in ("several numbers", "several dates") or asked.question is None:
+    if verdict.reason not in ("several numbers", "several dates", "several choices") or asked.question is None:
         return verdict
     clause = echo.clause(said.rest or said.text, asked.question)
+    elsewhere = plain(said.rest or said.text).replace(clause or "", " ")
+    if _TOTAL.search(asked.question) and _TOTAL.search(elsewhere):
+        return verdict  # "She sold 72 in April and 36 in May, 108 in total."
+    if verdict.reason == "several choices" and not _begins(said.text, clause, asked.options):
+        return verdict
     again = compare(Said(clause), replace(asked, question=None)) if clause else None
     return again if again is not None and again.outcome == "correct" else verdict
+
+
+def _begins(whole: str, clause: str | None, options: Sequence[tuple[str, str]]) -> bool:
+    """Whether a text begins with a clause and goes on with another one, neither with reasons nor with more options."""
+    if not clause or not whole.strip().startswith(clause) or _REASONS.search(whole):
+        return False
+    rest = whole.strip()[len(clause) :]
+    added = text.normalize(_AND.sub("", rest))
+    return rest.startswith(";") or (
+        _AND.match(rest) is not None
+        and not any(f"{added} ".startswith(f"{text.normalize(option)} ") for _, option in options)
+    )
 
 
 MODES = ("agentcoma", "stad", "collapse")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ..asks import Grade
-from . import names, numbers, numeric_answer, text
+from . import mentions, names, numbers, numeric_answer, text, view
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2}(?=[.)])|[a-h](?=\)))[.)]\s*(?=[^\W\d])")
@@ -19,11 +19,23 @@ _DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
 """Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et)\b|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|etc", re.IGNORECASE)
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
+_DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
+_WHICH = re.compile(r",\s(?:which|who|whose|where)\s[^.,;\n]{1,80}(?=[.,;]|$)")
+_OTHER_CLAUSE = re.compile(
+    r",?\s(?:and|while|whereas)\s(?:the\s(?:other|secondary|second|former|latter|last|rest|remaining)|its|their)\b"
+    r"[^.,;\n]{0,40}\s(?:are|is|were|was|include)\s"
+)
+"""A clause about other things: "red, yellow and blue, and the secondary ones are ..."."""
+_BLOCK = re.compile(r"(?m)((?:^(?!\s*(?:[-*\u2022]\s|\(?\d{1,2}[.)]\s))[^\n]*(?:\n|\Z))+)")
+"""Lines between lists."""
+_HEADING = re.compile(
+    r"\b(?:order\w*|sort\w*|arrang\w+|chronolog\w+|sequence|answer|result|final\w*)\b[^\n]*\s*\Z", re.IGNORECASE
+)
 _MOST = 40
 """More items than this beyond those asked for, and a text is not a list."""
 _INTRODUCTION = re.compile(
@@ -52,6 +64,32 @@ def split(answer: str) -> list[str]:
     return _clean(separator.split(answer))
 
 
+def simpler(answer: str) -> list[str]:
+    """A list without what only explains it: dates in parentheses, relative clauses, a clause about something else.
+
+    Of several lists below one another the last one, where a line above it says that it is in order or the answer.
+    """
+    found = [plain] if (plain := _DATED.sub("", answer)) != answer else []
+    if (short := _WHICH.sub("", plain)) != plain:
+        found.append(short)
+    if (clause := _OTHER_CLAUSE.search(plain)) and clause.start():
+        found.append(plain[: clause.start()])
+    blocks = _BLOCK.split(answer)
+    blocks = blocks if blocks[-1].strip() else blocks[:-2]
+    if len(blocks) > 2 and _ITEM_MARK.search(blocks[-3]) and _HEADING.search(blocks[-2]):
+        found.append(blocks[-1])
+    return found
+
+
+def in_sentence(answer: str, gold: Sequence[str]) -> bool:
+    """Whether a text that is no list names every item: in a sentence without any other one, or beside several verbs."""
+    if len(gold) < 2 or not held(answer, gold) or re.search(r"\b(?:not|neither|nor|except|never|or)\b|n't\b", answer):
+        return False
+    given = split(answer)
+    verbs = [t for t in view.tokens(view.plain(answer)) if t.word in mentions.FINITE]
+    return len(given) == 1 or (len(verbs) > 1 and "\n" not in answer)
+
+
 def _json_items(answer: str) -> list[str] | None:
     start, end = answer.find("["), answer.rfind("]")
     if start < 0 or end < start:
@@ -66,7 +104,7 @@ def _json_items(answer: str) -> list[str] | None:
 def _clean(items: Sequence[str]) -> list[str]:
     if len(items) > 2:
         items = [*items[:-1], re.sub(r"^\s*or\s+", "", items[-1])]  # "solid, liquid, or gas"
-    cleaned = [re.sub(r"^\s*(?:and|then|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
+    cleaned = [re.sub(r"^\s*(?:and|then|plus|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
     cleaned = [i.strip().strip("\"'`*“”").rstrip(".!,;").strip() for i in cleaned]
     return [i for i in cleaned if i and not _ASIDE.fullmatch(i)]
 

@@ -271,10 +271,17 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
         return False
     comma, head = commas[-1], before[commas[-1] - 1] if commas[-1] else None
     clause = left[comma + 1 :]
+    while clause[-1:] and clause[-1] in ARTICLES and len(clause) > 1:
+        clause.pop()  # "a tributary of the Danube"
     named = head is not None and head.capital and sentence[i].capital
+    if "unlike" in left[1:]:
+        return True
+    if clause[:1] == ["where"] and [t.word for t in after if t.is_word][-2:] in (["is", "used"], ["is", "spoken"]):
+        return False  # "It is in Japan, where the yen is used."
     if clause and _describes(clause):
         # between commas the clause is an aside: "Norway, whose capital is Oslo, uses the krone"
-        return follows == "," and len(after) > 2 and after[1].word not in (*_RELATIVE, "and", "or", "a", "an", "the")
+        goes_on = any(t.is_word and not t.capital for t in after)  # "born in Hyderabad, India." does not
+        return follows == "," and goes_on and after[1].word not in (*_RELATIVE, "and", "or", "a", "an", "the")
     if clause and clause[0] in ("just", "much", "similar", "compared"):
         return True
     if head is not None and not clause and head.word in _KIN and {"who", "which", "whose"} & {*left}:
@@ -348,5 +355,5 @@ def _coarse(tokens: Sequence[Token]) -> str:
 
 def _new_clause(before: Sequence[Token]) -> bool:
     """ ", and the capital of Texas is Austin": the "and" joins clauses."""
-    left = [t.word for t in before]
+    left = [t.word for t in before if t.word not in ARTICLES]
     return len(left) > 1 and left[-1] == "and" and left[-2] == ","

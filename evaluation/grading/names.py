@@ -33,12 +33,21 @@ _DENIAL = re.compile(
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
 _TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
 _NEXT_STEP = re.compile(
-    r"\W*(?:The\s(?:\w+e(?:r|st)|first|second|former|latter)(?:\sone|\sof\s(?:the\stwo|these|them|those))?\s(?:is|was)\b"
-    r"|The\s[^.,]{0,60}?\b(?:of|for|in|at|during|on|by|to)\s+(?:that|this)\s+[a-z]\w+\b"
-    r"|(?:His|Her|Its|Their)\s(?:\w+['\u2019]?s?\s?){1,3}?(?:name\s)?(?:\s?(?:is|was|are|were)\b|:))"
+    r"\W*(?:[Tt]he\s(?:\w+e(?:r|st)|first|second|former|latter)(?:\sone|\sof\s(?:the\stwo|these|them|those))?\s(?:is|was)\b"
+    r"|[Tt]he\s[^.,]{0,60}?\b(?:of|for|in|at|during|on|by|to)\s+(?:that|this)\s+[a-z]\w+\b"
+    r"|(?:[Hh]is|[Hh]er|[Ii]ts|[Tt]heir)\s(?:\w+['\u2019]?s?\s?){1,3}?(?:name\s)?(?:\s?(?:is|was|are|were)\b|:))"
 )
 """A sentence about the end of the one before: "The president at that time was ...", "His father was ...", "The larger
 one is ..."."""
+_OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
+"""The same the other way round: "New Delhi is its capital."."""
+_ANSWERED = re.compile(r"[^?:]{3,80}: (?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was|would\sbe))\s")
+"""A question of the answer's own, with its answer: "India's capital? That's New Delhi!", joined by a colon."""
+_OWN_QUESTION = re.compile(r"\?\s+(?=(?:that|it)(?:'s|\s(?:is|was|would\sbe))\s)", re.IGNORECASE)
+_IT_IS = re.compile(r"\W*(?:it|that|this|he|she)(?:'s|\s(?:is|was))\s(?!not\b)", re.IGNORECASE)
+_IT_IS_NOT = re.compile(r"\W*(?:it|that|this|he|she)(?:(?:'s|\s(?:is|was))\snot|\s(?:is|was)n't)\s", re.IGNORECASE)
+_BETWEEN = frozenset("public state national international grammar high central royal grand".split())
+"""Words between a place and what is named after it: "Hyderabad Public School"."""
 _SHORT = 8
 """Most words of an answer or a correction that is too short to contain another answer."""
 _BARE = 3
@@ -121,6 +130,7 @@ def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _statements(plain: str) -> list[str]:
     """The sentences with content: without questions, greetings and announcements."""
+    plain = _OWN_QUESTION.sub(": ", plain)
     parts = [part for s in view.sentences(plain) for part in s.split("; ")]
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     every = [s for s in parts if not _FILLER.match(s)]
@@ -187,7 +197,8 @@ def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
     asked, given = f" {text.normalize(question)} ", f" {text.normalize(plain[:_NEAR])} "
     held = [f" {text.normalize(gold)} " for gold in golds]
     places = [given[m.end() - 1 :].split() for name in held for m in re.finditer(re.escape(name), given)]
-    kinds = [rest[0] for rest in places if rest and rest[0] in text.OTHER_KINDS and f" {rest[0]} " not in asked]
+    ends = [rest[1:] if rest[0] in _BETWEEN and rest[1:] else rest for rest in places if rest]
+    kinds = [rest[0] for rest in ends if rest[0] in text.OTHER_KINDS and f" {rest[0]} " not in asked]
     return bool(kinds) and len(kinds) == len(places) and any(f" {k.capitalize()}" in plain for k in kinds)
 
 
@@ -245,7 +256,9 @@ def _leads_on(n: int, said: Sequence[str], spoken: Sequence[Sequence[Token]], na
 
     "The author is Paul Ehrlich. Ehrlich was born in Vienna." is; "Ada Lovelace was first. She knew Babbage." is not.
     """
-    if cues.concludes(said[n]) or _NEXT_STEP.match(said[n]):
+    if cues.concludes(said[n]) or _NEXT_STEP.match(said[n]) or _ANSWERED.match(said[n]):
+        return True
+    if _OWN.search(said[n]) or (n and _IT_IS.match(said[n]) and _IT_IS_NOT.match(said[n - 1])):
         return True
     about = _capitals(spoken[n][: _verb(spoken[n])]) - {w for name in names for w in name}
     return any(about & (_capitals(s[_verb(s) :]) - _capitals(s[: _verb(s)])) for s in spoken[:n])

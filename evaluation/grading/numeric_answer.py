@@ -46,7 +46,10 @@ _EXPLAINS = re.compile(
 """Between an answer and the next number: the rest explains ("12 apples in 3 boxes"), unlike "3 hens give 18 eggs"."""
 _AT_END = 15
 """Characters after the last number of what a colon explains."""
-_ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)")
+_ASIDE = re.compile(
+    r"\([^()]*\)|, which is [^.,!?\n]{0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
+    r" than\b[^.!?\n]{0,80}|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)"
+)
 """Text in parentheses, or in a relative clause between commas."""
 _STRICT = re.compile(r"\b(?:more|less|fewer|greater|higher|lower|bigger|smaller)\s+than\s*(?:about\s+)?[$€£]?$", re.I)
 _LOOSE = re.compile(

@@ -23,7 +23,7 @@ _ABSTAIN = re.compile(
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea|idk\b"
     r"|(?:do(?:es)? not|don't|doesn't) (?:say|mention|state|specify|tell|indicate)(?: [\w']+){0,9}\W*$"
     r"|(?:cannot|can't|can not) (?:say|tell|be (?:answered|determined))\b"
-    r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence|data|context)"
+    r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence(?!\s(?:that|to\ssuggest)\b)|data|context)"
     r"|unknown|n/a\b|(?-i:NA|na)\b|is (?:unknown|unclear)|is not (?:given|known|provided|specified))",
     re.IGNORECASE,
 )
@@ -100,7 +100,17 @@ def same(a: str, b: str) -> bool:
     x, y = normalize(a), normalize(b)
     if x == y:
         return bool(x)
+    if _same_person(x.split(), y.split()):
+        return True
     return _joined(x) == _joined(y) and len(_joined(x)) > 1 and 1 in (*map(len, x.split()), *map(len, y.split()))
+
+
+def _same_person(x: list[str], y: list[str]) -> bool:
+    """Whether two full names differ in nothing but initials for middle names ("Philip Kindred Dick")."""
+    if not 2 < len(x) == len(y) or (x[0], x[-1]) != (y[0], y[-1]) or len(x[0]) < 2 or len(x[-1]) < 2:
+        return False
+    pairs = list(zip(x[1:-1], y[1:-1], strict=True))
+    return all(a == b or (1 in (len(a), len(b)) and a[0] == b[0] and not (a + b).isdigit()) for a, b in pairs)
 
 
 def _joined(normalized: str) -> str:

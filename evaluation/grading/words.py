@@ -63,7 +63,8 @@ def _decimals(m: re.Match[str]) -> str:
     said = m["whole"].lower()
     whole = int(said) if said.isdigit() else _SMALL.get(said, 1)
     part = "75" if m["three"] else "5" if m["part"].lower() == "half" else "25"
-    return f"{whole}.{part} {m['unit']}" if lookup(m["unit"]) else m[0]
+    counted = said not in ("a", "an")  # "7 cups and a half"
+    return f"{whole}.{part} {m['unit']}" if counted or lookup(m["unit"]) else m[0]
 
 
 _LARGE = {

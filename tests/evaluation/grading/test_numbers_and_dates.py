@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from composcope.evaluation.grading import comparing, dates, mathematics, numbers, numeric_answer, words
+from composcope.evaluation.grading import dates, mathematics, numbers, numeric_answer, units, words
 
 Row = tuple[Callable[..., Any], tuple[Any, ...], Any]
 
@@ -84,15 +84,15 @@ def _all_dates(said: str) -> list[str]:
 
 
 def _other_unit(said: str, gold: str, question: str | None) -> bool:
-    return comparing.may_be_in_another_unit(_number(said), _number(gold), question)
+    return units.may_be_in_another_unit(_number(said), _number(gold), question)
 
 
 def _in_doubt(said: str, gold: str, question: str | None) -> bool:
-    return comparing.percent_in_doubt(_number(said), [_number(gold)], question)
+    return units.percent_in_doubt(_number(said), [_number(gold)], question)
 
 
 def _only_new(said: Sequence[str], gold: str, question: str) -> bool:
-    return comparing.only_new([*map(_number, said)], [_number(gold)], question)
+    return units.only_new([*map(_number, said)], [_number(gold)], question)
 
 
 FIRST, LAST = _numeric(numeric_answer.announced), _numeric(numeric_answer.uncued)
@@ -235,7 +235,7 @@ QUANTITIES: list[Row] = [
 
 
 def _asked(question: str, gold: str) -> Any:
-    asked = comparing.in_unit([_number(gold)], question)[0].asked
+    asked = units.in_unit([_number(gold)], question)[0].asked
     return asked and (asked.dimension, asked.factor, {*asked.said})
 
 

@@ -1,0 +1,78 @@
+"""The unit of a number where the question or nobody names it, and which numbers only repeat the question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from . import numbers, words
+from .numbers import Number, close
+
+_UNIT = re.compile(r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE)
+"""How a question asks for a unit: "How many metres", "in minutes"."""
+_SHARE = re.compile(r"\bis\s+\d[\d.,]*\s?(?:%|per\s?cent)\s+of\s+\d", re.IGNORECASE)
+_CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
+_PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
+
+
+def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
+    """Bare gold numbers with the unit that the question asks for."""
+    asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
+    if not asked and re.search(r"\bhow\s+much\b", question or "", re.IGNORECASE):
+        asked = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
+    if len(asked) != 1:
+        return list(golds)
+    dimension, factor = asked.pop()
+    said = {
+        n.value * n.factor for n in numbers.find_all(numbers.normalized(question or "")) if n.dimension == dimension
+    }
+    unit = numbers.Asked(dimension, factor, frozenset(said | {f for d, f in _named(question) if d == dimension}))
+    return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
+
+
+def may_be_in_another_unit(said: Number, gold: Number, question: str | None) -> bool:
+    """Whether a number equals a bare gold number in a unit that nobody named ("1 hour 25 minutes" and 85)."""
+    if question is None or said.dimension not in _CONVERTED or gold.dimension:
+        return False
+    if any(d == said.dimension for d, _ in _named(question)):
+        return False  # the answer is in a unit of the question, or repeats it
+    factors = {factor for dimension, factor in words.UNITS.values() if dimension == said.dimension}
+    return any(close(said.value * said.factor / factor, gold.value) for factor in factors)
+
+
+def may_be_a_share(said: Number, gold: Number, question: str | None) -> bool:
+    """Whether a share is the percentage that a question asks for: "0.25" and "a quarter" for 25."""
+    asked = re.search(r"\b(?:what|which)\s+per\s?cent", question or "", re.IGNORECASE)
+    if not asked or said.percent or said.dimension or not 0 < said.value < 1:
+        return False
+    repeated = any(n.value == said.value for n in numbers.find_all(numbers.normalized(question or "")))
+    return not repeated and close(said.value * 100, gold.value)
+
+
+def percent_in_doubt(said: Number, golds: Sequence[Number], question: str | None) -> bool:
+    """Whether a percentage equals a gold number only without its sign: "0.25 %" for 0.25, "36 %" for 15 % of 240."""
+    if question is None or not said.percent:
+        return False
+    if _SHARE.search(question) and not re.search(r"\b(?:what|which)\s+per", question, re.IGNORECASE):
+        return not any(g.percent or close(said.value, g.value) for g in golds)
+    if _PERCENT.search(question):
+        return False
+    return not any(g.percent or abs(g.value) > 1 or close(said.value, g.value) for g in golds)
+
+
+def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | None) -> bool:
+    """Whether of several numbers only the right one is not in the question already."""
+    before = numbers.find_all(numbers.normalized(question or ""))
+    new = [n for n in said if not any(n.value == b.value for b in before)]
+    return bool(before and new) and all(any(numbers.equal(n, g) for g in golds) for n in new)
+
+
+def _named(question: str | None) -> set[tuple[str, Fraction]]:
+    """Every unit that a question names."""
+    return {u for word in re.findall(r"[a-z]+", question or "", re.IGNORECASE) if (u := _unit(word))}
+
+
+def _unit(word: str) -> tuple[str, Fraction] | None:
+    return words.lookup(word) if len(word) > 1 else None

@@ -1,0 +1,185 @@
+"""Answers of several names, numbers or dates, where the question says which of them counts; each beside near misses.
+
+Judged by hand before grading. OPEN: not right; whether wrong or undecided is not for this table to say.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from composcope.evaluation.grading import grade
+
+RIGHT, WRONG, NONE = {"correct"}, {"incorrect"}, {"invalid"}
+OPEN = {"incorrect", "invalid"}
+HALF_OPEN = {"correct", "invalid"}
+
+TAJ = "What is the capital of the country where the Taj Mahal is?"
+FUJI = "What currency is used in the country where Mount Fuji is?"
+CEO = "In which city was the CEO of Microsoft born?"
+MOZART = "Which river flows through the capital of the country where Mozart was born?"
+NOVEL = "Who wrote the novel on which the film is based?"
+NAMES = [
+    ("New Delhi", "The country is India; New Delhi is its capital.", TAJ, RIGHT),
+    ("New Delhi", "The capital of India is Mumbai. New Delhi is its university town.", TAJ, OPEN),
+    ("New Delhi", "The capital is Mumbai; New Delhi is its suburb.", TAJ, OPEN),
+    ("New Delhi", "It's not Mumbai, which many people assume; it's New Delhi.", TAJ, RIGHT),
+    ("New Delhi", "It's not New Delhi, which many people assume; it's Mumbai.", TAJ, OPEN),
+    ("New Delhi", "The Taj Mahal stands in Agra. India's capital? That's New Delhi!", TAJ, RIGHT),
+    ("New Delhi", "The Taj Mahal stands in Agra. India's capital? That's Mumbai, not New Delhi!", TAJ, OPEN),
+    ("yen", "The country is Japan; its currency is the yen, not the yuan.", FUJI, RIGHT),
+    ("yen", "The country is Japan; its currency is the yuan, not the yen.", FUJI, OPEN),
+    (
+        "Hyderabad",
+        "As of my knowledge cutoff in 2023, the CEO is Nadella, who was born in Hyderabad, India.",
+        CEO,
+        RIGHT,
+    ),
+    ("Hyderabad", "As of my knowledge cutoff in 2023, the CEO is Nadella, who was born in Chennai, India.", CEO, WRONG),
+    ("Hyderabad", "Nadella attended the Hyderabad Public School, but he was born in Mumbai.", CEO, OPEN),
+    ("Hyderabad", "The CEO is Steve Ballmer, who was born in Detroit. His successor was born in Hyderabad.", CEO, OPEN),
+    ("Lisbon", "Portugal. Its capital is Lisbon.", "What is the capital of the country of the Douro?", RIGHT),
+    ("Danube", "The capital of Austria is Vienna, and the Danube flows through it.", MOZART, RIGHT),
+    ("Danube", "The Inn, a tributary of the Danube", MOZART, OPEN),
+    ("Philip K. Dick", "Philip Kindred Dick", NOVEL, RIGHT),
+    ("Philip K. Dick", "Philip Roth Dick", NOVEL, OPEN),
+    ("George H. W. Bush", "George Herbert Walker Bush", "Who was president?", RIGHT),
+    ("George H. W. Bush", "George W. Bush", "Who was president?", OPEN),
+    ("Hyderabad", "Nadella was born in Chennai, and studied in Hyderabad.", CEO, OPEN),
+    ("Hyderabad", "Nadella was born in Hyderabad, and studied in Manipal.", CEO, RIGHT),
+    ("Hyderabad", "Nadella studied in Manipal, but he was born in Hyderabad.", CEO, RIGHT),
+    ("yen", "Mount Fuji is in Japan, where the yen (\u00a5) is used.", FUJI, RIGHT),
+    ("yen", "Mount Fuji is in Korea, where the won is used, unlike in Japan, where the yen is.", FUJI, OPEN),
+    ("New Delhi", "Taj Mahal \u2192 India \u2192 New Delhi", TAJ, RIGHT),
+    ("New Delhi", "Taj Mahal \u2192 New Delhi \u2192 India", TAJ, OPEN),
+    ("16:05", "The train leaves at 14:20 and arrives at 16:05.", "It leaves at 14:20. When does it arrive?", RIGHT),
+    ("16:05", "The train leaves at 16:05 and arrives at 17:50.", "It leaves at 14:20. When does it arrive?", OPEN),
+    ("16:05", "It arrives at 16:05 (4:05 PM).", "It leaves at 14:20. When does it arrive?", RIGHT),
+]
+TINA = "Sam has 3 times as many marbles as Tina, and together they have 56. How many marbles does Tina have?"
+CLIPS = "She sold clips in April and half as many in May. How many did she sell altogether in April and May?"
+PAID = "Weng earns $12 an hour. How much did she earn for 50 minutes?"
+NUMBERS = [
+    ("14", "Tina has 14 and Sam has 42.", TINA, RIGHT),
+    ("14", "Tina has 42 and Sam has 14.", TINA, WRONG),
+    ("14", "Sam has 42 and Tina has 14.", TINA, RIGHT),
+    ("14", "Sam has 14 and Tina has 42.", TINA, WRONG),
+    ("14", "Tina: 14\nSam: 42", TINA, RIGHT),
+    ("14", "Tina: 42\nSam: 14", TINA, WRONG),
+    ("14", "Sam: 14\nTina: 42", TINA, WRONG),
+    ("14", "Tina has 14 marbles and Sam has 42 marbles, for a total of 56 marbles.", TINA, RIGHT),
+    ("10", "Tina has 14 and Sam has 42. After she gives away 4 of her marbles, 10 are left.", TINA, RIGHT),
+    ("72", "She sold 48 in April and 24 in May, 72 in total.", CLIPS, RIGHT),
+    ("72", "She sold 72 clips in April and 36 in May, 108 in total.", CLIPS, OPEN),
+    ("10", "For 50 minutes of babysitting she earned ten dollars.", PAID, RIGHT),
+    ("10", "For 50 minutes of babysitting she earned eleven dollars.", PAID, OPEN),
+    ("10", "Yesterday Weng earned $10, which is $2 less than her hourly rate.", PAID, RIGHT),
+    ("2", "Yesterday Weng earned $10, which is $2 less than her hourly rate.", PAID, OPEN),
+    ("25", "0.25", "What percentage of 80 is 20?", NONE),
+    ("25", "20 is a quarter of 80.", "What percentage of 80 is 20?", NONE),
+    ("25", "0.4", "What percentage of 80 is 20?", WRONG),
+    ("7.5", "7 cups and a half", "How many cups?", RIGHT),
+    ("7", "7 cups and a half", "How many cups?", OPEN),
+]
+AUSTEN, DEATH = "In what year was the author of 'Emma' born?", "When did Jane Austen die?"
+DATES = [
+    ("1775", "Jane Austen (1775-1817)", AUSTEN, RIGHT),
+    ("1817", "Jane Austen (1775-1817)", AUSTEN, WRONG),
+    ("1817", "Jane Austen (1775-1817)", DEATH, RIGHT),
+    ("1775", "Jane Austen (1775-1817)", DEATH, WRONG),
+    ("1775", "She lived from 1775 to 1817.", AUSTEN, RIGHT),
+    ("1775", "Jane Austen, who was born in 1775 and died in 1817, wrote Emma in 1815.", AUSTEN, RIGHT),
+    ("1817", "Jane Austen, who was born in 1775 and died in 1817, wrote Emma in 1815.", AUSTEN, OPEN),
+    ("1775", "Jane Austen died in 1775.", AUSTEN, OPEN),
+    ("1775", "The book was published in 1775. Austen was born in 1750.", AUSTEN, OPEN),
+    ("1775", "The book was published in 1815. Austen was born in 1775.", AUSTEN, RIGHT),
+]
+BOOLEANS = [
+    ("no", "Many people say no, but a tomato is a vegetable.", "Is a tomato a vegetable?", OPEN),
+    ("no", "There is no evidence that Aristotle used a laptop.", "Did Aristotle use a laptop?", HALF_OPEN),
+]
+SNICKERS = "Would a person with a nut allergy be able to eat a Snickers bar?"
+TOMATO = "Is a tomato botanically a vegetable?"
+BOOLEANS += [
+    ("no", "Aristotle could not have used a laptop.", "Did Aristotle use a laptop?", RIGHT),
+    ("no", "Aristotle could have used a laptop.", "Did Aristotle use a laptop?", OPEN),
+    ("no", "Botanically, a tomato is a fruit, not a vegetable.", TOMATO, RIGHT),
+    ("no", "Botanically, a tomato is a vegetable, not a fruit.", TOMATO, WRONG),
+    ("no", "A Snickers bar has nuts, so a person with a nut allergy would not be able to eat it.", SNICKERS, RIGHT),
+    ("no", "A Snickers bar is soft, so a person with a nut allergy would be able to eat it.", SNICKERS, WRONG),
+]
+COLORS, EVENTS = '["red", "yellow", "blue"]', '["Moon landing", "fall of the Wall"]'
+SHARED = '["Haiti", "Dominican Republic"]'
+LISTS = [
+    ("list", COLORS, "The primary colours are red, yellow and blue, and the other ones are green and violet.", RIGHT),
+    ("list", COLORS, "The primary colours are red and green, and the other ones are yellow and blue.", OPEN),
+    ("list", COLORS, "They are red, yellow, blue and green.", WRONG),
+    ("list", COLORS, "red and yellow, plus blue", RIGHT),
+    ("list", SHARED, "It is shared by Haiti, which is poor, and the Dominican Republic, which is larger.", RIGHT),
+    ("list", SHARED, "It is shared by Haiti, which is poor, and Cuba, which is larger.", WRONG),
+    ("list", SHARED, "Haiti shares Hispaniola with the Dominican Republic.", NONE),
+    ("list", SHARED, "Haiti shares Hispaniola with Cuba.", WRONG),
+    ("ordered-list", EVENTS, "Moon landing (July 20, 1969), fall of the Wall (November 9, 1989)", RIGHT),
+    ("ordered-list", EVENTS, "Fall of the Wall (November 9, 1989), Moon landing (July 20, 1969)", WRONG),
+    (
+        "ordered-list",
+        EVENTS,
+        "Dates:\n- Fall of the Wall\n- Moon landing\nOrder:\n1. Moon landing\n2. Fall of the Wall",
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        EVENTS,
+        "Dates:\n- Moon landing\n- Fall of the Wall\nOrder:\n1. Fall of the Wall\n2. Moon landing",
+        OPEN,
+    ),
+]
+OPTIONS = (("A", "oxygen"), ("B", "nitrogen"), ("C", "carbon dioxide"), ("D", "hydrogen"))
+GAS = "Which gas do plants absorb?"
+CHOICES = [
+    ("C", "A. Oxygen is released, so it isn't A. C is right.", RIGHT),
+    ("A", "A. Oxygen is released, so it isn't A. C is right.", WRONG),
+    ("C", "D is incorrect, B is incorrect, A is incorrect.", HALF_OPEN),
+    ("C", "C is incorrect; the answer is A.", WRONG),
+    ("C", "A \u274c\nB \u274c\nC \u2705\nD \u274c", RIGHT),
+    ("A", "A \u274c\nB \u274c\nC \u2705\nD \u274c", WRONG),
+    ("C", "A (oxygen) \u274c, B (nitrogen) \u274c, C (carbon dioxide) \u2705, D \u274c", RIGHT),
+    ("C", "I'm torn between A and C, but I'll go with C.", RIGHT),
+    ("C", "I'm torn between A and C, but I'll go with A.", WRONG),
+    ("C", "Plants absorb carbon dioxide and release oxygen.", RIGHT),
+    ("C", "Plants absorb oxygen and release carbon dioxide.", OPEN),
+    ("A", "Plants absorb oxygen, carbon dioxide and nitrogen.", OPEN),
+    ("A", "Plants absorb oxygen and carbon dioxide.", OPEN),
+]
+ROWS = [
+    *(("text", *row) for row in NAMES),
+    *(("number", *row) for row in NUMBERS),
+    *(("date", *row) for row in DATES),
+    *(("boolean", *row) for row in BOOLEANS),
+    *((kind, gold, response, "Which?", expected) for kind, gold, response, expected in LISTS),
+    *(("choice", gold, response, GAS, expected) for gold, response, expected in CHOICES),
+]
+
+
+@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), ROWS)
+def test_what_counts_is_what_the_question_asks_for(
+    answer_type: str, gold: str, response: str, question: str, expected: set[str]
+) -> None:
+    options = OPTIONS if answer_type == "choice" else ()
+    result = grade(response, "stop", gold, answer_type, question=question, options=options)
+    assert result.outcome in expected, result
+
+
+@pytest.mark.parametrize(
+    "piece", ["Tina ", "born ", "a", "1 ", "(1", "A \u2705", "it's ", "x: ", "Tina has 1, ", "? that's "]
+)
+@pytest.mark.parametrize(
+    ("answer_type", "gold"), [("text", "Paris"), ("number", "14"), ("date", "1775"), ("choice", "C")]
+)
+def test_a_long_repetition_is_graded_in_no_time(piece: str, answer_type: str, gold: str) -> None:
+    options = OPTIONS if answer_type == "choice" else ()
+    begin = time.process_time()
+    for question in (TINA, AUSTEN):
+        grade(piece * (10_000 // len(piece)), "stop", gold, answer_type, question=question, options=options)
+    assert time.process_time() - begin < 5
