@@ -204,8 +204,7 @@ def follows(found: Followed) -> bool:
 
 def half_followed(found: Behaviour) -> bool:
     """Whether half of the edits follow a shortcut that the run admits, though most or the case itself do not."""
-    shortcut = found.shortcut
-    return shortcut is not None and shortcut.hits >= FEWEST and 2 * shortcut.hits >= shortcut.telling
+    return (cut := found.shortcut) is not None and cut.hits >= FEWEST and 2 * cut.hits >= cut.telling
 
 
 def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
@@ -303,8 +302,9 @@ def selected_late(entity: Found, later: Found) -> bool:
     Before them, the own part's state mends where the bridge is asked about, and not where the answer is decided. In a
     model with some damage everywhere both states mend most cases, and a foreign one gives its own answer less often.
     """
-    pools = [share for test in (entity, later) for share in (test.pool.share, test.foreign_pool.share)]
-    return all(map(demonstrated, (entity, later))) and later.pool.n >= MANY and min(pools) >= ALL
+    own = min(entity.pool.share, later.pool.share) >= ALL and later.pool.n >= MANY
+    foreign = min(entity.foreign_pool.share, later.foreign_pool.share) >= BROUGHT
+    return demonstrated(entity) and demonstrated(later) and own and foreign
 
 
 def read_there(read: Found, found: Inside) -> bool:
