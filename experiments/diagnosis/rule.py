@@ -28,6 +28,9 @@ OWN, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.8
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
 many cases the smallest difference is unlikely, so there the share itself has to be below ``FOREIGN_RUN`` as well."""
+UNLIKELY = 0.05
+"""A case has few variants, so it may show something by chance. Noise mends too much if its count would be less likely
+than this at a true share of ``CONTROL``."""
 SHARED = 0.8
 """The share of the failing cases that has to show a sign of a cause which noise makes as well (``signs``)."""
 ADMITTED, READ = 0.25, 0.8
@@ -54,8 +57,9 @@ READABLE = 0.95
 FEW = 2
 """If a share of the cases (``ADMITTED``) has to show something, at least this many cases have to. And at least this
 many different sums or answers have to show it, because one error may come back in every variant."""
-COMPARED = 4
-"""The smallest number of failing cases in which a sign that noise makes as well can be shared."""
+COMPARED, PAIRS = 4, 6
+"""The smallest number of failing cases in which a sign that noise makes as well can be shared, and of pairs of right
+and predicted answer that follow a shortcut which only some cases follow."""
 FEWEST = 2
 """With fewer failing variants than this (including the case), only the answer's own text settles a case."""
 
@@ -202,20 +206,20 @@ def follows(found: Followed) -> bool:
 
 def half_followed(found: Behaviour) -> bool:
     """Whether half of the edits follow a shortcut that the run admits, though most or the case itself do not."""
-    shortcut = found.shortcut
-    return shortcut is not None and shortcut.hits >= FEWEST and 2 * shortcut.hits >= shortcut.telling
+    return (cut := found.shortcut) is not None and cut.hits >= FEWEST and 2 * cut.hits >= cut.telling
 
 
 def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
     """Whether a run admits a shortcut: so many pairs, or so many cases, follow it by luck in one of a hundred runs.
 
     Where only some cases follow it (a model with two causes), each of these still does so more often than luck would
-    have it in one of twenty cases, and in several pairs: one wrong answer to one right one is no shortcut.
+    have it in one of twenty cases, and in ``PAIRS``: the variants of a case have one pair, so that a few pairs by luck
+    are many variants.
     """
     luck = max((edit.luck for case in cases for edit in case.edits), default=1.0)
     able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < UNLIKELY]
     often = Tally(sum(beyond(tally, luck, UNLIKELY) for tally in able), len(able))
-    return beyond(run, luck, LUCK / 2) or (run.k >= COMPARED and beyond(often, UNLIKELY, LUCK / 2))
+    return beyond(run, luck, LUCK / 2) or (run.k >= PAIRS and beyond(often, UNLIKELY, LUCK / 2))
 
 
 def from_inside(
@@ -282,10 +286,11 @@ def brought(move: Found, skip: Found, noise: Found) -> bool:
     """Whether the state of another place of the same question mends nearly everything, whatever is right.
 
     It brings nothing from outside the question, so it needs no foreign state as a control: many different right values
-    are one. This names a bridge that is kept out of several blocks at once, after which nothing works as it does in a
-    part.
+    are one. Where noise mends many cases too, it has to mend all. This names a bridge that is kept out of several
+    blocks at once, after which nothing works as it does in a part.
     """
-    return nearly_all(move) and varied(move) and skip.pool.share < READ and noise.pool.share <= CONTROL
+    controlled = noise.pool.share <= CONTROL or (move.pool.share >= ALL and beats_noise(move, noise))
+    return nearly_all(move) and varied(move) and skip.pool.share < READ and controlled
 
 
 def nearly_all(test: Found) -> bool:
@@ -299,8 +304,9 @@ def selected_late(entity: Found, later: Found) -> bool:
     Before them, the own part's state mends where the bridge is asked about, and not where the answer is decided. In a
     model with some damage everywhere both states mend most cases, and a foreign one gives its own answer less often.
     """
-    pools = [share for test in (entity, later) for share in (test.pool.share, test.foreign_pool.share)]
-    return all(map(demonstrated, (entity, later))) and later.pool.n >= MANY and min(pools) >= ALL
+    own = min(entity.pool.share, later.pool.share) >= ALL and later.pool.n >= MANY
+    foreign = min(entity.foreign_pool.share, later.foreign_pool.share) >= BROUGHT
+    return demonstrated(entity) and demonstrated(later) and own and foreign
 
 
 def read_there(read: Found, found: Inside) -> bool:
@@ -353,8 +359,7 @@ def late(back: Found, noise: Found) -> bool:
 
     In a model with some damage everywhere, so that each block does less, it mends most of them as well.
     """
-    controlled = max(back.noise.share, back.foreign.share) <= CONTROL
-    return shows(back, READ) and beats_noise(back, noise) and controlled
+    return shows(back, READ) and beats_noise(back, noise) and max(back.noise.share, back.foreign.share) <= CONTROL
 
 
 def beats_noise(test: Found, noise: Found) -> bool:
@@ -390,11 +395,6 @@ def foreign_to(found: Behaviour) -> bool:
 def foreign_run(found: Behaviour) -> bool:
     """The same over all failing cases of the run."""
     return rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
-
-
-UNLIKELY = 0.05
-"""A case has few variants, so it may show something by chance. Noise mends too much if its count would be less likely
-than this at a true share of ``CONTROL``."""
 
 
 def demonstrated(test: Found) -> bool:

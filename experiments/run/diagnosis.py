@@ -156,6 +156,12 @@ class Diagnosis:
             values = list(dict.fromkeys(s.value for s in self.shares if s.group == group))
             if len(values) > 1:
                 out += [f"  {group} {v}: " + "; ".join(map(str, self.causes(group, v))) for v in values]
+        if ids := self.about.get("left_out"):
+            which = ", ".join(ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
+            out.append(
+                f"  {len(ids)} more with every part right are left out, since no rule could judge the whole: {which}"
+            )
+            out.append(f"    composcope diagnose {self.path} --case ID opens one")
         if mended := self.about.get("mended", {}):
             found = (f"{TEXTS.get(name, name)} {t['count']} of {t['n']}" for name, t in mended.items())
             out.append("  what mends the failing cases and variants: " + "; ".join(found))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -163,6 +164,9 @@ def test_a_run_whose_only_failures_could_not_be_judged_is_diagnosed_by_them(
     assert {c.id for c in job.failures(data)} == job.unjudged(data) and len(job.unjudged(data)) == 3
     told = Diagnosis(run, [Verdict(id, "format", ()) for id in job.unjudged(data)], (), {"failures": 3, "unjudged": 3})
     assert "wholes that could not be judged" in told.sentence()
+    others = replace(told, about={"failures": 3, "left_out": ["a", "b"]})
+    assert any("2 more" in line and "a, b" in line for line in others.lines())
+    assert not any("left out" in line for line in told.lines())
 
 
 def test_a_run_ends_with_the_command_that_lists_its_failing_cases_and_its_metrics_say_what_they_are(run: Path) -> None:

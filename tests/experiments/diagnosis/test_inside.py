@@ -136,6 +136,16 @@ TABLE = [
     ({"exit": found(2), "own:decision": SHOWN}, None, None),
     ({"exit": found(1), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1")}, "bridge-not-routed", None),
+    *(
+        ({"move": found(4, cell="end-1:1", pool=move), "noise": found(0, pool=noise)}, cause, None)
+        for move, noise, cause in (
+            (37, 12, "bridge-not-routed"),
+            (37, 13, None),
+            (38, 13, "bridge-not-routed"),
+            (38, 28, "bridge-not-routed"),
+            (38, 29, None),
+        )
+    ),
     ({"own:decision": SHOWN, "scope:elsewhere": found(4, cell="end-1:1")}, "bridge-not-routed", None),
     *(
         ({"own:decision": SHOWN, "move": replace(found(4, cell="end-1:1"), values=Tally(*values))}, cause, None)
@@ -205,9 +215,10 @@ def brought(own: int, foreign: int, of: int = 40) -> Found:
         (brought(12, 12, 12), brought(12, 12, 12), "bridge-not-computed"),
         (brought(11, 11, 11), brought(11, 11, 11), None),
         (brought(37, 40), brought(40, 40), None),
-        (brought(40, 37), brought(40, 40), None),
+        (brought(40, 36), brought(40, 36), "bridge-not-computed"),
+        (brought(40, 35), brought(40, 40), None),
         (brought(40, 40), brought(37, 40), None),
-        (brought(40, 40), brought(40, 37), None),
+        (brought(40, 40), brought(40, 35), None),
         (found(4, foreign=1), brought(40, 40), None),
         (brought(40, 40), replace(brought(40, 40), noise=Tally(4, 4)), None),
     ],

@@ -205,7 +205,7 @@ def test_luck_admits_at_most_one_of_a_hundred_shortcuts(luck: float, n_cases: in
     assert admitted <= 20
 
 
-@pytest.mark.parametrize(("followers", "admitted"), [(12, True), (5, True), (3, False)])
+@pytest.mark.parametrize(("followers", "admitted"), [(12, True), (6, True), (5, False), (3, False)])
 def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_follow(
     followers: int, admitted: bool
 ) -> None:
