@@ -141,11 +141,9 @@ def mended_inside(found: Inside) -> str | None:
 
 
 def spoilt(found: Behind) -> bool:
-    """Whether the whole's context spoils a part: behind it, the part gives the whole's answer, but is right where
-    wholes are.
+    """Whether the whole's context spoils a part, which then gives the whole's answer but is right where wholes are.
 
-    In a small model a long context makes many parts wrong, whatever the wholes do; but they seldom give the same
-    answer.
+    In a small model a long context makes many parts wrong, whatever the wholes do, but seldom with the same answer.
     """
     kept = found.success.n >= COMPARED and found.success.share <= CONTROL
     same = mostly(found.same) and found.same.k >= TELLING and found.other.share <= CONTROL
