@@ -331,8 +331,8 @@ def seldom(found: Inside) -> bool:
 def usually_fails(found: Behaviour) -> bool:
     """Whether most of all the case's settings fail, counting those that do not.
 
-    A bridge that is computed nowhere is missing in like questions, too. If most of these are right, the model computes
-    it in them.
+    A bridge that is computed nowhere is missing in similar questions, too. If most of them are right, the model
+    computes it in them.
     """
     return mostly(Tally(found.n, found.variants + 1))
 
