@@ -73,7 +73,7 @@ def _refusing(where: str, fix: str, line: int | None = None, item: int | None = 
     except json.JSONDecodeError as e:
         raise InputError(f"{where}:{line or e.lineno}: not valid JSON ({e.msg} at column {e.colno}); {fix}") from e
     except DuplicateKeyError as e:
-        raise InputError(f"{place}: field {e} stands twice in one object; keep one of them") from e
+        raise InputError(f"{place}: field {e} occurs twice in one object; keep one of them") from e
     except RecursionError as e:
         raise InputError(f"{place}: JSON nested too deeply to be read; {fix}") from e
     except ValueError as e:  # Python reads no number of more than 4,300 digits
@@ -198,7 +198,7 @@ def table(
         columns = next(reader, [])
         twice = next((c for c in columns if columns.count(c) > 1), None)
         if twice is not None:
-            raise InputError(f"{path}:1: column {twice!r} stands twice; keep one of them")
+            raise InputError(f"{path}:1: column {twice!r} occurs twice; keep one of them")
         kept = [(i, c) for i, c in enumerate(columns) if keep is None or keep(c)]
         for cells in reader:
             if not cells:

@@ -88,7 +88,7 @@ def assign(cases: Sequence[Case], per_person: int = 12, answers: int = 1, seed: 
     Raises ``InputError`` for sheets longer than there are items, ``NoCasesError`` for no cases.
     """
     if not cases:
-        raise NoCasesError("human-study: no cases to assign")
+        raise NoCasesError("study human: no cases to assign")
     if not 1 <= per_person <= len(cases) or answers < 1:
         raise InputError(
             f"--per-person {per_person}, --answers {answers}: {len(cases)} items allow sheets of 1 to {len(cases)} "

@@ -46,7 +46,7 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> An
     given = dict(annotations or {})
     known = {g.item.case for g in failures}
     if strange := [c for c in given if c not in known]:
-        raise InputError(f"annotations: case {strange[0]!r} is no gate-passing failure of {source.name}")
+        raise InputError(f"annotations: case {strange[0]!r} is not a gate-passing failure of {source.name}")
     labels = {}
     for g in failures:
         proposed = rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"]))

@@ -76,7 +76,7 @@ def _musique_case(row: Mapping[str, Any], where: str) -> Case:
 
 def _parts(steps: Any, where: str) -> tuple[Part, ...]:
     if not isinstance(steps, list) or not all(isinstance(s, dict) for s in steps):
-        raise InputError(f"{where}: field 'question_decomposition' is no list of objects; give {_MUSIQUE}")
+        raise InputError(f"{where}: field 'question_decomposition' is not a list of objects; give {_MUSIQUE}")
     answers: list[str] = []
     found = []
     for i, step in enumerate(steps):
@@ -104,7 +104,7 @@ def _asked(text: str, answers: Sequence[str]) -> str:
 
 def _paragraphs(listed: Any, where: str) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(p, dict) for p in listed):
-        raise InputError(f"{where}: field 'paragraphs' is no list of objects; give {_MUSIQUE}")
+        raise InputError(f"{where}: field 'paragraphs' is not a list of objects; give {_MUSIQUE}")
     texts = [(str(p.get("title") or ""), text_field(p, "paragraph_text", f"{where}, paragraphs")) for p in listed]
     return tuple(f"{title}: {text}" if title else text for title, text in texts)
 
@@ -170,7 +170,7 @@ def _triples(value: Any, where: str) -> list[tuple[str, str, str]]:
         try:
             value = json.loads(value)
         except ValueError as e:
-            raise InputError(f"{where}: field 'evidences' is text that is no JSON; give {TWO_WIKI}") from e
+            raise InputError(f"{where}: field 'evidences' is text that is not JSON; give {TWO_WIKI}") from e
     names = ("fact", "relation", "entity")
     if isinstance(value, dict):
         columns = [value.get(n) for n in names]

@@ -59,7 +59,7 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
         seen, at = {start}, up[start]
         while at in up:
             if at in seen:
-                raise InputError(f"{path}: the classes of {start!r} go round in a circle; break it")
+                raise InputError(f"{path}: the classes of {start!r} form a circle; remove one of them")
             seen.add(at)
             at = up[at]
     return found
@@ -92,7 +92,7 @@ def build(
     Raises ``InputError`` for depths under 2 or more chains than there are.
     """
     if not depths or min(depths) < 2:
-        raise InputError(f"depths {tuple(depths)}: a chain has at least 2 steps")
+        raise InputError(f"depths {tuple(depths)}: give depths of at least 2")
     above = {m.member.casefold(): m for m in memberships}
     classes = len({m.group.casefold() for m in memberships})
     rng = random.Random(seed)

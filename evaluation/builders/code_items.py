@@ -142,7 +142,7 @@ def read_code_items(
             rejected.append({"item": str(row.get("id", n)), "stage": "item", "reason": made})
     ids = Counter(i.id for i in items)
     if twice := [i for i, k in ids.items() if k > 1]:
-        raise InputError(f"{path}: id {twice[0]!r} is used {ids[twice[0]]} times; ids are unique")
+        raise InputError(f"{path}: id {twice[0]!r} is used {ids[twice[0]]} times; give each item its own id")
     return items, rejected
 
 

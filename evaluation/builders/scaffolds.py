@@ -126,7 +126,7 @@ def generate(
         if item.problem:
             raise InputError(f"item {item.id!r}: {item.problem}; leave these stages out to have them generated")
     if twice := [i for i, n in Counter(i.id for i in items).items() if n > 1]:
-        raise InputError(f"item id {twice[0]!r} is used more than once; ids are unique")
+        raise InputError(f"item id {twice[0]!r} is used more than once; give each item its own id")
     runs = [_Run(t, roles.judge, settings, journal) for t in roles.teachers]
     kept: dict[str, StadItem] = {}
     for n, run in enumerate(runs):

@@ -303,7 +303,7 @@ def _lists(said: Said) -> list[str]:
 def _boolean(said: Said, asked: Asked) -> Verdict:
     wanted = booleans.value(asked.golds[0])
     if wanted is None:
-        raise InputError(f"gold answer {asked.golds[0]!r} is no boolean; use yes or no, or another answer_type")
+        raise InputError(f"gold answer {asked.golds[0]!r} is not a boolean; use yes or no, or another answer_type")
     given = booleans.announced(said.text, said.rest) if said.cued else booleans.uncued(said.text)
     stated = echo.affirms(said.rest or said.text, asked.question) if asked.question else None
     if given is not None and stated not in (None, given) and not said.cued and not booleans.opens(said.text):

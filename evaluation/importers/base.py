@@ -130,13 +130,13 @@ def depth_of(document: Mapping[str, Any]) -> int | None:
 def outcome_of(score: Any, name: str, where: str) -> tuple[Outcome, str | None]:
     """A stored score of 0 or 1 as an outcome; without a number it is invalid, with the reason.
 
-    Raises ``InputError`` for a score that is no right-or-wrong verdict.
+    Raises ``InputError`` for a score that is not a right-or-wrong verdict.
     """
     if isinstance(score, bool | int | float) and score in (0, 1):
         return ("correct" if score else "incorrect"), None
     if score is None or score != score:
         return "invalid", f"{name} is {score!r}"
-    raise InputError(f"{where}: {name} is {score!r}, no right-or-wrong verdict; give another --scorer")
+    raise InputError(f"{where}: {name} is {score!r}, not a right-or-wrong verdict; give another --scorer")
 
 
 def refuse_twice(rows: list[Graded], path: object, fix: str) -> None:
@@ -182,7 +182,7 @@ def regrade(found: Imported, options: Options) -> Regraded:
     """
     check(options)
     if not any(found.stored):
-        raise InputError("--regrade: the file holds no responses with gold answers; import it without")
+        raise InputError("--regrade: the file has no responses with gold answers; leave out --regrade")
     rows, disagreements = [], []
     table: Counter[str] = Counter()
     for row, stored in zip(found.rows, found.stored, strict=True):

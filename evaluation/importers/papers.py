@@ -243,7 +243,7 @@ def _rows(item: StadItem, record: Mapping[str, Any], model: str | None, where: s
     ):
         scores = _scores(record.get(f"{field}_score"), field, where)
         if scores and n >= 0 and item.steps and len(scores) != n:
-            raise InputError(f"{where}: {len(scores)} scores in {field}_score for {n} {field}s; they must be as many")
+            raise InputError(f"{where}: {len(scores)} scores in {field}_score for {n} {field}s; give one for each")
         texts = record.get(f"{field}_evaluation") or []
         for i, value in enumerate(scores):
             gold = item.answer if prefix == "scaffold" else (item.steps[i].answer if i < len(item.steps) else None)

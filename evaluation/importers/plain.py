@@ -159,7 +159,7 @@ def _verdict(value: Any, name: str, where: str) -> Outcome:
         return "invalid"
     said = number_text(value) if isinstance(value, float) else str(value)
     if said.strip().lower() not in _SAID:
-        raise InputError(f"{where}: {name} is {value!r}, no right-or-wrong verdict; use true, false or one of "
+        raise InputError(f"{where}: {name} is {value!r}, not a right-or-wrong verdict; use true, false or one of "
                          f"{', '.join(OUTCOMES)}, or give another --scorer")  # fmt: skip
     return _SAID[said.strip().lower()]
 

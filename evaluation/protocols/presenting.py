@@ -205,7 +205,7 @@ def own(protocol: str, n: int) -> list[Exemplar]:
     if found is None:
         having = ", ".join(name for name in PROTOCOLS.own if about(name).examples)
         raise InputError(
-            f"--few-shot {n}: there are no examples of our own for {protocol} (there are for {having}); "
+            f"--few-shot {n}: there are no built-in examples for {protocol} (there are for {having}); "
             "give a file of JSON lines with kind, question, answer"
         )
     name, make = found

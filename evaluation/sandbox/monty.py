@@ -99,7 +99,7 @@ class Monty:
                 own = {k: v for k, v in own.items() if not (isinstance(v, str) and _OBJECT.match(v))}
                 session.feed_run("__value__ = __value__[0]")
             if _NO_VALUE.search(kind := _kind(session, "__value__")):
-                raise NoValue(f"the code came to a {kind}, which is no value")
+                raise NoValue(f"the code came to a {kind}, which is not a plain value")
             # what is too long never leaves the sandbox
             if (size := session.feed_run("len(repr(__value__))")) > MAX_VALUE:
                 raise TooMuch(f"a value of {size} characters")
@@ -110,7 +110,7 @@ class Monty:
         if isinstance(value, list | tuple):
             return [self._plain(v) for v in value]
         if type(value).__module__.startswith(self._library.__name__):
-            raise NoValue(f"the code came to a {type(value).__name__}, which is no value")
+            raise NoValue(f"the code came to a {type(value).__name__}, which is not a plain value")
         return plain(value)
 
     def close(self) -> None:

@@ -84,12 +84,12 @@ def plain(value: Any) -> Any:
     kind = type(value)
     nameless = kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__
     if callable(value) or isinstance(value, types.ModuleType) or hasattr(value, "__next__"):
-        raise NoValue(f"the code came to a {kind.__name__}, which is no value")
+        raise NoValue(f"the code came to a {kind.__name__}, which is not a plain value")
     try:
         return float(value)
     except (TypeError, ValueError):
         if nameless:
-            raise NoValue(f"the code came to a {kind.__name__}, which is no value") from None
+            raise NoValue(f"the code came to a {kind.__name__}, which is not a plain value") from None
         return plain(str(value))
 
 

@@ -169,7 +169,7 @@ class Found:
     pool: Tally = Tally()
     """The same test on the variants of the cases that chose the cell."""
     same: Tally = Tally()
-    """Variants that are mended by the state of a like part about another entity with the same answer."""
+    """Variants that are mended by the state of a similar part about another entity with the same answer."""
     noise_pool: Tally = Tally()
     """The control with noise on the variants of the cases that chose the cell."""
     foreign_pool: Tally = Tally()
@@ -255,8 +255,8 @@ def inside_lines(found: Inside) -> list[str]:
         "exit": "the answer read after an earlier layer",
         "move": "the state of another place put where the answer is decided",
         "noise": "noise of the donors' size",
-        "scope:decision": "the state there, read by a like part",
-        "scope:elsewhere": "the state of another place, read by a like part",
+        "scope:decision": "the state there, read by a similar part",
+        "scope:elsewhere": "the state of another place, read by a similar part",
         "own:entity": "the own part's state at the entity",
         "own:decision": "the own part's state at the decision",
         "own:later": "the own part's state there, in a later layer",

@@ -102,7 +102,7 @@ def _places(decision: Decision) -> dict[str, Sequence[int]]:
 
 def reading_lines(found: Sequence[Held]) -> list[str]:
     """The evidence of the lens, one statement per kind of foils."""
-    stand = {"absent": "like ones absent from the prompt", "in-prompt": "like ones in the prompt"}
+    stand = {"absent": "similar ones absent from the prompt", "in-prompt": "similar ones in the prompt"}
     words = {
         "entity": "where it is asked about",
         "question-end": "at the question's end",

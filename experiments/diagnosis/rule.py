@@ -225,7 +225,7 @@ def from_inside(
 ) -> tuple[str, Tally, str | None, int | None] | None:
     """Cause, how many show it, what mends it and the block, from interventions; None if no cause is demonstrated.
 
-    Among all layers and places, some change always mends a case and its variants by chance. So no cause is named if
+    Among all layers and places, some change mends a case and its variants by chance. So no cause is named if
     there are too few cases to choose the place for each other. Where all variants have one right answer, one error may
     come back in them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is
     decided (``known``), more is wrong than one thing before it, or a left-out block has to show alone what is wrong.
@@ -335,8 +335,8 @@ def seldom(found: Inside) -> bool:
 def usually_fails(found: Behaviour) -> bool:
     """Whether most of all the case's settings fail, counting those that do not.
 
-    A bridge that is computed nowhere is missing in like questions, too. If most of these are right, the model computes
-    it in them.
+    A bridge that is computed nowhere is missing in similar questions, too. If most of them are right, the model
+    computes it in them.
     """
     return mostly(Tally(found.n, found.variants + 1))
 

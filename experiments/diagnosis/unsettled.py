@@ -40,40 +40,38 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     if foreign_to(found):
         some, where = (found.from_cases, "the failing cases") if foreign_run(found) else (found.from_case, "the case")
         return (
-            f"only {some.k} of {some.n} written operands belong to an item of {where}, which none of the causes makes"
+            f"only {some.k} of {some.n} written operands belong to an item of {where}, and none of the causes does this"
         )
     if found.n < FEWEST:
         return f"{found.settings()}: {MORE}"
     if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not shared(found, sign)]) and from_behaviour(
         replace(found, shared={})
     ):
-        return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it as well: more cases"
+        return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it too: give more cases"
     if to_prove(found):
         return (
-            "wrong results of right operands in a part of the cases, which the own part's state does not mend: damaged "
-            "weights make these as well"
+            "some of the cases have wrong results of right operands, which the own part's state does not mend: damaged "
+            "weights make such results as well"
         )
     if inside is None or not inside.n:
         if found.mended.get("relation"):
-            return (
-                "no decision could be opened, though a relation was forced: another one (meta.relation), more variants"
-            )
-        return "no decision could be opened: a worked answer, or the beginning of the answer (meta.relation)"
+            return "no decision could be opened, though a relation was forced: give another meta.relation, or variants"
+        return "no decision could be opened: give a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
-        return "too few failing cases could be opened to choose for each other where to look: more cases"
+        return "too few failing cases could be opened to choose for each other where to look: give more cases"
     none = Found("none:0")
     entity, decision, later = (inside.tests.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
     shown = demonstrated(decision) or selected_late(entity, later)
     if not shown and demonstrated(entity):
         return (
-            "the own part's state mends where the bridge is asked about and not where the answer is decided: more is "
-            "wrong than a missing bridge"
+            "the own part's state mends where the bridge is asked about, but not where the answer is decided: more "
+            "than the bridge is wrong"
         )
     few = shown and not usual(inside)
     if few and inside.worked < FEW:
-        return f"all failing variants have the same right answer, and one error may come back in them: {MORE}"
+        return f"all failing variants have the same right answer, so one error may come back in them: {MORE}"
     if seldom(inside):
-        return f"the bridge is found nowhere, but so it is in only {inside.uncomputed} cases of the family: more cases"
+        return f"no state holds the bridge, but this is so in only {inside.uncomputed} cases of the family: more cases"
     if shown and readable(held, "decision"):
         return (
             "the lens reads the part's answer where the whole's is decided; no intervention shows whether it was "
@@ -88,5 +86,5 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     if few and not usually_fails(found):
         if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
             return f"only {found.settings()}: {MORE}"
-        return f"only {found.settings()}, so in like questions the bridge is computed"
-    return "no intervention mends most variants beyond its controls: a cause that the list does not have, or several"
+        return f"only {found.settings()}, so in similar questions the bridge is computed"
+    return "no intervention mends most variants beyond its controls: a cause outside the list, or several causes"

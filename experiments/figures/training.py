@@ -119,7 +119,7 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
         style.percent(ax)
         style.dress(ax, recipe, "training step", "accuracy" if ax is panels[0][0] else "")
     style.shared_legend(fig)
-    text = "Accuracy at each checkpoint, one panel per recipe; each training of a recipe is a line of its own."
+    text = "Accuracy at each checkpoint, one panel per recipe; each training of a recipe has its own line."
     made = (
         f"Checkpoints: {', '.join(str(f.path) for f in files)}. Runs: {', '.join(r for r in runs if r) or 'unnamed'}."
     )

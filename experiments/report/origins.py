@@ -33,7 +33,7 @@ MEANS = {
     BRIDGE: "the answer is that of an earlier part (the bridge between the parts), given at once",
     STOPPED: "it works step by step, and ends with the answer of an earlier part",
     RESULT: "the calculation that it wrote has the numbers that the case needs, and another result",
-    LISTED: "items of the list are left out, too much, or in another order",
+    LISTED: "items of the list are left out, added, or in another order",
     NAMED: "the answer is something else that the question names",
     ELSEWHERE: "the answer is the right one of another case of the same family",
     LOOP: "the answer ends with the same words three times or more",

@@ -42,7 +42,7 @@ def over_examples(
 
     ``readers``: ``lens`` (the model's own head, centred over texts), ``ridge`` (trained on the part prompts, each right
     one left out; ``strength`` is its penalty). Quantity ``held_{reader}``: the share of foils that the right one is
-    above, chance 0.5, by ``kind`` (bridge, operand, answer), ``place`` and ``foils`` (``absent``: like ones that the
+    above, chance 0.5, by ``kind`` (bridge, operand, answer), ``place`` and ``foils`` (``absent``: similar ones that the
     question does not name; ``in-prompt``: those it does). Tensors ``{reader}.{foils}.{kind}.{group}`` ``[layer place]``
     with ``difference`` and ``p`` (over the map) beside; ``wholes.{reader}`` ``[reading place]`` is what is compared, of
     each of ``collect_readings`` (absent foils).
@@ -55,7 +55,7 @@ def over_examples(
         raise InputError("readouts look for names: open the model with its tokenizer")
     got = collect_readings(lm.tokenizer, examples)
     if not got.readings:
-        raise NoCasesError(f"{len(examples)} examples: no whole with a gold answer and like ones to tell it from")
+        raise NoCasesError(f"{len(examples)} examples: no whole with a gold answer and similar ones to compare it with")
     places = tuple(got.readings[0][1].places)
     matched, _ = matched_pairs(list({e.case: e for e, _ in got.readings}.values()))
     rows: list[Row] = []
@@ -76,7 +76,7 @@ def over_examples(
                 if r.foils(foils)
             ]
             if not held:
-                warnings.append(f"{reader}: no question names a like one; no foils in the prompt")
+                warnings.append(f"{reader}: no question names a similar one; no foils in the prompt")
                 continue
             name = f"{reader}.{foils}"
             maps, map_axes, map_rows = cell_maps(
@@ -206,7 +206,7 @@ def collect_readings(tokenizer: Any, examples: Sequence[Example]) -> Collected:
                 ids = (*whole.prompt_ids, *whole.response_ids[: whole.slot.offset if whole.slot else 0])
                 found.append((whole, Reading(ids, places[whole.case], what, right, absent, named, whole.case)))
     if few:
-        notes.append(f"{few} readings without {FEWEST_NAMES - 1} like ones that begin with other tokens: left out")
+        notes.append(f"{few} readings without {FEWEST_NAMES - 1} similar ones that begin with other tokens: left out")
     trained = [_part(tokenizer, e, wholes) for e in parts.values()]
     return Collected(found, [p for p in trained if p is not None], entities, tuple(notes))
 

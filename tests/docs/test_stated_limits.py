@@ -76,7 +76,7 @@ STATED: list[tuple[str, str, list[Any]]] = [
     ("planted-causes", r"mend at least (\d+ %) of the wholes", [checks.MENDED]),
     ("diagnose", r"\*not routed\* are not named where noise mends more than (\d+ %) of these", [rule.CONTROL]),
     ("diagnose", r"a bridge above (\d+ %) of the foils of each kind", [rule.READABLE]),
-    ("diagnose", r"If fewer than (\d+ %) of the operands of a run belong", [rule.FOREIGN_RUN]),
+    ("diagnose", r"refused only if fewer than (\d+ %) of its operands", [rule.FOREIGN_RUN]),
 ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ BROKEN = [
     (DEEP.encode(), "nested too deeply"),
     (LONG.encode(), "digits"),
     (b'{"id": "\xff"}', "not UTF-8 (byte 0xff"),
-    (b'{"id": "a", "answer": "1", "answer": "2"}', "field 'answer' stands twice"),
+    (b'{"id": "a", "answer": "1", "answer": "2"}', "field 'answer' occurs twice"),
     (b'{"id": ', "not valid JSON"),
 ]
 IDS = ["deep", "digits", "bytes", "twice", "syntax"]
@@ -74,7 +74,7 @@ def test_a_name_that_stands_twice_in_a_part_of_a_case_is_refused_too(tmp_path: P
         '{"id": "a", "question": "q", "answer": "1"}\n'
         '{"id": "b", "question": "q", "answer": "1", "parts": [{"question": "p", "question": "r", "answer": "2"}]}\n'
     )
-    with pytest.raises(InputError, match=r"cases\.jsonl:2: field 'question' stands twice"):
+    with pytest.raises(InputError, match=r"cases\.jsonl:2: field 'question' occurs twice"):
         read_cases(path)
 
 
@@ -115,7 +115,7 @@ def test_lines_of_a_journal_that_cannot_be_read_are_left_out_and_said(tmp_path: 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"a,b,a\n1,2,3\n", ":1: column 'a' stands twice"),
+        (b"a,b,a\n1,2,3\n", ":1: column 'a' occurs twice"),
         (b"a,b\n1,2\n1,2,3\n", ":3: 3 cells for 2 columns"),
         (b"a,b\n", ": no rows"),
         (b"", ": no rows"),
@@ -156,7 +156,7 @@ def test_elements_of_a_list_and_lines_are_read_alike_with_their_places(tmp_path:
         ('[\n{"a": 1},\n{"a": }]', ":3: not valid JSON (Expecting value at column 7)"),
         ('[{"a": 1}', ":1: not valid JSON (neither ',' nor ']' after item 0)"),
         ('[{"a": 1},', ":1: not valid JSON (Expecting value"),
-        ('[{"a": 1, "a": 2}]', ": item 0: field 'a' stands twice"),
+        ('[{"a": 1, "a": 2}]', ": item 0: field 'a' occurs twice"),
         ('[{"a": 1}] x', ": not valid JSON ('x' behind the list)"),
         ("[" * 100_000, "nested too deeply"),
         ("[" + "1" * 5_000 + "]", ": item 0: JSON that cannot be read"),

@@ -68,7 +68,7 @@ def test_flags_become_options_of_the_protocol_they_are_for() -> None:
         ({"extra_context": False}, "--no-extra-context is for compositionality-gap"),
         ({"co_presented": False}, "--no-co-presented is for reasoning-gap"),
         ({"also": "mumble"}, "--also 'mumble' is not known"),
-        ({"few_shot": "3"}, "no examples of our own for double-gate"),
+        ({"few_shot": "3"}, "no built-in examples for double-gate"),
         ({"few_shot": "nowhere.jsonl"}, "--few-shot nowhere.jsonl: no such file"),
     ],
 )

@@ -119,7 +119,7 @@ def mixture(first: Graft, second: Graft) -> tuple[Graft, Graft]:
         if one.cause not in MIXED:
             raise InputError(f"--cause {one.cause}: a mixture takes two of {', '.join(MIXED)}")
     if first.block == second.block:
-        raise InputError(f"--block {first.block}: a mixture needs a block of its own for each cause")
+        raise InputError(f"--block {first.block}: give each cause of a mixture its own block")
     first, second = sorted((first, second), key=lambda g: g.block)
     return replace(first, when=CONDITIONS[1]), replace(second, when=CONDITIONS[2])
 

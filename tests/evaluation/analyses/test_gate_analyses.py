@@ -266,7 +266,7 @@ def test_a_persons_label_wins_over_the_rules_and_unknown_labels_are_refused() ->
     assert found.warnings == ("1 of 1 annotations differ from the rules' label",)
     with pytest.raises(InputError, match="use one of order-or-boundary"):
         taxonomy.read_annotations([{"case": "order", "label": "odd"}])
-    with pytest.raises(InputError, match="'ok1' is no gate-passing failure"):
+    with pytest.raises(InputError, match="'ok1' is not a gate-passing failure"):
         taxonomy.taxonomy(failing(), {"ok1": "other"})
 
 

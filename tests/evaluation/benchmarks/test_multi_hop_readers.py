@@ -306,7 +306,7 @@ def test_a_published_file_given_as_a_case_file_is_refused_with_its_reader(tmp_pa
         ("hotpotqa", [HOTPOT, {"_id": "5b", "question": "q"}], ": item 1: field 'answer' is missing"),
         ("2wiki", [wiki(["A", "director"])], "evidences[0] is ['A', 'director']; give [subject, relation, object]"),
         ("2wiki", [wiki(["A", "director", ""])], "evidences[0]: field 'object' is ''"),
-        ("2wiki", [{**HOTPOT, "evidences": "[["}], "field 'evidences' is text that is no JSON"),
+        ("2wiki", [{**HOTPOT, "evidences": "[["}], "field 'evidences' is text that is not JSON"),
         ("mquake", [mquake(single_hops=[])], "field 'single_hops' is []"),
         ("mquake", [mquake(questions="q")], "field 'questions' is 'q'"),
         ("mquake", [mquake(single_hops=[{"question": "q"}])], "single_hops[0]: field 'answer' is None"),

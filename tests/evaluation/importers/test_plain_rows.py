@@ -103,7 +103,7 @@ def test_fields_of_other_names_are_named_by_the_user(tmp_path: Path) -> None:
         ({"response": "4", "gold": "4", "answer_type": "numbers"}, {}, "answer_type is 'numbers'; use one of text"),
         ({"response": "4", "gold": "4", "format": "yaml"}, {}, "format is 'yaml'; use one of plain"),
         ({"response": "4", "gold": "4", "finish_reason": "eos"}, {}, "finish_reason is 'eos'; use one of stop"),
-        ({"response": "4", "gold": "4", "right": "maybe"}, {}, "right is 'maybe', no right-or-wrong verdict"),
+        ({"response": "4", "gold": "4", "right": "maybe"}, {}, "right is 'maybe', not a right-or-wrong verdict"),
         ({"response": "4", "gold": "4", "right": 1, "correct": 0}, {}, "has the verdicts right, correct; choose one"),
         ({"response": "4", "gold": "4"}, {"scorer": "em"}, "--scorer em: no such field"),
         ({"response": "4", "gold": "4", "depth": "two"}, {}, "depth is 'two'"),
@@ -211,7 +211,7 @@ def test_a_file_without_responses_cannot_be_graded_again(tmp_path: Path) -> None
     path = tmp_path / "log.json"
     path.write_text(json.dumps(log))
     options = Options(regrade=True)
-    with pytest.raises(InputError, match="--regrade: the file holds no responses"):
+    with pytest.raises(InputError, match="--regrade: the file has no responses"):
         regrade(read(path, options=options), options)
     for wrong in (Options(answer_type="numbers"), Options(format="yaml")):
         with pytest.raises(InputError, match=r"--(answer-type|format) \w+: use one of"):

@@ -173,7 +173,7 @@ def test_a_file_of_examples_that_cannot_be_used_is_refused_by_line(tmp_path: Pat
 def test_missing_examples_are_said() -> None:
     with pytest.raises(InputError, match=r"--few-shot 3: give 1 to 2"):
         presenting.own("compositionality-gap", 3)
-    with pytest.raises(InputError, match="no examples of our own for double-gate"):
+    with pytest.raises(InputError, match="no built-in examples for double-gate"):
         presenting.own("double-gate", 2)
     only = Presentation(exemplars=(presenting.Exemplar("whole", "q", "a"),))
     with pytest.raises(InputError, match=r"no worked example for role 'part:0' .*part:0, commonsense, part"):

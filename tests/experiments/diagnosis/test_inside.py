@@ -259,9 +259,9 @@ def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> Non
     assert named(2, 4) is named(2, 3) is None
     assert named(2, 4, own | {"move": found(4, cell="entity+0:1")}) == "bridge-not-routed"
     seen = Behaviour(True, 2, 4, from_case=Tally(4, 4))
-    assert "2 of 5 settings fail, so in like questions" in unsettled.open_question(seen, Inside(2, own))
+    assert "2 of 5 settings fail, so in similar questions" in unsettled.open_question(seen, Inside(2, own))
     in_others_unknown = unsettled.open_question(replace(seen, unknown=3), Inside(2, own))
-    assert "like questions" not in in_others_unknown and "meta.variants" in in_others_unknown
+    assert "similar questions" not in in_others_unknown and "meta.variants" in in_others_unknown
 
 
 def test_no_bridge_is_missed_where_another_question_gets_the_same_answer() -> None:
