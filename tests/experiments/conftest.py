@@ -6,8 +6,11 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -141,6 +144,30 @@ def case_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def planted() -> Callable[..., list[Case]]:
     """``planted_cases``, for tests that change them."""
     return planted_cases
+
+
+def _empty_picture(drawing: Any, name: str, out: Path, **options: Any) -> list[Path]:
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / f"{name}{end}" for end in (".svg", "-dark.svg")]
+    for path in paths:
+        path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
+    return paths
+
+
+@pytest.fixture(scope="session")
+def empty_pictures() -> Callable[[], AbstractContextManager[None]]:
+    """Inside, reports have empty picture files: drawing them is most of the work, and few tests look at them.
+
+    What a figure shows, and the numbers of the page's own charts, are made as ever.
+    """
+
+    @contextmanager
+    def inside() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(import_module("composcope.experiments.report.write"), "write_figure", _empty_picture)
+            yield
+
+    return inside
 
 
 @pytest.fixture

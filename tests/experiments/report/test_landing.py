@@ -165,7 +165,7 @@ def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
 
 
 @pytest.fixture(scope="module")
-def two(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two(synthetic: ModuleType, add_cases: AddCases, write_page: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
     synthetic.make_run(folder / "few", model="organism:none", n=48, failure=1.0, seed=1, probes=("lookback",))
     many = synthetic.make_run(folder / "many", n=48, failure=0.8, seed=2, probes=("lookback",))
@@ -173,7 +173,7 @@ def two(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.Tem
            "high": -0.1, "interval": "t", "p_adjusted": 0.01}  # fmt: skip
     synthetic.write_probe(many / "probes" / "min-k", "min-k", [row], {}, {})
     add_cases(many, ["case-0001"])
-    return report.write([folder], folder)
+    return write_page([folder], folder)
 
 
 def diagnose(run: Path, named: Sequence[tuple[str, str]]) -> None:
@@ -291,12 +291,12 @@ def test_whether_a_probe_can_be_trusted_is_answered(kinds: list[str], trust: str
 
 
 def test_the_cause_of_the_shown_case_stands_at_its_top_and_leads_to_the_cases_that_share_it(
-    browser: Any, synthetic: ModuleType, tmp_path: Path
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
 ) -> None:
     folder = synthetic.make_run(tmp_path / "run", n=48, failure=0.8, seed=2, probes=())
     mine = failing(folder)
     diagnose(folder, [(mine[0], "undetermined"), *((case, "bridge-not-computed") for case in mine[1:4])])
-    visit = Visit(browser, report.write([folder], tmp_path / "out"))
+    visit = Visit(browser, write_page([folder], tmp_path / "out"))
     page = visit.page
     said = page.locator("#dossier[data-case] [data-cause]")
     said.wait_for()
