@@ -556,7 +556,7 @@ def test_writing_many_cases_takes_time_in_proportion(synthetic: ModuleType, tmp_
             sys.setprofile(None)
         return counted
 
-    assert calls(2000) < 15 * calls(200)
+    assert calls(1000) < 15 * calls(100)
 
 
 def test_a_folder_is_named_as_one_would_type_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
