@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 import torch
+import typer.main
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -27,6 +29,14 @@ TEMPLATE = (
 )
 THINGS = "lamp rope drum kite boot fork coin vase mask oar harp bell tent wok cap jar".split()
 N_CASES = 12
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _commands_are_built_once() -> Iterator[None]:
+    """Every call of ``main`` builds all commands from the functions' signatures, for a tenth of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +178,13 @@ def empty_pictures() -> Callable[[], AbstractContextManager[None]]:
             yield
 
     return inside
+
+
+@pytest.fixture
+def undrawn(empty_pictures: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """A whole test with empty picture files; fixtures of its module or session draw theirs."""
+    with empty_pictures():
+        yield
 
 
 @pytest.fixture
