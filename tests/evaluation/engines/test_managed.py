@@ -14,11 +14,17 @@ import pytest
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask
+from composcope.evaluation.engines import transport
 from composcope.evaluation.engines.managed import Launch, ManagedEngine, ManagedServer
 
 SERVER = Path(__file__).with_name("moody_server.py")
 # Prompts are counted by hash over several lives of the server.
 ENV = {**os.environ, "PYTHONHASHSEED": "0"}
+
+
+@pytest.fixture(autouse=True)
+def _requests_are_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_BACKOFF_SECONDS", 0.01)
 
 
 def launch(folder: Path, *moods: str, **options: Any) -> Launch:
