@@ -175,7 +175,12 @@ with t.ManagedServer(t.launch(Path(sys.argv[1]), *sys.argv[2].split(","))) as se
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+    ],
 )
 def test_the_server_dies_with_its_owner_however_that_ends(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-c", OWNER, str(tmp_path), "child,deaf", str(Path(__file__).parent)]

@@ -503,7 +503,7 @@ def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> No
 def test_a_single_file_needs_nothing_beside_it_and_stays_small(
     browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
 ) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=200, seed=4)
+    run = synthetic.make_run(tmp_path / "run", n=60, seed=4)
     add_cases(run, [f"case-{i:04d}" for i in range(8)])
     page = report.write([run], tmp_path / "out", single_file=True)
     assert [p.name for p in page.parent.iterdir()] == ["report.html"] and page.stat().st_size < 10_000_000

@@ -12,19 +12,21 @@ from typing import Any
 import pytest
 from browsing import Visit, wait_until
 
-from composcope.experiments import report
+from composcope.experiments import figures
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=2">\'"`\u2028\u202eRTL ${window.hit=3}'
 
 
 @pytest.fixture(scope="module")
-def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(synthetic: ModuleType, write_page: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     gap = "compositionality-gap"
     synthetic.make_run(folder / "a", n=48, failure=0.9, seed=1, probes=("lookback",))
     synthetic.make_run(folder / "b", model="organism:twin", n=48, failure=0.1, seed=2, probes=())
     synthetic.make_run(folder / "c", n=30, seed=3, protocol=gap)
-    return report.write([folder], folder)
+    page = write_page([folder], folder)
+    figures.save("gate-funnel", [folder], folder / "figures")  # the one whose picture is looked at
+    return page
 
 
 @pytest.fixture(scope="module")
