@@ -47,6 +47,8 @@ WORKERS ?= 2
 export OMP_NUM_THREADS ?= 2
 # Two workers, one thread each.
 test: export OMP_NUM_THREADS = 1
+# Compiled files are kept also where the environment says otherwise: workers and hundreds of processes read them.
+test test-long test-pages: export PYTHONDONTWRITEBYTECODE =
 export HF_HUB_OFFLINE  ?= 1
 
 # The main job on a real pretrained model. Families of `world` whose parts a small model knows often enough that

@@ -9,6 +9,7 @@ as ``evaluation.dependence`` takes them) errors and degrees of freedom account f
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,6 +223,7 @@ def cliffs_delta(a: ArrayLike, b: ArrayLike) -> float:
     return float(2 * u / (x.size * y.size) - 1)
 
 
+@lru_cache(maxsize=4096)  # tables ask for the same numbers of cases row after row
 def smallest_detectable(
     n: int, m: int | None = None, *, alpha: float = 0.05, power: float = 0.8, error: float | None = None,
     freedom: float | None = None,

@@ -1,7 +1,8 @@
 """Commands as forks of one process that has loaded the libraries: a second instead of eight for each.
 
-``python forked.py serve SOCKET`` listens; ``python forked.py run SOCKET composcope ARG ...`` (or ``python FILE ARG
-...``) runs a command there, with the caller's own folder, environment and open files, and ends with its exit code.
+``python forked.py serve SOCKET LIBRARY ...`` listens; ``python forked.py run SOCKET composcope ARG ...`` (or ``python
+FILE ARG ...``) runs a command there, with the caller's own folder, environment and open files, and ends with its exit
+code.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -40,11 +41,11 @@ LIBRARIES = (
 
 
 @contextmanager
-def server(environment: dict[str, str]) -> Iterator[Path]:
-    """The socket of a server that lives as long as the context."""
+def server(environment: dict[str, str], libraries: Sequence[str] = LIBRARIES) -> Iterator[Path]:
+    """The socket of a server that lives as long as the context and has loaded ``libraries``."""
     with TemporaryDirectory(prefix="forked-") as folder:
         where = Path(folder) / "socket"
-        command = [sys.executable, __file__, "serve", str(where)]
+        command = [sys.executable, __file__, "serve", str(where), *libraries]
         process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             assert process.stdout is not None and process.stdout.readline() == b"ready\n"
@@ -54,9 +55,9 @@ def server(environment: dict[str, str]) -> Iterator[Path]:
             process.communicate()
 
 
-def serve(where: str) -> None:
+def serve(where: str, *libraries: str) -> None:
     """Fork for every caller."""
-    for name in LIBRARIES:
+    for name in libraries:
         import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no one waits for the forks but their callers
     with socket.socket(socket.AF_UNIX) as listening:
@@ -133,6 +134,6 @@ def run(where: str, *command: str) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve(sys.argv[2])
+        serve(*sys.argv[2:])
     else:
         sys.exit(run(*sys.argv[2:]))

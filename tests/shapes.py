@@ -44,16 +44,26 @@ def checked(thing: Any) -> Any:
         thing.__init__ = checked(thing.__init__)  # type: ignore[misc]
         return thing
     plain: Callable[..., Any] = thing
-    plain.__annotations__ = {
-        name: hint if any(s in str(hint) for s in SHAPED) else Any for name, hint in plain.__annotations__.items()
-    }
-    strict = jaxtyped(plain, typechecker=beartype)
+    plain.__annotations__ = {name: _hint(hint, plain.__globals__) for name, hint in plain.__annotations__.items()}
+    strict = beartype(plain)
 
     @wraps(plain)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return (strict if _enabled else plain)(*args, **kwargs)
+        if not _enabled:
+            return plain(*args, **kwargs)
+        with jaxtyped("context"):  # as a decorator, it would look at every argument twice
+            return strict(*args, **kwargs)
 
     return call
+
+
+def _hint(hint: Any, names: dict[str, Any]) -> Any:
+    """A hint that names a shape; anything for any other, and for what is none, such as ``Shaped[Tensor, ...]``."""
+    if not any(s in str(hint) for s in SHAPED):
+        return Any
+    with suppress(Exception):
+        return eval(hint, names) if isinstance(hint, str) else hint
+    return Any
 
 
 class _Marker(ast.NodeTransformer):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,6 +63,7 @@ def test_imports_only_go_down(path: Path) -> None:
                 assert target in ALLOWED[top], f"{path}:{node.lineno}: {top} must not import {target}"
 
 
+@cache
 def _imported_modules(path: Path) -> set[Path]:
     """The modules of the house that a module takes names from: at its top, in functions, for types."""
     found = set()

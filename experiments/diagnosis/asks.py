@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...evaluation import prompts
@@ -105,6 +106,7 @@ class Working(NamedTuple):
     """Where each number ends in the text."""
 
 
+@lru_cache(maxsize=4096)  # every hypothesis reads the same few texts
 def working(text: str | None) -> Working:
     """The numbers that a text works with, in order; empty for a text without a working."""
     spans = [m.span() for m in re.finditer(r"-?\d+(?:\.\d+)?", text or "")]

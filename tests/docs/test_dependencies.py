@@ -34,24 +34,29 @@ def _declared() -> list[tuple[str, str]]:
 
 
 @cache
-def _imported(*folders: str) -> set[str]:
-    """The modules of others that the Python files import, also by name."""
-    files = [p for f in folders for p in (ROOT / f).rglob("*.py")] + list(ROOT.glob("*.py"))
+def _names(path: Path) -> set[str]:
+    """The modules that a Python file imports, also by name."""
     found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(str(node.module))
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            called = getattr(node.func, "attr", getattr(node.func, "id", None))
+            if called in LOADERS and isinstance(node.args[0].value, str):
+                found.add(node.args[0].value)
+    return found
+
+
+@cache
+def _imported(*folders: str) -> set[str]:
+    """The modules of others that the Python files import."""
+    files = [p for f in folders for p in (ROOT / f).rglob("*.py")] + list(ROOT.glob("*.py"))
     beside = [p for p in files if p.is_relative_to(ROOT / "tests") or p.parent == ROOT / "docs"]
-    own = {"composcope", *(name for p in beside for name in (p.stem, p.parent.name))}
-    for path in files:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                found.add(str(node.module))
-            elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-                called = getattr(node.func, "attr", getattr(node.func, "id", None))
-                if called in LOADERS and isinstance(node.args[0].value, str):
-                    found.add(node.args[0].value)
-    own |= set(SEPARATE)
-    return {name.partition(".")[0] for name in found} - own - set(sys.stdlib_module_names) - {""}
+    own = {"composcope", *SEPARATE, *(name for p in beside for name in (p.stem, p.parent.name))}
+    found = {name.partition(".")[0] for path in files for name in _names(path)}
+    return found - own - set(sys.stdlib_module_names) - {""}
 
 
 PRODUCT = ("evaluation", "hooks", "probes", "experiments")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from composcope.evaluation.benchmarks.stad import StadItem, StadStep
 from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import ask_identity
 
-sentence_transformers = pytest.importorskip("sentence_transformers")
+pytestmark = pytest.mark.skipif(not find_spec("sentence_transformers"), reason="extra embed is not installed")
 
 WORDS = "price dollars paid shop coins train kilometers hours speed station flour eggs cups oven recipe".split()
 
@@ -24,6 +25,7 @@ WORDS = "price dollars paid shop coins train kilometers hours speed station flou
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A saved SentenceTransformer over a BERT of two layers."""
+    import sentence_transformers
     import torch
     from transformers import BertConfig, BertModel
     from transformers.models.bert.tokenization_bert import BertTokenizer

@@ -6,11 +6,16 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
+import typer.main
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -24,6 +29,14 @@ TEMPLATE = (
 )
 THINGS = "lamp rope drum kite boot fork coin vase mask oar harp bell tent wok cap jar".split()
 N_CASES = 12
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _commands_are_built_once() -> Iterator[None]:
+    """Every call of ``main`` builds all commands from the functions' signatures, for a tenth of a second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +154,37 @@ def case_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def planted() -> Callable[..., list[Case]]:
     """``planted_cases``, for tests that change them."""
     return planted_cases
+
+
+def _empty_picture(drawing: Any, name: str, out: Path, **options: Any) -> list[Path]:
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / f"{name}{end}" for end in (".svg", "-dark.svg")]
+    for path in paths:
+        path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
+    return paths
+
+
+@pytest.fixture(scope="session")
+def empty_pictures() -> Callable[[], AbstractContextManager[None]]:
+    """Inside, reports have empty picture files: drawing them is most of the work, and few tests look at them.
+
+    What a figure shows, and the numbers of the page's own charts, are made as ever.
+    """
+
+    @contextmanager
+    def inside() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(import_module("composcope.experiments.report.write"), "write_figure", _empty_picture)
+            yield
+
+    return inside
+
+
+@pytest.fixture
+def undrawn(empty_pictures: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """A whole test with empty picture files; fixtures of its module or session draw theirs."""
+    with empty_pictures():
+        yield
 
 
 @pytest.fixture

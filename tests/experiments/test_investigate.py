@@ -28,6 +28,7 @@ from composcope.experiments.run import read_json, read_lines
 ODD = {f"sum-{i:02d}" for i in range(1, 12, 2)}
 EVEN = {f"sum-{i:02d}" for i in range(0, 12, 2)}
 PLAIN = ("--format", "plain")
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def metric(run: Path, name: str) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def same(a: Any, b: Any) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), atol=1e-6, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "mixtral", "gpt2"])
+@pytest.mark.parametrize("name", ["gemma2", "mixtral", "gpt2"])
 def test_offloaded_models_are_read_edited_and_probed_as_if_they_were_here(name: str, tmp_path: Path) -> None:
     away, here = load_model(placed(name, tmp_path)), load_model(tiny(name))
     assert any(p.device.type == "meta" for p in away.model.parameters())

@@ -14,11 +14,17 @@ import pytest
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask
+from composcope.evaluation.engines import transport
 from composcope.evaluation.engines.managed import Launch, ManagedEngine, ManagedServer
 
 SERVER = Path(__file__).with_name("moody_server.py")
 # Prompts are counted by hash over several lives of the server.
 ENV = {**os.environ, "PYTHONHASHSEED": "0"}
+
+
+@pytest.fixture(autouse=True)
+def _requests_are_repeated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_BACKOFF_SECONDS", 0.01)
 
 
 def launch(folder: Path, *moods: str, **options: Any) -> Launch:
@@ -169,7 +175,12 @@ with t.ManagedServer(t.launch(Path(sys.argv[1]), *sys.argv[2].split(","))) as se
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGKILL, signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGINT, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+    ],
 )
 def test_the_server_dies_with_its_owner_however_that_ends(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-c", OWNER, str(tmp_path), "child,deaf", str(Path(__file__).parent)]

@@ -56,7 +56,7 @@ def _markers(drawing: Drawing) -> list[tuple[float, float, str, bool]]:
 
 def test_every_figure_writes_picture_vector_numbers_and_caption(study: list[figures.RunData], tmp_path: Path) -> None:
     for name in figures.FIGURES:
-        paths = figures.save(name, study, tmp_path)
+        paths = figures.save(name, study[::2], tmp_path)  # a run of each protocol
         assert [p.name for p in paths] == [f"{name}{end}" for end in (".png", ".svg", ".pdf", ".csv", ".txt")]
         assert all(p.stat().st_size > 0 for p in paths if p.suffix != ".csv")
         assert paths[0].read_bytes().startswith(b"\x89PNG") and "<svg" in paths[1].read_text()
@@ -263,8 +263,8 @@ def test_names_from_outside_cannot_break_a_picture(synthetic: ModuleType, tmp_pa
 def test_figures_can_be_drawn_from_several_threads(study: list[figures.RunData], tmp_path: Path) -> None:
     names = ["collapse-curve", "gap-slopes", "mink", "outcomes"]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda n: figures.save(n, study, tmp_path), names))
-    alone = [figures.save(n, study, tmp_path / "alone")[0].read_bytes() for n in names]
+        list(pool.map(lambda n: figures.save(n, study[::2], tmp_path), names))
+    alone = [figures.save(n, study[::2], tmp_path / "alone")[0].read_bytes() for n in names]
     assert [(tmp_path / f"{n}.png").read_bytes() for n in names] == alone
 
 

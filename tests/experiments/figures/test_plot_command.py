@@ -7,6 +7,7 @@ import json
 import shlex
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from matplotlib.collections import QuadMesh
@@ -67,10 +68,11 @@ def test_a_folder_without_checkpoints_says_what_writes_them(run: Path, capsys: C
 
 
 def test_a_report_over_the_runs_of_an_intervention_study_shows_its_checkpoints(
-    synthetic: ModuleType, tmp_path: Path
+    synthetic: ModuleType, empty_pictures: Any, tmp_path: Path
 ) -> None:
     run = synthetic.make_run(tmp_path / "runs" / "base-baseline", n=12, probes=())
-    assert "Accuracy over training" not in report.write([run], tmp_path).read_text()
+    with empty_pictures():
+        assert "Accuracy over training" not in report.write([run], tmp_path).read_text()
     rows = [{"recipe": "grpo", "step": s, "metric": "parts", "k": 3, "n": 4, "run": "a"} for s in (0, 8)]
     (tmp_path / "training_curve.json").write_text(json.dumps({"schema": 1, "rows": rows}))
     assert "Accuracy over training" in report.write([run], tmp_path).read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,7 @@ from composcope.experiments.interventions.trainers import TrainerOptions
 from composcope.experiments.organism import weights
 from composcope.model_loading import load
 
-pytest.importorskip("trl")
-pytest.importorskip("peft")
+pytestmark = pytest.mark.skipif(not (find_spec("trl") and find_spec("peft")), reason="extra train is not installed")
 
 
 @pytest.mark.parametrize("objective", ["sft-answer", "grpo"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -35,8 +36,7 @@ from composcope.hooks import load_model
 from composcope.model_loading import load
 from composcope.probes.examples import Example
 
-pytest.importorskip("trl")
-pytest.importorskip("peft")
+pytestmark = pytest.mark.skipif(not (find_spec("trl") and find_spec("peft")), reason="extra train is not installed")
 BASE = "organism:control"
 CPU = TrainerOptions(device="cpu")
 

@@ -11,10 +11,26 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from composcope.experiments import report
+
 LAYERS, HEADS, PROMPT, STEPS, CUE = 4, 6, 9, 4, 2
 
 
 AddCases = Callable[..., dict[str, Any]]
+
+
+WritePage = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def write_page(empty_pictures: Any) -> WritePage:
+    """``report.write``, with empty picture files."""
+
+    def write(runs: Sequence[Path], out: Path, **options: Any) -> Path:
+        with empty_pictures():
+            return report.write(runs, out, **options)
+
+    return write
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,26 +12,40 @@ from typing import Any
 import pytest
 from browsing import Visit, wait_until
 
-from composcope.experiments import report
+from composcope.experiments import figures
 
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=2">\'"`\u2028\u202eRTL ${window.hit=3}'
 
 
 @pytest.fixture(scope="module")
-def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study(synthetic: ModuleType, write_page: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     gap = "compositionality-gap"
     synthetic.make_run(folder / "a", n=48, failure=0.9, seed=1, probes=("lookback",))
     synthetic.make_run(folder / "b", model="organism:twin", n=48, failure=0.1, seed=2, probes=())
     synthetic.make_run(folder / "c", n=30, seed=3, protocol=gap)
-    return report.write([folder], folder)
+    page = write_page([folder], folder)
+    figures.save("gate-funnel", [folder], folder / "figures")  # the one whose picture is looked at
+    return page
 
 
-def test_every_section_renders_without_a_complaint_or_a_request(browser: Any, study: Path) -> None:
+@pytest.fixture(scope="module")
+def drawn(browser: Any, study: Path) -> Iterator[Visit]:
     visit = Visit(browser, study)
-    visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     visit.scroll()
-    page = visit.page
+    yield visit
+    visit.check()
+
+
+@pytest.fixture
+def seen(drawn: Visit) -> Visit:
+    """The study's page, unfolded, drawn to its end and without filters: one for all tests that leave it so."""
+    drawn.page.click("[data-filter-reset]")
+    return drawn
+
+
+def test_every_section_renders_without_a_complaint_or_a_request(seen: Visit) -> None:
+    page = seen.page
     sections = page.eval_on_selector_all("main > section", "s => s.map(x => x.id)")
     assert sections == ["summary", "case", "behavior", "neurons", "lookback", "patching", "trajectory", "min-k",
                         "validity", "cases", "provenance"]  # fmt: skip
@@ -40,7 +54,7 @@ def test_every_section_renders_without_a_complaint_or_a_request(browser: Any, st
     for name in ("lookback", "neuron-overlap", "cosine-trajectory"):
         assert page.locator(f"#figure-{name} [data-chart] canvas").count() > 0, name
     assert page.locator("img.light[src*=gate-funnel]").evaluate("i => i.complete && i.naturalWidth > 0")
-    visit.check()
+    seen.check(close=False)
 
 
 def test_parts_that_few_readers_need_are_folded_with_their_main_number_and_addresses_open_them(
@@ -84,17 +98,13 @@ def test_a_printed_page_has_every_folded_part_and_they_fold_again(browser: Any, 
     visit.check()
 
 
-def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Path) -> None:
-    visit = Visit(browser, study)
-    visit.scroll()
-    page = visit.page
+def test_filters_narrow_the_list_and_agree_with_the_data(seen: Visit) -> None:
+    page = seen.page
     count = page.locator("#browser [data-count]")
 
     def shown() -> int:
         return int(count.get_attribute("data-count") or -1)
 
-    assert page.locator("[data-filter=run]").input_value() == page.locator("#run").input_value()
-    page.click("[data-filter-reset]")
     assert shown() == 126
     page.select_option("[data-filter=run]", "2")
     assert shown() == 30
@@ -112,16 +122,14 @@ def test_filters_narrow_the_list_and_agree_with_the_data(browser: Any, study: Pa
     page.select_option("[data-filter=outcome]", "")
     page.select_option("[data-filter=depth]", "6")
     assert shown() == 12
-    visit.check()
+    seen.check(close=False)
 
 
-def test_a_case_opens_with_prompts_answers_and_grades_and_shuts_again(browser: Any, study: Path) -> None:
-    visit = Visit(browser, study)
-    visit.scroll()
-    visit.page.select_option("[data-filter=run]", "0")
-    item = visit.page.locator("#browser .item").first
+def test_a_case_opens_with_prompts_answers_and_grades_and_shuts_again(seen: Visit) -> None:
+    seen.page.select_option("[data-filter=run]", "0")
+    item = seen.page.locator("#browser .item").first
     item.click()
-    opened = visit.page.locator("#browser .case")
+    opened = seen.page.locator("#browser .case")
     opened.locator(".ask").first.wait_for()
     assert opened.locator(".ask").count() == 7
     text = opened.inner_text()
@@ -129,26 +137,22 @@ def test_a_case_opens_with_prompts_answers_and_grades_and_shuts_again(browser: A
     assert "When was event 0?" in text
     item.click()
     assert opened.count() == 0
-    visit.check()
+    seen.check(close=False)
 
 
-def test_a_point_of_the_curve_leads_to_its_failing_cases(browser: Any, study: Path) -> None:
-    visit = Visit(browser, study)
-    visit.scroll()
-    visit.page.locator("#figure-collapse-curve [data-point]").last.click(force=True)
-    wait_until(visit.page, "document.querySelector('[data-filter=set]').value === 'residual-failure'")
-    assert visit.page.locator("[data-filter=depth]").input_value() == "8"
-    assert visit.page.locator("[data-filter=run]").input_value() in ("0", "1")
-    visit.check()
+def test_a_point_of_the_curve_leads_to_its_failing_cases(seen: Visit) -> None:
+    seen.page.locator("#figure-collapse-curve [data-point]").last.click(force=True)
+    wait_until(seen.page, "document.querySelector('[data-filter=set]').value === 'residual-failure'")
+    assert seen.page.locator("[data-filter=depth]").input_value() == "8"
+    assert seen.page.locator("[data-filter=run]").input_value() in ("0", "1")
+    seen.check(close=False)
 
 
-def test_pointing_at_a_value_tells_count_and_interval(browser: Any, study: Path) -> None:
-    visit = Visit(browser, study)
-    visit.scroll()
-    visit.page.locator("#figure-collapse-curve [data-point]").first.hover(force=True)
-    tip = visit.page.locator("#tip").inner_text()
+def test_pointing_at_a_value_tells_count_and_interval(seen: Visit) -> None:
+    seen.page.locator("#figure-collapse-curve [data-point]").first.hover(force=True)
+    tip = seen.page.locator("#tip").inner_text()
     assert " of " in tip and "95 % clopper-pearson" in tip and "depth 2" in tip
-    visit.check()
+    seen.check(close=False)
 
 
 def test_curves_and_their_names_differ_without_color(browser: Any, study: Path) -> None:
@@ -164,16 +168,14 @@ def test_curves_and_their_names_differ_without_color(browser: Any, study: Path) 
     visit.check()
 
 
-def test_a_lookback_cell_tells_the_head_for_every_kind(browser: Any, study: Path) -> None:
-    visit = Visit(browser, study)
-    visit.scroll()
-    canvas = visit.page.locator("#figure-lookback canvas").first
+def test_a_lookback_cell_tells_the_head_for_every_kind(seen: Visit) -> None:
+    canvas = seen.page.locator("#figure-lookback canvas").first
     box = canvas.bounding_box()
     assert box is not None
     canvas.click(position={"x": box["width"] * 0.5, "y": box["height"] * 0.3})
-    detail = visit.page.locator("#figure-lookback .detail").inner_text()
+    detail = seen.page.locator("#figure-lookback .detail").inner_text()
     assert "Layer" in detail and "head" in detail and "commonsense" in detail
-    visit.check()
+    seen.check(close=False)
 
 
 def test_one_choice_of_run_serves_the_whole_page(browser: Any, study: Path) -> None:
@@ -184,6 +186,7 @@ def test_one_choice_of_run_serves_the_whole_page(browser: Any, study: Path) -> N
     power = [min(fails(run, True), fails(run, False)) for run in sorted(study.parent.glob("[a-c]"))]
     probed = [i for i in range(3) if any((study.parent / "abc"[i] / "probes").glob("*"))]
     assert best == max(probed, key=lambda i: power[i])
+    assert page.locator("[data-filter=run]").input_value() == page.locator("#run").input_value()
     for other in probed:
         page.select_option("#run", str(other))
         label = page.locator(f"#run option[value='{other}']").inner_text()
@@ -216,7 +219,7 @@ def test_links_to_a_section_end_at_it_though_figures_above_are_drawn_meanwhile(
         """Whether a section comes to its place and stays there, however long figures take on a busy machine."""
         held = 0
         for _ in range(200):
-            page.wait_for_timeout(300)
+            page.wait_for_timeout(150)
             held = held + 1 if there(top(name)) else 0
             if held == 5:
                 return True
@@ -240,10 +243,10 @@ def test_links_to_a_section_end_at_it_though_figures_above_are_drawn_meanwhile(
 
 
 def test_what_is_read_first_is_small_and_texts_come_when_a_case_is_opened(
-    browser: Any, synthetic: ModuleType, tmp_path: Path
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
 ) -> None:
     run = synthetic.make_run(tmp_path / "run", n=2000)
-    visit = Visit(browser, report.write([run], tmp_path / "out"))
+    visit = Visit(browser, write_page([run], tmp_path / "out"))
     visit.page.wait_for_timeout(500)
 
     def read() -> int:
@@ -258,13 +261,13 @@ def test_what_is_read_first_is_small_and_texts_come_when_a_case_is_opened(
     visit.check()
 
 
-def test_the_page_can_be_used_with_the_keyboard_alone(browser: Any, study: Path) -> None:
+def test_the_page_can_be_used_with_the_keyboard_alone(browser: Any, study: Path, seen: Visit) -> None:
     visit = Visit(browser, study)
-    page = visit.page
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.getAttribute('href')") == "#summary"
-    visit.scroll()
+    visit.page.keyboard.press("Tab")
+    visit.page.keyboard.press("Tab")
+    assert visit.page.evaluate("document.activeElement.getAttribute('href')") == "#summary"
+    visit.check()
+    page = seen.page
     canvas = page.locator("#figure-lookback canvas").first
     canvas.focus()
     page.keyboard.press("ArrowRight")
@@ -283,14 +286,11 @@ def test_the_page_can_be_used_with_the_keyboard_alone(browser: Any, study: Path)
     page.keyboard.press("Escape")
     assert page.locator("#browser .case").count() == 0
     assert page.evaluate("document.activeElement.classList.contains('item')")
-    visit.check()
+    seen.check(close=False)
 
 
-def test_a_chart_is_one_tab_stop_and_its_arrow_keys_reach_every_part(browser: Any, study: Path) -> None:
-    visit = Visit(browser, study)
-    visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-    visit.scroll()
-    page = visit.page
+def test_a_chart_is_one_tab_stop_and_its_arrow_keys_reach_every_part(seen: Visit) -> None:
+    page = seen.page
     stops = "f => f.querySelectorAll('[data-chart] :is(button, svg, canvas)[tabindex=\"0\"]').length"
     charts = page.locator("[data-figure]:has([data-chart] [tabindex])")
     assert charts.count() > 6 and set(charts.evaluate_all(f"all => all.map({stops})")) == {1}
@@ -316,13 +316,13 @@ def test_a_chart_is_one_tab_stop_and_its_arrow_keys_reach_every_part(browser: An
     page.keyboard.press("Enter")  # the curve goes, and the focus stays where it was
     assert page.evaluate("document.activeElement.getAttribute('aria-pressed')") == "false"
     assert set(charts.evaluate_all(f"all => all.map({stops})")) == {1}
-    visit.check()
+    page.keyboard.press("Enter")
+    reached("collapse-curve", "ArrowRight")
+    seen.check(close=False)
 
 
-def test_the_tooltip_goes_when_its_chart_is_scrolled_away(browser: Any, study: Path) -> None:
-    visit = Visit(browser, study)
-    visit.scroll()
-    page = visit.page
+def test_the_tooltip_goes_when_its_chart_is_scrolled_away(seen: Visit) -> None:
+    page = seen.page
     for figure, part in (("lookback", "canvas"), ("collapse-curve", "svg")):
         page.locator(f"#figure-{figure} [data-chart] {part}[tabindex='0']").focus()
         page.keyboard.press("ArrowRight")
@@ -330,7 +330,7 @@ def test_the_tooltip_goes_when_its_chart_is_scrolled_away(browser: Any, study: P
         assert page.locator("#tip").is_visible(), figure
         page.evaluate("scrollBy({top: 150, behavior: 'instant'})")
         page.locator("#tip").wait_for(state="hidden")
-    visit.check()
+    seen.check(close=False)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -382,7 +382,7 @@ def test_the_bar_at_the_top_shows_every_section_and_the_whole_name_of_the_run(br
 
 
 def test_no_place_of_the_page_shows_a_value_that_is_none(
-    browser: Any, synthetic: ModuleType, add_cases: Any, tmp_path: Path
+    browser: Any, synthetic: ModuleType, add_cases: Any, write_page: Any, tmp_path: Path
 ) -> None:
     """Of every protocol, with everything unfolded: no undefined, NaN, null or None where a number or a text belongs."""
     run = synthetic.make_run(tmp_path / "runs" / "a", n=24, seed=1)
@@ -393,7 +393,7 @@ def test_no_place_of_the_page_shows_a_value_that_is_none(
         engine = {"identity": {"weights": None}, "provenance": {}, "of": [{"batch": None, "n": 1}]}
         manifest |= {"stopped": None, "engine": engine}
         (folder / "manifest.json").write_text(json.dumps(manifest))
-    visit = Visit(browser, report.write([tmp_path / "runs"], tmp_path / "out"))
+    visit = Visit(browser, write_page([tmp_path / "runs"], tmp_path / "out"))
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     visit.scroll()
     visit.page.locator("#browser .item").first.click()
@@ -404,10 +404,10 @@ def test_no_place_of_the_page_shows_a_value_that_is_none(
     visit.check()
 
 
-def test_hostile_text_does_nothing(browser: Any, synthetic: ModuleType, tmp_path: Path) -> None:
+def test_hostile_text_does_nothing(browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path) -> None:
     synthetic.make_run(tmp_path / "r" / "x", model=HOSTILE, n=8, seed=1, text=HOSTILE + "a" * 100_000, command=HOSTILE,
                        probes=("lookback",))  # fmt: skip
-    visit = Visit(browser, report.write([tmp_path / "r"], tmp_path / "out"))
+    visit = Visit(browser, write_page([tmp_path / "r"], tmp_path / "out"))
     visit.scroll()
     for i in range(3):
         visit.page.locator("#browser .item").nth(i).click()
@@ -421,9 +421,11 @@ def test_hostile_text_does_nothing(browser: Any, synthetic: ModuleType, tmp_path
     visit.check()
 
 
-def test_a_missing_data_file_is_said_in_its_place(browser: Any, synthetic: ModuleType, tmp_path: Path) -> None:
+def test_a_missing_data_file_is_said_in_its_place(
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
+) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8, probes=())
-    page = report.write([run], tmp_path / "out")
+    page = write_page([run], tmp_path / "out")
     (tmp_path / "out" / "data" / "cases" / "0-0.js").unlink()
     visit = Visit(browser, page)
     visit.page.locator("#dossier").get_by_text("data/cases/0-0.js is missing").wait_for()
@@ -435,10 +437,10 @@ def test_a_missing_data_file_is_said_in_its_place(browser: Any, synthetic: Modul
 
 
 def test_a_page_without_its_data_folder_says_so_and_keeps_its_style(
-    browser: Any, synthetic: ModuleType, tmp_path: Path
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
 ) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8, probes=())
-    page = report.write([run], tmp_path / "out")
+    page = write_page([run], tmp_path / "out")
     alone = tmp_path / "alone" / "report.html"
     alone.parent.mkdir()
     alone.write_bytes(page.read_bytes())
@@ -450,12 +452,14 @@ def test_a_page_without_its_data_folder_says_so_and_keeps_its_style(
     visit.context.close()
 
 
-def test_panels_of_families_share_their_depths(browser: Any, synthetic: ModuleType, tmp_path: Path) -> None:
+def test_panels_of_families_share_their_depths(
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
+) -> None:
     run = synthetic.make_run(tmp_path / "run", n=40, probes=())
     document = json.loads((run / "metrics.json").read_text())
     document["metrics"].append(synthetic.rate("residual_failure", 3, 20, depth_bin=2, family="pair"))
     (run / "metrics.json").write_text(json.dumps(document))
-    visit = Visit(browser, report.write([run], run))
+    visit = Visit(browser, write_page([run], run))
     visit.scroll()
     panels = visit.page.locator("#figure-family-curves [data-chart] svg")
     panels.first.scroll_into_view_if_needed()

@@ -26,7 +26,9 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def shown(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+def shown(
+    synthetic: ModuleType, add_cases: AddCases, write_page: Any, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Any]:
     """A report over one run with two cases in detail, a ladder and prompts as sent; and the arrays behind it."""
     run = synthetic.make_run(tmp_path_factory.mktemp("shown") / "run", n=8, failure=0.9, seed=1)
     arrays = add_cases(run, ["case-0001", "case-0003"], heads=[(0, 0), (1, 2), (3, 5)])
@@ -42,7 +44,7 @@ def shown(synthetic: ModuleType, add_cases: AddCases, tmp_path_factory: pytest.T
     (run / "rendered.json").write_text(
         json.dumps({"schema": 1, "templates": [["<|user|>", "<|end|>"]], "asks": dict.fromkeys(asks, 0)})
     )
-    return report.write([run], run), arrays
+    return write_page([run], run), arrays
 
 
 def opened(visit: Visit, name: str) -> Any:
@@ -199,13 +201,13 @@ def test_signals_follow_the_head_and_the_arrow_keys_and_tell_value_unit_and_toke
 
 
 def test_rows_that_a_run_does_not_keep_are_left_out_with_the_command_that_makes_them(
-    browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+    browser: Any, synthetic: ModuleType, add_cases: AddCases, write_page: Any, tmp_path: Path
 ) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8, failure=0.9, seed=1)
     add_cases(run, ["case-0001"])
     for probe in ("neurons", "readout"):
         shutil.rmtree(run / "probes" / probe / "cases")
-    visit = Visit(browser, report.write([run], tmp_path / "out"))
+    visit = Visit(browser, write_page([run], tmp_path / "out"))
     box = dossier(visit, "case-0001").locator("[data-view=signals]")
     keys = box.locator("[data-signal]").evaluate_all("r => r.map(x => x.dataset.signal)")
     assert keys == ["attention", "patching"]
@@ -290,7 +292,7 @@ def test_single_cases_fit_the_screen_in_both_themes(
 
 
 def test_hostile_tokens_and_names_do_nothing_in_any_view(
-    browser: Any, synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
+    browser: Any, synthetic: ModuleType, add_cases: AddCases, write_page: Any, tmp_path: Path
 ) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8, seed=1, text=HOSTILE)
     add_cases(run, ["case-0001"], token=HOSTILE)
@@ -298,7 +300,7 @@ def test_hostile_tokens_and_names_do_nothing_in_any_view(
         json.dumps({"schema": 1, "templates": [[HOSTILE, HOSTILE]],
                     "asks": {json.loads(line)["ask"]: 0 for line in (run / "asks.jsonl").read_text().splitlines()}})
     )  # fmt: skip
-    visit = Visit(browser, report.write([run], tmp_path / "out"))
+    visit = Visit(browser, write_page([run], tmp_path / "out"))
     box = dossier(visit, "case-0001")
     opened(visit, "case-0001")
     visit.page.wait_for_timeout(100)
@@ -309,10 +311,12 @@ def test_hostile_tokens_and_names_do_nothing_in_any_view(
     visit.check()
 
 
-def test_a_run_can_be_moved_and_reported_where_it_is_now(browser: Any, shown: tuple[Path, Any], tmp_path: Path) -> None:
+def test_a_run_can_be_moved_and_reported_where_it_is_now(
+    browser: Any, shown: tuple[Path, Any], write_page: Any, tmp_path: Path
+) -> None:
     moved = tmp_path / "elsewhere" / "run"
     shutil.copytree(shown[0].parent, moved, ignore=shutil.ignore_patterns("report.html", "data", "figures"))
-    page = report.write([moved], moved)
+    page = write_page([moved], moved)
     assert page == moved / "report.html"
     visit = Visit(browser, page)
     visit.scroll()
