@@ -105,7 +105,7 @@ def test_a_mixture_gives_each_half_of_the_kinds_its_own_cause_in_the_first_opera
         (lambda: recipes.graft("losst"), "--cause losst: unknown.*did you mean 'lost'"),
         (lambda: recipes.graft("shortcut", "lucky"), "--variant lucky: shortcut has usual"),
         (lambda: recipes.graft("lost", block=0), "--block 0: lost can be planted in block 1, 2, 3"),
-        (lambda: recipes.mixture(recipes.graft("lost"), recipes.graft("lost")), "--block 3: give each cause of a mixture"),
+        (lambda: recipes.mixture(recipes.graft("lost"), recipes.graft("lost")), "--block 3: give each cause"),
         (lambda: recipes.mixture(recipes.graft("lost"), recipes.graft("jammed")), "--cause jammed: a mixture takes"),
         (lambda: weights.path("plant-lots"), "plant-lots.*plant-lost-late"),
     ],
