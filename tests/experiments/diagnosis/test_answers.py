@@ -460,6 +460,18 @@ def test_successes_of_the_failing_families_are_the_control_for_a_part_behind_its
     assert not matched(data, [])
 
 
+def test_wholes_that_no_rule_could_judge_are_named_as_left_out(run: Path, tmp_path: Path) -> None:
+    open_run = shutil.copytree(run, tmp_path / "open")
+    first, *others = [v.case for v in diagnose(run, quiet=True).verdicts]
+    rows = [json.loads(line) for line in (open_run / "graded.jsonl").read_text().splitlines()]
+    for row in rows:
+        if (row["case"], row["role"]) == (first, "whole"):
+            row |= {"outcome": "invalid", "answer": None, "reason": "no-answer"}
+    (open_run / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = diagnose(open_run, ids=others[:1], quiet=True)
+    assert found.about["left_out"] == [first] and found.about["unjudged"] == 0
+
+
 def test_a_diagnosis_of_some_failures_says_of_how_many_and_counts_what_mends_these_alone(run: Path) -> None:
     every = diagnose(run, quiet=True)
     some = diagnose(run, cases=1, quiet=True)
