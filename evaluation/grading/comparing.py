@@ -154,14 +154,22 @@ def _date(said: Said, asked: Asked) -> Verdict:
     found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
     if found.lead and asked.question and (sentence := echo.focus(said.text, asked.question)):
         found = dates.announced(sentence)
+    verdict = _dated(said, found, wanted, 1 if asked.consistency else 0)
+    part = roles.event_part(said.text, asked.question) if asked.question and not said.cued else None
+    if part is None:
+        return verdict
+    own = dates.announced(part)
+    own = own if own.date is None or (own.date.year and own.date.sure) else dates.uncued(part)
+    again = _dated(said, own, wanted, 0) if own.date and own.date.sure else None
+    if again is not None and again.outcome == "correct":
+        return again
+    right = verdict is not None and verdict.outcome == "correct"
+    return undecided(said.text, "the date of another event") if right and (again or not part) else verdict
+
+
+def _dated(said: Said, found: dates.DateReading, wanted: Sequence[dates.Date], tolerance: int) -> Verdict:
     if found.date is None and found.reason == "no-answer":
         return None
-    part = roles.event_part(said.text, asked.question) if asked.question and not said.cued else None
-    if part == "":
-        return undecided(said.text, "the date of another event")
-    if part and (own := dates.announced(part)).date is not None:
-        found = own
-    tolerance = 1 if asked.consistency else 0
     for date in (found.date, found.lead):
         matches = [m for gold in wanted if date and (m := dates.compare(date, gold, tolerance)) is not None]
         if date is not None and matches:

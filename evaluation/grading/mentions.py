@@ -29,6 +29,7 @@ FINITE = frozenset(
 )
 _KIN = frozenset(
     "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
+    "parents family ancestors ancestry "
     "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
     "contrast reference similar close next prior ahead north south east west "
     "border borders frontier vice adviser advisor mentor boss".split()
@@ -238,7 +239,7 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     if left[-3:] == ["used", "to", "be"] or left[-2:] in (["was", "once"], ["was", "formerly"], ["was", "previously"]):
         return True
     away = near[-1:] == ["from"] and bool({"across", "far", "away"} & {*left[-6:]})
-    kin = len(near) > 1 and near[-1] in ("of", "to", "with") and near[-2] in _KIN
+    kin = len(near) > 1 and near[-1] in ("of", "to", "with", "from") and near[-2] in _KIN
     if away or kin or (near and near[-1] in _RELATIONS and left[-3:] != ["none", "other", "than"]):
         return _has_rival(sentence, before, i) or bool({"which", "who"} & {*left[-4:]})
     if len(near) > 1 and near[-1] == "after" and near[-2] not in ("named", "called"):

@@ -57,6 +57,17 @@ NAMES = [
     ("16:05", "The train leaves at 16:05 and arrives at 17:50.", "It leaves at 14:20. When does it arrive?", OPEN),
     ("16:05", "It arrives at 16:05 (4:05 PM).", "It leaves at 14:20. When does it arrive?", RIGHT),
 ]
+BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
+NAMES += [
+    ("Scotland", "He was born in Canada to parents from Scotland.", BELL, OPEN),
+    ("Scotland", "Bell, the inventor, emigrated from Scotland to Canada. He was born in Canada.", BELL, OPEN),
+    ("Scotland", "Bell, the inventor, emigrated from Scotland to Canada. He was born in Scotland.", BELL, RIGHT),
+    ("Scotland", "Bell came from Scotland. He was born in Edinburgh, Scotland.", BELL, RIGHT),
+    ("Camilla", "The current king is Charles III, and his wife is Camilla.", KING, RIGHT),
+    ("Camilla", "His first wife was Diana. His current wife is Camilla.", KING, RIGHT),
+    ("Camilla", "His current wife is Kate. His first wife was Camilla.", KING, OPEN),
+    ("Camilla", "The king's wife is Diana. His sister is Camilla.", KING, OPEN),
+]
 TINA = "Sam has 3 times as many marbles as Tina, and together they have 56. How many marbles does Tina have?"
 CLIPS = "She sold clips in April and half as many in May. How many did she sell altogether in April and May?"
 PAID = "Weng earns $12 an hour. How much did she earn for 50 minutes?"
@@ -82,6 +93,13 @@ NUMBERS = [
     ("7.5", "7 cups and a half", "How many cups?", RIGHT),
     ("7", "7 cups and a half", "How many cups?", OPEN),
 ]
+SOLD = "It sold 120 books on Monday and 45 fewer on Tuesday. How many books did it sell on Tuesday?"
+NUMBERS += [
+    ("75", "On Monday it sold 120 books and on Tuesday 75.", SOLD, RIGHT),
+    ("75", "On Monday it sold 75 books and on Tuesday 120.", SOLD, OPEN),
+    ("75", "Monday: 120\nTuesday: 75\nTotal: 195", SOLD, RIGHT),
+    ("75", "Monday: 75\nTuesday: 165", SOLD, WRONG),
+]
 AUSTEN, DEATH = "In what year was the author of 'Emma' born?", "When did Jane Austen die?"
 DATES = [
     ("1775", "Jane Austen (1775-1817)", AUSTEN, RIGHT),
@@ -94,6 +112,19 @@ DATES = [
     ("1775", "Jane Austen died in 1775.", AUSTEN, OPEN),
     ("1775", "The book was published in 1775. Austen was born in 1750.", AUSTEN, OPEN),
     ("1775", "The book was published in 1815. Austen was born in 1775.", AUSTEN, RIGHT),
+]
+MADE = "When was the company founded that makes the iPhone?"
+DATES += [
+    ("1976-04-01", "The iPhone came out on June 29, 2007; Apple was founded on April 1, 1976.", MADE, RIGHT),
+    ("1976-04-01", "Apple was founded on January 3, 1977, after being conceived on April 1, 1976.", MADE, OPEN),
+    ("1976-04-01", "Apple was founded on April 1, 1976, after being conceived on January 3, 1975.", MADE, RIGHT),
+    ("1976-04-01", "On April 1, 1976, Apple was founded.", MADE, RIGHT),
+    (
+        "1912-04-15",
+        "It struck ice on 14 April 1912 and sank at 2:20 a.m. on 15 April 1912.",
+        "When did it sink?",
+        RIGHT,
+    ),
 ]
 BOOLEANS = [
     ("no", "Many people say no, but a tomato is a vegetable.", "Is a tomato a vegetable?", OPEN),
@@ -108,6 +139,13 @@ BOOLEANS += [
     ("no", "Botanically, a tomato is a vegetable, not a fruit.", TOMATO, WRONG),
     ("no", "A Snickers bar has nuts, so a person with a nut allergy would not be able to eat it.", SNICKERS, RIGHT),
     ("no", "A Snickers bar is soft, so a person with a nut allergy would be able to eat it.", SNICKERS, WRONG),
+]
+POSSIBLE = "Is it possible to see the Great Wall from the Moon?"
+BOOLEANS += [
+    ("no", "It isn't possible.", POSSIBLE, RIGHT),
+    ("no", "Not possible.", POSSIBLE, RIGHT),
+    ("no", "It is possible.", POSSIBLE, WRONG),
+    ("no", "It is possible that I do not know this.", POSSIBLE, OPEN),
 ]
 COLORS, EVENTS = '["red", "yellow", "blue"]', '["Moon landing", "fall of the Wall"]'
 SHARED = '["Haiti", "Dominican Republic"]'
@@ -147,6 +185,9 @@ CHOICES = [
     ("C", "A (oxygen) \u274c, B (nitrogen) \u274c, C (carbon dioxide) \u2705, D \u274c", RIGHT),
     ("C", "I'm torn between A and C, but I'll go with C.", RIGHT),
     ("C", "I'm torn between A and C, but I'll go with A.", WRONG),
+    ("D", "All but hydrogen", OPEN),
+    ("C", "A is made of O, B is inert, so carbon dioxide is the gas.", RIGHT),
+    ("C", "A is made of O, C is inert, so nitrogen is the gas.", WRONG),
     ("C", "Plants absorb carbon dioxide and release oxygen.", RIGHT),
     ("C", "Plants absorb oxygen and release carbon dioxide.", OPEN),
     ("A", "Plants absorb oxygen, carbon dioxide and nitrogen.", OPEN),
