@@ -24,8 +24,9 @@ _OPENING = re.compile(
     re.I,
 )
 _MARKED = re.compile(
-    r"\((?P<a>[A-Za-z])\)|\[(?P<b>[A-Z])\]|(?<![\w'])(?P<c>[A-Z])(?=[).:](?:\s|$))|\b(?:option|choice|letter|answer)\s+\(?(?P<d>[A-Z])\b"
-    r"|(?<![\w'.-])(?P<e>[B-HJ-Z])(?![\w'.-]|\.\w)|(?<![\w'.-])(?P<f>A)(?=\s*(?:[,;.!]|$|is\b|and\b|or\b))"
+    r"\((?P<a>[A-Za-z])\)|\[(?P<b>[A-Z])\]|(?<![\w'\u00b0])(?P<c>[A-Z])(?=[).:](?:\s|$))|\b(?:option|choice|letter|answer)\s+\(?(?P<d>[A-Z])\b"
+    r"|(?<![\w'.\u00b0-])(?<!\u00b0 )(?P<e>[B-HJ-Z])(?![\w'.-]|\.\w)"
+    r"|(?<![\w'.-])(?P<f>A)(?=\s*(?:[,;.!]|$|is\b|and\b|or\b))"
 )
 _MOST = 60
 """Sentences, from the end, among which a conclusion is looked for."""

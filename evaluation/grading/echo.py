@@ -137,6 +137,12 @@ def states(text: str, question: str) -> bool:
     return len(asked & {*_content(parts[0])}) >= _LEAST * len(asked)
 
 
+def states_all(text: str, question: str) -> bool:
+    """Whether a text repeats every content word of the question."""
+    asked = {*_content(_last_question(question))}
+    return bool(asked) and asked <= {*_content(text)}
+
+
 def after_question(text: str, question: str) -> str:
     """A response without the question that it begins with, word for word; "" where it only asks it again."""
     if text.endswith("?") and {*_content(text)} <= {*_content(question)}:

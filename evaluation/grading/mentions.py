@@ -69,6 +69,8 @@ _PLACING = frozenset(
     "new north northern south southern east eastern west western upper lower equatorial papua american british".split()
 )
 """Words before a name that make it another name: "New York", "Northern Ireland"."""
+_DISTANCE = frozenset("across far away km kilometers kilometres mile miles hour hours minutes".split())
+_IN_USE = re.compile(r"(?:\w+ )?(?:is|are) (?:used|spoken)|is (?:the|an) (?:\w+ ){0,2}(?:language|currency|capital)")
 _MAYBE = frozenset({"maybe", "perhaps", "possibly"})
 _CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
 
@@ -238,7 +240,7 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         near.pop()
     if left[-3:] == ["used", "to", "be"] or left[-2:] in (["was", "once"], ["was", "formerly"], ["was", "previously"]):
         return True
-    away = near[-1:] == ["from"] and bool({"across", "far", "away"} & {*left[-6:]})
+    away = near[-1:] == ["from"] and bool(_DISTANCE & {*left[-6:]})
     kin = len(near) > 1 and near[-1] in ("of", "to", "with", "from") and near[-2] in _KIN
     if away or kin or (near and near[-1] in _RELATIONS and left[-3:] != ["none", "other", "than"]):
         return _has_rival(sentence, before, i) or bool({"which", "who"} & {*left[-4:]})
@@ -277,7 +279,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     named = head is not None and head.capital and sentence[i].capital
     if "unlike" in left[1:]:
         return True
-    if clause[:1] == ["where"] and [t.word for t in after if t.is_word][-2:] in (["is", "used"], ["is", "spoken"]):
+    said = " ".join(t.word for t in after if t.is_word)
+    if clause[:1] == ["where"] and _IN_USE.fullmatch(said):
         return False  # "It is in Japan, where the yen is used."
     if clause and _describes(clause):
         # between commas the clause is an aside: "Norway, whose capital is Oslo, uses the krone"
@@ -285,6 +288,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
         return follows == "," and goes_on and after[1].word not in (*_RELATIVE, "and", "or", "a", "an", "the")
     if clause and clause[0] in ("just", "much", "similar", "compared"):
         return True
+    if clause and clause[0] in ("before", "after") and clause[1:2] not in (["that"], ["this"]):
+        return named  # "Pluto, after passing Neptune"
     if head is not None and not clause and head.word in _KIN and {"who", "which", "whose"} & {*left}:
         return True
     if clause and clause[0] in _RELATIVE:

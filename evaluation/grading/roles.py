@@ -19,7 +19,17 @@ _WHOSE = re.compile(
 _WHERE = re.compile(
     r"\b[Hh]ow\s+(?:many|much)\b(?P<what>[^?]{0,80}?)\s(?:on|in)\s(?P<name>[A-Z][a-z]+)(?P<rest>)\?\W*\Z"
 )
+_AGE = re.compile(
+    r"\b[Hh]ow\s+(?:old|tall|heavy)(?P<what>)\s(?:is|was|will)\s(?P<name>[A-Z]\w+)(?P<rest>[^?]{0,60})\?\W*\Z"
+)
 _TWO = re.compile(r"\b(?:more|fewer|less|than|together|altogether|total|combined|both|and)\b", re.IGNORECASE)
+_NO_NOUNS = frozenset(
+    "language languages speaking dialect there which that because since today while with from alongside also where "
+    "when rather instead although though too being serves only just".split()
+)
+_PHRASE = re.compile(
+    r"\W*(?:his|her|its|their)\s(?P<phrase>(?:[\w-]+\s){0,3}[\w-]+)\s(?:is|was|are|were)\b", re.IGNORECASE
+)
 _COMPARES = re.compile(
     r"\b(?:more|fewer|less|than|together|altogether|total|each|combined|both|left|give|gave|sell|spend|and)\b", re.I
 )
@@ -59,13 +69,28 @@ _EVENTS = tuple(
             r"signed",
             r"built|completed|construction",
         ),
-        *(r"opened", r"discovered", r"invented", r"incorporated", r"conceived", r"launched", r"crowned", r"elected"),
+        *(
+            r"opened",
+            r"discovered",
+            r"invented",
+            r"incorporated",
+            r"conceived",
+            r"launched|launch",
+            r"crowned",
+            r"elected",
+        ),
         *(r"married", r"began|begin|started|start", r"ended|end", r"won", r"wrote|written", r"became", r"moved"),
-        *(r"hit|struck", r"ratified", r"fell|fall", r"closed|dissolved"),
+        *(r"hit|struck", r"landed|land|landing", r"ratified", r"fell|fall", r"closed|dissolved"),
     )
 )
 """Words for events that have a date each."""
 _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
+_BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
+_ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
+_FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)")
+_LEFT_ASKED = re.compile(r"\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
+_LEFT = re.compile(r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(\d+)", re.IGNORECASE)
+_FIELD = re.compile(r"(?P<key>[A-Z][\w ]{2,30}):\s(?P<value>[^:\n]{1,80}?)\W*")
 _MOST = 40
 """Events that are looked at."""
 _DIGITS = re.compile(r"\d{3,4}")
@@ -83,7 +108,7 @@ def own_number(text: str, question: str) -> str | None:
     >>> own_number("Sam has 14 and Tina has 42.", "How many marbles does Tina have?")
     '42'
     """
-    asked = (whose := _WHOSE.search(question)) or _WHERE.search(question)
+    asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
         return None
     parts = [s for s in view.sentences(view.plain(text)) if any(c.isdigit() for c in s)]
@@ -109,17 +134,55 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     held = [f" {normalize(gold)} " for gold in golds]
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
     said = [s for s in parts if any(name in f" {normalize(s)} " for name in held)]
-    relations = [m for s in said if (m := _RELATED.search(s)) or (m := _OWN_KIND.match(s))]
-    return bool(said) and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations)
+    relations = [m for s in said if (m := _RELATED.search(s) or _OWN_KIND.match(s) or _PHRASE.match(s))]
+    if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
+        return True
+    return "language" in asked and bool(said) and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
+
+
+def _as_adjective(sentence: str, gold: str) -> bool:
+    """Whether a language is named as an adjective of something else: "Spanish sailors", "the German team"."""
+    following = re.findall(rf"\b{re.escape(gold)}\b\s?([\w'\u2019(),.;:!-]*)", sentence)
+    return bool(following) and all(
+        re.fullmatch(r"[a-z]{4,}\W?", w) and w.strip(",.;") not in _NO_NOUNS for w in following
+    )
 
 
 def _is_asked(relation: re.Match[str], asked: str) -> bool:
     given = relation.groupdict()
     if given.get("once") and f" {given['once'].lower()} " not in asked:
         return False  # "His first wife was Diana."
+    if given.get("phrase"):
+        return any(f" {w} " in asked or f" {w}s " in asked for w in given["phrase"].lower().split())
     word = (given.get("kin") or given.get("kind") or "").lower()
     alike = next((row.split() for row in _KINDS if word in row.split()), [word])
     return any(f" {w} " in asked for w in alike)
+
+
+def at_the_other_end(text: str, question: str) -> bool:
+    """Whether a text speaks of a beginning only where the question asks for an end, or of an end for a beginning."""
+    plain = view.plain(text)
+    asked, said = (
+        (_BEGINS.search(t) is not None, _ENDS.search(t) is not None) for t in (re.split(r"[.!]\s", question)[-1], plain)
+    )
+    return asked != said and asked in ((True, False), (False, True)) and said in ((True, False), (False, True))
+
+
+def field(text: str, question: str) -> str | None:
+    """What a text says after a colon of the thing that the question asks for: "The company is X. Headquarters: Y."."""
+    asked = normalize(question).split()
+    rows = [m for s in view.sentences(view.plain(text)) if (m := _FIELD.fullmatch(s))]
+    held = [m["value"] for m in rows if all(w in asked for w in normalize(m["key"]).split())]
+    return held[0] if len(held) == 1 else None
+
+
+def hinted_number(text: str, question: str) -> str | None:
+    """The number that a sentence itself calls the rest where one is asked for, or to which something has changed."""
+    last = next((s for s in reversed(view.sentences(view.plain(text))) if any(c.isdigit() for c in s)), "")
+    if (changes := _FROM_TO.findall(last))[-1:]:
+        return changes[-1]
+    left = [a or b for a, b in _LEFT.findall(last)] if _LEFT_ASKED.search(question) else []
+    return left[0] if len(left) == 1 else None
 
 
 def event_part(text: str, question: str) -> str | None:

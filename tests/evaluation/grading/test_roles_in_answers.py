@@ -68,6 +68,33 @@ NAMES += [
     ("Camilla", "His current wife is Kate. His first wife was Camilla.", KING, OPEN),
     ("Camilla", "The king's wife is Diana. His sister is Camilla.", KING, OPEN),
 ]
+TANGO = "What is the official language of the country where the tango originated?"
+VOYAGER, GALAXY = "Which planet did Voyager 2 visit last?", "In what city is the headquarters of the maker of Galaxy?"
+FILM = "A movie starts at 7:40 pm and lasts 135 minutes. At what time does it end?"
+HUSBAND = "Who was the first husband of the author of 'Emma'?"
+NAMES += [
+    ("Spanish", "The tango originated in Argentina, where Spanish is the official language.", TANGO, RIGHT),
+    ("Spanish", "Buenos Aires, Argentina. They speak Spanish there.", TANGO, RIGHT),
+    ("Spanish", "Buenos Aires, Argentina. They speak Portuguese there.", TANGO, WRONG),
+    ("Spanish", "Spanish sailors brought it to Brazil, whose official language is Portuguese.", TANGO, OPEN),
+    ("Spanish", "The Spanish language is the official one.", TANGO, RIGHT),
+    ("Ann Lee", "Her first husband was Ann Lee.", HUSBAND, RIGHT),
+    ("Ann Lee", "The author is Ida. Her first husband was Max Moe; her second was Ann Lee.", HUSBAND, OPEN),
+    ("Ann Lee", "She married Ann Lee in 1914 and Max Moe in 1930, so her first husband was Ann Lee.", HUSBAND, RIGHT),
+    ("Ann Lee", "She married Ann Lee in 1930 and Max Moe in 1914, so her first husband was Max Moe.", HUSBAND, OPEN),
+    ("Neptune", "The last visit was to Uranus, before it would have reached Neptune.", VOYAGER, OPEN),
+    ("Neptune", "Pluto, after passing Neptune in 1989", VOYAGER, OPEN),
+    ("Neptune", "Neptune, after passing Uranus in 1986", VOYAGER, RIGHT),
+    ("Neptune", "1. Saturn\n2. Uranus\n3. Neptune\n\nThe last one was Neptune.", VOYAGER, RIGHT),
+    ("Neptune", "1. Saturn\n2. Neptune\n3. Uranus\n\nThe last one was Uranus.", VOYAGER, OPEN),
+    ("Suwon", "Samsung is headquartered in Seoul, about 30 km from Suwon.", GALAXY, OPEN),
+    ("Suwon", "Samsung is headquartered in Suwon, about 30 km from Seoul.", GALAXY, RIGHT),
+    ("Suwon", "The company is Samsung. Headquarters: Suwon.", GALAXY, RIGHT),
+    ("Suwon", "The company is Samsung. Headquarters: Seoul. Its largest factory is in Suwon.", GALAXY, OPEN),
+    ("Suwon", "The company is Samsung. Its headquarters is in Suwon.", GALAXY, RIGHT),
+    ("9:55 pm", "The movie ends at 9:55 pm.", FILM, RIGHT),
+    ("9:55 pm", "The movie starts at 9:55 pm.", FILM, OPEN),
+]
 TINA = "Sam has 3 times as many marbles as Tina, and together they have 56. How many marbles does Tina have?"
 CLIPS = "She sold clips in April and half as many in May. How many did she sell altogether in April and May?"
 PAID = "Weng earns $12 an hour. How much did she earn for 50 minutes?"
@@ -100,6 +127,21 @@ NUMBERS += [
     ("75", "Monday: 120\nTuesday: 75\nTotal: 195", SOLD, RIGHT),
     ("75", "Monday: 75\nTuesday: 165", SOLD, WRONG),
 ]
+BEN = "Anna is 12 years old. Her brother Ben is 3 years younger. How old is Ben?"
+PRICE = "The price of a $250 phone rises by 8%. What is the new price?"
+PENCILS = "James has 60 pencils and gives 15 to his sister. How many pencils are left?"
+NUMBERS += [
+    ("9", "Anna is 12 and Ben is 9.", BEN, RIGHT),
+    ("9", "Ben is 12 and Anna is 9.", BEN, WRONG),
+    ("270", "The phone now costs $270, up from $250.", PRICE, RIGHT),
+    ("270", "The phone now costs $280, up from $270.", PRICE, OPEN),
+    ("270", "270 dollars, a $20 increase", PRICE, RIGHT),
+    ("20", "270 dollars, a $20 increase", PRICE, OPEN),
+    ("270", "It rose from $250 to $270.", PRICE, RIGHT),
+    ("270", "It went from $270 to $250.", PRICE, OPEN),
+    ("45", "There are 45 pencils left, and his sister has 15.", PENCILS, RIGHT),
+    ("45", "His sister has 45 and he has 15 left.", PENCILS, OPEN),
+]
 AUSTEN, DEATH = "In what year was the author of 'Emma' born?", "When did Jane Austen die?"
 DATES = [
     ("1775", "Jane Austen (1775-1817)", AUSTEN, RIGHT),
@@ -125,6 +167,11 @@ DATES += [
         "When did it sink?",
         RIGHT,
     ),
+]
+LANDED = "When did Apollo 11 land?"
+DATES += [
+    ("July 20, 1969", "They landed on July 20, 1969 and returned on July 24, 1969.", LANDED, RIGHT),
+    ("July 20, 1969", "The landing was on July 24, 1969, after a launch on July 20, 1969.", LANDED, OPEN),
 ]
 BOOLEANS = [
     ("no", "Many people say no, but a tomato is a vegetable.", "Is a tomato a vegetable?", OPEN),
@@ -173,6 +220,7 @@ LISTS = [
         OPEN,
     ),
 ]
+HEAT = (("A", "90 \u00b0C"), ("B", "212 \u00b0C"), ("C", "100 \u00b0C"))
 OPTIONS = (("A", "oxygen"), ("B", "nitrogen"), ("C", "carbon dioxide"), ("D", "hydrogen"))
 GAS = "Which gas do plants absorb?"
 CHOICES = [
