@@ -7,7 +7,7 @@ text alone does not decide, and only where the question is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from . import cues, mentions, view
 from .text import normalize
@@ -67,6 +67,8 @@ _VERBS = frozenset(
     "is are was were do does did can could will would has have had cannot cant isnt arent wasnt werent dont doesnt "
     "didnt couldnt wont wouldnt hasnt havent not".split()
 )
+_HOW = re.compile(r"\bhow\s+(?:much|many)\b", re.IGNORECASE)
+_ITS = re.compile(r"\W*(?:its|his|her|their)\s(?P<word>\w+)\b", re.IGNORECASE)
 _IS_IT = re.compile(r"\W*(?:is|was|would)\sit\s(?:be\s)?(?P<word>[a-z]{4,})\b", re.IGNORECASE)
 _CALLED = re.compile(
     r"\W*(?:(?:it|that|this)(?:'s|\s(?:is|was))?)?\s?(?P<no>not\s|n't\s)?(?P<word>[a-z]{4,})\W*(?:[.,;!\n]|\Z|\b(?:to|for)\b)",
@@ -110,6 +112,8 @@ def clause(text: str, question: str) -> str | None:
     'Mozart was born in 1756'
     """
     last = _last_question(question)
+    main = last[max(0, *(m.start() for m in _HOW.finditer(last)), 0) :]
+    last = main if len(_content(main)) > 1 else last
     names, asked = _names(last), {*_content(last)}
     sentence = next((s for s in view.sentences(view.plain(text)) if not s.endswith("?")), "")
     parts = [part.strip() for part in _CLAUSE.split(sentence)]
@@ -162,7 +166,9 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     holding = [s for s in view.sentences(view.plain(text)) if any(n in f" {normalize(s)} " for n in names)]
     if len(holding) != 1:
         return False
-    if _said_later(view.sentences(view.plain(text)), holding[0], question):
+    if _said_later(
+        view.sentences(view.plain(text)), holding[0], question, lambda s: any(n in f" {normalize(s)} " for n in names)
+    ):
         return True
     first, _, added = _AND.sub("\n", holding[0], count=1).partition("\n")
     opening = next((t for t in tokens(added) if t.is_word), None)
@@ -175,12 +181,17 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     return verb and not begins and held == [False, True] and answered
 
 
-def _said_later(parts: Sequence[str], holding: str, question: str) -> bool:
+def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Callable[[str], bool]) -> bool:
     """Whether a sentence after the one with the gold answer names something else with the last word of the question.
 
     "Bell emigrated from Scotland to Canada. He was born in Canada."
     """
-    later = parts[parts.index(holding) + 1 :]
+    later = parts[parts.index(holding) + 1 :] + holding.split("; ")[1:]
+    known = {*_content(question)}
+    for s in holding.split("; ")[1:]:
+        named = any(w[:1].isupper() and not {*_content(w)} <= known for w in s.split()[1:])
+        if (m := _ITS.match(s)) and {*_content(m["word"])} & known and named and not gold_in(s):
+            return True  # "Guernica lies in Spain; its painter was born in Cuba."
     if not later or not {t.word for t in tokens(holding)} & mentions.FINITE | {t.word for t in tokens(holding)} & {
         "from"
     }:

@@ -38,7 +38,7 @@ _RELATIONS = frozenset(
     "than succeeded succeeds succeeding preceded precedes preceding replaced replaces replacing followed follows "
     "following defeated defeats defeating beat beats beating overtook surpassed surpasses surpassing versus vs "
     "against besides beside alongside unlike like near nearby before borders bordering neighbouring neighboring "
-    "adjoins facing overlooking".split()
+    "adjoins facing overlooking leaving".split()
 )
 _SKIPPED = frozenset(
     "a an the by to of his her its their king queen president sir dr mr mrs even also just old new former".split()
@@ -52,6 +52,7 @@ _BELIEVED = frozenset(
     "believe believes believed think thinks thought assume assumes assumed seem seems might may".split()
 )
 _ONCE_BELIEVED = frozenset(("thought", "believed", "assumed"))
+_ONCE_ATTRIBUTED = frozenset(("attributed", "credited", "ascribed"))
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 
@@ -231,6 +232,8 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     if "but" in right and {"actually", "really"} & {*right[right.index("but") : right.index("but") + 5]}:
         return True
     doubted = {*left[-6:]} & (_BELIEVED if "i" not in left[-6:] else _ONCE_BELIEVED)
+    if {"long", "once", "formerly", "originally"} & {*left}:
+        doubted |= {*left[-6:]} & _ONCE_ATTRIBUTED
     if doubted and "but" in right:
         return True
     if "because" in left[1:] and not {",", "so", "therefore"} & {*left[-1 - left[::-1].index("because") :]}:

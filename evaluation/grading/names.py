@@ -39,6 +39,7 @@ _NEXT_STEP = re.compile(
 )
 """A sentence about the end of the one before: "The president at that time was ...", "His father was ...", "The larger
 one is ..."."""
+_THE_IS = re.compile(r"\W*the\s(?:\w+\s){1,2}(?:is|was)\b", re.IGNORECASE)
 _THEY = re.compile(r"\W*(?:They|People)\s(?:there\s)?(?:speak|use|pay)\b")
 _JOINTS = re.compile(r"; |, (?=so\s(?:the|his|her|its|their)\s)")
 _OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
@@ -117,6 +118,8 @@ def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
         goes_on = roles[1] is Role.ASSERTED and (
             _NEXT_STEP.match(said[1]) or _THEY.match(said[1])
         )  # "Portugal. Its capital is Lisbon."
+        if not goes_on and roles[1] is Role.ASSERTED and _THE_IS.match(said[1]):
+            return NameVerdict(None, "named in passing")  # "Brazil; the ocean is the Atlantic."
         return NameVerdict(True, "contained") if goes_on else NameVerdict(False, "another answer")
     if roles[0] is Role.ASSERTED:
         concluded = len(said) > 1 and _draws(said[-1]) and roles[-1] is None
@@ -240,7 +243,12 @@ def _bare(sentence: str) -> bool:
 
 
 def _draws(sentence: str) -> bool:
-    return re.match(r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+(?:the|his|her|its|their))\b", sentence, re.IGNORECASE) is not None
+    return (
+        re.match(
+            r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+(?:the|his|her|its|their))\b", sentence, re.IGNORECASE
+        )
+        is not None
+    )
 
 
 def _repeats(sentence: Sequence[Token], first: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:

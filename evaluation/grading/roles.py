@@ -90,7 +90,10 @@ _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re
 _FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)")
 _LEFT_ASKED = re.compile(r"\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
 _LEFT = re.compile(r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(\d+)", re.IGNORECASE)
-_FIELD = re.compile(r"(?P<key>[A-Z][\w ]{2,30}):\s(?P<value>[^:\n]{1,80}?)\W*")
+_FIELD = re.compile(
+    r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
+    r"(?P<value>[^:\n]{1,80}?)\W*"
+)
 _MOST = 40
 """Events that are looked at."""
 _DIGITS = re.compile(r"\d{3,4}")
@@ -171,9 +174,10 @@ def at_the_other_end(text: str, question: str) -> bool:
 def field(text: str, question: str) -> str | None:
     """What a text says after a colon of the thing that the question asks for: "The company is X. Headquarters: Y."."""
     asked = normalize(question).split()
-    rows = [m for s in view.sentences(view.plain(text)) if (m := _FIELD.fullmatch(s))]
-    held = [m["value"] for m in rows if all(w in asked for w in normalize(m["key"]).split())]
-    return held[0] if len(held) == 1 else None
+    parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
+    rows = [m for s in parts if (m := _FIELD.fullmatch(s))]
+    held = [m["value"] for m in rows if all(w in asked for w in normalize(m["key"] or m["noun"]).split())]
+    return held[-1] if held else None
 
 
 def hinted_number(text: str, question: str) -> str | None:

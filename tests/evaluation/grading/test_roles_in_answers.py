@@ -95,6 +95,20 @@ NAMES += [
     ("9:55 pm", "The movie ends at 9:55 pm.", FILM, RIGHT),
     ("9:55 pm", "The movie starts at 9:55 pm.", FILM, OPEN),
 ]
+OCEAN, ANTHEM = "Which ocean borders the country where the Amazon ends?", "Who composed the anthem's music of Austria?"
+GUERNICA = "In which country is the birthplace of the painter of Guernica?"
+NAMES += [
+    ("Atlantic Ocean", "Brazil; the ocean is the Atlantic Ocean.", OCEAN, RIGHT),
+    ("Atlantic Ocean", "Brazil; the ocean is the Pacific Ocean.", OCEAN, WRONG),
+    ("Atlantic Ocean", "Pacific Ocean; the largest port is on the Atlantic Ocean.", OCEAN, OPEN),
+    ("Paris", "Lyon. The largest city is Paris.", "What is the capital of France?", OPEN),
+    ("Johann Holzer", "Austria. The music is by Johann Holzer.", ANTHEM, RIGHT),
+    ("Johann Holzer", "It was long attributed to Johann Holzer, but Mozart composed it.", ANTHEM, OPEN),
+    ("Johann Holzer", "It was long attributed to Mozart, but Johann Holzer composed it.", ANTHEM, RIGHT),
+    ("Spain", "Guernica is a town in Spain; its painter was born in Cuba.", GUERNICA, OPEN),
+    ("Spain", "Guernica is a town in Spain; its painter was born in Spain, too.", GUERNICA, RIGHT),
+    ("Spain", "Picasso lived in France after leaving Spain.", GUERNICA, OPEN),
+]
 TINA = "Sam has 3 times as many marbles as Tina, and together they have 56. How many marbles does Tina have?"
 CLIPS = "She sold clips in April and half as many in May. How many did she sell altogether in April and May?"
 PAID = "Weng earns $12 an hour. How much did she earn for 50 minutes?"
@@ -141,6 +155,17 @@ NUMBERS += [
     ("270", "It went from $270 to $250.", PRICE, OPEN),
     ("45", "There are 45 pencils left, and his sister has 15.", PENCILS, RIGHT),
     ("45", "His sister has 45 and he has 15 left.", PENCILS, OPEN),
+]
+CHANGE = "Muffins are $3. If Lena buys 7 and pays with a $50 bill, how much change does she get?"
+WALK = "Tom walked 3 km on Monday and 5 km on Tuesday. What was his average distance per day?"
+EGGS = "If a dozen eggs cost $4.80, what is the cost of 5 eggs?"
+NUMBERS += [
+    ("29", "She gets $29 change after paying $21 for seven muffins.", CHANGE, RIGHT),
+    ("4", "4000 m", WALK, RIGHT),
+    ("4", "400 m", WALK, WRONG),
+    ("4000", "4 km", WALK, OPEN),
+    ("2", "200 cents", EGGS, RIGHT),
+    ("2", "20 cents", EGGS, WRONG),
 ]
 AUSTEN, DEATH = "In what year was the author of 'Emma' born?", "When did Jane Austen die?"
 DATES = [
@@ -193,6 +218,13 @@ BOOLEANS += [
     ("no", "Not possible.", POSSIBLE, RIGHT),
     ("no", "It is possible.", POSSIBLE, WRONG),
     ("no", "It is possible that I do not know this.", POSSIBLE, OPEN),
+]
+POTATO = "Could someone in ancient Rome have eaten a potato?"
+BOOLEANS += [
+    ("no", "They could not have.", POTATO, RIGHT),
+    ("no", "I don't think so.", POTATO, RIGHT),
+    ("no", "I think so.", POTATO, WRONG),
+    ("no", "The opposite is true.", POTATO, HALF_OPEN),
 ]
 COLORS, EVENTS = '["red", "yellow", "blue"]', '["Moon landing", "fall of the Wall"]'
 SHARED = '["Haiti", "Dominican Republic"]'
