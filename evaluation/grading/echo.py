@@ -186,7 +186,7 @@ def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Call
 
     "Bell emigrated from Scotland to Canada. He was born in Canada."
     """
-    later = parts[parts.index(holding) + 1 :] + holding.split("; ")[1:]
+    later = [*parts][parts.index(holding) + 1 :] + holding.split("; ")[1:]
     known = {*_content(question)}
     for s in holding.split("; ")[1:]:
         named = any(w[:1].isupper() and not {*_content(w)} <= known for w in s.split()[1:])
