@@ -229,6 +229,8 @@ def _negated_subject(after: Sequence[Token]) -> bool:
 def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
     left = [t.word for t in before]
     right = [t.word for t in after]
+    if right[:1] in (["was"], ["were"]) and "but" in right and {"now", "today"} & {*right[right.index("but") :]}:
+        return True  # "Tokyo was the capital, but now it's Osaka."
     if "but" in right and {"actually", "really"} & {*right[right.index("but") : right.index("but") + 5]}:
         return True
     doubted = {*left[-6:]} & (_BELIEVED if "i" not in left[-6:] else _ONCE_BELIEVED)

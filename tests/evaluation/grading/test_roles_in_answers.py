@@ -109,6 +109,11 @@ NAMES += [
     ("Spain", "Guernica is a town in Spain; its painter was born in Spain, too.", GUERNICA, RIGHT),
     ("Spain", "Picasso lived in France after leaving Spain.", GUERNICA, OPEN),
 ]
+SUSHI = "What is the capital of the country of sushi?"
+NAMES += [
+    ("Tokyo", "Tokyo was the capital, but now it's Osaka.", SUSHI, OPEN),
+    ("Tokyo", "Osaka was the capital, but now it's Tokyo.", SUSHI, RIGHT),
+]
 TINA = "Sam has 3 times as many marbles as Tina, and together they have 56. How many marbles does Tina have?"
 CLIPS = "She sold clips in April and half as many in May. How many did she sell altogether in April and May?"
 PAID = "Weng earns $12 an hour. How much did she earn for 50 minutes?"
