@@ -37,14 +37,15 @@ _PHRASES = [
     (
         re.compile(
             r"\W*(?:(?:absolutely|certainly|definitely|of\s+course)\s+not|not\s+(?:really|at\s+all)|no\s+way|wrong"
-            r"|that(?:'s|\s+is)\s+(?:wrong|not\s+right)|n)\s*(?:[,.!;:]|$)",
+            r"|that(?:'s|\s+is)\s+(?:wrong|not\s+right)|i\s+(?:don't|do\s+not)\s+(?:think|believe)\s+so|i\s+doubt\s+it|n)\s*(?:[,.!;:]|$)",
             re.IGNORECASE,
         ),
         False,
     ),
     (
         re.compile(
-            rf"\W*{_SUBJECT}(?:\s+{_AUXILIARY}(?:\s*n't|\s*not)|'s\s+not|'re\s+not)\s*(?:[,.!;:]|$)", re.IGNORECASE
+            rf"\W*{_SUBJECT}(?:\s+{_AUXILIARY}(?:\s*n't|\s*not)(?:\s+have)?|'s\s+not|'re\s+not)\s*(?:[,.!;:]|$)",
+            re.IGNORECASE,
         ),
         False,
     ),
@@ -52,7 +53,7 @@ _PHRASES = [
     (
         re.compile(
             r"\W*(?:absolutely|certainly|definitely|of\s+course|exactly|right|that(?:'s|\s+is)\s+right|without\s+(?:a\s+)?doubt"
-            r"|no\s+doubt|y|(?:it|they|he|she)\s+(?:sure|certainly|definitely|absolutely|indeed)\s+(?:is|are|was|were|does|do"
+            r"|no\s+doubt|i\s+(?:think|believe|would\s+say)\s+so|y|(?:it|they|he|she)\s+(?:sure|certainly|definitely|absolutely|indeed)\s+(?:is|are|was|were|does|do"
             r"|did|can|has|have))\s*(?:[,.!;:]|$)",
             re.IGNORECASE,
         ),
@@ -82,6 +83,7 @@ _REPORTED = re.compile(
     r"(?:say|think|answer|assume|guess|believe|argue)s?\W{1,3}\Z",
     re.IGNORECASE,
 )
+_OPPOSITE = re.compile(r"\b(?:opposite|contrary|reverse|converse)\s(?:is|was)\s", re.IGNORECASE)
 _NEXT = 3
 """Sentences after a correction, one of which may open with the answer."""
 _MOST = 60
@@ -153,7 +155,7 @@ def _opens(text: str) -> bool | None:
 
 def _sentence(sentence: str) -> bool | None:
     """What one sentence says: its opening word, or all its polar words where they agree."""
-    if _BOTH.search(sentence) or _TWICE.search(sentence):
+    if _BOTH.search(sentence) or _TWICE.search(sentence) or _OPPOSITE.search(sentence):
         return None
     if (said := _opens(sentence)) is not None:
         return said

@@ -24,8 +24,9 @@ _OPENING = re.compile(
     re.I,
 )
 _MARKED = re.compile(
-    r"\((?P<a>[A-Za-z])\)|\[(?P<b>[A-Z])\]|(?<![\w'])(?P<c>[A-Z])(?=[).:](?:\s|$))|\b(?:option|choice|letter|answer)\s+\(?(?P<d>[A-Z])\b"
-    r"|(?<![\w'.-])(?P<e>[B-HJ-Z])(?![\w'.-]|\.\w)|(?<![\w'.-])(?P<f>A)(?=\s*(?:[,;.!]|$|is\b|and\b|or\b))"
+    r"\((?P<a>[A-Za-z])\)|\[(?P<b>[A-Z])\]|(?<![\w'\u00b0])(?P<c>[A-Z])(?=[).:](?:\s|$))|\b(?:option|choice|letter|answer)\s+\(?(?P<d>[A-Z])\b"
+    r"|(?<![\w'.\u00b0-])(?<!\u00b0 )(?P<e>[B-HJ-Z])(?![\w'.-]|\.\w)"
+    r"|(?<![\w'.-])(?P<f>A)(?=\s*(?:[,;.!]|$|is\b|and\b|or\b))"
 )
 _MOST = 60
 """Sentences, from the end, among which a conclusion is looked for."""
@@ -66,7 +67,12 @@ _ROW = re.compile(r"[^\n,;\u2705\u2714\u2713\u274c\u2717\u2718]{1,200}?\s?[\u270
 _TICKS, _CROSSES = "\u2705\u2714\u2713", "\u274c\u2717\u2718"
 _NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|them)\b.{0,40})?\W*$", re.IGNORECASE)
 """An answer that takes no option: "None of the above."."""
-_NEVER = re.compile(r"(?:^|(?<=[.;,!]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*", re.IGNORECASE)
+_SO = re.compile(r",\s(?:so|therefore|thus|hence)\s")
+_ENDINGS = ("", "s", "es")
+_NEVER = re.compile(
+    r"\b(?:all|any|anything|everything)\s(?:but|except)\s(?:the\s|an?\s)?\w+|(?:^|(?<=[.;,!]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*",
+    re.IGNORECASE,
+)
 """A clause that warns of something: "B. Never put it in an oven (A)"."""
 
 
@@ -99,9 +105,11 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     found = _opening(_corrected(plain), options)
     if found.letter is None and (last := _ENDS_WITH.search(plain)) and last["letter"] in _said(parts[-1], options):
         return ChosenOption(last["letter"])
-    if found.letter or found.reason != "no-answer":
+    if found.letter or (found.reason != "no-answer" and not _SO.search(parts[-1] if parts else "")):
         return found
     said = _said(plain, options)
+    if len(said) > 1 and (drawn := _SO.split(parts[-1])[1:]) and not _NOT.search(drawn[-1]):
+        said = left if len(left := _said(drawn[-1], options)) == 1 else said
     if len(said) == 1:
         return ChosenOption(said.pop())
     if not said and options and _NONE.match(plain):
@@ -197,5 +205,5 @@ def _named(text: str, options: _Options) -> set[str]:
     """The options whose text occurs in a text; of "house" and "tree house" the longer one where it occurs in full."""
     given = f" {normalize(_NEVER.sub(' ', text) if len(text) <= _LINE else text)} "
     texts: Mapping[str, str] = {letter: normalize(option) for letter, option in options}
-    held = {k: t for k, t in texts.items() if t and f" {t} " in given}
+    held = {k: t for k, t in texts.items() if t and any(f" {t}{end} " in given for end in _ENDINGS)}
     return {k for k, t in held.items() if not any(t != o and f" {t} " in f" {o} " for o in held.values())}

@@ -80,6 +80,16 @@ def undecided(answer: str, reason: str) -> Grade:
 
 
 def _number(said: Said, asked: Asked) -> Verdict:
+    found = _quantity(said, asked)
+    if not found or found.outcome != "correct" or said.cued or not asked.question:
+        return found
+    hint = numbers.parse(roles.hinted_number(said.text, asked.question) or "")
+    wanted = [w for g in asked.golds if (w := numbers.parse(g))]
+    doubtful = hint is not None and not any(numbers.equal(hint, w) for w in wanted)
+    return undecided(said.text, "several numbers") if doubtful else found
+
+
+def _quantity(said: Said, asked: Asked) -> Verdict:
     wanted = [numbers.parse(g) if mathematics.is_plain_number(g) else None for g in asked.golds]
     if wanted[0] is None:
         return _formula(said.text, asked)
@@ -154,14 +164,22 @@ def _date(said: Said, asked: Asked) -> Verdict:
     found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
     if found.lead and asked.question and (sentence := echo.focus(said.text, asked.question)):
         found = dates.announced(sentence)
+    verdict = _dated(said, found, wanted, 1 if asked.consistency else 0)
+    part = roles.event_part(said.text, asked.question) if asked.question and not said.cued else None
+    if part is None:
+        return verdict
+    own = dates.announced(part)
+    own = own if own.date is None or (own.date.year and own.date.sure) else dates.uncued(part)
+    again = _dated(said, own, wanted, 0) if own.date and own.date.sure else None
+    if again is not None and again.outcome == "correct":
+        return again
+    right = verdict is not None and verdict.outcome == "correct"
+    return undecided(said.text, "the date of another event") if right and (again or not part) else verdict
+
+
+def _dated(said: Said, found: dates.DateReading, wanted: Sequence[dates.Date], tolerance: int) -> Verdict:
     if found.date is None and found.reason == "no-answer":
         return None
-    part = roles.event_part(said.text, asked.question) if asked.question and not said.cued else None
-    if part == "":
-        return undecided(said.text, "the date of another event")
-    if part and (own := dates.announced(part)).date is not None:
-        found = own
-    tolerance = 1 if asked.consistency else 0
     for date in (found.date, found.lead):
         matches = [m for gold in wanted if date and (m := dates.compare(date, gold, tolerance)) is not None]
         if date is not None and matches:
@@ -202,6 +220,8 @@ def _time(said: Said, asked: Asked) -> Verdict:
     said = replace(said, text=dates.clock_in_digits(said.text), rest=dates.clock_in_digits(said.rest))
     found = _name(said, replace(asked, golds=tuple(dates.clock_in_digits(g) for g in asked.golds)))
     if found is not None and found.outcome == "correct":
+        if asked.question and roles.at_the_other_end(said.text, asked.question):
+            return undecided(said.text, "the time of another event")
         later = dates.clock_times(said.text)[-1:]
         passing = found.match == "contained" and later and asked.question and not said.cued
         known = [*asked.golds, asked.question or ""]
@@ -251,7 +271,12 @@ def _name(said: Said, asked: Asked) -> Verdict:
     if found is None:
         return None
     if found.right is None:
-        return undecided(said.text, found.how)
+        value = roles.field(said.text, asked.question) if asked.question else None
+        return (
+            _right(value, "exact")
+            if value and any(text.same(value, g) for g in asked.golds)
+            else undecided(said.text, found.how)
+        )
     if found.right and found.how == "contained" and asked.question:
         if echo.in_another_clause(said.text, asked.golds, asked.question):
             return undecided(said.text, "named in passing")

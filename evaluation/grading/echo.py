@@ -7,7 +7,7 @@ text alone does not decide, and only if the question is known.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from . import cues, mentions, view
 from .text import normalize
@@ -67,6 +67,14 @@ _VERBS = frozenset(
     "is are was were do does did can could will would has have had cannot cant isnt arent wasnt werent dont doesnt "
     "didnt couldnt wont wouldnt hasnt havent not".split()
 )
+_HOW = re.compile(r"\bhow\s+(?:much|many)\b", re.IGNORECASE)
+_ITS = re.compile(r"\W*(?:its|his|her|their)\s(?P<word>\w+)\b", re.IGNORECASE)
+_IS_IT = re.compile(r"\W*(?:is|was|would)\sit\s(?:be\s)?(?P<word>[a-z]{4,})\b", re.IGNORECASE)
+_CALLED = re.compile(
+    r"\W*(?:(?:it|that|this)(?:'s|\s(?:is|was))?)?\s?(?P<no>not\s|n't\s)?(?P<word>[a-z]{4,})\W*(?:[.,;!\n]|\Z|\b(?:to|for)\b)",
+    re.IGNORECASE,
+)
+"""\"Is it legal to ...?" and "It isn't legal."."""
 _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE)
 """\"Could" leaves open what "could not" denies."""
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
@@ -104,6 +112,8 @@ def clause(text: str, question: str) -> str | None:
     'Mozart was born in 1756'
     """
     last = _last_question(question)
+    main = last[max(0, *(m.start() for m in _HOW.finditer(last)), 0) :]
+    last = main if len(_content(main)) > 1 else last
     names, asked = _names(last), {*_content(last)}
     sentence = next((s for s in view.sentences(view.plain(text)) if not s.endswith("?")), "")
     parts = [part.strip() for part in _CLAUSE.split(sentence)]
@@ -112,7 +122,8 @@ def clause(text: str, question: str) -> str | None:
     held = [asked & {*_content(part)} for part in parts]
     shares = [len(words) for words in held]
     best = shares.index(max(shares))
-    decisive = shares.count(shares[best]) == 1 and held[best] - names
+    elsewhere = any(words & names - held[best] for n, words in enumerate(held) if n != best)
+    decisive = shares.count(shares[best]) == 1 and held[best] - names and (held[best] & names or not elsewhere)
     return parts[best] if decisive else None
 
 
@@ -128,6 +139,12 @@ def states(text: str, question: str) -> bool:
     if len(parts) != 1 or parts[0].endswith("?") or not asked:
         return False
     return len(asked & {*_content(parts[0])}) >= _LEAST * len(asked)
+
+
+def states_all(text: str, question: str) -> bool:
+    """Whether a text repeats every content word of the question."""
+    asked = {*_content(_last_question(question))}
+    return bool(asked) and asked <= {*_content(text)}
 
 
 def after_question(text: str, question: str) -> str:
@@ -149,6 +166,10 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     holding = [s for s in view.sentences(view.plain(text)) if any(n in f" {normalize(s)} " for n in names)]
     if len(holding) != 1:
         return False
+    if _said_later(
+        view.sentences(view.plain(text)), holding[0], question, lambda s: any(n in f" {normalize(s)} " for n in names)
+    ):
+        return True
     first, _, added = _AND.sub("\n", holding[0], count=1).partition("\n")
     opening = next((t for t in tokens(added) if t.is_word), None)
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | _ASKING
@@ -160,6 +181,24 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     return verb and not begins and held == [False, True] and answered
 
 
+def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Callable[[str], bool]) -> bool:
+    """Whether a sentence after the one with the gold answer names something else with the last word of the question.
+
+    "Bell emigrated from Scotland to Canada. He was born in Canada."
+    """
+    later = [*parts][parts.index(holding) + 1 :] + holding.split("; ")[1:]
+    known = {*_content(question)}
+    for s in holding.split("; ")[1:]:
+        named = any(w[:1].isupper() and not {*_content(w)} <= known for w in s.split()[1:])
+        if (m := _ITS.match(s)) and {*_content(m["word"])} & known and named and not gold_in(s):
+            return True  # "Guernica lies in Spain; its painter was born in Cuba."
+    if not later or not {t.word for t in tokens(holding)} & mentions.FINITE | {t.word for t in tokens(holding)} & {
+        "from"
+    }:
+        return False
+    return any(_about_another(s, holding, [False, True], question) for s in later)
+
+
 def _about_another(first: str, added: str, held: Sequence[bool], question: str) -> bool:
     """Whether the clause with the last word of the question names something else, and the gold answer is in the other.
 
@@ -169,6 +208,8 @@ def _about_another(first: str, added: str, held: Sequence[bool], question: str) 
     if held not in ([True, False], [False, True]) or not last:
         return False
     with_gold, other = (first, added) if held[0] else (added, first)
+    if re.match(r"\W*(?:his|her|its|their)\s", with_gold, re.IGNORECASE):
+        return False  # the next step: "The king is Charles, and his wife is Camilla."
     if last[0] in _content(with_gold) or last[0] not in _content(other):
         return False
     known = {*_content(question)}
@@ -183,6 +224,9 @@ def affirms(text: str, question: str) -> bool | None:
     >>> affirms("17 is not a prime number.", "Is 17 a prime number?")
     False
     """
+    if (judged := _IS_IT.match(_last_question(question))) and (said := _CALLED.match(view.plain(text)[:200])):
+        if said["word"].lower() == judged["word"].lower() and not {*said["word"].lower().split()} & _ASKING:
+            return not said["no"]
     asked = _content(_last_question(question))
     than = _last_question(question).partition(" than ")
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]

@@ -147,17 +147,22 @@ def _in_its_clause(verdict: Grade, said: Said, asked: Asked, compare: Callable[[
     elsewhere = plain(said.rest or said.text).replace(clause or "", " ")
     if _TOTAL.search(asked.question) and _TOTAL.search(elsewhere):
         return verdict  # "She sold 72 in April and 36 in May, 108 in total."
-    if verdict.reason == "several choices" and not _begins(said.text, clause, asked.options):
+    if verdict.reason == "several choices" and not _begins(
+        said.text, clause, asked.options, echo.states_all(clause or "", asked.question)
+    ):
         return verdict
     again = compare(Said(clause), replace(asked, question=None)) if clause else None
     return again if again is not None and again.outcome == "correct" else verdict
 
 
-def _begins(whole: str, clause: str | None, options: Sequence[tuple[str, str]]) -> bool:
+def _begins(whole: str, clause: str | None, options: Sequence[tuple[str, str]], full: bool) -> bool:
     """Whether a text begins with a clause and goes on with another one, neither with reasons nor with more options."""
     if not clause or not whole.strip().startswith(clause) or _REASONS.search(whole):
         return False
     rest = whole.strip()[len(clause) :]
+    listed = [f" {text.normalize(option)}" for _, option in options]
+    if full and not any(text.normalize(clause).endswith(o) for o in listed):
+        return True  # "People wear shoes on their feet and gloves on their hands."
     added = text.normalize(_AND.sub("", rest))
     return rest.startswith(";") or (
         _AND.match(rest) is not None

@@ -27,7 +27,7 @@ _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _WHICH = re.compile(r",\s(?:which|who|whose|where)\s[^.,;\n]{1,80}(?=[.,;]|$)")
 _OTHER_CLAUSE = re.compile(
-    r",?\s(?:and|while|whereas)\s(?:the\s(?:other|secondary|second|former|latter|last|rest|remaining)|its|their)\b"
+    r",\swith\s(?:small|smaller|trace|tiny|minor)\s|,?\s(?:and|while|whereas)\s(?:the\s(?:other|secondary|second|former|latter|last|rest|remaining)|its|their)\b"
     r"[^.,;\n]{0,40}\s(?:are|is|were|was|include)\s"
 )
 """A clause about other things: "red, yellow and blue, and the secondary ones are ..."."""

@@ -29,6 +29,7 @@ FINITE = frozenset(
 )
 _KIN = frozenset(
     "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
+    "parents family ancestors ancestry "
     "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
     "contrast reference similar close next prior ahead north south east west "
     "border borders frontier vice adviser advisor mentor boss".split()
@@ -37,7 +38,7 @@ _RELATIONS = frozenset(
     "than succeeded succeeds succeeding preceded precedes preceding replaced replaces replacing followed follows "
     "following defeated defeats defeating beat beats beating overtook surpassed surpasses surpassing versus vs "
     "against besides beside alongside unlike like near nearby before borders bordering neighbouring neighboring "
-    "adjoins facing overlooking".split()
+    "adjoins facing overlooking leaving".split()
 )
 _SKIPPED = frozenset(
     "a an the by to of his her its their king queen president sir dr mr mrs even also just old new former".split()
@@ -51,6 +52,7 @@ _BELIEVED = frozenset(
     "believe believes believed think thinks thought assume assumes assumed seem seems might may".split()
 )
 _ONCE_BELIEVED = frozenset(("thought", "believed", "assumed"))
+_ONCE_ATTRIBUTED = frozenset(("attributed", "credited", "ascribed"))
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 
@@ -68,6 +70,8 @@ _PLACING = frozenset(
     "new north northern south southern east eastern west western upper lower equatorial papua american british".split()
 )
 """Words before a name that make it another name: "New York", "Northern Ireland"."""
+_DISTANCE = frozenset("across far away km kilometers kilometres mile miles hour hours minutes".split())
+_IN_USE = re.compile(r"(?:\w+ )?(?:is|are) (?:used|spoken)|is (?:the|an) (?:\w+ ){0,2}(?:language|currency|capital)")
 _MAYBE = frozenset({"maybe", "perhaps", "possibly"})
 _CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
 
@@ -225,9 +229,13 @@ def _negated_subject(after: Sequence[Token]) -> bool:
 def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
     left = [t.word for t in before]
     right = [t.word for t in after]
+    if right[:1] in (["was"], ["were"]) and "but" in right and {"now", "today"} & {*right[right.index("but") :]}:
+        return True  # "Tokyo was the capital, but now it's Osaka."
     if "but" in right and {"actually", "really"} & {*right[right.index("but") : right.index("but") + 5]}:
         return True
     doubted = {*left[-6:]} & (_BELIEVED if "i" not in left[-6:] else _ONCE_BELIEVED)
+    if {"long", "once", "formerly", "originally"} & {*left}:
+        doubted |= {*left[-6:]} & _ONCE_ATTRIBUTED
     if doubted and "but" in right:
         return True
     if "because" in left[1:] and not {",", "so", "therefore"} & {*left[-1 - left[::-1].index("because") :]}:
@@ -237,8 +245,8 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         near.pop()
     if left[-3:] == ["used", "to", "be"] or left[-2:] in (["was", "once"], ["was", "formerly"], ["was", "previously"]):
         return True
-    away = near[-1:] == ["from"] and bool({"across", "far", "away"} & {*left[-6:]})
-    kin = len(near) > 1 and near[-1] in ("of", "to", "with") and near[-2] in _KIN
+    away = near[-1:] == ["from"] and bool(_DISTANCE & {*left[-6:]})
+    kin = len(near) > 1 and near[-1] in ("of", "to", "with", "from") and near[-2] in _KIN
     if away or kin or (near and near[-1] in _RELATIONS and left[-3:] != ["none", "other", "than"]):
         return _has_rival(sentence, before, i) or bool({"which", "who"} & {*left[-4:]})
     if len(near) > 1 and near[-1] == "after" and near[-2] not in ("named", "called"):
@@ -276,7 +284,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     named = head is not None and head.capital and sentence[i].capital
     if "unlike" in left[1:]:
         return True
-    if clause[:1] == ["where"] and [t.word for t in after if t.is_word][-2:] in (["is", "used"], ["is", "spoken"]):
+    said = " ".join(t.word for t in after if t.is_word)
+    if clause[:1] == ["where"] and _IN_USE.fullmatch(said):
         return False  # "It is in Japan, where the yen is used."
     if clause and _describes(clause):
         # between commas the clause is an aside: "Norway, whose capital is Oslo, uses the krone"
@@ -284,6 +293,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
         return follows == "," and goes_on and after[1].word not in (*_RELATIVE, "and", "or", "a", "an", "the")
     if clause and clause[0] in ("just", "much", "similar", "compared"):
         return True
+    if clause and clause[0] in ("before", "after") and clause[1:2] not in (["that"], ["this"]):
+        return named  # "Pluto, after passing Neptune"
     if head is not None and not clause and head.word in _KIN and {"who", "which", "whose"} & {*left}:
         return True
     if clause and clause[0] in _RELATIVE:

@@ -33,12 +33,15 @@ _DENIAL = re.compile(
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
 _TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
 _NEXT_STEP = re.compile(
-    r"\W*(?:[Tt]he\s(?:\w+e(?:r|st)|first|second|former|latter)(?:\sone|\sof\s(?:the\stwo|these|them|those))?\s(?:is|was)\b"
+    r"\W*(?:[Tt]he\s(?:\w+e(?:r|st)|first|second|last|former|latter)(?:\sone|\sof\s(?:the\stwo|these|them|those))?\s(?:is|was)\b"
     r"|[Tt]he\s[^.,]{0,60}?\b(?:of|for|in|at|during|on|by|to)\s+(?:that|this)\s+[a-z]\w+\b"
     r"|(?:[Hh]is|[Hh]er|[Ii]ts|[Tt]heir)\s(?:\w+['\u2019]?s?\s?){1,3}?(?:name\s)?(?:\s?(?:is|was|are|were)\b|:))"
 )
 """A sentence about the end of the one before: "The president at that time was ...", "His father was ...", "The larger
 one is ..."."""
+_THE_IS = re.compile(r"\W*the\s(?:\w+\s){1,2}(?:is|was)\b", re.IGNORECASE)
+_THEY = re.compile(r"\W*(?:They|People)\s(?:there\s)?(?:speak|use|pay)\b")
+_JOINTS = re.compile(r"; |, (?=so\s(?:the|his|her|its|their)\s)")
 _OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
 """The same the other way round: "New Delhi is its capital."."""
 _ANSWERED = re.compile(r"[^?:]{3,80}: (?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was|would\sbe))\s")
@@ -112,7 +115,11 @@ def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
         return NameVerdict(None, "named in passing") if _deep(plain, golds) else _absent(said[0], golds)
     bare = _bare(said[0]) and not _SECOND_STEP.search(plain)
     if bare and len(said) > 1 and roles[0] is None:
-        goes_on = roles[1] is Role.ASSERTED and _NEXT_STEP.match(said[1])  # "Portugal. Its capital is Lisbon."
+        goes_on = roles[1] is Role.ASSERTED and (
+            _NEXT_STEP.match(said[1]) or _THEY.match(said[1])
+        )  # "Portugal. Its capital is Lisbon."
+        if not goes_on and roles[1] is Role.ASSERTED and _THE_IS.match(said[1]):
+            return NameVerdict(None, "named in passing")  # "Brazil; the ocean is the Atlantic."
         return NameVerdict(True, "contained") if goes_on else NameVerdict(False, "another answer")
     if roles[0] is Role.ASSERTED:
         concluded = len(said) > 1 and _draws(said[-1]) and roles[-1] is None
@@ -131,7 +138,7 @@ def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
 def _statements(plain: str) -> list[str]:
     """The sentences with content: without questions, greetings and announcements."""
     plain = _OWN_QUESTION.sub(": ", plain)
-    parts = [part for s in view.sentences(plain) for part in s.split("; ")]
+    parts = [part for s in view.sentences(plain) for part in _JOINTS.split(s)]
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     every = [s for s in parts if not _FILLER.match(s)]
     every = [s for s in every if not _DENIAL.match(s)] or every
@@ -236,7 +243,12 @@ def _bare(sentence: str) -> bool:
 
 
 def _draws(sentence: str) -> bool:
-    return re.match(r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+the)\b", sentence, re.IGNORECASE) is not None
+    return (
+        re.match(
+            r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+(?:the|his|her|its|their))\b", sentence, re.IGNORECASE
+        )
+        is not None
+    )
 
 
 def _repeats(sentence: Sequence[Token], first: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:

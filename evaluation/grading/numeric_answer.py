@@ -48,7 +48,9 @@ _AT_END = 15
 """Characters after the last number of what a colon explains."""
 _ASIDE = re.compile(
     r"\([^()]*\)|, which is [^.,!?\n]{0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
-    r" than\b[^.!?\n]{0,80}|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)"
+    r" than\b[^.!?\n]{0,80}|,? (?:up|down) from [^.,!?\n]{0,20}"
+    r"|, an? [^.,!?\n]{0,15}\b(?:increase|decrease|rise|drop|discount|difference|savings?)\b"
+    r"|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)"
 )
 """Text in parentheses, or in a relative clause between commas."""
 _STRICT = re.compile(r"\b(?:more|less|fewer|greater|higher|lower|bigger|smaller)\s+than\s*(?:about\s+)?[$€£]?$", re.I)

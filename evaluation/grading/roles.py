@@ -16,6 +16,20 @@ _WHOSE = re.compile(
     r"\b[Hh]ow\s+(?:many|much)\b(?P<what>[^?]{0,80}?)\b(?:does|did|do|will|would|has|had|is|was)\s+(?P<name>[A-Z]\w+)\s"
     r"(?P<rest>[^?]{0,60})\?\W*\Z"
 )
+_WHERE = re.compile(
+    r"\b[Hh]ow\s+(?:many|much)\b(?P<what>[^?]{0,80}?)\s(?:on|in)\s(?P<name>[A-Z][a-z]+)(?P<rest>)\?\W*\Z"
+)
+_AGE = re.compile(
+    r"\b[Hh]ow\s+(?:old|tall|heavy)(?P<what>)\s(?:is|was|will)\s(?P<name>[A-Z]\w+)(?P<rest>[^?]{0,60})\?\W*\Z"
+)
+_TWO = re.compile(r"\b(?:more|fewer|less|than|together|altogether|total|combined|both|and)\b", re.IGNORECASE)
+_NO_NOUNS = frozenset(
+    "language languages speaking dialect there which that because since today while with from alongside also where "
+    "when rather instead although though too being serves only just".split()
+)
+_PHRASE = re.compile(
+    r"\W*(?:his|her|its|their)\s(?P<phrase>(?:[\w-]+\s){0,3}[\w-]+)\s(?:is|was|are|were)\b", re.IGNORECASE
+)
 _COMPARES = re.compile(
     r"\b(?:more|fewer|less|than|together|altogether|total|each|combined|both|left|give|gave|sell|spend|and)\b", re.I
 )
@@ -29,20 +43,59 @@ _KIN = (
     "successor predecessor son daughter father mother brother sister wife husband nephew niece cousin uncle aunt "
     "friend rival teacher student assistant deputy"
 )
+_KINDS = (
+    "wife husband spouse married marry partner",
+    "son daughter child children",
+    "father mother parent parents",
+    "brother sister sibling siblings",
+    "successor succeeded",
+    "predecessor preceded",
+)
 _RELATED = re.compile(
-    rf"(?:\A|\s)(?:his|her|its|their)\s(?:\w+\s){{0,2}}?(?P<kin>{_KIN.replace(' ', '|')})\b", re.IGNORECASE
-)
-_OWN_KIND = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s(?P<kind>[a-z]+)\W*\Z")
-_ASKS_EVENT = re.compile(
-    r"(?P<birth>\bborn\W*\Z|\b(?:birth\s+year|year\s+of\s+birth|date\s+of\s+birth|birth\s?da(?:te|y))\b)"
-    r"|(?P<death>\b(?:die|died|pass\s+away)\W*\Z|\b(?:year|date)\s+of\s+death\b)"
-)
-_BIRTH = re.compile(r"\b(?:born|birth)\b", re.IGNORECASE)
-_DEATH = re.compile(r"\b(?:died|death|passed\s+away|killed|executed|assassinated)\b", re.IGNORECASE)
-_OTHER_EVENT = re.compile(
-    r"\b(?:published|released|wrote|written|founded|became|elected|moved|won|crowned|married|invented|discovered)\b",
+    r"(?:\A|\s)(?:his|her|its|their)\s(?:(?P<once>first|second|third|former|previous|late|ex)[\s-])?(?:\w+\s)??"
+    rf"(?P<kin>{_KIN.replace(' ', '|')})\b",
     re.IGNORECASE,
 )
+_OWN_KIND = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s(?P<kind>[a-z]+)\W*\Z")
+_BIRTH, _DEATH = r"born|birth", r"die|died|death|passed\s+away|killed|executed|assassinated"
+_EVENTS = tuple(
+    re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+    for words in (
+        *(_BIRTH, _DEATH, r"founded|founding|established|formed", r"published|publication|released|release"),
+        *(
+            r"sink|sank|sunk",
+            r"sailed|set\s+sail|departed",
+            r"adopted|adoption",
+            r"signed",
+            r"built|completed|construction",
+        ),
+        *(
+            r"opened",
+            r"discovered",
+            r"invented",
+            r"incorporated",
+            r"conceived",
+            r"launched|launch",
+            r"crowned",
+            r"elected",
+        ),
+        *(r"married", r"began|begin|started|start", r"ended|end", r"won", r"wrote|written", r"became", r"moved"),
+        *(r"hit|struck", r"landed|land|landing", r"ratified", r"fell|fall", r"closed|dissolved"),
+    )
+)
+"""Words for events that have a date each."""
+_ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
+_BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
+_ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
+_FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)")
+_LEFT_ASKED = re.compile(r"\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
+_LEFT = re.compile(r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(\d+)", re.IGNORECASE)
+_FIELD = re.compile(
+    r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
+    r"(?P<value>[^:\n]{1,80}?)\W*"
+)
+_MOST = 40
+"""Events that are looked at."""
 _DIGITS = re.compile(r"\d{3,4}")
 _SPAN = re.compile(
     r"\((?P<a>[^()\u2013\u2014]{0,30}?\d{3,4})\s?(?:-|\u2013|\u2014|to)\s?(?P<b>[^()\u2013\u2014]{0,30}?\d{3,4})\)"
@@ -58,8 +111,8 @@ def own_number(text: str, question: str) -> str | None:
     >>> own_number("Sam has 14 and Tina has 42.", "How many marbles does Tina have?")
     '42'
     """
-    asked = _WHOSE.search(question)
-    if asked is None or _COMPARES.search(asked["what"]) or _COMPARES.search(asked["rest"]):
+    asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
+    if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
         return None
     parts = [s for s in view.sentences(view.plain(text)) if any(c.isdigit() for c in s)]
     said: dict[str, set[str]] = {}
@@ -73,7 +126,8 @@ def own_number(text: str, question: str) -> str | None:
             break
     own = said.get(asked["name"], set())
     # "Total: 56" is no person: one of the others has to be named in the question too
-    others = [name for name in said if name != asked["name"] and re.search(rf"\b{name}\b", question)]
+    named = said if whose else {m[0] for m in re.finditer(r"\b[A-Z][a-z]+", " ".join(parts[-3:]))}
+    others = [name for name in named if name != asked["name"] and re.search(rf"\b{name}\b", question)]
     return next(iter(own)) if len(own) == 1 and others else None
 
 
@@ -83,36 +137,86 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     held = [f" {normalize(gold)} " for gold in golds]
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
     said = [s for s in parts if any(name in f" {normalize(s)} " for name in held)]
-    relations = [m[1] for s in said if (m := _RELATED.search(s)) or (m := _OWN_KIND.match(s))]
-    return bool(said) and len(relations) == len(said) and not any(f" {r.lower()} " in asked for r in relations)
+    relations = [m for s in said if (m := _RELATED.search(s) or _OWN_KIND.match(s) or _PHRASE.match(s))]
+    if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
+        return True
+    return "language" in asked and bool(said) and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
+
+
+def _as_adjective(sentence: str, gold: str) -> bool:
+    """Whether a language is named as an adjective of something else: "Spanish sailors", "the German team"."""
+    following = re.findall(rf"\b{re.escape(gold)}\b\s?([\w'\u2019(),.;:!-]*)", sentence)
+    return bool(following) and all(
+        re.fullmatch(r"[a-z]{4,}\W?", w) and w.strip(",.;") not in _NO_NOUNS for w in following
+    )
+
+
+def _is_asked(relation: re.Match[str], asked: str) -> bool:
+    given = relation.groupdict()
+    if given.get("once") and f" {given['once'].lower()} " not in asked:
+        return False  # "His first wife was Diana."
+    if given.get("phrase"):
+        return any(f" {w} " in asked or f" {w}s " in asked for w in given["phrase"].lower().split())
+    word = (given.get("kin") or given.get("kind") or "").lower()
+    alike = next((row.split() for row in _KINDS if word in row.split()), [word])
+    return any(f" {w} " in asked for w in alike)
+
+
+def at_the_other_end(text: str, question: str) -> bool:
+    """Whether a text speaks of a beginning only where the question asks for an end, or of an end for a beginning."""
+    plain = view.plain(text)
+    asked, said = (
+        (_BEGINS.search(t) is not None, _ENDS.search(t) is not None) for t in (re.split(r"[.!]\s", question)[-1], plain)
+    )
+    return asked != said and asked in ((True, False), (False, True)) and said in ((True, False), (False, True))
+
+
+def field(text: str, question: str) -> str | None:
+    """What a text says after a colon of the thing that the question asks for: "The company is X. Headquarters: Y."."""
+    asked = normalize(question).split()
+    parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
+    rows = [m for s in parts if (m := _FIELD.fullmatch(s))]
+    held = [m["value"] for m in rows if all(w in asked for w in normalize(m["key"] or m["noun"]).split())]
+    return held[-1] if held else None
+
+
+def hinted_number(text: str, question: str) -> str | None:
+    """The number that a sentence itself calls the rest where one is asked for, or to which something has changed."""
+    last = next((s for s in reversed(view.sentences(view.plain(text))) if any(c.isdigit() for c in s)), "")
+    if (changes := _FROM_TO.findall(last))[-1:]:
+        return changes[-1]
+    left = [a or b for a, b in _LEFT.findall(last)] if _LEFT_ASKED.search(question) else []
+    return left[0] if len(left) == 1 else None
 
 
 def event_part(text: str, question: str) -> str | None:
-    """The part of a text with the date of the birth or the death that a question asks for; "" where it has another.
+    """The part of a text with the date of the event that a question asks for; "" where its only date is another one's.
 
     >>> event_part("Jane Austen (1775-1817)", "When was Jane Austen born?")
     '1775'
     """
-    asked = _ASKS_EVENT.search(question)
-    if asked is None:
+    asked = [kind for kind in _EVENTS if kind.search(question)]
+    if len(asked) != 1 or not _ASKS_DATE.search(question):
         return None
-    plain = view.plain(text)
-    wanted, other = (_BIRTH, _DEATH) if asked["birth"] else (_DEATH, _BIRTH)
+    plain, wanted = view.plain(text), asked[0]
     events = sorted(
-        [(m.start(), m.end(), kind) for kind in (wanted, other, _OTHER_EVENT) for m in kind.finditer(plain)],
-        key=lambda event: event[0],
-    )
+        [(m.start(), m.end(), kind) for kind in _EVENTS for m in kind.finditer(plain)], key=lambda event: event[0]
+    )[:_MOST]
     found: list[str] = []
-    for n, (_, end, kind) in enumerate(events):
+    for n, (start, end, kind) in enumerate(events):
+        before = plain[events[n - 1][1] if n else 0 : start]
+        sentence_begins = n == 0 or len(view.sentences(before + "x")) > 1 or ";" in before
+        if sentence_begins and _DIGITS.search(view.sentences(before + "x")[-1]) and not _SPAN.search(before):
+            return None  # dates stand before their events
         stop = events[n + 1][0] if n + 1 < len(events) else len(plain)
-        first = view.sentences(plain[end:stop])[:1]
+        first = view.sentences(plain[end:stop].split(";")[0])[:1]
         if kind is wanted and first and _DIGITS.search(first[0]):
             found.append(first[0])
     if len(found) == 1:
         return found[0]
     spans = list(_SPAN.finditer(plain))
-    if not found and len(spans) == 1 and len(_DIGITS.findall(plain)) == 2:
+    if not found and len(spans) == 1 and len(_DIGITS.findall(plain)) == 2 and wanted in _EVENTS[:2]:
         first, last = spans[0]["a"] or spans[0]["c"], spans[0]["b"] or spans[0]["d"]
-        return first if asked["birth"] else last
-    dates = len(_DIGITS.findall(plain))
-    return "" if not found and dates == 1 and [kind for _, _, kind in events] == [other] else None
+        return first if wanted is _EVENTS[0] else last
+    other = len(events) == 1 and events[0][2] is not wanted
+    return "" if not found and other and len(_DIGITS.findall(plain)) == 1 else None

@@ -13,6 +13,10 @@ from .numbers import Number, close
 _UNIT = re.compile(r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE)
 """How a question asks for a unit: "How many metres", "in minutes"."""
 _SHARE = re.compile(r"\bis\s+\d[\d.,]*\s?(?:%|per\s?cent)\s+of\s+\d", re.IGNORECASE)
+_PAID = re.compile(r"\bhow\s+much\b|\bwhat\s+(?:is|was|will\s+be)\s[^?]{0,30}\b(?:cost|price|total)\b", re.IGNORECASE)
+_SIZE = re.compile(
+    r"\bhow\s+(?:far|tall|heavy)\b|\bwhat\s(?:is|was)\s[^?]{0,30}\b(?:distance|length|height|width|weight|mass)\b", re.I
+)
 _CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
 _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
 
@@ -20,8 +24,11 @@ _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
 def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     """Bare gold numbers with the unit that the question asks for."""
     asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
-    if not asked and re.search(r"\bhow\s+much\b", question or "", re.IGNORECASE):
+    if not asked and _PAID.search(question or ""):
         asked = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
+    if not asked and (size := _SIZE.search(question or "")):
+        kind = "mass" if size[0].lower().endswith(("heavy", "weight", "mass")) else "length"
+        asked = {u for u in _named(question) if u[0] == kind}
     if len(asked) != 1:
         return list(golds)
     dimension, factor = asked.pop()

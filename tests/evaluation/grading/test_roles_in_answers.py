@@ -57,6 +57,63 @@ NAMES = [
     ("16:05", "The train leaves at 16:05 and arrives at 17:50.", "It leaves at 14:20. When does it arrive?", OPEN),
     ("16:05", "It arrives at 16:05 (4:05 PM).", "It leaves at 14:20. When does it arrive?", RIGHT),
 ]
+BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
+NAMES += [
+    ("Scotland", "He was born in Canada to parents from Scotland.", BELL, OPEN),
+    ("Scotland", "Bell, the inventor, emigrated from Scotland to Canada. He was born in Canada.", BELL, OPEN),
+    ("Scotland", "Bell, the inventor, emigrated from Scotland to Canada. He was born in Scotland.", BELL, RIGHT),
+    ("Scotland", "Bell came from Scotland. He was born in Edinburgh, Scotland.", BELL, RIGHT),
+    ("Camilla", "The current king is Charles III, and his wife is Camilla.", KING, RIGHT),
+    ("Camilla", "His first wife was Diana. His current wife is Camilla.", KING, RIGHT),
+    ("Camilla", "His current wife is Kate. His first wife was Camilla.", KING, OPEN),
+    ("Camilla", "The king's wife is Diana. His sister is Camilla.", KING, OPEN),
+]
+TANGO = "What is the official language of the country where the tango originated?"
+VOYAGER, GALAXY = "Which planet did Voyager 2 visit last?", "In what city is the headquarters of the maker of Galaxy?"
+FILM = "A movie starts at 7:40 pm and lasts 135 minutes. At what time does it end?"
+HUSBAND = "Who was the first husband of the author of 'Emma'?"
+NAMES += [
+    ("Spanish", "The tango originated in Argentina, where Spanish is the official language.", TANGO, RIGHT),
+    ("Spanish", "Buenos Aires, Argentina. They speak Spanish there.", TANGO, RIGHT),
+    ("Spanish", "Buenos Aires, Argentina. They speak Portuguese there.", TANGO, WRONG),
+    ("Spanish", "Spanish sailors brought it to Brazil, whose official language is Portuguese.", TANGO, OPEN),
+    ("Spanish", "The Spanish language is the official one.", TANGO, RIGHT),
+    ("Ann Lee", "Her first husband was Ann Lee.", HUSBAND, RIGHT),
+    ("Ann Lee", "The author is Ida. Her first husband was Max Moe; her second was Ann Lee.", HUSBAND, OPEN),
+    ("Ann Lee", "She married Ann Lee in 1914 and Max Moe in 1930, so her first husband was Ann Lee.", HUSBAND, RIGHT),
+    ("Ann Lee", "She married Ann Lee in 1930 and Max Moe in 1914, so her first husband was Max Moe.", HUSBAND, OPEN),
+    ("Neptune", "The last visit was to Uranus, before it would have reached Neptune.", VOYAGER, OPEN),
+    ("Neptune", "Pluto, after passing Neptune in 1989", VOYAGER, OPEN),
+    ("Neptune", "Neptune, after passing Uranus in 1986", VOYAGER, RIGHT),
+    ("Neptune", "1. Saturn\n2. Uranus\n3. Neptune\n\nThe last one was Neptune.", VOYAGER, RIGHT),
+    ("Neptune", "1. Saturn\n2. Neptune\n3. Uranus\n\nThe last one was Uranus.", VOYAGER, OPEN),
+    ("Suwon", "Samsung is headquartered in Seoul, about 30 km from Suwon.", GALAXY, OPEN),
+    ("Suwon", "Samsung is headquartered in Suwon, about 30 km from Seoul.", GALAXY, RIGHT),
+    ("Suwon", "The company is Samsung. Headquarters: Suwon.", GALAXY, RIGHT),
+    ("Suwon", "The company is Samsung. Headquarters: Seoul. Its largest factory is in Suwon.", GALAXY, OPEN),
+    ("Suwon", "The company is Samsung. Its headquarters is in Suwon.", GALAXY, RIGHT),
+    ("9:55 pm", "The movie ends at 9:55 pm.", FILM, RIGHT),
+    ("9:55 pm", "The movie starts at 9:55 pm.", FILM, OPEN),
+]
+OCEAN, ANTHEM = "Which ocean borders the country where the Amazon ends?", "Who composed the anthem's music of Austria?"
+GUERNICA = "In which country is the birthplace of the painter of Guernica?"
+NAMES += [
+    ("Atlantic Ocean", "Brazil; the ocean is the Atlantic Ocean.", OCEAN, RIGHT),
+    ("Atlantic Ocean", "Brazil; the ocean is the Pacific Ocean.", OCEAN, WRONG),
+    ("Atlantic Ocean", "Pacific Ocean; the largest port is on the Atlantic Ocean.", OCEAN, OPEN),
+    ("Paris", "Lyon. The largest city is Paris.", "What is the capital of France?", OPEN),
+    ("Johann Holzer", "Austria. The music is by Johann Holzer.", ANTHEM, RIGHT),
+    ("Johann Holzer", "It was long attributed to Johann Holzer, but Mozart composed it.", ANTHEM, OPEN),
+    ("Johann Holzer", "It was long attributed to Mozart, but Johann Holzer composed it.", ANTHEM, RIGHT),
+    ("Spain", "Guernica is a town in Spain; its painter was born in Cuba.", GUERNICA, OPEN),
+    ("Spain", "Guernica is a town in Spain; its painter was born in Spain, too.", GUERNICA, RIGHT),
+    ("Spain", "Picasso lived in France after leaving Spain.", GUERNICA, OPEN),
+]
+SUSHI = "What is the capital of the country of sushi?"
+NAMES += [
+    ("Tokyo", "Tokyo was the capital, but now it's Osaka.", SUSHI, OPEN),
+    ("Tokyo", "Osaka was the capital, but now it's Tokyo.", SUSHI, RIGHT),
+]
 TINA = "Sam has 3 times as many marbles as Tina, and together they have 56. How many marbles does Tina have?"
 CLIPS = "She sold clips in April and half as many in May. How many did she sell altogether in April and May?"
 PAID = "Weng earns $12 an hour. How much did she earn for 50 minutes?"
@@ -82,6 +139,39 @@ NUMBERS = [
     ("7.5", "7 cups and a half", "How many cups?", RIGHT),
     ("7", "7 cups and a half", "How many cups?", OPEN),
 ]
+SOLD = "It sold 120 books on Monday and 45 fewer on Tuesday. How many books did it sell on Tuesday?"
+NUMBERS += [
+    ("75", "On Monday it sold 120 books and on Tuesday 75.", SOLD, RIGHT),
+    ("75", "On Monday it sold 75 books and on Tuesday 120.", SOLD, OPEN),
+    ("75", "Monday: 120\nTuesday: 75\nTotal: 195", SOLD, RIGHT),
+    ("75", "Monday: 75\nTuesday: 165", SOLD, WRONG),
+]
+BEN = "Anna is 12 years old. Her brother Ben is 3 years younger. How old is Ben?"
+PRICE = "The price of a $250 phone rises by 8%. What is the new price?"
+PENCILS = "James has 60 pencils and gives 15 to his sister. How many pencils are left?"
+NUMBERS += [
+    ("9", "Anna is 12 and Ben is 9.", BEN, RIGHT),
+    ("9", "Ben is 12 and Anna is 9.", BEN, WRONG),
+    ("270", "The phone now costs $270, up from $250.", PRICE, RIGHT),
+    ("270", "The phone now costs $280, up from $270.", PRICE, OPEN),
+    ("270", "270 dollars, a $20 increase", PRICE, RIGHT),
+    ("20", "270 dollars, a $20 increase", PRICE, OPEN),
+    ("270", "It rose from $250 to $270.", PRICE, RIGHT),
+    ("270", "It went from $270 to $250.", PRICE, OPEN),
+    ("45", "There are 45 pencils left, and his sister has 15.", PENCILS, RIGHT),
+    ("45", "His sister has 45 and he has 15 left.", PENCILS, OPEN),
+]
+CHANGE = "Muffins are $3. If Lena buys 7 and pays with a $50 bill, how much change does she get?"
+WALK = "Tom walked 3 km on Monday and 5 km on Tuesday. What was his average distance per day?"
+EGGS = "If a dozen eggs cost $4.80, what is the cost of 5 eggs?"
+NUMBERS += [
+    ("29", "She gets $29 change after paying $21 for seven muffins.", CHANGE, RIGHT),
+    ("4", "4000 m", WALK, RIGHT),
+    ("4", "400 m", WALK, WRONG),
+    ("4000", "4 km", WALK, OPEN),
+    ("2", "200 cents", EGGS, RIGHT),
+    ("2", "20 cents", EGGS, WRONG),
+]
 AUSTEN, DEATH = "In what year was the author of 'Emma' born?", "When did Jane Austen die?"
 DATES = [
     ("1775", "Jane Austen (1775-1817)", AUSTEN, RIGHT),
@@ -94,6 +184,24 @@ DATES = [
     ("1775", "Jane Austen died in 1775.", AUSTEN, OPEN),
     ("1775", "The book was published in 1775. Austen was born in 1750.", AUSTEN, OPEN),
     ("1775", "The book was published in 1815. Austen was born in 1775.", AUSTEN, RIGHT),
+]
+MADE = "When was the company founded that makes the iPhone?"
+DATES += [
+    ("1976-04-01", "The iPhone came out on June 29, 2007; Apple was founded on April 1, 1976.", MADE, RIGHT),
+    ("1976-04-01", "Apple was founded on January 3, 1977, after being conceived on April 1, 1976.", MADE, OPEN),
+    ("1976-04-01", "Apple was founded on April 1, 1976, after being conceived on January 3, 1975.", MADE, RIGHT),
+    ("1976-04-01", "On April 1, 1976, Apple was founded.", MADE, RIGHT),
+    (
+        "1912-04-15",
+        "It struck ice on 14 April 1912 and sank at 2:20 a.m. on 15 April 1912.",
+        "When did it sink?",
+        RIGHT,
+    ),
+]
+LANDED = "When did Apollo 11 land?"
+DATES += [
+    ("July 20, 1969", "They landed on July 20, 1969 and returned on July 24, 1969.", LANDED, RIGHT),
+    ("July 20, 1969", "The landing was on July 24, 1969, after a launch on July 20, 1969.", LANDED, OPEN),
 ]
 BOOLEANS = [
     ("no", "Many people say no, but a tomato is a vegetable.", "Is a tomato a vegetable?", OPEN),
@@ -108,6 +216,20 @@ BOOLEANS += [
     ("no", "Botanically, a tomato is a vegetable, not a fruit.", TOMATO, WRONG),
     ("no", "A Snickers bar has nuts, so a person with a nut allergy would not be able to eat it.", SNICKERS, RIGHT),
     ("no", "A Snickers bar is soft, so a person with a nut allergy would be able to eat it.", SNICKERS, WRONG),
+]
+POSSIBLE = "Is it possible to see the Great Wall from the Moon?"
+BOOLEANS += [
+    ("no", "It isn't possible.", POSSIBLE, RIGHT),
+    ("no", "Not possible.", POSSIBLE, RIGHT),
+    ("no", "It is possible.", POSSIBLE, WRONG),
+    ("no", "It is possible that I do not know this.", POSSIBLE, OPEN),
+]
+POTATO = "Could someone in ancient Rome have eaten a potato?"
+BOOLEANS += [
+    ("no", "They could not have.", POTATO, RIGHT),
+    ("no", "I don't think so.", POTATO, RIGHT),
+    ("no", "I think so.", POTATO, WRONG),
+    ("no", "The opposite is true.", POTATO, HALF_OPEN),
 ]
 COLORS, EVENTS = '["red", "yellow", "blue"]', '["Moon landing", "fall of the Wall"]'
 SHARED = '["Haiti", "Dominican Republic"]'
@@ -135,6 +257,7 @@ LISTS = [
         OPEN,
     ),
 ]
+HEAT = (("A", "90 \u00b0C"), ("B", "212 \u00b0C"), ("C", "100 \u00b0C"))
 OPTIONS = (("A", "oxygen"), ("B", "nitrogen"), ("C", "carbon dioxide"), ("D", "hydrogen"))
 GAS = "Which gas do plants absorb?"
 CHOICES = [
@@ -147,6 +270,9 @@ CHOICES = [
     ("C", "A (oxygen) \u274c, B (nitrogen) \u274c, C (carbon dioxide) \u2705, D \u274c", RIGHT),
     ("C", "I'm torn between A and C, but I'll go with C.", RIGHT),
     ("C", "I'm torn between A and C, but I'll go with A.", WRONG),
+    ("D", "All but hydrogen", OPEN),
+    ("C", "A is made of O, B is inert, so carbon dioxide is the gas.", RIGHT),
+    ("C", "A is made of O, C is inert, so nitrogen is the gas.", WRONG),
     ("C", "Plants absorb carbon dioxide and release oxygen.", RIGHT),
     ("C", "Plants absorb oxygen and release carbon dioxide.", OPEN),
     ("A", "Plants absorb oxygen, carbon dioxide and nitrogen.", OPEN),
