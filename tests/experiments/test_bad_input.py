@@ -169,6 +169,7 @@ def test_an_unknown_benchmark_or_protocol_is_named(
 
 
 @pytest.mark.parametrize(("keep", "what"), [(0, "no failure"), (1, "no success")])
+@pytest.mark.usefixtures("undrawn")
 def test_an_empty_case_set_is_said_with_its_counts_and_the_rest_is_kept(
     keep: int, what: str, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], capsys: Capture
 ) -> None:

@@ -55,7 +55,6 @@ def test_every_csv_says_model_data_code_seed_and_versions(run: Path) -> None:
         assert next(csv.reader(io.StringIO(table.read_text(encoding="utf-8")))), "the csv itself stays plain"
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_a_moved_run_is_reported_again_and_says_the_same(run: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "other-name"
     shutil.copytree(run, moved)

@@ -221,6 +221,7 @@ def test_a_cell_that_is_not_there_is_said(run: Path) -> None:
         (["report", "RUN"], {f"drawing figures: 100 % ({len(FIGURES)}/{len(FIGURES)})"}),
     ],
 )
+@pytest.mark.usefixtures("undrawn")
 def test_what_takes_long_has_a_bar_and_quiet_silences_it(
     command: list[str], bars: set[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
