@@ -113,8 +113,8 @@ MORE: dict[str, dict[str, Any]] = {
 
 SMALL: dict[str, Any] = dict(vocab_size=97, hidden_size=32, num_hidden_layers=2)
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "mamba": (dict(SMALL, model_type="mamba", state_size=8), "says no num_attention_heads"),
-    "rwkv": (dict(SMALL, model_type="rwkv"), "says no num_attention_heads"),
+    "mamba": (dict(SMALL, model_type="mamba", state_size=8), "no num_attention_heads"),
+    "rwkv": (dict(SMALL, model_type="rwkv"), "no num_attention_heads"),
     "bloom": (dict(model_type="bloom", vocab_size=97, hidden_size=32, n_layer=2, n_head=4), "do not add up"),
     "openai-gpt": (
         dict(model_type="openai-gpt", vocab_size=97, n_embd=32, n_layer=2, n_head=4, n_positions=64),

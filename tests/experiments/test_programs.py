@@ -52,6 +52,7 @@ class Scripted(BaseEngine):
 def _evaluate(folder: Path, engine: Scripted, code: bool) -> dict[str, Any]:
     config = {
         "model": "scripted",
+        "benchmark": "own",
         "protocol": "reasoning-gap",
         "format": "plain",
         "prompting": "chat",
