@@ -240,8 +240,8 @@ def from_inside(
     skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
     if brought(move, skip, noise):
         return "bridge-not-routed", move.own, f"state moved {move.cell}", None
-    if min(skip.pool.share, move.pool.share) >= ROUTED:  # whatever is changed mends: no change shows what was wrong
-        return None
+    if min(skip.pool.share, move.pool.share) >= ROUTED and not (skip.pool.share >= ALL and beats_noise(skip, move)):
+        return None  # whatever is changed mends: no change shows what was wrong
     entity, later = test("own:entity"), test("own:later")
     own = later if selected_late(entity, later) and not demonstrated(own) else own
     known = demonstrated(own)

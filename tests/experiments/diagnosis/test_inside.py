@@ -73,6 +73,10 @@ TABLE = [
     ),
     ({"skip": found(4, cell="decision:3"), "move": found(0, cell="end-1:1", pool=20)}, None, None),
     ({"own:decision": SHOWN, "skip": found(0, pool=20), "move": found(4, cell="entity+0:1")}, None, None),
+    *(
+        ({"skip": found(4, cell="decision:3", pool=skip), "move": found(0, cell="end-1:1", pool=move)}, cause, block)
+        for skip, move, cause, block in ((38, 28, "lost", 3), (38, 29, None, None), (37, 20, None, None))
+    ),
     ({"exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, "lost", 3),
     (
         {"scope:decision": found(4, cell="decision:1", pool=32), "own:decision": SHOWN, "back": found(4, foreign=0)},
