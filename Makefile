@@ -1,7 +1,7 @@
 # Every target does its own set-up: it needs Python 3.11-3.13, pip and make, nothing else.
 #
 #   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
-#   make test                      the ordinary tests (eight minutes on two cores)
+#   make test                      the ordinary tests (nine minutes on two cores)
 #   make test-long [LONG=tests/soak]
 #                                  whole commands, servers and kills (ten minutes), or those of some files
 #   make test-pages                the commands of all pages of the documentation (seven minutes)
