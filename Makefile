@@ -15,7 +15,7 @@
 #   make test-vllm                 the vLLM engine against a real vLLM, in an environment of its own (3.5 GB)
 #   make soak                      20 000 asks over HTTP with and without faults, and twenty times kill -9 (40 minutes)
 #   make crashpoints               a run killed or refused at each of its file calls, resumed and compared (an hour)
-#   make mutants                   faults put into the product one at a time: do the tests notice? (a quarter of an hour)
+#   make mutants                   faults put into the product one at a time: do the tests notice? (half an hour)
 #   make studies                   the four papers' analyses and the validity study on the organisms: runs/studies/*
 #   make interventions             recipes, depth mixes and seeds trained and compared: runs/interventions (an hour)
 #   make bench                     asks per second, and the cost of journal and grading
