@@ -41,6 +41,7 @@ _NEXT_STEP = re.compile(
 one is ..."."""
 _THE_IS = re.compile(r"\W*the\s(?:\w+\s){1,2}(?:is|was)\b", re.IGNORECASE)
 _THEY = re.compile(r"\W*(?:They|People)\s(?:there\s)?(?:speak|use|pay)\b")
+_INTERJECTION = re.compile(r"\W*(?:right|well|yes|no|hmm+|ah|oh|indeed|correct|exactly)\W*", re.IGNORECASE)
 _JOINTS = re.compile(r"; |, (?=so\s(?:the|his|her|its|their)\s)")
 _OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
 """The same the other way round: "New Delhi is its capital."."""
@@ -141,6 +142,7 @@ def _statements(plain: str) -> list[str]:
     parts = [part for s in view.sentences(plain) for part in _JOINTS.split(s)]
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     every = [s for s in parts if not _FILLER.match(s)]
+    every = [s for s in every if not _INTERJECTION.fullmatch(s)] or every
     every = [s for s in every if not _DENIAL.match(s)] or every
     kept = [_TAG_QUESTION.sub("", s) for s in every if not s.endswith("?") or _TAG_QUESTION.search(s)]
     return kept or every

@@ -37,6 +37,7 @@ _COMPARES = re.compile(
 _HAS = re.compile(
     r"(?<![\w'])(?P<name>[A-Z][a-z]+)\s?(?:(?:now|then|also|will|would|must)\s)?"
     r"(?:(?:has|had|have|gets|got|owns|earns|earned|scored|scores|is|was)\s|[:=,]\s?|\s)(?:only\s)?[$€£]?"
+    r"(?:\d[\d$€£., */x\u00d7\u00f7+\u2212-]{0,40}=\s?[$€£]?)?"
     r"(?P<number>\d[\d,.]*\d|\d)(?!\d|\s?(?:times|percent|more|fewer|less|[%/*x\u00d7+-])(?!\w))"
 )
 _KIN = (
@@ -60,28 +61,35 @@ _OWN_KIND = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|the
 _BIRTH, _DEATH = r"born|birth", r"die|died|death|passed\s+away|killed|executed|assassinated"
 _EVENTS = tuple(
     re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
-    for words in (
-        *(_BIRTH, _DEATH, r"founded|founding|established|formed", r"published|publication|released|release"),
-        *(
-            r"sink|sank|sunk",
-            r"sailed|set\s+sail|departed",
-            r"adopted|adoption",
-            r"signed",
-            r"built|completed|construction",
-        ),
-        *(
-            r"opened",
-            r"discovered",
-            r"invented",
-            r"incorporated",
-            r"conceived",
-            r"launched|launch",
-            r"crowned",
-            r"elected",
-        ),
-        *(r"married", r"began|begin|started|start", r"ended|end", r"won", r"wrote|written", r"became", r"moved"),
-        *(r"hit|struck", r"landed|land|landing", r"ratified", r"fell|fall", r"closed|dissolved"),
-    )
+    for words in f"""{_BIRTH}
+{_DEATH}
+founded|founding|established|formed
+published|publication|released|release
+sink|sank|sunk
+sailed|set\\s+sail|departed
+adopted|adoption
+signed
+built|completed|construction
+opened
+discovered
+invented
+incorporated
+conceived
+launched|launch
+crowned
+elected
+married
+began|begin|started|start
+ended|end
+won
+wrote|written
+became
+moved
+hit|struck
+landed|land|landing
+ratified
+fell|fall
+closed|dissolved""".split("\n")
 )
 """Words for events that have a date each."""
 _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)

@@ -207,6 +207,13 @@ def test_a_head_that_transforms_its_logits_otherwise_is_refused() -> None:
         head_of(model)
 
 
+def test_logits_that_do_not_come_from_the_models_decoder_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, other = tiny("llama"), tiny("llama")
+    monkeypatch.setattr(model, "get_decoder", other.get_decoder)
+    with pytest.raises(ModelError, match="decoder"):
+        head_of(model)
+
+
 def test_bfloat16_models_are_read_with_float32_softmax() -> None:
     model = tiny("llama").bfloat16()
     got = capture_all(load_model(model), [Request(IDS, masses=Window(2, 18, ((0, 9), (9, 18))))])[0]

@@ -22,6 +22,8 @@ MOZART = "Which river flows through the capital of the country where Mozart was 
 NOVEL = "Who wrote the novel on which the film is based?"
 NAMES = [
     ("New Delhi", "The country is India; New Delhi is its capital.", TAJ, RIGHT),
+    ("New Delhi", "Right, so the country is India and the capital is New Delhi.", TAJ, RIGHT),
+    ("New Delhi", "Right, so the country is India and the capital is Mumbai.", TAJ, WRONG),
     ("New Delhi", "The capital of India is Mumbai. New Delhi is its university town.", TAJ, OPEN),
     ("New Delhi", "The capital is Mumbai; New Delhi is its suburb.", TAJ, OPEN),
     ("New Delhi", "It's not Mumbai, which many people assume; it's New Delhi.", TAJ, RIGHT),
@@ -123,6 +125,8 @@ NUMBERS = [
     ("14", "Sam has 42 and Tina has 14.", TINA, RIGHT),
     ("14", "Sam has 14 and Tina has 42.", TINA, WRONG),
     ("14", "Tina: 14\nSam: 42", TINA, RIGHT),
+    ("14", "Tina: 56 / 4 = 14\nSam: 14 x 3 = 42", TINA, RIGHT),
+    ("14", "Tina: 14 x 3 = 42\nSam: 56 / 4 = 14", TINA, WRONG),
     ("14", "Tina: 42\nSam: 14", TINA, WRONG),
     ("14", "Sam: 14\nTina: 42", TINA, WRONG),
     ("14", "Tina has 14 marbles and Sam has 42 marbles, for a total of 56 marbles.", TINA, RIGHT),
