@@ -265,6 +265,30 @@ def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_la
     assert hypotheses.best(some) == some[1] and hypotheses.best(some[2:]) is None
 
 
+@pytest.mark.parametrize("whatever", [True, False], ids=["one value per kind", "one value per right value"])
+def test_a_value_that_a_model_gives_to_a_kind_whatever_is_right_is_the_usual_one(whatever: bool) -> None:
+    cases, tags, kinds = benchmarks.mixed(24), world.TAGS, list(world.KINDS)
+
+    def said(thing: str) -> str:  # the value never depends on the table, and it is no thing's most frequent one
+        index = kinds.index(world.world().kinds[thing]) if whatever else tags.index(world.world().tags[thing])
+        return str(tags[(index + 5) % len(tags)])
+
+    run = {c.id: [heard(c, wrote(c, *map(said, c.meta["chosen"])))] for c in cases}
+    shortcuts = [one.shortcut for one in behave(run, cases).values()]
+    telling = [one for one in shortcuts if one is not None and one.name == "usual-of-kind"]
+    assert len(telling) > 12 if whatever else not telling
+    assert all(one.own and one.hits == one.telling for one in telling)
+
+
+def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_family() -> None:
+    every = [c for c in WORLD if c.family == OSLO.family]
+    run = {c.id: [heard(c, {"whole": "Gold."})] for c in every[:12]}
+    found = behave(run, WORLD)[every[0].id].shortcut
+    assert found is not None and found[:4] == ("usual-answer", 1, 1, True) and found.run.k == found.run.n >= 8
+    two = {id: [heard(one.case, {"whole": ("Gold.", "Silver.")[i % 2]})] for i, (id, [one]) in enumerate(run.items())}
+    assert not any(one.shortcut for one in behave(two, WORLD).values())
+
+
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
     group = [heard(OSLO, {"whole": "The dollar."})]
     assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD)[:3] == ("x", 0, 0)
