@@ -154,6 +154,18 @@ def test_each_operand_may_follow_a_shortcut_of_its_own(places: tuple[int, int | 
         assert hypotheses.luck(name, cases[0]) == hypotheses.luck("item-4", cases[0])
 
 
+@pytest.mark.parametrize(
+    ("own", "hits", "run", "follows"),
+    [(True, 3, Tally(6, 18), True), (None, 3, Tally(6, 18), True), (False, 4, Tally(17, 20), False),
+     (False, 3, Tally(18, 20), True), (False, 2, Tally(18, 20), False), (True, 2, Tally(20, 20), False)],
+)  # fmt: skip
+def test_most_edits_follow_a_shortcut_and_the_case_itself_unless_nearly_the_whole_run_does(
+    own: bool | None, hits: int, run: Tally, follows: bool
+) -> None:
+    one = Behaviour(True, 5, 4, shortcut=Followed("item-4", hits, 5, own, run=run))
+    assert rule.named(one) == ("shortcut:item-4" if follows else None)
+
+
 def test_a_case_of_which_half_follows_a_shortcut_is_no_missing_bridge() -> None:
     assert not rule.half_followed(Behaviour(True, 4, 4, shortcut=Followed("item-4", 3, 8, True)))
     assert rule.half_followed(Behaviour(True, 4, 4, shortcut=Followed("item-4", 4, 8, True)))
