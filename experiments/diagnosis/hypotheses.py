@@ -285,10 +285,51 @@ def exchanged(one: Heard) -> bool:
     return operands(one.case) == 2 and golds[0] != golds[1] and said[:2] == (golds[1], golds[0])
 
 
-KIND, TABLE, COPY = 1 / 3, 1 / 5, 1 / 20
+def most_said(heard: Iterable[Heard]) -> Hypothesis:
+    """The value that is said most often where the same kind is asked for and another value is right.
+
+    So it is said whatever is right. For cases without a table, the kind is the family. No value may be said as often.
+    """
+    given: dict[tuple[object, str], Counter[str]] = {}
+    for one in heard:
+        for place, kind, right in _asked_for(one.case):
+            value = one.next_value(place)[0] if operands(one.case) else text.normalize(_answered(one)[0])
+            if value:
+                given.setdefault((kind, right), Counter())[value] += 1
+
+    def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        said: list[str | None] = [None] * max(1, operands(case))
+        for place, kind, right in _asked_for(case):
+            counted = sum((c for (k, r), c in given.items() if k == kind and r != right), Counter[str]())
+            match counted.most_common(2):
+                case [(value, n), *rest] if not rest or rest[0][1] < n:
+                    said[place] = value
+        return tuple(said) if any(said) else ()
+
+    return say
+
+
+def _asked_for(case: Case) -> list[tuple[int, object, str]]:
+    """For each number that a case takes from its table: its place, the kind asked for, and the right one.
+
+    For other cases: the family and the answer.
+    """
+    from ..organism import world
+
+    if (found := shown(case)) is None:
+        return [] if operands(case) else [(0, case.family, text.normalize(case.answer))]
+    kinds, tags = world.world().kinds, world.world().tags
+    return [(p, kinds[t], str(tags[t])) for p, t in zip(tag_places(case, found[1]), found[1], strict=False)]
+
+
+KIND, TABLE, COPY, SAID = 1 / 3, 1 / 5, 1 / 20, 1 / 2
 """The chance that a wrong answer is what a shortcut predicts: another one of the kind asked for, another one on the
-table, or the very thing that is asked about, which a model that fails in another way seldom says."""
-LUCK = {"sibling": KIND, "usual-of-kind": KIND, "usual-answer": KIND, "entity-asked-about": COPY}
+table, the very thing that is asked about, which a model that fails in another way seldom says, or what the other cases
+say most often."""
+MOST_SAID = "most-said"
+LUCK = {
+    "sibling": KIND, "usual-of-kind": KIND, "usual-answer": KIND, "entity-asked-about": COPY, MOST_SAID: SAID,
+}  # fmt: skip
 
 
 def luck(name: str, case: Case) -> float:

@@ -198,8 +198,8 @@ def throughout(found: Behaviour) -> set[str]:
 
 
 def follows(found: Followed) -> bool:
-    """Whether most edits follow a shortcut that the run admits, including the case itself if it can tell."""
-    return found.own is not False and mostly(Tally(found.hits, found.telling))
+    """Whether most edits follow a shortcut that the run admits, and the case itself (if nearly the whole run does not)."""
+    return (found.own is not False or found.run.share >= BROUGHT) and mostly(Tally(found.hits, found.telling))
 
 
 def half_followed(found: Behaviour) -> bool:

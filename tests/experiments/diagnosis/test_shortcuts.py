@@ -154,6 +154,18 @@ def test_each_operand_may_follow_a_shortcut_of_its_own(places: tuple[int, int | 
         assert hypotheses.luck(name, cases[0]) == hypotheses.luck("item-4", cases[0])
 
 
+@pytest.mark.parametrize(
+    ("own", "hits", "run", "follows"),
+    [(True, 3, Tally(6, 18), True), (None, 3, Tally(6, 18), True), (False, 4, Tally(17, 20), False),
+     (False, 3, Tally(18, 20), True), (False, 2, Tally(18, 20), False), (True, 2, Tally(20, 20), False)],
+)  # fmt: skip
+def test_most_edits_follow_a_shortcut_and_the_case_itself_unless_nearly_the_whole_run_does(
+    own: bool | None, hits: int, run: Tally, follows: bool
+) -> None:
+    one = Behaviour(True, 5, 4, shortcut=Followed("item-4", hits, 5, own, run=run))
+    assert rule.named(one) == ("shortcut:item-4" if follows else None)
+
+
 def test_a_case_of_which_half_follows_a_shortcut_is_no_missing_bridge() -> None:
     assert not rule.half_followed(Behaviour(True, 4, 4, shortcut=Followed("item-4", 3, 8, True)))
     assert rule.half_followed(Behaviour(True, 4, 4, shortcut=Followed("item-4", 4, 8, True)))
@@ -263,6 +275,30 @@ def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_la
     assert hypotheses._usual(mates[0], mates) == ("x",)
     some = [hypotheses.Followed("many", 5, 9), hypotheses.Followed("all", 4, 4), hypotheses.Followed("none", 0, 9)]
     assert hypotheses.best(some) == some[1] and hypotheses.best(some[2:]) is None
+
+
+@pytest.mark.parametrize("whatever", [True, False], ids=["one value per kind", "one value per right value"])
+def test_a_value_that_a_model_gives_to_a_kind_whatever_is_right_is_the_usual_one(whatever: bool) -> None:
+    cases, tags, kinds = benchmarks.mixed(24), world.TAGS, list(world.KINDS)
+
+    def said(thing: str) -> str:  # the value never depends on the table, and it is no thing's most frequent one
+        index = kinds.index(world.world().kinds[thing]) if whatever else tags.index(world.world().tags[thing])
+        return str(tags[(index + 5) % len(tags)])
+
+    run = {c.id: [heard(c, wrote(c, *map(said, c.meta["chosen"])))] for c in cases}
+    shortcuts = [one.shortcut for one in behave(run, cases).values()]
+    telling = [one for one in shortcuts if one is not None and one.name == "usual-of-kind"]
+    assert len(telling) > 12 if whatever else not telling
+    assert all(one.own and one.hits == one.telling for one in telling)
+
+
+def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_family() -> None:
+    every = [c for c in WORLD if c.family == OSLO.family]
+    run = {c.id: [heard(c, {"whole": "Gold."})] for c in every[:12]}
+    found = behave(run, WORLD)[every[0].id].shortcut
+    assert found is not None and found[:4] == ("usual-answer", 1, 1, True) and found.run.k == found.run.n >= 8
+    two = {id: [heard(one.case, {"whole": ("Gold.", "Silver.")[i % 2]})] for i, (id, [one]) in enumerate(run.items())}
+    assert not any(one.shortcut for one in behave(two, WORLD).values())
 
 
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
