@@ -198,7 +198,7 @@ def throughout(found: Behaviour) -> set[str]:
 
 
 def follows(found: Followed) -> bool:
-    """Whether most edits follow a shortcut that the run admits, and the case itself (if nearly the whole run does not)."""
+    """Whether most edits follow an admitted shortcut, and so does the case itself, unless nearly the whole run does."""
     return (found.own is not False or found.run.share >= BROUGHT) and mostly(Tally(found.hits, found.telling))
 
 
