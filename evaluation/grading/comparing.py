@@ -158,6 +158,8 @@ def _formula(segment: str, asked: Asked) -> Verdict:
 
 
 def _date(said: Said, asked: Asked) -> Verdict:
+    if dates.is_clock_time(asked.golds[0]):
+        return _time(said, asked)
     wanted = [d for g in asked.golds if (d := dates.parse(g)) is not None]
     if not wanted:
         return _name(said, asked)

@@ -240,6 +240,10 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         return True
     if "because" in left[1:] and not {",", "so", "therefore"} & {*left[-1 - left[::-1].index("because") :]}:
         return True  # "I'd use the spoon, because the hammer is heavy."
+    if any(w in ("since", "as") and left[n - 1] == "," for n, w in enumerate(left) if n > 1 and left[-1] != ","):
+        return (
+            "," not in left[left.index("since" if "since" in left else "as") :]
+        )  # "A spoon, since the hammer is heavy."
     near = [w for w in left[-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
         near.pop()

@@ -100,7 +100,7 @@ def normalized(text: str) -> str:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)
     text = re.sub(r"(?:°|\bdeg(?:rees?)?)\s*(C|F)(?:elsius|ahrenheit)?\b", r"°\1", text)
-    return re.sub(r"(?<=\d)\s*x\s*(?=\d)", " × ", text)
+    return re.sub(r"(?<=\d)[ \t]*x[ \t]*(?=\d)", " × ", text)
 
 
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.\d+|\.\d+|\d+"

@@ -28,7 +28,11 @@ _LED = re.compile(
     re.I,
 )
 """A word before a number that is more than its introduction."""
-_ADJUNCT = re.compile(r"\b(?:for|per|over|across|among|within|during|in|each|with|at|of|every)\s+(?:the\s+)?$", re.I)
+_ADJUNCT = re.compile(
+    r"\b(?:(?:for|per|over|across|among|within|during|in|each|with|at|of|every)\s+(?:(?:the|his|her|its|their|all)\s+)?"
+    r"|to\s+(?:the|his|her|its|their|all)\s+)$",
+    re.I,
+)
 _BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)
 _OUT_OF = re.compile(
     r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
@@ -274,11 +278,14 @@ def _result(sentence: str) -> QuantityReading | None:
     concluded: Number | None = None
     for clause in _clauses(sentence):
         equals = list(_EQUALS.finditer(clause))
+        joint = _SO.search(sentence[:at]) is not None
         begin, at = at + (equals[-1].end() if equals else 0), at + len(clause)
         held = next((n for n in free if begin <= n.end - 1 < at), None)
         if equals and held:
             results.append(held)
             concluded = None
+        elif results and joint and (so := _only(clause, begin)):
+            concluded = so  # "76, but his birthday had not come yet, so he was 75"
         elif held and not results:
             found.append(held)
         elif held and results and _THEN.match(clause):
@@ -303,6 +310,17 @@ _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|a
 """A clause after an equation that explains and does not answer."""
 
 
+_SO = re.compile(r"\bso\s\Z", re.IGNORECASE)
+
+
+def _only(clause: str, at: int) -> Number | None:
+    """The only number of a clause about no other person, which begins at a place of its sentence."""
+    every = [n for n in numbers.find_all(clause) if not (n.word and n.value == 1)]
+    if clause[:1].isupper() or any(numbers.negated(clause, n) for n in every):
+        return None
+    return replace(every[0], start=every[0].start + at, end=every[0].end + at) if len(every) == 1 else None
+
+
 def _clauses(sentence: str) -> list[str]:
     """The clauses of a sentence, whose lengths add up to its own."""
     ends = [m.end() for m in _CLAUSE.finditer(sentence)]
@@ -324,7 +342,10 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
     if len({n.value for n in pair}) == 2 and _HEDGE.match(sentence[pair[0].end : pair[1].start]):
         if numbers.same_quantity(*pair):
             return QuantityReading(number, same=tuple(pair))  # 45 minutes or 0.75 hours
-        return QuantityReading(number, same=same) if pair[1] in same else QuantityReading(None, "hedged")
+        if pair[1] in same:
+            return QuantityReading(number, same=same)
+        apart = tuple(n for n in chosen if n.value not in {p.value for p in pair})
+        return QuantityReading(None, "hedged", rivals=() if first else apart)
     if len({n.value for n in chosen}) > 1 and len(_MAYBE.findall(sentence)) > 1:
         return QuantityReading(None, "hedged")
     if first and _several(sentence, [n for n in chosen if n not in same]):

@@ -35,7 +35,7 @@ _COMPARES = re.compile(
 )
 """Words of a question that asks for more than what one person has."""
 _HAS = re.compile(
-    r"(?<![\w'])(?P<name>[A-Z][a-z]+)\s?(?:(?:now|then|also|will|would|must)\s)?"
+    r"(?<![\w'])(?P<name>[A-Z][a-z]+)(?:['\u2019]s\s[a-z]+)?\s?(?:(?:now|then|also|will|would|must)\s)?"
     r"(?:(?:has|had|have|gets|got|owns|earns|earned|scored|scores|is|was)\s|[:=,]\s?|\s)(?:only\s)?[$€£]?"
     r"(?:\d[\d$€£., */x\u00d7\u00f7+\u2212-]{0,40}=\s?[$€£]?)?"
     r"(?P<number>\d[\d,.]*\d|\d)(?!\d|\s?(?:times|percent|more|fewer|less|[%/*x\u00d7+-])(?!\w))"
@@ -214,6 +214,7 @@ def event_part(text: str, question: str) -> str | None:
     for n, (start, end, kind) in enumerate(events):
         before = plain[events[n - 1][1] if n else 0 : start]
         sentence_begins = n == 0 or len(view.sentences(before + "x")) > 1 or ";" in before
+        before = before.rpartition(";")[2]
         if sentence_begins and _DIGITS.search(view.sentences(before + "x")[-1]) and not _SPAN.search(before):
             return None  # dates stand before their events
         stop = events[n + 1][0] if n + 1 < len(events) else len(plain)

@@ -42,6 +42,25 @@ QUANTITIES = [
     ("text", "2/5", "4/10", None, NONE),
     ("text", "2/5", "5/2", None, WRONG),
     ("text", "2/5", "1 2/5", None, WRONG),
+    ("date", "14:30", "It ends at 2:30 PM.", None, RIGHT),
+    ("date", "14:30", "12:45 + 1:45 = 14:30.", None, RIGHT),
+    ("date", "14:30", "half past two in the afternoon", None, RIGHT),
+    ("date", "14:30", "It ends at 2:30 AM.", None, WRONG),
+    ("date", "14:30", "12:45 + 1:45 = 14:20.", None, OPEN),
+    ("number", "16", "16\n\nx ** 2 raises 4 to the power of 2.", None, RIGHT),
+    ("number", "2", "16\n\nx ** 2 raises 4 to the power of 2.", None, OPEN),
+    ("number", "8", "Most have 8 legs, though some have 6, 4, 2 or 0 eyes.", None, NONE),
+    ("number", "7", "Most have 8 legs, though some have 6, 4, 2 or 0 eyes.", None, WRONG),
+    ("number", "75", "1955 - 1879 = 76, but it was before his birthday, so he was 75.", None, RIGHT),
+    ("number", "76", "1955 - 1879 = 76, but it was before his birthday, so he was 75.", None, OPEN),
+    ("number", "27", "15 + 12 = 27, and these two are enrolled, so it isn't 25.", None, RIGHT),
+    ("number", "14", "x = 14, so Sam has 42.", None, RIGHT),
+    ("number", "0.75", "1/8 + 1/8 = 1/4, so three quarters are left.", None, RIGHT),
+    ("number", "0.25", "1/8 + 1/8 = 1/4, so three quarters are left.", None, OPEN),
+    ("number", "27", "25... wait, actually those two count as well. 27.", None, RIGHT),
+    ("number", "25", "25... wait, actually those two count as well. 27.", None, WRONG),
+    ("number", "20", "She gives 60 cups to her 20 hens.", None, OPEN),
+    ("number", "60", "She gives 60 cups to her 20 hens.", None, RIGHT),
 ]
 CAPITAL, WHICH = "What is the capital of France?", "Which one barks? (A) cat (B) dog (C) cow"
 POLITE = [
@@ -89,6 +108,9 @@ STATED = [
     ("boolean", "yes", "It is often thought to be a fruit.", "Is a tomato a fruit?", NONE),
     ("boolean", "yes", "It is hard to eat soup with a fork.", "Can you eat soup with a fork?", NONE),
     ("boolean", "yes", "It's not", "Is the Great Wall in Asia?", WRONG),
+    ("text", "hammer", "A spoon, since the hammer is heavy.", "A hammer or a spoon?", OPEN),
+    ("text", "spoon", "A spoon, since the hammer is heavy.", "A hammer or a spoon?", RIGHT),
+    ("text", "hammer", "Wood is hard, so, since spoons are soft, a hammer.", "A hammer or a spoon?", RIGHT),
 ]
 NAMES = [
     ("text", "Oslo", "It could be Oslo, or maybe Bergen.", None, OPEN),
@@ -133,6 +155,11 @@ DATES = [
     ("date", "2005", "two thousand and five", None, RIGHT),
     ("date", "1969", "It had sixty-nine members.", None, NONE),
     ("text", "1969", "Nineteen sixty-nine.", None, RIGHT),
+    ("date", "15 April 1912", "15 April 1912", None, RIGHT),
+    ("date", "15 April 1912", "It sank on the night of 14\u201315 April 1912.", None, NONE),
+    ("date", "14 April 1912", "April 14 or 15, 1912", None, NONE),
+    ("date", "15 April 1912", "14/15 April 1912", None, NONE),
+    ("date", "16 April 1912", "April 14 or 15, 1912", None, WRONG),
 ]
 NO_ANSWERS = [
     ("text", "Oslo", "I do not have information about that.", None, ABSTAIN),

@@ -142,6 +142,8 @@ NUMBERS = [
     ("25", "0.4", "What percentage of 80 is 20?", WRONG),
     ("7.5", "7 cups and a half", "How many cups?", RIGHT),
     ("7", "7 cups and a half", "How many cups?", OPEN),
+    ("14", "Tina's share: 14. Sam's share: 42.", TINA, RIGHT),
+    ("14", "Tina's share: 42. Sam's share: 14.", TINA, WRONG),
 ]
 SOLD = "It sold 120 books on Monday and 45 fewer on Tuesday. How many books did it sell on Tuesday?"
 NUMBERS += [
@@ -188,6 +190,8 @@ DATES = [
     ("1775", "Jane Austen died in 1775.", AUSTEN, OPEN),
     ("1775", "The book was published in 1775. Austen was born in 1750.", AUSTEN, OPEN),
     ("1775", "The book was published in 1815. Austen was born in 1775.", AUSTEN, RIGHT),
+    ("1775", "Austen was born in 1775; Emma was published in 1815.", AUSTEN, RIGHT),
+    ("1815", "Austen was born in 1775; Emma was published in 1815.", AUSTEN, OPEN),
 ]
 MADE = "When was the company founded that makes the iPhone?"
 DATES += [
