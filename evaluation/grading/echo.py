@@ -170,15 +170,22 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
         view.sentences(view.plain(text)), holding[0], question, lambda s: any(n in f" {normalize(s)} " for n in names)
     ):
         return True
-    first, _, added = _AND.sub("\n", holding[0], count=1).partition("\n")
+    joints = [m for m in _AND.finditer(holding[0]) if not _joins_names(m)]
+    first, added = (holding[0][: joints[0].start()], holding[0][joints[0].end() :]) if joints else (holding[0], "")
     opening = next((t for t in tokens(added) if t.is_word), None)
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | _ASKING
     held = [any(n in f" {normalize(part)} " for n in names) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(n) for n in names)
-    if len(_AND.findall(holding[0])) == 1 and _about_another(first, added, held, question):
+    if len(joints) == 1 and _about_another(first, added, held, question):
         return True
     answered = len(asked & {*_content(first)}) >= _WORDS - 1 and not asked & {*_content(added)}
     return verb and not begins and held == [False, True] and answered
+
+
+def _joins_names(joint: re.Match[str]) -> bool:
+    """Whether an "and" stands between the words of a name: "Pride and Prejudice"."""
+    before = joint.string[: joint.start()].split()[-1:]
+    return joint[0] == " and " and before != [] and before[0][0].isupper() and joint.string[joint.end() :][:1].isupper()
 
 
 def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Callable[[str], bool]) -> bool:
@@ -212,6 +219,9 @@ def _about_another(first: str, added: str, held: Sequence[bool], question: str) 
         return False  # the next step: "The king is Charles, and his wife is Camilla."
     if last[0] in _content(with_gold) or last[0] not in _content(other):
         return False
+    head = _content(_last_question(question))[0]
+    if head in _content(re.split(r"\b(?:is|was)\b", with_gold)[0]) and head not in _content(other):
+        return False  # "Sushi comes from Japan, and the currency of Japan is the yen."
     known = {*_content(question)}
     after = other.split()
     at = next((n for n, word in enumerate(after) if last[0] in _content(word)), len(after))

@@ -69,7 +69,8 @@ def simpler(answer: str) -> list[str]:
 
     Of several lists below one another the last one, where a line above it says that it is in order or the answer.
     """
-    found = [plain] if (plain := _DATED.sub("", answer)) != answer else []
+    found = _columns(answer)
+    found += [plain] if (plain := _DATED.sub("", answer)) != answer else []
     if (short := _WHICH.sub("", plain)) != plain:
         found.append(short)
     if (clause := _OTHER_CLAUSE.search(plain)) and clause.start():
@@ -79,6 +80,14 @@ def simpler(answer: str) -> list[str]:
     if len(blocks) > 2 and _ITEM_MARK.search(blocks[-3]) and _HEADING.search(blocks[-2]):
         found.append(blocks[-1])
     return found
+
+
+def _columns(answer: str) -> list[str]:
+    """The columns of a table in Markdown, each as a list."""
+    rows = [line.strip().strip("|").split("|") for line in answer.split("\n") if line.strip().startswith("|")]
+    if len(rows) < 3 or any(cell.strip(" :-") for cell in rows[1]):
+        return []
+    return ["\n".join(f"- {cell.strip()}" for cell in column) for column in zip(*rows[2:], strict=False)]
 
 
 def in_sentence(answer: str, gold: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from itertools import islice
 
-from . import peoples
+from . import peoples, text
 from .view import ARTICLES, Token, same_word, words
 
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
@@ -57,7 +57,7 @@ _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 
 
-_DESCRIBING = frozenset("is was are were has had speaks uses belongs lies stands means".split())
+_DESCRIBING = frozenset("is was are were has had speak speaks use uses belongs lies stands means".split())
 _PREPOSITIONS = frozenset("of in at on as by to with after before for from against than under over".split())
 _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
@@ -97,9 +97,16 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
 
 
 def by_surname(sentence: Sequence[Token], gold: str) -> bool:
-    """Whether a sentence begins with the last of a name's words, so that another name does not precede it."""
-    name, first = words(gold), next((t for t in sentence if t.is_word and t.word not in _SKIPPED), None)
-    return bool(len(name) > 1 and first and first.capital and len(name[-1]) > _SHORTEST and first.word == name[-1])
+    """Whether a sentence has the last of a name's words without another name before it."""
+    name = words(gold)
+    if len(name) < 2 or len(name[-1]) <= _SHORTEST:
+        return False
+    for i, t in enumerate(sentence):
+        before = next((b for b in reversed(sentence[:i]) if b.is_word), None)
+        alone = before is None or not before.capital or before.word in {*text.TITLES, *SENTENCE_WORDS, *name[:-1]}
+        if t.capital and t.word == name[-1] and alone:
+            return True
+    return False
 
 
 def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:

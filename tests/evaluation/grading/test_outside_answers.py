@@ -142,6 +142,21 @@ NAMES = [
     ("text", "Africa", "South Africa", None, OPEN),
     ("text", "Africa", "Chad is a country in Central Africa.", None, RIGHT),
     ("text", "Africa", "Togo is the country, which lies in West Africa.", None, RIGHT),
+    ("text", "Sir Isaac Newton", "Isaac Newton", None, RIGHT),
+    ("text", "Sir Isaac Newton", "It was found by Isaac Newton.", None, RIGHT),
+    ("text", "Sir Isaac Newton", "Isaac Barrow", None, WRONG),
+    ("text", "Queen Victoria", "Queen Anne", None, WRONG),
+    ("text", "Jane Austen", "It was written by Austen.", None, NONE),
+    ("text", "Arthur Conan Doyle", "Holmes, a creation of Conan Doyle.", None, NONE),
+    ("text", "Jane Austen", "It was written by Mary Austen.", None, WRONG),
+    ("text", "Marie Sklodowska Curie", "Pierre Curie", None, WRONG),
+    ("text", "Marie Sklodowska Curie", "Madame Curie", None, NONE),
+    ("text", "Pacific Ocean", "The Pacific", "Which ocean is the largest?", RIGHT),
+    ("text", "Pacific Ocean", "The largest one is the Pacific.", "Which ocean is the largest?", RIGHT),
+    ("text", "Pacific Ocean", "The Atlantic", "Which ocean is the largest?", WRONG),
+    ("text", "Mount Everest", "Everest", "What is the highest mountain?", RIGHT),
+    ("text", "Lake Victoria", "Victoria", "Who was the queen?", NONE),
+    ("text", "Red Sea", "Red", "Which sea lies east of Egypt?", OPEN),
 ]
 _PROGRAM = "```python\nrows = 6\nprice = 7\nanswer = rows * price\nprint(answer){}\n```"
 DATES = [

@@ -58,6 +58,12 @@ NAMES = [
     ("16:05", "The train leaves at 14:20 and arrives at 16:05.", "It leaves at 14:20. When does it arrive?", RIGHT),
     ("16:05", "The train leaves at 16:05 and arrives at 17:50.", "It leaves at 14:20. When does it arrive?", OPEN),
     ("16:05", "It arrives at 16:05 (4:05 PM).", "It leaves at 14:20. When does it arrive?", RIGHT),
+    ("yen", "Fuji lies in Japan, and the currency there is the Yen.", "What is the currency where Fuji lies?", RIGHT),
+    ("yen", "Fuji lies in Korea, and the Yen is Japanese.", "What is the currency where Fuji lies?", OPEN),
+    ("Jane Austen", "The film is based on Sense and Sensibility by Jane Austen.", NOVEL, RIGHT),
+    ("Jane Austen", "The film is based on Emma and was seen by Jane Austen.", NOVEL, OPEN),
+    ("Spanish", "It lies in Peru, where people speak Spanish.", "Which language is spoken in Lima?", RIGHT),
+    ("Spanish", "It lies in Peru, where people speak Quechua.", "Which language is spoken in Lima?", WRONG),
 ]
 BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
 NAMES += [
@@ -264,6 +270,10 @@ LISTS = [
         "Dates:\n- Moon landing\n- Fall of the Wall\nOrder:\n1. Fall of the Wall\n2. Moon landing",
         OPEN,
     ),
+    ("list", SHARED, "| state | capital |\n|---|---|\n| Haiti | Port-au-Prince |\n| Dominican Republic | - |", RIGHT),
+    ("list", SHARED, "| state | capital |\n|---|---|\n| Haiti | Port-au-Prince |\n| Cuba | Havana |", WRONG),
+    ("ordered-list", EVENTS, "| | event |\n|---|---|\n| 1 | Moon landing |\n| 2 | fall of the Wall |", RIGHT),
+    ("ordered-list", EVENTS, "| | event |\n|---|---|\n| 1 | fall of the Wall |\n| 2 | Moon landing |", OPEN),
 ]
 HEAT = (("A", "90 \u00b0C"), ("B", "212 \u00b0C"), ("C", "100 \u00b0C"))
 OPTIONS = (("A", "oxygen"), ("B", "nitrogen"), ("C", "carbon dioxide"), ("D", "hydrogen"))
