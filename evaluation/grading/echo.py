@@ -114,7 +114,7 @@ def clause(text: str, question: str) -> str | None:
     last = _last_question(question)
     main = last[max(0, *(m.start() for m in _HOW.finditer(last)), 0) :]
     last = main if len(_content(main)) > 1 else last
-    names, asked = _names(last), {*_content(last)}
+    names, asked = _names(last), {word for word in _content(last) if not word.isdigit() or word in last}
     sentence = next((s for s in view.sentences(view.plain(text)) if not s.endswith("?")), "")
     parts = [part.strip() for part in _CLAUSE.split(sentence)]
     if len(parts) < 2 or _TURN.search(sentence):
@@ -314,6 +314,8 @@ def _of_its_subject(sentence: str, asked: Sequence[str], names: set[str]) -> boo
     """
     subject = next((i for i, word in enumerate(asked) if word not in names), len(asked) - 1) or 1
     wanted = [word for word in asked[subject:] if word != "number"] or list(asked[-1:])
+    if re.match(r"\W*(?:they|both)\b", sentence, re.IGNORECASE):
+        wanted = [word for word in wanted if word not in names] or wanted  # both that the question names
     sentence = _claim(sentence, wanted)
     words = [t for t in tokens(_NO_DOUBT.sub(" ", sentence)) if t.is_word]
     said = [word for word in _content(sentence) if word not in _DENYING]

@@ -206,6 +206,13 @@ def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
     asked, given = f" {text.normalize(question)} ", f" {text.normalize(plain[:_NEAR])} "
     held = [f" {text.normalize(gold)} " for gold in golds]
     places = [given[m.end() - 1 :].split() for name in held for m in re.finditer(re.escape(name), given)]
+    joined = [
+        (len(re.findall(rf"\b{re.escape(g)}\b", plain)), len(re.findall(rf"\b[A-Z]\w+-{re.escape(g)}\b", plain)))
+        for g in golds
+        if g[:1].isupper()
+    ]
+    if any(n for _, n in joined) and all(every == n for every, n in joined):
+        return True  # "Austria-Hungary" is not Hungary
     ends = [rest[1:] if rest[0] in _BETWEEN and rest[1:] else rest for rest in places if rest]
     kinds = [rest[0] for rest in ends if rest[0] in text.OTHER_KINDS and f" {rest[0]} " not in asked]
     return bool(kinds) and len(kinds) == len(places) and any(f" {k.capitalize()}" in plain for k in kinds)

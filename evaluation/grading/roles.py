@@ -102,6 +102,7 @@ _FIELD = re.compile(
     r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
+_HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\sthe\s)?(\w+)", re.IGNORECASE)
 _MOST = 40
 """Events that are looked at."""
 _DIGITS = re.compile(r"\d{3,4}")
@@ -142,6 +143,8 @@ def own_number(text: str, question: str) -> str | None:
 def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether every sentence with a gold answer is about a relation that was not asked for: "His successor was ..."."""
     asked = f" {normalize(question)} "
+    if _in_another_row(text, golds, question):
+        return True
     held = [f" {normalize(gold)} " for gold in golds]
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
     said = [s for s in parts if any(name in f" {normalize(s)} " for name in held)]
@@ -149,6 +152,14 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
         return True
     return "language" in asked and bool(said) and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
+
+
+def _in_another_row(text: str, golds: Sequence[str], question: str) -> bool:
+    """Whether the row of a text that has the name of what is asked for holds something else: "Actor: ..."."""
+    head = _HEAD.search(question)
+    rows = [m for s in view.sentences(view.plain(text)) if (m := _FIELD.fullmatch(s)) and m["key"]]
+    own = [f" {normalize(m['value'])} " for m in rows if head and normalize(m["key"]) == head[1].lower()]
+    return bool(own) and not any(f" {normalize(gold)} " in value for gold in golds for value in own)
 
 
 def _as_adjective(sentence: str, gold: str) -> bool:

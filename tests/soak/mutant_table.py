@@ -447,7 +447,7 @@ MUTANTS = (
     Mutant(X, "a count as a paper counts counts as the run did", "asking.replace(compat=compat, judge=None)", "asking.replace(judge=None)", "tests/experiments/test_keys_and_signatures.py -k leaves_the_judge"),
     Mutant(E, "one missing text hides the closing tags of all", "    if any(t is not None for t in texts):", "    if all(t is not None for t in texts):", "tests/evaluation/analyses/test_gate_analyses.py -k first_runs_gate"),
     Mutant(P, "every other continuation starts with the answer", "return (tokens[:, :n] == torch.tensor(list(answer))).all(-1)", "return (tokens[:, :n] != torch.tensor(list(answer))).all(-1)", PATCHING + " -k divergence"),
-    Mutant(E, "a sign right behind a number in words is lost", 'unit = re.match(r"\\s?(%|per\\s?cent\\b|[A-Za-z]+)", text[m.end() :])', 'unit = re.match(r"\\s?(%|per\\s?cent\\b|[A-Za-z]+)", text[m.end() + 1 :])', PARSED + " -k read_as"),
+    Mutant(E, "a sign right behind a number in words is lost", 'unit = re.match(r"\\s?(?:(?:of\\s)?an?\\s)?(%|per\\s?cent\\b|[A-Za-z]+)", text[m.end() :])', 'unit = re.match(r"\\s?(?:(?:of\\s)?an?\\s)?(%|per\\s?cent\\b|[A-Za-z]+)", text[m.end() + 1 :])', PARSED + " -k read_as"),
     Mutant(H, "statistics of no tokens", "    if not parts:\n        return VocabularyStatistics", "    if False:\n        return VocabularyStatistics", MASSES + " -k impossible"),
     Mutant(P, "a readout one token before the prompt's end", '"prompt-end": (n - 1,)}\n        first', '"prompt-end": (n - 2,)}\n        first', RULES + " -k readouts_are"),
     Mutant(X, "a run without a journal has lost its answers", "        if answered and lost:", "        if lost:", "tests/experiments/test_damaged_runs.py -k without_a_journal"),

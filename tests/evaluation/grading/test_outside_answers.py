@@ -61,6 +61,19 @@ QUANTITIES = [
     ("number", "25", "25... wait, actually those two count as well. 27.", None, WRONG),
     ("number", "20", "She gives 60 cups to her 20 hens.", None, OPEN),
     ("number", "60", "She gives 60 cups to her 20 hens.", None, RIGHT),
+    ("number", "30", "half an hour", "How many minutes?", RIGHT),
+    ("number", "45", "three quarters of an hour", "How many minutes?", RIGHT),
+    ("number", "45", "a quarter of an hour", "How many minutes?", WRONG),
+    ("number", "250", "a quarter of a kilogram", "How many grams?", RIGHT),
+    ("number", "250", "half a kilogram", "How many grams?", WRONG),
+    ("number", "84", "She reads on 6 days, for a total of 84 pages.", None, RIGHT),
+    ("number", "6", "She reads on 6 days, for a total of 84 pages.", None, OPEN),
+    ("number", "1967", "1967, which made her 22 when it came out in 1990.", None, RIGHT),
+    ("number", "1990", "1967, which made her 22 when it came out in 1990.", None, OPEN),
+    ("number", "42", "42 rolls, because 63 are baked and 21 are sold.", None, RIGHT),
+    ("number", "21", "42 rolls, because 63 are baked and 21 are sold.", None, OPEN),
+    ("number", "4.5", "450 cents", "Three share 13.50 dollars. How much does each get?", RIGHT),
+    ("number", "4.5", "45 cents", "Three share 13.50 dollars. How much does each get?", WRONG),
 ]
 CAPITAL, WHICH = "What is the capital of France?", "Which one barks? (A) cat (B) dog (C) cow"
 POLITE = [
@@ -157,6 +170,10 @@ NAMES = [
     ("text", "Mount Everest", "Everest", "What is the highest mountain?", RIGHT),
     ("text", "Lake Victoria", "Victoria", "Who was the queen?", NONE),
     ("text", "Red Sea", "Red", "Which sea lies east of Egypt?", OPEN),
+    ("text", "Hungary", "Austria-Hungary", "Which country is it?", OPEN),
+    ("text", "Hungary", "Vienna - Hungary", "Which country is it?", RIGHT),
+    ("text", "Hungary", "It was in Austria-Hungary, today Hungary.", "Which country is it?", RIGHT),
+    ("text", "cold", "Ice-cold", "What is the opposite of hot?", RIGHT),
 ]
 _PROGRAM = "```python\nrows = 6\nprice = 7\nanswer = rows * price\nprint(answer){}\n```"
 DATES = [

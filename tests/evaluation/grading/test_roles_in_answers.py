@@ -64,6 +64,9 @@ NAMES = [
     ("Jane Austen", "The film is based on Emma and was seen by Jane Austen.", NOVEL, OPEN),
     ("Spanish", "It lies in Peru, where people speak Spanish.", "Which language is spoken in Lima?", RIGHT),
     ("Spanish", "It lies in Peru, where people speak Quechua.", "Which language is spoken in Lima?", WRONG),
+    ("Tom Hanks", "Actor: Tom Hanks\nDirector: Robert Zemeckis", "Which actor is it?", RIGHT),
+    ("Tom Hanks", "Director: Tom Hanks\nActor: Robert Zemeckis", "Which actor is it?", OPEN),
+    ("Lisbon", "Country: Portugal\nCapital: Lisbon", "What is the capital of the country of the Douro?", RIGHT),
 ]
 BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
 NAMES += [
@@ -184,6 +187,7 @@ NUMBERS += [
     ("2", "200 cents", EGGS, RIGHT),
     ("2", "20 cents", EGGS, WRONG),
 ]
+WAR = "The war in Europe ended on 8 May 1945; the war in the Pacific ended on 2 September 1945."
 AUSTEN, DEATH = "In what year was the author of 'Emma' born?", "When did Jane Austen die?"
 DATES = [
     ("1775", "Jane Austen (1775-1817)", AUSTEN, RIGHT),
@@ -198,6 +202,8 @@ DATES = [
     ("1775", "The book was published in 1815. Austen was born in 1775.", AUSTEN, RIGHT),
     ("1775", "Austen was born in 1775; Emma was published in 1815.", AUSTEN, RIGHT),
     ("1815", "Austen was born in 1775; Emma was published in 1815.", AUSTEN, OPEN),
+    ("8 May 1945", WAR, "When did World War II end in Europe?", RIGHT),
+    ("2 September 1945", WAR, "When did World War II end in Europe?", OPEN),
 ]
 MADE = "When was the company founded that makes the iPhone?"
 DATES += [
@@ -230,6 +236,11 @@ BOOLEANS += [
     ("no", "Botanically, a tomato is a vegetable, not a fruit.", TOMATO, WRONG),
     ("no", "A Snickers bar has nuts, so a person with a nut allergy would not be able to eat it.", SNICKERS, RIGHT),
     ("no", "A Snickers bar is soft, so a person with a nut allergy would be able to eat it.", SNICKERS, WRONG),
+]
+SAME = "Is Kilimanjaro in the same country as the Sphinx?"
+BOOLEANS += [
+    ("no", "They are not in the same country.", SAME, RIGHT),
+    ("no", "They are in the same country.", SAME, WRONG),
 ]
 POSSIBLE = "Is it possible to see the Great Wall from the Moon?"
 BOOLEANS += [
@@ -289,6 +300,8 @@ CHOICES = [
     ("C", "I'm torn between A and C, but I'll go with C.", RIGHT),
     ("C", "I'm torn between A and C, but I'll go with A.", WRONG),
     ("D", "All but hydrogen", OPEN),
+    ("C", "C or maybe A", OPEN),
+    ("C", "C. Maybe you know that A is released.", HALF_OPEN),
     ("C", "A is made of O, B is inert, so carbon dioxide is the gas.", RIGHT),
     ("C", "A is made of O, C is inert, so nitrogen is the gas.", WRONG),
     ("C", "Plants absorb carbon dioxide and release oxygen.", RIGHT),
