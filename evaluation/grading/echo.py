@@ -68,7 +68,7 @@ _VERBS = frozenset(
     "didnt couldnt wont wouldnt hasnt havent not".split()
 )
 _HOW = re.compile(r"\bhow\s+(?:much|many)\b", re.IGNORECASE)
-_ITS = re.compile(r"\W*(?:its|his|her|their)\s(?P<word>\w+)\b", re.IGNORECASE)
+_ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\b(?:is|was)\b)", re.IGNORECASE)
 _IS_IT = re.compile(r"\W*(?:is|was|would)\sit\s(?:be\s)?(?P<word>[a-z]{4,})\b", re.IGNORECASE)
 _CALLED = re.compile(
     r"\W*(?:(?:it|that|this)(?:'s|\s(?:is|was))?)?\s?(?P<no>not\s|n't\s)?(?P<word>[a-z]{4,})\W*(?:[.,;!\n]|\Z|\b(?:to|for)\b)",
@@ -80,6 +80,9 @@ _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
 _OBJECT = 3
 """Most words of an object."""
+_HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?(\w+)", re.IGNORECASE)
+"""The thing that a question asks for."""
+_SUBJECT = re.compile(r"\b(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _FIRST = 2
 """Sentences that may be about the subject of the question without naming it."""
 _WORDS = 3
@@ -164,6 +167,8 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     asked = {*_content(_last_question(question))}
     names = [f" {normalize(gold)} " for gold in golds]
     holding = [s for s in view.sentences(view.plain(text)) if any(n in f" {normalize(s)} " for n in names)]
+    if holding and all(_another_does(s, golds, question) for s in holding):
+        return True
     if len(holding) != 1:
         return False
     if _said_later(
@@ -182,6 +187,21 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     return verb and not begins and held == [False, True] and answered
 
 
+def _another_does(sentence: str, golds: Sequence[str], question: str) -> bool:
+    """Whether a sentence says what was asked of another name: "The Inn flows into the Danube."."""
+    asked = _SUBJECT.search(_last_question(question))
+    verb = _content(asked[1]) if asked else []
+    every = sentence.split()
+    at = next((n for n, word in enumerate(every) if verb and _content(word) == verb), 0)
+    begin = at
+    while begin and every[begin - 1][:1].isupper() and every[begin - 1][-1:] not in ",;:":
+        begin -= 1
+    subject = [w for w in every[begin:at] if normalize(w) not in mentions.SENTENCE_WORDS]
+    known = {*_content(question)}
+    held = f" {normalize(' '.join(every[:at]))} "
+    return any(not {*_content(w)} <= known for w in subject) and not any(f" {normalize(g)} " in held for g in golds)
+
+
 def _joins_names(joint: re.Match[str]) -> bool:
     """Whether an "and" stands between the words of a name: "Pride and Prejudice"."""
     before = joint.string[: joint.start()].split()[-1:]
@@ -195,9 +215,12 @@ def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Call
     """
     later = [*parts][parts.index(holding) + 1 :] + holding.split("; ")[1:]
     known = {*_content(question)}
-    for s in holding.split("; ")[1:]:
+    head = _HEAD.search(question)
+    for s in later:
         named = any(w[:1].isupper() and not {*_content(w)} <= known for w in s.split()[1:])
-        if (m := _ITS.match(s)) and {*_content(m["word"])} & known and named and not gold_in(s):
+        m = _ITS.match(s)
+        about = m and (m["word"].lower() == head[1].lower() if m["the"] and head else {*_content(m["word"])} & known)
+        if m and about and named and not gold_in(s) and m["word"].lower() not in holding.split("; ")[0].lower().split():
             return True  # "Guernica lies in Spain; its painter was born in Cuba."
     if not later or not {t.word for t in tokens(holding)} & mentions.FINITE | {t.word for t in tokens(holding)} & {
         "from"

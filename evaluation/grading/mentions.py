@@ -309,7 +309,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     if head is not None and not clause and head.word in _KIN and {"who", "which", "whose"} & {*left}:
         return True
     if clause and clause[0] in _RELATIVE:
-        return clause[0] in ("while", "whereas", "although", "though", "unlike") or named
+        bare = comma <= _SHORTEST and not {*left[:comma]} & FINITE  # "Pollen, which they turn into honey"
+        return clause[0] in ("while", "whereas", "although", "though", "unlike") or named or bare
     if len(clause) > 1 and clause[0] == "and" and "," not in clause and follows in FINITE and len(clause) <= 3:
         return _has_rival(sentence, before[:comma], i)
     verbs = any(w in FINITE for w in clause)

@@ -42,7 +42,7 @@ one is ..."."""
 _THE_IS = re.compile(r"\W*the\s(?:\w+\s){1,2}(?:is|was)\b", re.IGNORECASE)
 _THEY = re.compile(r"\W*(?:They|People)\s(?:there\s)?(?:speak|use|pay)\b")
 _INTERJECTION = re.compile(r"\W*(?:right|well|yes|no|hmm+|ah|oh|indeed|correct|exactly)\W*", re.IGNORECASE)
-_JOINTS = re.compile(r"; |, (?=so\s(?:the|his|her|its|their)\s)")
+_JOINTS = re.compile(r"; |, (?=so\s(?:the|his|her|its|their|it|he|she|they)\s)")
 _OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
 """The same the other way round: "New Delhi is its capital."."""
 _ANSWERED = re.compile(r"[^?:]{3,80}: (?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was|would\sbe))\s")
@@ -254,7 +254,9 @@ def _bare(sentence: str) -> bool:
 def _draws(sentence: str) -> bool:
     return (
         re.match(
-            r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+(?:the|his|her|its|their))\b", sentence, re.IGNORECASE
+            r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+(?:the|his|her|its|their|it|he|she|they))\b",
+            sentence,
+            re.IGNORECASE,
         )
         is not None
     )

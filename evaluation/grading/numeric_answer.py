@@ -56,7 +56,10 @@ _LOOSE = re.compile(
     r"|(?:minimum|maximum)\s+of|from)\s*(?:about\s+)?[$€£]?$",
     re.I,
 )
-_REACHES = re.compile(r"\b(?:reach\w*|speeds?|maximum)\b[^.!?]{0,20}\bup\s+to\s*$", re.IGNORECASE)
+_REACHES = re.compile(
+    r"\b(?:(?:reach\w*|speeds?|maximum)\b[^.!?]{0,20}|(?:round\w*|go|goes|went|ris\w+|rose|increas\w+)\s+)\bup\s+to\s*[$€£]?$",
+    re.IGNORECASE,
+)
 """\"It can reach 320 km/h" and "up to 320 km/h" say the same."""
 _OR_MORE = re.compile(r"^\s*(?:\w+\s+)?or\s+(?:more|less|fewer|so\s+more|higher|lower)\b", re.I)
 _SAME = re.compile(

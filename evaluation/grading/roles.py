@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from . import view
+from . import view, words
 from .text import normalize
 
 _WHOSE = re.compile(
@@ -95,7 +95,7 @@ closed|dissolved""".split("\n")
 _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
-_FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)")
+_FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)(?!\d|[^.]*\d)")
 _LEFT_ASKED = re.compile(r"\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
 _LEFT = re.compile(r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(\d+)", re.IGNORECASE)
 _FIELD = re.compile(
@@ -103,6 +103,9 @@ _FIELD = re.compile(
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
 _HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\sthe\s)?(\w+)", re.IGNORECASE)
+_HOW_MANY = re.compile(r"\bhow\s+many\s+([a-z]+)\b", re.IGNORECASE)
+_COUNT = re.compile(r"(?P<number>\d+)\s(?P<what>[a-z]+s)\b")
+_COUNTED = re.compile(r"[^\d\n]{0,60}?\d+\s[a-z]+s(?:,\s\d+\s[a-z]+s){0,8},?\sand\s\d+\s[a-z]+s[.!]?")
 _MOST = 40
 """Events that are looked at."""
 _DIGITS = re.compile(r"\d{3,4}")
@@ -120,6 +123,8 @@ def own_number(text: str, question: str) -> str | None:
     >>> own_number("Sam has 14 and Tina has 42.", "How many marbles does Tina have?")
     '42'
     """
+    if (listed := _enumerated(text, question)) is not None:
+        return listed
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
         return None
@@ -138,6 +143,17 @@ def own_number(text: str, question: str) -> str | None:
     named = said if whose else {m[0] for m in re.finditer(r"\b[A-Z][a-z]+", " ".join(parts[-3:]))}
     others = [name for name in named if name != asked["name"] and re.search(rf"\b{name}\b", question)]
     return next(iter(own)) if len(own) == 1 and others else None
+
+
+def _enumerated(text: str, question: str) -> str | None:
+    """The number of what is asked for in a sentence that counts several things: "6 faces, 12 edges and 8 corners"."""
+    what = _HOW_MANY.search(question)
+    plain = view.plain(text).strip()
+    if what is None or not _COUNTED.fullmatch(plain):
+        return None
+    counts = [(m["number"], m["what"]) for m in _COUNT.finditer(plain)]
+    own = [number for number, counted in counts if counted == what[1].lower()]
+    return own[0] if len(own) == 1 and not any(words.lookup(counted) for _, counted in counts) else None
 
 
 def of_another(text: str, golds: Sequence[str], question: str) -> bool:

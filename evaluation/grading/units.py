@@ -85,6 +85,12 @@ def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | No
     return bool(before and new) and all(any(numbers.equal(n, g) for g in golds) for n in new)
 
 
+def none_of(said: str, question: str | None) -> bool:
+    """Whether a text denies all that a question counts: "Mercury has no moons." and "How many moons ...?"."""
+    what = re.search(r"\bhow\s+many\s+([a-z]+?)s?\b", question or "", re.IGNORECASE)
+    return what is not None and re.search(rf"\b(?:no|zero)\s(?:\w+\s)?{what[1]}s?\b", said, re.IGNORECASE) is not None
+
+
 def _named(question: str | None) -> set[tuple[str, Fraction]]:
     """Every unit that a question names."""
     return {u for word in re.findall(r"[a-z]+", question or "", re.IGNORECASE) if (u := _unit(word))}

@@ -67,6 +67,17 @@ NAMES = [
     ("Tom Hanks", "Actor: Tom Hanks\nDirector: Robert Zemeckis", "Which actor is it?", RIGHT),
     ("Tom Hanks", "Director: Tom Hanks\nActor: Robert Zemeckis", "Which actor is it?", OPEN),
     ("Lisbon", "Country: Portugal\nCapital: Lisbon", "What is the capital of the country of the Douro?", RIGHT),
+    ("Danube", "The Danube flows through Vienna.", "Which river flows through Vienna?", RIGHT),
+    ("Danube", "Vienna lies where the Inn River flows into the Danube.", "Which river flows through Vienna?", OPEN),
+    ("Danube", "The Inn River flows into the Danube.", "Which river flows through Vienna?", OPEN),
+    ("Jane Austen", "The novel was written by Jane Austen.", NOVEL, RIGHT),
+    ("Jane Austen", "Emily wrote it, much like Jane Austen.", NOVEL, OPEN),
+    ("Lisbon", "Magellan died in Lisbon; the capital is Porto.", "What is the capital of Magellan's country?", OPEN),
+    ("Lisbon", "Magellan died in Cebu; the capital is Lisbon.", "What is the capital of Magellan's country?", RIGHT),
+    ("honey", "Pollen, which they turn into honey.", "What do bees make?", OPEN),
+    ("pollen", "Pollen, which they turn into honey.", "What do bees collect?", RIGHT),
+    ("silver", "The second was silver and the third black, so it is black.", "What color is the third?", OPEN),
+    ("black", "The second was silver and the third black, so it is black.", "What color is the third?", RIGHT),
 ]
 BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
 NAMES += [
@@ -188,6 +199,20 @@ NUMBERS += [
     ("2", "20 cents", EGGS, WRONG),
 ]
 WAR = "The war in Europe ended on 8 May 1945; the war in the Pacific ended on 2 September 1945."
+FACES = "How many faces does a cube have?"
+NUMBERS += [
+    ("6", "6 faces, 12 edges and 8 corners", FACES, RIGHT),
+    ("6", "It has 8 corners, 12 edges, and 6 faces.", FACES, RIGHT),
+    ("6", "8 faces, 12 edges and 6 corners", FACES, WRONG),
+    ("2.5", "2 hours and 30 minutes", "How many hours does it take?", RIGHT),
+    ("21", "Emma has 24 sweets and 21 left.", "How many sweets are left?", HALF_OPEN),
+    ("0", "Mercury has no moons.", "How many moons does Mercury have?", RIGHT),
+    ("0", "Mercury has no rings.", "How many moons does Mercury have?", OPEN),
+    ("1", "Mercury has no moons.", "How many moons does Mercury have?", WRONG),
+    ("1914", "The war, which lasted from 1914 to 1918, began in 1914.", "In what year did it begin?", RIGHT),
+    ("300", "287 rounds up to 300.", "What is 287, rounded?", RIGHT),
+    ("300", "It may have up to 300.", "How many has it?", OPEN),
+]
 AUSTEN, DEATH = "In what year was the author of 'Emma' born?", "When did Jane Austen die?"
 DATES = [
     ("1775", "Jane Austen (1775-1817)", AUSTEN, RIGHT),
@@ -217,6 +242,11 @@ DATES += [
         "When did it sink?",
         RIGHT,
     ),
+]
+BEFORE = "What is the date before 2022-03-01?"
+DATES += [
+    ("2022-02-28", "2022 is no leap year, so the day before March 1, 2022 was 2022-02-28.", BEFORE, RIGHT),
+    ("2022-02-28", "2022 is no leap year, so the day before February 28, 2022 was 2022-02-27.", BEFORE, OPEN),
 ]
 LANDED = "When did Apollo 11 land?"
 DATES += [
@@ -259,6 +289,8 @@ BOOLEANS += [
 COLORS, EVENTS = '["red", "yellow", "blue"]', '["Moon landing", "fall of the Wall"]'
 SHARED = '["Haiti", "Dominican Republic"]'
 LISTS = [
+    ("list", COLORS, "Blue, yellow, and red, in equal stripes.", RIGHT),
+    ("list", COLORS, "Blue, yellow, and green, in equal stripes.", WRONG),
     ("list", COLORS, "The primary colours are red, yellow and blue, and the other ones are green and violet.", RIGHT),
     ("list", COLORS, "The primary colours are red and green, and the other ones are yellow and blue.", OPEN),
     ("list", COLORS, "They are red, yellow, blue and green.", WRONG),
