@@ -26,6 +26,7 @@ _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _WHICH = re.compile(r",\s(?:which|who|whose|where)\s[^.,;\n]{1,80}(?=[.,;]|$)")
+_SO = re.compile(r"\A[^\n]*?,\s(?:so|thus|hence|therefore)\s[^,\n]*?\b(?:are|is|include)\s")
 _ADDED = re.compile(r",\s(?:in|on|from|as)\s[a-z][^,;\n]*\Z")
 """What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
@@ -74,6 +75,8 @@ def simpler(answer: str) -> list[str]:
     found = _columns(answer)
     found += [plain] if (plain := _DATED.sub("", answer)) != answer else []
     if (short := _WHICH.sub("", plain)) != plain:
+        found.append(short)
+    if (short := _SO.sub("", plain)) != plain:
         found.append(short)
     if (short := _ADDED.sub("", plain)) != plain:
         found.append(short)

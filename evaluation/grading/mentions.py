@@ -144,6 +144,8 @@ def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None
 
 def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> Role:
     before, after = sentence[:i], sentence[j:]
+    while len(before) > 2 and before[-1].word == "." and len(before[-2].word) == 1 and before[-2].capital:
+        before = before[:-2]  # "Robert F. Kennedy" is no Kennedy of another name
     if before[-1:] and before[-1].word in _PLACING and sentence[i].word in {name for (name,) in _CONTINENTS}:
         if not _qualified(before[-1:], (sentence[i].word,), names):
             before = before[:-1]  # "which is in East Africa"
@@ -254,6 +256,8 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     near = [w for w in left[-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
         near.pop()
+    if left[-1:] == [","] and right[:1] == ["the"] and {*left} & FINITE and not {*right} & FINITE:
+        return _has_rival(sentence, before, i)  # "Aldrin was the first, Armstrong the second"
     if left[-3:] == ["used", "to", "be"] or left[-2:] in (["was", "once"], ["was", "formerly"], ["was", "previously"]):
         return True
     away = near[-1:] == ["from"] and bool(_DISTANCE & {*left[-6:]})

@@ -33,7 +33,8 @@ _ADJUNCT = re.compile(
     re.I,
 )
 _BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)
-_WHICH = re.compile(r"\s?(?:[a-z]+\s?){0,2}\W*(?:,\s(?:which|since|as|given|making)|\bbecause)\s", re.IGNORECASE)
+_BEGUN = re.compile(r"\W*(?:in|it\s?is|it's)?\W*", re.IGNORECASE)
+_WHICH = re.compile(r"\s?(?:[a-z]+\s?){0,2}\W*(?:;|,\s(?:which|since|as|given|making)\s|\bbecause\s)", re.IGNORECASE)
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|possibly|(?:could|might|may)\s+be)\b", re.IGNORECASE)
 _EXPLAINS = re.compile(
     r"[,;:.(\u2014\u2013]|\b(?:because|since|as|in|for|of|from|with|at|per|which|that|when|if|not|each|after|on|by|than|to|over"
@@ -238,7 +239,7 @@ def _read(sentence: str, first: bool) -> QuantityReading:
 def _main(sentence: str, chosen: list[Number]) -> int:
     """The number that a sentence without a cue is about: the last one that neither counts things nor explains."""
     main = [i for i, n in enumerate(chosen) if not _ADJUNCT.search(sentence[: n.start])]
-    if not sentence[: chosen[0].start].strip(" *$€£") and _WHICH.match(sentence, chosen[0].end):
+    if _BEGUN.fullmatch(sentence[: chosen[0].start]) and _WHICH.match(sentence, chosen[0].end):
         return 0  # "1967, which made her 22 in 1990"
     said = len(re.findall(r"[^\W\d]+", sentence[: chosen[0].start])) > 1
     explained = _BECAUSE.search(sentence, chosen[0].end)

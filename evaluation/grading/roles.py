@@ -103,9 +103,13 @@ _FIELD = re.compile(
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
 _HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\sthe\s)?(\w+)", re.IGNORECASE)
-_HOW_MANY = re.compile(r"\bhow\s+many\s+([a-z]+)\b", re.IGNORECASE)
-_COUNT = re.compile(r"(?P<number>\d+)\s(?P<what>[a-z]+s)\b")
-_COUNTED = re.compile(r"[^\d\n]{0,60}?\d+\s[a-z]+s(?:,\s\d+\s[a-z]+s){0,8},?\sand\s\d+\s[a-z]+s[.!]?")
+_HOW_MANY = re.compile(
+    r"\bhow\s+many\s+((?:(?!(?:do|does|did|are|is|was|were|has|have|had|can|will|would)\b)[a-z]+\s){1,4})", re.I
+)
+_COUNT = re.compile(r"\b(?P<number>\d+)\s(?P<what>[a-z]+(?:\s(?!and\b)[a-z]+){0,2})")
+_COUNTED = re.compile(r"[^\d\n]{0,60}?(?:\b\d+\s[a-z]+(?:\s(?!and\b)[a-z]+){0,2}(?:,\s|,?\sand\s|[.!]?\Z)){2,9}")
+_NO_THINGS = re.compile(r"\b(?:left|remain\w*|more|fewer|less|old|each|total|times|per\s?cent)\b")
+"""What stands behind a number and is no thing that is counted."""
 _MOST = 40
 """Events that are looked at."""
 _DIGITS = re.compile(r"\d{3,4}")
@@ -147,13 +151,13 @@ def own_number(text: str, question: str) -> str | None:
 
 def _enumerated(text: str, question: str) -> str | None:
     """The number of what is asked for in a sentence that counts several things: "6 faces, 12 edges and 8 corners"."""
-    what = _HOW_MANY.search(question)
-    plain = view.plain(text).strip()
-    if what is None or not _COUNTED.fullmatch(plain):
+    what, plain = _HOW_MANY.search(question), view.plain(text).strip()
+    if what is None or not _COUNTED.fullmatch(plain) or _NO_THINGS.search(plain):
         return None
-    counts = [(m["number"], m["what"]) for m in _COUNT.finditer(plain)]
-    own = [number for number, counted in counts if counted == what[1].lower()]
-    return own[0] if len(own) == 1 and not any(words.lookup(counted) for _, counted in counts) else None
+    counts = [(m["number"], m["what"].split()) for m in _COUNT.finditer(plain)]
+    asked = {word.rstrip("s") for word in what[1].lower().split()}
+    own = [number for number, things in counts if {t.rstrip("s") for t in things} <= asked]
+    return own[0] if len(own) == 1 and not any(words.lookup(t) for _, things in counts for t in things) else None
 
 
 def of_another(text: str, golds: Sequence[str], question: str) -> bool:

@@ -298,6 +298,20 @@ def test_an_option_is_named_by_its_place_or_beside_those_that_it_is_compared_wit
 
 
 @pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("John F. Kennedy", RIGHT),
+        ("Kennedy", RIGHT),
+        ("It was President Kennedy.", RIGHT),
+        ("Robert F. Kennedy", OPEN),
+        ("Robert Kennedy", OPEN),
+    ],
+)
+def test_a_surname_among_the_aliases_is_not_that_of_another_person(response: str, expected: set[str]) -> None:
+    assert grade(response, "stop", "John F. Kennedy", "text", ("Kennedy",)).outcome in expected
+
+
+@pytest.mark.parametrize(
     ("answer_type", "gold", "response", "question", "expected"),
     [*QUANTITIES, *POLITE, *STATED, *NAMES, *DATES, *NO_ANSWERS, *BOOLEANS, *COUNTS, *MORE, *OWN],
 )

@@ -78,6 +78,8 @@ NAMES = [
     ("pollen", "Pollen, which they turn into honey.", "What do bees collect?", RIGHT),
     ("silver", "The second was silver and the third black, so it is black.", "What color is the third?", OPEN),
     ("black", "The second was silver and the third black, so it is black.", "What color is the third?", RIGHT),
+    ("Armstrong", "Armstrong was the first, Aldrin the second.", "Who was the first on the Moon?", RIGHT),
+    ("Armstrong", "Aldrin was the first, Armstrong the second.", "Who was the first on the Moon?", OPEN),
 ]
 BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
 NAMES += [
@@ -204,11 +206,16 @@ NUMBERS += [
     ("6", "6 faces, 12 edges and 8 corners", FACES, RIGHT),
     ("6", "It has 8 corners, 12 edges, and 6 faces.", FACES, RIGHT),
     ("6", "8 faces, 12 edges and 6 corners", FACES, WRONG),
+    ("2", "It has 2 hydrogen atoms and 1 oxygen atom.", "How many hydrogen atoms does water have?", RIGHT),
+    ("2", "It has 1 hydrogen atom and 2 oxygen atoms.", "How many hydrogen atoms does water have?", WRONG),
+    ("3", "It has 1 hydrogen atom and 2 oxygen atoms.", "How many atoms does water have?", OPEN),
     ("2.5", "2 hours and 30 minutes", "How many hours does it take?", RIGHT),
     ("21", "Emma has 24 sweets and 21 left.", "How many sweets are left?", HALF_OPEN),
     ("0", "Mercury has no moons.", "How many moons does Mercury have?", RIGHT),
     ("0", "Mercury has no rings.", "How many moons does Mercury have?", OPEN),
     ("1", "Mercury has no moons.", "How many moons does Mercury have?", WRONG),
+    ("1815", "In 1815; he had been defeated before in 1813.", "In what year was it?", RIGHT),
+    ("1813", "In 1815; he had been defeated before in 1813.", "In what year was it?", OPEN),
     ("1914", "The war, which lasted from 1914 to 1918, began in 1914.", "In what year did it begin?", RIGHT),
     ("300", "287 rounds up to 300.", "What is 287, rounded?", RIGHT),
     ("300", "It may have up to 300.", "How many has it?", OPEN),
@@ -289,6 +296,8 @@ BOOLEANS += [
 COLORS, EVENTS = '["red", "yellow", "blue"]', '["Moon landing", "fall of the Wall"]'
 SHARED = '["Haiti", "Dominican Republic"]'
 LISTS = [
+    ("list", "2, 3, 7", "42 = 2 x 3 x 7, so the prime factors are 2, 3 and 7.", RIGHT),
+    ("list", "2, 3, 7", "42 = 2 x 21, so the prime factors are 2 and 21.", WRONG),
     ("list", COLORS, "Blue, yellow, and red, in equal stripes.", RIGHT),
     ("list", COLORS, "Blue, yellow, and green, in equal stripes.", WRONG),
     ("list", COLORS, "The primary colours are red, yellow and blue, and the other ones are green and violet.", RIGHT),
