@@ -98,6 +98,8 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     plain = view.plain(text)
     if (ticked := _ticked(plain, options)) is not None:
         return ChosenOption(ticked)
+    if options and normalize(plain) == normalize(" ".join(f"{letter} {option}" for letter, option in options)):
+        return ChosenOption(None, "several choices")  # the options, repeated
     parts = view.sentences(plain)[-_MOST:]
     for sentence in reversed(parts[1:]):
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:

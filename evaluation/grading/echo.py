@@ -219,7 +219,8 @@ def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Call
     for s in later:
         named = any(w[:1].isupper() and not {*_content(w)} <= known for w in s.split()[1:])
         m = _ITS.match(s)
-        about = m and (m["word"].lower() == head[1].lower() if m["the"] and head else {*_content(m["word"])} & known)
+        own = head is not None and m is not None and m["word"].lower() == head[1].lower()
+        about = m and (own if m["the"] else {*_content(m["word"])} & known)
         if m and about and named and not gold_in(s) and m["word"].lower() not in holding.split("; ")[0].lower().split():
             return True  # "Guernica lies in Spain; its painter was born in Cuba."
     if not later or not {t.word for t in tokens(holding)} & mentions.FINITE | {t.word for t in tokens(holding)} & {

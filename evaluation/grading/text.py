@@ -7,7 +7,7 @@ import unicodedata
 from functools import lru_cache
 
 from ..prompts import ABSTENTION
-from .spellings import alike
+from .spellings import alike, doubled
 from .view import without_greeting
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -101,6 +101,10 @@ def same(a: str, b: str) -> bool:
     if x == y:
         return bool(x)
     if _same_person(x.split(), y.split()):
+        return True
+    if len(x.split()) == len(y.split()) and all(
+        a == b or doubled(a, b) for a, b in zip(x.split(), y.split(), strict=True)
+    ):
         return True
     return _joined(x) == _joined(y) and len(_joined(x)) > 1 and 1 in (*map(len, x.split()), *map(len, y.split()))
 

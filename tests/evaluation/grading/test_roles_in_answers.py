@@ -80,6 +80,7 @@ NAMES = [
     ("black", "The second was silver and the third black, so it is black.", "What color is the third?", RIGHT),
     ("Armstrong", "Armstrong was the first, Aldrin the second.", "Who was the first on the Moon?", RIGHT),
     ("Armstrong", "Aldrin was the first, Armstrong the second.", "Who was the first on the Moon?", OPEN),
+    ("Ernest Hemingway", 'That\'s Ernest Hemingway! The novel is "Fiesta" of Paris.', NOVEL, RIGHT),
 ]
 BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
 NAMES += [
@@ -342,6 +343,8 @@ CHOICES = [
     ("C", "I'm torn between A and C, but I'll go with A.", WRONG),
     ("D", "All but hydrogen", OPEN),
     ("C", "C or maybe A", OPEN),
+    ("A", "A. oxygen\nB. nitrogen\nC. carbon dioxide\nD. hydrogen", OPEN),
+    ("A", "A. oxygen\nB. nitrogen\nC. carbon dioxide\nD. hydrogen\n\nAnswer: A", RIGHT),
     ("C", "C. Maybe you know that A is released.", HALF_OPEN),
     ("C", "A is made of O, B is inert, so carbon dioxide is the gas.", RIGHT),
     ("C", "A is made of O, C is inert, so nitrogen is the gas.", WRONG),
