@@ -264,7 +264,8 @@ def affirms(text: str, question: str) -> bool | None:
     asked = _content(_last_question(question))
     than = _last_question(question).partition(" than ")
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
-    said = [(s, v) for s in parts if (v := _stance(s, asked)) is not None]
+    said_so = {t.word for t in tokens(_last_question(question))[:1]}  # "Could it ...?" "It could."
+    said = [(s, v) for s in parts if (v := _stance(s, asked, said_so)) is not None]
     if not said and than[1]:
         names = _names(_last_question(question))
         said = [(s, v) for s in parts if (v := _compares(s, _content(than[0]), _content(than[2]), names)) is not None]
@@ -277,11 +278,11 @@ def affirms(text: str, question: str) -> bool | None:
     return said[0][1] if len({v for _, v in said}) == 1 else None
 
 
-def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
+def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | None:
     asked = _without_adverbs(sentence, _short_of_object(sentence, asked))
     sentence = _IMPOSSIBLE.sub(" not ", _claim(sentence, asked))
     words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence))]
-    if len(asked) < 2 or {*words} & (_OPEN | _DOUBTING - {*asked}) or {*asked} & _DENYING:
+    if len(asked) < 2 or {*words} & (_OPEN - said_so | _DOUBTING - {*asked}) or {*asked} & _DENYING:
         return None
     # in the question's order: "12 is larger than 9" does not say that 9 is larger than 12
     denials = sum(word in _DENYING for word in words)

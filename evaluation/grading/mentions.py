@@ -247,7 +247,12 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         doubted |= {*left[-6:]} & _ONCE_ATTRIBUTED
     if doubted and "but" in right:
         return True
-    if "because" in left[1:] and not {",", "so", "therefore"} & {*left[-1 - left[::-1].index("because") :]}:
+    caused = left[-2:] == ["because", "of"] and {*left} & FINITE  # "Leaves are green because of chlorophyll."
+    if (
+        "because" in left[1:]
+        and not caused
+        and not {",", "so", "therefore"} & {*left[-1 - left[::-1].index("because") :]}
+    ):
         return True  # "I'd use the spoon, because the hammer is heavy."
     if any(w in ("since", "as") and left[n - 1] == "," for n, w in enumerate(left) if n > 1 and left[-1] != ","):
         return (

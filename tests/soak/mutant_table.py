@@ -57,7 +57,7 @@ MUTANTS = (
     Mutant(E, "Korn and Graubard without the ratio of t quantiles", "min(float(known) * ratio**2, float(n))", "min(float(known), float(n))", STATISTICS + " -k 'rate_over or clusters'"),
     Mutant(E, "polite words stay before an answer", "return text if _NO_ANSWER_YET.match(rest) else rest", "return text", "tests/evaluation/grading/test_outside_answers.py"),
     Mutant(E, "polite words go where nothing follows but more of them", "return text if _NO_ANSWER_YET.match(rest) else rest", "return rest", "tests/evaluation/grading/test_outside_answers.py"),
-    Mutant(E, "what stands in a reason is the answer", 'if "because" in left[1:] and not', 'if "becuase" in left[1:] and not', "tests/evaluation/grading/test_outside_answers.py"),
+    Mutant(E, "what stands in a reason is the answer", '"because" in left[1:]', '"becuase" in left[1:]', "tests/evaluation/grading/test_outside_answers.py"),
     Mutant(E, "a yes that ends a text is passed over", 'm["after"] is None', 'not m["after"]', "tests/evaluation/grading/test_outside_answers.py"),
     Mutant(E, "a reason that denies makes a statement a denial", "_IMPOSSIBLE.sub(\" not \", _claim(sentence, asked))", "_IMPOSSIBLE.sub(\" not \", sentence)", "tests/evaluation/grading/test_outside_answers.py"),
     Mutant(E, "what a program prints counts only without a function", 'if not reply["called"] or value is None:', 'if not reply["called"]:', "tests/evaluation/sandbox/test_running.py -k printed"),

@@ -124,6 +124,12 @@ STATED = [
     ("text", "hammer", "A spoon, since the hammer is heavy.", "A hammer or a spoon?", OPEN),
     ("text", "spoon", "A spoon, since the hammer is heavy.", "A hammer or a spoon?", RIGHT),
     ("text", "hammer", "Wood is hard, so, since spoons are soft, a hammer.", "A hammer or a spoon?", RIGHT),
+    ("text", "ink", "Pens write because of ink.", "What makes pens write?", NONE),
+    ("text", "ink", "The stain is blue because of ink.", "What makes the stain blue?", RIGHT),
+    ("text", "ink", "The stain is blue because of jam, not ink.", "What makes the stain blue?", OPEN),
+    ("boolean", "yes", "A giraffe could look over a wall.", "Could a giraffe look over a wall?", RIGHT),
+    ("boolean", "yes", "A giraffe couldn't look over a wall.", "Could a giraffe look over a wall?", WRONG),
+    ("boolean", "yes", "A giraffe could look over a wall.", "Does a giraffe look over a wall?", NONE),
 ]
 NAMES = [
     ("text", "Oslo", "It could be Oslo, or maybe Bergen.", None, OPEN),
