@@ -82,7 +82,7 @@ _OBJECT = 3
 """Most words of an object."""
 _HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?(\w+)", re.IGNORECASE)
 """The thing that a question asks for."""
-_SUBJECT = re.compile(r"\b(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
+_SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _FIRST = 2
 """Sentences that may be about the subject of the question without naming it."""
 _WORDS = 3
@@ -189,7 +189,7 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
 
 def _another_does(sentence: str, golds: Sequence[str], question: str) -> bool:
     """Whether a sentence says what was asked of another name: "The Inn flows into the Danube."."""
-    asked = _SUBJECT.search(_last_question(question))
+    asked = _SUBJECT.match(_last_question(question))
     verb = _content(asked[1]) if asked else []
     every = sentence.split()
     at = next((n for n, word in enumerate(every) if verb and _content(word) == verb), 0)
@@ -198,8 +198,8 @@ def _another_does(sentence: str, golds: Sequence[str], question: str) -> bool:
         begin -= 1
     subject = [w for w in every[begin:at] if normalize(w) not in mentions.SENTENCE_WORDS]
     known = {*_content(question)}
-    held = f" {normalize(' '.join(every[:at]))} "
-    return any(not {*_content(w)} <= known for w in subject) and not any(f" {normalize(g)} " in held for g in golds)
+    after = f" {normalize(' '.join(every[at + 1 :]))} "
+    return any(not {*_content(w)} <= known for w in subject) and any(f" {normalize(g)} " in after for g in golds)
 
 
 def _joins_names(joint: re.Match[str]) -> bool:

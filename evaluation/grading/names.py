@@ -113,7 +113,7 @@ def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
     spoken = [tokens(s) for s in said]
     roles = [mentions.best(s, names) for s in spoken]
     if all(role is None for role in roles):
-        return NameVerdict(None, "named in passing") if _deep(plain, golds) else _absent(said, golds)
+        return NameVerdict(None, "named in passing") if _deep(plain, golds) else _absent(said[0], golds)
     bare = _bare(said[0]) and not _SECOND_STEP.search(plain)
     if bare and len(said) > 1 and roles[0] is None:
         goes_on = roles[1] is Role.ASSERTED and (
@@ -224,9 +224,9 @@ def _deep(plain: str, golds: Sequence[str]) -> bool:
     return any(f" {text.normalize(gold)} " in given for gold in golds)
 
 
-def _absent(sentences: Sequence[str], golds: Sequence[str]) -> NameVerdict:
+def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     """A text without the name is wrong, unless it is a part of the name or a longer form of it."""
-    given = text.strip_opening(sentences[0])
+    given = text.strip_opening(first)
     letter = next((text.normalize(g) for g in golds if len(text.normalize(g)) == 1), None)
     said = text.normalize(given)
     if letter and len(said) > 2 and letter in said:  # "Na" is another symbol than "N"; "Nitrogen" is open
@@ -236,7 +236,7 @@ def _absent(sentences: Sequence[str], golds: Sequence[str]) -> NameVerdict:
     spoken_of = [g for g in golds if text.normalize(g).split()[-1:] and text.normalize(g).split()[-1] not in text.KINDS]
     if bare and any(text.part_of(given, gold) for gold in golds):
         return NameVerdict(None, "part of the name")
-    if any(mentions.by_surname(tokens(s), gold) for gold in spoken_of for s in sentences):
+    if any(mentions.by_surname(tokens(first), gold) for gold in spoken_of if "," not in gold):
         return NameVerdict(None, "part of the name")
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")

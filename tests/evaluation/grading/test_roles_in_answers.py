@@ -81,6 +81,9 @@ NAMES = [
     ("Armstrong", "Armstrong was the first, Aldrin the second.", "Who was the first on the Moon?", RIGHT),
     ("Armstrong", "Aldrin was the first, Armstrong the second.", "Who was the first on the Moon?", OPEN),
     ("Ernest Hemingway", 'That\'s Ernest Hemingway! The novel is "Fiesta" of Paris.', NOVEL, RIGHT),
+    ("centrifugal force", "Centrifugal force is used.", "The machine uses which physical force?", RIGHT),
+    ("Mercia", "Leofric was Earl of the Anglo-Saxon kingdom of Mercia.", "He was Earl of which Anglic kingdom?", RIGHT),
+    ("Bern, Switzerland", "He was born in Switzerland.", "Where was he born?", WRONG),
 ]
 BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
 NAMES += [
