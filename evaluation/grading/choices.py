@@ -33,7 +33,7 @@ _MOST = 60
 _LINE = 1000
 _BRACKETED = re.compile(r"\((?P<letter>[A-Z])\)")
 _SEVERAL = re.compile(
-    r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
+    r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:maybe\s+|possibly\s+|perhaps\s+)?(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
 )
 _DENIED = re.compile(
     r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\brather\s+than|\binstead\s+of|\beliminat\w+|\brul\w+\s+out)\s+(?:be\s+|option\s+|choice\s+)?"
@@ -98,6 +98,8 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     plain = view.plain(text)
     if (ticked := _ticked(plain, options)) is not None:
         return ChosenOption(ticked)
+    if options and normalize(plain) == normalize(" ".join(f"{letter} {option}" for letter, option in options)):
+        return ChosenOption(None, "several choices")  # the options, repeated
     parts = view.sentences(plain)[-_MOST:]
     for sentence in reversed(parts[1:]):
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:

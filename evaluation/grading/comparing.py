@@ -31,7 +31,7 @@ from . import (
     text,
     words,
 )
-from .units import in_unit, may_be_a_share, may_be_in_another_unit, only_new, percent_in_doubt
+from .units import in_unit, may_be_a_share, may_be_in_another_unit, none_of, only_new, percent_in_doubt
 from .view import HALF, sentences, without_greeting
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
@@ -100,6 +100,8 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
     if found.number is None and found.reason == "no-answer" and (place := words.ordinal(said.text)) is not None:
         found = numeric_answer.QuantityReading(numbers.Number(Fraction(place), 0, 0, word=True))
+    if found.number is None and found.reason == "no-answer" and none_of(said.text, asked.question):
+        found = numeric_answer.QuantityReading(numbers.Number(Fraction(0), 0, 0, word=True))
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
@@ -158,6 +160,8 @@ def _formula(segment: str, asked: Asked) -> Verdict:
 
 
 def _date(said: Said, asked: Asked) -> Verdict:
+    if dates.is_clock_time(asked.golds[0]):
+        return _time(said, asked)
     wanted = [d for g in asked.golds if (d := dates.parse(g)) is not None]
     if not wanted:
         return _name(said, asked)
@@ -263,6 +267,8 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
 
 
 def _name(said: Said, asked: Asked) -> Verdict:
+    shorter = [short for g in asked.golds for short in text.short_names(g, asked.question)]
+    asked = replace(asked, golds=tuple(dict.fromkeys((*asked.golds, *shorter))))
     found = (
         names.announced(said.text, said.rest, asked.golds, asked.consistency)
         if said.cued

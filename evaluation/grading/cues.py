@@ -84,6 +84,7 @@ _CORRECTION = re.compile(
     r"\b",
     re.IGNORECASE,
 )
+_WAIT = re.compile(r"\b(?:wait|no|sorry|oops)\b", re.IGNORECASE)
 _CONCLUSION = re.compile(
     r"^\W*(?:and\s+)?(?:so|therefore|thus|hence|consequently|accordingly|in\s+total|altogether|in\s+all|overall|finally|in\s+the\s+end"
     r"|in\s+conclusion|to\s+conclude|in\s+summary|in\s+short|as\s+a\s+result|as\s+such|this\s+(?:means|gives|leaves)|that\s+(?:means"
@@ -176,18 +177,18 @@ class Correction:
     at: int
     """Position after the words."""
     word: str
-
-    @property
-    def sure(self) -> bool:
-        """False for words that may also just continue ("Actually, it is the largest city.")."""
-        return self.word != "actually"
+    sure: bool
+    """False for words that may also just continue ("Actually, it is the largest city.")."""
 
 
 def corrections(text: str) -> list[Correction]:
     """The corrections of a text in order; words at its very beginning are not a correction."""
     found = list(_CORRECTION.finditer(text))[-MOST:]
     begun = re.search(r"\w", text)
-    return [Correction(m.end(), m["word"].casefold()) for m in found if begun and begun.start() < m.start("word")]
+    own = (m for m in found if begun and begun.start() < m.start("word"))
+    return [
+        Correction(m.end(), w := m["word"].casefold(), w != "actually" or _WAIT.search(m[0]) is not None) for m in own
+    ]
 
 
 def corrected(text: str) -> str:

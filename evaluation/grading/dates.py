@@ -81,10 +81,31 @@ _ASIDE = re.compile(r"\([^()]*\)|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?
 _BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than)\s+(?:the\s+year\s+)?$", re.I)
 _LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)
 """A word before a date that says more than an introduction."""
-_APART = re.compile(r"\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{0,80}$", re.IGNORECASE)
+_APART = re.compile(
+    r"\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{0,80}(?<!\d\sis\s)(?<!\d\swas\s)$", re.I
+)
 """Before a date from which another one is counted: "in 1989, 28 years after it was built in 1961"."""
 _NEGATED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of)\s+(?:in\s+|on\s+|the year\s+)*$", re.I)
-_HEDGE = re.compile(r"^\s*(?:or|[-–—]|to|and)\s+(?:maybe\s+|in\s+|the year\s+)*$|^\s*[-–—]\s*$", re.I)
+_HEDGE = re.compile(r"^\s*(?:or|[-–—]|to|and)\s+(?:maybe\s+|in\s+|the year\s+)*$|^\s*[-–—/]\s*$", re.I)
+
+_TO = r"\s?(?:[-/\u2013\u2014]|\b(?:to|or|and)\b)\s?"
+_TWO_DAYS = (
+    (
+        re.compile(
+            rf"(?<![\d./-])([0-3]?\d)(?:st|nd|rd|th)?({_TO}[0-3]?\d(?:st|nd|rd|th)?\s+(?:of\s+)?)({'|'.join(_ENGLISH)})\b(,?\s+\d{{4}}\b)?",
+            re.I,
+        ),
+        r"\1 \3\4\2\3\4",
+    ),
+    (
+        re.compile(
+            rf"\b({'|'.join(_ENGLISH)})\s+([0-3]?\d)(?:st|nd|rd|th)?({_TO})([0-3]?\d(?:st|nd|rd|th)?)(,?\s+\d{{4}}\b)",
+            re.I,
+        ),
+        r"\1 \2\5\3\1 \4\5",
+    ),
+)
+"""Two days of one month, and both as full dates: "14-15 April 1912", "April 14 or 15, 1912"."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +175,7 @@ def _date(m: re.Match[str]) -> Date | None:
 
 def announced(line: str, rest: str = "") -> DateReading:
     """The date of a text after an answer cue: its first one; the others of its sentence are rivals."""
-    line = _corrected(line[: cues.REACH])
+    line = _corrected(_both_days(line[: cues.REACH]))
     for part in _sentences(line):
         dates = _said(part)
         if dates or _COARSE.search(part):
@@ -167,7 +188,7 @@ def announced(line: str, rest: str = "") -> DateReading:
 def uncued(text: str) -> DateReading:
     """The date of a text without a cue: its last one, or a full date where the first sentence has no other."""
     text = text if len(text) <= cues.REACH else text[: cues.REACH // 2] + "\n" + text[-cues.REACH // 2 :]
-    text = _corrected(text)
+    text = _corrected(_both_days(text))
     parts = [s for s in _sentences(text) if _said(s) or _COARSE.search(s)]
     if not parts:
         return DateReading(None, "no-answer")
@@ -182,6 +203,12 @@ def uncued(text: str) -> DateReading:
     lead = first[0] if len(first) == 1 and parts[0] == _sentences(text)[0] else None
     earlier = tuple(d for s in parts[:-1] for d in _said(s))
     return replace(found, lead=lead, rivals=(*found.rivals, *earlier))
+
+
+def _both_days(text: str) -> str:
+    for pattern, full in _TWO_DAYS:
+        text = pattern.sub(full, text)
+    return text
 
 
 def _corrected(text: str) -> str:
@@ -211,7 +238,8 @@ def _chosen(text: str, dates: list[Date], i: int) -> DateReading:
         return DateReading(None, "imprecise")
     pair = dates[i : i + 2] if i == 0 else dates[i - 1 : i + 1]
     if len(pair) == 2 and compare(pair[0], pair[1]) is None and _HEDGE.match(text[pair[0].end : pair[1].start]):
-        others = tuple(d for d in dates if d not in pair)
+        night = all(d.day for d in pair) and pair[0].month == pair[1].month  # "the night of 14-15 April"
+        others = tuple(d for d in dates if night or d not in pair)
         return DateReading(None, "hedged", others)
     if _BOUND.search(text[max(0, dates[i].start - 30) : dates[i].start]):
         return DateReading(None, "bound", tuple(dates))

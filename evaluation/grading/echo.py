@@ -68,7 +68,7 @@ _VERBS = frozenset(
     "didnt couldnt wont wouldnt hasnt havent not".split()
 )
 _HOW = re.compile(r"\bhow\s+(?:much|many)\b", re.IGNORECASE)
-_ITS = re.compile(r"\W*(?:its|his|her|their)\s(?P<word>\w+)\b", re.IGNORECASE)
+_ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\b(?:is|was)\b)", re.IGNORECASE)
 _IS_IT = re.compile(r"\W*(?:is|was|would)\sit\s(?:be\s)?(?P<word>[a-z]{4,})\b", re.IGNORECASE)
 _CALLED = re.compile(
     r"\W*(?:(?:it|that|this)(?:'s|\s(?:is|was))?)?\s?(?P<no>not\s|n't\s)?(?P<word>[a-z]{4,})\W*(?:[.,;!\n]|\Z|\b(?:to|for)\b)",
@@ -80,6 +80,9 @@ _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
 _OBJECT = 3
 """Most words of an object."""
+_HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?(\w+)", re.IGNORECASE)
+"""The thing that a question asks for."""
+_SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _FIRST = 2
 """Sentences that may be about the subject of the question without naming it."""
 _WORDS = 3
@@ -114,7 +117,7 @@ def clause(text: str, question: str) -> str | None:
     last = _last_question(question)
     main = last[max(0, *(m.start() for m in _HOW.finditer(last)), 0) :]
     last = main if len(_content(main)) > 1 else last
-    names, asked = _names(last), {*_content(last)}
+    names, asked = _names(last), {word for word in _content(last) if not word.isdigit() or word in last}
     sentence = next((s for s in view.sentences(view.plain(text)) if not s.endswith("?")), "")
     parts = [part.strip() for part in _CLAUSE.split(sentence)]
     if len(parts) < 2 or _TURN.search(sentence):
@@ -164,21 +167,45 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     asked = {*_content(_last_question(question))}
     names = [f" {normalize(gold)} " for gold in golds]
     holding = [s for s in view.sentences(view.plain(text)) if any(n in f" {normalize(s)} " for n in names)]
+    if holding and all(_another_does(s, golds, question) for s in holding):
+        return True
     if len(holding) != 1:
         return False
     if _said_later(
         view.sentences(view.plain(text)), holding[0], question, lambda s: any(n in f" {normalize(s)} " for n in names)
     ):
         return True
-    first, _, added = _AND.sub("\n", holding[0], count=1).partition("\n")
+    joints = [m for m in _AND.finditer(holding[0]) if not _joins_names(m)]
+    first, added = (holding[0][: joints[0].start()], holding[0][joints[0].end() :]) if joints else (holding[0], "")
     opening = next((t for t in tokens(added) if t.is_word), None)
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | _ASKING
     held = [any(n in f" {normalize(part)} " for n in names) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(n) for n in names)
-    if len(_AND.findall(holding[0])) == 1 and _about_another(first, added, held, question):
+    if len(joints) == 1 and _about_another(first, added, held, question):
         return True
     answered = len(asked & {*_content(first)}) >= _WORDS - 1 and not asked & {*_content(added)}
     return verb and not begins and held == [False, True] and answered
+
+
+def _another_does(sentence: str, golds: Sequence[str], question: str) -> bool:
+    """Whether a sentence says what was asked of another name: "The Inn flows into the Danube."."""
+    asked = _SUBJECT.match(_last_question(question))
+    verb = _content(asked[1]) if asked else []
+    every = sentence.split()
+    at = next((n for n, word in enumerate(every) if verb and _content(word) == verb), 0)
+    begin = at
+    while begin and every[begin - 1][:1].isupper() and every[begin - 1][-1:] not in ",;:":
+        begin -= 1
+    subject = [w for w in every[begin:at] if normalize(w) not in mentions.SENTENCE_WORDS]
+    known = {*_content(question)}
+    after = f" {normalize(' '.join(every[at + 1 :]))} "
+    return any(not {*_content(w)} <= known for w in subject) and any(f" {normalize(g)} " in after for g in golds)
+
+
+def _joins_names(joint: re.Match[str]) -> bool:
+    """Whether an "and" stands between the words of a name: "Pride and Prejudice"."""
+    before = joint.string[: joint.start()].split()[-1:]
+    return joint[0] == " and " and before != [] and before[0][0].isupper() and joint.string[joint.end() :][:1].isupper()
 
 
 def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Callable[[str], bool]) -> bool:
@@ -188,9 +215,13 @@ def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Call
     """
     later = [*parts][parts.index(holding) + 1 :] + holding.split("; ")[1:]
     known = {*_content(question)}
-    for s in holding.split("; ")[1:]:
+    head = _HEAD.search(question)
+    for s in later:
         named = any(w[:1].isupper() and not {*_content(w)} <= known for w in s.split()[1:])
-        if (m := _ITS.match(s)) and {*_content(m["word"])} & known and named and not gold_in(s):
+        m = _ITS.match(s)
+        own = head is not None and m is not None and m["word"].lower() == head[1].lower()
+        about = m and (own if m["the"] else {*_content(m["word"])} & known)
+        if m and about and named and not gold_in(s) and m["word"].lower() not in holding.split("; ")[0].lower().split():
             return True  # "Guernica lies in Spain; its painter was born in Cuba."
     if not later or not {t.word for t in tokens(holding)} & mentions.FINITE | {t.word for t in tokens(holding)} & {
         "from"
@@ -212,6 +243,9 @@ def _about_another(first: str, added: str, held: Sequence[bool], question: str) 
         return False  # the next step: "The king is Charles, and his wife is Camilla."
     if last[0] in _content(with_gold) or last[0] not in _content(other):
         return False
+    head = _content(_last_question(question))[0]
+    if head in _content(re.split(r"\b(?:is|was)\b", with_gold)[0]) and head not in _content(other):
+        return False  # "Sushi comes from Japan, and the currency of Japan is the yen."
     known = {*_content(question)}
     after = other.split()
     at = next((n for n, word in enumerate(after) if last[0] in _content(word)), len(after))
@@ -230,7 +264,8 @@ def affirms(text: str, question: str) -> bool | None:
     asked = _content(_last_question(question))
     than = _last_question(question).partition(" than ")
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
-    said = [(s, v) for s in parts if (v := _stance(s, asked)) is not None]
+    said_so = {t.word for t in tokens(_last_question(question))[:1]}  # "Could it ...?" "It could."
+    said = [(s, v) for s in parts if (v := _stance(s, asked, said_so)) is not None]
     if not said and than[1]:
         names = _names(_last_question(question))
         said = [(s, v) for s in parts if (v := _compares(s, _content(than[0]), _content(than[2]), names)) is not None]
@@ -243,11 +278,11 @@ def affirms(text: str, question: str) -> bool | None:
     return said[0][1] if len({v for _, v in said}) == 1 else None
 
 
-def _stance(sentence: str, asked: Sequence[str]) -> bool | None:
+def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | None:
     asked = _without_adverbs(sentence, _short_of_object(sentence, asked))
     sentence = _IMPOSSIBLE.sub(" not ", _claim(sentence, asked))
     words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence))]
-    if len(asked) < 2 or {*words} & (_OPEN | _DOUBTING - {*asked}) or {*asked} & _DENYING:
+    if len(asked) < 2 or {*words} & (_OPEN - said_so | _DOUBTING - {*asked}) or {*asked} & _DENYING:
         return None
     # in the question's order: "12 is larger than 9" does not say that 9 is larger than 12
     denials = sum(word in _DENYING for word in words)
@@ -304,6 +339,8 @@ def _of_its_subject(sentence: str, asked: Sequence[str], names: set[str]) -> boo
     """
     subject = next((i for i, word in enumerate(asked) if word not in names), len(asked) - 1) or 1
     wanted = [word for word in asked[subject:] if word != "number"] or list(asked[-1:])
+    if re.match(r"\W*(?:they|both)\b", sentence, re.IGNORECASE):
+        wanted = [word for word in wanted if word not in names] or wanted  # both that the question names
     sentence = _claim(sentence, wanted)
     words = [t for t in tokens(_NO_DOUBT.sub(" ", sentence)) if t.is_word]
     said = [word for word in _content(sentence) if word not in _DENYING]

@@ -141,9 +141,14 @@ def _settled(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, 
 
 def _in_its_clause(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> Grade:
     """A verdict on several numbers or dates after a look at the one of the clause that repeats the question."""
-    if verdict.reason not in ("several numbers", "several dates", "several choices") or asked.question is None:
+    right = verdict.match == "date" and ";" in said.text and not said.cued
+    open_ = verdict.reason in ("several numbers", "several dates", "several choices")
+    if not (right or open_) or asked.question is None:
         return verdict
     clause = echo.clause(said.rest or said.text, asked.question)
+    if right:
+        again = compare(Said(clause), replace(asked, question=None)) if clause else None
+        return undecided(said.text, "of another clause") if again and again.outcome == "incorrect" else verdict
     elsewhere = plain(said.rest or said.text).replace(clause or "", " ")
     if _TOTAL.search(asked.question) and _TOTAL.search(elsewhere):
         return verdict  # "She sold 72 in April and 36 in May, 108 in total."

@@ -26,6 +26,9 @@ _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _WHICH = re.compile(r",\s(?:which|who|whose|where)\s[^.,;\n]{1,80}(?=[.,;]|$)")
+_SO = re.compile(r"\A[^\n]*?,\s(?:so|thus|hence|therefore)\s[^,\n]*?\b(?:are|is|include)\s")
+_ADDED = re.compile(r",\s(?:in|on|from|as)\s[a-z][^,;\n]*\Z")
+"""What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
     r",\swith\s(?:small|smaller|trace|tiny|minor)\s|,?\s(?:and|while|whereas)\s(?:the\s(?:other|secondary|second|former|latter|last|rest|remaining)|its|their)\b"
     r"[^.,;\n]{0,40}\s(?:are|is|were|was|include)\s"
@@ -69,8 +72,13 @@ def simpler(answer: str) -> list[str]:
 
     Of several lists below one another the last one, where a line above it says that it is in order or the answer.
     """
-    found = [plain] if (plain := _DATED.sub("", answer)) != answer else []
+    found = _columns(answer)
+    found += [plain] if (plain := _DATED.sub("", answer)) != answer else []
     if (short := _WHICH.sub("", plain)) != plain:
+        found.append(short)
+    if (short := _SO.sub("", plain)) != plain:
+        found.append(short)
+    if (short := _ADDED.sub("", plain)) != plain:
         found.append(short)
     if (clause := _OTHER_CLAUSE.search(plain)) and clause.start():
         found.append(plain[: clause.start()])
@@ -79,6 +87,14 @@ def simpler(answer: str) -> list[str]:
     if len(blocks) > 2 and _ITEM_MARK.search(blocks[-3]) and _HEADING.search(blocks[-2]):
         found.append(blocks[-1])
     return found
+
+
+def _columns(answer: str) -> list[str]:
+    """The columns of a table in Markdown, each as a list."""
+    rows = [line.strip().strip("|").split("|") for line in answer.split("\n") if line.strip().startswith("|")]
+    if len(rows) < 3 or any(cell.strip(" :-") for cell in rows[1]):
+        return []
+    return ["\n".join(f"- {cell.strip()}" for cell in column) for column in zip(*rows[2:], strict=False)]
 
 
 def in_sentence(answer: str, gold: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from itertools import islice
 
-from . import peoples
+from . import peoples, text
 from .view import ARTICLES, Token, same_word, words
 
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
@@ -57,7 +57,7 @@ _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 
 
-_DESCRIBING = frozenset("is was are were has had speaks uses belongs lies stands means".split())
+_DESCRIBING = frozenset("is was are were has had speak speaks use uses belongs lies stands means".split())
 _PREPOSITIONS = frozenset("of in at on as by to with after before for from against than under over".split())
 _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
@@ -97,9 +97,16 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
 
 
 def by_surname(sentence: Sequence[Token], gold: str) -> bool:
-    """Whether a sentence begins with the last of a name's words, so that another name does not precede it."""
-    name, first = words(gold), next((t for t in sentence if t.is_word and t.word not in _SKIPPED), None)
-    return bool(len(name) > 1 and first and first.capital and len(name[-1]) > _SHORTEST and first.word == name[-1])
+    """Whether a sentence has the last of a name's words without another name before it."""
+    name = words(gold)
+    if len(name) < 2 or len(name[-1]) <= _SHORTEST:
+        return False
+    for i, t in enumerate(sentence):
+        before = next((b for b in reversed(sentence[:i]) if b.is_word), None)
+        alone = before is None or not before.capital or before.word in {*text.TITLES, *SENTENCE_WORDS, *name[:-1]}
+        if t.capital and t.word == name[-1] and alone:
+            return True
+    return False
 
 
 def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
@@ -137,6 +144,8 @@ def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None
 
 def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> Role:
     before, after = sentence[:i], sentence[j:]
+    while len(before) > 2 and before[-1].word == "." and len(before[-2].word) == 1 and before[-2].capital:
+        before = before[:-2]  # "Robert F. Kennedy" is no Kennedy of another name
     if before[-1:] and before[-1].word in _PLACING and sentence[i].word in {name for (name,) in _CONTINENTS}:
         if not _qualified(before[-1:], (sentence[i].word,), names):
             before = before[:-1]  # "which is in East Africa"
@@ -238,11 +247,22 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         doubted |= {*left[-6:]} & _ONCE_ATTRIBUTED
     if doubted and "but" in right:
         return True
-    if "because" in left[1:] and not {",", "so", "therefore"} & {*left[-1 - left[::-1].index("because") :]}:
+    caused = left[-2:] == ["because", "of"] and {*left} & FINITE  # "Leaves are green because of chlorophyll."
+    if (
+        "because" in left[1:]
+        and not caused
+        and not {",", "so", "therefore"} & {*left[-1 - left[::-1].index("because") :]}
+    ):
         return True  # "I'd use the spoon, because the hammer is heavy."
+    if any(w in ("since", "as") and left[n - 1] == "," for n, w in enumerate(left) if n > 1 and left[-1] != ","):
+        return (
+            "," not in left[left.index("since" if "since" in left else "as") :]
+        )  # "A spoon, since the hammer is heavy."
     near = [w for w in left[-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
         near.pop()
+    if left[-1:] == [","] and right[:1] == ["the"] and {*left} & FINITE and not {*right} & FINITE:
+        return _has_rival(sentence, before, i)  # "Aldrin was the first, Armstrong the second"
     if left[-3:] == ["used", "to", "be"] or left[-2:] in (["was", "once"], ["was", "formerly"], ["was", "previously"]):
         return True
     away = near[-1:] == ["from"] and bool(_DISTANCE & {*left[-6:]})
@@ -298,7 +318,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     if head is not None and not clause and head.word in _KIN and {"who", "which", "whose"} & {*left}:
         return True
     if clause and clause[0] in _RELATIVE:
-        return clause[0] in ("while", "whereas", "although", "though", "unlike") or named
+        bare = comma <= _SHORTEST and not {*left[:comma]} & FINITE  # "Pollen, which they turn into honey"
+        return clause[0] in ("while", "whereas", "although", "though", "unlike") or named or bare
     if len(clause) > 1 and clause[0] == "and" and "," not in clause and follows in FINITE and len(clause) <= 3:
         return _has_rival(sentence, before[:comma], i)
     verbs = any(w in FINITE for w in clause)

@@ -42,7 +42,7 @@ one is ..."."""
 _THE_IS = re.compile(r"\W*the\s(?:\w+\s){1,2}(?:is|was)\b", re.IGNORECASE)
 _THEY = re.compile(r"\W*(?:They|People)\s(?:there\s)?(?:speak|use|pay)\b")
 _INTERJECTION = re.compile(r"\W*(?:right|well|yes|no|hmm+|ah|oh|indeed|correct|exactly)\W*", re.IGNORECASE)
-_JOINTS = re.compile(r"; |, (?=so\s(?:the|his|her|its|their)\s)")
+_JOINTS = re.compile(r"; |, (?=so\s(?:the|his|her|its|their|it|he|she|they)\s)")
 _OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
 """The same the other way round: "New Delhi is its capital."."""
 _ANSWERED = re.compile(r"[^?:]{3,80}: (?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was|would\sbe))\s")
@@ -206,6 +206,13 @@ def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
     asked, given = f" {text.normalize(question)} ", f" {text.normalize(plain[:_NEAR])} "
     held = [f" {text.normalize(gold)} " for gold in golds]
     places = [given[m.end() - 1 :].split() for name in held for m in re.finditer(re.escape(name), given)]
+    joined = [
+        (len(re.findall(rf"\b{re.escape(g)}\b", plain)), len(re.findall(rf"\b[A-Z]\w+-{re.escape(g)}\b", plain)))
+        for g in golds
+        if g[:1].isupper()
+    ]
+    if any(n for _, n in joined) and all(every == n for every, n in joined):
+        return True  # "Austria-Hungary" is not Hungary
     ends = [rest[1:] if rest[0] in _BETWEEN and rest[1:] else rest for rest in places if rest]
     kinds = [rest[0] for rest in ends if rest[0] in text.OTHER_KINDS and f" {rest[0]} " not in asked]
     return bool(kinds) and len(kinds) == len(places) and any(f" {k.capitalize()}" in plain for k in kinds)
@@ -229,7 +236,7 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     spoken_of = [g for g in golds if text.normalize(g).split()[-1:] and text.normalize(g).split()[-1] not in text.KINDS]
     if bare and any(text.part_of(given, gold) for gold in golds):
         return NameVerdict(None, "part of the name")
-    if any(mentions.by_surname(tokens(first), gold) for gold in spoken_of):
+    if any(mentions.by_surname(tokens(first), gold) for gold in spoken_of if "," not in gold):
         return NameVerdict(None, "part of the name")
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
@@ -247,7 +254,9 @@ def _bare(sentence: str) -> bool:
 def _draws(sentence: str) -> bool:
     return (
         re.match(
-            r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+(?:the|his|her|its|their))\b", sentence, re.IGNORECASE
+            r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+(?:the|his|her|its|their|it|he|she|they))\b",
+            sentence,
+            re.IGNORECASE,
         )
         is not None
     )

@@ -100,7 +100,7 @@ def normalized(text: str) -> str:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)
     text = re.sub(r"(?:°|\bdeg(?:rees?)?)\s*(C|F)(?:elsius|ahrenheit)?\b", r"°\1", text)
-    return re.sub(r"(?<=\d)\s*x\s*(?=\d)", " × ", text)
+    return re.sub(r"(?<=\d)[ \t]*x[ \t]*(?=\d)", " × ", text)
 
 
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.\d+|\.\d+|\d+"
@@ -167,7 +167,7 @@ def _all(text: str) -> tuple[Number, ...]:
         value = value_of(m[0]) if m.end() - m.start() <= _LONGEST else None
         if value is not None and not any(taken[m.start() : m.end()]):
             number = Number(Fraction(value), m.start(), m.end(), word=True)
-            unit = re.match(r"\s?(%|per\s?cent\b|[A-Za-z]+)", text[m.end() :])
+            unit = re.match(r"\s?(?:(?:of\s)?an?\s)?(%|per\s?cent\b|[A-Za-z]+)", text[m.end() :])
             found.append(_with_unit(number, unit[1] if unit else None))
     return tuple(sorted(found, key=lambda n: n.start))
 

@@ -7,12 +7,11 @@ deciding sentence are rivals: where one of them is right, no rule can decide.
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from . import cues, numbers
+from . import cues, numbers, units
 from .numbers import Number
 
 _SENTENCE = re.compile(
@@ -28,15 +27,14 @@ _LED = re.compile(
     re.I,
 )
 """A word before a number that is more than its introduction."""
-_ADJUNCT = re.compile(r"\b(?:for|per|over|across|among|within|during|in|each|with|at|of|every)\s+(?:the\s+)?$", re.I)
-_BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)
-_OUT_OF = re.compile(
-    r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
+_ADJUNCT = re.compile(
+    r"\b(?:(?:for|per|over|across|among|within|during|in|each|with|at|(?<!total\s)(?<!sum\s)of|every)\s+(?:(?:the|his|her|its|their|all)\s+)?"
+    r"|to\s+(?:the|his|her|its|their|all)\s+)$",
+    re.I,
 )
-"""Between a number and the total that it is a part of: "4 of the 8"."""
-_CHANCE = re.compile(r"\s*in\s+(?:every\s+)?", re.IGNORECASE)
-_MOST_CHANCES = 100
-"""\"One in four" is a share, "the 500 in 1999" is not."""
+_BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)
+_BEGUN = re.compile(r"\W*(?:in|it\s?is|it's)?\W*", re.IGNORECASE)
+_WHICH = re.compile(r"\s?(?:[a-z]+\s?){0,2}\W*(?:;|,\s(?:which|since|as|given|making)\s|\bbecause\s)", re.IGNORECASE)
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|possibly|(?:could|might|may)\s+be)\b", re.IGNORECASE)
 _EXPLAINS = re.compile(
     r"[,;:.(\u2014\u2013]|\b(?:because|since|as|in|for|of|from|with|at|per|which|that|when|if|not|each|after|on|by|than|to|over"
@@ -59,7 +57,10 @@ _LOOSE = re.compile(
     r"|(?:minimum|maximum)\s+of|from)\s*(?:about\s+)?[$€£]?$",
     re.I,
 )
-_REACHES = re.compile(r"\b(?:reach\w*|speeds?|maximum)\b[^.!?]{0,20}\bup\s+to\s*$", re.IGNORECASE)
+_REACHES = re.compile(
+    r"\b(?:(?:reach\w*|speeds?|maximum)\b[^.!?]{0,20}|(?:round\w*|go|goes|went|ris\w+|rose|increas\w+)\s+)\bup\s+to\s*[$€£]?$",
+    re.IGNORECASE,
+)
 """\"It can reach 320 km/h" and "up to 320 km/h" say the same."""
 _OR_MORE = re.compile(r"^\s*(?:\w+\s+)?or\s+(?:more|less|fewer|so\s+more|higher|lower)\b", re.I)
 _SAME = re.compile(
@@ -226,7 +227,7 @@ def _read(sentence: str, first: bool) -> QuantityReading:
     if first:
         outside = _ASIDE.sub(lambda m: " " * len(m[0]), sentence)
         sentence = outside if numbers.candidates(outside) else sentence
-    chosen, shares = _without_totals(sentence, numbers.candidates(sentence))
+    chosen, shares = units.without_totals(sentence, numbers.candidates(sentence))
     if not chosen:
         negated = all(numbers.negated(sentence, n) for n in numbers.find_all(sentence))
         return QuantityReading(None, "no-answer" if negated else "expression")
@@ -235,23 +236,11 @@ def _read(sentence: str, first: bool) -> QuantityReading:
     return replace(found, same=(*found.same, *share)) if share else found
 
 
-def _without_totals(sentence: str, chosen: list[Number]) -> tuple[list[Number], dict[int, Number]]:
-    """The numbers without totals ("4 of the 8 planets"), and what share of its total each of the others is."""
-    totals: set[int] = set()
-    shares: dict[int, Number] = {}
-    for part, total in itertools.pairwise(chosen):
-        whole = part.value.denominator == total.value.denominator == 1 and 0 <= part.value <= total.value
-        between = sentence[part.end : total.start]
-        chance = _CHANCE.fullmatch(between) and total.value <= _MOST_CHANCES and total.dimension is None
-        if whole and total.value and not part.percent and (chance or _OUT_OF.fullmatch(between)):
-            totals.add(total.start)
-            shares[part.start] = replace(part, value=part.value / total.value, dimension=None)
-    return [n for n in chosen if n.start not in totals], shares
-
-
 def _main(sentence: str, chosen: list[Number]) -> int:
     """The number that a sentence without a cue is about: the last one that neither counts things nor explains."""
     main = [i for i, n in enumerate(chosen) if not _ADJUNCT.search(sentence[: n.start])]
+    if _BEGUN.fullmatch(sentence[: chosen[0].start]) and _WHICH.match(sentence, chosen[0].end):
+        return 0  # "1967, which made her 22 in 1990"
     said = len(re.findall(r"[^\W\d]+", sentence[: chosen[0].start])) > 1
     explained = _BECAUSE.search(sentence, chosen[0].end)
     if explained and said:
@@ -274,11 +263,14 @@ def _result(sentence: str) -> QuantityReading | None:
     concluded: Number | None = None
     for clause in _clauses(sentence):
         equals = list(_EQUALS.finditer(clause))
+        joint = _SO.search(sentence[:at]) is not None
         begin, at = at + (equals[-1].end() if equals else 0), at + len(clause)
         held = next((n for n in free if begin <= n.end - 1 < at), None)
         if equals and held:
             results.append(held)
             concluded = None
+        elif results and joint and (so := _only(clause, begin)):
+            concluded = so  # "76, but his birthday had not come yet, so he was 75"
         elif held and not results:
             found.append(held)
         elif held and results and _THEN.match(clause):
@@ -303,6 +295,17 @@ _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|a
 """A clause after an equation that explains and does not answer."""
 
 
+_SO = re.compile(r"\bso\s\Z", re.IGNORECASE)
+
+
+def _only(clause: str, at: int) -> Number | None:
+    """The only number of a clause about no other person, which begins at a place of its sentence."""
+    every = [n for n in numbers.candidates(clause) if not (n.word and n.value == 1)]
+    if clause[:1].isupper() or any(numbers.negated(clause, n) for n in every):
+        return None
+    return replace(every[0], start=every[0].start + at, end=every[0].end + at) if len(every) == 1 else None
+
+
 def _clauses(sentence: str) -> list[str]:
     """The clauses of a sentence, whose lengths add up to its own."""
     ends = [m.end() for m in _CLAUSE.finditer(sentence)]
@@ -324,7 +327,10 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
     if len({n.value for n in pair}) == 2 and _HEDGE.match(sentence[pair[0].end : pair[1].start]):
         if numbers.same_quantity(*pair):
             return QuantityReading(number, same=tuple(pair))  # 45 minutes or 0.75 hours
-        return QuantityReading(number, same=same) if pair[1] in same else QuantityReading(None, "hedged")
+        if pair[1] in same:
+            return QuantityReading(number, same=same)
+        apart = tuple(n for n in chosen if n.value not in {p.value for p in pair})
+        return QuantityReading(None, "hedged", rivals=() if first else apart)
     if len({n.value for n in chosen}) > 1 and len(_MAYBE.findall(sentence)) > 1:
         return QuantityReading(None, "hedged")
     if first and _several(sentence, [n for n in chosen if n not in same]):

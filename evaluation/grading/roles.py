@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from . import view
+from . import view, words
 from .text import normalize
 
 _WHOSE = re.compile(
@@ -35,7 +35,7 @@ _COMPARES = re.compile(
 )
 """Words of a question that asks for more than what one person has."""
 _HAS = re.compile(
-    r"(?<![\w'])(?P<name>[A-Z][a-z]+)\s?(?:(?:now|then|also|will|would|must)\s)?"
+    r"(?<![\w'])(?P<name>[A-Z][a-z]+)(?:['\u2019]s\s[a-z]+)?\s?(?:(?:now|then|also|will|would|must)\s)?"
     r"(?:(?:has|had|have|gets|got|owns|earns|earned|scored|scores|is|was)\s|[:=,]\s?|\s)(?:only\s)?[$€£]?"
     r"(?:\d[\d$€£., */x\u00d7\u00f7+\u2212-]{0,40}=\s?[$€£]?)?"
     r"(?P<number>\d[\d,.]*\d|\d)(?!\d|\s?(?:times|percent|more|fewer|less|[%/*x\u00d7+-])(?!\w))"
@@ -95,13 +95,21 @@ closed|dissolved""".split("\n")
 _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
-_FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)")
+_FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)(?!\d|[^.]*\d)")
 _LEFT_ASKED = re.compile(r"\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
 _LEFT = re.compile(r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(\d+)", re.IGNORECASE)
 _FIELD = re.compile(
     r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
+_HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\sthe\s)?(\w+)", re.IGNORECASE)
+_HOW_MANY = re.compile(
+    r"\bhow\s+many\s+((?:(?!(?:do|does|did|are|is|was|were|has|have|had|can|will|would)\b)[a-z]+\s){1,4})", re.I
+)
+_COUNT = re.compile(r"\b(?P<number>\d+)\s(?P<what>[a-z]+(?:\s(?!and\b)[a-z]+){0,2})")
+_COUNTED = re.compile(r"[^\d\n]{0,60}?(?:\b\d+\s[a-z]+(?:\s(?!and\b)[a-z]+){0,2}(?:,\s|,?\sand\s|[.!]?\Z)){2,9}")
+_NO_THINGS = re.compile(r"\b(?:left|remain\w*|more|fewer|less|old|each|total|times|per\s?cent)\b")
+"""What stands behind a number and is no thing that is counted."""
 _MOST = 40
 """Events that are looked at."""
 _DIGITS = re.compile(r"\d{3,4}")
@@ -119,6 +127,8 @@ def own_number(text: str, question: str) -> str | None:
     >>> own_number("Sam has 14 and Tina has 42.", "How many marbles does Tina have?")
     '42'
     """
+    if (listed := _enumerated(text, question)) is not None:
+        return listed
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
         return None
@@ -139,9 +149,22 @@ def own_number(text: str, question: str) -> str | None:
     return next(iter(own)) if len(own) == 1 and others else None
 
 
+def _enumerated(text: str, question: str) -> str | None:
+    """The number of what is asked for in a sentence that counts several things: "6 faces, 12 edges and 8 corners"."""
+    what, plain = _HOW_MANY.search(question), view.plain(text).strip()
+    if what is None or not _COUNTED.fullmatch(plain) or _NO_THINGS.search(plain):
+        return None
+    counts = [(m["number"], m["what"].split()) for m in _COUNT.finditer(plain)]
+    asked = {word.rstrip("s") for word in what[1].lower().split()}
+    own = [number for number, things in counts if {t.rstrip("s") for t in things} <= asked]
+    return own[0] if len(own) == 1 and not any(words.lookup(t) for _, things in counts for t in things) else None
+
+
 def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether every sentence with a gold answer is about a relation that was not asked for: "His successor was ..."."""
     asked = f" {normalize(question)} "
+    if _in_another_row(text, golds, question):
+        return True
     held = [f" {normalize(gold)} " for gold in golds]
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
     said = [s for s in parts if any(name in f" {normalize(s)} " for name in held)]
@@ -149,6 +172,14 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
         return True
     return "language" in asked and bool(said) and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
+
+
+def _in_another_row(text: str, golds: Sequence[str], question: str) -> bool:
+    """Whether the row of a text that has the name of what is asked for holds something else: "Actor: ..."."""
+    head = _HEAD.search(question)
+    rows = [m for s in view.sentences(view.plain(text)) if (m := _FIELD.fullmatch(s)) and m["key"]]
+    own = [f" {normalize(m['value'])} " for m in rows if head and normalize(m["key"]) == head[1].lower()]
+    return bool(own) and not any(f" {normalize(gold)} " in value for gold in golds for value in own)
 
 
 def _as_adjective(sentence: str, gold: str) -> bool:
@@ -214,6 +245,7 @@ def event_part(text: str, question: str) -> str | None:
     for n, (start, end, kind) in enumerate(events):
         before = plain[events[n - 1][1] if n else 0 : start]
         sentence_begins = n == 0 or len(view.sentences(before + "x")) > 1 or ";" in before
+        before = before.rpartition(";")[2]
         if sentence_begins and _DIGITS.search(view.sentences(before + "x")[-1]) and not _SPAN.search(before):
             return None  # dates stand before their events
         stop = events[n + 1][0] if n + 1 < len(events) else len(plain)

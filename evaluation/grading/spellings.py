@@ -64,6 +64,18 @@ def _written(m: re.Match[str]) -> str:
     return american.capitalize() if m["british"][0].isupper() else american
 
 
+_TWICE = re.compile(r"([a-z])\1+")
+_LONG = 6
+"""Letters of a word from which on a letter too many makes no other word."""
+
+
+def doubled(a: str, b: str) -> bool:
+    """Whether two words differ in nothing but double letters: "hemmingway" and "hemingway"."""
+    if a[:2] != b[:2] or abs(len(a) - len(b)) > 2 or min(len(a), len(b)) < _LONG or not (a + b).isalpha():
+        return False
+    return _TWICE.sub(r"\1", a) == _TWICE.sub(r"\1", b)
+
+
 def roman(numeral: str) -> int:
     """The value of a Roman numeral of I, V and X."""
     values = [_VALUES[c] for c in numeral]

@@ -7,7 +7,7 @@ import unicodedata
 from functools import lru_cache
 
 from ..prompts import ABSTENTION
-from .spellings import alike
+from .spellings import alike, doubled
 from .view import without_greeting
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -102,6 +102,10 @@ def same(a: str, b: str) -> bool:
         return bool(x)
     if _same_person(x.split(), y.split()):
         return True
+    if len(x.split()) == len(y.split()) and all(
+        a == b or doubled(a, b) for a, b in zip(x.split(), y.split(), strict=True)
+    ):
+        return True
     return _joined(x) == _joined(y) and len(_joined(x)) > 1 and 1 in (*map(len, x.split()), *map(len, y.split()))
 
 
@@ -134,6 +138,33 @@ _PLACES = frozenset(
 """Those without which a name is another one: "Mexico" is not Mexico City."""
 
 
+TITLES = frozenset(
+    "sir dame lord lady king queen prince princess emperor empress president pope saint professor prof captain general "
+    "dr mr mrs ms madame".split()
+)
+"""Words before a name that belong to no name."""
+_OF_A_KIND = re.compile(
+    r"^(?:(?:Mount|Mt\.?)\s(?P<mountain>.+)|(?:The\s)?(?P<ocean>.+)\sOcean|(?:Lake\s(?P<lake>.+)|(?P<lake_>.+)\sLake)"
+    r"|(?:The\s)?(?:River\s(?P<river>.+)|(?P<river_>.+)\sRiver)|(?:The\s)?(?P<sea>.+)\sSea|(?:The\s)?(?P<desert>.+)\sDesert)$"
+)
+_NO_NAMES = frozenset("red black white yellow dead green blue north south east west great salt".split())
+
+
+def short_names(gold: str, question: str | None) -> list[str]:
+    """The name without its title, and without its kind where the question names the kind.
+
+    >>> short_names("Pacific Ocean", "Which ocean is the largest?")
+    ['Pacific']
+    """
+    first, _, rest = gold.partition(" ")
+    found = [rest] if first.lower().rstrip(".") in TITLES and rest[:1].isupper() and " " in rest else []
+    kind = _OF_A_KIND.match(gold)
+    for group, name in kind.groupdict().items() if kind else ():
+        asked = f" {group.strip('_')}" in f" {normalize(question or '')}"
+        found += [name] if name and asked and name.casefold() not in _NO_NAMES else []
+    return found
+
+
 def part_of(given: str, gold: str) -> bool:
     """Whether an answer is the end of a longer name ("Einstein" for "Albert Einstein"), or a fuller form of it."""
     short, long = normalize(given).split(), normalize(gold).split()
@@ -150,6 +181,8 @@ def part_of(given: str, gold: str) -> bool:
     # "Jane" of "Jane Austen", unlike "Danish" of "Danish krone" and "Mexico" of "Mexico City"
     capital = gold[:1].isupper() and gold.split()[-1][:1].isupper() and given[:1].isupper()
     name = len(short) > 1 or (capital and long[-1] not in _PLACES)
+    if not all(any(a == b or (len(a) == 1 and a == b[0]) for b in long) for a in short if a not in TITLES):
+        return False  # "Pierre Curie" is not Marie Sklodowska Curie
     return long[-1] == short[-1] or (name and long[: len(short)] == short)
 
 

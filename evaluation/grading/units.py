@@ -1,7 +1,8 @@
-"""The unit of a number where the question or nobody names it, and which numbers only repeat the question."""
+"""What a number is a number of: its unit where nobody names it, its total, and the numbers of the question."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,13 +20,21 @@ _SIZE = re.compile(
 )
 _CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
 _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
+_OUT_OF = re.compile(
+    r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
+)
+"""Between a number and the total that it is a part of: "4 of the 8"."""
+_CHANCE = re.compile(r"\s*in\s+(?:every\s+)?", re.IGNORECASE)
+_MOST_CHANCES = 100
+"""\"One in four" is a share, "the 500 in 1999" is not."""
 
 
 def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     """Bare gold numbers with the unit that the question asks for."""
     asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
     if not asked and _PAID.search(question or ""):
-        asked = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
+        signs = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
+        asked = signs or {u for u in _named(question) if u in {words.UNITS[sign] for sign in words.CURRENCY_SIGNS}}
     if not asked and (size := _SIZE.search(question or "")):
         kind = "mass" if size[0].lower().endswith(("heavy", "weight", "mass")) else "length"
         asked = {u for u in _named(question) if u[0] == kind}
@@ -76,6 +85,12 @@ def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | No
     return bool(before and new) and all(any(numbers.equal(n, g) for g in golds) for n in new)
 
 
+def none_of(said: str, question: str | None) -> bool:
+    """Whether a text denies all that a question counts: "Mercury has no moons." and "How many moons ...?"."""
+    what = re.search(r"\bhow\s+many\s+([a-z]+?)s?\b", question or "", re.IGNORECASE)
+    return what is not None and re.search(rf"\b(?:no|zero)\s(?:\w+\s)?{what[1]}s?\b", said, re.IGNORECASE) is not None
+
+
 def _named(question: str | None) -> set[tuple[str, Fraction]]:
     """Every unit that a question names."""
     return {u for word in re.findall(r"[a-z]+", question or "", re.IGNORECASE) if (u := _unit(word))}
@@ -83,3 +98,17 @@ def _named(question: str | None) -> set[tuple[str, Fraction]]:
 
 def _unit(word: str) -> tuple[str, Fraction] | None:
     return words.lookup(word) if len(word) > 1 else None
+
+
+def without_totals(sentence: str, chosen: list[Number]) -> tuple[list[Number], dict[int, Number]]:
+    """The numbers without totals ("4 of the 8 planets"), and what share of its total each of the others is."""
+    totals: set[int] = set()
+    shares: dict[int, Number] = {}
+    for part, total in itertools.pairwise(chosen):
+        whole = part.value.denominator == total.value.denominator == 1 and 0 <= part.value <= total.value
+        between = sentence[part.end : total.start]
+        chance = _CHANCE.fullmatch(between) and total.value <= _MOST_CHANCES and total.dimension is None
+        if whole and total.value and not part.percent and (chance or _OUT_OF.fullmatch(between)):
+            totals.add(total.start)
+            shares[part.start] = replace(part, value=part.value / total.value, dimension=None)
+    return [n for n in chosen if n.start not in totals], shares

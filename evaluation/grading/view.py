@@ -17,7 +17,7 @@ import unicodedata
 from itertools import islice
 from typing import Any, NamedTuple
 
-from .spellings import alike
+from .spellings import alike, doubled
 
 HALF = 5000
 """Characters that are read at either end of a long response."""
@@ -268,7 +268,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def same_word(token: Token, word: str, last: bool) -> bool:
-    if token.word == word or token.owner == word:
+    if token.word == word or token.owner == word or doubled(token.word, word):
         return True
     plural = len(word) > 2 and len(token.word) > 2 and not word[-1].isdigit()
     return last and plural and (token.word in _plurals(word) or word in _plurals(token.word))

@@ -42,6 +42,38 @@ QUANTITIES = [
     ("text", "2/5", "4/10", None, NONE),
     ("text", "2/5", "5/2", None, WRONG),
     ("text", "2/5", "1 2/5", None, WRONG),
+    ("date", "14:30", "It ends at 2:30 PM.", None, RIGHT),
+    ("date", "14:30", "12:45 + 1:45 = 14:30.", None, RIGHT),
+    ("date", "14:30", "half past two in the afternoon", None, RIGHT),
+    ("date", "14:30", "It ends at 2:30 AM.", None, WRONG),
+    ("date", "14:30", "12:45 + 1:45 = 14:20.", None, OPEN),
+    ("number", "16", "16\n\nx ** 2 raises 4 to the power of 2.", None, RIGHT),
+    ("number", "2", "16\n\nx ** 2 raises 4 to the power of 2.", None, OPEN),
+    ("number", "8", "Most have 8 legs, though some have 6, 4, 2 or 0 eyes.", None, NONE),
+    ("number", "7", "Most have 8 legs, though some have 6, 4, 2 or 0 eyes.", None, WRONG),
+    ("number", "75", "1955 - 1879 = 76, but it was before his birthday, so he was 75.", None, RIGHT),
+    ("number", "76", "1955 - 1879 = 76, but it was before his birthday, so he was 75.", None, OPEN),
+    ("number", "27", "15 + 12 = 27, and these two are enrolled, so it isn't 25.", None, RIGHT),
+    ("number", "14", "x = 14, so Sam has 42.", None, RIGHT),
+    ("number", "0.75", "1/8 + 1/8 = 1/4, so three quarters are left.", None, RIGHT),
+    ("number", "0.25", "1/8 + 1/8 = 1/4, so three quarters are left.", None, OPEN),
+    ("number", "27", "25... wait, actually those two count as well. 27.", None, RIGHT),
+    ("number", "25", "25... wait, actually those two count as well. 27.", None, WRONG),
+    ("number", "20", "She gives 60 cups to her 20 hens.", None, OPEN),
+    ("number", "60", "She gives 60 cups to her 20 hens.", None, RIGHT),
+    ("number", "30", "half an hour", "How many minutes?", RIGHT),
+    ("number", "45", "three quarters of an hour", "How many minutes?", RIGHT),
+    ("number", "45", "a quarter of an hour", "How many minutes?", WRONG),
+    ("number", "250", "a quarter of a kilogram", "How many grams?", RIGHT),
+    ("number", "250", "half a kilogram", "How many grams?", WRONG),
+    ("number", "84", "She reads on 6 days, for a total of 84 pages.", None, RIGHT),
+    ("number", "6", "She reads on 6 days, for a total of 84 pages.", None, OPEN),
+    ("number", "1967", "1967, which made her 22 when it came out in 1990.", None, RIGHT),
+    ("number", "1990", "1967, which made her 22 when it came out in 1990.", None, OPEN),
+    ("number", "42", "42 rolls, because 63 are baked and 21 are sold.", None, RIGHT),
+    ("number", "21", "42 rolls, because 63 are baked and 21 are sold.", None, OPEN),
+    ("number", "4.5", "450 cents", "Three share 13.50 dollars. How much does each get?", RIGHT),
+    ("number", "4.5", "45 cents", "Three share 13.50 dollars. How much does each get?", WRONG),
 ]
 CAPITAL, WHICH = "What is the capital of France?", "Which one barks? (A) cat (B) dog (C) cow"
 POLITE = [
@@ -89,6 +121,15 @@ STATED = [
     ("boolean", "yes", "It is often thought to be a fruit.", "Is a tomato a fruit?", NONE),
     ("boolean", "yes", "It is hard to eat soup with a fork.", "Can you eat soup with a fork?", NONE),
     ("boolean", "yes", "It's not", "Is the Great Wall in Asia?", WRONG),
+    ("text", "hammer", "A spoon, since the hammer is heavy.", "A hammer or a spoon?", OPEN),
+    ("text", "spoon", "A spoon, since the hammer is heavy.", "A hammer or a spoon?", RIGHT),
+    ("text", "hammer", "Wood is hard, so, since spoons are soft, a hammer.", "A hammer or a spoon?", RIGHT),
+    ("text", "ink", "Pens write because of ink.", "What makes pens write?", NONE),
+    ("text", "ink", "The stain is blue because of ink.", "What makes the stain blue?", RIGHT),
+    ("text", "ink", "The stain is blue because of jam, not ink.", "What makes the stain blue?", OPEN),
+    ("boolean", "yes", "A giraffe could look over a wall.", "Could a giraffe look over a wall?", RIGHT),
+    ("boolean", "yes", "A giraffe couldn't look over a wall.", "Could a giraffe look over a wall?", WRONG),
+    ("boolean", "yes", "A giraffe could look over a wall.", "Does a giraffe look over a wall?", NONE),
 ]
 NAMES = [
     ("text", "Oslo", "It could be Oslo, or maybe Bergen.", None, OPEN),
@@ -120,6 +161,25 @@ NAMES = [
     ("text", "Africa", "South Africa", None, OPEN),
     ("text", "Africa", "Chad is a country in Central Africa.", None, RIGHT),
     ("text", "Africa", "Togo is the country, which lies in West Africa.", None, RIGHT),
+    ("text", "Sir Isaac Newton", "Isaac Newton", None, RIGHT),
+    ("text", "Sir Isaac Newton", "It was found by Isaac Newton.", None, RIGHT),
+    ("text", "Sir Isaac Newton", "Isaac Barrow", None, WRONG),
+    ("text", "Queen Victoria", "Queen Anne", None, WRONG),
+    ("text", "Jane Austen", "It was written by Austen.", None, NONE),
+    ("text", "Arthur Conan Doyle", "Holmes, a creation of Conan Doyle.", None, NONE),
+    ("text", "Jane Austen", "It was written by Mary Austen.", None, WRONG),
+    ("text", "Marie Sklodowska Curie", "Pierre Curie", None, WRONG),
+    ("text", "Marie Sklodowska Curie", "Madame Curie", None, NONE),
+    ("text", "Pacific Ocean", "The Pacific", "Which ocean is the largest?", RIGHT),
+    ("text", "Pacific Ocean", "The largest one is the Pacific.", "Which ocean is the largest?", RIGHT),
+    ("text", "Pacific Ocean", "The Atlantic", "Which ocean is the largest?", WRONG),
+    ("text", "Mount Everest", "Everest", "What is the highest mountain?", RIGHT),
+    ("text", "Lake Victoria", "Victoria", "Who was the queen?", NONE),
+    ("text", "Red Sea", "Red", "Which sea lies east of Egypt?", OPEN),
+    ("text", "Hungary", "Austria-Hungary", "Which country is it?", OPEN),
+    ("text", "Hungary", "Vienna - Hungary", "Which country is it?", RIGHT),
+    ("text", "Hungary", "It was in Austria-Hungary, today Hungary.", "Which country is it?", RIGHT),
+    ("text", "cold", "Ice-cold", "What is the opposite of hot?", RIGHT),
 ]
 _PROGRAM = "```python\nrows = 6\nprice = 7\nanswer = rows * price\nprint(answer){}\n```"
 DATES = [
@@ -133,6 +193,11 @@ DATES = [
     ("date", "2005", "two thousand and five", None, RIGHT),
     ("date", "1969", "It had sixty-nine members.", None, NONE),
     ("text", "1969", "Nineteen sixty-nine.", None, RIGHT),
+    ("date", "15 April 1912", "15 April 1912", None, RIGHT),
+    ("date", "15 April 1912", "It sank on the night of 14\u201315 April 1912.", None, NONE),
+    ("date", "14 April 1912", "April 14 or 15, 1912", None, NONE),
+    ("date", "15 April 1912", "14/15 April 1912", None, NONE),
+    ("date", "16 April 1912", "April 14 or 15, 1912", None, WRONG),
 ]
 NO_ANSWERS = [
     ("text", "Oslo", "I do not have information about that.", None, ABSTAIN),
@@ -236,6 +301,20 @@ def test_an_option_is_named_by_its_place_or_beside_those_that_it_is_compared_wit
     response: str, expected: set[str]
 ) -> None:
     assert grade(response, "stop", "B", "choice", options=_GASES).outcome in expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("John F. Kennedy", RIGHT),
+        ("Kennedy", RIGHT),
+        ("It was President Kennedy.", RIGHT),
+        ("Robert F. Kennedy", OPEN),
+        ("Robert Kennedy", OPEN),
+    ],
+)
+def test_a_surname_among_the_aliases_is_not_that_of_another_person(response: str, expected: set[str]) -> None:
+    assert grade(response, "stop", "John F. Kennedy", "text", ("Kennedy",)).outcome in expected
 
 
 @pytest.mark.parametrize(

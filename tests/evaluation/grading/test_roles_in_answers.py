@@ -58,6 +58,32 @@ NAMES = [
     ("16:05", "The train leaves at 14:20 and arrives at 16:05.", "It leaves at 14:20. When does it arrive?", RIGHT),
     ("16:05", "The train leaves at 16:05 and arrives at 17:50.", "It leaves at 14:20. When does it arrive?", OPEN),
     ("16:05", "It arrives at 16:05 (4:05 PM).", "It leaves at 14:20. When does it arrive?", RIGHT),
+    ("yen", "Fuji lies in Japan, and the currency there is the Yen.", "What is the currency where Fuji lies?", RIGHT),
+    ("yen", "Fuji lies in Korea, and the Yen is Japanese.", "What is the currency where Fuji lies?", OPEN),
+    ("Jane Austen", "The film is based on Sense and Sensibility by Jane Austen.", NOVEL, RIGHT),
+    ("Jane Austen", "The film is based on Emma and was seen by Jane Austen.", NOVEL, OPEN),
+    ("Spanish", "It lies in Peru, where people speak Spanish.", "Which language is spoken in Lima?", RIGHT),
+    ("Spanish", "It lies in Peru, where people speak Quechua.", "Which language is spoken in Lima?", WRONG),
+    ("Tom Hanks", "Actor: Tom Hanks\nDirector: Robert Zemeckis", "Which actor is it?", RIGHT),
+    ("Tom Hanks", "Director: Tom Hanks\nActor: Robert Zemeckis", "Which actor is it?", OPEN),
+    ("Lisbon", "Country: Portugal\nCapital: Lisbon", "What is the capital of the country of the Douro?", RIGHT),
+    ("Danube", "The Danube flows through Vienna.", "Which river flows through Vienna?", RIGHT),
+    ("Danube", "Vienna lies where the Inn River flows into the Danube.", "Which river flows through Vienna?", OPEN),
+    ("Danube", "The Inn River flows into the Danube.", "Which river flows through Vienna?", OPEN),
+    ("Jane Austen", "The novel was written by Jane Austen.", NOVEL, RIGHT),
+    ("Jane Austen", "Emily wrote it, much like Jane Austen.", NOVEL, OPEN),
+    ("Lisbon", "Magellan died in Lisbon; the capital is Porto.", "What is the capital of Magellan's country?", OPEN),
+    ("Lisbon", "Magellan died in Cebu; the capital is Lisbon.", "What is the capital of Magellan's country?", RIGHT),
+    ("honey", "Pollen, which they turn into honey.", "What do bees make?", OPEN),
+    ("pollen", "Pollen, which they turn into honey.", "What do bees collect?", RIGHT),
+    ("silver", "The second was silver and the third black, so it is black.", "What color is the third?", OPEN),
+    ("black", "The second was silver and the third black, so it is black.", "What color is the third?", RIGHT),
+    ("Armstrong", "Armstrong was the first, Aldrin the second.", "Who was the first on the Moon?", RIGHT),
+    ("Armstrong", "Aldrin was the first, Armstrong the second.", "Who was the first on the Moon?", OPEN),
+    ("Ernest Hemingway", 'That\'s Ernest Hemingway! The novel is "Fiesta" of Paris.', NOVEL, RIGHT),
+    ("centrifugal force", "Centrifugal force is used.", "The machine uses which physical force?", RIGHT),
+    ("Mercia", "Leofric was Earl of the Anglo-Saxon kingdom of Mercia.", "He was Earl of which Anglic kingdom?", RIGHT),
+    ("Bern, Switzerland", "He was born in Switzerland.", "Where was he born?", WRONG),
 ]
 BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
 NAMES += [
@@ -142,6 +168,8 @@ NUMBERS = [
     ("25", "0.4", "What percentage of 80 is 20?", WRONG),
     ("7.5", "7 cups and a half", "How many cups?", RIGHT),
     ("7", "7 cups and a half", "How many cups?", OPEN),
+    ("14", "Tina's share: 14. Sam's share: 42.", TINA, RIGHT),
+    ("14", "Tina's share: 42. Sam's share: 14.", TINA, WRONG),
 ]
 SOLD = "It sold 120 books on Monday and 45 fewer on Tuesday. How many books did it sell on Tuesday?"
 NUMBERS += [
@@ -176,6 +204,26 @@ NUMBERS += [
     ("2", "200 cents", EGGS, RIGHT),
     ("2", "20 cents", EGGS, WRONG),
 ]
+WAR = "The war in Europe ended on 8 May 1945; the war in the Pacific ended on 2 September 1945."
+FACES = "How many faces does a cube have?"
+NUMBERS += [
+    ("6", "6 faces, 12 edges and 8 corners", FACES, RIGHT),
+    ("6", "It has 8 corners, 12 edges, and 6 faces.", FACES, RIGHT),
+    ("6", "8 faces, 12 edges and 6 corners", FACES, WRONG),
+    ("2", "It has 2 hydrogen atoms and 1 oxygen atom.", "How many hydrogen atoms does water have?", RIGHT),
+    ("2", "It has 1 hydrogen atom and 2 oxygen atoms.", "How many hydrogen atoms does water have?", WRONG),
+    ("3", "It has 1 hydrogen atom and 2 oxygen atoms.", "How many atoms does water have?", OPEN),
+    ("2.5", "2 hours and 30 minutes", "How many hours does it take?", RIGHT),
+    ("21", "Emma has 24 sweets and 21 left.", "How many sweets are left?", HALF_OPEN),
+    ("0", "Mercury has no moons.", "How many moons does Mercury have?", RIGHT),
+    ("0", "Mercury has no rings.", "How many moons does Mercury have?", OPEN),
+    ("1", "Mercury has no moons.", "How many moons does Mercury have?", WRONG),
+    ("1815", "In 1815; he had been defeated before in 1813.", "In what year was it?", RIGHT),
+    ("1813", "In 1815; he had been defeated before in 1813.", "In what year was it?", OPEN),
+    ("1914", "The war, which lasted from 1914 to 1918, began in 1914.", "In what year did it begin?", RIGHT),
+    ("300", "287 rounds up to 300.", "What is 287, rounded?", RIGHT),
+    ("300", "It may have up to 300.", "How many has it?", OPEN),
+]
 AUSTEN, DEATH = "In what year was the author of 'Emma' born?", "When did Jane Austen die?"
 DATES = [
     ("1775", "Jane Austen (1775-1817)", AUSTEN, RIGHT),
@@ -188,6 +236,10 @@ DATES = [
     ("1775", "Jane Austen died in 1775.", AUSTEN, OPEN),
     ("1775", "The book was published in 1775. Austen was born in 1750.", AUSTEN, OPEN),
     ("1775", "The book was published in 1815. Austen was born in 1775.", AUSTEN, RIGHT),
+    ("1775", "Austen was born in 1775; Emma was published in 1815.", AUSTEN, RIGHT),
+    ("1815", "Austen was born in 1775; Emma was published in 1815.", AUSTEN, OPEN),
+    ("8 May 1945", WAR, "When did World War II end in Europe?", RIGHT),
+    ("2 September 1945", WAR, "When did World War II end in Europe?", OPEN),
 ]
 MADE = "When was the company founded that makes the iPhone?"
 DATES += [
@@ -201,6 +253,11 @@ DATES += [
         "When did it sink?",
         RIGHT,
     ),
+]
+BEFORE = "What is the date before 2022-03-01?"
+DATES += [
+    ("2022-02-28", "2022 is no leap year, so the day before March 1, 2022 was 2022-02-28.", BEFORE, RIGHT),
+    ("2022-02-28", "2022 is no leap year, so the day before February 28, 2022 was 2022-02-27.", BEFORE, OPEN),
 ]
 LANDED = "When did Apollo 11 land?"
 DATES += [
@@ -221,6 +278,11 @@ BOOLEANS += [
     ("no", "A Snickers bar has nuts, so a person with a nut allergy would not be able to eat it.", SNICKERS, RIGHT),
     ("no", "A Snickers bar is soft, so a person with a nut allergy would be able to eat it.", SNICKERS, WRONG),
 ]
+SAME = "Is Kilimanjaro in the same country as the Sphinx?"
+BOOLEANS += [
+    ("no", "They are not in the same country.", SAME, RIGHT),
+    ("no", "They are in the same country.", SAME, WRONG),
+]
 POSSIBLE = "Is it possible to see the Great Wall from the Moon?"
 BOOLEANS += [
     ("no", "It isn't possible.", POSSIBLE, RIGHT),
@@ -238,6 +300,10 @@ BOOLEANS += [
 COLORS, EVENTS = '["red", "yellow", "blue"]', '["Moon landing", "fall of the Wall"]'
 SHARED = '["Haiti", "Dominican Republic"]'
 LISTS = [
+    ("list", "2, 3, 7", "42 = 2 x 3 x 7, so the prime factors are 2, 3 and 7.", RIGHT),
+    ("list", "2, 3, 7", "42 = 2 x 21, so the prime factors are 2 and 21.", WRONG),
+    ("list", COLORS, "Blue, yellow, and red, in equal stripes.", RIGHT),
+    ("list", COLORS, "Blue, yellow, and green, in equal stripes.", WRONG),
     ("list", COLORS, "The primary colours are red, yellow and blue, and the other ones are green and violet.", RIGHT),
     ("list", COLORS, "The primary colours are red and green, and the other ones are yellow and blue.", OPEN),
     ("list", COLORS, "They are red, yellow, blue and green.", WRONG),
@@ -260,6 +326,10 @@ LISTS = [
         "Dates:\n- Moon landing\n- Fall of the Wall\nOrder:\n1. Fall of the Wall\n2. Moon landing",
         OPEN,
     ),
+    ("list", SHARED, "| state | capital |\n|---|---|\n| Haiti | Port-au-Prince |\n| Dominican Republic | - |", RIGHT),
+    ("list", SHARED, "| state | capital |\n|---|---|\n| Haiti | Port-au-Prince |\n| Cuba | Havana |", WRONG),
+    ("ordered-list", EVENTS, "| | event |\n|---|---|\n| 1 | Moon landing |\n| 2 | fall of the Wall |", RIGHT),
+    ("ordered-list", EVENTS, "| | event |\n|---|---|\n| 1 | fall of the Wall |\n| 2 | Moon landing |", OPEN),
 ]
 HEAT = (("A", "90 \u00b0C"), ("B", "212 \u00b0C"), ("C", "100 \u00b0C"))
 OPTIONS = (("A", "oxygen"), ("B", "nitrogen"), ("C", "carbon dioxide"), ("D", "hydrogen"))
@@ -275,6 +345,10 @@ CHOICES = [
     ("C", "I'm torn between A and C, but I'll go with C.", RIGHT),
     ("C", "I'm torn between A and C, but I'll go with A.", WRONG),
     ("D", "All but hydrogen", OPEN),
+    ("C", "C or maybe A", OPEN),
+    ("A", "A. oxygen\nB. nitrogen\nC. carbon dioxide\nD. hydrogen", OPEN),
+    ("A", "A. oxygen\nB. nitrogen\nC. carbon dioxide\nD. hydrogen\n\nAnswer: A", RIGHT),
+    ("C", "C. Maybe you know that A is released.", HALF_OPEN),
     ("C", "A is made of O, B is inert, so carbon dioxide is the gas.", RIGHT),
     ("C", "A is made of O, C is inert, so nitrogen is the gas.", WRONG),
     ("C", "Plants absorb carbon dioxide and release oxygen.", RIGHT),

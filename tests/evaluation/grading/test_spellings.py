@@ -23,6 +23,9 @@ SAME = [
     ("Louis XIV", "Louis 14"),
     ("It is a gray theater.", "grey theatre"),
     ("Neighbors", "neighbours"),
+    ("Ernest Hemmingway", "Ernest Hemingway"),
+    ("It was by Ernest Hemmingway.", "Ernest Hemingway"),
+    ("Phillipines", "Philippines"),
 ]
 OTHER = [
     ("World War I", "World War II"),
@@ -31,6 +34,10 @@ OTHER = [
     ("Elizabeth the Second", "Elizabeth I"),
     ("Mount Everest", "Saint Everest"),
     ("Wall St.", "Wall Saint"),
+    ("Anna", "Ana"),
+    ("James Wat", "James Watt"),
+    ("Apollo 1", "Apollo 11"),
+    ("Gambia", "Zambia"),
 ]
 
 
