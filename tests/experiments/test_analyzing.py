@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from composcope.experiments.analyzing import ANALYSES
+from composcope.experiments import analyzing
+from composcope.experiments.analyzing import ANALYSES, AnalysisOptions
 from composcope.experiments.cli import main
 from composcope.experiments.cli.studies import ABOUT
 
@@ -44,6 +45,7 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
     assert main(["study", "sizes", str(both), "--json"]) == 0
     groups = [r["group"] for r in json.loads(capsys.readouterr().out)["tables"]["models"]]
     assert groups == ["small", "large"]
+    assert analyzing._sizes(AnalysisOptions(sizes=("runs/lr=3=7", "b=0.5"))) == {"runs/lr=3": 7, "b": 0.5}
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,7 @@ def test_what_init_writes_runs_as_it_is(tmp_path: Path, capsys: pytest.CaptureFi
     said = json.loads(capsys.readouterr().out)
     cases, config = map(Path, said["files"])
     assert cases.read_text().startswith("# ") and len(read_cases(cases)) == 12
+    assert not {"domain", "operation", "benchmark", "evidence"} & set(json.loads(cases.read_text().splitlines()[-1]))
     out = tmp_path / "run"
     code = main(["evaluate", "--config", str(config), "--limit", "2", "--out", str(out), "--quiet"])
     assert code == done(out), capsys.readouterr().err

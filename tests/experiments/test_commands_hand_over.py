@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import shlex
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,12 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments.cli import main
+from composcope.evaluation.builders.compositional_gsm import Rules
+from composcope.evaluation.builders.scaffolds import Settings
+from composcope.experiments.analyzing import AnalysisOptions
+from composcope.experiments.building import benchmarks, scaffolds
+from composcope.experiments.cli import build, main, studies
+from composcope.experiments.organism.recipe import recipe_of
 
 P = Path
 HANDED: list[tuple[str, str, dict[str, Any]]] = [
@@ -63,6 +69,14 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
     ("study human b.jsonl --per-person 5 --answers 2 --seed 4", "analyzing.human_assignment", {"benchmark": "b.jsonl"}),
     ("study sizes A B --size A=3 --seed 4", "analyzing.analyze",
      {"name": "sizes", "runs": [P("A"), P("B")]}),
+    ("study why --series S -m M -o o --cases 3 --seed 4", "studies.confusion.run_study",
+     {"series": [P("S")], "models": ["M"], "out": P("o"), "cases": 3, "seed": 4}),
+    ("study calibration -o o --draws 3 --seed 4", "studies.calibration.conduct",
+     {"folder": P("o"), "draws": 3, "seed": 4}),
+    ("organism train --dose low --seed 4 --steps 5 --dose-steps 7 --out o", "organism.train.train",
+     {"dose": "low", "seed": 4, "out": P("o")}),
+    ("intervene --recipe sft-answer -m organism:none -o o --rank 3 --save-every 5 --max-steps 7 --seed 4",
+     "interventions.training.train", {"model": "organism:none", "out": P("o")}),
     ("demo -o o --seed 4", "demo.run_demo", {"out": P("o"), "seed": 4}),
 ]  # fmt: skip
 
@@ -110,6 +124,24 @@ def test_a_build_prints_its_counts_or_all_that_is_known_of_it(
     assert json.loads(capsys.readouterr().out) == built
 
 
+@pytest.mark.parametrize(
+    ("command", "job"),
+    [
+        (build.compositional_gsm, benchmarks.compositional_gsm), (build.compositional_gsm, Rules),
+        (build.temporal, benchmarks.temporal), (build.classification, benchmarks.classification),
+        (build.synthetic, benchmarks.synthetic), (build.scaffolds, scaffolds.scaffolds), (build.scaffolds, Settings),
+        (build.skills, scaffolds.skills), (studies._analysis, AnalysisOptions), (studies.human, AnalysisOptions),
+    ],
+)  # fmt: skip
+def test_an_option_that_is_left_out_has_the_default_of_what_the_command_calls(command: Any, job: Any) -> None:
+    def defaults(of: Any) -> dict[str, Any]:
+        found = {n: p.default for n, p in inspect.signature(of).parameters.items() if p.default is not p.empty}
+        return {n: ",".join(map(str, v)) if v and isinstance(v, tuple) else v for n, v in found.items()}
+
+    own, other = defaults(command), defaults(job)
+    assert {n: own[n] for n in own if n in other} == {n: other[n] for n in own if n in other} != {}
+
+
 MORE: dict[str, dict[str, Any]] = {
     "import a.jsonl b.jsonl": {
         "model": "M", "scorer": "s", "filter": "f", "whole": "w", "role": "part:0", "case_field": "c",
@@ -121,5 +153,9 @@ MORE: dict[str, dict[str, Any]] = {
     "study sizes A B --size A=3 --seed 4": {
         "sizes": ("A=3",), "seed": 4,
     },
+    "organism train --dose low --seed 4 --steps 5 --dose-steps 7 --out o": {
+        "base": replace(recipe_of("low").base, steps=5), "dose": replace(recipe_of("low").dose, steps=7),
+    },
+    "intervene --recipe sft-answer -m organism:none": {"rank": 3, "save_every": 5, "max_steps": 7, "seed": 4},
 }  # fmt: skip
 """Options that are handed over in an object, by the beginning of the command."""

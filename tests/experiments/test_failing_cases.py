@@ -104,6 +104,14 @@ def test_the_summary_of_causes_counts_the_cases_that_it_leaves_out(n: int, left:
     assert left is None or left in lines[-1]
 
 
+def test_causes_are_listed_by_family_and_depth_only_where_there_are_several() -> None:
+    cases = {c: Case(c, c, "x", family="one", depth=i + 2) for i, c in enumerate("ab")}
+    verdicts = [Verdict("a", "format", ()), Verdict("b", "undetermined", ())]
+    lines = Diagnosis(Path("r"), verdicts, count(verdicts, cases)).lines()
+    assert [line.split(":")[0].strip() for line in lines if line.startswith(("  depth", "  family"))] == [
+        "depth 2", "depth 3"]  # fmt: skip
+
+
 def test_the_table_of_causes_says_what_it_was_made_with(tmp_path: Path) -> None:
     write(Diagnosis(tmp_path, [Verdict("c", "undetermined", ())], [], {"made_with": {"run": "r", "seed": 3}}))
     said = read_json(beside(tmp_path / "diagnosis" / "table.csv"))

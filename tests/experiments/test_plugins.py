@@ -48,6 +48,7 @@ def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path, monkeypatch: p
         ("x = 1\n", "defines nothing; add a dictionary"),
         ("def broken(:\n", r"broken\.py:1: SyntaxError"),
         ("\nimport no_such_module_at_all\n", r"broken\.py:2: ModuleNotFoundError"),
+        ("def f():\n    return 1 / 0\nf()\n", r"broken\.py:2: ZeroDivisionError"),
         ("PROBES = ['a']\n", "PROBES is .*; give a dictionary"),
         ("PROBES = {'lookback': print}\n", r"PROBES\['lookback'\] is taken"),
         ("PROTOCOLS = {'double-gate': print}\n", r"PROTOCOLS\['double-gate'\] is taken"),

@@ -157,6 +157,9 @@ def test_doctor_says_what_is_there_and_what_to_do(capsys: Capture) -> None:
     assert rows["python"]["ok"] and rows["torch"]["ok"] and rows["python"]["value"] == platform.python_version()
     assert all(row["fix"] for row in rows.values() if not row["ok"])
     assert len(check_lines(list(rows.values()))) == len(rows)
+    assert not any(rows[name]["required"] for name in doctor.EXTRAS) and rows["torch"]["required"]
+    (lacking,), (spare,) = (check_lines([doctor._row("x", False, "?", "pip", required=r)]) for r in (True, False))
+    assert lacking.startswith("FIX") and not spare.startswith("FIX") and lacking[3:] == spare[3:]
     assert main(["doctor", "--json"]) == 0
     assert {row["check"] for row in json.loads(capsys.readouterr().out)["checks"]} == set(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -81,10 +82,14 @@ def test_doses_are_points_of_one_training_or_a_line_for_each_and_their_mean(
     lines, wanted = ["question,quantity,group,n,value,low,high,interval,verdict,seed"], {}
     for i, seed in enumerate(seeds):
         wanted[seed] = [0.1 + i, 0.4 + 2 * i]
-        for dose, value in zip(("none", "twin"), wanted[seed], strict=True):
-            lines.append(f"follows the dose,mean cosine,{dose},20,{value},{value - 0.1},{value + 0.1},t,,{seed}")
+        sizes = (2, 1) if seed == "all" else (20, 20)
+        for dose, value, n in zip(("none", "twin"), wanted[seed], sizes, strict=True):
+            lines.append(f"follows the dose,mean cosine,{dose},{n},{value},{value - 0.1},{value + 0.1},t,,{seed}")
     (tmp_path / "validity" / "table.csv").write_text("\n".join(lines) + "\n")
-    (ax, *_) = figures.draw("dose-response", [tmp_path]).figure.axes
+    drawing = figures.draw("dose-response", [tmp_path])
+    assert ("mean cosine, twin (n=1 trainings)" in drawing.caption) == (len(seeds) > 1)
+    assert "mean cosine, none (n=2 trainings)" not in drawing.caption
+    (ax, *_) = drawing.figure.axes
     named = {str(line.get_label()): [*map(float, np.ravel(line.get_ydata()))] for line in ax.lines}
     if len(seeds) > 1:
         of = {"1": "seed 1", "2": "seed 2", "all": "mean over trainings"}
@@ -170,6 +175,9 @@ def test_a_scatter_counts_the_cases_that_were_asked_both_and_second_hops_after_a
     (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
     assert (row["x"], row["n_x"]) == (3 / 4, 4), "the last case was not asked the pair"
     assert (row["count"], row["n"]) == (1, 2), "only where the first is right in the pair"
+    run.graded = [replace(row, case=f"{row.case}-{i}", cluster=f"k{i}") for i in range(9) for row in rows]
+    (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
+    assert row["n"] == 18 and "korn" in row["interval"], "cases of a cluster share something"
     few, many = (SimpleNamespace(benchmark="b", cases=range(n)) for n in (2, 3))
     assert scatters._one_per_benchmark([few, many]) == scatters._one_per_benchmark([many, few]) == [many]  # type: ignore
 
