@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,13 @@ def test_a_right_answer_that_was_taken_for_an_abstention_is_a_false_minus(tmp_pa
     fill(path, truth)
     [numbers] = estimate(found, path)
     assert numbers.false_minus and numbers.false_minus.value == pytest.approx(3 / 7)
+
+
+def test_answers_of_a_kind_do_not_stand_together_in_an_audit(tmp_path: Path) -> None:
+    found, _ = run()
+    with draw(found, 40, tmp_path).open(newline="", encoding="utf-8") as file:
+        kinds = [row["case"].rsplit("-", 1)[0] for row in csv.DictReader(file)]
+    assert sum(a != b for a, b in pairwise(kinds)) > 2 * len(set(kinds))
 
 
 class Judge:

@@ -54,6 +54,7 @@ def test_an_untouched_run_follows_from_its_answers_and_nothing_is_written(run: P
     before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
     found = verify(run)
     assert found.problems == () and found.notes == ()
+    assert verify(Path(shutil.copytree(run, run.with_name("called-otherwise")))).problems == ()
     assert found.rows == len((run / "graded.jsonl").read_text().splitlines()) and found.figures == 1
     assert found.answers == len({json.loads(line)["ask"] for line in (run / "graded.jsonl").read_text().splitlines()})
     assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
