@@ -198,6 +198,7 @@ def test_a_dry_run_counts_the_asks_of_a_model_that_only_a_server_knows(case_file
         ("m", {"engine": "openai", "base_url": "host:8000"}, "--base-url: is no URL of a server"),
         ("m", {"base_url": "http://host/v1"}, "--base-url is for --engine openai, and the engine is transformers"),
         ("m@http://host/v1", {"engine": "vllm"}, "names a server already"),
+        ("m@http://host/v1", {"engine": "openai", "base_url": "http://other/v1"}, "names a server already"),
         ("m@http://host/v1", {"engine": "ray"}, "--probe-model"),
     ],
 )

@@ -196,6 +196,18 @@ def test_the_trend_over_doses_is_no_dose_and_a_readout_begins_before_the_first_b
     assert [(r["layer"], r["value"]) for r in found] == [(-1, 0.1), (0, 0.2), (1, 0.3)]
 
 
+def test_the_donor_is_the_first_curve_and_a_contrast_has_as_many_cases_as_its_smaller_group() -> None:
+    rows = [{"quantity": "flip_rate", "group": g, "layer": 0, "value": 0.5} for g in ("identity", "donor", "noise")]
+    run: Any = SimpleNamespace(name="r")
+    found = layers._patch_rows(run, "m", ProbeData("patching", rows), "flip_rate")
+    assert [r["patch"] for r in found] == ["donor", "identity", "noise"]
+    held = [{"quantity": "held_lens", "kind": "bridge", "foils": "absent", "group": g, "n": n}
+            for g, n in (("failure", 7), ("success", 4), ("other", 2))]  # fmt: skip
+    counts = [layers._count(ProbeData("readout", held), "lens", "absent", "bridge", show)
+              for show in ("difference", "failure", "success")]  # fmt: skip
+    assert counts == [4, 7, 4]
+
+
 def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_undefined(tmp_path: Path) -> None:
     rows = [("follows the dose", kind, "q") for kind in ("", "probe", "null", "confound")] + [
         ("failures", "probe", "q")
