@@ -156,8 +156,9 @@ def _figures(run: RunData, progress: Bar) -> Iterator[tuple[str, str | None]]:
     known = [file for file in files if file.stem in FIGURES]
     with progress("drawing figures again", len(known)) as advance:
         for file in known:
-            rows = draw(file.stem, [run.path]).rows
-            same = encodable(to_csv(rows)) == file.read_text(encoding="utf-8")
+            rows, was = draw(file.stem, [run.path]).rows, file.read_text(encoding="utf-8")
+            names = {run.name, run.manifest.run or run.name}  # the folder's name may have changed since it was drawn
+            same = any(encodable(to_csv([{**r, "run": n} if "run" in r else r for r in rows])) == was for n in names)
             yield file.stem, None if same else f"figures/{file.name}: the run gives other rows; draw it again"
             advance(1)
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from ...evaluation.grading import numbers
+from ...evaluation.metrics import quoted
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.counting import Item, Truth
 from ..run.reader import Row, RunData
@@ -118,13 +119,13 @@ def stacked(i: int) -> float:
 def _rows(run: RunData, label: str, kind: Scatter) -> list[Row]:
     items = counting.items(run.graded)
     asked = [item for item in items if set(kind.roles) <= set(item.rows)]
-    x, y = (_rate([kind.pick(item)[i] for item in asked], asked, run.seed) for i in (0, 1))
+    x, y = (_rate([kind.pick(item)[i] for item in asked], asked) for i in (0, 1))
     return [{"run": run.name, "model": label, "benchmark": run.benchmark, **y,
              "x": x["value"], "x_low": x["low"], "x_high": x["high"], "n_x": x["n"]}]  # fmt: skip
 
 
-def _rate(values: Sequence[Truth], items: Sequence[Item], seed: int) -> dict[str, Any]:
-    found = counting.rate("accuracy", values, {}, of=items).to_dict()
+def _rate(values: Sequence[Truth], items: Sequence[Item]) -> dict[str, Any]:
+    found = quoted(counting.rate("accuracy", values, {}, of=items)).to_dict()
     return {k: found[k] for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")}
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from composcope.experiments.analyzing import ANALYSES
+from composcope.evaluation.analyses.base import Source
+from composcope.experiments import analyzing
+from composcope.experiments.analyzing import ANALYSES, AnalysisOptions
 from composcope.experiments.cli import main
 from composcope.experiments.cli.studies import ABOUT
 
@@ -44,6 +46,28 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
     assert main(["study", "sizes", str(both), "--json"]) == 0
     groups = [r["group"] for r in json.loads(capsys.readouterr().out)["tables"]["models"]]
     assert groups == ["small", "large"]
+    assert analyzing._sizes(AnalysisOptions(sizes=("runs/lr=3=7", "b=0.5"))) == {"runs/lr=3": 7, "b": 0.5}
+
+
+def test_options_of_an_analysis_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = AnalysisOptions(reference="r", sizes=("a=3",), within=3.0, sample=9, seed=4)
+    two = [Source(name, []) for name in "ab"]
+    for name, place, wanted in (
+        ("formats", analyzing.gated, (two, "r")), ("sizes", analyzing.agentcoma, (two, {"a": 3.0}, {"seed": 4})),
+        ("lengths", analyzing, (two, 4)), ("profiles", analyzing.stad, (two, 0.03, {"seed": 4})),
+        ("adjudicator", analyzing.adjudicator, (two, 9, 4)),
+    ):  # fmt: skip
+        job = {"formats": "compare_formats", "sizes": "size_groups", "lengths": "lengths", "profiles": "equal_accuracy",
+               "adjudicator": "draw"}[name]  # fmt: skip
+        monkeypatch.setattr(place, job, lambda *args, **options: (*args, *([options] if options else [])))
+        assert ANALYSES[name](two, given) == wanted
+
+
+def test_roles_that_no_protocol_counts_are_said_with_every_analysis(tmp_path: Path) -> None:
+    rows = _graded(tmp_path / "m.jsonl", "m", {"a": "incorrect", "b": "correct"})
+    rows.write_text(rows.read_text() + json.dumps({"case": "a", "role": "hint", "outcome": "correct", "model": "m"}))
+    said = analyzing.analyze("stability-expectation", [rows], AnalysisOptions()).warnings
+    assert any("'hint'" in line for line in said)
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,7 @@ def test_examples_that_fit_are_asked(tmp_path: Path) -> None:
     [
         (None, None, False, None, []),
         ("plain", "plain", False, None, ["plain", "benchmark", "--format"]),
+        ("short", None, False, None, ["short (--format)"]),
         ("cot", None, False, None, ["cot", "--format"]),
         ("cot", "plain", False, None, ["cot", "--format", "recommends plain"]),
         ("short", None, True, None, ["short", "gold answers are short", "--format"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -122,19 +123,31 @@ def test_a_right_answer_that_was_taken_for_an_abstention_is_a_false_minus(tmp_pa
     assert numbers.false_minus and numbers.false_minus.value == pytest.approx(3 / 7)
 
 
+def test_answers_of_a_kind_do_not_stand_together_in_an_audit(tmp_path: Path) -> None:
+    found, _ = run()
+    with draw(found, 40, tmp_path).open(newline="", encoding="utf-8") as file:
+        kinds = [row["case"].rsplit("-", 1)[0] for row in csv.DictReader(file)]
+    assert sum(a != b for a, b in pairwise(kinds)) > 2 * len(set(kinds))
+
+
 class Judge:
     """Says yes to everything."""
 
+    asked: Sequence[Ask] = ()
+
     def answer(self, asks: Sequence[Ask]) -> list[tuple[Ask, Response]]:
+        self.asked = asks
         return [(ask, Response("", "Verdict: yes", "stop", 1, 1)) for ask in asks]
 
 
 def test_a_judge_fills_what_a_person_left_open_and_keeps_what_they_said(tmp_path: Path) -> None:
     found, _ = run([("number", "incorrect", 4, 1)])
-    path = draw(found, 4, tmp_path)
+    found = replace(found, asks={key: replace(ask, aliases=("a dozen", "12.0")) for key, ask in found.asks.items()})
+    path, judge = draw(found, 4, tmp_path), Judge()
     text = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join([*text[:-1], text[-1] + "wrong"]) + "\n", encoding="utf-8")
-    judge_all(path, Judge())  # type: ignore[arg-type]
+    judge_all(path, judge)  # type: ignore[arg-type]
+    assert len(judge.asked) == 3 and all("a dozen" in ask.prompt and "12.0" in ask.prompt for ask in judge.asked)
     with path.open(newline="", encoding="utf-8") as file:
         assert [r["verdict"] for r in csv.DictReader(file)] == ["right"] * 3 + ["wrong"]
 

@@ -289,6 +289,7 @@ def test_what_init_writes_runs_as_it_is(tmp_path: Path, capsys: pytest.CaptureFi
     said = json.loads(capsys.readouterr().out)
     cases, config = map(Path, said["files"])
     assert cases.read_text().startswith("# ") and len(read_cases(cases)) == 12
+    assert not {"domain", "operation", "benchmark", "evidence"} & set(json.loads(cases.read_text().splitlines()[-1]))
     out = tmp_path / "run"
     code = main(["evaluate", "--config", str(config), "--limit", "2", "--out", str(out), "--quiet"])
     assert code == done(out), capsys.readouterr().err
@@ -303,7 +304,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 def test_flags_win_over_the_file_also_inside_of_sections(tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
-    file.write_text("model: a\nlimit: 3\nasking: {few_shot: '2', preamble: 'no'}\n")
+    file.write_text("schema: 1\nmodel: a\nlimit: 3\nasking: {few_shot: '2', preamble: 'no'}\n")
     found = with_file(file, {"limit": "5", "asking": {"preamble": "yes"}})
     assert found == {"model": "a", "limit": "5", "asking": {"few_shot": "2", "preamble": "yes"}}
 

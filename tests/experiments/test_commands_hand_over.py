@@ -5,14 +5,28 @@ from __future__ import annotations
 import inspect
 import json
 import shlex
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments.cli import main
+from composcope.evaluation.builders.compositional_gsm import Rules
+from composcope.evaluation.builders.scaffolds import Settings
+from composcope.experiments.analyzing import AnalysisOptions
+from composcope.experiments.building import benchmarks, scaffolds
+from composcope.experiments.cli import build, main, organism, studies
+from composcope.experiments.cli.doctor import _row
+from composcope.experiments.evaluating import auditing, evaluate, merge
+from composcope.experiments.figures.catalog import look
+from composcope.experiments.models import target
+from composcope.experiments.organism import train_series
+from composcope.experiments.organism.benchmarks import BENCHMARKS
+from composcope.experiments.organism.recipe import recipe_of
+from composcope.experiments.run import reader, summary
 
 P = Path
 HANDED: list[tuple[str, str, dict[str, Any]]] = [
@@ -51,8 +65,10 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      {"graded": P("rows.jsonl"), "protocol": "scaffolding", "cases": P("c"), "compat": "stad"}),
     ("ls RUNS", "run.summary.list_folder", {"folder": P("RUNS")}),
     ("ls RUNS --failures", "run.failures.failing_cases", {"folder": P("RUNS")}),
-    ("plot gaps A B -o o --group-by size --bands 2,4 --runs x,y", "figures.catalog.plot",
-     {"figure": "gaps", "runs": [P("A"), P("B")], "group_by": "size", "bands": "2,4", "only": "x,y"}),
+    ("plot gaps A B -o o --group-by size --bands 2,4 --runs x,y --width column --no-title --style gray",
+     "figures.catalog.plot",
+     {"figure": "gaps", "runs": [P("A"), P("B")], "group_by": "size", "bands": "2,4", "only": "x,y",
+      "look": look("column", False, "gray")}),
     ("import a.jsonl b.jsonl -o o --from rows --model M --scorer s --filter f --whole w --role part:0 --case-field c "
      "--role-field r --response-field x --gold-field g --regrade --answer-type number --format cot",
      "building.importing.import_files", {"kind": "rows"}),
@@ -63,6 +79,14 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
     ("study human b.jsonl --per-person 5 --answers 2 --seed 4", "analyzing.human_assignment", {"benchmark": "b.jsonl"}),
     ("study sizes A B --size A=3 --seed 4", "analyzing.analyze",
      {"name": "sizes", "runs": [P("A"), P("B")]}),
+    ("study why --series S -m M -o o --cases 3 --seed 4", "studies.confusion.run_study",
+     {"series": [P("S")], "models": ["M"], "out": P("o"), "cases": 3, "seed": 4}),
+    ("study calibration -o o --draws 3 --seed 4", "studies.calibration.conduct",
+     {"folder": P("o"), "draws": 3, "seed": 4}),
+    ("organism train --dose low --seed 4 --steps 5 --dose-steps 7 --out o", "organism.train.train",
+     {"dose": "low", "seed": 4, "out": P("o")}),
+    ("intervene --recipe sft-answer -m organism:none -o o --rank 3 --save-every 5 --max-steps 7 --seed 4",
+     "interventions.training.train", {"model": "organism:none", "out": P("o")}),
     ("demo -o o --seed 4", "demo.run_demo", {"out": P("o"), "seed": 4}),
 ]  # fmt: skip
 
@@ -96,6 +120,63 @@ def test_a_command_hands_over_what_it_was_given(
         assert values[option] == value
 
 
+def test_an_audit_is_handed_on_and_the_exit_code_says_whether_answers_are_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    found = SimpleNamespace(n_invalid=1, document={}, lines=[])
+    monkeypatch.setattr(auditing, "audited", lambda *args, **options: given.append((args, options)) or found)
+    for place, name, result in ((evaluate, "rescore", found), (merge, "merge_runs", found), (summary, "lines", [])):
+        monkeypatch.setattr(place, name, lambda *_, result=result, **__: result)
+    score = ["score", str(tmp_path), "--audit", "5", "--judge", "J", "--api-key-env", "h=K", "--seed", "4"]
+    for code in (2, 0):
+        assert main(score) == main(["merge", "A", "B", "-o", "o"]) == code
+        found.n_invalid = 0
+    assert given == [((found, tmp_path, "5", "J"), {"seed": 4, "key_env": "h=K"})] * 2
+
+
+def test_a_report_is_written_beside_its_run_or_into_the_first_folder_that_was_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(
+        "composcope.experiments.report.write", lambda _, out, **o: given.append((out, o["single_file"]))
+    )
+    for runs, words in ((["B/x"], "B"), (["A/x", "A/y"], "A B"), (["A/x"], "A -o o --single-file")):
+        monkeypatch.setattr(reader, "load", lambda _, runs=runs: [SimpleNamespace(path=P(run)) for run in runs])
+        assert main(["report", *words.split()]) == 0
+    assert given == [(P("B/x"), False), (P("A"), False), (P("o"), True)]
+
+
+def test_what_a_command_makes_of_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "open_role", lambda *args, **options: (args, options))
+    assert build._one("m", "--judge", "h=K") == (("m", "--judge"), {"key_env": "h=K"})
+    monkeypatch.setattr(train_series, "conduct", lambda n, folder, _: folder / str(n))
+    assert studies._train(3, P("o"), ("s",), True) == {"series": ("s", "o/trainings/3"), "only_series": True}
+    named = {name: [m.rpartition(":")[2] for m in studies._default_models(name)] for name in ("validity", "stad")}
+    assert named == {"validity": ["none", "control", "low", "twin"], "stad": ["control", "twin"]}
+    assert (_row("x", True, 1, "pip")["fix"], _row("x", False, 1, "pip")["fix"]) == (None, "pip")
+    file = tmp_path / "pairs.jsonl"
+    assert main(["organism", "generate", "pairs", "--n", "2", "--seed", "4", "--out", str(file)]) == 0
+    asked = [json.loads(line)["question"] for line in file.read_text().splitlines()]
+    assert [c.question for c in BENCHMARKS["pairs"](2, 4)] == asked != [c.question for c in BENCHMARKS["pairs"](2, 0)]
+    made: list[Any] = []
+    monkeypatch.setattr(organism, "_make", lambda plant, *_: made.append(plant.appended))
+    for cause in ("lost", "too-late"):
+        assert main(["organism", "plant", "--cause", cause, "--out", "o"]) == 0
+    assert made == [0, 1]
+
+
+@pytest.mark.parametrize("holds", ["yes", "no"])
+def test_a_calibration_that_does_not_hold_ends_with_1(
+    holds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "study.md").write_text("# Calibration\n")
+    rows = [{"holds": holds}, {"holds": "yes"}]
+    monkeypatch.setattr("composcope.experiments.studies.calibration.conduct", lambda *_: rows)
+    assert main(["study", "calibration", "-o", str(tmp_path)]) == (holds == "no")
+
+
 @pytest.mark.parametrize(("words", "job"), [(w, job) for w, job, _ in HANDED if w.startswith("build ")])
 def test_a_build_prints_its_counts_or_all_that_is_known_of_it(
     words: str, job: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -110,6 +191,24 @@ def test_a_build_prints_its_counts_or_all_that_is_known_of_it(
     assert json.loads(capsys.readouterr().out) == built
 
 
+@pytest.mark.parametrize(
+    ("command", "job"),
+    [
+        (build.compositional_gsm, benchmarks.compositional_gsm), (build.compositional_gsm, Rules),
+        (build.temporal, benchmarks.temporal), (build.classification, benchmarks.classification),
+        (build.synthetic, benchmarks.synthetic), (build.scaffolds, scaffolds.scaffolds), (build.scaffolds, Settings),
+        (build.skills, scaffolds.skills), (studies._analysis, AnalysisOptions), (studies.human, AnalysisOptions),
+    ],
+)  # fmt: skip
+def test_an_option_that_is_left_out_has_the_default_of_what_the_command_calls(command: Any, job: Any) -> None:
+    def defaults(of: Any) -> dict[str, Any]:
+        found = {n: p.default for n, p in inspect.signature(of).parameters.items() if p.default is not p.empty}
+        return {n: ",".join(map(str, v)) if v and isinstance(v, tuple) else v for n, v in found.items()}
+
+    own, other = defaults(command), defaults(job)
+    assert {n: own[n] for n in own if n in other} == {n: other[n] for n in own if n in other} != {}
+
+
 MORE: dict[str, dict[str, Any]] = {
     "import a.jsonl b.jsonl": {
         "model": "M", "scorer": "s", "filter": "f", "whole": "w", "role": "part:0", "case_field": "c",
@@ -121,5 +220,9 @@ MORE: dict[str, dict[str, Any]] = {
     "study sizes A B --size A=3 --seed 4": {
         "sizes": ("A=3",), "seed": 4,
     },
+    "organism train --dose low --seed 4 --steps 5 --dose-steps 7 --out o": {
+        "base": replace(recipe_of("low").base, steps=5), "dose": replace(recipe_of("low").dose, steps=7),
+    },
+    "intervene --recipe sft-answer -m organism:none": {"rank": 3, "save_every": 5, "max_steps": 7, "seed": 4},
 }  # fmt: skip
 """Options that are handed over in an object, by the beginning of the command."""

@@ -13,7 +13,8 @@ import pytest
 from scipy import stats
 
 from composcope.errors import InputError
-from composcope.experiments.run.compare import SharedCases, compare_probes, probe_lines
+from composcope.evaluation.case import shares
+from composcope.experiments.run.compare import SharedCases, _values, compare_probes, probe_lines
 from composcope.experiments.run.reader import RunData
 from composcope.probes.result import ProbeResult
 
@@ -69,6 +70,19 @@ def test_what_does_not_compare_is_said_and_undefined_is_null(tmp_path: Path) -> 
     nothing, said = compare_probes(_write(tmp_path / "c", {"c0": 1.0}), _write(tmp_path / "d", {"c1": 1.0}), CASES)
     assert nothing == [] and said == ["probe min-k: no case was probed in both runs"]
     assert compare_probes(RunData(tmp_path), RunData(tmp_path), CASES) == ([], [])
+
+
+def test_settings_that_differ_are_all_named(tmp_path: Path) -> None:
+    names = "dtype rows_dtype form steps rule answer_tokens t u v k question_only alignment role".split()
+    a, b = (_write(tmp_path / str(i), {"c0": 1.0}, **dict.fromkeys(names, i)) for i in (0, 1))
+    (said,) = compare_probes(a, b, CASES)[1]
+    assert all(f"{name} 0 and 1" in said for name in names)
+
+
+def test_cases_of_two_runs_share_what_their_cluster_and_what_crosses_it_say(tmp_path: Path) -> None:
+    file = tmp_path / "values.csv"
+    file.write_text("case,role,kind,quantity,value,cluster,crossed\nc0,whole,k,q,1,a,b; d\nc1,whole,k,q,2,,\n")
+    assert _values(file, CASES)[1] == {"c0": shares("a", ("b", "d")), "c1": shares(None, ())}
 
 
 def test_a_damaged_file_of_values_is_named_with_its_line(tmp_path: Path) -> None:

@@ -258,5 +258,6 @@ def test_whatever_metric_is_written_is_sound(
 
 
 def test_what_a_result_was_made_with_names_of_the_model_what_is_known() -> None:
-    made = Manifest(run="r", identity={"model": "m", "seed": 3}, model={"weights": "w", "parameters": 5}).made_with()
-    assert made["model"] == {"name": "m", "weights": "w"} and (made["run"], made["seed"]) == ("r", 3)
+    known = dict.fromkeys(("weights", "revision", "config", "tokenizer", "chat_template"), "w")
+    made = Manifest(run="r", identity={"model": "m", "seed": 3}, model={**known, "parameters": 5}).made_with()
+    assert made["model"] == {"name": "m", **known} and (made["run"], made["seed"]) == ("r", 3)

@@ -120,6 +120,16 @@ def test_what_the_system_refuses_is_no_defect_of_the_program(
     assert exits.disk_is_full(refused) == (name in ("ENOSPC", "EDQUOT", "EFBIG"))
 
 
+@pytest.mark.parametrize(("value", "shown"), [(None, False), ("", False), ("0", False), ("1", True)])
+def test_errors_show_their_tracebacks_where_the_environment_says_so(
+    value: str | None, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(exits.DEBUG, raising=False)
+    if value is not None:
+        monkeypatch.setenv(exits.DEBUG, value)
+    assert exits.debugging() is shown
+
+
 def test_a_mistake_of_ours_while_a_missing_file_was_handled_is_still_a_defect(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

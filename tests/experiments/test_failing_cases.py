@@ -14,11 +14,12 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import MEANINGS
+from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
-from composcope.experiments.run import read_json, summary
+from composcope.experiments.run import read_json, summary, write_json
 from composcope.experiments.run.diagnosis import MEANS, Diagnosis, Verdict, count, meaning, write
-from composcope.experiments.run.failures import counted_failures, failing_cases, failure_lines
+from composcope.experiments.run.failures import _wrong, counted_failures, failing_cases, failure_lines
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import RunData
 
@@ -104,6 +105,29 @@ def test_the_summary_of_causes_counts_the_cases_that_it_leaves_out(n: int, left:
     assert left is None or left in lines[-1]
 
 
+def test_the_wrong_answer_of_a_failure_is_that_of_its_whole() -> None:
+    part, whole = (Evidence(role, "incorrect", role, "x") for role in ("part:0", "whole"))
+    right = Evidence("part:1", "correct", "x", "x")
+    assert [_wrong(Entry("c", e)) for e in ((part, whole), (right, part), (right,))] == [whole, part, None]
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [({}, "of 2 failures"), ({"failures": 2}, "of 2 failures"), ({"failures": 3, "unjudged": 1}, "of 2 of 3 failures")],
+)
+def test_a_sentence_on_causes_says_of_how_many_failures_they_are(about: dict[str, int], said: str) -> None:
+    found = Diagnosis(Path("r"), [Verdict(c, "undetermined", ()) for c in "ab"], [], about)
+    assert found.sentence().startswith(f"Causes {said}: ")
+
+
+def test_causes_are_listed_by_family_and_depth_only_where_there_are_several() -> None:
+    cases = {c: Case(c, c, "x", family="one", depth=i + 2) for i, c in enumerate("ab")}
+    verdicts = [Verdict("a", "format", ()), Verdict("b", "undetermined", ())]
+    lines = Diagnosis(Path("r"), verdicts, count(verdicts, cases)).lines()
+    assert [line.split(":")[0].strip() for line in lines if line.startswith(("  depth", "  family"))] == [
+        "depth 2", "depth 3"]  # fmt: skip
+
+
 def test_the_table_of_causes_says_what_it_was_made_with(tmp_path: Path) -> None:
     write(Diagnosis(tmp_path, [Verdict("c", "undetermined", ())], [], {"made_with": {"run": "r", "seed": 3}}))
     said = read_json(beside(tmp_path / "diagnosis" / "table.csv"))
@@ -174,6 +198,15 @@ def test_a_run_ends_with_the_command_that_lists_its_failing_cases_and_its_metric
     assert any(f"composcope ls {run} --failures" in line for line in shown)
     groups = {tuple(m.group) for m in summary.headline(RunData(run).counted_now())}
     assert ("depth_bin",) in groups and not any("family" in group for group in groups)
+    counted = read_json(run / "metrics.json")
+    for row in counted["metrics"]:
+        row["group"] = {"depth" if k == "depth_bin" else k: v for k, v in row["group"].items()}
+    (run / "metrics.json").write_text(json.dumps(counted))
+    assert ("depth",) in {tuple(m.group) for m in summary.headline(RunData(run).counted_now())}
+    (run / "probes" / "began").mkdir(parents=True)
+    write_json(run / "probes" / "done" / "result.json", {})
+    assert summary.document(run)["probes"] == ["done"]
+    assert [row["run"] for row in summary.list_folder(run.parent.parent)] == [str(run)], "two folders down"
     for name in {m.metric for m in summary.headline(RunData(run).counted_now())} & set(MEANINGS):
         (said,) = [line for line in shown if MEANINGS[name] in line]
         assert said.strip().startswith(name)

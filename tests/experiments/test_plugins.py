@@ -48,6 +48,8 @@ def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path, monkeypatch: p
         ("x = 1\n", "defines nothing; add a dictionary"),
         ("def broken(:\n", r"broken\.py:1: SyntaxError"),
         ("\nimport no_such_module_at_all\n", r"broken\.py:2: ModuleNotFoundError"),
+        ("def f():\n    return 1 / 0\nf()\n", r"broken\.py:2: ZeroDivisionError"),
+        ("from composcope.errors import InputError\nraise InputError('no luck')\n", "no luck"),
         ("PROBES = ['a']\n", "PROBES is .*; give a dictionary"),
         ("PROBES = {'lookback': print}\n", r"PROBES\['lookback'\] is taken"),
         ("PROTOCOLS = {'double-gate': print}\n", r"PROTOCOLS\['double-gate'\] is taken"),
@@ -55,8 +57,10 @@ def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path, monkeypatch: p
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_one_error_with_file_and_fix(tmp_path: Path, text: str, needle: str) -> None:
-    with pytest.raises(InputError, match=needle):
-        plugins.load(_file(tmp_path, text, "broken.py"))
+    file = _file(tmp_path, text, "broken.py")
+    for _ in range(2):  # in one process, too
+        with pytest.raises(InputError, match=needle):
+            plugins.load(file)
 
 
 def test_a_plugin_that_is_not_there_is_said(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import sys
 import warnings
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,6 +135,9 @@ def test_a_probe_that_could_not_be_saved_is_measured_again(tmp_path: Path) -> No
     with pytest.raises(OSError, match="disk full"):
         save_probe(Unsaved(), tmp_path, Manifest(identity={}), "same")  # type: ignore[arg-type]
     assert not finished(tmp_path, "same")
+    (tmp_path / "cases").mkdir()
+    save_probe(SimpleNamespace(save=lambda folder: None), tmp_path, Manifest(identity={}), "new")  # type: ignore[arg-type]
+    assert finished(tmp_path, "new") and not (tmp_path / "cases").exists(), "single cases of another result"
 
 
 def test_another_run_in_the_same_folder_is_refused_and_the_difference_named(tmp_path: Path) -> None:

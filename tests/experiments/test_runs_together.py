@@ -17,7 +17,7 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
-from composcope.experiments.evaluating.merge import _same_settings, made_otherwise
+from composcope.experiments.evaluating.merge import _common, _same_settings, made_otherwise
 from composcope.experiments.run import compare, read_json, read_lines, write_lines, write_text
 from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
 from composcope.experiments.run.folder import MEASURED
@@ -100,11 +100,15 @@ def test_shards_merge_to_the_run_of_all_cases(
         args = ["-b", str(tmp_path / f"shard-{i}.jsonl"), "-o", str(tmp_path / f"s{i}"), "-q", "--format", "plain"]
         assert main(["evaluate", "-m", str(taught), *args]) == 0
     write_text(tmp_path / "s1" / "probes" / MEASURED / "host.safetensors", "what a probe measured")
+    judge, made = {"identity": {"model": "j"}, "provenance": {}}, tmp_path / "s0" / "manifest.json"
+    made.write_text(json.dumps({**read_json(made), "judge": judge}))
     assert main(["merge", str(tmp_path / "s0"), str(tmp_path / "s1"), "--out", str(tmp_path / "m"), "-q"]) == 0
     assert (tmp_path / "m" / "probes" / MEASURED / "host.safetensors").read_text() == "what a probe measured"
     merged, whole = (read_json(run / "metrics.json")["metrics"] for run in (tmp_path / "m", evaluated))
     assert merged == whole
-    assert read_json(tmp_path / "m" / "manifest.json")["merged"] == ["s0", "s1"]
+    manifest = read_json(tmp_path / "m" / "manifest.json")
+    assert manifest["merged"] == ["s0", "s1"] and manifest["judge"] == judge
+    assert manifest["benchmark"]["n_cases"] == manifest["n_cases"] == 12
 
 
 def test_runs_that_were_asked_otherwise_do_not_merge(
@@ -124,16 +128,30 @@ def test_runs_that_were_asked_otherwise_do_not_merge(
 
 @pytest.mark.parametrize(
     ("changed", "field"),
-    [({"seed": 1}, "seed"), ({"asking": {"few_shot": "2"}}, "asking"), ({"dtype": "bfloat16"}, "dtype"), ({}, None)],
+    [
+        ({"seed": 1}, "seed"),
+        ({"asking": {"few_shot": "2"}}, "asking"),
+        ({"dtype": "bfloat16"}, "dtype"),
+        ({"limit": 3}, "--limit"),
+        ({}, None),
+    ],
 )
 def test_shards_that_were_asked_otherwise_do_not_merge(changed: dict[str, Any], field: str | None) -> None:
     def shard(path: str, **facts: Any) -> Any:
         numerics = {"dtype": facts.pop("dtype", "float32")}
         return SimpleNamespace(path=Path(path), manifest=Manifest(identity={"seed": 0, **facts}, numerics=numerics))
 
-    parts = [ShardCases(index=i, of=2, n_cases=4, positions=[]) for i in (1, 2)]
+    limits = None, changed.pop("limit", None)
+    parts = [ShardCases(index=i, of=2, n_cases=4, positions=[], limit=n) for i, n in enumerate(limits, 1)]
     with pytest.raises(InputError, match=f"shard 2/2: {field} is") if field else nullcontext():
         _same_settings([shard("a"), shard("b", **changed)], parts)
+
+
+def test_runs_of_several_benchmarks_merge_to_one_data_set_in_any_order() -> None:
+    runs: Any = [SimpleNamespace(path=Path(d), manifest=Manifest(identity={"data": d, "benchmark": d})) for d in "abb"]
+    assert _common(runs)["data"] == _common(runs[::-1])["data"] not in ("a", "b")
+    assert [_common(some)["benchmark"] for some in (runs, runs[1:])] == ["a+b", "b"]
+    assert _common(runs[1:])["data"] == "b"
 
 
 def test_what_the_answers_of_merged_runs_were_made_with_is_compared_by_name() -> None:
@@ -157,6 +175,9 @@ def test_doctor_says_what_is_there_and_what_to_do(capsys: Capture) -> None:
     assert rows["python"]["ok"] and rows["torch"]["ok"] and rows["python"]["value"] == platform.python_version()
     assert all(row["fix"] for row in rows.values() if not row["ok"])
     assert len(check_lines(list(rows.values()))) == len(rows)
+    assert not any(rows[name]["required"] for name in doctor.EXTRAS) and rows["torch"]["required"]
+    (lacking,), (spare,) = (check_lines([doctor._row("x", False, "?", "pip", required=r)]) for r in (True, False))
+    assert lacking.startswith("FIX") and not spare.startswith("FIX") and lacking[3:] == spare[3:]
     assert main(["doctor", "--json"]) == 0
     assert {row["check"] for row in json.loads(capsys.readouterr().out)["checks"]} == set(rows)
 

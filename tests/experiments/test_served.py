@@ -198,6 +198,7 @@ def test_a_dry_run_counts_the_asks_of_a_model_that_only_a_server_knows(case_file
         ("m", {"engine": "openai", "base_url": "host:8000"}, "--base-url: is no URL of a server"),
         ("m", {"base_url": "http://host/v1"}, "--base-url is for --engine openai, and the engine is transformers"),
         ("m@http://host/v1", {"engine": "vllm"}, "names a server already"),
+        ("m@http://host/v1", {"engine": "openai", "base_url": "http://other/v1"}, "names a server already"),
         ("m@http://host/v1", {"engine": "ray"}, "--probe-model"),
     ],
 )
@@ -224,8 +225,17 @@ def test_roles_read_addresses_as_the_target_does(spec: str, needle: str) -> None
     assert address("org/m@2@https://host/v1") == ("org/m@2", "https://host/v1") and address("org/m@2") is None
 
 
-def test_the_run_folder_is_named_after_the_model_and_not_the_server() -> None:
-    assert Config(model="org/m@http://host:8000/v1", benchmark="cases.jsonl").default_folder() == Path("runs/m--cases")
+@pytest.mark.parametrize(
+    ("options", "folder"),
+    [
+        ({"model": "org/m@http://host:8000/v1", "benchmark": "cases.jsonl"}, "m--cases"),
+        ({"model": "/models/m/", "benchmark": "d/cases.v2.json", "protocol": "stad x"}, "m--cases.v2--stad-x"),
+        ({"model": "organism:low", "benchmark": "organism:mixed", "shard": "2/8"},
+         "organism-low--organism-mixed--shard-2-of-8"),
+    ],
+)  # fmt: skip
+def test_the_run_folder_is_named_after_the_model_and_not_the_server(options: dict[str, str], folder: str) -> None:
+    assert Config.model_validate(options).default_folder() == Path("runs") / folder
 
 
 def test_workers_load_the_weights_of_a_model_that_a_server_answered_for(taught: Path) -> None:

@@ -15,7 +15,8 @@ from composcope.errors import ComposcopeError, InputError
 from composcope.experiments.cli import main
 from composcope.experiments.console import progress
 from composcope.experiments.figures import FIGURES
-from composcope.experiments.verify import trace, verify
+from composcope.experiments.run.reader import RunData
+from composcope.experiments.verify import _probed, trace, verify
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +55,17 @@ def test_an_untouched_run_follows_from_its_answers_and_nothing_is_written(run: P
     before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
     found = verify(run)
     assert found.problems == () and found.notes == ()
+    assert verify(Path(shutil.copytree(run, run.with_name("called-otherwise")))).problems == ()
     assert found.rows == len((run / "graded.jsonl").read_text().splitlines()) and found.figures == 1
     assert found.answers == len({json.loads(line)["ask"] for line in (run / "graded.jsonl").read_text().splitlines()})
     assert {p: p.read_bytes() for p in run.rglob("*") if p.is_file()} == before
     assert main(["verify", str(run)]) == 0
+
+
+def test_a_value_of_a_probe_belongs_to_a_case_of_the_run_in_whatever_role(run: Path) -> None:
+    (run / "probes" / "p").mkdir(parents=True)
+    (run / "probes" / "p" / "values.csv").write_text("case,role\nc0,whole\nc0,part:7\nother,whole\nother,\n")
+    assert [*_probed(RunData(run))] == ["probes/p/values.csv:4: case 'other' was never asked"]
 
 
 def edit(file: str, old: str, new: str) -> Callable[[Path], None]:

@@ -212,5 +212,7 @@ def test_a_run_is_probed_where_the_command_says() -> None:
     assert ray_run.for_probing({"engine": "transformers"}) == Serving()
     asked = Serving().for_probing({"engine": "ray", "workers": 2})
     assert (asked.engine, asked.workers) == ("ray", 2)
+    served = Serving(engine="openai", base_url="http://h/v1").for_probing({"engine": "ray"})
+    assert (served.engine, served.base_url) == ("ray", None)
     with pytest.raises(InputError, match="--engine vllm"):
         Serving().for_probing({"engine": "vllm"})

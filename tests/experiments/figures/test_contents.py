@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -81,10 +82,14 @@ def test_doses_are_points_of_one_training_or_a_line_for_each_and_their_mean(
     lines, wanted = ["question,quantity,group,n,value,low,high,interval,verdict,seed"], {}
     for i, seed in enumerate(seeds):
         wanted[seed] = [0.1 + i, 0.4 + 2 * i]
-        for dose, value in zip(("none", "twin"), wanted[seed], strict=True):
-            lines.append(f"follows the dose,mean cosine,{dose},20,{value},{value - 0.1},{value + 0.1},t,,{seed}")
+        sizes = (2, 1) if seed == "all" else (20, 20)
+        for dose, value, n in zip(("none", "twin"), wanted[seed], sizes, strict=True):
+            lines.append(f"follows the dose,mean cosine,{dose},{n},{value},{value - 0.1},{value + 0.1},t,,{seed}")
     (tmp_path / "validity" / "table.csv").write_text("\n".join(lines) + "\n")
-    (ax, *_) = figures.draw("dose-response", [tmp_path]).figure.axes
+    drawing = figures.draw("dose-response", [tmp_path])
+    assert ("mean cosine, twin (n=1 trainings)" in drawing.caption) == (len(seeds) > 1)
+    assert "mean cosine, none (n=2 trainings)" not in drawing.caption
+    (ax, *_) = drawing.figure.axes
     named = {str(line.get_label()): [*map(float, np.ravel(line.get_ydata()))] for line in ax.lines}
     if len(seeds) > 1:
         of = {"1": "seed 1", "2": "seed 2", "all": "mean over trainings"}
@@ -170,6 +175,9 @@ def test_a_scatter_counts_the_cases_that_were_asked_both_and_second_hops_after_a
     (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
     assert (row["x"], row["n_x"]) == (3 / 4, 4), "the last case was not asked the pair"
     assert (row["count"], row["n"]) == (1, 2), "only where the first is right in the pair"
+    run.graded = [replace(row, case=f"{row.case}-{i}", cluster=f"k{i}") for i in range(9) for row in rows]
+    (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
+    assert row["n"] == 18 and "korn" in row["interval"], "cases of a cluster share something"
     few, many = (SimpleNamespace(benchmark="b", cases=range(n)) for n in (2, 3))
     assert scatters._one_per_benchmark([few, many]) == scatters._one_per_benchmark([many, few]) == [many]  # type: ignore
 
@@ -186,6 +194,18 @@ def test_the_trend_over_doses_is_no_dose_and_a_readout_begins_before_the_first_b
     maps = {"lens.absent.bridge.failure": np.array([[0.1], [0.2], [0.3]])}
     found = layers._rows(ProbeData("readout", (), maps, settings={"places": ["end"]}))
     assert [(r["layer"], r["value"]) for r in found] == [(-1, 0.1), (0, 0.2), (1, 0.3)]
+
+
+def test_the_donor_is_the_first_curve_and_a_contrast_has_as_many_cases_as_its_smaller_group() -> None:
+    rows = [{"quantity": "flip_rate", "group": g, "layer": 0, "value": 0.5} for g in ("identity", "donor", "noise")]
+    run: Any = SimpleNamespace(name="r")
+    found = layers._patch_rows(run, "m", ProbeData("patching", rows), "flip_rate")
+    assert [r["patch"] for r in found] == ["donor", "identity", "noise"]
+    held = [{"quantity": "held_lens", "kind": "bridge", "foils": "absent", "group": g, "n": n}
+            for g, n in (("failure", 7), ("success", 4), ("other", 2))]  # fmt: skip
+    counts = [layers._count(ProbeData("readout", held), "lens", "absent", "bridge", show)
+              for show in ("difference", "failure", "success")]  # fmt: skip
+    assert counts == [4, 7, 4]
 
 
 def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_undefined(tmp_path: Path) -> None:

@@ -72,11 +72,11 @@ def test_bars_of_few_cases_are_hatched_and_the_next_ones_starred(
 
 def test_cells_of_few_cases_are_hatched_and_keep_their_color() -> None:
     ax = style.figure(3, 3).subplots()
-    values, counts = np.array([[0.1, 0.9], [np.nan, 0.5]]), np.array([[4, 12], [2, np.nan]])
+    values, counts = np.array([[0.1, 0.9], [np.nan, 0.5], [0.2, 0.3]]), np.array([[4, 12], [2, np.nan], [5, 15]])
     image = heatmaps.heat(ax, values, style.SEQUENTIAL, 0, 1, counts=counts, say="{:.2f}".format)
-    assert np.ma.getmaskarray(image.get_array()).tolist() == [[False, False], [True, False]]
+    assert np.ma.getmaskarray(image.get_array()).tolist() == [[False, False], [True, False], [False, False]]
     assert _hatched(ax) == {(0, 0)}
-    assert [t.get_text() for t in ax.texts] == ["0.10", "0.90*", "–", "0.50"]
+    assert [t.get_text() for t in ax.texts] == ["0.10", "0.90*", "–", "0.50", "0.20*", "0.30"]
 
 
 @pytest.mark.parametrize(("n", "grid"), [(1, (1, 1)), (4, (1, 4)), (5, (2, 4)), (9, (3, 4))])

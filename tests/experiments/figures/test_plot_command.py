@@ -21,6 +21,7 @@ from composcope.experiments import figures, report
 from composcope.experiments.cli import app, main
 from composcope.experiments.figures import look, style
 from composcope.experiments.figures.look import Look
+from composcope.experiments.figures.training import read_checkpoints
 
 MAKES = {name: figure.command for name, figure in figures.FIGURES.own.items()}
 Capture = pytest.CaptureFixture[str]
@@ -77,6 +78,10 @@ def test_a_report_over_the_runs_of_an_intervention_study_shows_its_checkpoints(
     (tmp_path / "training_curve.json").write_text(json.dumps({"schema": 1, "rows": rows}))
     assert "Accuracy over training" in report.write([run], tmp_path).read_text()
     assert (tmp_path / "figures" / "training-curve.csv").is_file()
+    below = tmp_path / "studies" / "grpo" / "training_curve.json"
+    below.parent.mkdir(parents=True)
+    below.write_text(json.dumps(rows))
+    assert [c.path for c in read_checkpoints([tmp_path / "studies"])] == [below]
 
 
 def test_an_unknown_figure_gets_near_matches_and_the_way_to_the_list(run: Path, capsys: Capture) -> None:
