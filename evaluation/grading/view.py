@@ -79,6 +79,7 @@ _LAYOUT = [
     (re.compile(r"^[ \t]*#{1,6}[ \t]+|^[ \t]*>[ \t]+", re.MULTILINE), ""),
     (re.compile(r"\*{1,3}|`{1,3}|(?<!\w)_{1,2}(?=\S)|(?<=\S)_{1,2}(?!\w)"), ""),
 ]
+_PARTICLES = frozenset("van von de der den di da du le la del".split())
 _ABBREVIATIONS = frozenset(
     "dr mr mrs ms prof st mt ft jr sr no vs etc eg ie approx dept est gen gov col capt lt rev hon pres sen rep inc ltd "
     "co corp ca cf al fig vol ed eds op jan feb mar apr jun jul aug sep sept oct nov dec".split()
@@ -200,6 +201,8 @@ def _abbreviated(before: str, after: str) -> bool:
     initial = len(word) == 1 and word.isalpha() and last[-1:].isupper()
     # "J. Robert" goes on, "vitamin C. It is" does not
     following = after.split()[0] if after.split() else ""
+    if initial and following in _PARTICLES:
+        return True  # "L. van Beethoven"
     return initial and following[:1].isupper() and following.casefold() not in _BEGINNINGS
 
 

@@ -84,6 +84,8 @@ NAMES = [
     ("centrifugal force", "Centrifugal force is used.", "The machine uses which physical force?", RIGHT),
     ("Mercia", "Leofric was Earl of the Anglo-Saxon kingdom of Mercia.", "He was Earl of which Anglic kingdom?", RIGHT),
     ("Bern, Switzerland", "He was born in Switzerland.", "Where was he born?", WRONG),
+    ("Ludwig van Beethoven", "L. van Beethoven", "Who composed it?", HALF_OPEN),
+    ("Ludwig van Beethoven", "It was L. van Gogh.", "Who composed it?", WRONG),
 ]
 BELL, KING = "In which country was the inventor of the telephone born?", "Who is the spouse of the current king?"
 NAMES += [
@@ -205,6 +207,12 @@ NUMBERS += [
     ("2", "20 cents", EGGS, WRONG),
 ]
 WAR = "The war in Europe ended on 8 May 1945; the war in the Pacific ended on 2 September 1945."
+AUNT = "Tim is half as old as his aunt, who is 36. How old is Tim?"
+NUMBERS += [
+    ("18", "His aunt is 36 and Tim is 18.", AUNT, RIGHT),
+    ("18", "Tim is 18 and his aunt is 36.", AUNT, RIGHT),
+    ("18", "Tim is 36 and his aunt is 18.", AUNT, WRONG),
+]
 FACES = "How many faces does a cube have?"
 NUMBERS += [
     ("6", "6 faces, 12 edges and 8 corners", FACES, RIGHT),
