@@ -107,6 +107,10 @@ def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
     (whole,) = accuracies.step_gains(better, worse)  # type: ignore[arg-type]
     assert (whole["asked"], whole["n"], whole["n_invalid"]) == ("whole", 3, 1)
     assert whole["value"] == pytest.approx(2 / 3)
+    steps = [Graded(case="c", role=role, outcome="correct") for role in ("part:0", "part:1", "part:2", "whole")]
+    both: Any = SimpleNamespace(graded=steps, protocol="compositionality-gap")
+    asked = [row["asked"] for row in accuracies.step_gains(both, both)]
+    assert len(asked) == 3 and asked[-1] == "whole", "two steps and the whole"
 
 
 def test_bars_of_the_funnel_are_as_long_as_their_counts(runs: list[figures.RunData]) -> None:

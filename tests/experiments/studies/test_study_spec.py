@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.cases import Case
 from composcope.experiments.cli import studies as cli
-from composcope.experiments.studies import running
+from composcope.experiments.studies import confusion, running
 from composcope.experiments.studies.running import config_of
 from composcope.experiments.studies.spec import ModelPair, Spec, from_flags, read_spec, slug
-from composcope.experiments.studies.study import STUDIES
+from composcope.experiments.studies.study import STUDIES, by_depth
 
 FILE = """
 data: [organism:temporal]
@@ -115,6 +118,28 @@ def test_every_study_has_a_preset_that_asks_as_its_paper_does() -> None:
         cli.preset("agent")
 
 
+def test_models_of_one_name_are_told_apart_by_their_whole_names() -> None:
+    assert [m.label for m in from_flags(["a/m", "b/m"]).models] == ["a/m", "b/m"]
+    assert [m.label for m in from_flags(["a/m", "organism:low"]).models] == ["m", "low"]
+
+
+def test_cases_of_a_depth_are_those_of_its_bin_where_the_benchmark_declares_bins() -> None:
+    known = (("a", "f", 2, None), ("b", "f", 3, 2), ("c", "f", 2, 3), ("d", "g", 2, None))
+    cases = {c: Case(c, "?", "x", family=family, depth=depth, depth_bin=of) for c, family, depth, of in known}
+    assert by_depth(cases, "abcd", 2, ["f"]) == ["a", "b"] and by_depth(cases, "bd", 2, "fg") == ["b", "d"]
+
+
+def test_a_plant_of_one_cause_has_it_in_every_case_and_changes_are_counted_by_whether_they_are_its_own() -> None:
+    assert confusion.truth_of([{"cause": "lost"}])(Case("c", "?", "x")) == "lost"
+    change, cause = next(iter(confusion.NAMES.items()))
+    plants = {"own": [cause], "not": ["jammed"], "both": [cause, "jammed"]}
+    judged = [confusion.DiagnosedCase(p, "0", truth, truth, True) for p, truths in plants.items() for truth in truths]
+    found: Any = {plant: SimpleNamespace(about={"interventions": {change: {"count": k, "n": 10}}})
+                  for plant, k in (("own", 9), ("not", 2), ("both", 5))}  # fmt: skip
+    shares = {key: (v["count"], v["n"]) for key, v in confusion.specific(judged, found).items()}
+    assert shares == {f"{change}: own cause": (9, 10), f"{change}: other causes": (2, 10), "others": (2, 10)}
+
+
 def test_organisms_are_asked_in_their_own_words_and_others_as_published(tmp_path: Path) -> None:
     spec, preset = from_flags(["organism:none"]), cli.preset("agentcoma")
     own = config_of(spec, preset, {}, spec.models[0], "organism:mixed")
@@ -134,6 +159,9 @@ def test_flags_replace_single_choices_of_a_preset() -> None:
     made = config_of(spec, preset, given, spec.models[0], "cases.jsonl")
     assert (made.asking.few_shot, made.asking.also, made.asking.compat) == ("1", "self-ask", "agentcoma")
     assert made.serving.engine == "openai"
+    named = replace(spec.models[0], options={"engine": "openai", "base_url": "http://own", "batch_size": 2})
+    made = config_of(replace(spec, limit=5), preset, given, named, "organism:mixed")
+    assert (made.serving.base_url, made.batch_size, made.limit) == ("http://own", 2, 5)
 
 
 def test_trainings_are_added_by_the_study_that_takes_them_and_refused_by_others() -> None:
