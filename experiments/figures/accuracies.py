@@ -112,7 +112,7 @@ def _way(role: str) -> str | None:
 
 def _gains(run: RunData, label: str) -> list[Row]:
     items = counting.items(run.graded)
-    roles = sorted({r for item in items for r in item.rows if _way(r)}, key=lambda r: (r != "code", r))
+    roles = sorted({r for item in items for r in item.rows if _way(r)})
     rows: list[Row] = []
     for role in roles:
         found = _gain([item for item in items if role in item.rows], role, run.seed)

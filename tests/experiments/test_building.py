@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.builders import review
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.building import benchmarks, scaffolds
 from composcope.experiments.cli import main
@@ -155,7 +156,7 @@ def test_memberships_without_one_answer_are_refused(
     assert message in capsys.readouterr().err
 
 
-def test_human_steps_become_scaffolds_without_any_model(tmp_path: Path) -> None:
+def test_human_steps_become_scaffolds_without_any_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     socratic = {
         "question": "Ann has 3 boxes of 4 pens and loses 2. How many pens are left?",
         "answer": "How many pens were there? ** 3*4=<<3*4=12>>12\nHow many are left? ** 12-2=<<12-2=10>>10\n#### 10",
@@ -174,10 +175,28 @@ def test_human_steps_become_scaffolds_without_any_model(tmp_path: Path) -> None:
     assert rejected["reason"] == "single-step"
     document = json.loads((tmp_path / "out/build.json").read_text())
     assert document["counts"] == {"cases": 1, "rejected": 1, "review": 0}
+    shared: list[str] = []
+    monkeypatch.setattr(
+        "composcope.evaluation.builders.scaffolds.generate",
+        lambda items, roles, *_: (
+            shared.append(roles.sharing)
+            or SimpleNamespace(items=items, dropped=[{"id": "t", "reason": "unread reply"}], report={})
+        ),
+    )
+    teacher: Any = SimpleNamespace(identity={})
+    scaffolds.scaffolds(tmp_path / "asked", f"gsm8k:{path}", teachers=[teacher], human=True, sharing="rotate")
+    assert shared == ["rotate"]
+    assert [row["reason"] for row in _read(tmp_path / "asked/rejected.jsonl")] == ["single-step"]
+    (row,) = _read(tmp_path / "asked/review.jsonl")
+    assert (row["id"], row["reason"], row["decision"]) == ("t", "unread reply", "open")
+    monkeypatch.setattr(scaffolds, "read_items", lambda path: [path, "b", "c"])
+    assert scaffolds._items("stad:file", 2) == ["file", "b"]
     assert document["report"]["redundancy"]["count"] == 0 and settings.items() <= document["options"].items()
 
 
-def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(tmp_path: Path) -> None:
+def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def item(name: str, a: int, b: int) -> dict[str, Any]:
         code = f"def solution():\n    boxes = {a}\n    each = {b}\n    return boxes * each\n"
         return {"id": name, "question": f"{name} has {a} boxes of {b} pens. How many?", "code": code, "answer": a * b}
@@ -192,6 +211,21 @@ def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(tmp_path
     assert answers[first.question] == int(first.answer)
     assert first.answer in second.question and case.answer == second.answer
     assert all(r["reason"] and r["stage"] for r in _read(tmp_path / "out/rejected.jsonl"))
+
+    def queue(cases: Any, *_: Any, **options: Any) -> list[dict[str, Any]]:
+        given.append(options)
+        return [{"case": case.id, "decision": "open"} for case in cases]
+
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(review, "queue", queue)
+    monkeypatch.setattr(review, "settle", lambda cases, rows: (cases, [*rows]))
+    (tmp_path / "decided.jsonl").write_text(json.dumps({"case": case.id, "decision": "keep"}) + "\n")
+    solver: Any = SimpleNamespace(identity={})
+    benchmarks.compositional_gsm(
+        tmp_path / "again", path, size=1, solvers=[solver], samples=8, minimum=2, reviewed=tmp_path / "decided.jsonl"
+    )
+    assert given == [{"samples": 8, "minimum": 2, "seed": 0}]
+    assert [row["decision"] for row in _read(tmp_path / "again/review.jsonl")] == ["keep"]
 
 
 def test_scaffolds_without_anyone_to_make_them_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

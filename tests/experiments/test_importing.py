@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from composcope.evaluation.graded import read_graded
+from composcope.evaluation.graded import Graded, read_graded
+from composcope.experiments.building import importing
 from composcope.experiments.building.importing import Summary
 from composcope.experiments.cli import main
 from composcope.experiments.console import progress
@@ -31,6 +32,11 @@ def test_several_files_become_one_graded_file(tmp_path: Path, capsys: pytest.Cap
     said = json.loads(capsys.readouterr().out)
     assert said["rows"] == 3 and said["roles"] == {"whole": {"correct": 2, "incorrect": 1}}
     assert json.loads((out.parent / "import.json").read_text())["files"][1]["kind"] == "inspect"
+
+
+def test_a_case_that_two_models_were_asked_is_counted_for_each() -> None:
+    rows = tuple(Graded("a", role, "correct", model=m) for m in "xy" for role in ("part:0", "whole"))
+    assert Summary((), (), rows, (), ()).to_dict()["cases"] == 2
 
 
 def test_invalid_rows_make_the_exit_code_say_so(tmp_path: Path) -> None:
@@ -88,12 +94,15 @@ def test_rows_that_are_graded_here_move_a_bar_and_quiet_silences_it(
     assert capsys.readouterr().err == ""
 
 
-def test_fields_of_plain_rows_are_named_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fields_of_plain_rows_are_named_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "log.csv"
     path.write_text("question,response,answer\n2 + 2?,It is 4.,4\n")
     out = str(tmp_path / "graded.jsonl")
     assert main(["import", str(path), "--out", out]) == 1
     assert "--gold-field" in capsys.readouterr().err
+    monkeypatch.setattr(importing.importers, "detect", lambda *_: "inspect")
     assert main(["import", str(path), "--from", "rows", "--gold-field", "answer", "--out", out]) == 0
     assert "graded by our rules" in capsys.readouterr().out
 

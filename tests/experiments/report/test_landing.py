@@ -94,6 +94,7 @@ def test_a_failure_stands_beside_its_donor_or_the_nearest_success_of_its_stratum
         far = [abs(len(run.cases[s].question) - len(mine.question)) for s in successes
                if (run.cases[s].family, run.cases[s].depth) == (mine.family, mine.depth)]  # fmt: skip
         assert abs(len(near.question) - len(mine.question)) == min(far)
+    assert "".join(landing._nearest([(3, "a"), (9, "b")], length) for length in (1, 5, 6, 8, 20)) == "aaabb"
     assert landing.first_case(run, origins(run), [{"case": failures[3], "attention": ["whole"]}], beside) == failures[3]
 
 
@@ -217,6 +218,8 @@ def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_ex
     assert said.startswith("readout: explored: 1 comparison ") and "nothing to compare" not in said
     (page,) = landing.landings([run], [origins(run)], [{}], described())
     assert landing.main_number(run, page, PROBES["readout"]).startswith("Explored: 1 comparison ")
+    rows = [{"group": MATCHED, "value": 0.1}, {"group": MATCHED, "value": None}, {"group": "all", "value": 1.0}]
+    assert landing._explored(rows).startswith("explored: 1 comparison of") and not landing._explored(rows[1:])
 
 
 def test_a_diagnosed_run_opens_on_a_case_with_its_most_frequent_cause(synthetic: ModuleType, tmp_path: Path) -> None:

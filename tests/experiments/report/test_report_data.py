@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import shutil
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.metrics import Metric
 from composcope.experiments.report import cases, checks, comparison, headline, landing, pictures, view
 from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
@@ -173,6 +175,13 @@ def test_prompts_as_sent_stand_in_the_chunk(synthetic: ModuleType, tmp_path: Pat
     assert told[0]["given"] == 9 and told[0]["said"] == 3
 
 
+def test_a_check_is_of_its_probe_whatever_the_quantity_and_says_what_speaks_against_it() -> None:
+    verdicts = ("yes", "explained by the length", "yes, reversed", "no", "cannot say")
+    assert [checks.check({"verdict": v})["kind"] for v in verdicts] == ["yes", "reversed", "reversed", "no", "open"]
+    assert [checks.check({"low": 0.1, "high": high})["interval"] for high in (0.2, None)] == ["[0.1, 0.2]", ""]
+    assert [checks.about(name, "min_k") for name in ("min-k", "min_k:0.2", "min-k.x", "min")] == [True] * 3 + [False]
+
+
 def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: Path) -> None:
     folder = synthetic.make_run(tmp_path / "run", n=4, probes=("neurons", "lookback"))
     rows = [{"quantity": "unchanged_rate", "group": "identity", "layer": i, "n": 16, "value": v, "low": 0.8,
@@ -235,6 +244,31 @@ def test_a_page_depends_on_what_it_shows_of_a_run_and_not_on_journal_log_or_pict
     assert known == [str(tmp_path / "log.txt")]
 
 
+def test_an_error_is_said_once_until_a_page_was_written_and_the_page_before_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    results = iter([InputError("a"), InputError("a"), False, InputError("a"), InputError("b"), True])
+    pages = view.Pages([], tmp_path, said.append)
+
+    def refresh() -> bool:
+        if isinstance(found := next(results), InputError):
+            raise found
+        return bool(found)
+
+    monkeypatch.setattr(pages, "refresh", refresh)
+    waits = iter([False] * 6 + [True])
+    pages.keep_fresh(SimpleNamespace(wait=lambda _: next(waits)))  # type: ignore[arg-type]
+    assert [line.rpartition(": ")[2] for line in said] == ["a", "a", "b", "0 runs"]
+
+    monkeypatch.undo()
+    monkeypatch.setattr(view, "write", lambda _, folder, **__: folder.mkdir())
+    states = itertools.count()
+    for name in ("_state", "_read"):
+        monkeypatch.setattr(pages, name, lambda: [SimpleNamespace(path=str(next(states)))])
+    assert all(pages.refresh() for _ in range(3)) and sorted(p.name for p in tmp_path.iterdir()) == ["2", "3"]
+
+
 def test_the_share_of_an_export_is_what_was_counted_of_all_of_it() -> None:
     page: Any = SimpleNamespace(progress=no_bar, exported=None)
     with view.Pages._counted(page, "drawing", 4) as advance:
@@ -269,6 +303,7 @@ def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> No
     steps = comparison._channel({**channel, "metric": "delta_depth", "value": 1.5, "low": 1.0, "high": 2.0})
     assert (steps["value"], steps["span"], steps["unit"]) == ("+1.5", "[+1.0, +2.0]", "steps")
     none: dict[str, Any] = dict.fromkeys(("left_out_invalid", "changed", "only_a", "only_b"), 0)
+    assert [comparison._p(p) for p in (None, 0.0004, 0.004, 0.5)] == ["undefined", "< 0.001", "0.004", "0.5"]
     assert comparison._left_out(none).startswith("Every ask was judged")
     assert "2 were asked only in B" in comparison._left_out({**none, "only_b": 2})
 

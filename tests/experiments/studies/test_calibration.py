@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from composcope.experiments.cli import main
+from composcope.experiments.run.reader import Row
 from composcope.experiments.studies import calibration, simulated
 from composcope.experiments.studies.calibration import simulate
 from composcope.experiments.studies.simulated import SCENARIOS, Draw, Scenario
@@ -98,6 +99,18 @@ def test_crossed_cases_are_about_the_same_things_or_mostly_about_others(
 
 def test_a_case_about_two_things_is_known_by_both() -> None:
     assert simulated._names(frozenset(("b", "a"))) == ("a", "b") and simulated._names("ab") == ("ab",)
+
+
+def test_rates_are_shares_of_what_was_drawn_and_every_scenario_has_draws_of_its_own() -> None:
+    seen: dict[str, list[float]] = {"one": [], "other": []}
+
+    def drawn(name: str) -> Row:
+        draws = iter([(0.01, 1.0), (0.5, 0.0), (0.5, 1.0), (float("nan"), float("nan"))])
+        return simulate(Scenario(name, lambda rng: seen[name].append(rng.random()) or Draw(*next(draws))), 4, seed=1)
+
+    rows = [drawn(name) for name in seen]
+    assert [(row["false_positives"], row["coverage"], row["coverage_n"]) for row in rows] == [(1 / 3, 2 / 3, 3)] * 2
+    assert seen["one"] != seen["other"]
 
 
 @pytest.mark.parametrize(

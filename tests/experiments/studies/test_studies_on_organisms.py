@@ -350,6 +350,13 @@ def test_a_few_single_cases_of_each_probe_are_kept_for_the_report(agentcoma: Pat
     assert (agentcoma / "control--mixed" / "probes" / "lookback" / "cases" / "tensors.safetensors").is_file()
 
 
+def test_patches_are_counted_of_the_donor_over_all_layers() -> None:
+    rows = [{"quantity": "flip_rate", "group": group, "count": k, "n": 4, "layer": k}
+            for group, k in (("donor", 1), ("donor", 2), ("random", 4))]  # fmt: skip
+    row = mechanism._patches(ProbeData("patching", rows, {}, {}, {}, ()), "patches", "flip_rate", "m")
+    assert (row["value"], row["n"]) == (3 / 8, 8)
+
+
 def test_patches_of_which_none_could_be_judged_are_undefined() -> None:
     rows = [{"quantity": "flip_rate", "group": "donor", "count": 0, "n": 0}] * 3
     probe = ProbeData("patching", rows, {}, {}, {}, ())

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.cases import Case
 from composcope.experiments.cli import studies as cli
-from composcope.experiments.studies import running
+from composcope.experiments.studies import confusion, running, study, validity
 from composcope.experiments.studies.running import config_of
-from composcope.experiments.studies.spec import ModelPair, Spec, from_flags, read_spec, slug
-from composcope.experiments.studies.study import STUDIES
+from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags, read_spec, slug
+from composcope.experiments.studies.study import STUDIES, by_depth
 
 FILE = """
 data: [organism:temporal]
@@ -60,6 +63,7 @@ def test_the_command_line_stands_above_the_file(tmp_path: Path) -> None:
         ("models: [a/b, c/d]\npairs: {cost: [[b, x]]}", "pairs.cost names 'x', and the models are b, d"),
         ("models: [a/b, c/d]\npairs: {cost: [[b]]}", r"pairs.cost holds \['b'\]"),
         ("models: [a/b]\nlimit: many", "field 'limit' is 'many'"),
+        ("models: [a/b]\nlimit: 0", "field 'limit' is 0; give a whole number of at least 1"),
         ("models: [a/b]\ndatum: x", "field 'datum' is not known"),
         ("models: [", "not valid YAML"),
         ("models: [{model: a/b, family: [x, y]}]", r"models\[0\]: field 'family' is \['x', 'y'\]; give text"),
@@ -115,6 +119,59 @@ def test_every_study_has_a_preset_that_asks_as_its_paper_does() -> None:
         cli.preset("agent")
 
 
+def test_models_of_one_name_are_told_apart_by_their_whole_names() -> None:
+    assert [m.label for m in from_flags(["a/m", "b/m"]).models] == ["a/m", "b/m"]
+    assert [m.label for m in from_flags(["a/m", "organism:low"]).models] == ["m", "low"]
+
+
+def test_without_pairs_every_model_is_set_against_the_first_one(tmp_path: Path) -> None:
+    spec = read_spec(_file(tmp_path, "data: [d]\nmodels: [a, b, c]\n"))
+    assert [(p.kind, p.a, p.b) for p in spec.pairs] == [("reference", "b", "a"), ("reference", "c", "a")]
+
+
+def test_probes_of_a_study_read_the_first_cases_that_were_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes = {"c": "incorrect", "a": "correct", "x": "invalid", "b": "incorrect", "d": "correct"}
+    rows = [(c, role, outcome) for c, outcome in outcomes.items() for role in ("whole", "hint")]
+    graded = [SimpleNamespace(case=c, role=role, outcome=outcome) for c, role, outcome in rows]
+    evaluated: Any = SimpleNamespace(cases=dict.fromkeys(outcomes), graded=graded, per_case=lambda: ({}, {}))
+    monkeypatch.setattr(study, "from_case_sets", lambda *args: {s.label: s.ids for s in args[-1]})
+    other: Any = SimpleNamespace(tokenizer=None)
+    for limit, failures, successes in ((None, ("c", "b"), ("a", "d")), (3, ("c", "b"), ("a",))):
+        context = study.ProbeContext(other, other, other, evaluated, other, limit)
+        assert context.all_cases() == {"failure": failures, "success": successes}
+
+
+def test_doses_of_other_trainings_are_named_by_their_seed_and_only_those_that_ran_are_examined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def training(seed: int, shipped: bool) -> Any:
+        return SimpleNamespace(seed=seed, shipped=shipped, folders=["low"], model=lambda dose: f"{seed}/{dose}")
+
+    trainings = [training(0, True), training(3, False)]
+    made = [validity._of(StudyModel("m", "m", {}, {}), one, "low") for one in trainings]
+    assert [(m.model, m.label, m.groups["seed"]) for m in made] == [("0/low", "m", 0), ("3/low", "m-seed-3", 3)]
+    monkeypatch.setattr(validity, "_trainings", lambda _: trainings)
+    ran: Any = SimpleNamespace(spec=None, runs=[SimpleNamespace(model=made[1], path=Path("r"))])
+    assert validity._examined(ran) == [(trainings[1], {"low": Path("r")})]
+
+
+def test_cases_of_a_depth_are_those_of_its_bin_where_the_benchmark_declares_bins() -> None:
+    known = (("a", "f", 2, None), ("b", "f", 3, 2), ("c", "f", 2, 3), ("d", "g", 2, None))
+    cases = {c: Case(c, "?", "x", family=family, depth=depth, depth_bin=of) for c, family, depth, of in known}
+    assert by_depth(cases, "abcd", 2, ["f"]) == ["a", "b"] and by_depth(cases, "bd", 2, "fg") == ["b", "d"]
+
+
+def test_a_plant_of_one_cause_has_it_in_every_case_and_changes_are_counted_by_whether_they_are_its_own() -> None:
+    assert confusion.truth_of([{"cause": "lost"}])(Case("c", "?", "x")) == "lost"
+    change, cause = next(iter(confusion.NAMES.items()))
+    plants = {"own": [cause], "not": ["jammed"], "both": [cause, "jammed"]}
+    judged = [confusion.DiagnosedCase(p, "0", truth, truth, True) for p, truths in plants.items() for truth in truths]
+    found: Any = {plant: SimpleNamespace(about={"interventions": {change: {"count": k, "n": 10}}})
+                  for plant, k in (("own", 9), ("not", 2), ("both", 5))}  # fmt: skip
+    shares = {key: (v["count"], v["n"]) for key, v in confusion.specific(judged, found).items()}
+    assert shares == {f"{change}: own cause": (9, 10), f"{change}: other causes": (2, 10), "others": (2, 10)}
+
+
 def test_organisms_are_asked_in_their_own_words_and_others_as_published(tmp_path: Path) -> None:
     spec, preset = from_flags(["organism:none"]), cli.preset("agentcoma")
     own = config_of(spec, preset, {}, spec.models[0], "organism:mixed")
@@ -134,6 +191,9 @@ def test_flags_replace_single_choices_of_a_preset() -> None:
     made = config_of(spec, preset, given, spec.models[0], "cases.jsonl")
     assert (made.asking.few_shot, made.asking.also, made.asking.compat) == ("1", "self-ask", "agentcoma")
     assert made.serving.engine == "openai"
+    named = replace(spec.models[0], options={"engine": "openai", "base_url": "http://own", "batch_size": 2})
+    made = config_of(replace(spec, limit=5), preset, given, named, "organism:mixed")
+    assert (made.serving.base_url, made.batch_size, made.limit) == ("http://own", 2, 5)
 
 
 def test_trainings_are_added_by_the_study_that_takes_them_and_refused_by_others() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
+from composcope.evaluation.protocols.base import CaseSet, Entry
 from composcope.experiments.validity import over_doses
 from composcope.experiments.validity.scores import SCORES, CaseScores, ProbeScore
 
@@ -33,6 +35,30 @@ def _numbers(score: ProbeScore, missing: int = 0) -> dict[str, CaseScores]:
 
 def _of(found: Mapping[str, CaseScores], dose: str, score: ProbeScore) -> list[float]:
     return [v for v in found[dose].values[score.quantity].values() if not math.isnan(v)]
+
+
+def test_up_to_n_failures_and_successes_of_a_run_are_read_beside_the_shared_cases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(over_doses, "from_case_sets", lambda *args: {s.label: s.ids for s in args[-1]})
+    sets = [CaseSet(label, label, tuple(Entry(c, ()) for c in cases)) for label, cases in
+            (("failure", CASES[:4]), ("success", CASES[4:8]))]  # fmt: skip
+    run: Any = SimpleNamespace(cases=dict.fromkeys(CASES), reduction=SimpleNamespace(case_sets=sets),
+                               per_case=lambda: ({}, {}))  # fmt: skip
+    target: Any = SimpleNamespace(tokenizer=None)
+    found = over_doses.opened(target, run, 2, ["c7", "c9"])
+    assert found == {"failure": ("c9", "c0", "c1"), "success": ("c7", "c4", "c5")}
+
+
+def test_rows_of_doses_are_made_again_where_an_answer_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = SimpleNamespace(manifest=SimpleNamespace(identity={"weights": "w"}))
+    monkeypatch.setattr(over_doses, "read_run", lambda _: run)
+    series: Any = SimpleNamespace(seed=0, documents_seen=lambda: 1)
+    seen = []
+    for answers in ("a", "b", "a"):
+        (tmp_path / "graded.jsonl").write_text(answers)
+        seen.append(over_doses._inputs({"low": tmp_path}, series, {}, 3))
+    assert seen[0] == seen[2] != seen[1]
 
 
 @pytest.mark.parametrize("score", [PROBE, FALLING, NULL])
