@@ -13,7 +13,7 @@ from ...evaluation.grading import lists
 from ...evaluation.grading.text import normalize, refuses
 from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, OTHER, RELATION, REPEATED, Heard, operands, working
 from .evidence import SHOWN, Behaviour, Behind, Followed, Tally
-from .hypotheses import exchanged, on_the_table
+from .following import exchanged, on_the_table
 
 
 def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successes: Sequence[Heard] = ()) -> Behaviour:
@@ -148,7 +148,7 @@ class Shown(NamedTuple):
     what: str
     """What was seen, in words."""
     specific: bool = True
-    """Whether the text names the fault (it declines, it repeats itself). An answer that cannot be judged names none."""
+    """Whether the text names the fault (it declines). A noisy model makes answers that cannot be judged, too."""
 
 
 def shows(one: Heard) -> Shown | None:
@@ -156,7 +156,9 @@ def shows(one: Heard) -> Shown | None:
     row, text, case = one.grades["whole"], one.text().strip(), one.case
     finish = one.responses["whole"].finish_reason if "whole" in one.responses else "stop"
     if re.search(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
-        return Shown("format", f"it repeats itself{' until the tokens run out' if finish == 'length' else ''}")
+        # A noisy model repeats the numbers of a working.
+        again = f"it repeats itself{' until the tokens run out' if finish == 'length' else ''}"
+        return Shown("format", again, not operands(case))
     if row.outcome == "abstained" or (row.outcome != "correct" and refuses(text)):
         return Shown("format", "it declines to answer")
     if (row.reason or "").startswith("stops at") or _is_a_part(case, row.answer or text):

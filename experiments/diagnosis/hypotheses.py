@@ -16,10 +16,9 @@ from itertools import takewhile
 from ...errors import InputError
 from ...evaluation.benchmarks.world.tables import holds
 from ...evaluation.case import Case
-from ...evaluation.grading import lists, text
+from ...evaluation.grading import lists
 from ...registry import Registry
-from .asks import Heard, operands, working
-from .evidence import Edit, Followed
+from .asks import operands, working
 
 PLACES = 12
 """The last place of a list at which an item is looked for, counted from 1."""
@@ -38,7 +37,7 @@ def shown(case: Case) -> tuple[list[str], list[str]] | None:
     things, chosen, tags = case.meta.get("things"), case.meta.get("chosen"), world.world().tags
     if not (isinstance(things, list) and isinstance(chosen, list)):
         chosen = lists.split(case.parts[0].answer) if len(case.parts) > 1 else []
-        things = next((found for found in _lists_in(case.question) if chosen and set(chosen) <= set(found)), [])
+        things = next((found for found in lists_in(case.question) if chosen and set(chosen) <= set(found)), [])
     return (things, chosen) if things and all(t in tags for t in (*things, *chosen)) else None
 
 
@@ -102,16 +101,27 @@ def _usual_of_kind(things: Sequence[str], right: str) -> str:
     return max(kind, key=lambda thing: [tags[t] for t in kind].count(tags[thing]))
 
 
+def _tagged(pick: Callable[..., str]) -> Hypothesis:
+    """The thing on the table with the largest (``max``) or smallest tag, whatever is asked for."""
+
+    def choose(things: Sequence[str], right: str) -> str:
+        from ..organism import world
+
+        return pick(things, key=world.world().tags.__getitem__)
+
+    return lambda case, mates: _things(case, choose)
+
+
 def _numbers_in(case: Case) -> list[str]:
     return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)", case.question)
 
 
-def _copied(which: int) -> Hypothesis:
+def _copied(pick: Callable[[Sequence[str]], str]) -> Hypothesis:
     """A number of the question copied as the answer, or as each operand of a worked answer."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         found = _numbers_in(case)
-        return (found[which],) * max(1, operands(case)) if found and case.answer_type == "number" else ()
+        return (pick(found),) * max(1, operands(case)) if found and case.answer_type == "number" else ()
 
     return say
 
@@ -122,13 +132,13 @@ def _copied_in_order(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
     return tuple(found[:n]) if 1 < n <= len(found) else ()
 
 
-def _items(text: str) -> list[str]:
+def items_of(text: str) -> list[str]:
     return re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", text.rstrip("?. "))
 
 
-def _lists_in(question: str) -> list[list[str]]:
+def lists_in(question: str) -> list[list[str]]:
     """The items of each list behind a colon ("On the table: A, B, C. ...")."""
-    return [_items(text) for text in re.findall(r": ([^:.?]+,[^:.?]+)[.?]", question)]
+    return [items_of(text) for text in re.findall(r": ([^:.?]+,[^:.?]+)[.?]", question)]
 
 
 def _listed(which: int) -> Hypothesis:
@@ -136,7 +146,7 @@ def _listed(which: int) -> Hypothesis:
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         _, colon, tail = case.question.partition(": ")
-        items = _items(tail) if colon else []
+        items = items_of(tail) if colon else []
         return (items[which],) if len(items) > 1 and not case.worked and "things" not in case.meta else ()
 
     return say
@@ -152,7 +162,7 @@ def _instead(which: int) -> Hypothesis:
         if case.worked or "things" in case.meta or len(case.parts) != 2:
             return ()
         bridge, last = case.parts
-        items = next((found for found in _lists_in(case.question) if bridge.answer in found), [])
+        items = next((found for found in lists_in(case.question) if bridge.answer in found), [])
         if not -len(items) <= which < len(items) or bridge.answer not in last.question:
             return ()
         asked = last.question.replace(bridge.answer, items[which])
@@ -218,7 +228,7 @@ def _checked(name: str, say: Hypothesis) -> Hypothesis:
     return checked
 
 
-NUMBERS = ("first-number", "last-number", "numbers-in-order")
+NUMBERS = ("first-number", "last-number", "largest-number", "smallest-number", "numbers-in-order")
 """Shortcuts that copy numbers of the question, and not tags of things."""
 HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
 """The shipped hypotheses, and those of plugins."""
@@ -233,8 +243,12 @@ HYPOTHESES.own = {
     "item-after": _beside(1),
     "sibling": lambda case, mates: _things(case, _next_of_kind),
     "usual-of-kind": lambda case, mates: _things(case, _usual_of_kind),
-    "first-number": _copied(0),
-    "last-number": _copied(-1),
+    "largest-item": _tagged(max),
+    "smallest-item": _tagged(min),
+    "first-number": _copied(lambda numbers: numbers[0]),
+    "last-number": _copied(lambda numbers: numbers[-1]),
+    "largest-number": _copied(lambda numbers: max(numbers, key=float)),
+    "smallest-number": _copied(lambda numbers: min(numbers, key=float)),
     "numbers-in-order": _copied_in_order,
     "usual-answer": _usual,
     "entity-asked-about": _asked_about,
@@ -266,130 +280,3 @@ def copied_from(name: str, case: Case, mates: Sequence[Case], place: int) -> str
 
         value = next((thing for thing in table[0] if str(world.world().tags[thing]) == value), None)
     return value if value is not None and holds(case.question, value) else None
-
-
-def on_the_table(one: Heard) -> tuple[int, int]:
-    """How many written operands belong to a thing on the table, and how many operands were written."""
-    from ..organism import world
-
-    if (found := shown(one.case)) is None:
-        return 0, 0
-    tags = {str(world.world().tags[t]) for t in found[0]}
-    written = [one.next_value(place)[0] for place in tag_places(one.case, found[1])]
-    return sum(v in tags for v in written), sum(v is not None for v in written)
-
-
-def exchanged(one: Heard) -> bool:
-    """Whether the operands of a worked answer have changed places. This pattern is not one of the causes."""
-    golds, said = working(one.case.worked).values, working(one.text()).values
-    return operands(one.case) == 2 and golds[0] != golds[1] and said[:2] == (golds[1], golds[0])
-
-
-def most_said(heard: Iterable[Heard]) -> Hypothesis:
-    """The value that is said most often where the same kind is asked for and another value is right.
-
-    So it is said whatever is right. For cases without a table, the kind is the family. No value may be said as often.
-    """
-    given: dict[tuple[object, str], Counter[str]] = {}
-    for one in heard:
-        for place, kind, right in _asked_for(one.case):
-            value = one.next_value(place)[0] if operands(one.case) else text.normalize(_answered(one)[0])
-            if value:
-                given.setdefault((kind, right), Counter())[value] += 1
-
-    def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
-        said: list[str | None] = [None] * max(1, operands(case))
-        for place, kind, right in _asked_for(case):
-            counted = sum((c for (k, r), c in given.items() if k == kind and r != right), Counter[str]())
-            match counted.most_common(2):
-                case [(value, n), *rest] if not rest or rest[0][1] < n:
-                    said[place] = value
-        return tuple(said) if any(said) else ()
-
-    return say
-
-
-def _asked_for(case: Case) -> list[tuple[int, object, str]]:
-    """For each number that a case takes from its table: its place, the kind asked for, and the right one.
-
-    For other cases: the family and the answer.
-    """
-    from ..organism import world
-
-    if (found := shown(case)) is None:
-        return [] if operands(case) else [(0, case.family, text.normalize(case.answer))]
-    kinds, tags = world.world().kinds, world.world().tags
-    return [(p, kinds[t], str(tags[t])) for p, t in zip(tag_places(case, found[1]), found[1], strict=False)]
-
-
-KIND, TABLE, COPY, SAID = 1 / 3, 1 / 5, 1 / 20, 1 / 2
-"""The chance that a wrong answer is what a shortcut predicts: another one of the kind asked for, another one on the
-table, the very thing that is asked about, which a model that fails in another way seldom says, or what the other cases
-say most often."""
-MOST_SAID = "most-said"
-LUCK = {
-    "sibling": KIND, "usual-of-kind": KIND, "usual-answer": KIND, "entity-asked-about": COPY, MOST_SAID: SAID,
-}  # fmt: skip
-
-
-def luck(name: str, case: Case) -> float:
-    """The chance that a wrong answer is what a shortcut predicts: at least that of any wrong one in its list."""
-    known, tail = max(LUCK.get(one, TABLE) for one in name.split(THEN)), case.question.partition(": ")[2]
-    n = len(case.options) or max(map(len, _lists_in(case.question)), default=len(_items(tail)))
-    return known if known == COPY or n < 2 else max(known, 1 / (n - 1))
-
-
-def followed(
-    name: str, hypothesis: Hypothesis, failing: Sequence[Heard], mates: Sequence[Case], wrong: Sequence[int] = (0,)
-) -> Followed:
-    """How often the answers of some variants are what the hypothesis predicts, at the operands ``wrong``."""
-    edits: list[Edit] = []
-    own: bool | None = None
-    for one in failing:
-        said = hypothesis(one.case, mates)
-        golds = working(one.case.worked).values if operands(one.case) else (one.case.answer,)
-        for place in wrong if operands(one.case) else (0,):
-            if place >= len(said) or said[place] is None or _same(said[place], golds[place]):
-                continue
-            itself = one.variant.source == one.case.id
-            strict = itself and name == "entity-asked-about"
-            written = [one.next_value(place)[0]] if operands(one.case) else _answered(one, strict)
-            hit = any(w is not None and _same(w, said[place]) for w in written)
-            right, wrong_one = text.normalize(golds[place]), text.normalize(said[place] or "")
-            edits.append(Edit(right, wrong_one, hit, luck(name, one.case)))
-            if itself:
-                own = hit and own is not False
-    return Followed(name, sum(e.hit for e in edits), len(edits), own, edits)
-
-
-def _answered(one: Heard, strict: bool = False) -> list[str]:
-    """The possible answers in a response: all of it, or for a sentence the words before or after its verb.
-
-    "The capital of the country where Porto is is Porto", "It is called El Porto" and "Porto is the capital of Portugal"
-    all answer Porto. But any sentence about the entity asked about may begin with it ("Porto is in Portugal"). So with
-    ``strict`` the words before the verb count only if those after it name what is asked for.
-    """
-    said = (one.grades["whole"].answer or one.text()).strip()
-    pieces = re.split(r"\b(?:is|are|was|were)\b", said)
-    bare = re.sub(r"^\s*(?:(?:called|named|the|el|la|le)\s+)+", "", pieces[-1], flags=re.IGNORECASE)
-    first = pieces[0] if not strict or _is_what_is_asked(one.case, pieces[1:2]) else ""
-    return [piece.strip() for piece in (said, first, pieces[-1], bare) if piece.strip()]
-
-
-def _is_what_is_asked(case: Case, predicate: Sequence[str]) -> bool:
-    """Whether a predicate ("the capital of Portugal", "a currency") begins with what only the whole asks for."""
-    words = r"((?:(?!of\b|in\b|that\b|which\b)\w+\W+){1,3})"
-    pattern = rf"\W*(?:\w+ly\W+|also\W+|indeed\W+)?(?:the {words}|an? (\w+)\W)"
-    found = re.match(pattern, f"{predicate[0]} " if predicate else "", re.IGNORECASE)
-    earlier = {w for part in case.parts[:-1] for w in re.findall(r"\w+", part.question.lower())}
-    asked = set(re.findall(r"\w+", case.question.lower())) - earlier
-    return found is not None and bool(asked & set(re.findall(r"\w+", (found[1] or found[2]).lower())))
-
-
-def _same(a: str | None, b: str | None) -> bool:
-    return text.normalize(a or "") == text.normalize(b or "")
-
-
-def best(found: Iterable[Followed]) -> Followed | None:
-    """The hypothesis that the most edits follow; None if no edit follows any."""
-    return max((f for f in found if f.hits), key=lambda f: (f.hits / f.telling, f.telling), default=None)

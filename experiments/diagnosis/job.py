@@ -28,7 +28,7 @@ from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
-from . import asks, behaviour, hypotheses, opening, rule, unsettled, variants, whole_run
+from . import asks, behaviour, following, hypotheses, opening, rule, unsettled, variants, whole_run
 from .asks import Heard
 from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, inside_lines, pairs
 from .readings import Held, reading_lines
@@ -244,7 +244,7 @@ def behave(
     def follow(name: str, hypothesis: hypotheses.Hypothesis, place: int | None = None) -> dict[str, Followed]:
         """How each case follows a hypothesis, at its wrong operands or at one of these."""
         at = {id: [p for p in places if place in (None, p)] for id, places in wrong.items()}
-        return {id: hypotheses.followed(name, hypothesis, some, known, at[id]) for id, some in failing.items()}
+        return {id: following.followed(name, hypothesis, some, known, at[id]) for id, some in failing.items()}
 
     def admitted(some: Mapping[str, Mapping[str, Followed]]) -> dict[str, Tally]:
         """The hypotheses that the run admits, with how many of its pairs follow each."""
@@ -253,7 +253,7 @@ def behave(
 
     every = dict(hypotheses.HYPOTHESES.items())
     found = {name: follow(name, h) for name, h in every.items()}
-    said = follow(hypotheses.MOST_SAID, hypotheses.most_said(one for some in failing.values() for one in some))
+    said = follow(following.MOST_SAID, following.most_said(one for some in failing.values() for one in some))
     usual = "usual-of-kind" if any(map(hypotheses.shown, known)) else "usual-answer"
     if admitted({usual: said}) and not admitted({usual: found[usual]}):
         found[usual] = {id: one._replace(name=usual) for id, one in said.items()}
@@ -265,7 +265,7 @@ def behave(
     runs = admitted(found)
     out = {}
     for id, group in heard.items():
-        shortcut = hypotheses.best(found[name][id]._replace(run=run) for name, run in runs.items())
+        shortcut = following.best(found[name][id]._replace(run=run) for name, run in runs.items())
         out[id] = behaviour.behaviour(group, shortcut, successes)
     return whole_run.together(out, {id: group[0].case.family for id, group in heard.items()})
 

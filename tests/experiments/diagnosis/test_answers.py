@@ -20,7 +20,7 @@ from composcope.evaluation.grading import lists
 from composcope.evaluation.pipeline import Evaluation
 from composcope.experiments import figures
 from composcope.experiments.config import Config
-from composcope.experiments.diagnosis import asks, behaviour, hypotheses, places, rule, variants
+from composcope.experiments.diagnosis import asks, behaviour, following, hypotheses, places, rule, variants
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
 from composcope.experiments.diagnosis.job import behave, diagnose, in_turn, matched
@@ -45,7 +45,7 @@ def test_an_ask_without_an_answer_is_graded_and_has_no_response() -> None:
 
 @pytest.mark.parametrize(
     ("text", "outcome", "specific"),
-    [("I cannot answer that.", "abstained", True), ("so so " * 20, "length", True), ("one of these", "invalid", False),
+    [("I cannot answer that.", "abstained", True), ("7 plus " * 9, "length", False), ("one of these", "invalid", False),
      ("one of these", "incorrect", False), ("7", "incorrect", None)],
 )  # fmt: skip
 def test_only_a_text_that_names_its_own_fault_shows_one(text: str, outcome: str, specific: bool | None) -> None:
@@ -53,6 +53,11 @@ def test_only_a_text_that_names_its_own_fault_shows_one(text: str, outcome: str,
     graded = "incorrect" if outcome == "length" else outcome
     found = behaviour.shows(replace(one, grades={"whole": replace(one.grades["whole"], outcome=graded)}))  # type: ignore
     assert (found and (found.cause, found.specific)) == (None if specific is None else ("format", specific))
+
+
+def test_a_text_that_repeats_itself_names_its_fault_where_no_working_is_asked_for() -> None:
+    found = behaviour.shows(heard(OSLO, {"whole": "so so " * 20}, "length"))
+    assert found is not None and (found.cause, found.specific) == ("format", True)
 
 
 def test_a_forced_answer_that_cannot_be_judged_mends_nothing_and_is_counted() -> None:
@@ -218,7 +223,7 @@ def test_a_right_working_that_goes_on_has_the_wrong_form_and_one_without_a_resul
         assert shown is not None and (shown.cause, shown.specific) == (cause, False)
     assert behaviour.shows(heard(case, {"whole": other})) is None
     loop = behaviour.shows(heard(case, {"whole": f"{operands} is " * 5}))  # it ends by itself
-    assert loop is not None and (loop.cause, loop.specific) == ("format", True)
+    assert loop is not None and (loop.cause, loop.specific) == ("format", False)
 
 
 def test_a_number_with_the_operation_behind_it_is_no_wrong_result() -> None:
@@ -356,7 +361,7 @@ def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed:
     group = answered(followed)
     places = behaviour.behaviour(group).wrong_operands
     known = hypotheses.HYPOTHESES.items()
-    best = hypotheses.best(hypotheses.followed(name, h, group, MIXED, places) for name, h in known)
+    best = following.best(following.followed(name, h, group, MIXED, places) for name, h in known)
     found = rule.from_behaviour(behaviour.behaviour(group, best))
     assert (found and found[0]) == cause
 
@@ -391,7 +396,7 @@ def test_a_result_that_comes_too_early_is_no_operand() -> None:
     one = heard(case, said | {"whole": f"{gold.values[0]} {gold.words[1]} the tag {gold.words[2]} {gold.values[1]}"})
     assert one.next_value(1) == (None, f"{gold.words[1]} the tag {gold.words[2]}")
     assert behaviour.wrong_operands(one) == [1]
-    assert hypotheses.on_the_table(one) == (1, 1)
+    assert following.on_the_table(one) == (1, 1)
 
 
 def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from composcope.evaluation.cases import Case
-from composcope.experiments.diagnosis import behaviour, hypotheses, job, rule, unsettled, whole_run
-from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Found, Inside, Tally, behaviour_lines
+from composcope.experiments.diagnosis import behaviour, job, rule, unsettled, whole_run
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, behaviour_lines
 from composcope.experiments.run.diagnosis import Verdict, count
 
 TABLE = [
@@ -23,12 +23,12 @@ TABLE = [
     (Behaviour(True, 4, 4, answers={"near-miss": Tally(3, 4)}), None),
     (Behaviour(True, 4, 4, answers={"near-miss": Tally(2, 4)}, own="near-miss"), None),
     (Behaviour(True, 4, 4, answers={"answers-bridge": Tally(1, 4)}, own="answers-bridge"), "answers-bridge"),
-    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 2, 2)), "shortcut:x"),
-    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 1, 1)), None),
-    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 3, 5)), "shortcut:x"),
-    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 2, 4)), None),
-    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 4, 4, True)), "shortcut:x"),
-    (Behaviour(True, 4, 4, shortcut=hypotheses.Followed("x", 4, 5, False)), None),
+    (Behaviour(True, 4, 4, shortcut=Followed("x", 2, 2)), "shortcut:x"),
+    (Behaviour(True, 4, 4, shortcut=Followed("x", 1, 1)), None),
+    (Behaviour(True, 4, 4, shortcut=Followed("x", 3, 5)), "shortcut:x"),
+    (Behaviour(True, 4, 4, shortcut=Followed("x", 2, 4)), None),
+    (Behaviour(True, 4, 4, shortcut=Followed("x", 4, 4, True)), "shortcut:x"),
+    (Behaviour(True, 4, 4, shortcut=Followed("x", 4, 5, False)), None),
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(0, 2), "part:1": Tally(2, 3)}), "part-unavailable"),
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 2), "part:1": Tally(1, 2)}), None),
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 1)}), None),

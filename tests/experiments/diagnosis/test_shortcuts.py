@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
-from composcope.experiments.diagnosis import asks, evidence, hypotheses, rule
+from composcope.experiments.diagnosis import asks, evidence, following, hypotheses, rule
 from composcope.experiments.diagnosis.evidence import Behaviour, Edit, Followed, Tally, behaviour_lines
 from composcope.experiments.diagnosis.job import behave
 from composcope.experiments.organism import benchmarks, world
@@ -25,8 +26,16 @@ def test_operands_have_changed_places_where_both_are_written_the_other_way_round
     same = replace(case, worked=str(case.worked).replace(first, second, 1))
     for one, operands, exchanged in ((case, (second, first), True), (case, (first, second), False),
                                      (case, (second, "998"), False), (same, (second, second), False)):  # fmt: skip
-        assert hypotheses.exchanged(heard(one, wrote(one, *operands))) == exchanged
-    assert not hypotheses.exchanged(heard(OSLO, {"whole": "krone"}))
+        assert following.exchanged(heard(one, wrote(one, *operands))) == exchanged
+    assert not following.exchanged(heard(OSLO, {"whole": "krone"}))
+
+
+@pytest.mark.parametrize(("name", "pick"), [("largest-item", max), ("smallest-item", min)])
+def test_the_largest_and_the_smallest_tag_on_the_table_are_shortcuts(name: str, pick: Callable[..., int]) -> None:
+    for case in MIXED:
+        extreme = str(pick(world.world().tags[thing] for thing in case.meta["things"]))
+        assert hypotheses.HYPOTHESES[name](case, MIXED) == (extreme, extreme)
+    assert hypotheses.HYPOTHESES[name](OSLO, WORLD) == ()
 
 
 @pytest.mark.parametrize(("place", "name"), [(0, "first-item"), (2, "item-3"), (-1, "last-item")])
@@ -81,12 +90,17 @@ def test_a_number_of_the_question_may_be_copied_into_a_working_and_is_then_the_s
     assert in_order(three, [three]) == ("12", "7") and in_order(replace(three, worked=None), [three]) == ()
     assert in_order(replace(SUM, question="Add 7 to it."), [SUM]) == () == in_order(MIXED[0], MIXED)
     assert hypotheses.copied_from("numbers-in-order", three, [three], 1) == "7"
+    ends = [
+        hypotheses.HYPOTHESES[f"{name}-number"](three, [three])[0] for name in ("first", "last", "largest", "smallest")
+    ]
+    assert ends == ["12", "3", "12", "3"]
+    assert hypotheses.HYPOTHESES["largest-number"](replace(three, question="9 of 12, or 1.5?"), []) == ("12", "12")
 
 
 def test_numbers_that_belong_to_no_thing_on_the_table_are_counted_in_any_case_that_lists_things() -> None:
     def written(case: Case, text: str) -> tuple[int, int]:
         given = {"whole:given:1": text.removeprefix("30")} if case is SUM else {}
-        return hypotheses.on_the_table(heard(case, {"whole": text, **given}))
+        return following.on_the_table(heard(case, {"whole": text, **given}))
 
     off = next(t for t in TAGS.values() if t not in (TAGS["tea"], TAGS[KITE[0]], TAGS["oak"]))
     assert written(ONE_TAG, TAGS["oak"]) == (1, 1) and written(ONE_TAG, off) == (0, 1)
@@ -112,7 +126,7 @@ def test_a_sentence_about_the_entity_is_a_copy_of_it_only_where_it_names_what_is
     said: str, copy: bool
 ) -> None:
     name = "entity-asked-about"
-    found = hypotheses.followed(name, hypotheses.HYPOTHESES[name], [heard(OSLO, {"whole": said})], WORLD)
+    found = following.followed(name, hypotheses.HYPOTHESES[name], [heard(OSLO, {"whole": said})], WORLD)
     assert (found.telling, found.hits, found.own) == (1, int(copy), copy)
 
 
@@ -151,7 +165,7 @@ def test_each_operand_may_follow_a_shortcut_of_its_own(places: tuple[int, int | 
         named = {rule.named(one) for one in two if one.shortcut and one.shortcut.telling == 2}
         assert named <= {f"shortcut:{name}", "format", None} and f"shortcut:{name}" in named
         assert [hypotheses.copied_from(name, cases[0], cases, i) for i in (0, 1)] == cases[0].meta["things"][3:5]
-        assert hypotheses.luck(name, cases[0]) == hypotheses.luck("item-4", cases[0])
+        assert following.luck(name, cases[0]) == following.luck("item-4", cases[0])
 
 
 @pytest.mark.parametrize(
@@ -244,7 +258,7 @@ def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_fol
 def test_the_chance_to_follow_a_shortcut_by_luck_depends_on_the_answers_there_are(
     name: str, case: Case, luck: float
 ) -> None:
-    assert hypotheses.luck(name, case) == pytest.approx(luck)
+    assert following.luck(name, case) == pytest.approx(luck)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +278,7 @@ def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
 ) -> None:
     say = hypotheses.HYPOTHESES["entity-asked-about"]
     assert say(case, WORLD) == (entity,)
-    assert hypotheses.followed("x", say, [heard(case, {"whole": text})], WORLD)[:4] == ("x", hits, 1, hits == 1)
+    assert following.followed("x", say, [heard(case, {"whole": text})], WORLD)[:4] == ("x", hits, 1, hits == 1)
     assert not say(MIXED[2], MIXED)
 
 
@@ -273,8 +287,8 @@ def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_la
              for i in range(n)]  # fmt: skip
     assert hypotheses._usual(mates[-1], mates[:3]) == hypotheses._usual(mates[0], mates[-1:]) == ()
     assert hypotheses._usual(mates[0], mates) == ("x",)
-    some = [hypotheses.Followed("many", 5, 9), hypotheses.Followed("all", 4, 4), hypotheses.Followed("none", 0, 9)]
-    assert hypotheses.best(some) == some[1] and hypotheses.best(some[2:]) is None
+    some = [Followed("many", 5, 9), Followed("all", 4, 4), Followed("none", 0, 9)]
+    assert following.best(some) == some[1] and following.best(some[2:]) is None
 
 
 @pytest.mark.parametrize("whatever", [True, False], ids=["one value per kind", "one value per right value"])
@@ -303,8 +317,8 @@ def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_fa
 
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
     group = [heard(OSLO, {"whole": "The dollar."})]
-    assert hypotheses.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD)[:3] == ("x", 0, 0)
-    assert hypotheses.followed("x", lambda case, mates: (None,), group, WORLD)[:3] == ("x", 0, 0)
+    assert following.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD)[:3] == ("x", 0, 0)
+    assert following.followed("x", lambda case, mates: (None,), group, WORLD)[:3] == ("x", 0, 0)
 
 
 def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(

@@ -52,7 +52,8 @@ def answered(followed: str) -> list[asks.Heard]:
         tags, things = world.world().tags, case.meta["things"]
         gold = asks.working(case.worked).values
         last = str(tags[things[-1]])
-        wrong = next(str(t) for t in world.TAGS if str(t) not in (*gold, last))
+        ends = [str(pick(tags[thing] for thing in things)) for pick in (min, max)]
+        wrong = next(str(t) for t in world.TAGS if str(t) not in (*gold, last, *ends))
         texts = {
             "last-item": lambda c=case, x=last: wrote(c, x, x),
             "operation": lambda c=case, g=gold: (
