@@ -36,8 +36,7 @@ SHARED = 0.8
 ADMITTED, READ = 0.25, 0.8
 """The share of the other cases' variants that has to show an intervention, or a reading, at the same cell."""
 ABSENT = 0.5
-"""The share of the variants in which the model itself reads the right answer where it is decided, from which on the
-bridge cannot be said to be computed nowhere."""
+"""From this share of right readings where it is decided, the bridge cannot be said to be computed nowhere."""
 ROUTED = 0.5
 """The share of the variants, of the case and of the other cases, in which the state of another place has to be enough:
 among many places and layers, one of them mends a quarter by chance."""
@@ -126,8 +125,7 @@ def to_prove(found: Behaviour) -> bool:
 
 def named(found: Behaviour) -> str | None:
     """The cause that the answers settle."""
-    settled = from_behaviour(found)
-    return settled[0] if settled is not None else None
+    return (from_behaviour(found) or (None,))[0]
 
 
 def mended_inside(found: Inside) -> str | None:
@@ -260,7 +258,10 @@ def from_inside(
     for noisy in (entity, own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    if not known or foreign_run(seen) or (foreign_to(seen) and not usual(found)) or noise.pool.share > CONTROL:
+    arrives = selected_late(entity, later, BROUGHT)
+    own = later if arrives and not known else own
+    foreign = foreign_run(seen) or (foreign_to(seen) and not usual(found))
+    if (not arrives and (foreign or not known)) or noise.pool.share > CONTROL:
         return None
     for read in (move, test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
@@ -284,8 +285,7 @@ def brought(move: Found, skip: Found, noise: Found) -> bool:
     """Whether the state of another place of the same question mends nearly everything, whatever is right.
 
     It brings nothing from outside the question, so it needs no foreign state as a control: many different right values
-    are one. Where noise mends many cases too, it has to mend all. This names a bridge that is kept out of several
-    blocks at once, after which nothing works as it does in a part.
+    are one. Where noise mends many cases too, it has to mend all. A bridge may be kept out of several blocks at once.
     """
     controlled = noise.pool.share <= CONTROL or (move.pool.share >= ALL and beats_noise(move, noise))
     return nearly_all(move) and varied(move) and skip.pool.share < READ and controlled
@@ -296,13 +296,13 @@ def nearly_all(test: Found) -> bool:
     return test.pool.n >= MANY and test.pool.share >= BROUGHT and mostly(test.own)
 
 
-def selected_late(entity: Found, later: Found) -> bool:
+def selected_late(entity: Found, later: Found, wanted: float = ALL) -> bool:
     """Whether the model selects the answer in its later layers only, so that what it needs has to be there by then.
 
     Before them, the own part's state mends where the bridge is asked about, and not where the answer is decided. In a
     model with some damage everywhere both states mend most cases, and a foreign one gives its own answer less often.
     """
-    own = min(entity.pool.share, later.pool.share) >= ALL and later.pool.n >= MANY
+    own = min(entity.pool.share, later.pool.share) >= wanted and later.pool.n >= MANY
     foreign = min(entity.foreign_pool.share, later.foreign_pool.share) >= BROUGHT
     return demonstrated(entity) and demonstrated(later) and own and foreign
 

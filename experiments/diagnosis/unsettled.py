@@ -8,6 +8,7 @@ from dataclasses import replace
 from .evidence import Behaviour, Found, Inside, Tally
 from .readings import Held
 from .rule import (
+    BROUGHT,
     FEW,
     FEWEST,
     blind,
@@ -37,7 +38,11 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         )
     if mostly(found.exchanged):
         return "the operands have changed places, which is not one of the causes"
-    if foreign_to(found):
+    none = Found("none:0")
+    own = inside.tests if inside is not None else {}
+    entity, decision, later = (own.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
+    arrives = selected_late(entity, later, BROUGHT)
+    if foreign_to(found) and not arrives:
         some, where = (found.from_cases, "the failing cases") if foreign_run(found) else (found.from_case, "the case")
         return (
             f"only {some.k} of {some.n} written operands belong to an item of {where}, and none of the causes does this"
@@ -59,9 +64,7 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return "no decision could be opened: give a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
         return "too few failing cases could be opened to choose for each other where to look: give more cases"
-    none = Found("none:0")
-    entity, decision, later = (inside.tests.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
-    shown = demonstrated(decision) or selected_late(entity, later)
+    shown = demonstrated(decision) or arrives
     if not shown and demonstrated(entity):
         return (
             "the own part's state mends where the bridge is asked about, but not where the answer is decided: more "
