@@ -66,6 +66,7 @@ def test_formats_are_compared_on_the_cases_that_pass_the_first_runs_gate_only() 
     assert value(found, "composition", prompt="xml-answer") == (2, 3)
     assert value(found, "composition", prompt="knowledge") == (1, 2)  # one invalid
     assert value(found, "abstention", prompt="xml") == (1, 3)
+    assert value(found, "abstention", prompt="knowledge") == (0, 2), "nobody knows what an invalid answer says"
     assert value(found, "closing_tag", prompt="xml") == (2, 3)
     del texts["b1"]
     fewer = gated.compare_formats([source("v1", first, texts=texts), source("v2", second)])
@@ -80,6 +81,7 @@ def test_further_formats_of_one_run_are_compared_too() -> None:
     rows = [
         *case_rows("a", "x", "+", "-", prompt="xml", answer="1"),
         row("a", "whole:cot", "+", prompt="cot", answer="2"),
+        row("a", "whole:cot", "+", prompt="cot", answer="1", repeat=1),
     ]
     found = gated.compare_formats([source("run", rows)])
     assert value(found, "agreement", prompts="xml = cot") == (0, 1)
@@ -281,6 +283,13 @@ def test_the_strict_tier_wants_well_formed_answers_and_the_adjudicated_one_forgi
     assert value(found, "residual_failure", tier="semantic") == (5, 9)
     # "tag" stays without judgement; the type mismatch is forgiven.
     assert value(found, "residual_failure", tier="adjudicated") == (4, 9)
+
+
+@pytest.mark.parametrize("match", taxonomy.LITERAL)
+def test_every_literal_match_counts_in_the_exact_tier(match: str) -> None:
+    assert set(taxonomy.LITERAL) == {"exact", "alias", "numeric", "date", "set", "list", "boolean"}
+    found = taxonomy.tiers(source("run", [replace(r, match=match) for r in case_rows("a", "x", "+", "+")]))
+    assert value(found, "residual_failure", tier="exact") == (0, 1)
 
 
 def test_literal_matches_alone_count_in_the_exact_tier() -> None:

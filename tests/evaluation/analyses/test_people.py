@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -50,6 +52,33 @@ def test_half_of_the_sample_is_drawn_among_prone_answers_and_weights_undo_it() -
         adjudicator.draw([open_])
 
 
+def test_what_few_prone_answers_leave_is_drawn_among_the_others_and_paraphrases_are_not_drawn() -> None:
+    judged = _judged()
+    asked_again = [replace(r, role="part:0:paraphrase:1") for r in judged.rows[:5]]
+    found = adjudicator.draw([replace(judged, rows=[*judged.rows, *asked_again])], n=40)
+    assert found.tables["sample"] == [{"answers": 60, "strata": 6, "drawn": 40, "prone": 10}]
+    strata = [(line["domain"], line["judged"], line["prone"]) for line in found.files["key.jsonl"]]
+    assert sum(a != b for a, b in pairwise(strata)) > 2 * 6, "answers of a stratum stand together"
+
+
+@pytest.mark.parametrize(
+    ("about", "text", "prone"),
+    [
+        ({"outcome": "correct", "match": "exact"}, "Rome", False),
+        ({"outcome": "correct", "match": "judge"}, "the eternal city", True),
+        ({"outcome": "incorrect"}, "It was Rome, or rather Oslo.", True),
+        ({"outcome": "correct"}, "It was Rome.", False),
+        ({"outcome": "incorrect"}, "It was Romeo.", False),
+        ({"outcome": "incorrect", "answer": "44 BC"}, "44 BC", True),
+        ({"outcome": "correct", "gold": "44 B.C.E."}, "44", True),
+    ],
+)
+def test_answers_are_prone_where_judges_and_people_tend_to_differ(
+    about: dict[str, Any], text: str, prone: bool
+) -> None:
+    assert adjudicator.prone(Graded(**{"case": "c", "role": "whole", "gold": "Rome", **about}), text) is prone
+
+
 def test_the_sheet_gives_nothing_of_the_verdict_away() -> None:
     sheet = adjudicator.draw([_judged()], n=8).files["sheet.jsonl"]
     assert {frozenset(line) for line in sheet} == {
@@ -84,6 +113,14 @@ def test_precision_and_recall_are_of_right_and_a_second_look_wins() -> None:
     assert (by_domain["n"], by_domain["human only"]) == (1, 1)
     assert [r["item"] for r in found.files["reexamine.jsonl"]] == ["i3", "i4"]
     assert found.warnings == ("1 of 7 lines have no label yet", "1 labels were changed on re-examination")
+
+
+def test_what_is_looked_at_again_keeps_the_first_label_and_runs_are_counted_apart() -> None:
+    pairs = [_line(1, True, "right", "wrong", run="a"), _line(2, True, "right", run="b")]
+    found = adjudicator.validate([k for k, _ in pairs], [s for _, s in pairs])
+    (again,) = found.files["reexamine.jsonl"]
+    assert (again["human"], again["judged"], again["reexamined"]) == ("right", "right", "wrong")
+    assert [t["both right"] for t in found.tables["confusion"] if "run" in t["group"]] == [0, 1]
 
 
 def test_a_label_nobody_can_read_is_refused() -> None:
@@ -126,11 +163,19 @@ def test_items_with_fewer_questions_are_asked_all_of_theirs_and_the_others_too()
     key = agentcoma.assign(cases, 3, 2).files["key.jsonl"]
     wanted = {(f"c{i}", role): 2 for i in range(4) for role in ("whole", "part:0", "part:1")} | {("c4", "whole"): 2}
     assert Counter((k["case"], k["role"]) for k in key) == wanted
+    a, b = ((case,) for case in cases[:2])
+    assert agentcoma._sheets([a, a, b, b, a], 3) == [[a], [a, b], [b, a]], "nobody sees two of one item"
 
 
 def test_sheets_longer_than_there_are_items_are_refused() -> None:
     with pytest.raises(InputError, match="sheets of 1 to 3"):
         agentcoma.assign(_cases(3), per_person=4)
+
+
+def test_nobody_can_know_the_whole_of_an_unknowable_case_and_its_parts_can_be_known() -> None:
+    case = replace(_cases(1)[0], unknowable=True)
+    graded = [agentcoma._graded(case, role, "I don't know.")[1].outcome for role in ("whole", "part:0")]
+    assert graded == ["correct", "abstained"]
 
 
 def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from composcope.errors import InputError, NoCasesError
@@ -60,7 +62,16 @@ def test_a_model_of_unknown_size_needs_its_size() -> None:
     run = Source("a", _rows("mystery", {"x": "+++"}))
     with pytest.raises(InputError, match="--size a=7"):
         agentcoma.size_groups([run])
-    assert agentcoma.size_groups([run], {"a": 3}).tables["models"][0]["group"] == "small"
+    for name in ("a", "mystery"):
+        assert agentcoma.size_groups([run], {name: 3}).tables["models"][0]["group"] == "small"
+
+
+def test_only_the_first_answer_of_each_model_is_pooled() -> None:
+    rows = _rows("m-1B", {"x": "+++", "y": "+++"})
+    again = [replace(r, repeat=1, outcome="incorrect") for r in rows]
+    found = agentcoma.size_groups([Source("a", [*rows, *again])]).metrics
+    composition = find(found, "composition", size="small", models=1)
+    assert composition is not None and (composition.count, composition.n) == (2, 2)
 
 
 def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
@@ -167,7 +178,7 @@ def test_accuracy_before_and_after_filtering_is_over_the_same_run() -> None:
     topics = ("red apples in a bowl", "long trains at night", "deep water under ice")
     cases = {f"c{i}": Case(f"c{i}", f"{topics[i % 3]} {i}", "1") for i in range(9)}
     rows = [Graded(c, "whole", "correct" if i < 3 else "incorrect") for i, c in enumerate(cases)]
-    run = Source("run", rows, cases)
+    run = Source("run", [*rows, *(replace(r, repeat=1, outcome="incorrect") for r in rows)], cases)
     kept = [StadItem(f"k{i}", cases[f"c{i}"].question, "1") for i in (0, 1, 2, 3)]
     found = stad.filtered(run, kept, n_clusters=3)
     before, after = found.tables["accuracy"]
