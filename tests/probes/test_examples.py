@@ -135,7 +135,7 @@ def test_of_an_answer_of_white_space_one_token_is_left(tokenizer: PreTrainedToke
     writer = _Writer(tokenizer, {}, "answer")
     for text in ("  ", " 21", "21"):
         ids = tokenizer(text, add_special_tokens=False).input_ids
-        blank = sum(1 for i in range(1, len(ids)) if not tokenizer.decode(ids[:i]).strip())
+        blank = sum(1 for i in range(1, len(ids)) if not _text(tokenizer, ids[:i]).strip())
         assert writer._separators(ids) == blank < len(ids)
 
 

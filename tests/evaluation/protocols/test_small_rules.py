@@ -25,6 +25,7 @@ from composcope.evaluation.protocols import (
     get,
     metrics_from_rows,
     presenting,
+    reasoning_gap,
     reduce,
 )
 from composcope.evaluation.protocols.asking import MAX_TOKENS, default_format, recommended
@@ -395,3 +396,17 @@ def test_probes_of_one_fact_share_it_and_evidence_is_the_cases_own_row_where_it_
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_ask_ends_where_its_format_says(format: str) -> None:
     assert asking._ask(CASE, CASE, "whole", "Which?", format, None).stop == FORMATS[format].stop
+
+
+def test_a_bottleneck_names_each_skill_once_and_a_second_question_takes_no_examples_of_wholes() -> None:
+    scaffolded = Scaffolded(counting.items(_rows("c", whole="0"))[0], 3, ("add", "add", "sort"), {}, frozenset({2}))
+    assert scaffolded.bottleneck == "add"
+    asked = asking._ask(CASE, CASE, "co-presented", "Which?", "plain", None)
+    for role, whole in (("co-presented", False), ("code", False), ("whole", True)):
+        assert ("whole" in presenting.kinds(replace(asked, role=role), "reasoning-gap")) is whole
+
+
+def test_the_least_gain_of_code_counts_open_answers_in_words_as_right() -> None:
+    rows = [*_rows("a", whole="1", code="1"), *_rows("b", whole="?", code="0")]
+    found = reasoning_gap.code_gain(counting.items(rows), {}, 0)
+    assert (found.bound_low, found.bound_high) == ((1 - 2) / 2, (1 - 1) / 1)
