@@ -74,7 +74,8 @@ def test_what_does_not_compare_is_said_and_undefined_is_null(tmp_path: Path) -> 
 
 def test_settings_that_differ_are_all_named(tmp_path: Path) -> None:
     names = "dtype rows_dtype form steps rule answer_tokens t u v k question_only alignment role".split()
-    a, b = (_write(tmp_path / str(i), {"c0": 1.0}, **dict.fromkeys(names, i)) for i in (0, 1))
+    settings: list[dict[str, Any]] = [dict.fromkeys(names, i) for i in (0, 1)]
+    a, b = (_write(tmp_path / str(i), {"c0": 1.0}, **some) for i, some in enumerate(settings))
     (said,) = compare_probes(a, b, CASES)[1]
     assert all(f"{name} 0 and 1" in said for name in names)
 

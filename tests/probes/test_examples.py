@@ -20,7 +20,7 @@ from composcope.evaluation.journal import ask_identity
 from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
-from composcope.probes.examples import _judged, _question
+from composcope.probes.examples import _judged, _question, _Writer
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -116,6 +116,27 @@ def test_spans_hold_the_question_and_cues_the_generation_prompt(tokenizer: PreTr
     asked = Ask("c3", "part:1", render("And now: A bag of 3?"), "yes", "text", "plain")
     part = replace(CASES[0].parts[1], paraphrases=("Now: A bag of 3?", "And now: A bag of 3?"))
     assert _question(CASES[0], part, asked) == "And now: A bag of 3?", "the longest wording that is there"
+    part = replace(part, extra_context="Of a shop. And now: A bag of 3?")
+    asked = replace(asked, prompt=render(str(part.extra_context)))
+    assert _question(CASES[0], part, asked) == part.extra_context
+
+
+def test_only_the_whole_of_an_unknowable_case_is_unknowable(tokenizer: PreTrainedTokenizerFast) -> None:
+    asks, responses = _evaluated(tokenizer, _asks())
+    got = from_case_sets(tokenizer, [replace(c, unknowable=True) for c in CASES], asks, responses, _sets())
+    assert {(e.role, e.gold.unknowable) for e in got if e.gold} == {
+        ("whole", True),
+        ("part:0", False),
+        ("part:1", False),
+    }
+
+
+def test_of_an_answer_of_white_space_one_token_is_left(tokenizer: PreTrainedTokenizerFast) -> None:
+    writer = _Writer(tokenizer, {}, "answer")
+    for text in ("  ", " 21", "21"):
+        ids = tokenizer(text, add_special_tokens=False).input_ids
+        blank = sum(1 for i in range(1, len(ids)) if not _text(tokenizer, ids[:i]).strip())
+        assert writer._separators(ids) == blank < len(ids)
 
 
 def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -60,6 +60,19 @@ def test_every_source_and_layer_continues_as_a_plain_forward_pass_with_the_same_
     assert changed, "the step is large enough to matter"
 
 
+def test_the_opposite_and_the_random_directions_are_as_long_as_the_largest_step(
+    lm: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[torch.Tensor] = []
+    monkeypatch.setattr(steering, "_continue", lambda lm, recipients, states, *_: given.append(states))
+    along = 3 * torch.randn(2, lm.anatomy.d_model, generator=torch.Generator().manual_seed(1))
+    steering.steer(lm, PROMPTS[:1], along, [0, 1], strengths=(0.5, 2))
+    steps = given[0][0] - steering.prompt_end_states(lm, PROMPTS[:1], [0, 1])
+    lengths = steps.norm(dim=-1) / along.norm(dim=-1)
+    torch.testing.assert_close(lengths, torch.tensor([0.5, 2, 2, 2, 2, 0])[:, None].expand(-1, 2), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(steps[2], -2 * along, atol=1e-4, rtol=1e-4)
+
+
 def test_adding_nothing_changes_nothing(lm: Model) -> None:
     along = torch.ones(2, lm.anatomy.d_model)
     got = steering.steer(lm, PROMPTS, along, [0, 1], max_new_tokens=4, stop_ids=())

@@ -224,3 +224,14 @@ def test_what_cannot_be_is_refused() -> None:
         verdict(Observations([1], [0], ["a"], [1.0]), measure="mean")  # type: ignore[arg-type]
     with pytest.raises(NoCasesError, match="no training"):
         verdict(Observations([1, 1], [0, 1], ["a", "b"], [1.0, 2.0]))
+
+
+def test_a_case_is_in_the_same_group_in_every_training_and_at_every_level() -> None:
+    cases = [f"c{i}" for i in range(12)]
+    order = [*cases, *cases[::-1], *cases[6:], *cases[:6], *cases]
+    seen = Observations([0] * 24 + [1] * 24, ([0.0] * 12 + [1.0] * 12) * 2, order, np.arange(48.0))
+    cells, left_out = verdicts._by_training(seen)
+    groups = {
+        (case, int(g)) for t, n in ((0, 0), (1, 24)) for case, g in zip(order[n : n + 24], cells[t].group, strict=True)
+    }
+    assert left_out == {} and len(groups) == 12

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,22 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Grade, Outcome
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.metrics import Metric, find
-from composcope.evaluation.protocols import PROTOCOLS, Graded, get, metrics_from_rows, presenting, reduce
+from composcope.evaluation.prompts import FORMATS
+from composcope.evaluation.protocols import (
+    PROTOCOLS,
+    Graded,
+    asking,
+    compositionality_gap,
+    counting,
+    double_gate,
+    get,
+    metrics_from_rows,
+    presenting,
+    reasoning_gap,
+    reduce,
+)
 from composcope.evaluation.protocols.asking import MAX_TOKENS, default_format, recommended
-from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence, uncounted
+from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence, Reduction, uncounted
 from composcope.evaluation.protocols.compare import compare
 from composcope.evaluation.protocols.presenting import Presentation, choose
 from composcope.evaluation.protocols.reasoning_gap import co_present
@@ -323,3 +337,76 @@ def test_items_know_their_steps_from_the_case_or_the_rows() -> None:
     assert (judged.steps, judged.skills, judged.k, judged.bottleneck) == (4, ("u", "", "v", "w"), 2, "u / ")
     alone = Scaffolded.of(found, None)
     assert (alone.steps, alone.skills, alone.k, alone.bottleneck) == (3, (), 2, None)
+
+
+@pytest.mark.parametrize(
+    ("compat", "reason", "wrong"),
+    [(None, "no-answer", False), ("stad", "judge failed", True), ("agentcoma", "judge failed", True),
+     ("collapse", "judge failed", False), ("collapse", "no-answer", True)],
+)  # fmt: skip
+def test_a_paper_counts_as_wrong_what_its_own_rule_says(compat: str | None, reason: str, wrong: bool) -> None:
+    rows = [Graded("c", "whole", "invalid", reason=reason), Graded("c", "part:0", "correct")]
+    assert [r.outcome for r in counting.published(rows, compat)] == ["incorrect" if wrong else "invalid", "correct"]
+
+
+def test_runs_of_one_model_are_told_apart_and_one_family_has_no_cells_of_its_own_by_depth() -> None:
+    of = [("m", "a"), ("m", "b"), ("n", "a")]
+    rows = [Graded("c", "whole", "correct", model=m, run=r, family="f", depth=2) for m, r in of]
+    assert [group for group, _ in counting.by_model(rows)] == [
+        {"model": "m", "run": "a"},
+        {"model": "m", "run": "b"},
+        {"model": "n"},
+    ]
+    more = [*rows[:1], Graded("d", "whole", "correct", model="m", run="a", family="g", depth=2)]
+    cells = [[set(group) for group, _ in counting.grouped(counting.items(some))] for some in (rows[:1], more)]
+    assert {"family", "depth"} not in cells[0] and {"family", "depth"} in cells[1]
+
+
+def test_the_gap_to_independence_is_bounded_by_what_open_answers_could_be() -> None:
+    assert compositionality_gap._independence_bounds([(None, True, True), (True, None, True)]) == (0.5 - 1, 1 - 0.5)
+    assert compositionality_gap._independence_bounds([]) == (None, None)
+
+
+def test_what_a_protocol_warns_of_without_its_preamble_is_said_and_rows_of_no_protocol_are_no_error() -> None:
+    protocol: Any = SimpleNamespace(
+        name="scaffolding", reduce=lambda rows, _: Reduction((), (), (f"{len(rows)} rows",))
+    )
+    rows = [Graded("c", role, "correct") for role in ("whole", "part:0", "no-preamble/whole")]
+    assert reduce(protocol, rows).warnings == ("2 rows", "without preamble: 1 rows")
+    assert "1" in "".join(uncounted([Graded("c", "hint", "correct")], None))
+
+
+def test_another_way_to_ask_is_counted_over_the_cases_that_were_asked_so() -> None:
+    rows = [*_rows("a", p0="1", p1="1", whole="1", whole_cot="0"), *_rows("b", p0="1", p1="1", whole="1")]
+    found = _got(rows, "compositionality-gap", "composition", prompt="cot")
+    assert (found.count, found.n, found.n_invalid) == (0, 1, 0)
+
+
+def test_probes_of_one_fact_share_it_and_evidence_is_the_cases_own_row_where_it_agrees() -> None:
+    atoms = {a: {f"w{i}": Graded("c", f"part:0:paraphrase:{i}", "correct", atom=a) for i in range(3)} for a in "xyz"}
+    per_probe, per_fact = double_gate._stability(atoms)
+    assert (per_probe.n, per_probe.cluster_n, per_fact.n) == (9, 3, 3)
+    own, other = Graded("c", "r", "correct", answer="own"), Graded("d", "s", "incorrect", answer="other")
+    item: Any = SimpleNamespace(rows={"r": own})
+    for deciding, answer in ((other, "other"), (replace(other, outcome="correct"), "own")):
+        found = double_gate._evidence(item, "r", deciding)
+        assert (found.role, found.answer) == ("r", answer)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_ask_ends_where_its_format_says(format: str) -> None:
+    assert asking._ask(CASE, CASE, "whole", "Which?", format, None).stop == FORMATS[format].stop
+
+
+def test_a_bottleneck_names_each_skill_once_and_a_second_question_takes_no_examples_of_wholes() -> None:
+    scaffolded = Scaffolded(counting.items(_rows("c", whole="0"))[0], 3, ("add", "add", "sort"), {}, frozenset({2}))
+    assert scaffolded.bottleneck == "add"
+    asked = asking._ask(CASE, CASE, "co-presented", "Which?", "plain", None)
+    for role, whole in (("co-presented", False), ("code", False), ("whole", True)):
+        assert ("whole" in presenting.kinds(replace(asked, role=role), "reasoning-gap")) is whole
+
+
+def test_the_least_gain_of_code_counts_open_answers_in_words_as_right() -> None:
+    rows = [*_rows("a", whole="1", code="1"), *_rows("b", whole="?", code="0")]
+    found = reasoning_gap.code_gain(counting.items(rows), {}, 0)
+    assert (found.bound_low, found.bound_high) == ((1 - 2) / 2, (1 - 1) / 1)
