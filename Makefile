@@ -45,7 +45,7 @@ endif
 WORKERS ?= 2
 
 export OMP_NUM_THREADS ?= 2
-# Two workers, one thread each.
+# Three workers of one thread each on two cores: some tests wait for servers, browsers and processes.
 test: export OMP_NUM_THREADS = 1
 # Compiled files are kept also where the environment says otherwise: workers and hundreds of processes read them.
 test test-long test-pages: export PYTHONDONTWRITEBYTECODE =
@@ -79,7 +79,7 @@ studies: install
 
 # Tests of one file run on one worker, as they share its fixtures: loadfile. (loadgroup has no effect with pytest 9.2.)
 test: install
-	$(RUN) -m pytest -q -n 2 --dist loadfile
+	$(RUN) -m pytest -q -n 3 --dist loadfile
 
 test-long: install
 	$(RUN) -m pytest -q -n $(WORKERS) --dist loadfile -m "long and not slow" $(LONG)
