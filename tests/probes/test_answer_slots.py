@@ -14,7 +14,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import AddedToken, PreTrainedTokenizerFast
 
 from composcope.errors import InputError, NoCasesError
-from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.asks import Ask, Outcome, Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.engines.text import decode, special_thinking_marks
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
@@ -175,6 +175,10 @@ def test_what_was_graded_says_what_the_answer_is(tokenizer: Any) -> None:
     for answer, before in (("Lima", "Paris or"), ("Paris", "It is")):
         e = _example(tokenizer, said, "Zürich", evidence=(Evidence("whole", "incorrect", answer, "Zürich", "k"),))
         assert _read(tokenizer, e)[0].strip().endswith(before)
+    kept: list[tuple[Outcome, str | None]] = [("invalid", "Lima"), ("correct", None), ("incorrect", None)]
+    for outcome, answer in kept:
+        e = _example(tokenizer, said, "Lima", evidence=(Evidence("whole", outcome, answer, "Lima", "k"),))
+        assert (e.slot is not None) == (outcome == "correct"), "only a right answer is the gold one where none was kept"
 
 
 @pytest.mark.parametrize(
