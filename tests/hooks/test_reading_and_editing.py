@@ -393,7 +393,8 @@ def test_keys_and_queries_that_are_scaled_on_their_way_are_read_as_they_were_pro
     yarn = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
     lm = load_model(tiny_models.tiny("llama", rope_parameters=yarn))
     acts = lm.run(IDS, read=[Site(LAYER, "resid_pre"), *(Site(LAYER, k) for k in ("q", "k", "v"))]).acts
-    block: Any = lm.model.get_decoder().layers[LAYER]
+    layers: Any = lm.model.get_decoder().layers
+    block = layers[LAYER]
     normed = block.input_layernorm(acts[Site(LAYER, "resid_pre")])
     for kind in ("q", "k", "v"):
         want = getattr(block.self_attn, f"{kind}_proj")(normed).unflatten(-1, (-1, D_HEAD)).transpose(1, 2)

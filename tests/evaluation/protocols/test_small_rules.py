@@ -230,8 +230,8 @@ def test_two_models_are_compared_over_facts_and_cases_of_both() -> None:
     assert (found.mcnemar.n, found.mcnemar.a_only, found.mcnemar.b_only) == (2, 0, 0)
     # over b c d e: A has 1 of 3 wrong, B 2 of 3
     assert (delta.n, delta.n_invalid, delta.value) == (3, 2, pytest.approx(1 / 3 - 2 / 3))
-    kin = [[replace(r, family="f") for r in side] for side in (a, b)]
-    own = find(compare(*kin).metrics, "delta_comp", family="f")
+    kin, theirs = ([replace(r, family="f") for r in rows] for rows in (a, b))
+    own = find(compare(kin, theirs).metrics, "delta_comp", family="f")
     assert own is not None and (own.n, own.value) == (delta.n, delta.value), "also by family"
     assert "1/3 - 2/3" in str(delta.note) and any("2 cases are in one run only" in w for w in found.warnings)
     fewer = compare(a, [r if r.case != "c" or r.role != "part:0" else replace(r, outcome="incorrect") for r in b])
