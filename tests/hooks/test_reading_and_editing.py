@@ -14,6 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model, put
+from composcope.hooks.anatomy import width_of
 from composcope.hooks.attention import additive_mask
 from composcope.hooks.sites import KINDS
 
@@ -382,6 +383,29 @@ def test_editing_a_head_is_editing_its_part_of_the_whole(lm: Model) -> None:
     assert torch.equal(one.logits, whole)
     assert not torch.allclose(one.logits, lm.run(IDS).logits)
     assert not one.acts[Site(LAYER, "head", head=2)].any(), "read after the edit"
+    donor = lm.run(IDS, read=[Site(LAYER, "head")]).acts[Site(LAYER, "head")].detach() + 1
+    before = donor.clone()
+    lm.run(IDS, edit={Site(LAYER, "head"): lambda _: donor, Site(LAYER, "head", head=2): torch.zeros_like})
+    assert torch.equal(donor, before), "what is put in stays as it was"
+
+
+def test_keys_and_queries_that_are_scaled_on_their_way_are_read_as_they_were_projected() -> None:
+    yarn = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0, "original_max_position_embeddings": 16}
+    lm = load_model(tiny_models.tiny("llama", rope_parameters=yarn))
+    acts = lm.run(IDS, read=[Site(LAYER, "resid_pre"), *(Site(LAYER, k) for k in ("q", "k", "v"))]).acts
+    layers: Any = lm.model.get_decoder().layers
+    block = layers[LAYER]
+    normed = block.input_layernorm(acts[Site(LAYER, "resid_pre")])
+    for kind in ("q", "k", "v"):
+        want = getattr(block.self_attn, f"{kind}_proj")(normed).unflatten(-1, (-1, D_HEAD)).transpose(1, 2)
+        torch.testing.assert_close(acts[Site(LAYER, kind)], want)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "n", "wide"), [("llama", 2, 1), ("phi3", 1, 2), ("gpt2", 1, 1)])
+def test_projections_before_the_activation_are_found_also_where_two_are_one(name: str, n: int, wide: int) -> None:
+    anatomy = load_model(tiny_models.tiny(name)).anatomy
+    for layer in anatomy.layers:
+        assert [width_of(up) for up in layer.up] == [wide * anatomy.d_mlp] * n
 
 
 def test_several_heads_are_edited_together_and_gradients_arrive(lm: Model) -> None:

@@ -25,7 +25,7 @@ from composcope.hooks.module_hooks import frozen
 from composcope.hooks.progress import reached, stage, tick
 from composcope.hooks.ragged import RaggedRows, inputs_reordered
 from composcope.hooks.rows import _attend
-from composcope.hooks.sites import check_site
+from composcope.hooks.sites import check_site, split
 from composcope.hooks.surroundings import check_unmasked
 
 from ..tiny_models import tiny
@@ -120,6 +120,15 @@ def test_sites_beyond_the_model_are_refused() -> None:
                           (Site(0, "q", head=0), None, "single heads"), ((0, "q"), None, "not a site")):  # fmt: skip
         with pytest.raises(ModelError, match=said):
             check_site(site, 3, n)  # type: ignore[arg-type]
+
+
+def test_a_whole_site_is_kept_only_where_it_is_read_itself() -> None:
+    one, whole, x = Site(0, "q", head=1), Site(0, "q"), torch.rand(1, 4, 3, 8)
+    for read, kept in (([one], 0), ([one, whole], x.numel())):
+        reads, _, found = split(dict.fromkeys(read), {}, _anatomy())
+        reduce = reads[whole]
+        acts = {whole: x if reduce is None else reduce(x)}
+        assert acts[whole].numel() == kept and torch.equal(found(acts)[one], x[:, 1])
 
 
 def test_an_expert_is_named_where_there_are_some_and_nowhere_else() -> None:

@@ -14,9 +14,10 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from transformers import AddedToken, PreTrainedTokenizerFast
 
 from composcope.errors import InputError, NoCasesError
-from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.asks import Ask, Outcome, Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.engines.text import decode, special_thinking_marks
+from composcope.evaluation.grading.extract import CODE
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
 from composcope.probes.examples import Example
@@ -112,10 +113,10 @@ def _made(make: Callable[[], Tokenizer]) -> PreTrainedTokenizerFast:
 def _example(
     tokenizer: Any, said: str, gold: str, *, question: str = "What is the capital?", worked: str | None = None,
     answer_type: str = "text", evidence: tuple[Evidence, ...] = (), label: str = "failure",
-    prompting: Any = "chat", aliases: tuple[str, ...] = (),
+    prompting: Any = "chat", aliases: tuple[str, ...] = (), format: str = "plain",
 ) -> Example:  # fmt: skip
     case = Case("c", question, gold, (Part("?", "x"),), answer_type=answer_type, worked=worked, aliases=aliases)
-    ask = Ask("c", "whole", question, gold, answer_type, prompting=prompting, aliases=aliases)
+    ask = Ask("c", "whole", question, gold, answer_type, format, prompting=prompting, aliases=aliases)
     talk = [{"role": "user", "content": question}]
     prompt = tokenizer.apply_chat_template(talk, add_generation_prompt=True, tokenize=False)
     text = prompt if prompting == "chat" else question
@@ -175,6 +176,14 @@ def test_what_was_graded_says_what_the_answer_is(tokenizer: Any) -> None:
     for answer, before in (("Lima", "Paris or"), ("Paris", "It is")):
         e = _example(tokenizer, said, "Zürich", evidence=(Evidence("whole", "incorrect", answer, "Zürich", "k"),))
         assert _read(tokenizer, e)[0].strip().endswith(before)
+    kept: list[tuple[Outcome, str | None]] = [("invalid", "Lima"), ("correct", None), ("incorrect", None)]
+    for outcome, answer in kept:
+        e = _example(tokenizer, said, "Lima", evidence=(Evidence("whole", outcome, answer, "Lima", "k"),))
+        assert (e.slot is not None) == (outcome == "correct"), "only a right answer is the gold one where none was kept"
+    for format in ("plain", CODE):
+        told = (Evidence("whole", "correct", "12", "12", "k"),)
+        e = _example(tokenizer, "7 + 5 = 12", "12", answer_type="number", evidence=told, format=format)
+        assert (e.slot is None) == (format == CODE), "a program computes its answer and does not say it"
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,15 @@ def test_spans_hold_the_question_and_cues_the_generation_prompt(tokenizer: PreTr
     assert _question(CASES[0], part, asked) == part.extra_context
 
 
+def test_a_token_across_the_end_of_a_question_belongs_to_it(tokenizer: PreTrainedTokenizerFast) -> None:
+    text = "So: How many bags of item 3 times 7"
+    ids = tuple(tokenizer(text, add_special_tokens=False).input_ids)
+    ask = Ask("c3", "whole", text, "24", "number", prompting="raw")
+    for question, want in (("How many bags", "How many bags"), ("How many bag", "How many bags")):
+        a, b = _Writer(tokenizer, {}, "answer")._span(ask, text, ids, question, "")
+        assert _text(tokenizer, ids[a:b]).strip() == want
+
+
 def test_only_the_whole_of_an_unknowable_case_is_unknowable(tokenizer: PreTrainedTokenizerFast) -> None:
     asks, responses = _evaluated(tokenizer, _asks())
     got = from_case_sets(tokenizer, [replace(c, unknowable=True) for c in CASES], asks, responses, _sets())

@@ -15,6 +15,7 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols import get, presenting
+from composcope.evaluation.protocols.asking import MAX_TOKENS
 from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation, examples_in
 from composcope.evaluation.protocols.reasoning_gap import co_present
 
@@ -187,7 +188,8 @@ def test_thinking_again_has_its_own_budget_and_the_others_do_not_think() -> None
     assert think.prompt == found["whole"].prompt
     assert {a.thinking for r, a in found.items() if r != "whole:thinking"} == {False}
     assert found["whole"].max_tokens == 512 and found["whole:cot"].max_tokens == 1024
-    assert asks_of(MIXED, how=Presentation(cot_tokens=77))["whole"].max_tokens == 77
+    for format, tokens in (("cot", 77), ("self-ask", 77), ("plain", MAX_TOKENS["plain"])):
+        assert asks_of(MIXED, how=Presentation(cot_tokens=77), format=format)["whole"].max_tokens == tokens
 
 
 def test_draws_have_the_seed_that_was_given() -> None:

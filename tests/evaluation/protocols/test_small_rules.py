@@ -14,7 +14,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Grade, Outcome
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.metrics import Metric, find
-from composcope.evaluation.prompts import FORMATS
+from composcope.evaluation.prompts import FORMATS, placeholder
 from composcope.evaluation.protocols import (
     PROTOCOLS,
     Graded,
@@ -88,6 +88,9 @@ def test_budgets_are_those_of_the_format_unless_one_is_given() -> None:
     for given, want in ((None, MAX_TOKENS["plain"]), (7, 7)):
         asks = get("double-gate", format="plain", max_tokens=given).asks(CASE, {})
         assert {a.max_tokens for a in asks} == {want}
+    pair = replace(CASE, meta={"question_2": "X?"})
+    for given, want in ((None, MAX_TOKENS["cot"]), (7, 7)):
+        assert {a.max_tokens for a in get("reasoning-gap", code=True, max_tokens=given).asks(pair, {})} == {want}
     asks = {a.role: a for a in get("double-gate", format="plain", recovery=("thinking", "xml")).asks(CASE, {})}
     assert asks["whole:thinking"].thinking is True and asks["whole:thinking"].format == "plain"
     assert (asks["whole:xml"].thinking, asks["whole:xml"].format) == (None, "xml")
@@ -208,6 +211,8 @@ def test_d50_counts_what_is_open_and_says_where_few_cases_are() -> None:
             *_rows("z", p0="0", whole="?", depth="4"), *_rows("zz", p0="0", whole="?", depth="2")]  # fmt: skip
     opened = _got(more, "double-gate", "d50")
     assert (opened.n, opened.n_invalid, opened.value) == (9, 2, 3.0)
+    # of depth 4 fail 4 or 5 of 5
+    assert (opened.bound_low, opened.bound_high) == (3.0, pytest.approx(2 + 2 * 0.5 / 0.8))
 
 
 def test_two_models_are_compared_over_facts_and_cases_of_both() -> None:
@@ -225,6 +230,9 @@ def test_two_models_are_compared_over_facts_and_cases_of_both() -> None:
     assert (found.mcnemar.n, found.mcnemar.a_only, found.mcnemar.b_only) == (2, 0, 0)
     # over b c d e: A has 1 of 3 wrong, B 2 of 3
     assert (delta.n, delta.n_invalid, delta.value) == (3, 2, pytest.approx(1 / 3 - 2 / 3))
+    kin, theirs = ([replace(r, family="f") for r in rows] for rows in (a, b))
+    own = find(compare(kin, theirs).metrics, "delta_comp", family="f")
+    assert own is not None and (own.n, own.value) == (delta.n, delta.value), "also by family"
     assert "1/3 - 2/3" in str(delta.note) and any("2 cases are in one run only" in w for w in found.warnings)
     fewer = compare(a, [r if r.case != "c" or r.role != "part:0" else replace(r, outcome="incorrect") for r in b])
     assert (fewer.metrics[1].n, fewer.metrics[1].value) == (2, pytest.approx(1 / 3 - 2 / 2))
@@ -292,6 +300,9 @@ def test_scaffolded_items_and_their_sets() -> None:
     assert (mean.bound_low, mean.bound_high) == (pytest.approx(5 / 4), pytest.approx(6 / 4))
     stad = find(metrics_from_rows(SCAFFOLDED, "scaffolding", compat="stad").metrics, "k_positive")
     assert stad is not None and (stad.count, stad.n, stad.value) == (4, 6, 0.6666)
+    less = [r for r in SCAFFOLDED if r.case != "f"]
+    stad = find(metrics_from_rows(less, "scaffolding", compat="stad").metrics, "mean_k")
+    assert stad is not None and (stad.count, stad.n, stad.value) == (4, 3, 1.33)
     alone = find(metrics_from_rows(_rows("g", whole="0"), "scaffolding", compat="stad").metrics, "k_positive")
     assert alone is not None and (alone.n, alone.value) == (0, None), "nothing to truncate"
     item = found.case_set("scaffold-k").entries[0]
@@ -311,6 +322,9 @@ def test_a_placeholder_uses_the_cases_own_wording_where_it_reaches_the_level() -
         asks = get("scaffolding").asks(replace(three, meta={"placeholders": given}), graded)
         [ask] = [a for a in asks if a.role == "placeholder:2"]
         assert (ask.question == "two") == own
+    sooner = {**graded, "scaffold:1": Grade("correct", "x")}
+    [ask] = [a for a in get("scaffolding").asks(three, sooner) if "placeholder" in a.role]
+    assert (ask.role, ask.question) == ("placeholder:1", placeholder("Which?", [("A?", "1")])), "the least level"
     assert not [a for a in get("scaffolding", placeholders=False).asks(three, graded) if "placeholder" in a.role]
     assert [a.role for a in get("scaffolding").asks(three, {"whole": Grade("invalid", None)}) if "scaffold" in a.role] == [
         "scaffold:1", "scaffold:2",
@@ -393,6 +407,20 @@ def test_probes_of_one_fact_share_it_and_evidence_is_the_cases_own_row_where_it_
         assert (found.role, found.answer) == ("r", answer)
 
 
+def test_conflation_has_the_bounds_of_its_two_rates_only_where_an_answer_is_open() -> None:
+    rows = [
+        *_rows("a", p0="1", b="1", whole="0"),
+        *_rows("b", p0="1", b="0", whole="0"),
+        *_rows("c", p0="1", b="1", whole="1"),
+    ]
+    rows = [replace(r, role="part:0:paraphrase:0") if r.role == "b" else r for r in rows]
+    found = _got(rows, "double-gate", "conflation")
+    assert (found.value, found.bound_low, found.bound_high) == (pytest.approx(2 / 3 - 1 / 2),) * 3
+    rows = [replace(r, outcome="invalid") if (r.case, r.role) == ("c", "whole") else r for r in rows]
+    found = _got(rows, "double-gate", "conflation")
+    assert found.n_invalid == 1 and (found.bound_low, found.bound_high) == pytest.approx((2 / 3 - 1, 1 - 1 / 2))
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_ask_ends_where_its_format_says(format: str) -> None:
     assert asking._ask(CASE, CASE, "whole", "Which?", format, None).stop == FORMATS[format].stop
@@ -404,6 +432,16 @@ def test_a_bottleneck_names_each_skill_once_and_a_second_question_takes_no_examp
     asked = asking._ask(CASE, CASE, "co-presented", "Which?", "plain", None)
     for role, whole in (("co-presented", False), ("code", False), ("whole", True)):
         assert ("whole" in presenting.kinds(replace(asked, role=role), "reasoning-gap")) is whole
+
+
+def test_the_second_hop_is_compared_over_the_cases_whose_first_hop_is_right() -> None:
+    rows = [
+        *_rows("a", p1="1", pair_q1="1", whole="0"),
+        *_rows("b", p1="1", pair_q1="?", whole="0"),
+        *_rows("c", p1="0", pair_q1="0", whole="1"),
+    ]
+    found = _got(rows, "reasoning-gap", "second_hop", against="step:1")
+    assert (found.n, found.n_invalid, found.value) == (1, 0, -1.0)
 
 
 def test_the_least_gain_of_code_counts_open_answers_in_words_as_right() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
@@ -79,6 +79,14 @@ def test_where_not_all_heads_fit_those_that_differ_most_are_kept() -> None:
     difference = torch.tensor([[0.1, -0.9], [float("nan"), 0.5]])
     assert by_case.chosen_heads((2, 2), difference, 2) == [(0, 1), (1, 1)]
     assert by_case.chosen_heads((2, 2), None, 9) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(("n", "budget"), [(1, 1_000_000), (8, 1_000_000), (16, 500_000)])
+def test_the_attention_of_many_cases_shares_what_may_be_kept(
+    labelled: list[Example], monkeypatch: pytest.MonkeyPatch, n: int, budget: int
+) -> None:
+    monkeypatch.setattr(by_case, "_entry", lambda *given: given[-1])
+    assert by_case.look(None, labelled[:1] * n, {}).entries == [budget] * n
 
 
 @pytest.mark.parametrize(("prompt", "question", "end", "most"), [(50, (30, 45), 60, 40), (500, (400, 480), 520, 150)])
@@ -158,6 +166,25 @@ def test_continuations_are_read_back_from_the_probe_and_equal_pairs_are_swept(
         torch.testing.assert_close(recovered[-1, -1], torch.tensor(1.0), atol=1e-2, rtol=0)
         assert float(recovered[-1, :-1].abs().max()) < 1e-3
     assert 1 <= swept <= by_case.MOST_SWEEPS
+
+
+def test_pairs_of_the_commonest_length_come_first_and_then_the_cases_that_are_preferred(
+    tiny_lm: Lm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = [(5, 5), (6, 6), (6, 6), (6, 7), (6, 7)]
+    examples = [
+        Example(f"{group[0]}{i}", "whole", "composition", group, (9,) * n[side], (4,), (5 + side,), 1, (0, 2))
+        for i, n in enumerate(lengths)
+        for side, group in enumerate(("success", "failure"))
+    ]
+    cases = [(f"s{i}", f"f{i}") for i in range(len(lengths))]
+    write_text(tmp_path / "result.json", json.dumps({"settings": {"cases": cases, "layers": [0]}}))
+    shown = torch.zeros(len(lengths), 1, 1, dtype=torch.long)
+    save_file({"tokens": shown, "base_tokens": shown[:, 0].clone(), "donor_tokens": shown[:, 0].clone()},
+              tmp_path / "tensors.safetensors")  # fmt: skip
+    monkeypatch.setattr(by_case, "planned", lambda *_: ([0], []))
+    found = by_case.patch(tiny_lm("llama"), examples, tmp_path, 3, {"f4"})
+    assert [e.about["case"] for e in found.entries] == ["f1", "f2", "f4"]
 
 
 def test_a_sweep_that_costs_too_much_is_thinned_and_then_left_out(

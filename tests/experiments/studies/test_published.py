@@ -183,7 +183,9 @@ def test_a_run_is_in_the_tables_with_what_was_opened_up_in_it() -> None:
                                      for q, k in (("flip_rate", 2), ("corrected_rate", 1))
                                      for g, i in (("donor", 0), ("donor", 1), ("recipient", 0))])  # fmt: skip
     moved = ProbeData("trajectory", [{"quantity": "prompt_end_cosine", "group": "failure", "layer": i, "value": 0.5,
-                                      "n": 9} for i in range(3)])  # fmt: skip
+                                      "n": 9} for i in range(3)]
+                      + [{"quantity": "step_cosine", "group": g, "layer": 1, "value": v, "n": 9}
+                         for g, v in (("failure", 0.5), ("success", 0.75))])  # fmt: skip
 
     def run(note: str = "", **probes: ProbeData) -> Any:
         about = {"label": "m", "data": "d", "note": note, "model": SimpleNamespace(model="x")}
@@ -197,7 +199,8 @@ def test_a_run_is_in_the_tables_with_what_was_opened_up_in_it() -> None:
     ]
     assert [(r["count"], r["n"]) for r in rows[:2]] == [(4, 10), (2, 10)]
     assert [r["group"] for r in rows[2:4]] == ["pairs failure, layer 0 of 2", "pairs failure, layer 2 of 2"]
-    assert [r["shown"] for r in rows[4:]] == ["no boundary set", "no weights"]
+    assert (rows[4]["what"], rows[4]["value"], rows[4]["n"]) == ("step_cosine_difference", -0.25, 18)
+    assert [r["shown"] for r in rows[5:]] == ["no boundary set", "no weights"]
 
 
 def test_answers_are_patched_from_successes_into_failures(monkeypatch: pytest.MonkeyPatch) -> None:
