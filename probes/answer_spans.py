@@ -33,6 +33,9 @@ _LEAD = frozenset(
 """Words between a verb of being and the answer."""
 _NOTHING = frozenset("it that this these those they there he she which what".split())
 """Words that refer to what was asked about."""
+_CLAUSE = re.compile(r"\b(?:where|which|that|whose|who|whom)\b", re.IGNORECASE)
+_ASKED = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?(\w+)", re.IGNORECASE)
+"""The thing that a question asks for."""
 _ASIDE = re.compile(r"\W*(?:sure|certainly|of course|okay|ok|well|yes|no|hello|hi|thank you|great question)\W*$", re.I)
 _SHORT, _BARE = 6, 3
 """Most words of a sentence without a verb of being that still counts as only an answer: if it begins with none of the
@@ -224,7 +227,8 @@ def _added(here: str, question: str) -> Span | None:
         spoken = _words(sentence)
         if not spoken or _ASIDE.match(sentence):
             continue
-        link = next((m for m in _BEING.finditer(sentence) if not _repeats(sentence, m, question)), None)
+        links = [m for m in _BEING.finditer(sentence) if not _repeats(sentence, m, question)]
+        link = next((m for n, m in enumerate(links) if not _inside(sentence, links, n)), None)
         if link is None:
             found = _content(sentence)
             bare = found is not None and _first(sentence, found) in known
@@ -234,9 +238,24 @@ def _added(here: str, question: str) -> Span | None:
             sides = [_content(sentence, link.end()), _content(sentence, 0, link.start())]
             there = [s for s in sides if s is not None]
             new = [s for s in there if _first(sentence, s) not in known | _NOTHING]
+            if not new and len(there) > 1 and _names_what_is_asked(sentence, *there, question):
+                there.reverse()
             found = next(iter([*new, *there]), None)
         return None if found is None else (start + found[0], start + found[1])
     return None
+
+
+def _inside(sentence: str, links: Sequence[re.Match[str]], n: int) -> bool:
+    """Whether the n-th verb of being belongs to a clause about the subject: "the land where it is found is Chile"."""
+    clauses = len(_CLAUSE.findall(sentence, 0, links[n].start()))
+    return n + 1 < len(links) and clauses > n
+
+
+def _names_what_is_asked(sentence: str, predicate: Span, subject: Span, question: str) -> bool:
+    """Whether the predicate only says what is asked for, so that the subject is the answer: "Oslo is the capital"."""
+    asked = _ASKED.search(question)
+    head = text.normalize(asked[1]) if asked else ""
+    return head == _first(sentence, predicate) != _first(sentence, subject)
 
 
 def _repeats(sentence: str, link: re.Match[str], question: str) -> bool:
