@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Any, TextIO
 
 from ...errors import ComposcopeError, InputError
+from ...registry import PLUGIN_PREFIX
 from ...terminal import plain, to_stderr
 
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
@@ -174,9 +175,23 @@ def _trace(e: Exception) -> None:
         print(plain("".join(traceback.format_exception(e))), file=sys.stderr)
 
 
+def _in_plugin(e: Exception) -> str | None:
+    """The last line of a plugin's file that an error came through; None if it came through none."""
+    frames = list(traceback.walk_tb(e.__traceback__))
+    lines = [
+        f"{frame.f_code.co_filename}, line {line}"
+        for frame, line in frames
+        if str(frame.f_globals.get("__name__", "")).startswith(PLUGIN_PREFIX)
+    ]
+    return lines[-1] if lines else None
+
+
 def _defect(e: Exception) -> int:
     """Report an error that no user can cause: one line on stderr, and the traceback in its own file."""
     what = f"unexpected {type(e).__name__}: {e}"
+    if (line := _in_plugin(e)) is not None:
+        _trace(e)
+        return _fail(f"--plugin {line}: {type(e).__name__}: {e}; mend the plugin (--debug shows the traceback)")
     if debugging():
         _trace(e)
         return _fail(f"{what}; this is a defect of composcope")

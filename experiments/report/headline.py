@@ -11,7 +11,7 @@ from ...evaluation.metrics import MEANINGS, Metric
 from ...evaluation.protocols.base import about
 from ...evaluation.statistics import method_in_words
 from ..figures.grouping import labels
-from ..figures.style import HOLLOW_BELOW
+from ..figures.style import HOLLOW_BELOW, MARKED_BELOW
 from ..run.diagnosis import read_diagnosis
 from ..run.reader import Row, RunData
 
@@ -131,7 +131,7 @@ def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
     cell: dict[str, Any] = {
         "shown": shown(row, form), "interval": interval(row, form) or _no_interval(row),
         "n": row.n, "count": _count(row, form), "bounds": _bounds(row, form),
-        "few": row.n < 15, "invalid": row.n_invalid,
+        "few": row.n < MARKED_BELOW, "invalid": row.n_invalid,
     }  # fmt: skip
     if form == "rate" and row.value is not None:
         cell |= {"at": _clip(row.value), "from": _clip(row.low), "to": _clip(row.high)}

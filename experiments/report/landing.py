@@ -18,6 +18,7 @@ from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
 from ...probes.verdicts import FEWEST_PAIRS, MATCHED, PRIMARY, is_primary
 from ..figures.grouping import labels
+from ..figures.style import MARKED_BELOW
 from ..run.failures import diagnosed_failures
 from ..run.folder import read_json
 from ..run.reader import Row, RunData
@@ -217,6 +218,9 @@ def _lead(run: RunData) -> str:
 def _gap_title(found: Metric) -> str:
     if not found.n:
         return "No case has every part right, so nothing can be said about composition."
+    if found.n < MARKED_BELOW:
+        wrong = f"{found.count:.0f} of {found.n} wholes are wrong though every part is right."
+        return f"Too few cases to say whether it fails by composition: {wrong}"
     if not found.count:
         return f"It composes: with every part right, none of {found.n} wholes is wrong."
     rarely = "rarely " if found.value is not None and found.value < RARE else ""

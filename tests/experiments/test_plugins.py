@@ -13,6 +13,7 @@ from composcope.evaluation.benchmarks import load as load_cases
 from composcope.experiments import plugins
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config
+from composcope.experiments.console import exits
 from composcope.experiments.run import provenance
 from composcope.probes.catalog import PROBES
 
@@ -61,6 +62,19 @@ def test_a_plugin_that_cannot_be_used_is_one_error_with_file_and_fix(tmp_path: P
     for _ in range(2):  # in one process, too
         with pytest.raises(InputError, match=needle):
             plugins.load(file)
+
+
+def test_an_error_in_a_plugin_is_said_with_its_line_and_is_no_defect_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(PROBES, "added", {})
+    monkeypatch.setattr(PROBES, "_given", {})
+    path = tmp_path / "crash.py"
+    path.write_text("def crash(lm, examples):\n    return lm.nothing\n\nPROBES = {'crash': crash}\n")
+    plugins.load(path)
+    assert exits.guarded(lambda: PROBES["crash"].measure(None, []), lambda: "") == exits.USER_ERROR
+    line = capsys.readouterr().err
+    assert f"{path}, line 2" in line and "'nothing'" in line and "defect" not in line
 
 
 def test_a_plugin_that_is_not_there_is_said(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from composcope.evaluation import dependence, statistics
 from composcope.evaluation.asks import Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
-from composcope.evaluation.metrics import MEANINGS
+from composcope.evaluation.metrics import MEANINGS, Metric
 from composcope.evaluation.protocols.base import PROTOCOLS, about
 from composcope.experiments import investigate, report
 from composcope.experiments.figures.catalog import FIGURES
@@ -96,6 +96,16 @@ def test_a_failure_stands_beside_its_donor_or_the_nearest_success_of_its_stratum
         assert abs(len(near.question) - len(mine.question)) == min(far)
     assert "".join(landing._nearest([(3, "a"), (9, "b")], length) for length in (1, 5, 6, 8, 20)) == "aaabb"
     assert landing.first_case(run, origins(run), [{"case": failures[3], "attention": ["whole"]}], beside) == failures[3]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "n", "says"),
+    [(0, 0, "nothing can be said"), (1, 2, "Too few"), (0, 14, "Too few"), (0, 15, "It composes"), (1, 30, "It rarely"),
+     (9, 15, "It fails")],
+)  # fmt: skip
+def test_the_title_of_a_run_claims_nothing_from_a_few_cases(wrong: int, n: int, says: str) -> None:
+    found = landing._gap_title(Metric("press_gap", n=n, count=float(wrong), value=wrong / n if n else None))
+    assert says in found and (not n or f"{n} wholes" in found)
 
 
 @pytest.mark.parametrize(
