@@ -79,6 +79,7 @@ def extract(
     if question and (own := _OWN_QUESTION.match(shown)) and not echo.repeats(own["question"], question):
         return Extracted((), reason="another-question")
     shown = echo.after_question(shown, question) if question else shown
+    shown = view.without_beliefs(shown) if not _BELIEVED.search(question or "") else shown
     if not shown:
         return Extracted((), reason="truncated" if cut else "no-answer")
     # a completion model that continued with the next question has finished the answer before it
@@ -97,6 +98,10 @@ def extract(
     if not letters and not options.in_question(question or ""):
         found = replace(found, segments=tuple(_own_option(s, shown) for s in found.segments))
     return replace(found, later=later[: view.HALF])
+
+
+_BELIEVED = re.compile(r"\b(?:think|thought|believe|guess|assume|expect)", re.IGNORECASE)
+"""Words of a question that asks what somebody believes."""
 
 
 def _own_option(segment: str, shown: str) -> str:

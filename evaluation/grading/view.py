@@ -154,6 +154,33 @@ def without_greeting(text: str) -> str:
     return text if _NO_ANSWER_YET.match(rest) else rest
 
 
+_BELIEF = re.compile(
+    r"(?:\A|(?<=[.!?]\s))(?:(?:although|though|while|even\sthough)\s)?(?:"
+    r"(?:(?:(?:many|most|some|a\slot\sof)\s)?(?:people|students)|many|everyone|everybody|you|one)\s"
+    r"(?:(?:might|may|could|would|will|often|commonly|usually|sometimes|mistakenly|wrongly)\s){0,2}"
+    r"(?:thinks?|believes?|guess(?:es)?|assumes?|expects?|supposes?)\b"
+    r"|(?P<past>I\s(?:used\sto\s(?:think|believe|assume)|(?:(?:at\s)?first|once|initially|always)\s(?:thought|believed|assumed))\b)"
+    r")[^.;!?\n]*?(?:[.;]\s|,?\s(?=(?:but|however|yet)\b)|,\s(?=(?:it|that|the|in\sfact|actually)\b))",
+    re.IGNORECASE,
+)
+_CONTRAST = re.compile(
+    r"[^.;!?\n]{0,60}?\b(?:actually|really|in\s(?:fact|truth|reality)|but|however|right|correct)\b", re.I
+)
+
+
+def without_beliefs(text: str) -> str:
+    """The text without what others believe, or the writer once did, where it goes on to what is so instead.
+
+    >>> without_beliefs("Many people think Sydney; it is actually Canberra.")
+    'it is actually Canberra.'
+    """
+    found = _BELIEF.search(text[:HALF])
+    rest = text[found.end() :] if found else ""
+    if found is None or not rest.strip() or not (found["past"] or _CONTRAST.match(rest)):
+        return text
+    return text[: found.start()] + rest
+
+
 def before_next_question(text: str) -> tuple[str, str]:
     """(the text before the next question that a completion continued with, that question and all after it).
 
