@@ -238,7 +238,7 @@ def _added(here: str, question: str) -> Span | None:
             sides = [_content(sentence, link.end()), _content(sentence, 0, link.start())]
             there = [s for s in sides if s is not None]
             new = [s for s in there if _first(sentence, s) not in known | _NOTHING]
-            if not new and len(there) > 1 and _names_what_is_asked(sentence, *there, question):
+            if not new and len(there) > 1 and _names_what_is_asked(sentence, there[0], there[1], question):
                 there.reverse()
             found = next(iter([*new, *there]), None)
         return None if found is None else (start + found[0], start + found[1])

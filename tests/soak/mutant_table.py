@@ -403,7 +403,7 @@ MUTANTS = (
     Mutant(X, "the dose figure draws nulls and confounds", 'return [r for r in mine if r.get("kind") in (None, "", "probe")]', "return mine", "tests/experiments/figures/test_contents.py -k dose_figure"),
     Mutant(X, "exploratory rows count for a probe's badge", 'answers = [v for v in read_validity([run.path, run.path.parent])[0] if v["headline"]]', "answers = read_validity([run.path, run.path.parent])[0]", "tests/experiments/paper/test_paper.py -k partly"),
     Mutant(X, "failures of every dose in the headline", 'headline=dose == "control", answer=True) for row in table)', "headline=True, answer=True) for row in table)", "tests/experiments/test_validity_of_own_probes.py -k headline"),
-    Mutant(X, "15 cases are few", '"few": row.n < 15,', '"few": row.n <= 15,', "tests/experiments/report/test_report.py -k fewer_than_15"),
+    Mutant(X, "15 cases are few", '"few": row.n < MARKED_BELOW,', '"few": row.n <= 15,', "tests/experiments/report/test_report.py -k fewer_than_15"),
     Mutant(X, "a live page that never draws its figures", '"sources": [], "files": False, "later": True}', '"sources": [], "files": False, "later": False}', "tests/experiments/report/test_report.py -k live_page"),
     Mutant(X, "crossed cases about the same things only", "first, second = (range(24), range(24)) if same else (range(16), range(8, 24))", "first, second = range(24), range(24)", "tests/experiments/studies/test_calibration.py -k mostly_about"),
     Mutant(X, "organisms are drawn at their usual number", "check_cases(draw(limit or default, seed), name)", "check_cases(draw(default, seed), name)", "tests/experiments/test_sources.py -k world_of_organisms"),
