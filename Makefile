@@ -1,7 +1,7 @@
 # Every target does its own set-up: it needs Python 3.11-3.13, pip and make, nothing else.
 #
 #   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
-#   make test                      the ordinary tests (nine minutes on two cores)
+#   make test                      the ordinary tests (nine to ten minutes on two cores)
 #   make test-long [LONG=tests/soak]
 #                                  whole commands, servers and kills (ten minutes), or those of some files
 #   make test-pages                the commands of all pages of the documentation (seven minutes)
@@ -45,7 +45,7 @@ endif
 WORKERS ?= 2
 
 export OMP_NUM_THREADS ?= 2
-# Three workers of one thread each on two cores: some tests wait for servers, browsers and processes.
+# Two workers, one thread each (three are not faster on two cores).
 test: export OMP_NUM_THREADS = 1
 # Compiled files are kept also where the environment says otherwise: workers and hundreds of processes read them.
 test test-long test-pages: export PYTHONDONTWRITEBYTECODE =
@@ -79,7 +79,7 @@ studies: install
 
 # Tests of one file run on one worker, as they share its fixtures: loadfile. (loadgroup has no effect with pytest 9.2.)
 test: install
-	$(RUN) -m pytest -q -n 3 --dist loadfile
+	$(RUN) -m pytest -q -n 2 --dist loadfile
 
 test-long: install
 	$(RUN) -m pytest -q -n $(WORKERS) --dist loadfile -m "long and not slow" $(LONG)
