@@ -45,7 +45,7 @@ endif
 WORKERS ?= 2
 
 export OMP_NUM_THREADS ?= 2
-# Two workers, one thread each (three are not faster on two cores).
+# Two workers, one thread each.
 test: export OMP_NUM_THREADS = 1
 # Compiled files are kept also where the environment says otherwise: workers and hundreds of processes read them.
 test test-long test-pages: export PYTHONDONTWRITEBYTECODE =
