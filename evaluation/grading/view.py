@@ -159,12 +159,12 @@ _BELIEF = re.compile(
     r"(?:(?:(?:many|most|some|a\slot\sof)\s)?(?:people|students)|many|everyone|everybody|you|one)\s"
     r"(?:(?:might|may|could|would|will|often|commonly|usually|sometimes|mistakenly|wrongly)\s){0,2}"
     r"(?:thinks?|believes?|guess(?:es)?|assumes?|expects?|supposes?)\b"
-    r"|(?P<past>I\s(?:used\sto\s(?:think|believe|assume)|(?:(?:at\s)?first|once|initially|always)\s(?:thought|believed|assumed))\b)"
+    r"|(?P<past>I\s(?:used\sto\s(?:think|believe|assume)|(?:(?:at\s)?first|once|initially)\s(?:thought|believed|assumed))\b)"
     r")[^.;!?\n]*?(?:[.;]\s|,?\s(?=(?:but|however|yet)\b)|,\s(?=(?:it|that|the|in\sfact|actually)\b))",
     re.IGNORECASE,
 )
 _CONTRAST = re.compile(
-    r"[^.;!?\n]{0,60}?\b(?:actually|really|in\s(?:fact|truth|reality)|but|however|right|correct)\b", re.I
+    r"[^.;!?\n]{0,60}?\b(?:actually|really|in\s(?:fact|truth|reality)|but|however|the\s(?:right|correct|true))\b", re.I
 )
 
 

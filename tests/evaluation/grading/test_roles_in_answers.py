@@ -34,6 +34,9 @@ NAMES = [
     ("New Delhi", "I used to believe it was New Delhi. It's Mumbai.", TAJ, WRONG),
     ("New Delhi", "Although most people believe it is Mumbai, the capital is actually New Delhi.", TAJ, RIGHT),
     ("New Delhi", "Many people think it is New Delhi, and they are right.", TAJ, HALF_OPEN),
+    ("New Delhi", "Many people think it is New Delhi; they are right.", TAJ, HALF_OPEN),
+    ("New Delhi", "I always thought it was New Delhi. It is the seat of parliament.", TAJ, HALF_OPEN),
+    ("New Delhi", "Many people think New Delhi. The correct answer is Mumbai.", TAJ, WRONG),
     ("New Delhi", "I think it is New Delhi.", TAJ, RIGHT),
     (
         "Mumbai",
