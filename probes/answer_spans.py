@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ..evaluation.grading import booleans, dates, lists, numbers, text, words
+from ..evaluation.grading import booleans, dates, lists, numbers, text, view, words
 from ..evaluation.prompts import ABSTENTION
 
 Span = tuple[int, int]
@@ -34,8 +34,6 @@ _LEAD = frozenset(
 _NOTHING = frozenset("it that this these those they there he she which what".split())
 """Words that refer to what was asked about."""
 _CLAUSE = re.compile(r"\b(?:where|which|that|whose|who|whom)\b", re.IGNORECASE)
-_ASKED = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?(\w+)", re.IGNORECASE)
-"""The thing that a question asks for."""
 _ASIDE = re.compile(r"\W*(?:sure|certainly|of course|okay|ok|well|yes|no|hello|hi|thank you|great question)\W*$", re.I)
 _SHORT, _BARE = 6, 3
 """Most words of a sentence without a verb of being that still counts as only an answer: if it begins with none of the
@@ -253,8 +251,7 @@ def _inside(sentence: str, links: Sequence[re.Match[str]], n: int) -> bool:
 
 def _names_what_is_asked(sentence: str, predicate: Span, subject: Span, question: str) -> bool:
     """Whether the predicate only says what is asked for, so that the subject is the answer: "Oslo is the capital"."""
-    asked = _ASKED.search(question)
-    head = text.normalize(asked[1]) if asked else ""
+    head = text.normalize(view.asked_for(question) or "")
     return head == _first(sentence, predicate) != _first(sentence, subject)
 
 

@@ -80,8 +80,6 @@ _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
 _OBJECT = 3
 """Most words of an object."""
-_HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?(\w+)", re.IGNORECASE)
-"""The thing that a question asks for."""
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _FIRST = 2
 """Sentences that may be about the subject of the question without naming it."""
@@ -215,11 +213,11 @@ def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Call
     """
     later = [*parts][parts.index(holding) + 1 :] + holding.split("; ")[1:]
     known = {*_content(question)}
-    head = _HEAD.search(question)
+    head = view.asked_for(question)
     for s in later:
         named = any(w[:1].isupper() and not {*_content(w)} <= known for w in s.split()[1:])
         m = _ITS.match(s)
-        own = head is not None and m is not None and m["word"].lower() == head[1].lower()
+        own = m is not None and m["word"].lower() == head
         about = m and (own if m["the"] else {*_content(m["word"])} & known)
         if m and about and named and not gold_in(s) and m["word"].lower() not in holding.split("; ")[0].lower().split():
             return True  # "Guernica lies in Spain; its painter was born in Cuba."

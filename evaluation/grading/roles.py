@@ -102,7 +102,6 @@ _FIELD = re.compile(
     r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
-_HEAD = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\sthe\s)?(\w+)", re.IGNORECASE)
 _HOW_MANY = re.compile(
     r"\bhow\s+many\s+((?:(?!(?:do|does|did|are|is|was|were|has|have|had|can|will|would)\b)[a-z]+\s){1,4})", re.I
 )
@@ -176,9 +175,9 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
 
 def _in_another_row(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether the row of a text that has the name of what is asked for holds something else: "Actor: ..."."""
-    head = _HEAD.search(question)
+    head = view.asked_for(question)
     rows = [m for s in view.sentences(view.plain(text)) if (m := _FIELD.fullmatch(s)) and m["key"]]
-    own = [f" {normalize(m['value'])} " for m in rows if head and normalize(m["key"]) == head[1].lower()]
+    own = [f" {normalize(m['value'])} " for m in rows if normalize(m["key"]) == head]
     return bool(own) and not any(f" {normalize(gold)} " in value for gold in golds for value in own)
 
 

@@ -181,6 +181,19 @@ def without_beliefs(text: str) -> str:
     return text[: found.start()] + rest
 
 
+_ASKED = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?(\w+)", re.IGNORECASE)
+
+
+def asked_for(question: str) -> str | None:
+    """The word for the thing that a question asks for, in small letters; None if it names none.
+
+    >>> asked_for("What is the capital of Chile?")
+    'capital'
+    """
+    found = _ASKED.search(question)
+    return found[1].lower() if found else None
+
+
 def before_next_question(text: str) -> tuple[str, str]:
     """(the text before the next question that a completion continued with, that question and all after it).
 

@@ -230,6 +230,8 @@ def _checked(name: str, say: Hypothesis) -> Hypothesis:
 
 NUMBERS = ("first-number", "last-number", "largest-number", "smallest-number", "numbers-in-order")
 """Shortcuts that copy numbers of the question, and not tags of things."""
+USUAL = ("usual-of-kind", "usual-answer")
+"""Shortcuts to a value that the model knows. They copy no words, even if the question happens to hold the value."""
 HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
 """The shipped hypotheses, and those of plugins."""
 HYPOTHESES.own = {
@@ -273,6 +275,8 @@ def copied_from(name: str, case: Case, mates: Sequence[Case], place: int) -> str
     """The words of the question that a shortcut takes its value from; None if it takes none from there."""
     names = name.split(THEN)
     name = names[min(place, len(names) - 1)]
+    if name in USUAL:
+        return None
     said = HYPOTHESES[name](case, mates)
     value = said[place] if place < len(said) else None
     if value is not None and name not in NUMBERS and (table := shown(case)) is not None:

@@ -304,6 +304,7 @@ def test_a_value_that_a_model_gives_to_a_kind_whatever_is_right_is_the_usual_one
     telling = [one for one in shortcuts if one is not None and one.name == "usual-of-kind"]
     assert len(telling) > 12 if whatever else not telling
     assert all(one.own and one.hits == one.telling for one in telling)
+    assert not any(hypotheses.copied_from("usual-of-kind", c, cases, i) for c in cases for i in (0, 1)), "it is known"
 
 
 def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_family() -> None:
