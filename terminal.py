@@ -27,6 +27,11 @@ def in_json(text: str) -> str:
     return _STEERING.sub(lambda m: f"\\u{ord(m.group()):04x}", text)
 
 
+def how_many(n: int, what: str, many: str = "") -> str:
+    """A number with its noun: ``how_many(1, "case")`` is "1 case", ``how_many(2, "case")`` "2 cases"."""
+    return f"{n} {what if n == 1 else many or what + 's'}"
+
+
 def _name(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"

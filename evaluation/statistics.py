@@ -32,6 +32,12 @@ class Interval:
         """The interval in the columns of a table's row."""
         return {"low": self.low, "high": self.high, "interval": self.method}
 
+    def within(self, least: float, most: float) -> Interval:
+        """The same interval without values that the quantity cannot have."""
+        if self.low is None or self.high is None:
+            return Interval(None, None, self.method)
+        return Interval(max(self.low, float(least)), min(self.high, float(most)), self.method)
+
     def __contains__(self, value: float) -> bool:
         return self.low is not None and self.high is not None and self.low <= value <= self.high
 
@@ -205,9 +211,7 @@ def paired_difference(
         columns, lambda s: s[..., 0] / s[..., 1], seed=seed, clusters=clusters, n_resamples=n_resamples
     )
     method = f"paired-{interval.method}" if interval.method.startswith("bootstrap") else interval.method
-    if interval.low is None or interval.high is None:
-        return Interval(None, None, method)
-    return Interval(max(interval.low, -1.0), min(interval.high, 1.0), method)
+    return Interval(interval.low, interval.high, method).within(-1, 1)
 
 
 @dataclass(frozen=True)

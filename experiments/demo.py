@@ -20,6 +20,7 @@ from typing import Any
 from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric
 from ..probes.verdicts import TRAININGS
+from ..terminal import how_many
 from .console import exits
 from .console.progress import Advance, Reporter
 from .organism.doses import called, named
@@ -90,7 +91,7 @@ def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
     workers = 1 if _on_gpu(jobs[0].device) else min(4, machine()["cores"] or 1)
     # Split by dose, since the two worlds differ in cost.
     shares = [[job for job in jobs if DOSES.index(job.dose) % workers == k] for k in range(workers)]
-    reporter.say(f"{len(jobs)} runs on {workers} {'process' if workers == 1 else 'processes'}")
+    reporter.say(f"{how_many(len(jobs), 'run')} on {how_many(workers, 'process', 'processes')}")
     with reporter.bar("runs", len(jobs)) as advance:
         if workers == 1:
             work(shares[0], threads=None, done=lambda: advance(1))

@@ -36,7 +36,7 @@ from .evaluating.ask_plan import (
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of
 from .run import rendered, summary, write_json
-from .run.folder import MEASURED
+from .run.folder import MEASURED, check_place
 from .run.provenance import plugin_files, source_hash
 from .run.reader import read_run
 from .run.schema import Evaluated
@@ -123,6 +123,7 @@ def investigate(
     """
     start = time.monotonic()
     folder = Path(out) if out is not None else config.default_folder()
+    check_place(folder)
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     shard = config.part
     # All checks come before the run's folder is made: first those that need no model, then those that do.

@@ -21,6 +21,7 @@ from ..evaluation.journal import Contents, read_journal
 from ..evaluation.metrics import Metric
 from ..files import read_csv, to_csv
 from ..hooks.progress import Bar, no_bar
+from ..terminal import how_many
 from .console.progress import Reporter
 from .evaluating.evaluate import rescore
 from .run.reader import RunData
@@ -46,9 +47,11 @@ class Verified:
 
     def lines(self) -> list[str]:
         """The result as lines for people, with the verdict last."""
-        said = f"{self.run}: {self.answers} answers, {self.rows} graded rows, {self.cells} rows of metrics.json"
-        said += f", {self.figures} tables of figures" if self.figures else ""
-        found = f"{len(self.problems)} problems" if self.problems else "all of them follow from the answers"
+        read = [how_many(self.answers, "answer"), how_many(self.rows, "graded row")]
+        read += [f"{how_many(self.cells, 'row')} of metrics.json"]
+        read += [how_many(self.figures, "table of a figure", "tables of figures")] if self.figures else []
+        said = f"{self.run}: {', '.join(read)}"
+        found = how_many(len(self.problems), "problem") if self.problems else "all of them follow from the answers"
         return [*(f"note: {n}" for n in self.notes), *(f"DIFFERS: {p}" for p in self.problems), f"{said}: {found}"]
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from ..errors import InputError
+from ..terminal import how_many
 from .effects import smallest_detectable
 from .examples import Example
 from .verdicts import FEWEST_PAIRS
@@ -87,7 +88,7 @@ class Matched:
         """One sentence for tables and reports: pairs, strata dropped, balance, what a null would exclude."""
         dropped = [s for s in self.strata if not s.pairs]
         failures, successes = sum(s.failures for s in self.strata), sum(s.successes for s in self.strata)
-        right = f"{successes} success{'' if successes == 1 else 'es'}"
+        right = how_many(successes, "success", "successes")
         text = (
             f"{len(self.pairs)} of {failures} failures matched to {right} (exactly on "
             f"{', '.join(self.on) or 'nothing'}; depth, operation, length and the token before the slot up to a "

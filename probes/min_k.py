@@ -170,6 +170,15 @@ def length_matched(values: Array, n: int, k: float = 0.2, *, draws: int = 200, s
     return float(np.sort(subsets, 1)[:, :count].mean())
 
 
+def _alike(examples: Sequence[Example], values: Array) -> int:
+    """How many questions have the value of another case's question of the same kind."""
+    cases: dict[tuple[str, float], set[str]] = {}
+    keys = [(e.kind, round(float(v), 9)) for e, v in zip(examples, values, strict=True)]
+    for e, key in zip(examples, keys, strict=True):
+        cases.setdefault(key, set()).add(e.case)
+    return sum(len(cases[key]) > 1 for key in keys)
+
+
 def over_examples(
     lm: Model, examples: Sequence[Example], *, k: float = 0.2, ratios: Sequence[float] = RATIOS,
     question_only: bool = True, max_tokens: int | None = None, seed: int = 0, progress: Bar = no_bar,
@@ -230,6 +239,11 @@ def over_examples(
         said.append(f"{short} questions have too few tokens for k={k} and are left out")
     if unbounded := sum(not np.isfinite(t.z).all() for t in tokens):
         said.append(f"{unbounded} questions hold an impossible token (z is minus infinity) and are left out")
+    if (alike := _alike(examples, scores.min_k_pp)) * 2 > len(examples):
+        said.append(
+            f"{alike} of {len(examples)} questions have the same min_k_pp as another one of their kind: their lowest "
+            "tokens are in words that they share, so it says nothing about the facts asked for"
+        )
     if delicate:
         said.append(f"{delicate} scored tokens have sigma < {SMALL_SIGMA}: their z is extreme; see z_median")
     return ProbeResult("min_k", corrected(rows), tensors, axes, settings, said, kept)

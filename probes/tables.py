@@ -22,7 +22,7 @@ from .effects import Array, hedges_g_paired, mean_interval
 from .examples import Example
 from .matching import Matched, match
 from .result import Row
-from .verdicts import MATCHED, corrected
+from .verdicts import MATCHED, UNMATCHED, corrected
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -221,7 +221,7 @@ def cell_maps(
         try:
             found = map_test(failure, success, permutations=permutations, clusters=(near_f, near_s), seed=seed)
         except NoCasesError as e:
-            rows.append({"quantity": quantity, "kind": kind, "group": "failure - success", "n": 0,
+            rows.append({"quantity": quantity, "kind": kind, "group": UNMATCHED, "n": 0,
                          **impossible(f"{NO_CONTRAST}: {e}")})  # fmt: skip
             continue
         tensors[f"p.{kind}"] = torch.from_numpy(found.p).float()

@@ -42,6 +42,7 @@ from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
 from ..evaluation.statistics import holm
+from ..terminal import how_many
 from .result import Row
 
 stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
@@ -147,7 +148,7 @@ def verdict(
     }  # fmt: skip
     if len(raw.each) < TRAININGS:
         n = len(raw.each)
-        return {**row, "verdict": f"cannot say: {n} training{'s' if n > 1 else ''} ({TRAININGS} are needed)"}
+        return {**row, "verdict": f"cannot say: {how_many(n, 'training')} ({TRAININGS} are needed)"}
     return {**row, "p": raw.p, "test": "exact sign flips of trainings",
             **_judged(cells, raw, measure, facing, without_lowest)}  # fmt: skip
 
@@ -330,6 +331,7 @@ def _cubic(z: Array) -> Array:
 
 
 MATCHED = "matched failure - success"
+UNMATCHED = "failure - success"
 PRIMARY = {
     "lookback_ratio": "how much heads look back at the prompt",
     "min_k_pp": "how familiar the question is",

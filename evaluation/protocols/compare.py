@@ -118,6 +118,7 @@ def _difference_of_failures(
         group,
         seed=seed,
         of=items,
+        possible=(-1, 1),
         n_invalid=sum(g.double is None or (g.double is True and g.whole is None) for pair in pairs for g in pair),
     )
     return Metric(

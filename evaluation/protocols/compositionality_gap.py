@@ -211,6 +211,7 @@ def independence_gap(
         of=[items[k] for k in known],
         note="composition - product of the steps",
         bounds=_independence_bounds(table),
+        possible=(-1, 1),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -336,8 +337,12 @@ def statistic(
     clusters: Sequence[Hashable] | None = None,
     note: str | None = None,
     bounds: tuple[float | None, float | None] | None = None,
+    possible: tuple[float, float] = (-math.inf, math.inf),
 ) -> Metric:
-    """A function of column sums over cases with its bootstrap interval; value None where it is not finite."""
+    """A function of column sums over cases with its bootstrap interval; value None where it is not finite.
+
+    ``possible`` holds the least and the greatest value that the function can have; the interval ends there.
+    """
     clusters = clusters_of(of) if of is not None else clusters
     if not len(columns):
         low, high = bounds if bounds is not None else (None, None)
@@ -348,7 +353,7 @@ def statistic(
     table = np.asarray(columns, dtype=float).reshape(len(columns), -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(function(table.sum(axis=0)))
-    interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters)
+    interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters).within(*possible)
     finite = value if np.isfinite(value) else None
     if finite is None:
         interval = statistics.Interval(None, None, interval.method)

@@ -236,6 +236,7 @@ def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> 
         of=[g.item for g in known],
         note="single_gate_failure - residual_failure" + ("; bounds: of the two rates apart" if is_open else ""),
         bounds=(ends[0], ends[1]) if is_open else None,
+        possible=(-1, 1),
     )
 
 

@@ -11,6 +11,7 @@ Rows with the group ``against`` are differences to Q2 alone.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections import Counter
@@ -236,6 +237,7 @@ def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Met
         of=[item for item, _, _ in known],
         note=counting.join("(code - text) / text", unbounded),
         bounds=(least, most) if is_open else None,
+        possible=(-1, math.inf),
     )
 
 

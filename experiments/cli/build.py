@@ -297,5 +297,6 @@ def import_(
         gold_field=gold_field, regrade=regrade, answer_type=answer_type, format=format,
     )  # fmt: skip
     found = import_files(files, out, kind, options, Reporter(quiet=quiet).bar)
-    show(found.to_dict() if json else found.lines(), json)
+    then = f"written: {out}; the metrics: composcope score {out} --protocol NAME (`composcope score --help` lists them)"
+    show(found.to_dict() if json else [*found.lines(), then], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...errors import InputError
+from ...terminal import how_many
 from ..console.printing import show
 from ..organism.plants import recipes
 from ..organism.weights import CROSSED, DOSES, LISTERS, WRITERS
@@ -168,7 +169,7 @@ def generate(
         raise InputError(f"--n {n}: give a whole number of at least 1")
     cases = BENCHMARKS[benchmark](n, seed)
     write_cases(cases, out)
-    show({"schema": 1, "cases": len(cases), "file": out} if json else f"{len(cases)} cases: {out}", json)
+    show({"schema": 1, "cases": len(cases), "file": out} if json else f"{how_many(len(cases), 'case')}: {out}", json)
 
 
 _CAUSES = (

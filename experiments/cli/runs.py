@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ...errors import InputError
-from ...terminal import to_stderr
+from ...terminal import how_many, to_stderr
 from ..console import exits
 from ..console.printing import show
 from .flags import AsJson, Compat, Quiet, RunArg, RunArgs, Seed, Silent, with_plugins
@@ -237,7 +237,9 @@ def paper(
     from ..report.paper import write
 
     files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter(quiet=quiet).bar)
-    show({"schema": 1, "files": files} if json else f"{out}: {len(files)} files; claims.csv, main.tex", json)
+    show(
+        {"schema": 1, "files": files} if json else f"{out}: {how_many(len(files), 'file')}; claims.csv, main.tex", json
+    )
     return exits.OK
 
 

@@ -15,7 +15,7 @@ from ...evaluation.protocols.asking import has_paraphrases, recommended
 from ...evaluation.protocols.base import Protocol, about
 from ...evaluation.protocols.presenting import FormattedProtocol
 from ...probes.catalog import PROBES
-from ...terminal import to_stderr
+from ...terminal import how_many, to_stderr
 from ..config import Config
 from ..models.target import choose_prompting, loading_of, sources
 from ..run.checks import role_group
@@ -129,7 +129,7 @@ def notices(plan: AskPlan, tokenizer: Any) -> list[str]:
     """What a run says before it asks: how many cases, in which format, and what may surprise."""
     formatted = format_notice(plan.options.format, plan.benchmark, _own_format(plan.protocol))
     return [
-        f"{len(plan.cases)} cases of {plan.benchmark.name}, protocol {plan.protocol.name}"
+        f"{how_many(len(plan.cases), 'case')} of {plan.benchmark.name}, protocol {plan.protocol.name}"
         f"{protocol_reason(plan.protocol.name, plan.benchmark)}{formatted}",
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),

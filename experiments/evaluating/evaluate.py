@@ -34,6 +34,7 @@ from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
 from ...evaluation.statistics import clopper_pearson
 from ...hooks.progress import Bar, no_bar, stage, tick
+from ...terminal import how_many
 from ..config import Asking, Config
 from ..console.progress import Reporter
 from ..run import checks, write_lines
@@ -83,7 +84,9 @@ def evaluate(
             )
     if agreement := checks.judge_agreement(found.judged):
         run.record(judge_agreement=agreement.to_dict())
-    reporter.say(f"{run.name}: {found.n_asked} asks put to the model, {found.n_resumed} answered from the journal")
+    reporter.say(
+        f"{run.name}: {how_many(found.n_asked, 'ask')} put to the model, {found.n_resumed} answered from the journal"
+    )
     _record_divergence(run, engine, list(found.asks.values()), reporter)
     signed_as = (run.config.get("serving") or {}).get("signed_as")
     signed = checks.signed_otherwise(found.responses.values(), engine.identity, signed_as)
@@ -238,7 +241,7 @@ def rescore(
         protocol, found = _graded_again(run, cases, how, progress or reporter.bar)
         for warning in found.warnings:
             reporter.say(f"{path.name}: {warning}")
-        reporter.say(f"{path.name}: {len(found.graded)} answers graded again")
+        reporter.say(f"{path.name}: {how_many(len(found.graded), 'answer')} graded again")
         identity = run.manifest.engine.identity if run.manifest.engine else {}
         signed = checks.signed_otherwise(found.responses.values(), identity, config.serving.signed_as)
         return finish(path, cases, protocol, found, how.compat, labels, signed[:2])

@@ -15,6 +15,7 @@ from ...errors import InputError
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.journal import segments
 from ...files import text_hash
+from ...terminal import how_many
 from ..console.progress import Reporter
 from ..run.folder import MEASURED, find_runs, read_json, short, write_lines
 from ..run.reader import RunData, read_config
@@ -51,7 +52,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
         _write(out, runs, identity, cases, mixed)
         for name, values in mixed.items():
             reporter.say(f"{out}: its answers were made with different settings: {name} {', '.join(values)}")
-        reporter.say(f"{out}: {len(runs)} runs merged, {len(cases)} cases")
+        reporter.say(f"{out}: {how_many(len(runs), 'run')} merged, {how_many(len(cases), 'case')}")
         return rescore(out, reporter)
     except BaseException:
         # The folder was new or empty. Half a run in it could neither be read nor merged into.

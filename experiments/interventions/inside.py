@@ -19,6 +19,7 @@ from ...evaluation.protocols.base import CaseSet, Entry
 from ...files import file_sha256, text_hash
 from ...probes.effects import mean_interval
 from ...probes.examples import Example, from_case_sets
+from ...terminal import how_many
 from ..console.progress import Reporter
 from ..run import provenance, read_json, write_json
 from ..run.reader import read_run
@@ -51,7 +52,7 @@ def compare(
     values: dict[str, ValuesByCase] = {}
     for name, (model, run) in sides.items():
         if reporter is not None:
-            reporter.say(f"inside: {name}, {len(cases)} cases")
+            reporter.say(f"inside: {name}, {how_many(len(cases), 'case')}")
         values[name] = measure(model, runs[name], run, cases, device)
     near = {id: sharing(case.cluster, case.crossed) for id, case in runs["before"].cases.items()}
     rows = [row for name in after for row in differences(name, values["before"], values[name], near)]

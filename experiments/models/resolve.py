@@ -53,6 +53,10 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
         folder = Path(model_files.location(name, say))
         _check_tokenizer(folder)
         return ModelSource(name, str(folder), True)
+    if name in MODELS:
+        raise InputError(
+            f"--model {name}: no such folder; `composcope fetch {name}` downloads it and prints the file to give"
+        )
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
         raise InputError(
             f"--model {name}: no such folder{_beside(name) or ';'} give a model folder, a hub id (owner/name) or "

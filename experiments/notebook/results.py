@@ -13,7 +13,7 @@ from ...evaluation.asks import Ask
 from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.prompts import with_evidence
-from ...terminal import quietly
+from ...terminal import how_many, quietly
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.rendered import Rendered, read_rendered
@@ -201,10 +201,10 @@ class CaseGroup(Sequence[CaseResult]):
 
     def __repr__(self) -> str:
         first = ", ".join(self.ids[:_LISTED]) + (", ..." if len(self) > _LISTED else "")
-        return f"<{len(self)} {self.label} cases of {self.run.name}: {first}>"
+        return f"<{how_many(len(self), f'{self.label} case')} of {self.run.name}: {first}>"
 
     def _repr_html_(self) -> str:
-        return heading(f"{len(self)} {self.label} cases", f"of {self.run.name}") + frame_html(self.to_df())
+        return heading(how_many(len(self), f"{self.label} case"), f"of {self.run.name}") + frame_html(self.to_df())
 
 
 def _line(found: CaseResult) -> Row:
@@ -346,13 +346,15 @@ class RunResults:
 
     def __repr__(self) -> str:
         d = self.data
-        return (
-            f"<run {self.name}: {d.model} on {d.benchmark} ({d.protocol}), {len(d.cases)} cases, "
-            f"{len(self.failures)} failures, {len(self.successes)} successes>"
-        )
+        about = f"{d.model} on {d.benchmark} ({d.protocol}), {how_many(len(d.cases), 'case')}"
+        return f"<run {self.name}: {about}, {self._sets()}>"
+
+    def _sets(self, which: str = "") -> str:
+        successes = how_many(len(self.successes), "success", "successes")
+        return f"{how_many(len(self.failures), 'failure')}{which}, {successes}"
 
     def _repr_html_(self) -> str:
         d = self.data
-        about = f"{d.model} on {d.benchmark}, protocol {d.protocol}, {len(d.cases)} cases"
-        sets = f"<p>{len(self.failures)} failures with every part right, {len(self.successes)} successes</p>"
-        return heading(self.name, about) + sets + frame_html(self.metrics.to_df())
+        about = f"{d.model} on {d.benchmark}, protocol {d.protocol}, {how_many(len(d.cases), 'case')}"
+        sets = self._sets(" with every part right")
+        return heading(self.name, about) + f"<p>{sets}</p>" + frame_html(self.metrics.to_df())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, did_you_mean
+from ...terminal import how_many
 from ..run.reader import ProbeData, Row, RunData
 from ..run.single_cases import read_single_cases
 
@@ -54,10 +55,10 @@ class Table:
         return self.rows[i]
 
     def __repr__(self) -> str:
-        return f"<{self.title}: {len(self.rows)} rows; .to_df()>"
+        return f"<{self.title}: {how_many(len(self.rows), 'row')}; .to_df()>"
 
     def _repr_html_(self) -> str:
-        return heading(self.title, f"{len(self.rows)} rows") + frame_html(self.to_df())
+        return heading(self.title, how_many(len(self.rows), "row")) + frame_html(self.to_df())
 
 
 def heading(title: str, more: str = "") -> str:
@@ -208,7 +209,8 @@ class ProbeResults:
 
     def __repr__(self) -> str:
         groups = ", ".join(f"{len(ids)} {group}" for group, ids in self.case_ids.items())
-        return f"<{self.name} on {self.run.name} ({groups}): {len(self.data.table)} rows, {len(self.maps)} maps>"
+        holds = f"{how_many(len(self.data.table), 'row')}, {how_many(len(self.maps), 'map')}"
+        return f"<{self.name} on {self.run.name} ({groups}): {holds}>"
 
     def _repr_html_(self) -> str:
         said = "".join(f"<li>{escape(w)}</li>" for w in self.warnings)

@@ -11,6 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from ...devices import available
+from ...terminal import how_many
 from .recipe import OrganismRecipe, Stage
 from .train import Progress, train
 from .weights import DOSES
@@ -44,7 +45,7 @@ def conduct(
     steps = f"{recipe.base.steps} steps of a shared base and {recipe.dose.steps} of each dose"
     more = f"; about {MINUTES} processor minutes a seed; the same command continues" if left else ""
     said(
-        f"{n} training{'s' if n > 1 else ''} of {len(DOSES)} doses in {folder} (seeds {', '.join(map(str, seeds(n)))}; "
+        f"{how_many(n, 'training')} of {len(DOSES)} doses in {folder} (seeds {', '.join(map(str, seeds(n)))}; "
         f"{steps}): {len(wanted) - len(left)} of {len(wanted)} models are done{more}"
     )
     for i, (seed, dose) in enumerate(left, 1):

@@ -15,7 +15,7 @@ from ..figures.drawing import encodable
 from ..figures.grouping import labels
 from ..run import write_text
 from ..run.compare import compare_runs
-from ..run.reader import RunData, load
+from ..run.reader import load
 from ..run.summary import metric_line
 from . import cases
 from .scripts import write_script
@@ -46,7 +46,7 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
         page_parts(SCRIPTS, {}),
         a=found["a"], b=found["b"], names=names, runs=runs, lead=lead(found, names),
         roles=[_role(r) for r in found["roles"]], channels=[_channel(c) for c in found["channels"]],
-        differing=differing(runs), left_out=_left_out(found), warnings=found["warnings"], cap=texts.index["cap"],
+        differing=found["settings"], left_out=_left_out(found), warnings=found["warnings"], cap=texts.index["cap"],
         metrics=_metrics(found), shared=found["cases_said"] if found["cases"]["same"] else "",
         dropped=len(texts.index["dropped"]),
     )  # fmt: skip
@@ -66,18 +66,6 @@ def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
         f"{_percent(whole['b'])}: a difference of {_points(whole['difference'])} {_span(whole)} points. They disagree "
         f"on {whole['a_only'] + whole['b_only']}: {only} ({whole['test']}{p})."
     )
-
-
-def differing(runs: Sequence[RunData]) -> list[tuple[str, str, str]]:
-    """Settings, except the model, that differ between the two runs; a comparison of models should have none."""
-    a, b = (r.manifest.identity for r in runs)
-    keys = [k for k in dict.fromkeys([*a, *b]) if k not in ("model", "weights")]
-    return [(k, _plain(a.get(k)), _plain(b.get(k))) for k in keys if a.get(k) != b.get(k)]
-
-
-def _plain(value: Any) -> str:
-    text = "not stated" if value is None else str(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _role(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from ...evaluation.metrics import MEANINGS, Metric
 from ...evaluation.protocols.base import about
 from ...evaluation.statistics import method_in_words
+from ...terminal import how_many
 from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW, MARKED_BELOW
 from ..run.diagnosis import read_diagnosis
@@ -63,7 +64,7 @@ def lead(runs: Sequence[RunData]) -> str:
         return "No case has every part right, so failures to compose cannot be distinguished from missing knowledge."
     if len(known) == 1:
         name, m = known[0]
-        cases = "1 case" if m.n == 1 else f"{m.n} cases"
+        cases = how_many(m.n, "case")
         unknown = f" ({m.n_invalid} more wholes could not be graded)" if m.n_invalid else ""
         return (
             f"“{name}” has every part of {cases} right and still gets {m.count:.0f} of the wholes wrong: "

@@ -16,7 +16,8 @@ from urllib.parse import urlencode
 from ...evaluation.case import Case
 from ...evaluation.metrics import Metric
 from ...probes.catalog import Probe, described
-from ...probes.verdicts import FEWEST_PAIRS, MATCHED, PRIMARY, is_primary
+from ...probes.verdicts import FEWEST_PAIRS, MATCHED, PRIMARY, UNMATCHED, is_primary
+from ...terminal import how_many
 from ..figures.grouping import labels
 from ..figures.style import MARKED_BELOW
 from ..run.failures import diagnosed_failures
@@ -112,7 +113,7 @@ def landings(
         only = {"run": names[run.path], **({"set": sets[0]} if len(sets) == 1 else {})}
         label = names[run.path]
         benchmark = None if label.endswith(f"· {run.benchmark}") else run.benchmark
-        about = " · ".join(filter(None, (benchmark, run.protocol, f"{len(run.cases)} cases")))
+        about = " · ".join(filter(None, (benchmark, run.protocol, how_many(len(run.cases), "case"))))
         together = _corrected_together(run)
         found.append(Landing(
             label, about, _title(run), _lead(run), causes_of(run, only, len(failures)),
@@ -310,7 +311,7 @@ def _trust(tests: Sequence[Row]) -> str:
     if not tests:
         return "unknown: no check here"
     if not good and not bad:
-        return f"unknown: {len(tests)} check{'' if len(tests) == 1 else 's'} cannot say"
+        return f"unknown: {how_many(len(tests), 'check')} cannot say"
     return f"{'no' if bad else 'yes' if good == len(tests) else 'partly'}: {_tested(tests, ' checks')}"
 
 
@@ -335,14 +336,20 @@ def in_words(run: RunData) -> list[str]:
             more = f", {f.p}" if f.p else ""
             found = f"{f.says}: {side}{f.value} {f.interval}, n={f.n}{more}"
             out.append(f"{probe.name}: {f.answer}: {found}; {f.test}")
-    return out + ([f"{', '.join(without)}: nothing to compare: {lacking(run)}"] if without else [])
+    out += [f"{', '.join(without)}: nothing to compare: {lacking(run)}"] if without else []
+    known = {p.name for p in described()}
+    return out + [
+        f"{name}: {_explored(data.table) or 'measured'}: {run.path / 'probes' / name / 'table.csv'}"
+        for name in run.probe_names if name not in known and (data := run.probe(name)) is not None
+    ]  # fmt: skip
 
 
 def _explored(table: Sequence[Row]) -> str:
     """How many comparisons a probe without a declared one has, in words; empty if it has none."""
-    compared = sum(r.get("group") == MATCHED and r.get("value") is not None for r in table)
-    many = "comparison" if compared == 1 else "comparisons"
-    return f"explored: {compared} {many} of failures and successes, none declared as main" if compared else ""
+    counts = Counter(r.get("group") for r in table if r.get("value") is not None)
+    compared = counts[MATCHED] or counts[UNMATCHED]
+    of = "failures and successes, none declared as main"
+    return f"explored: {how_many(compared, 'comparison')} of {of}" if compared else ""
 
 
 def lacking(run: RunData) -> str:
@@ -352,7 +359,7 @@ def lacking(run: RunData) -> str:
     matched = read_json(chosen).get("contrast") is not False if chosen.is_file() else True
     if matched and min(failures, successes) >= FEWEST_PAIRS:
         return "numbers of matched failures and successes are missing"
-    have = f"{failures} failure{'' if failures == 1 else 's'} and {successes} success{'' if successes == 1 else 'es'}"
+    have = f"{how_many(failures, 'failure')} and {how_many(successes, 'success', 'successes')}"
     alike = "" if min(failures, successes) < FEWEST_PAIRS else ", and too few of them are alike"
     return (
         f"{have} with every part right{alike}; at least {FEWEST_PAIRS} failures are needed, each with a success of "

@@ -17,6 +17,7 @@ from ...files import to_csv
 from ...hooks.progress import Bar, no_bar, stage, tick
 from ...probes.catalog import PROBES, Probe
 from ...probes.verdicts import MATCHED
+from ...terminal import how_many
 from ..figures.catalog import FIGURES, of_runs
 from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels, labels_by_benchmark
@@ -287,6 +288,7 @@ def _asked(run: RunData, called: str) -> str:
     invalid = sum(g.outcome == "invalid" for g in run.graded)
     model = "" if called == run.model else f"{run.model}, "
     return (
-        f"{called} ({model}weights {weights or 'unstated'}) was asked {len(run.cases)} cases of {run.benchmark} with "
-        f"the protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be judged."
+        f"{called} ({model}weights {weights or 'unstated'}) was asked {how_many(len(run.cases), 'case')} of "
+        f"{run.benchmark} with the protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be "
+        "judged."
     )

@@ -22,6 +22,7 @@ from ...evaluation.metrics import mark
 from ...evaluation.protocols.compare import compare
 from ...files import read_csv
 from ...hooks.progress import Bar, no_bar
+from ...terminal import how_many
 from .reader import RunData, read_about
 from .summary import headline
 
@@ -74,6 +75,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         "b": _about(runs[1]),
         "cases": {"a": cases.n_a, "b": cases.n_b, "same": len(cases.same), "changed": list(cases.changed)},
         "cases_said": cases.sentence(),
+        "settings": differing_settings(*runs),
         "shared": len(shared),
         "changed": len(common) - len(shared),
         "left_out_invalid": len(shared) - len(judged),
@@ -88,6 +90,18 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
             _discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)
         ],
     }
+
+
+def differing_settings(a: RunData, b: RunData) -> list[tuple[str, str, str]]:
+    """Settings, except the model, that differ between the two runs; a comparison of models should have none."""
+    was, now = a.manifest.identity, b.manifest.identity
+    keys = [k for k in dict.fromkeys([*was, *now]) if k not in ("model", "weights")]
+    return [(k, _stated(was.get(k)), _stated(now.get(k))) for k in keys if was.get(k) != now.get(k)]
+
+
+def _stated(value: Any) -> str:
+    text = "not stated" if value is None else str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _channels(
@@ -161,6 +175,7 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
     """The comparison as text: discordant wholes first, then one line per role."""
     a, b = found["a"], found["b"]
     lines = [f"A = {a['run']} ({a['model']}), B = {b['run']} ({b['model']}); differences are A - B"]
+    lines += [f"not only the model differs: {name} is {x} in A, {y} in B" for name, x, y in found["settings"]]
     cases = found["cases"]
     if cases["same"] and (cases["a"], cases["b"]) != (cases["same"], cases["same"]):
         lines.append(found["cases_said"])
@@ -235,9 +250,9 @@ class SharedCases:
         same = "1 case is" if len(self.same) == 1 else f"{len(self.same)} cases are"
         text = f"{same} the same in both runs (A has {self.n_a}, B {self.n_b})"
         if self.changed:
-            text += f"; {_many(len(self.changed), 'id')} in common but with another question or answer, not compared"
+            text += f"; {how_many(len(self.changed), 'id')} in common but with another question or answer, not compared"
         if self.changed_parts:
-            text += f"; parts that differ in {_many(len(self.changed_parts), 'case')} are not compared"
+            text += f"; parts that differ in {how_many(len(self.changed_parts), 'case')} are not compared"
         return text
 
 
@@ -260,10 +275,6 @@ def _asked(of: Case | Part) -> tuple[str, str]:
 def _changed_parts(a: Sequence[Part], b: Sequence[Part]) -> frozenset[str]:
     asked = zip_longest(map(_asked, a), map(_asked, b))
     return frozenset(f"part:{i}" for i, (left, right) in enumerate(asked) if left != right)
-
-
-def _many(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def compare_probes(

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.protocols.base import Entry, Evidence
+from ...terminal import how_many
 from .diagnosis import Diagnosis, count, meaning, read_diagnosis
 from .reader import RunData
 from .summary import runs_in, shortened
@@ -34,7 +35,7 @@ class Diagnosed:
     def left_out(self) -> str:
         """What was diagnosed and is not counted, as a sentence; empty if nothing was."""
         kinds = ((self.unjudged, "whose whole could not be judged"), (self.outside, "outside the sets of failures"))
-        said = [f"{n} diagnosed case{'' if n == 1 else 's'} {which}" for n, which in kinds if n]
+        said = [f"{how_many(n, 'diagnosed case')} {which}" for n, which in kinds if n]
         return f"Not counted: {', '.join(said)}." if said else ""
 
 

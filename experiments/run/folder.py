@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
 import shlex
 import sys
@@ -75,6 +76,15 @@ def _of_schema(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
+def check_place(folder: Path) -> None:
+    """Raise ``InputError`` where a run folder cannot be made or written; nothing is made."""
+    nearest = next((p for p in (folder, *folder.absolute().parents) if p.exists()), folder)
+    if not nearest.is_dir():
+        raise InputError(f"--out {folder}: {'is' if nearest == folder else f'{nearest} is'} a file; give a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise InputError(f"--out {folder}: {nearest} cannot be written; give a folder that can")
+
+
 @contextmanager
 def locked(folder: str | Path) -> Iterator[Path]:
     """Lock a folder for this process. The lock ends with the process, so a killed run never blocks the next one.
@@ -82,8 +92,7 @@ def locked(folder: str | Path) -> Iterator[Path]:
     Raises ``JournalError`` if another process holds the lock.
     """
     folder = Path(folder)
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out {folder}: is a file; give a folder")
+    check_place(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as handle:
         try:

@@ -15,6 +15,7 @@ from typing import Any
 from ...errors import ComposcopeError, NotAskedError
 from ...evaluation.metrics import MEANINGS, Metric, find, quoted
 from ...files import to_csv
+from ...terminal import how_many
 from ..console.printing import markdown_table
 from ..console.progress import Reporter
 from ..evaluating.evaluate import recount
@@ -243,7 +244,7 @@ def markdown(
     """
     preset, n = study.preset, len(study.spec.models)
     out = [f"# {preset.title}", ""]
-    out += [f"Study `{preset.name}`: {n} model{'' if n == 1 else 's'} on {', '.join(study.data)}.", ""]
+    out += [f"Study `{preset.name}`: {how_many(n, 'model')} on {', '.join(study.data)}.", ""]
     for name, reason in study.failed.items():
         out += [f"**{name} could not be run:** {reason}", ""]
     out += [f"**{line}**\n" for line in study.stopped]

@@ -12,7 +12,7 @@ from hypothesis import strategies as hs
 from composcope.evaluation import dependence
 from composcope.evaluation import statistics as st
 from composcope.evaluation.metrics import find
-from composcope.evaluation.protocols import Graded, get
+from composcope.evaluation.protocols import Graded, counting, get
 
 
 def test_clopper_pearson_of_36_in_165_matches_the_beta_quantiles() -> None:
@@ -84,6 +84,20 @@ def test_no_interval_of_a_difference_goes_beyond_one() -> None:
     high = st.paired_difference(right, [False] * 30, seed=0, clusters=clusters)
     low = st.paired_difference([False] * 30, right, seed=0, clusters=clusters)
     assert high.method == dependence.CLUSTERED and (high.high, low.low) == (1.0, -1.0)
+
+
+def test_the_interval_of_a_statistic_ends_where_its_values_do() -> None:
+    columns = [(float(i > 0), 1.0) for i in range(30)]
+    of = {"clusters": [i // 6 for i in range(30)], "seed": 0}
+
+    def rate(sums: np.ndarray) -> np.ndarray:
+        return sums[..., 0] / sums[..., 1]
+
+    free, ended = (
+        counting.statistic("r", columns, rate, {}, **of),
+        counting.statistic("r", columns, rate, {}, **of, possible=(-1, 1)),
+    )
+    assert free.high is not None and free.high > 1 and ended.high == 1 and ended.low == free.low
 
 
 def test_equal_outcomes_count_as_many_as_there_are_clusters() -> None:

@@ -219,6 +219,8 @@ def test_an_unusable_out_folder_is_named(taught: Path, case_file: Path, tmp_path
     (tmp_path / "r").write_text("")
     assert run("evaluate", taught, case_file, tmp_path / "r") == 1
     assert "is a file; give a folder" in error_of(capsys)
+    assert run("evaluate", tmp_path / "no-model", case_file, tmp_path / "r" / "a") == 1
+    assert "is a file; give a folder" in error_of(capsys), "before the model is looked for"
 
 
 @pytest.mark.parametrize(

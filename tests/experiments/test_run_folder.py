@@ -34,6 +34,7 @@ from composcope.experiments.run import (
     writer,
 )
 from composcope.experiments.run.failures import failing_cases
+from composcope.experiments.run.folder import check_place
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.schema import Manifest
 from composcope.experiments.run.writer import open_run, save_probe
@@ -198,8 +199,18 @@ result.ProbeResult("min-k", []).save({str(tmp_path / "run" / "probes" / "min-k")
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r").write_text("")
-    with pytest.raises(InputError, match="is a file; give a folder"), locked(tmp_path / "r"):
-        pass
+    for folder in (tmp_path / "r", tmp_path / "r" / "below" / "run"):
+        with pytest.raises(InputError, match="is a file; give a folder"), locked(folder):
+            pass
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(InputError, match=f"{tmp_path} cannot be written"):
+        check_place(tmp_path / "a" / "b")
+    assert not list(tmp_path.iterdir())
 
 
 def test_runs_are_found_in_a_study_folder(tmp_path: Path) -> None:

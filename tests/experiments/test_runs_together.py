@@ -72,6 +72,20 @@ def test_differences_are_a_minus_b_with_exact_test_and_everything_left_out_is_co
     assert lines[-1] == "not compared: 1 invalid in A or B, 3 asked only in A"
 
 
+def test_settings_that_differ_are_listed_with_both_values_and_the_model_is_not_one_of_them(
+    evaluated: Path, better: Path
+) -> None:
+    assert not compare_runs(evaluated, better)["settings"]
+    manifest = json.loads((better / "manifest.json").read_text())
+    manifest["identity"] |= {"format": "xml", "model": "other", "shard": "1/2"}
+    (better / "manifest.json").write_text(json.dumps(manifest))
+    found = compare_runs(evaluated, better)
+    before = json.loads((evaluated / "manifest.json").read_text())["identity"]["format"]
+    assert found["settings"] == [("format", before, "xml"), ("shard", "not stated", "1/2")]
+    lines = [line for line in comparison_lines(found) if "not only the model" in line]
+    assert [("xml" in line, "1/2" in line) for line in lines] == [(True, False), (False, True)]
+
+
 def test_cases_that_share_facts_are_compared_by_what_they_share(evaluated: Path, better: Path) -> None:
     for folder in (better, alike := Path(shutil.copytree(evaluated, better.parent / "alike"))):
         rows = [{**row, "cluster": f"k{int(row['case'][-2:]) // 4}"} for row in read_lines(folder / "graded.jsonl")]

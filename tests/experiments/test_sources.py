@@ -104,6 +104,11 @@ def test_a_misspelt_model_is_answered_with_the_nearest_one(tmp_path: Path, monke
         assert "did you mean" not in said if meant is None else f"did you mean {meant!r}?" in said, name
 
 
+def test_the_name_of_a_model_that_can_be_fetched_is_answered_with_the_command() -> None:
+    with pytest.raises(InputError, match="composcope fetch smollm2"):
+        resolve_model("smollm2")
+
+
 def test_cases_say_which_protocol_they_are_for_or_their_paraphrases_do() -> None:
     part = Part("Q one?", "6", paraphrases=("One, asked?",))
     case, other = Case("c", "Q?", "8", (part,)), Case("d", "Q?", "8", (Part("Q one?", "6"),))

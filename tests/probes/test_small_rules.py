@@ -80,6 +80,14 @@ def test_matching_lengths_averages_the_lowest_values_over_random_subsets() -> No
             min_k.length_matched(values, n)
 
 
+def test_questions_that_share_their_value_are_those_of_other_cases_and_of_one_kind() -> None:
+    def of(case: str, kind: str) -> Any:
+        return SimpleNamespace(case=case, kind=kind)
+
+    asked = [of("a", "whole"), of("b", "whole"), of("c", "whole"), of("a", "part"), of("c", "part"), of("c", "part")]
+    assert min_k._alike(asked, np.array([1.0, 1.0, 2.0, 1.0, 3.0, 3.0])) == 2
+
+
 def test_the_first_token_is_never_scored() -> None:
     assert min_k._scored((1, 2, 3), None, 0) == (1, 3) == min_k._scored((1, 2, 3), (0, 3), 0)
     assert min_k._scored((1, 2, 3), (2, 3), 0) == (2, 3)

@@ -65,6 +65,10 @@ CONDITIONAL = ("quadrant", "abstention", "non_monotone", "gate_removed", "second
 """Shares among cases that are told by their answers: an open one is outside, and does not enter the bounds."""
 
 
+DIFFERENCES = ("gap", "independence_gap", "conflation", "delta_comp")
+"""Differences of rates, which no interval may take beyond one."""
+
+
 @pytest.mark.parametrize("protocol", ROLES)
 def test_an_estimate_lies_in_its_intervals(protocol: str) -> None:
     metrics = _table(_rows(protocol, 24, 0), protocol).values()
@@ -74,6 +78,8 @@ def test_an_estimate_lies_in_its_intervals(protocol: str) -> None:
             if m.value is not None:
                 assert low is None or low <= m.value + 1e-12, m
                 assert high is None or high >= m.value - 1e-12, m
+            if m.metric in DIFFERENCES:
+                assert low is None or high is None or -1 <= low <= high <= 1, m
         assert (m.low is None) == (m.high is None) or m.metric == "d50"
         rate = m.interval == "clopper-pearson" and m.bound_low is not None and m.bound_high is not None
         assert not rate or m.value is None or m.bound_low <= m.value <= m.bound_high, m  # type: ignore[operator]

@@ -30,7 +30,7 @@ from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
 from composcope.experiments.run.reader import RunData, load
 from composcope.probes.catalog import PROBES, described
-from composcope.probes.verdicts import FEWEST_PAIRS, MATCHED, is_primary
+from composcope.probes.verdicts import FEWEST_PAIRS, MATCHED, UNMATCHED, is_primary
 
 AddCases = Callable[..., dict[str, Any]]
 TAGS = Case(
@@ -228,6 +228,11 @@ def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_ex
     assert said.startswith("readout: explored: 1 comparison ") and "nothing to compare" not in said
     (page,) = landing.landings([run], [origins(run)], [{}], described())
     assert landing.main_number(run, page, PROBES["readout"]).startswith("Explored: 1 comparison ")
+    (readout / "table.csv").write_text(f"quantity,kind,group,n,value\nmine,composition,{UNMATCHED},9,0.2\n")
+    shutil.copytree(readout, folder / "probes" / "mine")
+    (folder / "probes" / "mine" / "result.json").write_text(json.dumps({**about, "probe": "mine"}))
+    own = landing.in_words(RunData(folder))[-1]
+    assert own == f"mine: {landing._explored([{'group': UNMATCHED, 'value': 1}])}: {folder / 'probes/mine/table.csv'}"
     rows = [{"group": MATCHED, "value": 0.1}, {"group": MATCHED, "value": None}, {"group": "all", "value": 1.0}]
     assert landing._explored(rows).startswith("explored: 1 comparison of") and not landing._explored(rows[1:])
 
