@@ -25,6 +25,8 @@ bash -c 'exit 3'
 
 ```python
 from pathlib import Path
+
+pytestmark = pytest.mark.long
 said = Path("word.txt").read_text()
 ```
 

@@ -19,6 +19,8 @@ from composcope.experiments.bench.real import BenchSetting, Task, bench_real
 from composcope.experiments.bench.timing import TaskBench, Took, Way, same
 from composcope.experiments.cli import main
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def found() -> TaskBench:

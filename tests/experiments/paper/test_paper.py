@@ -32,6 +32,8 @@ from composcope.files import read_csv, to_csv
 from composcope.probes.catalog import PROBES
 from composcope.probes.verdicts import MATCHED
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -14,6 +14,8 @@ from browsing import Visit, wait_until
 
 from composcope.experiments import figures
 
+pytestmark = pytest.mark.long
+
 HOSTILE = '</script><script>window.hit=1</script><img src=x onerror="window.hit=2">\'"`\u2028\u202eRTL ${window.hit=3}'
 
 
