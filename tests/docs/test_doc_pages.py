@@ -10,6 +10,8 @@ import doc_pages
 import forked
 import pytest
 
+pytestmark = pytest.mark.long
+
 PAGE = """# A page
 
 ```bash
@@ -25,8 +27,6 @@ bash -c 'exit 3'
 
 ```python
 from pathlib import Path
-
-pytestmark = pytest.mark.long
 said = Path("word.txt").read_text()
 ```
 
