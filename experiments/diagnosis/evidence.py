@@ -247,8 +247,11 @@ def inside_lines(found: Inside) -> list[str]:
     if found.uncomputed.n:
         out.append(f"opened cases of the family, those with another cause left out, that lack it: {found.uncomputed}")
     if found.cut:
-        gone = f"goes away in {found.cut['source']} (as many other words: {found.cut['other']})"
-        out.append(f"attention to the copied words cut: the wrong answer {gone}, right in {found.cut['mended']}")
+        source, other = found.cut["source"], found.cut["other"]
+        gone = f"goes away in {source} (as many other words: {other}), right in {found.cut['mended']}"
+        alike = "; other words do half as much or more: the cut does not show where it is copied from"
+        said = alike if source.k and 2 * other.share >= source.share else ""
+        out.append(f"attention to the copied words cut: the wrong answer {gone}{said}")
     words = {
         "skip": "leaving out a block",
         "back": "the later state put into an earlier layer",

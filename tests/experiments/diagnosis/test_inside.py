@@ -27,7 +27,7 @@ from composcope.experiments.diagnosis import (
     weighing,
     whole_run,
 )
-from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, inside_lines
 from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.studies import confusion
@@ -915,6 +915,8 @@ def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not
     assert cut == {"source": Tally(4, 4), "other": Tally(1, 4), "mended": Tally(3, 4)}
     assert rule.mended_inside(Inside(4, cut=cut)) == "attention to the copied words cut"
     assert rule.mended_inside(Inside(4, cut={**cut, "other": Tally(2, 4)})) is None
+    lines = ["\n".join(inside_lines(Inside(4, cut={**cut, "other": Tally(k, 4)}))) for k in (0, 1, 2)]
+    assert ["does not show" in line for line in lines] == [False, False, True], "half of what the copied words do"
 
 
 def test_a_block_whose_attention_writes_nothing_can_be_opened(engine: LocalEngine) -> None:
