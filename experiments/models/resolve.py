@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,8 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from ... import model_files
 from ...errors import InputError, ModelError, did_you_mean
@@ -63,15 +66,15 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
             "organism:DOSE"
         )
     _check_hub_id(name)
-    if offline():
-        found = _cached(name)
-        if found is None:
-            raise ModelError(
-                f"--model {name}: no such folder{_beside(name) or ';'} HF_HUB_OFFLINE is set and the hub's cache does "
-                "not have it"
-            )
-        return ModelSource(name, str(found), True)
-    return ModelSource(name, name, False)
+    why = "HF_HUB_OFFLINE is set" if offline() else _unreachable()
+    if why is None:
+        return ModelSource(name, name, False)
+    found = _cached(name)
+    if found is None:
+        raise ModelError(
+            f"--model {name}: no such folder{_beside(name) or ';'} {why} and the hub's cache does not have it"
+        )
+    return ModelSource(name, str(found), True)
 
 
 def _check_hub_id(name: str) -> None:
@@ -102,6 +105,20 @@ def _beside(name: str) -> str:
 
 def offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+
+
+def _unreachable() -> str | None:
+    """Why the hub cannot be asked: its host has no address here, which the hub's library would try for a minute."""
+    from huggingface_hub import constants
+
+    host = urlsplit(constants.ENDPOINT).hostname or ""
+    if getproxies().get("https"):  # the proxy looks the host up
+        return None
+    try:
+        socket.getaddrinfo(host, 443)
+    except socket.gaierror:
+        return f"{host} cannot be found from here (no network?)"
+    return None
 
 
 def _cached(hub_id: str) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import subprocess
 import zipfile
 from collections import Counter
@@ -44,6 +45,23 @@ def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
     assert online.weights_folder == snapshot
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert resolve_model("owner/name").weights_folder == snapshot
+
+
+@pytest.mark.parametrize("proxy", [False, True])
+def test_a_hub_without_an_address_is_not_asked_unless_a_proxy_looks_it_up(
+    monkeypatch: pytest.MonkeyPatch, proxy: bool
+) -> None:
+    def unknown(*_: object) -> None:
+        raise socket.gaierror
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    monkeypatch.setattr(resolve, "getproxies", lambda: {"https": "http://proxy:1"} if proxy else {})
+    if proxy:
+        assert resolve_model("owner/no-such-model") == ModelSource("owner/no-such-model", "owner/no-such-model", False)
+    else:
+        with pytest.raises(ModelError, match=r"huggingface\.co cannot be found"):
+            resolve_model("owner/no-such-model")
 
 
 def test_answers_to_raw_prompts_are_other_answers_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +228,7 @@ def test_a_hub_id_is_taken_as_it_is_unless_the_hub_is_switched_off(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(resolve, "_cached", lambda name: tmp_path if cached else None)
     monkeypatch.setattr(resolve, "offline", lambda: False)
+    monkeypatch.setattr(resolve, "_unreachable", lambda: None)
     assert resolve_model("owner/name") == ModelSource("owner/name", "owner/name", False)
     monkeypatch.setattr(resolve, "offline", lambda: True)
     if cached:
