@@ -265,6 +265,8 @@ def against_controls(outcomes: Sequence[Outcome], layers: Sequence[int], *, seed
                 if all(sides.values()):
                     test = "permutation" if quantity in RATES and flips else "auto"
                     row = paired(sides, quantity=quantity, clusters=shares, test=test, seed=seed).table[0]
+                    if quantity in RATES:  # no interval of a difference of rates goes beyond one
+                        row = {**row, **{k: np.clip(row[k], -1, 1).item() for k in ("low", "high")}}
                     found.append({**row, "layer": layer})
             rows += adjust(found, f"{quantity}: donor - {control}, all layers")
     return rows

@@ -51,6 +51,14 @@ def test_what_is_undefined_is_left_out_and_rates_are_permuted() -> None:
     assert against_controls(undefined, [0]) == []
 
 
+def test_the_interval_of_a_difference_of_rates_ends_at_one() -> None:
+    outcomes = [_outcome("donor", r, r, [float(r > 0)]) for r in range(2)]
+    outcomes += [_outcome("random", None, r, [0.0]) for r in range(2)]
+    ends = {r["quantity"]: (r["low"], r["high"]) for r in against_controls(outcomes, [0])}
+    assert ends["flip_rate"] == ends["corrected_rate"] == (-1, 1)
+    assert ends["logit_difference"][0] < -1 and ends["logit_difference"][1] > 1
+
+
 def _rate(outcomes: list[Outcome]) -> dict[str, Any]:
     return next(r for r in summarize(outcomes, [0])[0] if r["quantity"] == "flip_rate")
 
