@@ -106,36 +106,17 @@ class Graded:
     def of(case: Case, ask: Ask, grade: Grade, *, ask_id: str | None, model: str | None, run: str | None) -> Graded:
         """The row of one graded ask."""
         skills = tuple(part.skill or "" for part in case.parts)
-        return Graded(
-            case=case.id,
-            role=ask.role,
-            outcome=grade.outcome,
-            benchmark=case.benchmark,
-            family=case.family,
-            depth=case.depth,
-            depth_bin=case.depth_bin,
-            cluster=case.cluster,
-            crossed=case.crossed,
-            atom=ask.atom,
-            skills=skills if any(skills) else (),
-            kind=ask.kind,
-            repeat=ask.repeat,
-            model=model,
-            run=run,
-            ask=ask_id,
-            reason=grade.reason,
-            answer=grade.answer,
-            gold=ask.gold,
-            match=grade.match,
-            domain=case.domain,
-            operation=case.operation,
-            prompt=ask.format,
-            unknowable=case.unknowable,
-            chance=case.chance,
-        )
+        of_case = {name: getattr(case, name) for name in _OF_CASE}
+        of_ask = {name: getattr(ask, name) for name in ("role", "atom", "kind", "repeat", "gold")}
+        of_grade = {name: getattr(grade, name) for name in ("outcome", "reason", "answer", "match")}
+        about = {"case": case.id, "ask": ask_id, "prompt": ask.format, "model": model, "run": run}
+        return Graded(**about, **of_case, **of_ask, **of_grade, skills=skills if any(skills) else ())
 
 
 _FIELDS = tuple(f.name for f in fields(Graded) if f.name != "extra")
+_OF_CASE = (
+    "benchmark", "family", "depth", "depth_bin", "cluster", "crossed", "domain", "operation", "unknowable", "chance"
+)  # fmt: skip
 _ALWAYS = frozenset(
     "case benchmark family depth cluster atom skills role kind repeat model run ask outcome reason answer gold".split()
 )

@@ -71,7 +71,6 @@ class Contents:
     """By engine digest: its identity and every provenance seen."""
     warnings: list[str] = field(default_factory=list)
     """Torn tails, damaged and altered lines and conflicting answers, one line each."""
-    n_conflicts: int = 0
     lines: dict[str, str] = field(default_factory=dict)
     """By key, the file and line of the answer that counts."""
     unsealed: list[str] = field(default_factory=list)
@@ -180,7 +179,6 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
     contents.lines.setdefault(key, where)
     kept = contents.responses.setdefault(key, response)
     if kept.text != response.text:
-        contents.n_conflicts += 1
         contents.warnings.append(f"{where}: {_named(record)} has two different answers; the earlier one counts")
 
 

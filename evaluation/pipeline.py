@@ -34,10 +34,6 @@ class Progress:
     """Different asks of this round that are answered, earlier runs included."""
     total: int
     """Different asks of this round."""
-    resumed: int
-    """Those of ``done`` that the journal held already."""
-    failed: int
-    """Those of ``done`` that got an error instead of an answer (in all rounds of this run)."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +50,6 @@ class Evaluation:
     """Asks put to the engine in this run."""
     n_resumed: int
     """Asks answered from the journal."""
-    n_pending: int = 0
-    """Asks that a limit left unasked in the last round; later rounds may add more."""
     stopped: str | None = None
     """The limit that stopped the evaluation early; None when it is complete."""
     judged: tuple[JudgedGrades, ...] = ()
@@ -74,14 +68,10 @@ class _State:
     engine: Engine
     progress: Callable[[Progress], None] | None
     max_asks: int | None
-    max_tokens: int | None
     asks: dict[str, Ask] = field(default_factory=dict)
     responses: dict[str, Response] = field(default_factory=dict)
     n_asked: int = 0
     n_resumed: int = 0
-    n_pending: int = 0
-    n_tokens: int = 0
-    n_failed: int = 0
     round: int = 0
     stopped: str | None = None
 
@@ -94,23 +84,22 @@ def evaluate(
     grade: Callable[..., Grade] | None = None,
     progress: Callable[[Progress], None] | None = None,
     max_asks: int | None = None,
-    max_tokens: int | None = None,
     model: str | None = None,
     run: str | None = None,
     judge: Engine | None = None,
 ) -> Evaluation:
     """Ask and grade everything that ``protocol`` needs about ``cases``.
 
-    ``grade`` is ``grading.grade`` unless given. ``max_asks`` and ``max_tokens`` stop after that many new asks or
-    generated tokens; the same call later continues. ``model`` and ``run`` are written into every row. A ``judge``
-    is asked about what the rules leave open, and about answers in words that they do not accept (see ``judging``).
+    ``grade`` is ``grading.grade`` unless given. ``max_asks`` stops after that many new asks; the same call later
+    continues. ``model`` and ``run`` are written into every row. A ``judge`` is asked about what the rules leave open,
+    and about answers in words that they do not accept (see ``judging``).
 
     Raises ``InputError`` for a protocol that asks one thing twice in different words, and whatever the engine or the
     journal raise; all that was answered before is then in the journal.
     """
     grader = _Grader(grade or by_rules)
     journal.begin(engine.identity, engine.provenance)
-    state = _State(journal, engine, progress, max_asks, max_tokens)
+    state = _State(journal, engine, progress, max_asks)
     grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}
     rows: list[Graded] = []
     asked: set[tuple[str, str, int]] = set()
@@ -140,7 +129,6 @@ def evaluate(
         graded=rows,
         n_asked=state.n_asked,
         n_resumed=state.n_resumed,
-        n_pending=state.n_pending,
         stopped=state.stopped,
         judged=tuple(judged),
         warnings=tuple(journal.warnings),
@@ -172,14 +160,10 @@ def _answer_round(state: _State, wanted: dict[str, Ask]) -> None:
     todo = [key for key in wanted if key not in known]
     pending = {key: wanted[key] for key in sorted(todo, key=failed.__contains__)}
     allowed = _within_limit(state, pending)
-    _report(state, len(known), len(wanted), len(known))
+    _report(state, len(known), len(wanted))
     for n, _ in enumerate(_ask(state, allowed), 1):
-        _report(state, len(known) + n, len(wanted), len(known))
-        if state.max_tokens is not None and state.n_tokens >= state.max_tokens:
-            state.stopped = f"max_tokens={state.max_tokens}"
-            break
-    state.n_pending = sum(key not in state.responses for key in wanted)
-    if state.n_pending == 0 and state.stopped and state.stopped.startswith("max_asks"):
+        _report(state, len(known) + n, len(wanted))
+    if all(key in state.responses for key in wanted):
         state.stopped = None
 
 
@@ -201,8 +185,6 @@ def _ask(state: _State, pending: dict[str, Ask]) -> Iterable[Response]:
         state.journal.append(key, ask, response, identity)
         state.responses[key] = response
         state.n_asked += 1
-        state.n_tokens += response.response_tokens
-        state.n_failed += response.finish_reason == "error"
         missing.discard(key)
         yield response
     if missing:
@@ -211,9 +193,9 @@ def _ask(state: _State, pending: dict[str, Ask]) -> Iterable[Response]:
         )
 
 
-def _report(state: _State, done: int, total: int, resumed: int) -> None:
+def _report(state: _State, done: int, total: int) -> None:
     if state.progress is not None:
-        state.progress(Progress(state.round, done, total, resumed, state.n_failed))
+        state.progress(Progress(state.round, done, total))
 
 
 def _with_thinking_open(ask: Ask, response: Response) -> str:
@@ -225,6 +207,10 @@ def _with_thinking_open(ask: Ask, response: Response) -> str:
     reasoned = (response.provenance or {}).get("reasoning")
     inside = opened and not reasoned and response.finish_reason == "length" and "</think>" not in response.text
     return f"<think>{response.text}" if inside else response.text
+
+
+_GRADED_BY = ("aliases", "format", "options", "question")
+"""What a grade depends on besides answer, gold and type; arguments of ``grading.grade`` by these names."""
 
 
 class _Grader:
@@ -239,30 +225,12 @@ class _Grader:
             # An infrastructure failure is not a wrong answer.
             return Grade("invalid", None, None, f"error: {response.error}")
         # The answers of parts can be known; abstaining on them never passes a gate.
-        unknowable = case.unknowable and ask.role == "whole"
-        key = (
-            response.ask,
-            ask.begun,
-            ask.gold,
-            ask.answer_type,
-            ask.aliases,
-            ask.format,
-            ask.options,
-            ask.question,
-            unknowable,
-        )
+        asked = {name: getattr(ask, name) for name in _GRADED_BY}
+        asked["unknowable"] = case.unknowable and ask.role == "whole"
+        key = (response.ask, ask.begun, ask.gold, ask.answer_type, *asked.values())
         if key not in self.known:
-            self.known[key] = self.grade(
-                ask.begun + _with_thinking_open(ask, response),
-                response.finish_reason,
-                ask.gold,
-                ask.answer_type,
-                aliases=ask.aliases,
-                format=ask.format,
-                unknowable=unknowable,
-                options=ask.options,
-                question=ask.question,
-            )
+            text = ask.begun + _with_thinking_open(ask, response)
+            self.known[key] = self.grade(text, response.finish_reason, ask.gold, ask.answer_type, **asked)
         found = self.known[key]
         if found.reason == "no-answer" and response.finish_reason == "stop" and ask.role == "whole":
             return stopped_at_a_part(response.text, [(p.answer, *p.aliases) for p in case.parts]) or found

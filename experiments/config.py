@@ -331,7 +331,7 @@ class Config(Probing):
         return self
 
     @property
-    def part(self) -> Shard | None:
+    def parsed_shard(self) -> Shard | None:
         """The shard to run; None: everything."""
         return None if self.shard is None else Shard.parse(self.shard)
 
@@ -344,8 +344,8 @@ class Config(Probing):
         """``runs/MODEL--BENCHMARK--PROTOCOL`` from the last parts of the names, with ``--shard-i-of-n`` for a shard."""
         served = address(self.model)
         words = (served[0] if served else self.model, self.benchmark, self.protocol)
-        part = [] if self.shard is None else ["shard-" + self.shard.replace("/", "-of-")]
-        return Path("runs") / "--".join([*(_slug(word) for word in words if word), *part])
+        shard = [] if self.shard is None else ["shard-" + self.shard.replace("/", "-of-")]
+        return Path("runs") / "--".join([*(_slug(word) for word in words if word), *shard])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ComposcopeError, InputError, NoCasesError
 from ..files import file_sha256, text_hash
@@ -41,6 +41,9 @@ from .run.provenance import plugin_files, source_hash
 from .run.reader import read_run
 from .run.schema import Evaluated
 from .run.writer import OpenRun, open_run
+
+if TYPE_CHECKING:
+    from .probing import Chosen
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,10 @@ def _findings_in_words(path: Path) -> list[str]:
     run, causes = read_run(path), read_diagnosis(path)
     enough = min(map(len, groups(run))) >= FEWEST_PAIRS
     how = f"run composcope probe {path}" if enough else f"they would have nothing to compare: {lacking(run)}"
-    probes = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
-    return [f"  {line}" for line in (*probes, *([causes.sentence(words=True)] if causes is not None else []))]
+    lines = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
+    if causes is not None:
+        lines.append(causes.sentence(words=True))
+    return [f"  {line}" for line in lines]
 
 
 ProbeStep = Callable[[OpenRun, Config, Target, Evaluated, Reporter], str | None]
@@ -125,7 +130,7 @@ def investigate(
     folder = Path(out) if out is not None else config.default_folder()
     check_place(folder)
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    shard = config.part
+    shard = config.parsed_shard
     # All checks come before the run's folder is made: first those that need no model, then those that do.
     plan = plan_asks(ask_options(config), benchmark, shard)
     loading = loading_of(config)
@@ -223,12 +228,9 @@ def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluate
     missing = no_contrast(found, run.path)
     if not config.probes or not any(found.ids(label) for label in ("failure", "success")):
         return missing
-    from ..probes import examples
-    from .probing import run as probing
+    from . import probing
 
-    asks, responses = found.per_case()
-    labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
-    chosen = probing.choose(labelled, config.probe_cases)
+    chosen = _chosen(target, found, config)
     reporter.note(f"{run.name}: {chosen.note}")
     probing.save_chosen(run, chosen)
     with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
@@ -236,20 +238,29 @@ def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluate
     return missing
 
 
-def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = False) -> list[str]:
-    """Measure one part (``i/n``) of what the probes of an evaluated run need, and keep it in the run's store.
+def _chosen(target: Target, found: Evaluated, config: Config) -> Chosen:
+    """The matched failures and successes to probe."""
+    from ..probes import examples
+    from .probing import choose
 
-    Several parts may be measured at the same time; nothing else of the run is written. When all parts are done, the
-    same command without a part combines them. Returns one line per probe. Raises ``InputError`` for a run that is
+    asks, responses = found.per_case()
+    labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
+    return choose(labelled, config.probe_cases)
+
+
+def probe_shard(config: Config, folder: str | Path, named: str, *, quiet: bool = False) -> list[str]:
+    """Measure one shard (``i/n``) of what the probes of an evaluated run need, and keep it in the run's store.
+
+    Several shards may be measured at the same time; nothing else of the run is written. When all are done, the same
+    command without a shard combines them. Returns one line per probe. Raises ``InputError`` for a run that is
     probed on Ray workers, which divide the work themselves.
     """
-    from ..probes import examples
-    from .probing import run as probing
+    from . import probing
 
-    shard, path = Shard.parse(part), Path(folder)
+    shard, path = Shard.parse(named), Path(folder)
     if config.serving.engine == "ray":
         raise InputError(
-            f"--shard {part}: works only in this process, and the engine is ray; add --engine transformers, or leave "
+            f"--shard {named}: works only in this process, and the engine is ray; add --engine transformers, or leave "
             "out --shard, since workers divide the work themselves"
         )
     reporter = Reporter(None, quiet=quiet)
@@ -257,9 +268,7 @@ def probe_part(config: Config, folder: str | Path, part: str, *, quiet: bool = F
     with quietly(quiet):
         loaded = load_target(loading_of(config), path, reporter.say)
     with closing(loaded) as target:
-        asks, responses = found.per_case()
-        labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
-        return probing.measure_part(path, target, probing.choose(labelled, config.probe_cases), config, shard)
+        return probing.measure_shard(path, target, _chosen(target, found, config), config, shard)
 
 
 def _diagnose(run: OpenRun, target: Target, reporter: Reporter, wanted: bool | None) -> None:
@@ -332,8 +341,3 @@ def report_inputs(run: Path) -> str:
         files += [p for p in (run / folder).rglob("*") if MEASURED not in p.parts]
     found = [f"{os.path.relpath(p, run)} {file_sha256(p)}" for p in sorted(files) if p.is_file()]
     return text_hash([*found, source_hash(), json.dumps(plugin_files())])
-
-
-def plan(config: Config) -> list[str]:
-    """The cost of a run in asks, tokens and forward passes. Loads the tokenizer, but not the model."""
-    return cost.plan_lines(config)

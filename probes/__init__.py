@@ -3,7 +3,7 @@
 Probes: ``neurons`` (which neurons carry an answer), ``lookback`` (attention to the prompt), ``patching`` (states of a
 success put into a failure), ``readout`` (is a name held in a state?), ``faithfulness`` (does the answer come from the
 written working?), ``trajectory`` (how states move), ``min_k`` (was the text in the training data?), ``steering`` (a
-direction added to states). ``catalog`` has the probes by name; ``by_case`` keeps what single cases look like.
+direction added to states). ``catalog`` has the probes by name; ``single_cases`` keeps what single cases look like.
 What they measure on: ``examples`` (prompt, response and gold answer as tokens), ``matching`` (a similar success for
 each failure), ``positions``, ``slots`` and ``answer_spans`` (where in a response the answer begins), ``spread``
 (measures items one by one, also on workers).

@@ -19,7 +19,7 @@ from ..registry import Registry
 Run = Callable[[Any, Sequence[Any], Any, Any], Any]
 """``run(lm, examples, settings, reporter)`` returns a ``probes.result.ProbeResult``."""
 Cases = Callable[[Any, Sequence[Any], Sequence[Any], int, Path], Any]
-"""``cases(lm, few, every, n, folder)`` returns what single cases gave a probe (``by_case.SingleCases``)."""
+"""``cases(lm, few, every, n, folder)`` returns what single cases gave a probe (``single_cases.SingleCases``)."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,10 @@ def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
 
 def _neuron_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
     from ..evaluation import reading
-    from .by_token import push
+    from .single_cases_by_token import neuron_cases
 
     settings = reading.document(folder / "result.json", "run the probe again").get("settings", {})
-    return push(lm, few, settings.get("position", "prompt-end"))
+    return neuron_cases(lm, few, settings.get("position", "prompt-end"))
 
 
 NEURONS = Probe(
@@ -149,11 +149,11 @@ def _lookback(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 def _lookback_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
     from safetensors.torch import load_file
 
-    from .by_case import look
+    from .single_cases import lookback_cases
 
     path = folder / "tensors.safetensors"
     tensors = load_file(path) if path.is_file() else {}
-    return look(lm, few, {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("difference.")})
+    return lookback_cases(lm, few, {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("difference.")})
 
 
 LOOKBACK = Probe(
@@ -183,9 +183,9 @@ def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _patching_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .by_case import patch
+    from .single_cases import patching_cases
 
-    return patch(lm, every, folder, n, {e.case for e in few})
+    return patching_cases(lm, every, folder, n, {e.case for e in few})
 
 
 def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
@@ -242,9 +242,9 @@ def _trajectory(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .by_case import move
+    from .single_cases import trajectory_cases
 
-    return move(lm, [e for e in few if e.role == "whole"])
+    return trajectory_cases(lm, [e for e in few if e.role == "whole"])
 
 
 TRAJECTORY = Probe(
@@ -267,9 +267,9 @@ def _min_k(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .by_case import surprise
+    from .single_cases import min_k_cases
 
-    return surprise(lm, few)
+    return min_k_cases(lm, few)
 
 
 MIN_K = Probe(
@@ -292,9 +292,9 @@ def _readout(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _readout_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .by_token import hold
+    from .single_cases_by_token import readout_cases
 
-    return hold(lm, few, every, folder)
+    return readout_cases(lm, few, every, folder)
 
 
 READOUT = Probe(

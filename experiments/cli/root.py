@@ -154,12 +154,14 @@ def _run(
 
     # Read before the next import, which loads PyTorch: an error in a case file is said at once.
     benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    from .. import investigate as job
-
     if dry_run:
-        plan = job.plan(config)
+        from ..evaluating.cost import plan_lines
+
+        plan = plan_lines(config, benchmark)
         show({"schema": 1, "plan": plan} if json else plan, json)
         return exits.OK
+    from .. import investigate as job
+
     found = job.investigate(config, out, quiet=quiet, contrast=contrast, diagnose=diagnose, benchmark=benchmark)
     return _done(found, json)
 
@@ -191,7 +193,7 @@ def probe(
     from .. import investigate as job
 
     if shard is not None:
-        lines = job.probe_part(config, run, shard, quiet=quiet)
+        lines = job.probe_shard(config, run, shard, quiet=quiet)
         show({"schema": 1, "shard": shard, "probes": lines} if json else lines, json)
         return exits.OK
     return _done(job.investigate(config, run, quiet=quiet, report=None), json)

@@ -101,7 +101,7 @@ def open_cases(
     """The evidence from inside the model for every case."""
     some = {id: [found[one.case.id] for one in group if one.case.id in found] for id, group in heard.items()}
     answers = sorted({d.gold for group in some.values() for s in group for d in (s.whole, *s.foreign)})
-    lm = target.hooks()
+    lm = target.open_model()
     known = {row["inputs"]: row for row in read_lines(folder / KEPT)} if (folder / KEPT).is_file() else {}
     groups: dict[str, list[Opened]] = {id: [] for id in heard}
     worked = {one.case.id: one.case.worked or one.case.answer for group in heard.values() for one in group}
@@ -127,7 +127,7 @@ def readable(target: Target, heard: Mapping[str, Sequence[Heard]], found: Settin
     """How well the entity can be read from the states of failing wholes, by case."""
     failing = {id: [one for one in group if one.case.id in found] for id, group in heard.items()}
     wholes = {id: [(one.case, found[one.case.id].whole) for one in group] for id, group in failing.items() if group}
-    return read(target.hooks(), target.tokenizer, wholes)
+    return read(target.open_model(), target.tokenizer, wholes)
 
 
 def _setting(

@@ -197,7 +197,7 @@ class RayTarget(Target):
     """``Pool``"""
     run: Path = Path()
 
-    def hooks(self) -> FleetModel:
+    def open_model(self) -> FleetModel:
         """The model for the probes; its measurements run on the workers, item by item."""
         return FleetModel(self.pool, self.tokenizer, self.run, scope(self))
 

@@ -166,11 +166,11 @@ class Missing(NoCasesError):
 class CachedModel:
     """A ``Model`` whose measurements go through a store; everything else comes from the model itself.
 
-    With ``part`` only every n-th item is measured. Raises ``Missing`` if other items are not in the store yet.
+    With ``shard`` only every n-th item is measured. Raises ``Missing`` if other items are not in the store yet.
     """
 
-    def __init__(self, lm: Any, store: Store, scope: str, part: Shard | None = None) -> None:
-        self.lm, self.store, self.scope, self.part = lm, store, scope, part
+    def __init__(self, lm: Any, store: Store, scope: str, shard: Shard | None = None) -> None:
+        self.lm, self.store, self.scope, self.shard = lm, store, scope, shard
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.lm, name)
@@ -184,7 +184,7 @@ class CachedModel:
             return
         keys = [entry_key(self.scope, measure, item) for item in items]
         todo = [i for i, key in enumerate(keys) if key not in self.store]
-        mine = [i for i in todo if self.part is None or self.part.has(i)]
+        mine = [i for i in todo if self.shard is None or self.shard.has(i)]
         for start in range(0, len(mine), POOL):
             some = mine[start : start + POOL]
             found = [(some[j], result) for j, result in measure(self.lm, [items[i] for i in some], notes)]

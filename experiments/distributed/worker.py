@@ -158,7 +158,7 @@ class Worker:
 
     def _model(self) -> Any:
         if self._lm is None:
-            self._lm = self.target.hooks()
+            self._lm = self.target.open_model()
         return self._lm
 
     def _journal(self, place: Place | None) -> Journal | None:

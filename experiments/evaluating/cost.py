@@ -24,7 +24,7 @@ from .ask_plan import AskPlan, LoadedBenchmark, ask_options, load_benchmark, pla
 _LONGEST, _SHOWN = 20, 3
 
 
-def plan_lines(config: Config) -> list[str]:
+def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list[str]:
     """Asks (identical ones once), tokens, forward passes of the probes, and one prompt per role, as text.
 
     Later rounds depend on the answers, so asks are counted for a model that answers everything right and for one that
@@ -34,8 +34,8 @@ def plan_lines(config: Config) -> list[str]:
 
     from ...model_loading import load_tokenizer
 
-    benchmark = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    plan, loading = plan_asks(ask_options(config), benchmark, config.part), loading_of(config)
+    benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
+    plan, loading = plan_asks(ask_options(config), benchmark, config.parsed_shard), loading_of(config)
     _, source = sources(loading, to_stderr)
     tokenizer = None if source is None else load_tokenizer(source.location)
     prompting = config.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))

@@ -93,7 +93,7 @@ def intervene(
     examples = from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets, ["whole"])
     format = next((a.format for a in asks.values() if a.role == "whole"), "plain")
     bench = InterventionTrial(
-        target.hooks(), target.tokenizer, found.cases, format, config.asking.compat, max_new_tokens, seed
+        target.open_model(), target.tokenizer, found.cases, format, config.asking.compat, max_new_tokens, seed
     )
     chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     result = bench.run(recipe, halve(examples, n, seed), chosen)

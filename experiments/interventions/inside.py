@@ -90,7 +90,7 @@ def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], devi
     chosen = CaseSet("inside", "success", tuple(Entry(c, ()) for c in cases))
     examples = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen])
     wholes = [e for e in examples if e.role == "whole"]
-    lm = target.hooks()
+    lm = target.open_model()
     return {
         "lookback ratio": dict(lookback_ratios(lm, wholes)["mean lookback ratio"]),
         "step-to-step cosine": dict(step_cosines(lm, wholes)["mean step cosine"]),

@@ -27,7 +27,7 @@ class ServedTarget(Target):
     dtype: str | None = None
     device: str | None = None
 
-    def hooks(self) -> Any:
+    def open_model(self) -> Any:
         """Stop the server if it is ours, then load the weights for the probes."""
         if self.weights is None:
             raise InputError(f"--model {self.source.name}: probes need its weights here; give --probe-model FOLDER")

@@ -86,7 +86,7 @@ class Target:
         """A short name for tables and figures that means the same on another machine."""
         return label(self.source.name)
 
-    def hooks(self) -> Any:
+    def open_model(self) -> Any:
         """The same weights, opened for reading and editing. Raises ``ModelError`` for an unknown architecture."""
         from ...hooks.model import load_model
 

@@ -41,7 +41,7 @@ def attention(
     import torch
 
     from ...hooks.sites import Site
-    from ...probes.by_case import pieces
+    from ...probes.single_cases import pieces
 
     ids = lm.tokens(text) if isinstance(text, str) else torch.tensor([list(text)], device=lm.device)
     if head is not None and heads is not None:

@@ -65,7 +65,7 @@ def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: 
     labelled = examples.from_case_sets(target.tokenizer, evaluated.cases, asks, responses, sets)
     chosen = choose([e for e in labelled if e.case in ids], config.probe_cases)
     reporter = Reporter(quiet=quiet)
-    measured = PROBES[name].run(target.hooks(), chosen.examples, config, reporter)
+    measured = PROBES[name].run(target.open_model(), chosen.examples, config, reporter)
     reporter.say(f"{run.name}: probe {name}: kept in memory only; the run's folder stays as it is")
     groups: dict[str, list[str]] = {}
     for e in chosen.examples:

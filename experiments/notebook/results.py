@@ -336,7 +336,7 @@ class RunResults:
     @cached_property
     def lm(self) -> Model:
         """The model, opened for reading and editing."""
-        return self.target.hooks()
+        return self.target.open_model()
 
     def plot(self, figure: str, **options: Any) -> Drawing:
         """A figure of the run by name, such as ``collapse-curve``; ``composcope.plot`` lists them."""

@@ -22,9 +22,9 @@ from safetensors.torch import save_file
 
 from ...errors import InputError, NoCasesError
 from ...files import put_in_place, read_csv, text_hash, to_csv
-from ...probes.by_case import SingleCases
 from ...probes.catalog import PROBES, Probe
 from ...probes.examples import Example
+from ...probes.single_cases import SingleCases
 from ...probes.spread import call
 from ..config import Config
 from ..console.progress import Reporter
@@ -33,7 +33,6 @@ from ..run.folder import MEASURED, write_text
 from ..run.writer import OpenRun, save_probe
 
 if TYPE_CHECKING:
-    from ...probes.examples import Example
     from ...probes.result import ProbeResult
 
 
@@ -93,7 +92,7 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
     from ...probes.spread import Fleet
     from ..distributed.store import CachedModel, Store, scope
 
-    lm, folder = target.hooks(), run / "probes" / MEASURED
+    lm, folder = target.open_model(), run / "probes" / MEASURED
     if not isinstance(lm, Fleet) and (keep or folder.is_dir()):
         lm = CachedModel(lm, Store(folder), scope(target))
     yield lm
@@ -101,11 +100,11 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
+def measure_shard(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
     """Measure one shard's part of what the probes need into the run's store; returns one line per probe."""
     from ..distributed.store import CachedModel, Missing, Store, scope
 
-    lm = CachedModel(target.hooks(), Store(run / "probes" / MEASURED), scope(target), shard)
+    lm = CachedModel(target.open_model(), Store(run / "probes" / MEASURED), scope(target), shard)
     lines = []
     for name in settings.probes:
         try:
@@ -118,14 +117,11 @@ def measure_part(run: Path, target: Any, chosen: Chosen, settings: Config, shard
     return lines
 
 
-def run_probes(run: OpenRun, lm: Any, chosen: Chosen, settings: Config, reporter: Reporter) -> list[str]:
-    """Run the requested probes, except those whose inputs are unchanged. Returns the names of the probes that ran."""
-
-    def ran(name: str) -> bool:
+def run_probes(run: OpenRun, lm: Any, chosen: Chosen, settings: Config, reporter: Reporter) -> None:
+    """Run the requested probes, except those whose inputs are unchanged."""
+    for name in settings.probes:
         compute = partial(_probe(name).run, lm, chosen.examples, settings, reporter)
-        return run_one(run, lm, name, chosen, settings, compute, reporter)
-
-    return [name for name in settings.probes if ran(name)]
+        run_one(run, lm, name, chosen, settings, compute, reporter)
 
 
 def run_one(

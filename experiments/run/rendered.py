@@ -61,7 +61,7 @@ def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Re
 
     Asks whose engine returned no prompt ids are left out: how their server wrote them is unknown.
     """
-    from ...probes.by_case import decode  # loads torch, which reading does not need
+    from ...probes.single_cases import decode  # loads torch, which reading does not need
 
     templates: dict[tuple[str, str], int] = {}
     found: dict[str, int | str] = {}

@@ -313,7 +313,7 @@ def cheap_numbers(folder: Path, model: str, cases: Sequence[str]) -> dict[str, C
     asks, responses = run.per_case()
     chosen = CaseSet("failing", "failure", tuple(Entry(c, ()) for c in cases))
     wholes = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen], roles=("whole",))
-    found = baselines(target.hooks(), wholes)
+    found = baselines(target.open_model(), wholes)
     return {
         e.case: Cheap(target.tokenizer.decode(e.response_ids), {q: v[e.case] for q, v in found.items() if e.case in v})
         for e in wholes

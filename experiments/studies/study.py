@@ -15,11 +15,11 @@ from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult
 from ...registry import Registry
 from .. import investigate as job
+from .. import probing
 from ..config import Asking, Config
 from ..console import exits
 from ..console.progress import Reporter
 from ..models.target import Target
-from ..probing import run as probing
 from ..run.reader import RunData, read_run
 from ..run.schema import Evaluated
 from ..run.writer import OpenRun
@@ -144,7 +144,7 @@ class ProbeContext:
     @cached_property
     def lm(self) -> Any:
         """The model, opened for reading and editing."""
-        return self.target.hooks()
+        return self.target.open_model()
 
     def labelled(self, failures: Collection[str], successes: Collection[str]) -> list[Example]:
         """Wholes and parts of the given cases; with ``limit``, of the first ones in the benchmark's order."""

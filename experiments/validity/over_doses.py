@@ -122,7 +122,7 @@ def _examined(
     with progress("validity of the probes, by dose", len(evaluated)) as advance:
         for i, (dose, run) in enumerate(evaluated.items()):
             target = load_target(Loading(series.model(dose), device=device))
-            lm = target.hooks()
+            lm = target.open_model()
             examples = opened(target, run, n, shared)
             values[dose] = found = measure(lm, examples, probes)
             scores = [*SCORES, *found.own]

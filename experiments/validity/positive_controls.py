@@ -56,7 +56,7 @@ def member_exposures(series: Series, *, n: int = 30, seed: int = 0, device: str 
     target = load_target(Loading(series.model("twin"), device=device))
     before = _scores(target, cases)
     shown = [turns[case.id] for k in EXPOSURES for case in levels[k] for _ in range(k)]
-    _train(target.hooks().model, target.tokenizer, shown, series, seed)
+    _train(target.open_model().model, target.tokenizer, shown, series, seed)
     after = _scores(target, cases)
     rows = [
         {**row, "group": f"shown {k} times{when}", "exposures": k}
@@ -77,7 +77,7 @@ def _levels(cases: Sequence[Case], n: int) -> dict[int, Sequence[Case]]:
 
 def _scores(target: Target, cases: Sequence[Case]) -> Mapping[str, float]:
     wholes = [e for e in as_examples(target, cases) if e.role == "whole"]
-    tokens = min_k.token_scores(target.hooks(), [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
+    tokens = min_k.token_scores(target.open_model(), [e.prompt_ids for e in wholes], [e.question_span for e in wholes])
     found = np.asarray(min_k.aggregate(tokens).min_k_pp, dtype=float)
     return {e.case: float(v) for e, v in zip(wholes, found, strict=True)}
 

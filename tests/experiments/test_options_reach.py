@@ -60,7 +60,7 @@ def seen(benchmark: str, protocol: str, options: dict[str, Any]) -> Seen:
     rest = {"format": "cot", **{k: v for k, v in options.items() if k not in Asking.model_fields}}
     config = Config(model="m", benchmark=benchmark, protocol=protocol, asking=Asking(**asking), **rest)
     found = load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
-    asked = plan_asks(ask_options(config), found, config.part)
+    asked = plan_asks(ask_options(config), found, config.parsed_shard)
     ways = [_rounds(c, asked.protocol, whole) for whole in ("correct", "incorrect") for c in asked.cases]
     presented: Any = asked.protocol
     return Seen([a for asks in ways for a in asks], asked.cases, presented.protocol)

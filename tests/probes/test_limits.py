@@ -11,7 +11,7 @@ from tiny_models import tiny
 
 from composcope.experiments.organism.tokenizer import build
 from composcope.hooks import load_model
-from composcope.probes import by_case, verdicts
+from composcope.probes import single_cases, verdicts
 from composcope.probes.examples import Example
 from composcope.probes.faithfulness.altering import _asked_with
 from composcope.probes.patching import prompt_end
@@ -22,7 +22,7 @@ TOKENS: Any = build()
 
 @pytest.mark.parametrize(("end", "single"), [(1, True), (1023, True), (1024, True), (1025, False), (3000, False)])
 def test_up_to_1024_keys_are_told_apart_and_beyond_only_what_stands_before_the_question(end: int, single: bool) -> None:
-    spans = by_case.key_spans(end, (min(900, end - 1), end), end)
+    spans = single_cases.key_spans(end, (min(900, end - 1), end), end)
     assert [s for s, _ in spans] == [0, *(e for _, e in spans[:-1])] and spans[-1][1] == end, "they tile it"
     widths = [b - a for a, b in spans]
     assert (max(widths) == 1) == single
@@ -36,10 +36,10 @@ def test_up_to_1024_keys_are_told_apart_and_beyond_only_what_stands_before_the_q
 @pytest.mark.parametrize(("most", "n"), [(5, 5), (6, 6), (7, 6)])
 def test_heads_with_the_largest_difference_are_kept_as_many_as_fit(most: int, n: int) -> None:
     difference = torch.tensor([[0.1, -0.9, float("nan")], [0.5, 0.2, -0.3]])
-    kept = by_case.chosen_heads((2, 3), difference, most)
+    kept = single_cases.chosen_heads((2, 3), difference, most)
     assert len(kept) == n and kept == sorted(kept) and ((0, 2) in kept) == (n == 6)
-    assert by_case.chosen_heads((2, 3), difference, 2) == [(0, 1), (1, 0)]
-    assert by_case.chosen_heads((2, 3), None, 2) == [(1, 1), (1, 2)]
+    assert single_cases.chosen_heads((2, 3), difference, 2) == [(0, 1), (1, 0)]
+    assert single_cases.chosen_heads((2, 3), None, 2) == [(1, 1), (1, 2)]
 
 
 def _part(question: str, more: str = "\nAnswer:") -> Example:

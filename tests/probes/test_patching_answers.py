@@ -91,7 +91,7 @@ def organism() -> tuple[Model, list[Example]]:
     target = load_target(Loading("organism:control"))
     held = as_examples(target, compositions(6, 0)[1])
     cases = list(dict.fromkeys(e.case for e in held))
-    return target.hooks(), [replace(e, group="failure" if e.case in cases[:3] else "success") for e in held]
+    return target.open_model(), [replace(e, group="failure" if e.case in cases[:3] else "success") for e in held]
 
 
 def test_continuations_of_examples_are_judged_like_their_responses(organism: tuple[Model, list[Example]]) -> None:

@@ -24,13 +24,13 @@ from composcope.experiments.run import write_text
 from composcope.experiments.run.rendered import rendered, save_rendered
 from composcope.experiments.run.schema import Evaluated
 from composcope.files import read_csv, to_csv
-from composcope.probes import by_case
 from composcope.probes import lookback as lookback_probe
 from composcope.probes import min_k as min_k_probe
 from composcope.probes import patching as patching_probe
+from composcope.probes import single_cases
 from composcope.probes import trajectory as trajectory_probe
-from composcope.probes.by_case import decode, pieces
 from composcope.probes.examples import Example
+from composcope.probes.single_cases import decode, pieces
 from composcope.probes.verdicts import MATCHED
 
 Lm = Callable[[str], Any]
@@ -58,7 +58,7 @@ def test_kept_attention_is_a_distribution_and_its_ratio_is_the_probes_own(
     tiny_lm: Lm, labelled: list[Example], name: str
 ) -> None:
     lm = tiny_lm(name)
-    found = by_case.look(lm, labelled[:4], {})
+    found = single_cases.lookback_cases(lm, labelled[:4], {})
     for e, entry in zip(labelled, found.entries, strict=False):
         attention, ratio = entry.tensors["attention"].float(), entry.tensors["ratio"].float()
         (want,) = lookback_probe.ratios(lm, [e.prompt_ids], [e.response_ids], e.cue_tokens)
@@ -77,23 +77,23 @@ def test_kept_attention_is_a_distribution_and_its_ratio_is_the_probes_own(
 
 def test_where_not_all_heads_fit_those_that_differ_most_are_kept() -> None:
     difference = torch.tensor([[0.1, -0.9], [float("nan"), 0.5]])
-    assert by_case.chosen_heads((2, 2), difference, 2) == [(0, 1), (1, 1)]
-    assert by_case.chosen_heads((2, 2), None, 9) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert single_cases.chosen_heads((2, 2), difference, 2) == [(0, 1), (1, 1)]
+    assert single_cases.chosen_heads((2, 2), None, 9) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 @pytest.mark.parametrize(("n", "budget"), [(1, 1_000_000), (8, 1_000_000), (16, 500_000)])
 def test_the_attention_of_many_cases_shares_what_may_be_kept(
     labelled: list[Example], monkeypatch: pytest.MonkeyPatch, n: int, budget: int
 ) -> None:
-    monkeypatch.setattr(by_case, "_entry", lambda *given: given[-1])
-    assert by_case.look(None, labelled[:1] * n, {}).entries == [budget] * n
+    monkeypatch.setattr(single_cases, "_entry", lambda *given: given[-1])
+    assert single_cases.lookback_cases(None, labelled[:1] * n, {}).entries == [budget] * n
 
 
 @pytest.mark.parametrize(("prompt", "question", "end", "most"), [(50, (30, 45), 60, 40), (500, (400, 480), 520, 150)])
 def test_long_prompts_are_told_apart_only_at_the_question_and_after(
     prompt: int, question: tuple[int, int], end: int, most: int
 ) -> None:
-    spans = by_case.key_spans(prompt, question, end, most)
+    spans = single_cases.key_spans(prompt, question, end, most)
     assert spans[0][0] == 0 and spans[-1][1] == end and len(spans) <= most
     assert all(a[1] == b[0] for a, b in pairwise(spans))
     assert all(b - a == 1 for a, b in spans if a >= question[0])
@@ -104,10 +104,10 @@ def test_merged_keys_hold_the_sum_of_their_attention(
 ) -> None:
     lm, e = tiny_lm("llama"), labelled[0]
     long = Example(e.case, e.role, e.kind, e.group, e.prompt_ids, e.response_ids, e.answer_ids, 2, (6, 9))
-    (full,) = by_case.look(lm, [long], {}).entries
-    whole = by_case.key_spans
-    monkeypatch.setattr(by_case, "key_spans", lambda p, q, end: whole(p, q, end, 14))
-    (merged,) = by_case.look(lm, [long], {}).entries
+    (full,) = single_cases.lookback_cases(lm, [long], {}).entries
+    whole = single_cases.key_spans
+    monkeypatch.setattr(single_cases, "key_spans", lambda p, q, end: whole(p, q, end, 14))
+    (merged,) = single_cases.lookback_cases(lm, [long], {}).entries
     spans = merged.about["spans"]
     assert spans is not None and spans[0] == [0, 2]
     want = full.tensors["attention"].float()
@@ -119,19 +119,19 @@ def test_merged_keys_hold_the_sum_of_their_attention(
 
 def test_token_scores_and_steps_are_the_probes_own(tiny_lm: Lm, labelled: list[Example]) -> None:
     lm = tiny_lm("llama")
-    for e, entry in zip(labelled, by_case.surprise(lm, labelled).entries, strict=True):
+    for e, entry in zip(labelled, single_cases.min_k_cases(lm, labelled).entries, strict=True):
         (want,) = min_k_probe.token_scores(lm, [e.prompt_ids], [e.question_span])
         np.testing.assert_allclose(entry.tensors["z"].numpy(), want.z, atol=1e-4)
         assert entry.about["first"] == want.positions[0]
-    for e, entry in zip(labelled, by_case.move(lm, labelled).entries, strict=True):
-        (steps,) = trajectory_probe.step_cosines(lm, [e.prompt_ids], [e.response_ids], steps=by_case.COSINE_STEPS)
+    for e, entry in zip(labelled, single_cases.trajectory_cases(lm, labelled).entries, strict=True):
+        (steps,) = trajectory_probe.step_cosines(lm, [e.prompt_ids], [e.response_ids], steps=single_cases.COSINE_STEPS)
         torch.testing.assert_close(entry.tensors["cosines"].double(), steps.cosines, atol=1e-3, rtol=0)
 
 
 def test_a_response_of_one_token_is_left_out_and_said(tiny_lm: Lm, labelled: list[Example]) -> None:
     e = labelled[0]
     short = Example(e.case, e.role, e.kind, e.group, e.prompt_ids, (5,), e.answer_ids, 2, e.question_span)
-    found = by_case.move(tiny_lm("llama"), [short])
+    found = single_cases.trajectory_cases(tiny_lm("llama"), [short])
     assert found.entries == [] and "one token" in found.left_out[0]
 
 
@@ -145,11 +145,11 @@ def test_continuations_are_read_back_from_the_probe_and_equal_pairs_are_swept(
     tiny_lm: Lm, labelled: list[Example], patched: Path
 ) -> None:
     lm = tiny_lm("llama")
-    found = by_case.patch(lm, labelled, patched, 3)
+    found = single_cases.patching_cases(lm, labelled, patched, 3)
     tensors = load_file(patched / "tensors.safetensors")
     cases = json.loads((patched / "result.json").read_text())["settings"]["cases"]
     wholes = {e.case: e for e in labelled if e.role == "whole"}
-    assert 0 < len(found.entries) <= by_case.MOST_SWEEPS
+    assert 0 < len(found.entries) <= single_cases.MOST_SWEEPS
     swept = 0
     for entry in found.entries:
         place = cases.index([entry.about["donor"], entry.about["case"]])
@@ -165,7 +165,7 @@ def test_continuations_are_read_back_from_the_probe_and_equal_pairs_are_swept(
         # After the last block only the last position matters, and there it is the donor's.
         torch.testing.assert_close(recovered[-1, -1], torch.tensor(1.0), atol=1e-2, rtol=0)
         assert float(recovered[-1, :-1].abs().max()) < 1e-3
-    assert 1 <= swept <= by_case.MOST_SWEEPS
+    assert 1 <= swept <= single_cases.MOST_SWEEPS
 
 
 def test_pairs_of_the_commonest_length_come_first_and_then_the_cases_that_are_preferred(
@@ -182,8 +182,8 @@ def test_pairs_of_the_commonest_length_come_first_and_then_the_cases_that_are_pr
     shown = torch.zeros(len(lengths), 1, 1, dtype=torch.long)
     save_file({"tokens": shown, "base_tokens": shown[:, 0].clone(), "donor_tokens": shown[:, 0].clone()},
               tmp_path / "tensors.safetensors")  # fmt: skip
-    monkeypatch.setattr(by_case, "planned", lambda *_: ([0], []))
-    found = by_case.patch(tiny_lm("llama"), examples, tmp_path, 3, {"f4"})
+    monkeypatch.setattr(single_cases, "planned", lambda *_: ([0], []))
+    found = single_cases.patching_cases(tiny_lm("llama"), examples, tmp_path, 3, {"f4"})
     assert [e.about["case"] for e in found.entries] == ["f1", "f2", "f4"]
 
 
@@ -191,17 +191,17 @@ def test_a_sweep_that_costs_too_much_is_thinned_and_then_left_out(
     tiny_lm: Lm, labelled: list[Example], patched: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lm, e = tiny_lm("llama"), labelled[0]
-    layers, positions = by_case.planned(lm, e)
+    layers, positions = single_cases.planned(lm, e)
     assert layers == [0, 1, 2] and positions == list(range(len(e.prompt_ids)))
-    monkeypatch.setattr(by_case, "FEWEST_POSITIONS", 3)
+    monkeypatch.setattr(single_cases, "FEWEST_POSITIONS", 3)
     size = sum(p.numel() for p in lm.model.parameters())
-    one = by_case.SWEEPS * 2 * size * len(e.prompt_ids) * 3 * len(by_case.SITES)
-    monkeypatch.setattr(by_case, "FLOPS", {"cpu": 4.5 * one})
-    _, some = by_case.planned(lm, e)
+    one = single_cases.SWEEPS * 2 * size * len(e.prompt_ids) * 3 * len(single_cases.SITES)
+    monkeypatch.setattr(single_cases, "FLOPS", {"cpu": 4.5 * one})
+    _, some = single_cases.planned(lm, e)
     assert len(some) == 4 and some[-1] == len(e.prompt_ids) - 1 and some[0] == e.question_span[0]
-    monkeypatch.setattr(by_case, "FLOPS", {"cpu": 1.5 * one})
-    assert by_case.planned(lm, e)[1] == []
-    found = by_case.patch(lm, labelled, patched, 3)
+    monkeypatch.setattr(single_cases, "FLOPS", {"cpu": 1.5 * one})
+    assert single_cases.planned(lm, e)[1] == []
+    found = single_cases.patching_cases(lm, labelled, patched, 3)
     assert all(not entry.tensors for entry in found.entries)
     assert any("costs too much" in line for line in found.left_out)
 

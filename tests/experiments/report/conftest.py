@@ -35,7 +35,7 @@ def write_page(empty_pictures: Any) -> WritePage:
 
 @pytest.fixture(scope="session")
 def add_cases() -> AddCases:
-    """``add_cases(run, cases, token=None, heads=None)``: single cases as ``by_case`` and ``by_token`` have them.
+    """``add_cases(run, cases, token=None, heads=None)``: single cases as the probes keep them.
 
     Returns the arrays by probe and entry. ``token`` replaces the tokens' text, ``heads`` limits the kept ones.
     """

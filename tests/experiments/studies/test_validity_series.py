@@ -292,11 +292,11 @@ def test_a_state_of_the_cases_own_last_part_puts_more_failures_right_than_anothe
     run = read_run(tmp_path / "r").evaluated()
     target = load_target(Loading("organism:control"))
     examples = validity._labelled(run, validity.opened(target, run, 20, []))
-    found = {(r["group"], r["layer"]): (r["count"], r["n"]) for r in own_part_donors(target.hooks(), examples, 20)}
-    layers = range(target.hooks().anatomy.n_layers)
+    found = {(r["group"], r["layer"]): (r["count"], r["n"]) for r in own_part_donors(target.open_model(), examples, 20)}
+    layers = range(target.open_model().anatomy.n_layers)
     assert set(found) == {(g, i) for g in ("own part", "another case's part") for i in layers}
     for layer in layers:
         (own, n), (other, _) = found["own part", layer], found["another case's part", layer]
         assert own >= 0.2 * n > 0 and own > other
-    rows = list(validity._control_rows("donors", "control", own_part_donors(target.hooks(), examples, 20)))
+    rows = list(validity._control_rows("donors", "control", own_part_donors(target.open_model(), examples, 20)))
     assert all(r["verdict"].endswith("put right") and not r["headline"] for r in rows)

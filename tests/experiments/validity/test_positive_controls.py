@@ -49,7 +49,7 @@ def test_levels_hold_different_texts_that_no_organism_has_seen() -> None:
 
 def test_a_head_that_looks_at_everything_alike_is_the_one_that_the_lookback_map_shows() -> None:
     target = load_target(Loading("organism:twin"))
-    lm = target.hooks()
+    lm = target.open_model()
     examples = as_examples(target, controls.drawn(3, "any")[0])
     weights = {name: p.clone() for name, p in lm.model.named_parameters()}
     rows = controls.planted_heads(lm, examples)
@@ -60,7 +60,7 @@ def test_a_head_that_looks_at_everything_alike_is_the_one_that_the_lookback_map_
 def test_where_no_head_can_be_planted_one_row_says_why() -> None:
     target = load_target(Loading("organism:twin"))
     examples = as_examples(target, controls.drawn(1, "any")[0])
-    (row,) = controls.planted_heads(target.hooks(), [e for e in examples if e.role != "whole"])
+    (row,) = controls.planted_heads(target.open_model(), [e for e in examples if e.role != "whole"])
     assert (row["n"], row["count"], row["value"], row["interval"]) == (0, 0, None, "none")
     assert "fewer than two responses" in str(row["note"])
 
@@ -69,5 +69,5 @@ def test_a_head_whose_ratio_is_wrong_is_not_counted_as_shown(monkeypatch: pytest
     target = load_target(Loading("organism:twin"))
     ratios = controls._ratios
     monkeypatch.setattr(controls, "_ratios", lambda lm, wholes: ratios(lm, wholes).roll(1, 1))  # heads named one off
-    rows = controls.planted_heads(target.hooks(), as_examples(target, controls.drawn(2, "any")[0]))
+    rows = controls.planted_heads(target.open_model(), as_examples(target, controls.drawn(2, "any")[0]))
     assert [r["count"] for r in rows] == [0, 0, 0, 0]

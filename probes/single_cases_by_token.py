@@ -14,15 +14,15 @@ import torch
 from safetensors.torch import load_file
 
 from ..errors import NoCasesError
-from .by_case import SingleCase, SingleCases, decode, named, pieces
 from .examples import Example
 from .neurons.attribution import positive_by_position
 from .positions import Position, read_at
 from .readout.examples import Collected, collect_readings, upper
 from .readout.readings import lens_by_token
+from .single_cases import SingleCase, SingleCases, decode, named, pieces
 
 
-def push(lm: Any, examples: Sequence[Example], position: Position) -> SingleCases:
+def neuron_cases(lm: Any, examples: Sequence[Example], position: Position) -> SingleCases:
     """Share of the neurons' positive attribution ``[token]`` at every token before the gold answer.
 
     An estimate (``positive_by_position``), of the answer's first token, read where the probe reads it (``position``).
@@ -45,7 +45,7 @@ def push(lm: Any, examples: Sequence[Example], position: Position) -> SingleCase
     return SingleCases(entries)
 
 
-def hold(lm: Any, few: Sequence[Example], every: Sequence[Example], folder: Path) -> SingleCases:
+def readout_cases(lm: Any, few: Sequence[Example], every: Sequence[Example], folder: Path) -> SingleCases:
     """Lens and ridge ``[reading token]`` of what each whole may hold, over the layers that the probe compares.
 
     The lens is read at every token from the question on, ``ridge`` where the probe read it (its own numbers, NaN

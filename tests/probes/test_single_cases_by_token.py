@@ -12,10 +12,10 @@ from tiny_models import tiny
 
 from composcope.errors import InputError
 from composcope.hooks import load_model
-from composcope.probes.by_token import hold, push
 from composcope.probes.neurons import attribute
 from composcope.probes.neurons.attribution import positive_by_position
 from composcope.probes.readout import over_examples
+from composcope.probes.single_cases_by_token import neuron_cases, readout_cases
 
 from .synthetic_readouts import N, examples, planted
 
@@ -35,21 +35,23 @@ def test_a_mixture_of_experts_has_no_neurons_by_token_and_says_so() -> None:
     lm = load_model(tiny("mixtral"), planted(lambda i: False).tokenizer)
     with pytest.raises(InputError, match="experts"):
         positive_by_position(lm, [3, 5], 7)
-    assert push(lm, examples(), "answer-slot").entries == [] and len(push(lm, examples(), "answer-slot").left_out) == 1
+    found = neuron_cases(lm, examples(), "answer-slot")
+    assert found.entries == [] and len(found.left_out) == 1
 
 
 def test_shares_of_neurons_reach_to_the_token_before_the_answer_and_add_up() -> None:
     lm, few = planted(lambda i: True), examples()[:4]
-    found = push(lm, few, "answer-slot").entries
+    found = neuron_cases(lm, few, "answer-slot").entries
     assert [e.about["case"] for e in found] == ["c0", "c1"]
     for e, entry in zip(few[::2], found, strict=True):
         share = entry.tensors["share"]
         assert len(share) == len(entry.about["tokens"]) == len(e.prompt_ids) + 1  # its slot is one token on
         assert float(share.sum()) == pytest.approx(1, abs=1e-5)
-    some = push(lm, [replace(few[0], slot=None), *few[1:]], "answer-slot")
+    some = neuron_cases(lm, [replace(few[0], slot=None), *few[1:]], "answer-slot")
     assert [e.about["case"] for e in some.entries] == ["c1"] and not some.left_out
     without = [replace(e, slot=None) for e in few]
-    assert push(lm, without, "answer-slot").entries == [] and len(push(lm, without, "prompt-end").entries) == 2
+    assert neuron_cases(lm, without, "answer-slot").entries == []
+    assert len(neuron_cases(lm, without, "prompt-end").entries) == 2
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def test_the_lens_finds_the_bridge_at_the_token_that_holds_it_and_not_before(pro
     lm, _, folder = probed
     every = examples()
     held: dict[bool, list[float]] = {True: [], False: []}
-    for entry in hold(lm, every, every, folder).entries:
+    for entry in readout_cases(lm, every, every, folder).entries:
         (k,) = [i for i, r in enumerate(entry.about["readings"]) if r["what"] == "bridge"]
         lens, at = entry.tensors["lens"][k], entry.about["tokens"].index(f" s{entry.about['case'][1:]}")
         assert len(lens) == len(entry.about["tokens"]) - entry.about["first"]
@@ -77,7 +79,7 @@ def test_the_lens_finds_the_bridge_at_the_token_that_holds_it_and_not_before(pro
 def test_ridge_is_the_probes_own_number_where_it_was_read_and_missing_elsewhere(probed: tuple[Any, Any, Path]) -> None:
     lm, result, folder = probed
     every = examples()
-    entries = hold(lm, every[:8], every, folder).entries
+    entries = readout_cases(lm, every[:8], every, folder).entries
     assert [e.about["case"] for e in entries] == ["c0", "c1", "c2", "c3"]
     of_bridge = [r for r in result.values if r["quantity"] == "held_ridge" and r["kind"] == "bridge"]
     for entry in entries:
@@ -95,4 +97,4 @@ def test_runs_of_before_have_the_lens_alone(probed: tuple[Any, Any, Path], tmp_p
                     axes={k: v for k, v in result.axes.items() if not k.startswith("wholes.")})  # fmt: skip
     older.save(tmp_path / "readout")
     every = examples()
-    assert {tuple(e.tensors) for e in hold(lm, every[:4], every, tmp_path / "readout").entries} == {("lens",)}
+    assert {tuple(e.tensors) for e in readout_cases(lm, every[:4], every, tmp_path / "readout").entries} == {("lens",)}

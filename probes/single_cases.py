@@ -102,7 +102,9 @@ HELD_BYTES = 2**28
 Span = tuple[int, int]
 
 
-def look(lm: Any, examples: Sequence[Example], differences: Mapping[str, Float[Tensor, "layer head"]]) -> SingleCases:
+def lookback_cases(
+    lm: Any, examples: Sequence[Example], differences: Mapping[str, Float[Tensor, "layer head"]]
+) -> SingleCases:
     """Ratio ``[layer head step]`` and attention ``[head step key]`` of every example.
 
     ``differences``: by kind the map ``[layer head]`` of failures minus successes; where not all heads fit, those with
@@ -169,7 +171,7 @@ def chosen_heads(
     return sorted((int(i) // heads, int(i) % heads) for i in weight.topk(most).indices)
 
 
-def move(lm: Any, examples: Sequence[Example]) -> SingleCases:
+def trajectory_cases(lm: Any, examples: Sequence[Example]) -> SingleCases:
     """Step cosines ``[layer step]`` (float16) of every response of at least two tokens."""
     long = [e for e in examples if len(e.response_ids) > 1]
     left_out = [
@@ -189,7 +191,7 @@ def move(lm: Any, examples: Sequence[Example]) -> SingleCases:
     return SingleCases(entries, left_out)
 
 
-def surprise(lm: Any, examples: Sequence[Example]) -> SingleCases:
+def min_k_cases(lm: Any, examples: Sequence[Example]) -> SingleCases:
     """Log-probability and z ``[token]`` (float32) of the question's own tokens, with their positions."""
     scores = token_scores(lm, [e.prompt_ids for e in examples], [e.question_span for e in examples])
     entries = [
@@ -211,7 +213,9 @@ SWEEPS, MOST_SWEEPS = 2, 6
 """Sweeps that share the budget, and how many there are where the budget takes so many over all positions."""
 
 
-def patch(lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Collection[str] = ()) -> SingleCases:
+def patching_cases(
+    lm: Any, examples: Sequence[Example], folder: Path, n: int, few: Collection[str] = ()
+) -> SingleCases:
     """Continuations of ``n`` of the probe's pairs by layer, and a sweep over positions where lengths agree.
 
     ``folder`` is the probe's own; ``examples`` are all that it may have run on, ``few`` the cases that are preferred.
