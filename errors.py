@@ -32,6 +32,15 @@ class NotAskedError(JournalError):
     """A question without an answer in the journal when no model can be asked."""
 
 
+def require_extra(what: str, extra: str, *modules: str) -> None:
+    """Raise ``InputError`` if libraries that the extra brings are not installed."""
+    from importlib.util import find_spec
+
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise InputError(f"{what}: {', '.join(missing)} not installed; run: pip install 'composcope[{extra}]'")
+
+
 def did_you_mean(value: str, known: Iterable[str], prefix: str = "") -> str:
     """``; did you mean 'x'?`` with the known name nearest to a misspelled one; empty if none is near.
 

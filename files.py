@@ -154,3 +154,14 @@ def _as_it_was(cell: str) -> str:
 
 def _unmarked(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def short_name(name: str) -> str:
+    """``organism:control`` -> ``control``; ``/models/qwen3/`` -> ``qwen3``; ``cases.jsonl`` -> ``cases``."""
+    last = name.removeprefix("organism:").rstrip("/").rsplit("/", 1)[-1]
+    return last.rsplit(".", 1)[0] if last.endswith((".jsonl", ".json", ".csv")) else last
+
+
+def safe_name(text: str, otherwise: str) -> str:
+    """The text as part of a file's name: other characters than letters, digits, ``.``, ``_`` and ``-`` become ``-``."""
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in text) or otherwise

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import text_hash
-from . import reading
+from . import text_files
 from .case import Case, Part, case_from_dict, case_to_dict
 from .grading import booleans, dates, lists, numbers, text
 from .prompts import ABSTENTION
@@ -48,7 +48,7 @@ def read_cases(path: str | Path) -> list[Case]:
     places: list[str] = []
     found: list[Case] = []
     try:
-        for where, raw in reading.lines(path, ONE_A_LINE, comments=True):
+        for where, raw in text_files.lines(path, ONE_A_LINE, comments=True):
             if isinstance(raw, list):
                 raise InputError(f"{where}: a JSON array, not a case; {_FLAT}")
             if half := _HALF_PAIR.search(json.dumps(raw, ensure_ascii=False)):
@@ -101,7 +101,7 @@ _FLAT = "write one object a line, without the brackets around them and the comma
 
 def _is_array(path: str | Path) -> bool:
     """Whether a file begins as a JSON array."""
-    return re.sub(r"(?m)^[ \t]*#.*$", "", reading.text(path, ONE_A_LINE)).lstrip().startswith("[")
+    return re.sub(r"(?m)^[ \t]*#.*$", "", text_files.text(path, ONE_A_LINE)).lstrip().startswith("[")
 
 
 def check(case: Case, where: str) -> None:

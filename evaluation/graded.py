@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from . import reading
+from . import text_files
 from .asks import OUTCOMES, Ask, Grade, Outcome
 from .case import Case, declared_bin, shares
 
@@ -171,7 +171,7 @@ def read_graded(path: str | Path) -> list[Graded]:
     """
     rows: list[Graded] = []
     seen: dict[tuple[Any, ...], str] = {}
-    for where, raw in reading.lines(path, "give a graded.jsonl with one graded ask a line"):
+    for where, raw in text_files.lines(path, "give a graded.jsonl with one graded ask a line"):
         row = Graded.from_dict(raw, where)
         key = (row.model, row.run, row.case, row.role, row.repeat)
         if key in seen:

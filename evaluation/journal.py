@@ -76,6 +76,14 @@ class Contents:
     unsealed: list[str] = field(default_factory=list)
     """Segments without checksums."""
 
+    def put(self, key: str, response: Response) -> None:
+        """Keep a new response; an answer ends the failures before it, and never replaces an earlier answer."""
+        if response.finish_reason == "error":
+            self.failures[key] = response
+        else:
+            self.failures.pop(key, None)
+            self.responses.setdefault(key, response)
+
 
 def read_journal(folder: str | Path) -> Contents:
     """Read a journal without locking it; safe beside a writer.
@@ -291,11 +299,7 @@ class Journal:
                 "response": {k: v for k, v in vars(response).items() if v is not None and k != "ask"},
             }
         )
-        if response.finish_reason == "error":
-            self.contents.failures[key] = response
-        else:
-            self.contents.failures.pop(key, None)
-            self.contents.responses.setdefault(key, response)
+        self.contents.put(key, response)
 
     def _engine_record(self, digest: str, identity: Mapping[str, str], provenance: dict[str, Any]) -> dict[str, Any]:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

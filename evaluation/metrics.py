@@ -71,7 +71,7 @@ class Metric:
     """The interval to quote where cases are not independent; null below five clusters."""
     cluster_high: float | None = None
     grader_low: float | None = None
-    """Bounds that hold for as many more answers as the rules may have graded wrong (``evaluation.doubts``)."""
+    """Bounds that hold for as many more answers as the rules may have graded wrong (``evaluation.grading_error``)."""
     grader_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from ..errors import InputError, did_you_mean
 from ..evaluation.engines.addresses import address, check_url
+from ..files import safe_name
 
 __all__ = ["Asking", "Config", "Probing", "Serving"]
 
@@ -374,4 +375,4 @@ class Shard:
 
 def _slug(name: str) -> str:
     last = Path(name).stem if name.endswith((".jsonl", ".json")) else name.rstrip("/").rsplit("/", 1)[-1]
-    return "".join(c if c.isalnum() or c in "._-" else "-" for c in last) or "run"
+    return safe_name(last, "run")

@@ -40,7 +40,7 @@ from .run.folder import MEASURED, check_place
 from .run.provenance import plugin_files, source_hash
 from .run.reader import read_run
 from .run.schema import Evaluated
-from .run.writer import OpenRun, open_run
+from .run.writer import OpenRun, begin_run
 
 if TYPE_CHECKING:
     from .probing import Chosen
@@ -143,7 +143,7 @@ def investigate(
         judge = _judge(config.asking.judge, config.serving, config.batch_size)
         config = plan.settled(config)
         identity = _identity(plan, benchmark, target, shard)
-        with open_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
+        with begin_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
             _record(run, plan.benchmark, target)
             if shard is not None:
                 write_json(run.path / SHARD_FILE, shard_record(benchmark, shard, config.limit))

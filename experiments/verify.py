@@ -20,7 +20,7 @@ from ..evaluation.graded import Graded
 from ..evaluation.journal import Contents, read_journal
 from ..evaluation.metrics import Metric
 from ..files import read_csv, to_csv
-from ..hooks.progress import Bar, no_bar
+from ..progress import Bar, no_bar
 from ..terminal import how_many
 from .console.progress import Reporter
 from .evaluating.evaluate import rescore

@@ -13,8 +13,8 @@ Editing: ``edits`` (changes at chosen positions), ``interchange`` (many edits of
 and ``suffix`` (recompute only what an edit changes), ``ragged`` (rows of several prompts in one batch), ``decode``
 and ``generation`` (go on writing under edits).
 Exactness and memory: ``budget`` (what fits), ``length_limits`` (lengths at which a model computes differently),
-``precision`` (float32 on half-precision weights), ``placement`` (where weights lie), ``surroundings`` (settings that
-change numbers), ``progress`` (what a bar shows).
+``precision`` (float32 on half-precision weights), ``placement`` (where weights lie), ``numerics`` (settings that
+change numbers).
 """
 
 from .anatomy import Anatomy, Layer

@@ -25,9 +25,9 @@ from ..interrupts import uninterrupted
 from .attention_masses import ROW_CHUNK, AllRead, Window, attention_masses
 from .budget import told
 from .length_limits import computed_alike, keep_rotary_angles
+from .numerics import check_ready
 from .parts import decoder_of
 from .placement import is_dispatched
-from .surroundings import check_ready
 
 if TYPE_CHECKING:
     from .model import Model

@@ -26,8 +26,8 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..progress import tick
 from .model import Model
-from .progress import tick
 from .ragged import Indices, RaggedRows
 from .rows import Grow, History, Prefix, Step, step
 

@@ -28,8 +28,8 @@ from ..errors import InputError, ModelError
 from ..interrupts import held
 from . import placement
 from .length_limits import keep_rotary_angles
+from .numerics import check_ready
 from .parts import decoder_of, first_tensor, hidden_in, input_device
-from .surroundings import check_ready
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

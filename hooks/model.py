@@ -30,9 +30,9 @@ from .anatomy import Anatomy, resolve
 from .backends import transformers as backend_transformers
 from .generation import greedy
 from .head import Unembedding, unembedding_of
+from .numerics import check_ready, check_unmasked, foreign_hooks, unwrapped
 from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site, put, split
-from .surroundings import check_ready, check_unmasked, foreign_hooks, unwrapped
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """By model: whether left padding was found to change its numbers."""

@@ -120,10 +120,10 @@ def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def _neuron_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from ..evaluation import reading
+    from ..evaluation import text_files
     from .single_cases_by_token import neuron_cases
 
-    settings = reading.document(folder / "result.json", "run the probe again").get("settings", {})
+    settings = text_files.document(folder / "result.json", "run the probe again").get("settings", {})
     return neuron_cases(lm, few, settings.get("position", "prompt-end"))
 
 

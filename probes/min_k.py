@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..hooks.capture import Request, capture
 from ..hooks.head import head_of, vocabulary_statistics
-from ..hooks.progress import Bar, no_bar, stage, tick
+from ..progress import Bar, no_bar, stage, tick
 from .examples import Example
 from .result import ProbeResult
 from .spread import Notes, collect

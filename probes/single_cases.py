@@ -23,7 +23,7 @@ from jaxtyping import Float, Int, Shaped
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ..evaluation import reading
+from ..evaluation import text_files
 from ..hooks.attention_masses import Window
 from ..hooks.capture import Request, capture_all
 from ..hooks.sites import Kind
@@ -220,7 +220,7 @@ def patching_cases(
 
     ``folder`` is the probe's own; ``examples`` are all that it may have run on, ``few`` the cases that are preferred.
     """
-    settings = reading.document(folder / "result.json", "run the probe again").get("settings", {})
+    settings = text_files.document(folder / "result.json", "run the probe again").get("settings", {})
     wholes = [e for e in examples if e.role == "whole"]
     by_case = {e.case: e for e in read_at(wholes, settings.get("position", "prompt-end")).examples}
     pairs = [(str(s), str(f)) for s, f in settings.get("cases", [])]

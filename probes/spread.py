@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..hooks.model import Model
 from ..hooks.precision import widened
-from ..hooks.progress import reached
+from ..progress import reached
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -25,7 +25,7 @@ from torch import Tensor
 from ..errors import InputError, NoCasesError
 from ..evaluation import dependence
 from ..hooks.capture import Captured, Request, capture, check_last
-from ..hooks.progress import Bar, no_bar, stage
+from ..progress import Bar, no_bar, stage
 from .effects import NO_SPREAD
 from .examples import Example
 from .matching import check_templates

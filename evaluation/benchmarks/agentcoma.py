@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import InputError
-from .. import reading
+from .. import text_files
 from ..case import Case, Part
-from ..reading import text_field
+from ..text_files import text_field
 from .catalog import benchmark
 
 WHAT = "AgentCoMa's agentcoma_dev.csv or agentcoma_test.csv (from its gated dataset page)"
@@ -37,7 +37,7 @@ _OPERATION = ("operation", "operation_type")
 @benchmark("agentcoma")
 def read_agentcoma(path: str | Path) -> list[Case]:
     """Read the cases of one CSV file. Raises ``InputError`` naming line and column."""
-    columns, rows = reading.table(path, f"give {WHAT}")
+    columns, rows = text_files.table(path, f"give {WHAT}")
     missing = [c for c in _COLUMNS if c not in columns]
     if missing:
         raise InputError(f"{path}: column {missing[0]!r} is missing; give {WHAT}")

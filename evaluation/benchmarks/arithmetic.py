@@ -30,7 +30,7 @@ from typing import Any
 from ...errors import InputError
 from ..case import Case, Part
 from ..gold import typed_answer
-from ..reading import objects, text_field
+from ..text_files import objects, text_field
 from .catalog import benchmark
 
 _GSM8K = "GSM8K's test.jsonl or test_socratic.jsonl"

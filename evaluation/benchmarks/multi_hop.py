@@ -26,7 +26,7 @@ from typing import Any
 from ...errors import InputError
 from ..case import Case, Part
 from ..gold import clustered, gold, part, same_last_answer, type_of_words
-from ..reading import objects, text_field
+from ..text_files import objects, text_field
 from .catalog import benchmark
 
 _MUSIQUE = "MuSiQue's musique_ans_v1.0_dev.jsonl or musique_full_v1.0_dev.jsonl (or train)"

@@ -19,7 +19,7 @@ from ...errors import InputError
 from .. import prompts
 from ..case import Case, Part
 from ..gold import typed_answer
-from ..reading import objects
+from ..text_files import objects
 from .catalog import benchmark
 
 WHAT = "JSON lines with question and answer, and what STaD's stages add"

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .. import reading
+from .. import text_files
 from ..case import Case, Part
 from ..gold import clustered, gold, others, part, same_last_answer, type_of_words
-from ..reading import answers_field, objects, text_field
+from ..text_files import answers_field, objects, text_field
 from .catalog import benchmark
 
 _BAMBOOGLE = "Bamboogle with sub-questions: a JSON list of {Question, Answer, Q1, A1, Q2, A2}"
@@ -143,7 +143,7 @@ _KEPT = frozenset(
 @benchmark("twohopfact", answer_alone=True)
 def read_twohopfact(path: str | Path, benchmark: str = "twohopfact") -> list[Case]:
     """Read the cases. Raises ``InputError`` naming file, line and column."""
-    columns, rows = reading.table(path, f"give {_TWO_HOP_FACT}", _KEPT.__contains__, longest=reading.LONG_CELL)
+    columns, rows = text_files.table(path, f"give {_TWO_HOP_FACT}", _KEPT.__contains__, longest=text_files.LONG_CELL)
     missing = next((c for c in _NEEDED if c not in columns), None)
     if missing is not None:
         raise InputError(f"{path}: column {missing!r} is missing; give {_TWO_HOP_FACT}")

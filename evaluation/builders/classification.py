@@ -15,7 +15,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..case import Case, Part
-from ..reading import text_field
+from ..text_files import text_field
 from .facts import paraphrases_of, rows_with_paraphrases
 
 WHAT = "JSON lines or CSV with member, class and paraphrases"

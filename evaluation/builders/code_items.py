@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ..reading import objects
 from ..sandbox import run_code
+from ..text_files import objects
 
 WHAT = "JSON lines with question, code and answer, or GSM-Hard rows with input and code"
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .. import reading
+from .. import text_files
 from ..case import Part
 from ..grading import dates
-from ..reading import objects, text_field
+from ..text_files import objects, text_field
 
 WHAT = "JSON lines or CSV with event, date and paraphrases"
 
@@ -81,7 +81,7 @@ def rows_with_paraphrases(path: str | Path, what: str) -> list[dict[str, Any]]:
     if Path(path).suffix.lower() != ".csv":
         return [row for _, row in objects(path, what)]
     found: list[dict[str, Any]] = []
-    for _, row in reading.table(path, f"give {what}")[1]:
+    for _, row in text_files.table(path, f"give {what}")[1]:
         wordings = [row[k] for k in sorted(row) if k.startswith("paraphrase") and row[k].strip()]
         plain: dict[str, Any] = {k: v for k, v in row.items() if k and not k.startswith("paraphrase") and v}
         if "unknowable" in plain:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from ...errors import InputError
-from .. import reading
+from .. import text_files
 from .base import Imported, Options
 from .inspect_logs import read_inspect
 from .lm_eval import read_lm_eval
@@ -42,19 +42,19 @@ def detect(path: str | Path, options: Options | None = None) -> str:
 
     Options that only plain rows have say that the file holds those.
     """
-    found = reading.existing(path, WHAT)
+    found = text_files.existing(path, WHAT)
     if options is not None and (options.response_field or options.gold_field):
         return "rows"
     if zipfile.is_zipfile(found):
         return "inspect"
     if found.suffix.lower() == ".csv":
         return _by_fields(columns_of(found), path)
-    text = reading.text(found, WHAT)
+    text = text_files.text(found, WHAT)
     if not text.strip():
         raise InputError(f"{path}: is empty; {WHAT}")
     for candidate in (text, text.lstrip().split("\n", 1)[0]):
         try:
-            raw = reading.parse(candidate, str(path))
+            raw = text_files.parse(candidate, str(path))
         except InputError:
             continue
         if isinstance(raw, list) and raw:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .. import reading
+from .. import text_files
 from ..asks import Outcome
 from ..graded import Graded
 from .base import Imported, Options, Stored, contradiction, depth_of, described, outcome_of, place, refuse_twice
@@ -70,12 +70,12 @@ def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
 
 def _load(path: str | Path) -> Iterator[dict[str, Any]]:
     """The header, then the samples, one at a time: together they may be larger than the memory."""
-    found = reading.existing(path, f"give {WHAT}")
+    found = text_files.existing(path, f"give {WHAT}")
     try:
         if zipfile.is_zipfile(found):
             yield from _archive(found)
             return
-        raw = reading.document(found, f"give {WHAT}")
+        raw = text_files.document(found, f"give {WHAT}")
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError) as e:
         raise InputError(f"{path}: cannot be read ({type(e).__name__}: {e}); give {WHAT}") from e
     except NotImplementedError as e:
@@ -98,7 +98,7 @@ def _archive(path: Path) -> Iterator[dict[str, Any]]:
             where = f"{path}: {name}"
             content = read_member(archive, name)
             _check_objects(content, name)
-            raw = reading.parse(reading.decoded(content, where), where, f"give {WHAT}")
+            raw = text_files.parse(text_files.decoded(content, where), where, f"give {WHAT}")
             yield _object(raw, path)
 
 

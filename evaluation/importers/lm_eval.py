@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .. import reading
+from .. import text_files
 from ..graded import Graded
 from ..grading.text import normalize
-from ..reading import objects
+from ..text_files import objects
 from .base import Imported, Options, Stored, contradiction, depth_of, described, outcome_of, place, refuse_twice
 
 WHAT = "samples_TASK_TIME.jsonl of lm-evaluation-harness (--log_samples)"
@@ -128,7 +128,7 @@ def _model(path: Path) -> str | None:
     if beside is None or not beside.is_file():
         return None
     try:
-        raw = reading.document(beside, WHAT)
+        raw = text_files.document(beside, WHAT)
     except InputError:
         return None
     name = raw.get("model_name") if isinstance(raw, dict) else None

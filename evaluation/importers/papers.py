@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from .. import reading
+from .. import text_files
 from ..asks import Outcome
 from ..benchmarks.stad import WHAT as STAD_RECORDS
 from ..benchmarks.stad import StadItem, item_from_record, score
 from ..gold import typed_answer
 from ..graded import Graded
-from ..reading import objects
+from ..text_files import objects
 from .base import Imported, Options, Stored, contradiction
 
 WHAT = "Bamboogle results: {summary, per_question_results: [{STYLE, ..., subquestions_result}]}"
@@ -70,7 +70,7 @@ def read_bamboogle_results(path: str | Path, options: Options = Options()) -> Im
 
 
 def _load(path: str | Path) -> dict[str, Any]:
-    raw = reading.document(path, f"give {WHAT}")
+    raw = text_files.document(path, f"give {WHAT}")
     if not isinstance(raw, dict) or not isinstance(raw.get("per_question_results"), list):
         raise InputError(f"{path}: field 'per_question_results' is missing; give {WHAT}")
     if not raw["per_question_results"]:

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, did_you_mean
-from .. import reading
+from .. import text_files
 from ..asks import OUTCOMES, Outcome
 from ..case import ANSWER_TYPES
 from ..gold import typed_answer
 from ..graded import Graded
 from ..prompts import FORMATS
-from ..reading import number_text, objects
+from ..text_files import number_text, objects
 from .base import Imported, Options, Stored, check, described, graded, place, refuse_twice
 
 WHAT = "rows with response and gold (JSON lines, a JSON list, or CSV)"
@@ -86,7 +86,7 @@ def _rows(path: str | Path, names: Sequence[str]) -> Iterator[tuple[str, dict[st
     if Path(path).suffix.lower() != ".csv":
         yield from objects(path, WHAT)
         return
-    for line, row in reading.table(path, f"give {WHAT}", longest=reading.LONG_CELL)[1]:
+    for line, row in text_files.table(path, f"give {WHAT}", longest=text_files.LONG_CELL)[1]:
         yield (
             f"{path}:{line}",
             {k: _cell(v) if k in (names[1], "aliases") else v for k, v in row.items() if v != "" or k in names},

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import InputError
-from .. import prompts, reading
+from .. import prompts, text_files
 from ..asks import Ask, Grade
 from ..benchmarks.catalog import READERS
 from ..case import Case
@@ -178,7 +178,9 @@ def read(path: str | Path) -> list[Exemplar]:
     """
     if not Path(path).is_file():
         raise InputError(f"--few-shot {path}: no such file; give a number, or JSON lines with kind, question, answer")
-    found = [_checked(raw, where) for where, raw in reading.lines(path, "give JSON lines with kind, question, answer")]
+    found = [
+        _checked(raw, where) for where, raw in text_files.lines(path, "give JSON lines with kind, question, answer")
+    ]
     if not found:
         raise InputError(f"{path}: no examples; give one JSON object a line with kind, question and answer")
     return found

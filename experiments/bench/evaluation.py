@@ -25,8 +25,8 @@ from ...evaluation.graded import Graded
 from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Reduction
-from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
+from ...progress import Bar, no_bar
 from ..evaluating.ask_plan import AskOptions, load_benchmark, make_protocol
 from ..evaluating.cost import all_asks
 from ..models.resolve import resolve_model

@@ -18,8 +18,8 @@ from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
 from ...hooks import Model, Site, load_model
-from ...hooks.progress import Bar, no_bar
 from ...model_loading import load
+from ...progress import Bar, no_bar
 from ..models.resolve import MODELS, resolve_model
 from . import peers
 from .peers import HARNESS

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ...hooks.progress import Bar, no_bar
+from ...progress import Bar, no_bar
 from ..console.printing import aligned, markdown_table
 
 HEAD = ("task", "way", "batch", "s of processor", "s", "time ratio [range]", "same answers", "note")

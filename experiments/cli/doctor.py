@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ...hooks.progress import Bar, no_bar
+from ...progress import Bar, no_bar
 from ..models.resolve import offline, resolve_model
 from ..organism.weights import DOSES
 from ..run import provenance

@@ -87,12 +87,12 @@ def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a file, overridden by those given. Raises ``InputError`` for a file without options."""
     import yaml
 
-    from ...evaluation import reading
+    from ...evaluation import text_files
 
     if path is None:
         return dict(given)
     try:
-        found = yaml.safe_load(reading.text(path, "`composcope init` writes one"))
+        found = yaml.safe_load(text_files.text(path, "`composcope init` writes one"))
     except yaml.YAMLError as e:
         raise InputError(f"--config {path}: not valid YAML ({' '.join(str(e).split())[:200]})") from e
     if not isinstance(found, dict):

@@ -99,11 +99,12 @@ def intervene(
     if model is None or out is None:
         raise InputError(f"--recipe {recipe}: give --model (the model to train) and --out (the output folder)")
     _offline(model)
+    from ...errors import require_extra
     from ..console.progress import Reporter
     from ..interventions import training
     from ..interventions.data import training_set
 
-    training.require_extra()
+    require_extra("intervene", "train", *training.LIBRARIES)
     from ..interventions.trainers import TrainerOptions
 
     _one_thread(model, device)

@@ -164,12 +164,13 @@ def view(
     quiet: Quiet = False,
 ) -> int:
     """Serve a report on this machine that follows runs while they work; each headline number links to its cases."""
-    from ..report import view as serving
+    from ...errors import require_extra
 
-    serving.require_extra()
+    require_extra("view", "view", "starlette", "uvicorn")
     from tempfile import TemporaryDirectory
 
     from ..console.progress import Reporter
+    from ..report import view as serving
 
     with TemporaryDirectory(prefix="composcope-view-") as folder:
         reporter = Reporter(quiet=quiet)

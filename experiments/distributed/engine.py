@@ -43,13 +43,10 @@ class WorkersJournal(Journal):
 
     def append(self, key: str, ask: Ask, response: Response, identity: Mapping[str, str]) -> None:
         """See ``Journal.append``."""
-        if key not in self.written:
-            super().append(key, ask, response, identity)
-        elif response.finish_reason == "error":
-            self.contents.failures[key] = response
+        if key in self.written:
+            self.contents.put(key, response)
         else:
-            self.contents.failures.pop(key, None)
-            self.contents.responses.setdefault(key, response)
+            super().append(key, ask, response, identity)
 
 
 class RayEngine(BaseEngine):

@@ -24,16 +24,16 @@ from ...evaluation import pipeline, protocols, sandbox
 from ...evaluation.asks import Ask, Grade
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.cases import read_cases
-from ...evaluation.doubts import with_grader_bounds
 from ...evaluation.engines.base import ReplayEngine
 from ...evaluation.graded import read_graded
 from ...evaluation.grading import grade
 from ...evaluation.grading.extract import CODE
+from ...evaluation.grading_error import with_grader_bounds
 from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
 from ...evaluation.statistics import clopper_pearson
-from ...hooks.progress import Bar, no_bar, stage, tick
+from ...progress import Bar, no_bar, stage, tick
 from ...terminal import how_many
 from ..config import Asking, Config
 from ..console.progress import Reporter

@@ -20,7 +20,7 @@ from ..console.progress import Reporter
 from ..run.folder import MEASURED, find_runs, read_json, short, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
-from ..run.writer import open_run
+from ..run.writer import begin_run
 from .ask_plan import SHARD_FILE
 from .evaluate import own_config, rescore
 
@@ -72,7 +72,7 @@ def _write(
     out: Path, runs: Sequence[RunData], identity: Mapping[str, Any], cases: Sequence[Case], mixed: Mapping[str, Any]
 ) -> None:
     config = {**read_config(runs[0].path), "shard": None}
-    with open_run(out, config, identity={**identity, "shard": None}) as run:
+    with begin_run(out, config, identity={**identity, "shard": None}) as run:
         write_lines(run.path / "cases.jsonl", map(case_to_dict, cases))
         run.journal.mkdir(exist_ok=True)
         for n, part in enumerate(runs, 1):

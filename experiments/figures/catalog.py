@@ -6,17 +6,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...errors import InputError, did_you_mean
+from ...progress import Bar
 from ...registry import Registry
 from ..run import find_runs, is_run
 from ..run.reader import RunData
 from .drawing import Drawing, Figure, of_function, write
 from .look import WIDTHS, Look
-
-if TYPE_CHECKING:
-    from ...hooks.progress import Bar  # loads torch, which figures do not need
 
 FIGURES: Registry[Figure] = Registry("figures", lambda value: isinstance(value, Figure), __package__, of_function)
 

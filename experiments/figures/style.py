@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -351,11 +352,4 @@ def interval_methods(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def _wrapped(text: str, width: int = 62) -> str:
-    lines, line = [], ""
-    for word in text.split():
-        if line and len(line) + len(word) + 1 > width:
-            lines.append(line)
-            line = word
-        else:
-            line = f"{line} {word}".strip()
-    return "\n".join([*lines, line])
+    return fill(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)

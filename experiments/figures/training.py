@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from ...errors import InputError
-from ...evaluation import reading
+from ...evaluation import text_files
 from ...evaluation.statistics import share
 from ...files import read_csv
 from ..organism.doses import AXIS, DOSES, called, percent
@@ -64,9 +64,9 @@ def _files(folder: Path) -> list[Path]:
 
 def _read(path: Path) -> list[Row]:
     if path.suffix == ".csv":
-        raw: Any = [row for _, row in reading.table(path, f"give {', '.join(_COLUMNS)}")[1]]
+        raw: Any = [row for _, row in text_files.table(path, f"give {', '.join(_COLUMNS)}")[1]]
     else:
-        raw = reading.document(path, "give a list of checkpoints")
+        raw = text_files.document(path, "give a list of checkpoints")
         raw = raw.get("rows", raw) if isinstance(raw, dict) else raw
     if not isinstance(raw, list) or not raw:
         raise InputError(f"{path}: no rows; give a list of objects with {', '.join(_COLUMNS)}")

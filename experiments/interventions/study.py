@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, require_extra
 from ..config import Asking, Config
 from ..console.progress import Reporter
 from ..organism.weights import DOSES
@@ -124,7 +124,7 @@ def run(study: InterventionStudy, out: str | Path, *, device: str | None = None,
 
     Raises ``ComposcopeError`` when a part fails; results of the other parts are kept.
     """
-    training.require_extra()
+    require_extra("intervene", "train", *training.LIBRARIES)
     with locked(out) as folder:
         reporter = Reporter(folder / "log.txt", quiet=quiet)
         size = SIZES[study.size]

@@ -11,11 +11,10 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InputError
+from ...errors import InputError, require_extra
 from ...evaluation.asks import Ask
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.cases import hash_cases
@@ -36,6 +35,10 @@ if TYPE_CHECKING:
 LIBRARIES = (*provenance.LIBRARIES, "trl", "peft", "accelerate", "datasets")
 
 
+LIBRARIES = ("trl", "peft", "datasets")
+"""What the extra ``train`` brings."""
+
+
 @dataclass(frozen=True)
 class Trained:
     """A finished training."""
@@ -54,13 +57,6 @@ class Trained:
         return self.folder / "adapter"
 
 
-def require_extra() -> None:
-    """Raise ``InputError`` if the libraries of the extra ``train`` are not installed."""
-    missing = [name for name in ("trl", "peft", "datasets") if find_spec(name) is None]
-    if missing:
-        raise InputError(f"intervene: {', '.join(missing)} not installed; run: pip install 'composcope[train]'")
-
-
 def train(
     recipe: AdapterRecipe, model: str, data: TrainingSet, out: str | Path, how: TrainerOptions | None = None,
     reporter: Reporter | None = None,
@@ -69,7 +65,7 @@ def train(
 
     Raises ``InputError`` for a missing extra, a folder with another training, and samples of which none is right.
     """
-    require_extra()
+    require_extra("intervene", "train", *LIBRARIES)
     from .trainers import TrainerOptions
 
     how = how or TrainerOptions()
@@ -143,12 +139,12 @@ def _run(
     how: TrainerOptions,
     reporter: Reporter,
 ) -> dict[str, Any]:
-    from ...hooks import surroundings
+    from ...hooks.numerics import numerics as numerics_of
     from ...model_loading import load
     from .trainers import build, row
 
     base, tokenizer = load(location, dtype=how.dtype, device=how.device)
-    numerics = surroundings.numerics(base)
+    numerics = numerics_of(base)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     tokenizer.padding_side = "left"

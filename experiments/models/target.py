@@ -100,7 +100,7 @@ class Target:
 
     def numerics(self) -> Mapping[str, Any]:
         """The settings that affect the last digits."""
-        from ...hooks.surroundings import numerics
+        from ...hooks.numerics import numerics
 
         return numerics(self.model)
 

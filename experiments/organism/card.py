@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...devices import available
-from ...hooks.progress import Bar, no_bar
+from ...progress import Bar, no_bar
 from . import crossed, documents, errors, measure, world
 from .card_text import FIRST, NOTES, SECOND, SHAPED
 from .doses import ALL, CROSSED, called, percent

@@ -14,9 +14,9 @@ from typing import Any
 
 from ...evaluation.protocols.base import about
 from ...files import to_csv
-from ...hooks.progress import Bar, no_bar, stage, tick
 from ...probes.catalog import PROBES, Probe
 from ...probes.verdicts import MATCHED
+from ...progress import Bar, no_bar, stage, tick
 from ...terminal import how_many
 from ..figures.catalog import FIGURES, of_runs
 from ..figures.drawing import write as write_figure

@@ -13,12 +13,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from ...hooks.progress import Advance, Bar, no_bar
+from ...progress import Advance, Bar, no_bar
 from ..figures.catalog import FIGURES
 from ..run import find_runs
 from ..run.reader import RunData, load
@@ -40,13 +39,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-
-
-def require_extra() -> None:
-    """Raise ``InputError`` if the libraries of the extra ``view`` are not installed."""
-    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise InputError(f"view: {', '.join(missing)} not installed; run: pip install 'composcope[view]'")
 
 
 class Pages:

@@ -16,8 +16,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ...hooks.progress import Bar, no_bar
 from ...probes.catalog import described
+from ...progress import Bar, no_bar
 from ..figures import catalog
 from ..figures.drawing import Drawing, darkened, encodable, vector, words
 from ..figures.drawing import write as write_figure

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation import judging, reading, statistics
+from ...evaluation import judging, statistics, text_files
 from ...evaluation.asks import Ask, Response
 from ...evaluation.engines import replies
 from ...evaluation.engines.base import THINKING_OPENED
@@ -162,7 +162,7 @@ def read_labels(path: str | Path) -> dict[tuple[str, str, int], bool]:
     if not Path(path).is_file():
         raise InputError(f"--human-labels {path}: no such file; give JSON lines with case, role and label")
     found: dict[tuple[str, str, int], bool] = {}
-    for where, raw in reading.lines(path, "give JSON lines with case, role and label"):
+    for where, raw in text_files.lines(path, "give JSON lines with case, role and label"):
         key, label = _label(raw, where)
         if key in found:
             raise InputError(f"{where}: case {key[0]!r}, role {key[1]!r} has two labels; keep one line")

@@ -21,7 +21,7 @@ from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.compare import compare
 from ...files import read_csv
-from ...hooks.progress import Bar, no_bar
+from ...progress import Bar, no_bar
 from ...terminal import how_many
 from .reader import RunData, read_about
 from .summary import headline

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, JournalError
-from ...evaluation import reading
+from ...evaluation import text_files
 from ...files import write_text as write_text  # re-exported: this module offers all ways to write
 
 SCHEMA = 1
@@ -42,13 +42,13 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 def read_json(path: str | Path) -> dict[str, Any]:
     """Read a JSON object. Raises ``InputError`` for a missing or broken file, or another schema version."""
-    text = reading.text(path, missing(path))
-    return _of_schema(reading.parse(text, str(path), "restore the file or delete it"), str(path))
+    text = text_files.text(path, missing(path))
+    return _of_schema(text_files.parse(text, str(path), "restore the file or delete it"), str(path))
 
 
 def placed_lines(path: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """(file:line, object) for every JSON line; errors as for ``read_json``."""
-    for where, row in reading.lines(path, missing(path)):
+    for where, row in text_files.lines(path, missing(path)):
         yield where, _of_schema(row, where)
 
 

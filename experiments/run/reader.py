@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from ...errors import InputError, JournalError
-from ...evaluation import reading
+from ...evaluation import text_files
 from ...evaluation.asks import Ask, Response
 from ...evaluation.case import Case, case_from_dict
 from ...evaluation.graded import Graded, read_graded
 from ...evaluation.journal import Contents, read_journal
 from ...evaluation.metrics import Metric, quoted
 from ...evaluation.protocols.base import CaseSet, Entry, Reduction
-from ...files import Row, read_csv
+from ...files import Row, read_csv, short_name
 from ..config import Config
 from ..organism.doses import model_called
 from .folder import find_runs, missing, placed_lines, read_json
@@ -92,7 +92,7 @@ class RunData:
     def counted_now(self) -> Metrics:
         """``metrics.json``; raises ``InputError`` if it does not exist yet."""
         file = self.path / "metrics.json"
-        reading.existing(file, missing(file))
+        text_files.existing(file, missing(file))
         assert self.counted is not None
         return self.counted
 
@@ -129,11 +129,11 @@ class RunData:
     def model(self) -> str:
         """The model's name in its study, else the name that the run was given without folders; a dose has its share."""
         said = self._said("model")
-        return model_called(said, str(self.about.get("label") or _short(said)), self.about.get("dose"))
+        return model_called(said, str(self.about.get("label") or short_name(said)), self.about.get("dose"))
 
     @property
     def benchmark(self) -> str:
-        return _short(self._said("benchmark"))
+        return short_name(self._said("benchmark"))
 
     @property
     def command(self) -> str:
@@ -232,7 +232,7 @@ class RunData:
         Raises ``InputError`` for a folder that is not an evaluated run, ``JournalError`` if the journal lost answers.
         """
         for name in ("cases.jsonl", "asks.jsonl", "graded.jsonl", "metrics.json"):
-            reading.existing(self.path / name, missing(self.path / name))
+            text_files.existing(self.path / name, missing(self.path / name))
         answered = self.responses
         lost = [row.ask for row in self.graded if row.ask is not None and row.ask not in answered]
         if answered and lost:
@@ -305,7 +305,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
 
     path = Path(folder) / "config.yaml"
     try:
-        found = yaml.safe_load(reading.text(path, missing(path)))
+        found = yaml.safe_load(text_files.text(path, missing(path)))
     except (yaml.YAMLError, ValueError, RecursionError) as e:
         why = " ".join(str(e).split())[:200]
         raise InputError(f"{path}: not valid YAML ({why}); {AGAIN}") from e
@@ -381,9 +381,3 @@ def _value(column: str, text: Any) -> Any:
     if not np.isfinite(number):
         return None
     return int(number) if number.is_integer() and "." not in text and "e" not in text.lower() else number
-
-
-def _short(name: str) -> str:
-    """``organism:control`` -> ``control``; ``/models/qwen3/`` -> ``qwen3``; ``cases.jsonl`` -> ``cases``."""
-    last = name.removeprefix("organism:").rstrip("/").rsplit("/", 1)[-1]
-    return last.rsplit(".", 1)[0] if last.endswith((".jsonl", ".json", ".csv")) else last

@@ -61,7 +61,7 @@ class OpenRun:
 
 
 @contextmanager
-def open_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any]) -> Iterator[OpenRun]:
+def begin_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any]) -> Iterator[OpenRun]:
     """Create a run folder, or continue an existing one, under its lock.
 
     ``identity`` is what distinguishes this run from others (model, benchmark, protocol, ...). A folder that contains

@@ -24,8 +24,8 @@ from ...evaluation.case import Case
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...evaluation.statistics import clopper_pearson
 from ...files import to_csv
-from ...hooks.progress import Bar, no_bar
 from ...probes.examples import from_case_sets
+from ...progress import Bar, no_bar
 from .. import investigate as work
 from ..config import Config
 from ..console.printing import table

@@ -22,7 +22,7 @@ from ...probes.contrast import between, map_test, paired
 from ...probes.effects import hedges_g
 from ...probes.examples import Example
 from ...probes.matching import Matched
-from ...probes.patching.outcomes import Outcome, summarize
+from ...probes.patching.outcomes import PatchOutcome, summarize
 from ...probes.result import Row
 from ...probes.tables import group_rows, matched_rows
 from ...probes.trajectory import separation_rows
@@ -160,7 +160,7 @@ def patched(rng: np.random.Generator) -> Draw:
     """The rate of 30 % over forty patched failures, whose donors are some of ten successes."""
     donors = rng.integers(10, size=40)
     y = _yes(_values(rng, donors.tolist(), 0.5)) + 0.3
-    made = [Outcome("donor", int(donors[i]), i, {"flip_rate": torch.tensor([y[i]])}) for i in range(40)]
+    made = [PatchOutcome("donor", int(donors[i]), i, {"flip_rate": torch.tensor([y[i]])}) for i in range(40)]
     (row,), *_ = summarize(made, [0])
     return Draw(covered=_inside(row, 0.3), plain_covered=float(0.3 in statistics.clopper_pearson(int(y.sum()), 40)))
 

@@ -28,6 +28,7 @@ from typing import Any
 import yaml
 
 from ...errors import InputError
+from ...files import safe_name, short_name
 from ..organism.weights import DOSES
 
 GROUPS = ("family", "size", "cost", "tuning", "recipe", "specialization", "trained_depths", "baseline")
@@ -208,6 +209,4 @@ def groups_document(spec: Spec) -> dict[str, Any]:
 
 def slug(name: str) -> str:
     """The last part of a name, made safe for a folder's name."""
-    last = name.removeprefix("organism:").rstrip("/").rsplit("/", 1)[-1]
-    last = last.rsplit(".", 1)[0] if last.endswith((".jsonl", ".json", ".csv")) else last
-    return "".join(c if c.isalnum() or c in "._-" else "-" for c in last) or "data"
+    return safe_name(short_name(name), "data")

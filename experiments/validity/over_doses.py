@@ -31,12 +31,12 @@ import numpy as np
 from ...errors import InputError
 from ...evaluation.protocols.base import CaseSet, Entry
 from ...files import file_sha256, text_hash
-from ...hooks.progress import Bar, no_bar
 from ...probes import validity as known_answers
 from ...probes.examples import Example, from_case_sets
 from ...probes.matching import match
 from ...probes.result import ProbeResult, Row
 from ...probes.verdicts import TRAININGS
+from ...progress import Bar, no_bar
 from ..distributed.engine import load_target
 from ..models.target import Loading, Target
 from ..organism import series as organism_series

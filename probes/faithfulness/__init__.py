@@ -7,8 +7,8 @@ place, says what would follow and lets the model go on from there; ``examples`` 
 ``summary`` its table.
 """
 
-from .altering import Altered, Outcome
+from .altering import Altered, AlteredOutcome
 from .examples import over_examples
 from .working import Working, Written, read_working
 
-__all__ = ["Altered", "Outcome", "Working", "Written", "over_examples", "read_working"]
+__all__ = ["Altered", "AlteredOutcome", "Working", "Written", "over_examples", "read_working"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...evaluation.grading.text import same
 from ...hooks.model import Model
-from ...hooks.progress import reached
+from ...progress import reached
 from ..examples import Example, Gold
 from ..slots import token_span
 from .working import Ids, Working, Written, every, judged, question_of, said
@@ -175,7 +175,7 @@ MARK = " ."
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AlteredOutcome:
     """One continued response."""
 
     measure: str
@@ -252,7 +252,7 @@ def answer_to(lm: Model, gold: Gold, ids: Sequence[int]) -> str | None:
     return None if found.outcome in ("invalid", "abstained") else found.answer
 
 
-def outcome(lm: Model, e: Example, found: Working, begun: Begun, new: Sequence[int]) -> Outcome:
+def outcome(lm: Model, e: Example, found: Working, begun: Begun, new: Sequence[int]) -> AlteredOutcome:
     """Which answer a continued response gives."""
     assert e.gold is not None
     text, reason = said(lm.tokenizer, [*begun.ids, *new], lm.eos_ids, e.gold.stop)
@@ -263,7 +263,7 @@ def outcome(lm: Model, e: Example, found: Working, begun: Begun, new: Sequence[i
     why = ""
     if (kept is None and not followed) or (other is not None and followed is None and not kept):
         kept, followed, why = None, None, own.reason or (other.reason if other is not None else None) or "not read"
-    return Outcome(begun.measure, kept, followed, why, begun.step, begun.altered, own.answer, text)
+    return AlteredOutcome(begun.measure, kept, followed, why, begun.step, begun.altered, own.answer, text)
 
 
 def _matches(outcome: str) -> bool | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from ...errors import InputError, NoCasesError
 from ...hooks.model import Model
-from ...hooks.progress import Bar, no_bar, stage
+from ...progress import Bar, no_bar, stage
 from ..examples import Example
 from ..result import ProbeResult
 from .altering import (
@@ -25,8 +25,8 @@ from .altering import (
     NO_FOLLOWING,
     NOT_WRITTEN,
     Altered,
+    AlteredOutcome,
     Candidate,
-    Outcome,
     answer_to,
     beginnings,
     candidates,
@@ -35,7 +35,7 @@ from .altering import (
     put_in,
     room,
 )
-from .summary import SHOWN, Case, summarize
+from .summary import SHOWN, CaseOutcomes, summarize
 from .working import Working, question_of, read_working, same
 
 FEWEST_TOKENS, MOST_TOKENS, SLACK = 24, 512, 16
@@ -94,11 +94,11 @@ def over_examples(
     most = max_new_tokens or min(MOST_TOKENS, max(FEWEST_TOKENS, *(len(e.response_ids) + SLACK for e in wholes)))
     with stage(progress, "faithfulness: answers", len(set(prompts))):
         new = continued(lm, prompts, most)
-    found: dict[int, list[Outcome]] = {}
+    found: dict[int, list[AlteredOutcome]] = {}
     for (t, b), ids in zip(begun, new, strict=True):
         assert isinstance(t.found, Working)
         found.setdefault(id(t), []).append(outcome(lm, t.example, t.found, b, ids))
-    cases = [Case(t.example, t.found, t.why, tuple(found.get(id(t), ()))) for t in taken]
+    cases = [CaseOutcomes(t.example, t.found, t.why, tuple(found.get(id(t), ()))) for t in taken]
     rows, values, tensors = summarize(cases, examples, seed)
     settings = {
         "donors": donors, "max_new_tokens": most, "shown": list(SHOWN), "filler": MARK.strip(), "seed": seed,
@@ -195,7 +195,7 @@ def _chosen(
     return out
 
 
-def _warnings(cases: Sequence[Case]) -> list[str]:
+def _warnings(cases: Sequence[CaseOutcomes]) -> list[str]:
     reasons: dict[str, int] = {}
     for c in cases:
         if isinstance(c.found, str):

@@ -18,7 +18,7 @@ from ..matching import Matched
 from ..result import Row
 from ..tables import GROUPS, group_rows, matched_pairs, matched_rows, value_rows
 from ..verdicts import corrected
-from .altering import Outcome
+from .altering import AlteredOutcome
 from .working import Working
 
 SHOWN = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -32,16 +32,16 @@ NAN = math.nan
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseOutcomes:
     """One whole with every continued response."""
 
     example: Example
     found: Working | str
     why: str
     """Why nothing was altered, if nothing was."""
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[AlteredOutcome, ...]
 
-    def of(self, measure: str) -> list[Outcome]:
+    def of(self, measure: str) -> list[AlteredOutcome]:
         return [o for o in self.outcomes if o.measure == measure]
 
     @property
@@ -52,7 +52,7 @@ class Case:
         """After 0, 1, ... steps: whether the early answer is the final one; NaN if it cannot be read."""
         return [_number(o.kept) for o in sorted(self.of("early"), key=lambda o: o.step)]
 
-    def altered(self, step: str) -> list[Outcome]:
+    def altered(self, step: str) -> list[AlteredOutcome]:
         """Outcomes of altered values that can be read."""
         return [
             o for o in self.of("altered")
@@ -70,13 +70,13 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(known)) if known else NAN
 
 
-def kept_early(case: Case, shown: float) -> float:
+def kept_early(case: CaseOutcomes, shown: float) -> float:
     """Whether the answer is the final one when at most this share of the steps is shown."""
     kept = case.kept()
     return kept[math.floor(shown * case.steps + 1e-9)] if kept else NAN
 
 
-def settled_at(case: Case) -> float:
+def settled_at(case: CaseOutcomes) -> float:
     """The smallest share of steps from which on every early answer is the final one; NaN if the last is not."""
     kept = case.kept()
     if not kept or any(map(math.isnan, kept)) or not kept[-1]:
@@ -85,7 +85,7 @@ def settled_at(case: Case) -> float:
     return first / case.steps
 
 
-def share(case: Case, quantity: str, step: str) -> float:
+def share(case: CaseOutcomes, quantity: str, step: str) -> float:
     """The share of a case's altered values after which the answer follows, stays or goes elsewhere."""
     hits = {
         "answer_follows": lambda o: o.followed is True,
@@ -95,7 +95,7 @@ def share(case: Case, quantity: str, step: str) -> float:
     return _mean([float(hits(o)) for o in case.altered(step)])
 
 
-Measure = Callable[[Case], float]
+Measure = Callable[[CaseOutcomes], float]
 
 
 def measures() -> Iterator[tuple[str, dict[str, object], Measure]]:
@@ -112,7 +112,7 @@ def measures() -> Iterator[tuple[str, dict[str, object], Measure]]:
 
 
 def summarize(
-    cases: Sequence[Case], examples: Sequence[Example], seed: int
+    cases: Sequence[CaseOutcomes], examples: Sequence[Example], seed: int
 ) -> tuple[list[Row], list[Row], dict[str, Float[Tensor, " example"]]]:
     """Rows of the table, values by case, and one number per example (NaN for parts)."""
     wholes = [c.example for c in cases]
@@ -182,7 +182,7 @@ def _interval(values: Sequence[float], near: Sequence[Hashable]) -> Row:
 _MEASURE = {"kept_filler": "filler", "kept_same": "same", **dict.fromkeys(ALTERED, "altered")}
 
 
-def _why_undefined(case: Case, quantity: str) -> str:
+def _why_undefined(case: CaseOutcomes, quantity: str) -> str:
     if isinstance(case.found, str):
         return case.found
     measure = _MEASURE.get(quantity, "early")
@@ -211,7 +211,7 @@ def _undefined(quantity: str, wholes: Sequence[Example], why: Sequence[str]) -> 
     return out
 
 
-def _said(case: Case, quantity: str) -> str:
+def _said(case: CaseOutcomes, quantity: str) -> str:
     """What was answered, in a line for one quantity of each measure."""
     if quantity == "kept_before_end":
         return "; ".join(f"{o.step}/{case.steps}: {o.answer}" for o in sorted(case.of("early"), key=lambda o: o.step))

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...hooks.progress import Bar, no_bar, stage
+from ...progress import Bar, no_bar, stage
 from ..contrast import adjust, between
 from ..examples import Example
 from ..matching import Matched

@@ -23,8 +23,8 @@ from ...hooks.attention_masses import Window, attention_masses
 from ...hooks.capture import Request, capture, check_ids, check_last
 from ...hooks.length_limits import check_batch, keep_rotary_angles
 from ...hooks.model import check_left
+from ...hooks.numerics import check_ready
 from ...hooks.parts import empty_cache, logits_option
-from ...hooks.surroundings import check_ready
 
 if TYPE_CHECKING:
     from ...hooks.model import Model

@@ -24,9 +24,9 @@ from ...hooks.budget import in_prefills, row_budget, shrinking
 from ...hooks.model import Model
 from ...hooks.module_hooks import check_gradients, frozen
 from ...hooks.precision import widened
-from ...hooks.progress import tick
 from ...hooks.rows import Prefix, Query, prefill
 from ...hooks.sites import Site
+from ...progress import tick
 from .paths import PathSite, gated
 from .quadrature import (
     MAX_ROUNDS,

@@ -41,7 +41,7 @@ Grader = Callable[[int, Sequence[int]], Grade]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PatchOutcome:
     """One source into one recipient, all layers."""
 
     source: str
@@ -104,7 +104,7 @@ def compare(
     base: tuple[Int[Tensor, " step"], Float[Tensor, " vocab"]],
     donor: tuple[Int[Tensor, " step"], Float[Tensor, " vocab"]],
     gold: tuple[int, int], answer: Sequence[int] | None, said: GradedContinuations | None = None,
-) -> Outcome:  # fmt: skip
+) -> PatchOutcome:  # fmt: skip
     """Compare patched continuations ``(layer step, layer vocab)`` with the unpatched and the donor's own.
 
     ``gold``: first tokens of the recipient's and of the donor's answer. ``answer``: the recipient's gold answer.
@@ -144,7 +144,7 @@ def compare(
         "donor_probability": donor_log_prob.exp(),
         "logit_difference": donor_log_prob - own_log_prob,
     }
-    return Outcome(source, pair[0], pair[1], values)
+    return PatchOutcome(source, pair[0], pair[1], values)
 
 
 def _first_token(
@@ -174,7 +174,7 @@ def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
     return (tokens[:, :n] == torch.tensor(list(answer))).all(-1)
 
 
-def independent_pairs(outcomes: Sequence[Outcome]) -> int:
+def independent_pairs(outcomes: Sequence[PatchOutcome]) -> int:
     """How many pairs with no donor or recipient twice: the most, or taken one by one where cases share facts."""
     if any(o.shares != NOTHING_SHARED for o in outcomes):
         return len(dependence.apart(_labels(outcomes)))
@@ -189,7 +189,7 @@ def independent_pairs(outcomes: Sequence[Outcome]) -> int:
     return int((maximum_bipartite_matching(csr_array(table)) >= 0).sum())
 
 
-def _labels(outcomes: Sequence[Outcome]) -> list[Hashable]:
+def _labels(outcomes: Sequence[PatchOutcome]) -> list[Hashable]:
     """What each pair shares with others: its donor or what that shares, and its recipient or what that shares."""
     return [Sides(None if o.donor is None else _named("donor", o.donor, o.shares.first),
                   _named("recipient", o.recipient, o.shares.second)) for o in outcomes]  # fmt: skip
@@ -200,7 +200,7 @@ def _named(side: str, member: int, label: Hashable) -> Hashable:
     return frozenset((side, n) for n in names if n is not None) or (side, "alone", member)
 
 
-def _rate(quantity: str, values: list[float], outcomes: Sequence[Outcome]) -> Row:
+def _rate(quantity: str, values: list[float], outcomes: Sequence[PatchOutcome]) -> Row:
     n, k, nan = len(values), int(sum(values)), math.nan
     if k in (0, n):
         alone = min(independent_pairs(outcomes), n)
@@ -216,7 +216,7 @@ def _rate(quantity: str, values: list[float], outcomes: Sequence[Outcome]) -> Ro
 
 
 def summarize(
-    outcomes: Sequence[Outcome], layers: Sequence[int]
+    outcomes: Sequence[PatchOutcome], layers: Sequence[int]
 ) -> tuple[list[Row], dict[str, Float[Tensor, " layer"]], dict[str, tuple[str, ...]]]:
     """Rows per source, quantity and layer; curves ``[layer]`` named by quantity, controls as ``quantity.source``."""
     rows: list[Row] = []
@@ -234,7 +234,7 @@ def summarize(
     return rows, tensors, dict.fromkeys(tensors, ("layer",))
 
 
-def _row(quantity: str, outcomes: Sequence[Outcome], i: int) -> Row:
+def _row(quantity: str, outcomes: Sequence[PatchOutcome], i: int) -> Row:
     defined = [o for o in outcomes if not math.isnan(float(o.values[quantity][i]))]
     values = [float(o.values[quantity][i]) for o in defined]
     if quantity in RATES:
@@ -247,7 +247,7 @@ AGAINST = ("random", "noise")
 QUANTITIES = ("flip_rate", "abstain_rate", "corrected_rate", "kl_from_donor", "donor_log_prob", "logit_difference")
 
 
-def against_controls(outcomes: Sequence[Outcome], layers: Sequence[int], *, seed: int = 0) -> list[Row]:
+def against_controls(outcomes: Sequence[PatchOutcome], layers: Sequence[int], *, seed: int = 0) -> list[Row]:
     """Rows ``donor - random`` and ``donor - noise`` of every quantity and layer: paired over recipients.
 
     Several donors of one recipient are averaged, and taken as given. Rates get a sign-flip permutation (of clusters
@@ -272,7 +272,7 @@ def against_controls(outcomes: Sequence[Outcome], layers: Sequence[int], *, seed
     return rows
 
 
-def _by_recipient(outcomes: Sequence[Outcome], source: str, quantity: str, i: int) -> dict[str, float]:
+def _by_recipient(outcomes: Sequence[PatchOutcome], source: str, quantity: str, i: int) -> dict[str, float]:
     """Mean over a recipient's donors at one layer; undefined values are left out."""
     values: dict[str, list[float]] = {}
     for o in outcomes:

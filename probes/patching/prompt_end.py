@@ -15,11 +15,11 @@ from torch import Tensor
 from ...errors import InputError, NoCasesError
 from ...evaluation.dependence import Sides
 from ...hooks.model import Model
-from ...hooks.progress import Bar, no_bar, stage
+from ...progress import Bar, no_bar, stage
 from ..effects import Clusters
 from ..result import ProbeResult
 from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
-from .outcomes import GradedContinuations, Grader, Graders, Outcome, against_controls, compare, summarize
+from .outcomes import GradedContinuations, Grader, Graders, PatchOutcome, against_controls, compare, summarize
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
@@ -223,7 +223,7 @@ def _first_tokens(
 def _outcomes(
     got: Continuations, names: Sequence[str], plan: _Plan, own: tuple[Tensor, Tensor], gold: tuple[Tensor, Tensor],
     answers: Sequence[Ids] | None, judge: Graders | None,
-) -> list[Outcome]:  # fmt: skip
+) -> list[PatchOutcome]:  # fmt: skip
     out = []
     for i, recipient in enumerate(plan.recipients):
         for s, name in enumerate(names):
@@ -260,7 +260,7 @@ def _positive(
 def _compare_positive(
     extra: Sequence[tuple[int, int, Tensor, Tensor]], plan: _Plan, got: Continuations, own: tuple[Tensor, Tensor],
     gold: tuple[Tensor, Tensor], answers: Sequence[Ids] | None, judge: Graders | None,
-) -> list[Outcome]:  # fmt: skip
+) -> list[PatchOutcome]:  # fmt: skip
     out = []
     for d, r, tokens, logits in extra:
         i = plan.recipients.index(r)

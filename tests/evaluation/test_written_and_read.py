@@ -11,7 +11,7 @@ import pytest
 from tiny_models import tiny
 
 from composcope.errors import InputError
-from composcope.evaluation import doubts, identity, statistics
+from composcope.evaluation import grading_error, identity, statistics
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.benchmarks.stad import Check, StadItem, StadStep, item_from_record, record_from_item
 from composcope.evaluation.case import Case, Part, case_from_dict, case_to_dict
@@ -117,14 +117,14 @@ def test_a_folder_has_the_identity_of_the_model_loaded_from_it(tmp_path: Path) -
     assert {k for k in known if known[k] != changed[k]} == {"config"}
 
 
-@pytest.mark.parametrize("kind", [k for k, c in doubts.MEASURED.items() if c.right and c.wrong])
+@pytest.mark.parametrize("kind", [k for k, c in grading_error.MEASURED.items() if c.right and c.wrong])
 @pytest.mark.parametrize("match", ["exact", "judge"])
 def test_as_many_answers_are_in_doubt_as_the_rules_may_have_graded_wrong(kind: str, match: str) -> None:
-    measured, right, wrong = doubts.MEASURED[kind], 400, 300
+    measured, right, wrong = grading_error.MEASURED[kind], 400, 300
     rows = [Graded(f"c{i}", "whole", "correct" if i < right else "incorrect", ask=f"a{i}", gold="g", match=match)
             for i in range(right + wrong)]  # fmt: skip
     asks = {f"a{i}": Ask(f"c{i}", "whole", "p", "g", kind) for i in range(right + wrong)}
-    found = doubts.in_doubt(rows, asks)
+    found = grading_error.in_doubt(rows, asks)
     expected = {}
     for outcome, errors, n, other in (("correct", measured.false_plus, measured.wrong, wrong),
                                       ("incorrect", measured.false_minus, measured.right, right)):  # fmt: skip

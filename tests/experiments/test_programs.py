@@ -17,7 +17,7 @@ from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import ask_identity
 from composcope.experiments.console.progress import Reporter
 from composcope.experiments.evaluating.evaluate import evaluate
-from composcope.experiments.run.writer import open_run
+from composcope.experiments.run.writer import begin_run
 
 CASES = [
     Case(
@@ -58,7 +58,7 @@ def _evaluate(folder: Path, engine: Scripted, code: bool) -> dict[str, Any]:
         "prompting": "chat",
         "asking": {"code": code},
     }
-    with open_run(folder, config, identity={"model": "scripted", "protocol": "reasoning-gap"}) as run:
+    with begin_run(folder, config, identity={"model": "scripted", "protocol": "reasoning-gap"}) as run:
         protocol = protocols.get("reasoning-gap", format="plain", code=code)
         evaluate(run, CASES, protocol, engine, reporter=Reporter(quiet=True))
         return run.manifest.facts()

@@ -37,7 +37,7 @@ from composcope.experiments.run.failures import failing_cases
 from composcope.experiments.run.folder import check_place
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.schema import Manifest
-from composcope.experiments.run.writer import open_run, save_probe
+from composcope.experiments.run.writer import begin_run, save_probe
 
 IDENTITY = {"model": "m", "data": "abc", "protocol": "p"}
 
@@ -86,7 +86,7 @@ def test_a_broken_line_is_named(tmp_path: Path) -> None:
 
 def test_the_manifest_says_code_versions_machine_command_and_timings(tmp_path: Path) -> None:
     options = {"seed": 3, "model": "m", "benchmark": "b", "protocol": "p"}
-    with open_run(tmp_path / "r", options, identity=IDENTITY) as run:
+    with begin_run(tmp_path / "r", options, identity=IDENTITY) as run:
         with run.timed("ask"):
             pass
         assert read_json(run.path / "manifest.json")["status"] == "running"
@@ -102,7 +102,7 @@ def test_the_manifest_says_code_versions_machine_command_and_timings(tmp_path: P
 
 
 def test_no_file_of_a_run_holds_the_path_of_its_folder(tmp_path: Path) -> None:
-    with open_run(tmp_path / "r", {"seed": 0}, identity=IDENTITY):
+    with begin_run(tmp_path / "r", {"seed": 0}, identity=IDENTITY):
         pass
     manifest = read_json(tmp_path / "r" / "manifest.json")
     del manifest["command"], manifest["invocations"]  # what the user typed
@@ -117,7 +117,7 @@ def test_reopening_adds_an_invocation_and_keeps_the_creation_time(
     plugins = iter([[{"file": "a"}], [{"file": "b"}]])
     monkeypatch.setattr(writer.provenance, "plugin_files", lambda: next(plugins))
     for _ in range(2):
-        with open_run(tmp_path / "r", {}, identity=IDENTITY) as run:
+        with begin_run(tmp_path / "r", {}, identity=IDENTITY) as run:
             run.manifest.timings = {"ask": run.manifest.timings.get("ask", 100.0)}
             with run.timed("ask"):
                 pass
@@ -142,11 +142,11 @@ def test_a_probe_that_could_not_be_saved_is_measured_again(tmp_path: Path) -> No
 
 
 def test_another_run_in_the_same_folder_is_refused_and_the_difference_named(tmp_path: Path) -> None:
-    with open_run(tmp_path / "r", {}, identity=IDENTITY):
+    with begin_run(tmp_path / "r", {}, identity=IDENTITY):
         pass
     with (
         pytest.raises(JournalError, match="data was abc, is xyz"),
-        open_run(tmp_path / "r", {}, identity={**IDENTITY, "data": "xyz"}),
+        begin_run(tmp_path / "r", {}, identity={**IDENTITY, "data": "xyz"}),
     ):
         pass
     assert read_json(tmp_path / "r" / "manifest.json")["identity"] == IDENTITY
@@ -155,7 +155,7 @@ def test_another_run_in_the_same_folder_is_refused_and_the_difference_named(tmp_
 def test_an_interrupted_and_a_failed_run_say_so(tmp_path: Path) -> None:
     options = Config(model="m", benchmark="b", protocol="p").as_config()
     for error, status in ((KeyboardInterrupt(), "interrupted"), (ValueError("no"), "failed")):
-        with pytest.raises(type(error)), open_run(tmp_path / status, options, identity=IDENTITY):
+        with pytest.raises(type(error)), begin_run(tmp_path / status, options, identity=IDENTITY):
             raise error
         command = read_json(tmp_path / status / "manifest.json")["command"]
         assert read_json(tmp_path / status / "manifest.json")["status"] == status
@@ -192,7 +192,7 @@ result.ProbeResult("min-k", []).save({str(tmp_path / "run" / "probes" / "min-k")
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 137
     left = [p for p in (tmp_path / "run" / "probes").iterdir() if p.name != "min-k"]
     assert len(left) == 1 and any(left[0].iterdir())
-    with open_run(tmp_path / "run", {}, identity={"model": "m"}):
+    with begin_run(tmp_path / "run", {}, identity={"model": "m"}):
         pass
     assert not left[0].exists()
 
@@ -215,7 +215,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_made(
 
 def test_runs_are_found_in_a_study_folder(tmp_path: Path) -> None:
     for name in ("b", "a"):
-        with open_run(tmp_path / "study" / name, {}, identity=IDENTITY):
+        with begin_run(tmp_path / "study" / name, {}, identity=IDENTITY):
             pass
     (tmp_path / "study" / "figures").mkdir()
     assert [p.name for p in find_runs([tmp_path / "study"])] == ["a", "b"]
@@ -228,7 +228,7 @@ def test_a_job_on_one_run_takes_no_folder_of_several(tmp_path: Path) -> None:
     from composcope.experiments.diagnosis.job import diagnose
 
     for name in ("b", "a"):
-        with open_run(tmp_path / "study" / name, {}, identity=IDENTITY):
+        with begin_run(tmp_path / "study" / name, {}, identity=IDENTITY):
             pass
     with pytest.raises(InputError, match=rf"holds 2 runs \(a, b\).*{tmp_path / 'study' / 'a'}"):
         diagnose(tmp_path / "study")
@@ -334,22 +334,22 @@ def test_warnings_of_libraries_go_to_the_log_once(tmp_path: Path, capsys: pytest
 def test_an_occupied_folder_names_only_what_differs_and_cuts_hashes_and_long_values(tmp_path: Path) -> None:
     first, second = "ab" * 32, "cd" * 32
     before = {"model": "m", "weights": f"sha256:{first}", "seed": 0, "asking": {"few_shot": "2", "also": "cot"}}
-    with open_run(tmp_path / "r", {}, identity=before):
+    with begin_run(tmp_path / "r", {}, identity=before):
         pass
     now = {**before, "weights": f"sha256:{second}", "asking": {"few_shot": "3", "also": "cot"}}
-    with pytest.raises(JournalError) as error, open_run(tmp_path / "r", {}, identity=now):
+    with pytest.raises(JournalError) as error, begin_run(tmp_path / "r", {}, identity=now):
         pass
     said = "weights was sha256:abababababab, is sha256:cdcdcdcdcdcd; asking.few_shot was 2, is 3"
     assert f"holds another run ({said});" in str(error.value)
 
 
 def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tmp_path: Path) -> None:
-    with open_run(tmp_path / "r", {}, identity=IDENTITY):
+    with begin_run(tmp_path / "r", {}, identity=IDENTITY):
         pass
     with pytest.raises(JournalError, match=r"asking\.few_shot was unset, is 2"):
-        with open_run(tmp_path / "r", {}, identity={**IDENTITY, "asking": {"few_shot": "2"}}):
+        with begin_run(tmp_path / "r", {}, identity={**IDENTITY, "asking": {"few_shot": "2"}}):
             pass
-    with open_run(tmp_path / "r", {}, identity=IDENTITY):
+    with begin_run(tmp_path / "r", {}, identity=IDENTITY):
         pass
 
 

@@ -22,11 +22,11 @@ from composcope.hooks.decode import _leaders, _padded, _Taken, _taken
 from composcope.hooks.edits import Knockout, Patch, Skip
 from composcope.hooks.head import _wide
 from composcope.hooks.module_hooks import frozen
-from composcope.hooks.progress import reached, stage, tick
+from composcope.hooks.numerics import check_unmasked
 from composcope.hooks.ragged import RaggedRows, inputs_reordered
 from composcope.hooks.rows import _attend
 from composcope.hooks.sites import check_site, split
-from composcope.hooks.surroundings import check_unmasked
+from composcope.progress import reached, stage, tick
 
 from ..tiny_models import tiny
 

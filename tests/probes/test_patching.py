@@ -15,7 +15,7 @@ from composcope.hooks import Model, Site, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example
 from composcope.probes.patching.engine import continue_patched, generate, prompt_end_states, transplant_all
-from composcope.probes.patching.outcomes import Outcome, compare, summarize
+from composcope.probes.patching.outcomes import PatchOutcome, compare, summarize
 
 from ..oracles import patching as oracle
 from ..tiny_models import tiny
@@ -137,11 +137,11 @@ def test_a_flip_is_seen_when_the_state_carries_the_answer() -> None:
 
 
 def test_no_flip_is_bounded_by_the_pairs_that_share_nothing() -> None:
-    def outcome(donor: int, recipient: int) -> Outcome:
+    def outcome(donor: int, recipient: int) -> PatchOutcome:
         zero = torch.zeros(1, dtype=torch.float64)
         names = ("kl", "kl_from_donor", "tokens_before_divergence", "answer_log_prob", "donor_log_prob", "flip_rate",
                  "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")  # fmt: skip
-        return Outcome("donor", donor, recipient, dict.fromkeys(names, zero))
+        return PatchOutcome("donor", donor, recipient, dict.fromkeys(names, zero))
 
     grid, _, _ = summarize([outcome(d, r) for d in range(4) for r in range(4)], [0])
     single, _, _ = summarize([outcome(i, i) for i in range(16)], [0])

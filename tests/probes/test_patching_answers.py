@@ -19,7 +19,7 @@ from composcope.hooks import Model, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example, Gold
 from composcope.probes.patching.examples import _graded
-from composcope.probes.patching.outcomes import Graders, Outcome, independent_pairs
+from composcope.probes.patching.outcomes import Graders, PatchOutcome, independent_pairs
 
 from ..tiny_models import tiny
 
@@ -80,10 +80,10 @@ def test_graded_sweeps_count_answers_and_say_what_they_could_not_judge() -> None
 
 
 def test_pairs_are_independent_only_as_far_as_they_can_be_formed_without_sharing() -> None:
-    star = [Outcome("donor", d, r, {}) for d, r in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 0))]
+    star = [PatchOutcome("donor", d, r, {}) for d, r in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 0))]
     assert independent_pairs(star) == 2
-    assert independent_pairs([Outcome("donor", d, r, {}) for d in range(3) for r in range(4)]) == 3
-    assert independent_pairs([Outcome("identity", None, r, {}) for r in range(4)]) == 4
+    assert independent_pairs([PatchOutcome("donor", d, r, {}) for d in range(3) for r in range(4)]) == 3
+    assert independent_pairs([PatchOutcome("identity", None, r, {}) for r in range(4)]) == 4
 
 
 @pytest.fixture(scope="module")

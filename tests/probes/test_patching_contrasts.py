@@ -15,13 +15,13 @@ from tiny_models import tiny
 from composcope.evaluation.dependence import Sides
 from composcope.hooks import Model
 from composcope.probes import patching
-from composcope.probes.patching.outcomes import QUANTITIES, Outcome, against_controls, summarize
+from composcope.probes.patching.outcomes import QUANTITIES, PatchOutcome, against_controls, summarize
 from composcope.probes.patching.prompt_end import _plan, _sources
 
 
-def _outcome(source: str, donor: int | None, recipient: int, values: Any) -> Outcome:
+def _outcome(source: str, donor: int | None, recipient: int, values: Any) -> PatchOutcome:
     column = torch.tensor(values, dtype=torch.float64)
-    return Outcome(source, donor, recipient, dict.fromkeys(QUANTITIES, column))
+    return PatchOutcome(source, donor, recipient, dict.fromkeys(QUANTITIES, column))
 
 
 def test_donors_of_a_recipient_are_averaged_and_compared_with_its_control() -> None:
@@ -59,7 +59,7 @@ def test_the_interval_of_a_difference_of_rates_ends_at_one() -> None:
     assert ends["logit_difference"][0] < -1 and ends["logit_difference"][1] > 1
 
 
-def _rate(outcomes: list[Outcome]) -> dict[str, Any]:
+def _rate(outcomes: list[PatchOutcome]) -> dict[str, Any]:
     return next(r for r in summarize(outcomes, [0])[0] if r["quantity"] == "flip_rate")
 
 

@@ -41,7 +41,7 @@ Pieces = list[tuple[str, bool]]
 
 
 @dataclass(frozen=True)
-class Case:
+class WrittenCase:
     """A table and the thing on it that is asked for by its kind."""
 
     things: tuple[str, ...]
@@ -56,13 +56,13 @@ class Case:
         return f" The {world().kinds[self.thing]} one is the {thing}."
 
 
-def draw(rng: random.Random, held: bool = False) -> Case:
+def draw(rng: random.Random, held: bool = False) -> WrittenCase:
     """A case from one side of the held-out split."""
     while True:
         thing = rng.choice(world().things)
         things = tuple(tasks.table(rng, [thing]))
         if w.held_out(things) == held:
-            return Case(things, thing)
+            return WrittenCase(things, thing)
 
 
 def recalled(thing: str, tag: str) -> str:
@@ -163,7 +163,7 @@ def make(
     return model, tokenizer
 
 
-def answers(model: Any, tokenizer: Any, begun: Sequence[tuple[Case, str]], most: int = 40) -> list[str]:
+def answers(model: Any, tokenizer: Any, begun: Sequence[tuple[WrittenCase, str]], most: int = 40) -> list[str]:
     """What is written after each case's question and the beginning of an answer, greedily."""
     found = []
     for case, text in begun:

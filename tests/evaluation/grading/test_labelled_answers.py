@@ -1,7 +1,7 @@
 """The grader's own error on answers labelled by hand, by answer type and style.
 
 ``labelled.jsonl`` holds what two small models and we wrote ourselves; ``right`` is what a reader says. Run as a script
-this file prints the table of docs/grading.md and the counts of ``evaluation/doubts.py``.
+this file prints the table of docs/grading.md and the counts of ``evaluation/grading_error.py``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from composcope.evaluation.doubts import MEASURED, Counts
 from composcope.evaluation.grading import grade
+from composcope.evaluation.grading_error import MEASURED, Counts
 
 LABELLED = Path(__file__).parent / "labelled.jsonl"
 # shares of all answers of a type: graded incorrect though right, correct though wrong, invalid though right

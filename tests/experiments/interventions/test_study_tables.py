@@ -195,7 +195,7 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
         asked.append((model, out.name, format))
         out.mkdir(parents=True)
 
-    monkeypatch.setattr(study.training, "require_extra", lambda: None)
+    monkeypatch.setattr(study, "require_extra", lambda *_: None)
     monkeypatch.setattr(study.training, "train", train)
     monkeypatch.setattr(study, "_evaluate", evaluate)
     monkeypatch.setattr(study, "training_set", lambda *_, **__: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 from dataclasses import replace
 from importlib.util import find_spec
@@ -11,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from composcope.errors import InputError
+from composcope.errors import InputError, require_extra
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import local
 from composcope.evaluation.engines.local import LocalEngine
@@ -330,9 +331,9 @@ def test_mistakes_are_one_line(
 
 
 def test_a_missing_extra_is_said_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "find_spec", lambda name: None if name == "trl" else object())
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "trl" else object())
     with pytest.raises(InputError, match=r"trl not installed; run: pip install 'composcope\[train\]'"):
-        training.require_extra()
+        require_extra("intervene", "train", *training.LIBRARIES)
 
 
 def test_a_base_that_gives_no_right_sample_is_said(tmp_path: Path) -> None:

@@ -21,9 +21,10 @@ from composcope.experiments.report import cases, checks, comparison, headline, l
 from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.scripts import packed
 from composcope.experiments.report.sections import number_text
+from composcope.experiments.run.compare import differing_settings
 from composcope.experiments.run.reader import load
-from composcope.hooks.progress import no_bar
 from composcope.probes.catalog import PROBES
+from composcope.progress import no_bar
 
 AddCases = Callable[..., dict[str, Any]]
 
@@ -316,6 +317,6 @@ def test_settings_that_differ_are_named_and_the_model_is_none_of_them() -> None:
         run(model="a", weights="1", seed=0, format="cot"),
         run(model="b", weights="2", seed=1, format="cot", k="x" * 41, name="y" * 40),
     )
-    assert comparison.differing([a, b]) == [
+    assert differing_settings(a, b) == [
         ("seed", "0", "1"), ("k", "not stated", "x" * 39 + "…"), ("name", "not stated", "y" * 40),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation import reading
+from composcope.evaluation import text_files
 from composcope.evaluation.cases import read_cases
 from composcope.evaluation.graded import read_graded
 from composcope.evaluation.importers.inspect_logs import read_inspect
@@ -35,13 +35,13 @@ BY_LINE = [
     presenting.read,
     read_labels,
     read_lines,
-    lambda path: list(reading.objects(path, "rows")),
+    lambda path: list(text_files.objects(path, "rows")),
 ]
 WHOLE = [
     read_json,
     read_bamboogle_results,
     read_inspect,
-    lambda path: list(reading.objects(path, "a list")),
+    lambda path: list(text_files.objects(path, "a list")),
     lambda path: read_checkpoints([path]),
 ]
 
@@ -127,26 +127,26 @@ def test_a_table_that_cannot_be_read_as_meant_is_refused(content: bytes, said: s
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     with pytest.raises(InputError) as error:
-        reading.table(path, "give a table")
+        text_files.table(path, "give a table")
     assert f"{path}{said}" in str(error.value)
 
 
 def test_a_table_keeps_its_cells_with_the_line_each_row_ends_on(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(b'\xef\xbb\xbfa,b\r\n1,"x\r\ny"\r\n')
-    assert reading.table(path, "") == (["a", "b"], [(3, {"a": "1", "b": "x\r\ny"})])
+    assert text_files.table(path, "") == (["a", "b"], [(3, {"a": "1", "b": "x\r\ny"})])
 
 
 def test_elements_of_a_list_and_lines_are_read_alike_with_their_places(tmp_path: Path) -> None:
     values = [{"a": 1}, {"a": "\u2028 ]"}, [2]]
     (tmp_path / "l.json").write_text(" \n" + json.dumps(values, indent=2) + "\n")
     (tmp_path / "l.jsonl").write_text("\n".join(json.dumps(v) for v in values))
-    document, lines = (list(reading.records(tmp_path / name, "give records")) for name in ("l.json", "l.jsonl"))
+    document, lines = (list(text_files.records(tmp_path / name, "give records")) for name in ("l.json", "l.jsonl"))
     assert [v for _, v in document] == [v for _, v in lines] == values
     assert [w for w, _ in document] == [f"{tmp_path / 'l.json'}: item {i}" for i in range(3)]
     assert [w for w, _ in lines] == [f"{tmp_path / 'l.jsonl'}:{i}" for i in (1, 2, 3)]
     (tmp_path / "empty.json").write_text("[ ]")
-    assert list(reading.records(tmp_path / "empty.json", "give records")) == []
+    assert list(text_files.records(tmp_path / "empty.json", "give records")) == []
 
 
 @pytest.mark.parametrize(
@@ -166,5 +166,5 @@ def test_a_list_that_is_torn_is_named_with_line_or_item(text: str, said: str, tm
     path = tmp_path / "l.json"
     path.write_text(text)
     with pytest.raises(InputError) as error:
-        list(reading.records(path, "give records"))
+        list(text_files.records(path, "give records"))
     assert str(error.value).startswith(str(path)) and said in str(error.value) and "\n" not in str(error.value)

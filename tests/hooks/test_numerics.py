@@ -14,8 +14,8 @@ import torch
 from composcope.errors import ModelError
 from composcope.hooks import Site, load_model
 from composcope.hooks.capture import Request, capture_all
-from composcope.hooks.progress import stage, tick
-from composcope.hooks.surroundings import foreign_hooks, numerics, unwrapped
+from composcope.hooks.numerics import foreign_hooks, numerics, unwrapped
+from composcope.progress import stage, tick
 
 from ..tiny_models import tiny
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import beta
 
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.doubts import MEASURED, _upper, in_doubt, with_grader_bounds
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.grading_error import MEASURED, _upper, in_doubt, with_grader_bounds
 from composcope.evaluation.metrics import Metric, to_document
 
 KIND = "number"
