@@ -37,7 +37,7 @@ class Progress:
     resumed: int
     """Those of ``done`` that the journal held already."""
     failed: int
-    """Those of ``done`` that got an error instead of an answer (in all rounds of this run)."""
+    """Asks that got an error instead of an answer, in all rounds of this run so far."""
 
 
 @dataclass(frozen=True)
