@@ -3,14 +3,15 @@
 Nothing here looks inside a model; text goes in and counts come out. ``pipeline`` runs the loop.
 
 What is asked: ``case`` (a question with its gold answer and parts), ``cases`` (files of them), ``options`` (those of a
-multiple choice), ``gold`` (gold answers from published records), ``prompts`` (the wordings), ``asks`` (one prompt, its
-response and its grade), ``skills`` (the skill that each step needs).
+multiple choice), ``gold`` (gold answers from published records), ``prompts`` (the wordings of every kind of question:
+parts, wholes, scaffolds, pairs), ``asks`` (one prompt, its response and its grade), ``skills`` (the skill that each
+step needs).
 Who answers: ``engines`` (models that answer), ``identity`` (which model it was), ``journal`` (every response, kept as
 it comes, with ``journal_files``: lock and checksums).
 What it is worth: ``grading`` (right or wrong, by rules), ``judging`` (by a judge model), ``sandbox`` (runs programs
 that a model wrote).
 What is counted: ``graded`` (one graded ask, a line of ``graded.jsonl``, and contradictions in them), ``protocols``
-(published ways to ask and to count), ``metrics`` (a rate with its interval, and contradictions between them),
+(published ways to ask and to count), ``metrics`` (the rows of ``metrics.json``, and contradictions between them),
 ``statistics`` and ``dependence`` (intervals, also where cases share facts), ``doubts`` (bounds from the known error of
 grading), ``analyses`` (further tables of the papers).
 Data: ``benchmarks`` (readers), ``builders`` (make new ones), ``importers`` (results of other programs), ``reading``
