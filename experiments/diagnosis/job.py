@@ -143,7 +143,8 @@ def _same_model(data: RunData, target: Target, model: str | None) -> None:
     if known and len(known) == 64 and target.who != known:
         named = f"--model {model}" if model else str(data.config and data.config.model)
         raise InputError(
-            f"{named}: these are not the weights that answered in {data.path.name}; give the folder of those"
+            f"{named}: these are not the weights that answered in {data.path.name}; "
+            "give the folder of the ones that did"
         )
 
 
