@@ -43,7 +43,9 @@ def write_between(path: Path, begin: str, end: str, text: str) -> None:
     """Replace the text between two marks of a page; raises ``InputError`` if they are not there once each."""
     old = path.read_text(encoding="utf-8") if path.is_file() else ""
     if old.count(begin) != 1 or old.count(end) != 1:
-        raise InputError(f"{path}: needs the lines {begin!r} and {end!r} once each; add them where the table belongs")
+        raise InputError(
+            f"{path}: must contain the lines {begin!r} and {end!r} exactly once; add them where the table should go"
+        )
     before, rest = old.split(begin)
     write_text(path, f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
 

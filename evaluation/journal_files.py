@@ -108,4 +108,4 @@ class Chain:
             return "it cannot be checked, since the line before it is damaged"
         if _digest(line[: found.start()] + b"}", before) == self.before:
             return None
-        return "altered, or a line before it was taken out or put in: its checksum does not fit"
+        return "its checksum does not match: the line was changed, or a line before it was removed or inserted"

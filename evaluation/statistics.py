@@ -134,13 +134,13 @@ _METHODS = {
     "clopper-pearson band": "the depths at which the interval of the share contains one half",
     "korn-graubard band": "the depths at which the interval of the share contains one half; for cases that share facts "
     "or items",
-    "clopper-pearson of other pairs": "all cases show the same difference; the interval is for the share of others "
-    "that there may be",
+    "clopper-pearson of other pairs": "all cases show the same difference; the interval bounds the share of cases that "
+    "could differ",
     "korn-graubard": "interval of a share, over as many independent cases as would have the same error, because cases "
     "share facts or items",
     "korn-graubard, crossed": "interval of a share, over as many independent cases as would have the same error; "
     "for cases that share several things, each with other cases",
-    "paired-bootstrap": "interval of a difference, from cases drawn again and again",
+    "paired-bootstrap": "interval of a difference, by bootstrap over cases",
     dependence.CLUSTERED: "interval of a mean or difference over groups of cases that share something",
     dependence.CROSSED: "interval of a mean or difference where each case shares several things, each with other cases",
 }

@@ -125,7 +125,7 @@ def records(path: str | Path, fix: str) -> Iterator[tuple[str, Any]]:
             line = source.count("\n", 0, at) + 1
             raise InputError(f"{path}:{line}: not valid JSON (neither ',' nor ']' after item {n - 1}); {fix}")
     if rest := source[at + 1 :].strip():
-        raise InputError(f"{path}: not valid JSON ({rest[:20]!r} behind the list); {fix}")
+        raise InputError(f"{path}: not valid JSON ({rest[:20]!r} follows the closing bracket of the list); {fix}")
 
 
 def objects(path: str | Path, what: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -107,9 +107,7 @@ class Asking(Section):
     thinking_tokens: int = Field(default=4096, ge=1, description="Token budget of answers with thinking.")
     cot_tokens: int | None = Field(default=None, ge=1, description="Token budget of the formats cot and self-ask.")
     answer_tokens: int | None = Field(default=None, ge=1, description="One token budget for all other answers.")
-    temperature: float = Field(
-        default=0.0, ge=0, description="Draw answers at this temperature, with --seed; 0 takes the likeliest token."
-    )
+    temperature: float = Field(default=0.0, ge=0, description="Sampling temperature (uses --seed); 0 is greedy.")
     reversed: bool = Field(
         default=False, description="Also ask wholes with their steps in reverse order (meta.reversed)."
     )
@@ -234,7 +232,7 @@ class Probing(Section):
     probe_cases: int = Field(
         default=32,
         ge=1,
-        description="Cases per group (failures, successes) to probe; the first matched ones are used.",
+        description="Matched pairs of a failure and a success to probe, spread over families, depths and operations.",
     )
     case_details: int = Field(
         default=4,
@@ -308,8 +306,10 @@ class Config(Probing):
     pad_token: str | None = Field(
         default=None, description="Pad token for a tokenizer that has none, for example its EOS token."
     )
-    shard: str | None = Field(default=None, description="i/n: run only part i of n, for job arrays; see merge.")
-    reuse: bool = Field(default=False, description="Also continue with answers from other versions, dtypes or devices.")
+    shard: str | None = Field(default=None, description="i/n: run only shard i of n, for job arrays; see merge.")
+    reuse: bool = Field(
+        default=False, description="Also reuse stored answers made with another version, dtype or device."
+    )
     asking: Asking = Field(default_factory=Asking)
     serving: Serving = Field(default_factory=Serving)
 

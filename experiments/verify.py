@@ -162,7 +162,7 @@ def _figures(run: RunData, progress: Bar) -> Iterator[tuple[str, str | None]]:
             rows, was = draw(file.stem, [run.path]).rows, file.read_text(encoding="utf-8")
             names = {run.name, run.manifest.run or run.name}  # the folder's name may have changed since it was drawn
             same = any(encodable(to_csv([{**r, "run": n} if "run" in r else r for r in rows])) == was for n in names)
-            yield file.stem, None if same else f"figures/{file.name}: the run gives other rows; draw it again"
+            yield file.stem, None if same else f"figures/{file.name}: does not match the run; draw the figure again"
             advance(1)
 
 
@@ -188,7 +188,9 @@ def trace(folder: str | Path, cell: str, progress: Bar = no_bar) -> list[dict[st
 
     whole = counted(run.graded)
     if whole is None:
-        raise InputError(f"--cell {cell}: counted over distinct answers, not over cases; see graded.jsonl")
+        raise InputError(
+            f"--cell {cell}: this metric counts distinct answers, so it has no cases to list; see graded.jsonl"
+        )
     by_case: dict[str, list[Graded]] = {}
     for row in run.graded:
         by_case.setdefault(row.case, []).append(row)

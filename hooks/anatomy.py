@@ -277,8 +277,8 @@ def _middle(
     if left > (1e-3 if pre.dtype in (torch.float32, torch.float64) else 2e-2):
         raise ModelError(
             f"{block}: the outputs of {attn.name} and {mlp.name} do not add up to its change of the residual stream "
-            f"(relative remainder {left:.1e}), as if they were added inside, gated or joined by a third part; "
-            "pass anatomy=Anatomy(...)"
+            f"(relative remainder {left:.1e}): they may be added inside one of them, gated, or joined by a third "
+            "module; pass anatomy=Anatomy(...)"
         )
     mlp_scale = 1.0 if abs(float(fit[1, 0]) - 1) < 1e-2 else float(fit[1, 0])
     between = pre + float(fit[0, 0]) * a

@@ -59,7 +59,8 @@ class _Recorder:
         layer = getattr(call.module, "layer_idx", None)
         if not isinstance(layer, int) or layer in self.records:
             raise ModelError(
-                f"{type(call.module).__name__}: attention without its own layer index ({layer!r}); masses refused"
+                f"{type(call.module).__name__}: its layer_idx is {layer!r}, missing or already used by another "
+                "call, so its attention masses cannot be assigned to a layer"
             )
         if call.query.shape[0] != len(self.windows):
             raise ModelError(f"layer {layer}: batch of {call.query.shape[0]} for {len(self.windows)} windows")
@@ -83,9 +84,13 @@ def _of_sample(mask: Tensor | None, b: int) -> Tensor | None:
 
 def _options(call: Call) -> dict[str, Any]:
     if call.kwargs.get("position_bias") is not None:
-        raise ModelError(f"{type(call.module).__name__}: attention with a position bias; masses refused")
+        raise ModelError(
+            f"{type(call.module).__name__}: attention with a position bias is not supported by attention masses"
+        )
     if not getattr(call.module, "is_causal", True):
-        raise ModelError(f"{type(call.module).__name__}: attention that is not causal; masses refused")
+        raise ModelError(
+            f"{type(call.module).__name__}: attention that is not causal is not supported by attention masses"
+        )
     scaling = call.kwargs.get("scaling")
     return {
         "scaling": call.query.shape[-1] ** -0.5 if scaling is None else scaling,

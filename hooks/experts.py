@@ -68,7 +68,10 @@ def given(experts: nn.Module, args: tuple, kwargs: dict[str, Any]) -> Dispatch:
     """Tokens and routing from a call's arguments."""
     values = [*args, *kwargs.values()]
     if len(values) < 3 or not all(isinstance(v, Tensor) for v in values[:3]) or values[1].dim() != 2:
-        raise ModelError(f"{type(experts).__name__}: called without tokens, indices and weights; experts not reached")
+        raise ModelError(
+            f"{type(experts).__name__}: was not called with hidden states, expert indices and weights, so its experts "
+            "cannot be read"
+        )
     hidden, index, weight = values[:3]
     return Dispatch(hidden.reshape(-1, hidden.shape[-1]), index, weight)
 
@@ -100,7 +103,9 @@ def check(experts: Any, sent: Dispatch, output: Float[Tensor, "*token d_model"])
         own = output.reshape(-1, output.shape[-1])[0]
         limit = 1e-3 if own.dtype in (torch.float32, torch.float64) else 5e-2
         if not float((total - own).abs().max()) <= limit * float(own.abs().max().clamp_min(1e-6)):
-            raise ModelError(f"{type(experts).__name__}: its output is not the weighted sum of its experts; refused")
+            raise ModelError(
+                f"{type(experts).__name__}: its output is not the weighted sum of its experts, so they cannot be read"
+            )
 
 
 def changed(

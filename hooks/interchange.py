@@ -71,7 +71,9 @@ def states(
     chosen = range(-1, lm.anatomy.n_layers) if layers is None else layers
     sites = [residual(layer) for layer in chosen]
     if len(prompts) != len(positions):
-        raise InputError(f"{len(prompts)} prompts and positions for {len(positions)}; give positions of each")
+        raise InputError(
+            f"{len(prompts)} prompts, but positions for {len(positions)}; give the positions of every prompt"
+        )
     for i, (prompt, some) in enumerate(zip(prompts, positions, strict=True)):
         if not len(some) or not all(0 <= p < len(prompt) for p in some):
             raise InputError(f"prompt {i}: positions {list(some)}; give at least one in 0-{len(prompt) - 1}")
@@ -114,7 +116,7 @@ def interchange(
     if not len(read) or not all(0 <= p < len(ids) for p in read):
         raise InputError(f"read {list(read)}: give at least one position in 0-{len(ids) - 1}")
     if targets is not None and len(targets) != len(read):
-        raise InputError(f"{len(targets)} targets for {len(read)} positions; give one each")
+        raise InputError(f"{len(targets)} targets for {len(read)} positions; give one target for each position")
     for token in (*(tokens or ()), *(targets or ())):
         if not 0 <= token < lm.anatomy.vocab_size:
             raise InputError(f"token id {token}: the model's vocabulary has {lm.anatomy.vocab_size}")

@@ -45,8 +45,8 @@ def check_chosen(name: str, config: Any, n_keys: int, options: Mapping[str, Any]
     limit = keys_chosen(config)
     if limit is not None and n_keys > limit and any(k.endswith("indices") for k in options):
         raise ModelError(
-            f"{name}: of {n_keys} keys it chooses {limit} itself (sparse attention), which holds in its own kernels "
-            f"only; attention is read and recomputed in texts of up to {limit} tokens"
+            f"{name}: of {n_keys} keys it attends to {limit} that it selects (sparse attention), and only its own "
+            f"kernels can select them; attention can be read and recomputed in texts of up to {limit} tokens"
         )
 
 
@@ -88,8 +88,8 @@ def check_batch(
     most = keys_chosen(model.config.get_text_config(decoder=True))
     if most is not None and past + width > most and (rows > 1 if mask is None else not bool(mask.all())):
         raise ModelError(
-            f"{type(model).__name__}: {rows} rows of {past + width} tokens; of more than {most} keys it chooses some "
-            "itself, and others where there is padding: give rows of one length, with a mask of ones"
+            f"{type(model).__name__}: {rows} rows of {past + width} tokens; of more than {most} keys this model "
+            "attends to a selection, which padding would change: give rows of equal length and a mask of ones"
         )
     if not rotary:
         return

@@ -261,7 +261,7 @@ class Model:
         """Rows of token ids, padded on the right: ids and mask."""
         lists = [list(r) for r in rows]
         if not lists or not all(lists):
-            raise ModelError("a prompt without a single token; every row needs at least one")
+            raise ModelError("a prompt is empty; every prompt needs at least one token")
         width = max(map(len, lists))
         ids = torch.full((len(lists), width), self.pad_id, dtype=torch.long)
         mask = torch.zeros(len(lists), width, dtype=torch.long)

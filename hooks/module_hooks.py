@@ -102,7 +102,7 @@ def check_gradients(lm: Model) -> None:
     if _STOPS[lm]:
         raise ModelError(
             f"{type(lm.model).__name__}: no gradient passes through {_STOPS[lm]} (a quantized kernel, or no_grad "
-            "inside its forward), only around it; what needs gradients is refused"
+            "inside its forward), only around it; measures that need gradients are not available for this model"
         )
 
 

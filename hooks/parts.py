@@ -49,7 +49,10 @@ def decoder_of(model: PreTrainedModel) -> nn.Module:
     # Some classes give themselves; the decoder is then the one part of them that holds more than a linear layer.
     parts = [m for m in model.children() if isinstance(m, PreTrainedModel)]
     if len(parts) != 1:
-        raise ModelError(f"{type(model).__name__}: no decoder apart from its head; pass another class of this model")
+        raise ModelError(
+            f"{type(model).__name__}: its decoder cannot be separated from its head; open the model with its "
+            "...ForCausalLM class"
+        )
     return parts[0]
 
 

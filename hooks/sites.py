@@ -79,9 +79,9 @@ def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
     if not isinstance(site, Site) or not isinstance(site.layer, int):
         raise ModelError(f'{site!r}: not a site; give a set, list or mapping of Site(layer, "kind")')
     if site.head is not None:
-        raise ModelError(f"{site}: single heads are for lm.run; give the whole site here, and take the head's part")
+        raise ModelError(f"{site}: only lm.run takes single heads; give the whole site here and slice out the head")
     if site.query is not None and (site.kind != "pattern" or not isinstance(site.query, int)):
-        raise ModelError(f"{site}: query is the number of a position, of a pattern")
+        raise ModelError(f"{site}: only the kind pattern takes a query, which is the number of a position")
     if site.kind not in KINDS:
         raise ModelError(f"{site}: no such kind; use one of {', '.join(KINDS)}")
     if not 0 <= site.layer < n_layers:

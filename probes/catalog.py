@@ -160,12 +160,12 @@ LOOKBACK = Probe(
     "lookback", _lookback, "Lookback",
     "How much does each head look back at the prompt while the answer is written?",
     "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the response, "
-    "so only like is compared with like.",
+    "so compare only responses of similar length.",
     order=2,
     cost="{prompts} prompts with their responses",
     cases=_lookback_cases,
     unchecked="Nothing in one run says whether a lookback ratio reflects use of the context: compare the means at "
-    "matched lengths, and read a head's map as where it looks, not as what it takes from there.",
+    "matched lengths. A head's map shows where it attends, not what it uses.",
 )  # fmt: skip
 
 
@@ -213,7 +213,8 @@ def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
             "question": "does the donor's whole prompt bring the donor's whole answer?", **_numbers(most),
             "statement": "positive control: share of answers that become the donor's when all positions are replaced, "
             "highest over layers; it can be low in a sound measurement, as what follows the next token is also written "
-            "from the case's own keys and values up to that layer, so fewer than half says nothing",
+            "from the case's own keys and values up to that layer, so a share below one half is not evidence "
+            "against the measurement",
             "measure": "share", "verdict": "yes" if most["value"] >= HALF else "cannot say", "about": "whole answer",
         }  # fmt: skip
 
@@ -250,7 +251,8 @@ def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> An
 TRAJECTORY = Probe(
     "trajectory", _trajectory, "Trajectory",
     "Do states that predict the answer differ between failures and successes, or move differently?",
-    "If failures and successes were apart, pairs across groups would be less alike than pairs within one.",
+    "If failures and successes had different states, pairs across the groups would be less similar than pairs "
+    "within a group.",
     order=4,
     reads_at_slots=True,
     cost="{twice} prompts, half of them with their responses",
@@ -275,7 +277,8 @@ def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
 MIN_K = Probe(
     "min-k", _min_k, "Exposure (Min-K%++)",
     "Are compositions less familiar to the model than their parts?",
-    "The least likely fifth of a question's tokens, each against what the model expected at that place.",
+    "The mean over the lowest fifth of a question's token scores. A score is a token's log-probability, standardized "
+    "by what the model predicted at that position.",
     order=5,
     cost="{prompts} prompts",
     cases=_min_k_cases,
@@ -320,7 +323,7 @@ def _faithfulness_checks(data: Any) -> Iterator[dict[str, Any]]:
     for row in data.rows("kept_same", group="all"):
         if row.get("n"):
             yield {
-                "question": "does a step put in again as it was change nothing?", **_numbers(row), "measure": "kept",
+                "question": "does replacing a value by itself change nothing?", **_numbers(row), "measure": "kept",
                 "statement": "identity control: share of cases that end in the same answer, expected 1",
                 "verdict": "yes" if row["value"] == 1 else "no",
             }  # fmt: skip

@@ -1,6 +1,6 @@
 """Example: one prompt with the model's response and the gold answer, as token ids and spans, labelled for contrasts.
 
-    examples = from_case_sets(sets, cases, asks, responses, tokenizer)
+    examples = from_case_sets(tokenizer, cases, asks, responses, case_sets)
 
 ``from_case_sets`` makes them from the results of an evaluation. Prompt and response ids are the ones that were fed and
 generated. Only the gold answer is tokenized here, in the context of its prompt. Everything must round-trip through the
@@ -111,7 +111,7 @@ def from_case_sets(
     case_sets, graded = list(case_sets), list(graded)
     labels = _labels(case_sets)
     if not labels:
-        raise NoCasesError("no case is labelled failure or success; there is nothing to open up")
+        raise NoCasesError("no case is labelled failure or success; there is nothing to probe")
     found = {
         (case, role): key
         for (case, role), key in _keys(asks, case_sets, graded).items()
@@ -211,7 +211,9 @@ class _Writer:
         if response.prompt_ids is None or response.response_ids is None:
             raise InputError(f"{where}: the engine returned no token ids; ask again with the transformers engine")
         if response.error is not None or not response.response_ids:
-            raise InputError(f"{where}: no response to look into ({response.error or 'no tokens'}); run it again")
+            raise InputError(
+                f"{where}: no response to probe ({response.error or 'no tokens'}); run the evaluation again"
+            )
         part = part_of(case, role)
         prompt_ids, text = tuple(response.prompt_ids), self._text(ask, response.prompt_ids, where)
         source = case if part is None else part

@@ -1,6 +1,6 @@
 """Failures matched one to one with similar successes of the same family.
 
-    match(examples).summary
+    match(examples).note
 
 The distance of two cases is the sum of
 
@@ -129,7 +129,7 @@ def check_templates(examples: Sequence[Example], notes: list[str] | None = None)
     last = {e.prompt_ids[-1] for e in examples}
     if len(last) > 1 and notes is not None:
         what = "prompts end with" if not any(e.begun for e in examples) else "slots follow"
-        notes.append(f"{what} {len(last)} different tokens: states there are not of the same token")
+        notes.append(f"{what} {len(last)} different tokens, so the states read there belong to different tokens")
 
 
 def _prompt(e: Example) -> tuple[int, ...]:

@@ -238,7 +238,7 @@ def over_examples(
     if short:
         said.append(f"{short} questions have too few tokens for k={k} and are left out")
     if unbounded := sum(not np.isfinite(t.z).all() for t in tokens):
-        said.append(f"{unbounded} questions hold an impossible token (z is minus infinity) and are left out")
+        said.append(f"{unbounded} questions contain a token of probability 0 (z is minus infinity) and are left out")
     if (alike := _alike(examples, scores.min_k_pp)) * 2 > len(examples):
         said.append(
             f"{alike} of {len(examples)} questions have the same min_k_pp as another one of their kind: their lowest "

@@ -80,7 +80,7 @@ def group_rows(quantity: str, values: Values[float], *, seed: int = 0) -> list[R
     """Rows for one number per example: by kind and group, failure against success, kind against kind within cases.
 
     Intervals and tests respect what cases share. ``p_adjusted`` is over these rows alone; a probe and a run correct all
-    of theirs together (``families``). Raises ``NoCasesError`` when there are no examples.
+    of theirs together (``verdicts.corrected``). Raises ``NoCasesError`` when there are no examples.
     """
     if not values:
         raise NoCasesError(f"{quantity}: no examples; give at least one labelled failure or success")

@@ -281,8 +281,8 @@ def planted_recovery(
         )
     if plant is None and constant(x):
         raise InputError(
-            f"baseline: all {x.size} scores are equal, so an effect in standard deviations is none; give other scores, "
-            "or plant=..."
+            f"baseline: all {x.size} scores are equal, so an effect cannot be given in standard deviations; "
+            "give other scores, or plant=..."
         )
     rng = np.random.default_rng(seed)
     sd = float(x.std(ddof=1))

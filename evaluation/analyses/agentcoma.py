@@ -153,7 +153,7 @@ def reference_rows(
         place = by_item.get(str(line.get("item")))
         if place is None or place["case"] not in cases:
             raise InputError(
-                f"sheet:{n}: item {line.get('item')!r} is not in the key, or its case not in the benchmark"
+                f"sheet:{n}: item {line.get('item')!r} is missing from the key, or its case from the benchmark"
             )
         text = str(line.get("answer") or "").strip()
         if not text:

@@ -196,7 +196,7 @@ def filtered(source: Source, kept: Sequence[StadItem], n_clusters: int = 20) -> 
     clusters of the questions' embeddings. Raises ``InputError`` where a kept question is not among the originals.
     """
     if not source.cases:
-        raise InputError(f"{source.name}: no questions at hand; give a run folder on the original benchmark")
+        raise InputError(f"{source.name}: its questions are not known; give a run folder on the original benchmark")
     by_question = {c.question: c.id for c in source.cases.values()}
     if strange := [i.id for i in kept if i.question not in by_question]:
         raise InputError(f"kept item {strange[0]!r}: its question is not among the originals of {source.name}")

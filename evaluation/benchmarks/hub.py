@@ -91,7 +91,7 @@ def parse(rest: str) -> DataSet:
         repository, _, split = where.rpartition(":") if ":" in where else (where, "", "")
         repository, _, config = repository.partition("#")
         if not repository:
-            raise InputError(f"hub:{rest}: which repository? give hub:{name}@OWNER/NAME[#CONFIG][:SPLIT]")
+            raise InputError(f"hub:{rest}: the repository is missing; give hub:{name}@OWNER/NAME[#CONFIG][:SPLIT]")
         return DataSet(name, repository, config or None, split or None)
     name, _, split = rest.partition(":")
     if name in _ABSENT:

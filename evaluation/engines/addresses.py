@@ -25,19 +25,19 @@ def address(model: str, option: str = "--model") -> tuple[str, str] | None:
     name, url = found.groups()
     check_url(url, option)
     if not name:
-        raise InputError(f"{option} {model}: which model of that server? give MODEL@{url}")
+        raise InputError(f"{option} {model}: the model's name is missing; give MODEL@{url}")
     return name, url
 
 
 def check_url(url: str, option: str) -> None:
-    """Refuse what is no URL of a server, and secrets in it: the URL is kept in the run folder."""
+    """Refuse a URL that is not a server's, and one that holds secrets: the URL is kept in the run folder."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         parts, usable = None, False
     if parts is None or not usable:
-        raise InputError(f"{option}: is no URL of a server; give http://HOST:PORT/v1")
+        raise InputError(f"{option}: not a server URL; give http://HOST:PORT/v1")
     if parts.username or parts.password or parts.query:
         raise InputError(
             f"{option}: holds a user name, a password or a query, which would be kept in the run folder; "

@@ -58,9 +58,9 @@ class Capabilities:
             (
                 "chat",
                 any(a.prompting == "chat" for a in asks),
-                "use one with /chat/completions, or prompting 'raw'",
+                "use one with /chat/completions, or --prompting raw",
             ),
-            ("raw", any(a.prompting == "raw" for a in asks), "use one with /completions, or prompting 'chat'"),
+            ("raw", any(a.prompting == "raw" for a in asks), "use one with /completions, or --prompting chat"),
             ("max_tokens", bool(asks), "use one that honors it, such as vLLM"),
             (
                 "sampling",

@@ -141,8 +141,8 @@ class HttpEngine(BaseEngine):
         """Answer every ask, ``concurrency`` at a time, as the replies arrive.
 
         A request that keeps failing gives an error response. Raises ``ModelError`` when a field that these asks need
-        is ignored by the server, when it refuses the key or the model, when too many answers are signed by another
-        model, and after ``3 * concurrency`` failures in a row (a request that the server refuses for its content
+        is ignored by the server, when it refuses the key or the model, when it reports another model for too many
+        answers, and after ``3 * concurrency`` failures in a row (a request that the server refuses for its content
         does not count). Answers that came before are kept.
         """
         if any(ask.begun for ask in asks):
@@ -160,7 +160,7 @@ class HttpEngine(BaseEngine):
             if failures >= max(3 * self.concurrency, 5):
                 raise ModelError(
                     f"{self.name}: {failures} requests failed in a row (last: {outcome.error}); "
-                    "mend the server and run the same command again"
+                    "check the server, then run the same command again"
                 )
             self._check_signature(outcome)
 
@@ -171,7 +171,9 @@ class HttpEngine(BaseEngine):
         self._signed[self._is_foreign(signed)] += 1
         n, others = self._signed.total(), self._signed[True]
         if others >= LEAST and others > SHARE * n:
-            raise ModelError(f"{self.name}: {others} of {n} answers are signed {signed!r}, another model; {_NAMED}")
+            raise ModelError(
+                f"{self.name}: the server reports another model, {signed!r}, for {others} of {n} answers; {_NAMED}"
+            )
 
     def _is_foreign(self, signed: str | None) -> bool:
         return self.signed_as is not None and foreign(self.model, signed, self.signed_as)
@@ -308,7 +310,7 @@ class HttpEngine(BaseEngine):
         if self.capabilities.chat is False and self.capabilities.raw is False:
             raise ModelError(f"{self.name}: answers neither /chat/completions nor /completions; check URL and model")
         if self._is_foreign(self.answered_as):
-            raise ModelError(f"{self.name}: answers are signed {self.answered_as!r}, another model; {_NAMED}")
+            raise ModelError(f"{self.name}: the server reports another model, {self.answered_as!r}; {_NAMED}")
         self._unchecked = False
 
     def _find_context(self) -> int | None:

@@ -177,9 +177,7 @@ class LocalEngine(BaseEngine):
         if prompting == "raw":
             return self.tokenizer(prompts, padding=False, truncation=False).input_ids
         if not self.tokenizer.chat_template:
-            raise ModelError(
-                f"{self._name}: the tokenizer has no chat template; ask with prompting 'raw', or give it a template"
-            )
+            raise ModelError(f"{self._name}: the tokenizer has no chat template; give it one, or use --prompting raw")
         if thinking is None:
             return self._render(prompts)
         found = self._render(prompts, **think(thinking))

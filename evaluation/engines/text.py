@@ -33,7 +33,7 @@ def chat_ids(tokenizer: Any, prompts: Sequence[str], name: str, **options: Any) 
     """
     talks = [[{"role": "user", "content": prompt}] for prompt in prompts]
     options = {"add_generation_prompt": True, **options}
-    fix = f"mend the chat template of {name}, or ask with prompting 'raw' (--prompting raw)"
+    fix = f"fix the chat template of {name}, or use --prompting raw"
     try:
         for n, talk in enumerate(talks):  # a template may end for one message and not for another
             with _ending(name):
@@ -58,8 +58,8 @@ def _ending(name: str) -> Iterator[None]:
     left, before = STEPS, sys.gettrace()
     endless = ModelError(
         f"{name}: the chat template does not come to an end within {STEPS} steps, {MEMORY >> 30} GB of memory and "
-        f"numbers of {DIGITS} binary digits for one user message; mend it, or ask with "
-        "prompting 'raw' (--prompting raw)"
+        f"numbers of {DIGITS} binary digits for one user message; "
+        "fix it, or use --prompting raw"
     )
 
     def count(frame: FrameType, event: str, _: Any) -> Any:

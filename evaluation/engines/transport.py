@@ -156,7 +156,9 @@ class Transport(httpx2.BaseTransport):
         encoding, size = headers.pop("content-encoding", "").strip().lower(), getattr(self._limit, "size", 1 << 24)
         headers.pop("content-length", None)
         if encoding not in _ENCODINGS:
-            raise httpcore2.RemoteProtocolError(f"the reply is compressed as {encoding!r}, which was not asked for")
+            raise httpcore2.RemoteProtocolError(
+                f"the server compressed its reply as {encoding!r}, although composcope does not accept that encoding"
+            )
         bits = _ENCODINGS[encoding]
         decoder = None if bits is None else zlib.decompressobj(bits)
         found, received = bytearray(), 0
@@ -167,7 +169,7 @@ class Transport(httpx2.BaseTransport):
             except zlib.error as e:
                 raise httpcore2.RemoteProtocolError(f"the reply cannot be decompressed ({e})") from e
             if max(len(found), received) > size:  # a compressed text that has ended may be followed by anything
-                raise ReplyTooLargeError(f"the reply is larger than {size} bytes, more than such an answer can have")
+                raise ReplyTooLargeError(f"the reply is larger than {size} bytes, the most that such a reply can need")
         return bytes(found)
 
     def close(self) -> None:

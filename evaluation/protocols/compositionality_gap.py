@@ -278,7 +278,7 @@ def _uneven(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str
     if len(found) < 2:
         return []
     counts = ", ".join(f"{n} with {parts}" for parts, n in sorted(found.items()))
-    return [f"cases differ in their number of parts ({counts}): where rows of a last part are missing, add them"]
+    return [f"cases differ in their number of parts ({counts}): if rows of a last part are missing, add them"]
 
 
 def missing(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str]:

@@ -77,7 +77,9 @@ def intervene(
     curve: Annotated[bool, typer.Option("--curve", help="Evaluate the checkpoints afterwards.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="--curve: cases per family x depth.")] = None,
     layers: Annotated[str | None, typer.Option(help="steering, patching: layers, such as 0,2 (default: all).")] = None,
-    cases: Annotated[int, typer.Option(min=1, help="steering, patching: cases per group and half.")] = 32,
+    cases: Annotated[
+        int, typer.Option(min=1, help="steering, patching: cases in each half (fitted, counted) of each group.")
+    ] = 32,
     seed: Seed = 0,
     dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default on a CPU: float32).")] = None,
     device: Device = None,

@@ -176,7 +176,7 @@ def probe(
     run: RunArg,
     given: dict[str, Any],
     shard: Annotated[
-        str | None, typer.Option(help="i/n: measure only part i of n; run without --shard when all parts are done.")
+        str | None, typer.Option(help="i/n: measure only shard i of n; then run once without --shard to combine them.")
     ] = None,
     json: AsJson = False,
     quiet: Quiet = False,

@@ -163,7 +163,7 @@ def view(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Serve a report on this machine that follows runs while they work; each headline number links to its cases."""
+    """Serve a live report on this machine, updated while runs work; each headline number links to its cases."""
     from ...errors import require_extra
 
     require_extra("view", "view", "starlette", "uvicorn")
@@ -206,7 +206,7 @@ def plot(
     json: AsJson = False,
     quiet: Silent = False,
 ) -> int:
-    """Draw one figure (pdf, svg, png and the csv behind it) from one or more runs."""
+    """Draw one figure (pdf, svg, png, and its data as csv) from one or more runs."""
     from ..console.progress import Reporter
     from ..figures import catalog
 
@@ -312,7 +312,7 @@ def merge(
 def diagnose(
     run: RunArg,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Where the weights are (default: as in the run).")
+        str | None, typer.Option("--model", "-m", help="Folder or hub id of the weights (default: those of the run).")
     ] = None,
     cases: Annotated[
         int | None, typer.Option(min=1, help="Diagnose this many failures, from each family in turn (default: all).")
@@ -322,7 +322,7 @@ def diagnose(
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Name the cause of each failure with every part right and the whole wrong; writes RUN/diagnosis."""
+    """Name a cause for each case whose parts are all right and whose whole is wrong; writes RUN/diagnosis."""
     from ..diagnosis.job import diagnose as job
 
     found = job(run, model, cases=cases, ids=case or (), seed=seed, quiet=quiet)

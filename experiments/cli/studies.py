@@ -21,7 +21,7 @@ from .flags import AsJson, Quiet, Seed, bound, with_config, with_plugins
 from .help import WHOLE, Command, Commands, example, under
 
 ABOUT = {
-    "formats": "Prompt formats on one gate-passing set: accuracy, abstention, closing tags, agreement.",
+    "formats": "Compare prompt formats on cases that pass the gates: accuracy, abstention, closing tags, agreement.",
     "recovery": "Gate-passing failures of one run that another run gets right, by depth and family.",
     "joint-stability": "Facts that all runs know; pure, knowledge-gap and mixed cases; whether the controls pass.",
     "stability-expectation": "Share of cases with all k facts stable, compared with s^k.",
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
 PAPERS = {
     "agentcoma": "Steps and whole, gap, quadrants; lookback, Min-K%++ and neurons over all questions.",
     "compositional-gsm": "Pairs against S1·S2, distraction, second hop, code; pairs of models.",
-    "stad": "Steps to be revealed, bottleneck skills, isolated skills.",
+    "stad": "How many steps must be revealed, which skills are bottlenecks, and accuracy on each skill alone.",
     "composition-collapse": "Residual failure over depth, three channels; patching, cosines.",
 }
 VALIDITY = "The dose series of organisms: do the probes measure what they claim to measure?"

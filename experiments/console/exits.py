@@ -191,7 +191,7 @@ def _defect(e: Exception) -> int:
     what = f"unexpected {type(e).__name__}: {e}"
     if (line := _in_plugin(e)) is not None:
         _trace(e)
-        return _fail(f"--plugin {line}: {type(e).__name__}: {e}; mend the plugin (--debug shows the traceback)")
+        return _fail(f"--plugin {line}: {type(e).__name__}: {e}; fix the plugin (--debug shows the traceback)")
     if debugging():
         _trace(e)
         return _fail(f"{what}; this is a defect of composcope")

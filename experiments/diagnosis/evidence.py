@@ -221,7 +221,7 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     if found.exchanged.k:
         out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:
-        out.append(f"{found.from_case} written operands belong to an item of the case")
+        out.append(f"operands it wrote that belong to an item of the case: {found.from_case}")
     out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
     for part, b in found.behind.items():
         same = f", with the whole's own answer in {b.same}" if b.telling else ""
@@ -249,8 +249,8 @@ def inside_lines(found: Inside) -> list[str]:
     if found.cut:
         source, other = found.cut["source"], found.cut["other"]
         gone = f"goes away in {source} (as many other words: {other}), right in {found.cut['mended']}"
-        alike = "; other words do half as much or more: the cut does not show where it is copied from"
-        said = alike if source.k and 2 * other.share >= source.share else ""
+        weak = "; cutting other words has at least half that effect, so this does not show where it was copied from"
+        said = weak if source.k and 2 * other.share >= source.share else ""
         out.append(f"attention to the copied words cut: the wrong answer {gone}{said}")
     words = {
         "skip": "leaving out a block",

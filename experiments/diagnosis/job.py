@@ -143,7 +143,8 @@ def _same_model(data: RunData, target: Target, model: str | None) -> None:
     if known and len(known) == 64 and target.who != known:
         named = f"--model {model}" if model else str(data.config and data.config.model)
         raise InputError(
-            f"{named}: not the weights that answered in {data.path.name}; give the folder of those weights"
+            f"{named}: these are not the weights that answered in {data.path.name}; "
+            "give the folder of the ones that did"
         )
 
 
@@ -161,8 +162,8 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     others = [case for case in in_turn(_named(data, [*data.cases])) if case.id not in named]
     company = others[: max(0, COMPANY - len(failing))]
     if company:
-        who = "1 other failing case is" if len(company) == 1 else f"{len(company)} other failing cases are"
-        reporter.say(f"{data.name}: {who} asked as well, to compare with")
+        more = f"{len(company)} other failing case{'s' * (len(company) > 1)}"
+        reporter.say(f"{data.name}: also asking {more} for comparison")
     groups = {case.id: variants.of(case, known, seed) for case in (*failing, *company)}
     everyone = [v for group in groups.values() for v in group]
     write_lines(folder / "variants.jsonl", map(variants.as_row, everyone))

@@ -52,7 +52,10 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not shared(found, sign)]) and from_behaviour(
         replace(found, shared={})
     ):
-        return f"few failing cases of the run show the same ({', '.join(few)}), and noise makes it too: give more cases"
+        return (
+            f"few failing cases of the run show the same ({', '.join(few)}), and plain noise can cause it as well: "
+            "evaluate more cases"
+        )
     if to_prove(found):
         return (
             "some of the cases have wrong results of right operands, which the own part's state does not mend: damaged "
@@ -63,7 +66,10 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             return "no decision could be opened, though a relation was forced: give another meta.relation, or variants"
         return "no decision could be opened: give a worked answer, or the beginning of the answer (meta.relation)"
     if not inside.enough:
-        return "too few failing cases could be opened to choose for each other where to look: give more cases"
+        return (
+            "too few failing cases could be opened: each needs others to choose the place and the layer at which it is "
+            "tested; evaluate more cases"
+        )
     shown = demonstrated(decision) or arrives
     if not shown and demonstrated(entity):
         return (

@@ -216,7 +216,7 @@ class Pool:
             return None
         if item.tries + 1 >= TRIES:
             raise ModelError(
-                f"one item of work has cost {TRIES} workers (out of memory?); use a smaller --batch-size or dtype, or "
+                f"{TRIES} workers died on the same item (out of memory?); use a smaller --batch-size or dtype, or "
                 "more GPUs for each worker; finished work is kept"
             )
         return WorkItem(left, item.tries + 1)

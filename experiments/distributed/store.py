@@ -193,8 +193,8 @@ class CachedModel:
         missing = [key for key in keys if key not in self.store]
         if missing:
             raise Missing(
-                f"{len(missing)} of {len(items)} items are other shards'; when all have run, give the same command "
-                "without --shard"
+                f"{len(missing)} of {len(items)} items belong to other shards; when all shards are done, run the same "
+                "command without --shard"
             )
         for i, key in enumerate(keys):
             yield i, self.store.get(key)

@@ -2,7 +2,8 @@
 
     write(drawing, "gap-slopes", "figures", look=Look("column", title=False, gray=True))
 
-In gray, dashes, marks and hatching distinguish the series, and shades of gray the fields.
+In gray, dashes, marks and hatching distinguish the series, and shades of gray the fields. At another width a legend
+that panels share is drawn again.
 """
 
 from __future__ import annotations

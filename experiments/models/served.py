@@ -75,7 +75,7 @@ def _openai(
 ) -> ServedTarget:
     serving, model, url = loading.serving, loading.model, loading.url
     if url is None:
-        raise InputError("--engine openai: which server? give --base-url http://HOST:PORT/v1")
+        raise InputError("--engine openai: the server is missing; give --base-url http://HOST:PORT/v1")
     if loading.probed and weights is None:
         raise InputError(
             f"--model {model}: is served, and probes need its weights on this machine; give "
@@ -90,7 +90,7 @@ def _openai(
     if not lazy:
         engine.check()
     if engine.answered_as is not None:
-        say(f"{engine.name}: answers are signed {engine.answered_as!r}, taken for another name of the same model")
+        say(f"{engine.name}: the server reports the model {engine.answered_as!r}, taken for another name of this one")
     if loading.probed and engine.capabilities.token_ids is False:
         raise InputError(
             f"{engine.name}: the server sends no token ids, which probes need; use vLLM (--engine vllm, or a "

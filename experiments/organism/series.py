@@ -173,7 +173,7 @@ def _same_world(home: Path, folders: Mapping[str, Path], record: Mapping[str, An
     fix = "train it again with this version of composcope"
     for folder in folders.values():
         if _vocabulary(folder) != _vocabulary(shipped_path(DOSES[0])):
-            raise InputError(f"{where}: {folder}: the words of its tokenizer differ from this version's world; {fix}")
+            raise InputError(f"{where}: {folder}: its tokenizer was made for another version of the world; {fix}")
     recorded = record.get("documents")
     if recorded is None:
         return (f"Seed {record['seed']} ({home}) does not record which documents it was trained on; only its "

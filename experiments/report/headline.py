@@ -109,12 +109,12 @@ def _scaffolded(runs: Sequence[RunData], names: Mapping[Path, str]) -> str:
     for run in runs:
         alone, helped = run.one("composition"), run.one("any_scaffold")
         if alone is None or helped is None or None in (alone.value, helped.value):
-            said.append(f"“{names[run.path]}”: too few answers could be graded to say.")
+            said.append(f"“{names[run.path]}”: too few answers could be graded for a conclusion.")
             continue
         unknown = f"; {helped.n_invalid} could not be graded" if helped.n_invalid else ""
         said.append(
             f"“{names[run.path]}” gets {alone.count:.0f} of {alone.n} wholes right unaided and "
-            f"{helped.count:.0f} of {helped.n} with as many steps revealed as it needs{unknown}: "
+            f"{helped.count:.0f} of {helped.n} unaided or with some of the steps revealed{unknown}: "
             f"{shown(alone, 'rate')} {interval(alone, 'rate')} and {shown(helped, 'rate')} {interval(helped, 'rate')}."
         )
     return " ".join(said)

@@ -136,10 +136,11 @@ def signed_otherwise(
         return [], [], {}
     k, n = sum(found.values()), len(answers)
     names = ", ".join(f"{name!r} {times}" for name, times in found.items())
-    note = mark(n, f"different answers signed as {names}")
+    note = mark(n, f"different answers, reported as {names}")
     metric = Metric("signed_otherwise", **statistics.share(k, n), note=note)
     asked = identity.get("model")
-    return [metric], [f"{k} of {n} different answers are signed by another model than {asked!r}: {names}"], found
+    warning = f"the server reports another model than {asked!r} for {k} of {n} different answers: {names}"
+    return [metric], [warning], found
 
 
 def unseen(judged: Sequence[JudgedGrades]) -> list[str]:

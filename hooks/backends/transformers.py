@@ -225,10 +225,10 @@ def check_shapes(
             over = f" or {(rows, offset + width)}" if offset else ""
             raise ModelError(f"mask of shape {tuple(mask.shape)}; need {(rows, width)}{over}, 1 for real tokens")
         if not mask.bool().any(1).all():
-            raise ModelError("mask: a row without a single real token; every row needs at least one")
+            raise ModelError("mask: a row has no real token; every row needs at least one")
     keys = None if past is None or not offset else getattr(past.layers[0], "keys", None)
     if isinstance(keys, Tensor) and keys.shape[0] != rows:
-        raise ModelError(f"past of {keys.shape[0]} sequences for {rows} rows of token ids; need one of each")
+        raise ModelError(f"past of {keys.shape[0]} sequences for {rows} rows of token ids; give one for each row")
 
 
 class RunValues(NamedTuple):

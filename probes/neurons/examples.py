@@ -213,7 +213,9 @@ def _warnings(
         out.append(f"{impossible} queries: the answer's probability is 0 in {lm.dtype}; nothing can be attributed")
     certain = sum(p > 1 - SURE for p in found.probability)
     if certain:
-        out.append(f"{certain} queries: the answer's probability is within {SURE} of 1; its gradient is rounding")
+        out.append(
+            f"{certain} queries: the answer's probability is within {SURE} of 1; its gradient is only rounding error"
+        )
     if found.unconverged:
         out.append(f"{found.unconverged} (query, layer) pairs miss completeness by more than 1 % after refinement")
     if lm.anatomy.n_experts:

@@ -199,7 +199,7 @@ def overlap(a: Sequence[Sequence[Neuron]], b: Sequence[Sequence[Neuron]], n_neur
     if len(a) != len(b):
         raise InputError(f"{len(a)} and {len(b)} sets; overlap compares the same cases, one set of each per case")
     if n_neurons < max((len(set(s)) for s in (*a, *b)), default=0) or n_neurons < 1:
-        raise InputError(f"n_neurons={n_neurons}: the model has at least as many neurons as a set")
+        raise InputError(f"n_neurons={n_neurons}: give the number of neurons of the model, at least that of a set")
     matched = [share(x, y) for x, y in zip(a, b, strict=True)]
     mismatched = [share(x, y) for i, x in enumerate(a) for j, y in enumerate(b) if i != j]
     sizes = [max(len(x), len(y)) for x, y in zip(a, b, strict=True) if x and y]

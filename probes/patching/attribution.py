@@ -72,9 +72,11 @@ def attribution_patching(
         "verified_cells": int((~patched[0].isnan()).sum()), "cells": patched[0].numel(), "top": TOP, "seed": seed,
         "dtype": str(lm.dtype), "metric": "logit of the source's answer minus that of the unpatched run's",
     }  # fmt: skip
-    warnings = [] if verify != 0 else ["a screen without verification: estimates are not effects"]
+    warnings = [] if verify != 0 else ["nothing was verified (verify=0): these are estimates, not measured effects"]
     if verify != 0 and (few := len(pairs) - len(agreement["spearman"])):
-        warnings.append(f"{few} of {len(pairs)} pairs: fewer than 3 cells verified, or none differs; no agreement")
+        warnings.append(
+            f"{few} of {len(pairs)} pairs: fewer than 3 cells were verified or all are equal, so agreement is undefined"
+        )
     tensors = {"estimate": estimate, "patched": patched}
     return ProbeResult("attribution_patching", rows, tensors, dict.fromkeys(tensors, axes), settings, warnings)
 

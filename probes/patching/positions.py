@@ -117,7 +117,10 @@ def check_pairs(
 ) -> list[Pair]:  # fmt: skip
     """The pairs in the given direction: (source, run that it is put into, their answers)."""
     if not donors or not len(donors) == len(recipients) == len(answers):
-        raise NoCasesError(f"{len(donors)} donors, {len(recipients)} recipients, {len(answers)} answers; need one each")
+        raise NoCasesError(
+            f"{len(donors)} donors, {len(recipients)} recipients and {len(answers)} answers; give the same number of "
+            "each, at least one"
+        )
     lengths = {len(p) for p in (*donors, *recipients)}
     if len(lengths) != 1:
         raise InputError(f"prompts of {sorted(lengths)} tokens; a sweep over positions needs equally long ones")

@@ -55,7 +55,9 @@ def over_examples(
         raise InputError("readouts look for names: open the model with its tokenizer")
     got = collect_readings(lm.tokenizer, examples)
     if not got.readings:
-        raise NoCasesError(f"{len(examples)} examples: no whole with a gold answer and similar ones to compare it with")
+        raise NoCasesError(
+            f"{len(examples)} examples: no whole has a gold answer with similar answers to compare it with"
+        )
     places = tuple(got.readings[0][1].places)
     matched, _ = matched_pairs(list({e.case: e for e, _ in got.readings}.values()))
     rows: list[Row] = []

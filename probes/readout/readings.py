@@ -106,7 +106,9 @@ def repeating_prompt(tokenizer: Any, shown: Sequence[str]) -> tuple[list[int], i
     text = "".join(f"{name}: {name}\n" for name in shown) + PLACEHOLDER
     ids, through = (list(tokenizer(t).input_ids) for t in (text, text + ":"))
     if through[: len(ids)] != ids:
-        raise InputError("the tokenizer joins the placeholder with the colon after it; this reading needs them apart")
+        raise InputError(
+            "the tokenizer joins the placeholder with the colon after it; the patchscope needs two separate tokens"
+        )
     return through, len(ids) - 1
 
 
@@ -289,5 +291,7 @@ def elsewhere(
     total, n = (other * scores).sum(0, keepdim=True) - other * scores, other.sum(0, keepdim=True) - other
     if not bool((n > 0).all()):
         few = names[int((n <= 0).flatten(0, 2).any(0).nonzero()[0])]
-        raise NoCasesError(f"{len(right)} texts: none other than those of {few!r} to centre its scores by; give more")
+        raise NoCasesError(
+            f"{len(right)} texts: too few have another answer than {few!r} to centre its scores by; give more"
+        )
     return total / n

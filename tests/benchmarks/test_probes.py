@@ -134,7 +134,7 @@ def test_only_the_marked_part_of_a_document_is_replaced(found, tmp_path: Path) -
     bench, _ = found
     page = tmp_path / "page.md"
     page.write_text("before")
-    with pytest.raises(InputError, match="add them where the table belongs"):
+    with pytest.raises(InputError, match="add them where the table should go"):
         bench.write_docs(page)
     page.write_text(f"before\n{BEGIN.format(name='tiny')}\nold\n{END.format(name='tiny')}\nafter\n")
     bench.write_docs(page)

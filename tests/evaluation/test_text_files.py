@@ -157,7 +157,7 @@ def test_elements_of_a_list_and_lines_are_read_alike_with_their_places(tmp_path:
         ('[{"a": 1}', ":1: not valid JSON (neither ',' nor ']' after item 0)"),
         ('[{"a": 1},', ":1: not valid JSON (Expecting value"),
         ('[{"a": 1, "a": 2}]', ": item 0: field 'a' occurs twice"),
-        ('[{"a": 1}] x', ": not valid JSON ('x' behind the list)"),
+        ('[{"a": 1}] x', ": not valid JSON ('x' follows the closing bracket of the list)"),
         ("[" * 100_000, "nested too deeply"),
         ("[" + "1" * 5_000 + "]", ": item 0: JSON that cannot be read"),
     ],

@@ -150,4 +150,4 @@ def test_answers_signed_by_another_model_are_counted_in_log_manifest_and_metrics
         assert any("'another-7b' 1" in w for w in read_json(out / "metrics.json")["warnings"])
         main(["score", str(out), "--quiet"])  # counted again from the journal
     assert read_json(out / "manifest.json")["signed_otherwise"] == {"another-7b": 1}
-    assert f"1 of {n} different answers are signed by another model than 'good'" in (out / "log.txt").read_text()
+    assert f"another model than 'good' for 1 of {n} different answers" in (out / "log.txt").read_text()

@@ -194,8 +194,8 @@ def test_a_dry_run_counts_the_asks_of_a_model_that_only_a_server_knows(case_file
             "--base-url: holds a user name, a password",
         ),
         ("m@http://host/v1?key=secret", {}, "--model: holds a user name, a password or a query"),
-        ("@http://host/v1", {}, "which model of that server"),
-        ("m", {"engine": "openai", "base_url": "host:8000"}, "--base-url: is no URL of a server"),
+        ("@http://host/v1", {}, "the model's name is missing"),
+        ("m", {"engine": "openai", "base_url": "host:8000"}, "--base-url: not a server URL"),
         ("m", {"base_url": "http://host/v1"}, "--base-url is for --engine openai, and the engine is transformers"),
         ("m@http://host/v1", {"engine": "vllm"}, "names a server already"),
         ("m@http://host/v1", {"engine": "openai", "base_url": "http://other/v1"}, "names a server already"),
@@ -211,10 +211,10 @@ def test_options_that_do_not_fit_are_said(model: str, options: dict[str, Any], n
 @pytest.mark.parametrize(
     ("spec", "needle"),
     [
-        ("http://host/v1", "--teacher http://host/v1: which model of that server"),
-        ("@http://host/v1", "which model of that server"),
+        ("http://host/v1", "--teacher http://host/v1: the model's name is missing"),
+        ("@http://host/v1", "the model's name is missing"),
         ("m@http://me:secret@host/v1", "--teacher: holds a user name, a password or a query"),
-        ("m@http://host:99999/v1", "--teacher: is no URL of a server"),
+        ("m@http://host:99999/v1", "--teacher: not a server URL"),
     ],
 )
 def test_roles_read_addresses_as_the_target_does(spec: str, needle: str) -> None:

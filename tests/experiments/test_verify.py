@@ -148,7 +148,7 @@ def test_an_altered_answer_is_found_by_its_checksum(run: Path, capsys: pytest.Ca
     assert main(["verify", str(run)]) == 1
     said = capsys.readouterr().out
     [segment] = (run / "journal").glob("*.jsonl")
-    assert f"DIFFERS: {segment}:" in said and "its checksum does not fit" in said
+    assert f"DIFFERS: {segment}:" in said and "its checksum does not match" in said
     assert "1 asks are not in the journal" in said and "2 problems" in said
 
 

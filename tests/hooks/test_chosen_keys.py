@@ -59,7 +59,7 @@ def test_up_to_as_many_keys_as_it_takes_attention_is_that_of_the_eager_maps(lm: 
 
 def test_attention_of_longer_texts_is_refused_with_both_lengths(lm: Model) -> None:
     ids, name = torch.tensor([LONG]), type(lm.model).__name__.removesuffix("ForCausalLM")
-    says = f"{name}Attention: of 1[23] keys it chooses {MOST} itself .sparse attention.*texts of up to {MOST} tokens"
+    says = f"{name}Attention: of 1[23] keys it attends to {MOST} .*sparse attention.*texts of up to {MOST} tokens"
     calls: list[Any] = [
         lambda: lm.run(ids, read=[Site(1, "pattern")]),
         lambda: lookback.ratios(lm, [LONG[:9]], [LONG[9:]], 2),
@@ -77,7 +77,9 @@ def test_longer_texts_stand_in_no_batch_with_padding(lm: Model) -> None:
     ids, mask = lm.pad([LONG, LONG[:-2]])
     with torch.no_grad():
         for how in (mask, None):
-            with pytest.raises(ModelError, match=r"2 rows of 13 tokens; of more than 8 keys.*give rows of one length"):
+            with pytest.raises(
+                ModelError, match=r"2 rows of 13 tokens; of more than 8 keys.*give rows of equal length"
+            ):
                 lm.run(ids, how)
         two = torch.tensor([LONG, LONG[::-1]])
         both = lm.run(two, torch.ones_like(two)).logits

@@ -182,7 +182,7 @@ def test_the_gold_text_can_be_the_bare_answer_or_as_the_format_writes_it(tokeniz
     ("change", "says"),
     [
         (lambda r: replace(r, prompt_ids=None), "no token ids"),
-        (lambda r: replace(r, response_ids=()), "no response to look into"),
+        (lambda r: replace(r, response_ids=()), "no response to probe"),
         (lambda r: replace(r, prompt_ids=(*r.prompt_ids[:-1], 300, 301)), "do not round-trip"),
     ],
 )
@@ -206,7 +206,7 @@ def test_labels_that_contradict_or_are_missing_are_refused(tokenizer: PreTrained
     both = [*_sets(), CaseSet("again", "success", (Entry("c3", ()),))]
     with pytest.raises(InputError, match="failure and success"):
         from_case_sets(tokenizer, CASES, asks, responses, both)
-    with pytest.raises(NoCasesError, match="nothing to open up"):
+    with pytest.raises(NoCasesError, match="nothing to probe"):
         from_case_sets(tokenizer, CASES, asks, responses, [])
     with pytest.raises(InputError, match="no response to its whole"):
         parts = {k: a for k, a in asks.items() if a.role != "whole"}

@@ -32,7 +32,7 @@ def test_what_is_not_a_site_a_mask_or_a_past_of_this_batch_is_refused(lm: Model)
         lm.run(IDS, read=[Site(1.0, "neuron")])  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"mask of shape \(1, 3\); need \(1, 5\)"):
         lm.run(IDS, torch.ones(1, 3, dtype=torch.long))
-    with pytest.raises(ModelError, match="without a single real token"):
+    with pytest.raises(ModelError, match="has no real token"):
         lm.run(IDS, torch.zeros(1, 5, dtype=torch.long))
     with pytest.raises(ModelError, match="past of 1 sequences for 3 rows"):
         lm.run(torch.ones(3, 2, dtype=torch.long), past=lm.prefill(IDS))

@@ -82,7 +82,7 @@ def test_the_screen_is_the_slope_at_the_unpatched_activation(name: str) -> None:
         expected = oracle.slope(lm.model, source, run, block, at, (4, 9))
         assert float(got.tensors["estimate"][0, layer, position]) == pytest.approx(expected, rel=1e-2, abs=1e-3)
     assert bool(got.tensors["patched"].isnan().all()) and not got.table
-    assert "without verification" in got.warnings[0]
+    assert "verify=0" in got.warnings[0]
 
 
 def test_the_screen_of_heads_is_the_slope_along_one_heads_output() -> None:

@@ -27,16 +27,16 @@ class Cause:
 
 CAUSES: dict[str, Cause] = {
     "not-computed": Cause(
-        "the item asked for is selected nowhere: the state where its tag is written is that of any question about "
-        "this table", ("scrambled",), 0, attention=True,
+        "the item is never selected: where its tag is written, the state is the same for every question about this "
+        "table", ("scrambled",), 0, attention=True,
     ),
     "not-routed": Cause(
         "the item is selected inside the question and does not reach the place where its tag is written",
         ("after-kind", "question-end"), 0, attention=True,
     ),
     "lost": Cause(
-        "item and tag are computed in the first block, and a later block puts another tag in its place: five (seven) "
-        "further on, counted round the twelve", ("five-on", "seven-on"), 3, (1, 2), attention=True,
+        "item and tag are computed in the first block, and a later block puts another tag in its place: the tag "
+        "five (or seven) places further in the cycle of twelve", ("five-on", "seven-on"), 3, (1, 2), attention=True,
     ),
     "wrong-operation": Cause(
         "both operands are right, and the result is that of another operation", ("other",), 0, (1,), attention=True,
@@ -58,7 +58,7 @@ CAUSES: dict[str, Cause] = {
         ("swapped", "drowned"), 0, attention=True,
     ),
     "none": Cause(
-        "no cause: the twin with noise on every weight of every block, which no one block is to blame for; or with "
+        "no cause: the twin with noise on every weight of every block, so that no single block is the cause; or with "
         "logits so flat that what is drawn at temperature 1 is often wrong (`sampling`)", (NOISE, "sampling"), 0,
     ),
 }  # fmt: skip

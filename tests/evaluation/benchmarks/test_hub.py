@@ -108,7 +108,7 @@ def test_without_the_package_the_error_says_which_extra(monkeypatch: pytest.Monk
         ("hub:composition-collapse", "composcope build temporal"),
         ("hub:bamboogle", "give --data bamboogle:FILE"),
         ("hub:cases@a/b", "no reader 'cases'"),
-        ("hub:stad@", "which repository"),
+        ("hub:stad@", "the repository is missing"),
     ],
 )
 def test_specs_that_mean_nothing_are_one_line(spec: str, said: str) -> None:

@@ -358,7 +358,7 @@ def test_a_dated_or_shortened_name_is_the_same_model_and_another_size_is_not(
 
 def test_a_server_that_answers_for_another_model_is_refused_unless_the_name_is_accepted(serve: Serve) -> None:
     server = serve(lambda c, _: reply(c, completion(model="another-7b")))
-    with pytest.raises(ModelError, match=r"signed 'another-7b', another model; .*--signed-as"):
+    with pytest.raises(ModelError, match=r"reports another model, 'another-7b'; .*--signed-as"):
         connect(server.url, "good", timeout=120)
     assert connect(server.url, "good", timeout=10, signed_as=("another-7b",)).answered_as == "another-7b"
     assert connect(server.url, "good", timeout=10, signed_as=None).answered_as == "another-7b"
@@ -375,7 +375,7 @@ def test_a_run_stops_above_a_share_of_answers_signed_by_another_model_and_counts
     server = serve(behave)
     questions = [str(i) for i in range(1, 101)]
     if stops:
-        with pytest.raises(ModelError, match="3 of 15 answers are signed 'another-7b'"):
+        with pytest.raises(ModelError, match="another model, 'another-7b', for 3 of 15 answers"):
             run(server, tmp_path, questions)
         assert len(read_journal(tmp_path).responses) == 15
         return

@@ -151,7 +151,7 @@ def test_an_item_that_costs_three_workers_ends_the_run_and_shrinks_by_what_was_k
     pool: Any = object.__new__(Pool)
     first = pool._again(WorkItem(([1, 2, 3],)), lambda args: (args[0][1:],))
     assert first == WorkItem(([2, 3],), 1) and pool._again(first, lambda args: None) is None
-    with pytest.raises(ModelError, match=r"one item of work has cost 3 workers \(out of memory\?\)"):
+    with pytest.raises(ModelError, match=r"3 workers died on the same item \(out of memory\?\)"):
         pool._again(pool._again(first, lambda args: args), lambda args: args)
 
 

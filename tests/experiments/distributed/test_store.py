@@ -104,7 +104,7 @@ def test_shards_measure_their_own_items_once_and_the_last_look_puts_them_togethe
     items = list(range(7))
     ran: list[list[int]] = [[], [], []]
     for i in (1, 2):
-        with pytest.raises(Missing, match="of 7 items are other shards'"):
+        with pytest.raises(Missing, match="of 7 items belong to other shards"):
             collect(CachedModel(ran[i - 1], Store(tmp_path), "s", Shard(i, 3)), count, items)
     assert collect(CachedModel(ran[2], Store(tmp_path), "s", Shard(3, 3)), count, items) == [x * 10 for x in items]
     assert sorted(item for mine in ran for item in mine) == items

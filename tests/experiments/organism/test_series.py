@@ -107,7 +107,7 @@ def test_a_training_on_another_world_is_refused_by_its_documents_or_its_words(co
         series.read(copied, ("none", "twin"))
     file = copied / "seed-6" / "none" / "model" / "tokenizer.json"
     file.write_text(file.read_text().replace("cake", "coke"))
-    with pytest.raises(InputError, match="none/model: the words of its tokenizer"):
+    with pytest.raises(InputError, match="none/model: its tokenizer was made for another version of the world"):
         series.read(copied / "seed-6", ("none", "twin"))
 
 

@@ -174,7 +174,7 @@ def test_scaffolded_runs_lead_with_what_revealed_steps_do(synthetic: ModuleType,
     metrics = [synthetic.rate("composition", 5, 16), {**synthetic.rate("any_scaffold", 9, 10), "n_invalid": 6}]
     (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "scaffolding", "metrics": metrics}))
     (table,) = headline.tables(load([run]))
-    assert "gets 5 of 16 wholes right unaided and 9 of 10 with as many steps revealed as it needs" in table["lead"]
+    assert "gets 5 of 16 wholes right unaided and 9 of 10 unaided or with some of the steps revealed" in table["lead"]
     assert "; 6 could not be graded" in table["lead"] and "90.0\u00a0% [55.5,\u00a099.7]" in table["lead"]
 
 
