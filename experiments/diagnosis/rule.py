@@ -21,10 +21,10 @@ FOREIGN = 0.5
 """The share of the variants in which a foreign state has to give its own answer, which chance seldom gives."""
 LUCK = 0.01
 """A run admits a shortcut if luck would follow it as often with less than this chance (two tests, half for each)."""
-OTHER, TELLING = 0.8, 3
+OTHER_RESULT, TELLING = 0.8, 3
 """The share of the variants that has to give another operation's result, and the smallest number of settings that
 speak for a sign."""
-OWN, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.8
+OWN_ITEMS, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.8
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
 many cases the smallest difference is unlikely, so there the share itself has to be below ``FOREIGN_RUN`` as well."""
@@ -53,7 +53,7 @@ SPOILT = 1 / 3
 """The share of the family's failing cases with a part that the whole's context spoils."""
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
-FEW = 2
+FEWEST_DIFFERENT = 2
 """If a share of the cases (``ADMITTED``) has to show something, at least this many cases have to. And at least this
 many different sums or answers have to show it, because one error may come back in every variant."""
 COMPARED, PAIRS = 4, 6
@@ -110,7 +110,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
 def as_another_operation(found: Behaviour) -> bool:
     """Whether the results of right operands are those of another operation, for different sums."""
     other = found.other_operation
-    return other.n >= TELLING and other.share >= OTHER and found.sums >= FEW
+    return other.n >= TELLING and other.share >= OTHER_RESULT and found.sums >= FEWEST_DIFFERENT
 
 
 def to_prove(found: Behaviour) -> bool:
@@ -170,7 +170,7 @@ def signs(found: Behaviour) -> set[str]:
 
 def admitted(cases: Tally, of: int, share: float = ADMITTED) -> bool:
     """Whether enough of the cases that can show something show it; ``of`` is the number of all failing cases."""
-    return cases.k >= max(min(FEW, of), share * cases.n)
+    return cases.k >= max(min(FEWEST_DIFFERENT, of), share * cases.n)
 
 
 def shared(found: Behaviour, sign: str) -> bool:
@@ -276,7 +276,7 @@ def from_inside(
         return None
     if seldom(found) or half_followed(seen):
         return None
-    if not usual(found) and (found.worked < FEW or not usually_fails(seen) or blind(seen)):
+    if not usual(found) and (found.worked < FEWEST_DIFFERENT or not usually_fails(seen) or blind(seen)):
         return None
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 
@@ -318,7 +318,7 @@ def read_there(read: Found, found: Inside) -> bool:
 
 def varied(read: Found) -> bool:
     """Whether it is not some one value that the state brings, whatever is asked."""
-    return read.values.k >= FEW and read.values.share >= ROUTED
+    return read.values.k >= FEWEST_DIFFERENT and read.values.share >= ROUTED
 
 
 def usual(found: Inside) -> bool:
@@ -387,7 +387,7 @@ def to_open(found: Behaviour) -> bool:
 
 def foreign_to(found: Behaviour) -> bool:
     """Whether the written operands do not come from the case's items, so that none of them reaches the answer."""
-    return rare(found.from_case, *OWN) or foreign_run(found)
+    return rare(found.from_case, *OWN_ITEMS) or foreign_run(found)
 
 
 def foreign_run(found: Behaviour) -> bool:

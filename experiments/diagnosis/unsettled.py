@@ -9,8 +9,8 @@ from .evidence import Behaviour, Found, Inside, Tally
 from .readings import Held
 from .rule import (
     BROUGHT,
-    FEW,
     FEWEST,
+    FEWEST_DIFFERENT,
     blind,
     demonstrated,
     foreign_run,
@@ -77,7 +77,7 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             "than the bridge is wrong"
         )
     few = shown and not usual(inside)
-    if few and inside.worked < FEW:
+    if few and inside.worked < FEWEST_DIFFERENT:
         return f"all failing variants have the same right answer, so one error may come back in them: {MORE}"
     if seldom(inside):
         return f"no state holds the bridge, but this is so in only {inside.uncomputed} cases of the family: more cases"
