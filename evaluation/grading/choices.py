@@ -119,6 +119,12 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     return ChosenOption(None, "several choices" if said else "no-answer")
 
 
+def holds(text: str, letter: str, options: _Options) -> bool:
+    """Whether a text has an option's letter or its text, in whatever role."""
+    marked = (next(g for g in m.groups() if g) for m in _MARKED.finditer(text))
+    return letter in {*(m.upper() for m in marked), *_named(text, options)}
+
+
 def _ticked(plain: str, options: _Options) -> str | None:
     """The only option with a tick behind it, where others have a cross: "A \u274c B \u2705"."""
     if not any(c in plain for c in _CROSSES):

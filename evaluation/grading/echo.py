@@ -44,7 +44,7 @@ _OPPOSITES = {frozenset(_ENDING.sub("", word) for word in pair.split()) for pair
 _PASTS = """
 became become, began begin, bought buy, broke break, brought bring, built build, came come, caught catch, chose
 choose, drew draw, drove drive, ate eat, fell fall, felt feel, fought fight, found find, flew fly, forgot forget,
-gave give, went go, grew grow, held hold, kept keep, knew know, left leave, led lead, lost lose, made make, met
+gave give, went go, goes go, grew grow, held hold, kept keep, knew know, left leave, led lead, lost lose, made make, met
 meet, paid pay, ran run, said say, saw see, sold sell, sent send, sang sing, sank sink, slept sleep, spoke speak,
 spent spend, stood stand, stole steal, swam swim, took take, taught teach, told tell, thought think, wore wear, won
 win, wrote write
@@ -78,6 +78,9 @@ _CALLED = re.compile(
 _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE)
 """\"Could" leaves open what "could not" denies."""
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
+_IS_IT_TRUE = re.compile(r"\A\W*is\sit\s(?:true|correct|right|the\scase)\sthat\s", re.IGNORECASE)
+_CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
+"""The kind of what is named after it: "the city of Nice"."""
 _OBJECT = 3
 """Most words of an object."""
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
@@ -149,8 +152,12 @@ def states_all(text: str, question: str) -> bool:
 
 
 def after_question(text: str, question: str) -> str:
-    """A response without the question that it begins with, word for word; "" where it only asks it again."""
+    """A response without the question that it begins with, word for word; "" where it only asks it again, or repeats
+    the alternatives that it gives ("Venus or Earth").
+    """
     if text.endswith("?") and {*_content(text)} <= {*_content(question)}:
+        return ""
+    if " or " in text[: len(question)] and f" {normalize(text)} " in f" {normalize(question)} ":
         return ""
     asked, given = question.split(), list(re.finditer(r"\S+", text[: 2 * len(question) + 100]))
     same = len(asked) > _WORDS and [m[0] for m in given[: len(asked)]] == asked
@@ -259,6 +266,7 @@ def affirms(text: str, question: str) -> bool | None:
     if (judged := _IS_IT.match(_last_question(question))) and (said := _CALLED.match(view.plain(text)[:200])):
         if said["word"].lower() == judged["word"].lower() and not {*said["word"].lower().split()} & _ASKING:
             return not said["no"]
+    question = _CITY_OF.sub("", _IS_IT_TRUE.sub("", _last_question(question)))
     asked = _content(_last_question(question))
     than = _last_question(question).partition(" than ")
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]

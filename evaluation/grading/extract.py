@@ -23,6 +23,8 @@ _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _LETTER = re.compile(r"\W*([A-H])\W*")
 _TRIED = 5
 """Cues whose texts are looked at, the last one first, until one holds an answer of the type asked for."""
+_DIFFERENT = 2
+"""Most different answers of a response that was cut off."""
 PAIR_Q1 = "pair-q1"
 """Extraction of the first answer from an answer to a pair (``prompts.pair_answer``)."""
 CODE = "code"
@@ -78,14 +80,14 @@ def extract(
         return _xml(shown, cut)
     if question and (own := _OWN_QUESTION.match(shown)) and not echo.repeats(own["question"], question):
         return Extracted((), reason="another-question")
+    # a completion model that continued with the next question has finished the answer before it
+    shown, later = view.before_next_question(shown)
+    finished = bool(later)
     shown = echo.after_question(shown, question) if question else shown
     shown = view.without_beliefs(shown) if not _BELIEVED.search(question or "") else shown
     if not shown:
-        return Extracted((), reason="truncated" if cut else "no-answer")
-    # a completion model that continued with the next question has finished the answer before it
-    shown, later = view.before_next_question(shown)
+        return Extracted((), reason="truncated" if cut and not finished else "no-answer")
     shown, shortened = view.within_reach(shown)
-    finished = bool(later)
     first = cues.first_cue(shown) if "Question" in shown else None
     if first is not None and (following := _INLINE_QUESTION.search(shown, first)):
         shown, finished, shortened = shown[: following.start()].strip(), True, False
@@ -148,8 +150,9 @@ def _xml(text: str, cut: bool) -> Extracted:
 
 def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bool) -> Extracted:
     """Texts after answer cues and in boxes, the last one first."""
-    if cut and not announced[-1].ended:
-        return Extracted((), reason="truncated")
+    first_words = {m[0] for s in announced if (m := re.search(r"\w+", s.text))}
+    if cut and (not announced[-1].ended or len(first_words) > _DIFFERENT):
+        return Extracted((), reason="truncated")  # the last of many answers is the last by chance
     # a text that ends in a colon only announces something, like a cue with nothing after it
     filled = [s for s in reversed(announced) if any(c.isalnum() for c in s.text) and not s.text.endswith(":")][:_TRIED]
     if not filled:

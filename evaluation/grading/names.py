@@ -199,13 +199,15 @@ def answered_later(later: str, golds: Sequence[str]) -> bool:
 
 
 def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
-    """Whether a name stands only at the beginning of a longer one of a kind that nobody asked for.
+    """Whether a name stands only at the beginning of a longer one that is of a kind that nobody asked for, or that the
+    question names.
 
     "The Danube Canal" is not the river; "the Danube River" is, and "Berlin" is no answer in "the Berlin Wall".
+    "New York City is in the north" does not say in which state New York City is.
     """
     asked, given = f" {text.normalize(question)} ", f" {text.normalize(plain[:_NEAR])} "
     held = [f" {text.normalize(gold)} " for gold in golds]
-    places = [given[m.end() - 1 :].split() for name in held for m in re.finditer(re.escape(name), given)]
+    places = [(name, given[m.end() - 1 :].split()) for name in held for m in re.finditer(re.escape(name), given)]
     joined = [
         (len(re.findall(rf"\b{re.escape(g)}\b", plain)), len(re.findall(rf"\b[A-Z]\w+-{re.escape(g)}\b", plain)))
         for g in golds
@@ -213,8 +215,12 @@ def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
     ]
     if any(n for _, n in joined) and all(every == n for every, n in joined):
         return True  # "Austria-Hungary" is not Hungary
-    ends = [rest[1:] if rest[0] in _BETWEEN and rest[1:] else rest for rest in places if rest]
-    kinds = [rest[0] for rest in ends if rest[0] in text.OTHER_KINDS and f" {rest[0]} " not in asked]
+    ends = [(name, rest[1:] if rest[0] in _BETWEEN and rest[1:] else rest) for name, rest in places if rest]
+    kinds = [
+        rest[0]
+        for name, rest in ends
+        if f"{name}{rest[0]} " in asked or (rest[0] in text.OTHER_KINDS and f" {rest[0]} " not in asked)
+    ]
     return bool(kinds) and len(kinds) == len(places) and any(f" {k.capitalize()}" in plain for k in kinds)
 
 

@@ -32,8 +32,10 @@ iraqi, kazakhstan kazakh, uzbekistan uzbek, afghanistan afghan, germany german, 
 """
 _IRREGULAR = {tuple(pair.split()) for pair in _OTHERS.split(",")}
 """(place, adjective) of those that no rule makes."""
+_MAN = re.compile(r"s?(?:wo)?m[ae]n$")
+"""The end of "Frenchwoman" and "Scotsman"."""
 _ENDINGS_OF_COUNTRIES = ("y", "ia", "land", "e", "stan")
-_PLACING = frozenset({"in", "of", "from", "at"})
+_PLACING = frozenset({"in", "from", "at"})
 _NATIONALITY = re.compile(
     r"\b(?:nationalit\w+|citizens?\w*|origins?|ethnicit\w+|come\s+from|came\s+from)\b", re.IGNORECASE
 )
@@ -47,7 +49,9 @@ def adjective_in(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
     if at is None:
         return False
     # "founded by a French car maker in Italy" names another place; "the Brazilian team won in London" does not
-    return at < 2 or not any(t.word in _PLACING and later.capital for t, later in pairwise(sentence[at:]))
+    return at < 2 or not any(
+        t.word in _PLACING and later.capital and later.word.isalpha() for t, later in pairwise(sentence[at:])
+    )
 
 
 def _made_from(word: str, name: str, capital: bool) -> bool:
@@ -55,7 +59,12 @@ def _made_from(word: str, name: str, capital: bool) -> bool:
         return False
     if len(name) >= _STEM and word.startswith(name):
         return word[len(name) :] not in _ENDINGS_OF_COUNTRIES
-    return capital and word in _adjectives(name)
+    return capital and _adjective(word, name)
+
+
+def _adjective(word: str, place: str) -> bool:
+    """Whether a word is a place's adjective, or made from it: "French", "Frenchman"."""
+    return bool({word, _MAN.sub("", word)} & _adjectives(place))
 
 
 def _adjectives(place: str) -> set[str]:
@@ -66,6 +75,23 @@ def _adjectives(place: str) -> set[str]:
 def asks_for_nationality(question: str | None) -> bool:
     """Whether a question asks for what either the country or its adjective answers."""
     return _NATIONALITY.search(question or "") is not None
+
+
+_IS_A = re.compile(
+    r"\b(?:is|was|are|were)\s(?:\w+ly\s)?(?:an?\s|the\s)?([A-Z][^\W\d_]+)(?=\s*(?:[.,;]|$)|\s(?!(?:and|or|but)\b)[a-z])"
+)
+_BORN_IN = re.compile(r"\bborn\sin\s[^\W\d]", re.IGNORECASE)
+
+
+def is_of(text: str, place: str) -> bool:
+    """Whether a text says that somebody is or was of a place, with its adjective and no other: "a Japanese painter"."""
+    said = [m[1].casefold() for m in _IS_A.finditer(text)]
+    return bool(said) and all(_adjective(word, place.casefold()) for word in said)
+
+
+def born_in_another(text: str, places: Sequence[str]) -> bool:
+    """Whether a text says where somebody was born and names none of the places."""
+    return _BORN_IN.search(text) is not None and not any(place in text for place in places)
 
 
 def country_of(said: str, gold: str) -> bool:

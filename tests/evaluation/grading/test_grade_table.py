@@ -318,6 +318,8 @@ FORMATTED = [
     ("knowledge", "stop", "date", "1876", "Let me think.\n1876", RIGHT, None),
     ("knowledge", "stop", "date", "1876", "1876\nor so they say: 1877", WRONG, None),
     ("plain", "length", "number", "63", "7 times 9 is 6", NONE, "truncated"),
+    ("plain", "length", "number", "5", "Answer: 3\nAnswer: 4\nAnswer: 5\nAnswer", NONE, "truncated"),
+    ("plain", "length", "number", "5", "Answer: 3\nAnswer: 5\nAnswer: 5.\nAnswer", RIGHT, None),
     ("plain", "error", "number", "63", "63", NONE, "error"),
     ("plain", "stop", "number", "12", "It is 3 x 4.", NONE, "expression without a result"),
     ("plain", "length", "number", "63", "<think>" + "long " * 20, NONE, "truncated"),

@@ -281,6 +281,47 @@ OWN = [
 _GASES = (("A", "oxygen"), ("B", "nitrogen"), ("C", "carbon dioxide"), ("D", "argon"))
 
 
+BIG_APPLE, FROM = "In which US state is New York City?", "Which country did the person who painted it come from?"
+LATER, SUN = "What date is 14 days after 5 March 2024?", "Is it true that the Sun moves around the Earth?"
+NICE, EGGS = "Is the capital of France larger than the city of Nice?", "Which lays eggs? (A) cow (B) hen (C) dog (D) ox"
+# of small models: asked and judged before any was graded, or with only the decisive word changed
+SMALL = [
+    ("text", "New York", "New York City is the capital of the USA and lies in the north-east.", BIG_APPLE, NONE),
+    ("text", "New York", "New York City is in the state of New York.", BIG_APPLE, RIGHT),
+    ("text", "New York", "New York City is the largest city of New York State.", BIG_APPLE, RIGHT),
+    ("text", "Paris", "The Paris Marathon takes place in Paris.", "Where is the Paris Marathon held?", RIGHT),
+    ("text", "Japan", "It was a Japanese artist named Takashi Kobayashi.", FROM, RIGHT),
+    ("text", "Spain", "Picasso was a Spanish artist. He was born in Malaga, Spain.", FROM, RIGHT),
+    ("text", "Germany", "She was a French composer of the Baroque era.", FROM, WRONG),
+    ("text", "France", "He was a French painter, born in Paris.", FROM, NONE),
+    ("text", "France", "He was French.", FROM, RIGHT),
+    ("text", "France", "It was probably a Frenchman named Martin.", FROM, RIGHT),
+    ("text", "France", "It was probably a Dutchman named Martin.", FROM, WRONG),
+    ("text", "Germany", "The person is Kepler, a German astronomer who lived from 1609 to 1610.", FROM, NONE),
+    ("text", "France", "People think he was a French painter, but he was Belgian.", FROM, OPEN),
+    ("text", "France", "He was a French and Polish painter.", FROM, NONE),
+    ("text", "France", "He was a Polish-born French painter.", FROM, OPEN),
+    ("text", "France", "He was born in the French city of Marselle.", FROM, NONE),
+    ("text", "Japan", "It was a Japanese artist.", "In which country is the picture?", NONE),
+    ("date", "2024-03-19", "March 19", LATER, RIGHT),
+    ("date", "2024-03-19", "It is the 19th of March.", LATER, RIGHT),
+    ("date", "2024-03-19", "March 29", LATER, WRONG),
+    ("date", "2024-03-19", "19 March 2023", LATER, WRONG),
+    ("date", "2024-03-19", "March 19", "When was the meeting?", WRONG),
+    ("date", "2024-01-04", "4 January", "Which date is a week after 28 December 2023?", RIGHT),
+    ("boolean", "no", "The answer is: The Sun does not move around the Earth.", SUN, RIGHT),
+    ("boolean", "no", "The Sun moves around the Earth in a circle.", SUN, WRONG),
+    ("boolean", "no", "The Sun goes around the Earth.", "Does the Sun go around the Earth?", WRONG),
+    ("boolean", "yes", "The capital of France is Paris, which is larger than Nice.", NICE, RIGHT),
+    ("boolean", "yes", "The capital of France is not larger than Nice.", NICE, WRONG),
+    ("number", "15", "3 times 4 or 15", "Which is larger: 3 times 4 or 15?", NONE),
+    ("text", "Venus", "Venus or Earth\n\nQuestion:", "Which is closer, Venus or Earth?", NONE),
+    ("choice", "D", "The answer is (C) hen.", EGGS, WRONG),
+    ("choice", "C", "The answer is (C) hen.", EGGS, NONE),
+    ("choice", "B", "The answer is (C) hen.", EGGS, NONE),
+]
+
+
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
@@ -319,7 +360,7 @@ def test_a_surname_among_the_aliases_is_not_that_of_another_person(response: str
 
 @pytest.mark.parametrize(
     ("answer_type", "gold", "response", "question", "expected"),
-    [*QUANTITIES, *POLITE, *STATED, *NAMES, *DATES, *NO_ANSWERS, *BOOLEANS, *COUNTS, *MORE, *OWN],
+    [*QUANTITIES, *POLITE, *STATED, *NAMES, *DATES, *NO_ANSWERS, *BOOLEANS, *COUNTS, *MORE, *OWN, *SMALL],
 )
 def test_an_answer_in_an_unforeseen_wording_is_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
