@@ -363,7 +363,7 @@ def lacking(run: RunData) -> str:
     alike = "" if min(failures, successes) < FEWEST_PAIRS else ", and too few of them are alike"
     return (
         f"{have} with every part right{alike}; at least {FEWEST_PAIRS} failures are needed, each with a success of "
-        "its own family and of like depth and length: ask more cases"
+        "the same family and of similar depth and length: ask more cases"
     )
 
 
