@@ -12,9 +12,13 @@ from collections.abc import Iterable, Sequence
 
 from ...evaluation.case import Case
 from ...evaluation.grading import text
+from . import rule
 from .asks import Heard, operands, working
-from .evidence import Edit, Followed
-from .hypotheses import THEN, Hypothesis, items_of, lists_in, shown, tag_places
+from .evidence import Edit, Followed, Tally, beyond
+from .hypotheses import REPEATED, THEN, Hypothesis, items_of, lists_in, shown, tag_places
+
+PAIRS = 6
+"""The smallest number of pairs of right and predicted answer that follow a shortcut which only some cases follow."""
 
 
 def on_the_table(one: Heard) -> tuple[int, int]:
@@ -34,21 +38,35 @@ def exchanged(one: Heard) -> bool:
     return operands(one.case) == 2 and golds[0] != golds[1] and said[:2] == (golds[1], golds[0])
 
 
-def most_said(heard: Iterable[Heard]) -> Hypothesis:
+def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
+    """Whether a run admits a shortcut: so many pairs, or so many cases, follow it by luck in one of a hundred runs.
+
+    Where only some cases follow it (a model with two causes), each of these still does so more often than luck would
+    have it in one of twenty cases, and in ``PAIRS`` pairs: the variants of a case have one pair, so that a few
+    pairs by luck are many variants.
+    """
+    luck = max((edit.luck for case in cases for edit in case.edits), default=1.0)
+    able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < rule.UNLIKELY]
+    often = Tally(sum(beyond(tally, luck, rule.UNLIKELY) for tally in able), len(able))
+    return beyond(run, luck, rule.LUCK / 2) or (run.k >= PAIRS and beyond(often, rule.UNLIKELY, rule.LUCK / 2))
+
+
+def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:
     """The value that is said most often where the same kind is asked for and another value is right.
 
     So it is said whatever is right. For cases without a table, the kind is the family. No value may be said as often.
+    With ``by_kind=False`` it is the value that is said most often as this operand, whatever kind is asked for.
     """
     given: dict[tuple[object, str], Counter[str]] = {}
     for one in heard:
-        for place, kind, right in _asked_for(one.case):
+        for place, kind, right in _asked_for(one.case, by_kind):
             value = one.next_value(place)[0] if operands(one.case) else text.normalize(_answered(one)[0])
             if value:
                 given.setdefault((kind, right), Counter())[value] += 1
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         said: list[str | None] = [None] * max(1, operands(case))
-        for place, kind, right in _asked_for(case):
+        for place, kind, right in _asked_for(case, by_kind):
             counted = sum((c for (k, r), c in given.items() if k == kind and r != right), Counter[str]())
             match counted.most_common(2):
                 case [(value, n), *rest] if not rest or rest[0][1] < n:
@@ -58,13 +76,15 @@ def most_said(heard: Iterable[Heard]) -> Hypothesis:
     return say
 
 
-def _asked_for(case: Case) -> list[tuple[int, object, str]]:
+def _asked_for(case: Case, by_kind: bool) -> list[tuple[int, object, str]]:
     """For each number that a case takes from its table: its place, the kind asked for, and the right one.
 
-    For other cases: the family and the answer.
+    For other cases: the family and the answer. Without ``by_kind``: each operand with its place as its kind.
     """
     from ..organism import world
 
+    if not by_kind:
+        return [(place, place, right) for place, right in enumerate(working(case.worked).values[: operands(case)])]
     if (found := shown(case)) is None:
         return [] if operands(case) else [(0, case.family, text.normalize(case.answer))]
     kinds, tags = world.world().kinds, world.world().tags
@@ -103,7 +123,8 @@ def followed(
             itself = one.variant.source == one.case.id
             strict = itself and name == "entity-asked-about"
             written = [one.next_value(place)[0]] if operands(one.case) else _answered(one, strict)
-            hit = any(w is not None and _same(w, said[place]) for w in written)
+            crossed = name == REPEATED and exchanged(one)  # another pattern, which none of the causes produces
+            hit = not crossed and any(w is not None and _same(w, said[place]) for w in written)
             right, wrong_one = text.normalize(golds[place]), text.normalize(said[place] or "")
             edits.append(Edit(right, wrong_one, hit, luck(name, one.case)))
             if itself:

@@ -132,6 +132,12 @@ def _copied_in_order(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
     return tuple(found[:n]) if 1 < n <= len(found) else ()
 
 
+def _before(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+    """Each operand of a worked answer but the first repeats the one before it."""
+    n = operands(case)
+    return (None, *working(case.worked).values[: n - 1]) if n > 1 else ()
+
+
 def items_of(text: str) -> list[str]:
     return re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+", text.rstrip("?. "))
 
@@ -230,8 +236,10 @@ def _checked(name: str, say: Hypothesis) -> Hypothesis:
 
 NUMBERS = ("first-number", "last-number", "largest-number", "smallest-number", "numbers-in-order")
 """Shortcuts that copy numbers of the question, and not tags of things."""
-USUAL = ("usual-of-kind", "usual-answer")
-"""Shortcuts to a value that the model knows. They copy no words, even if the question happens to hold the value."""
+USUAL_OPERAND, REPEATED = "usual-operand", "operand-before"
+UNWRITTEN = ("usual-of-kind", "usual-answer", USUAL_OPERAND, REPEATED)
+"""Shortcuts to a value that the model knows or wrote before. They copy no words of the question, even if it happens to
+hold the value."""
 HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
 """The shipped hypotheses, and those of plugins."""
 HYPOTHESES.own = {
@@ -252,6 +260,7 @@ HYPOTHESES.own = {
     "largest-number": _copied(lambda numbers: max(numbers, key=float)),
     "smallest-number": _copied(lambda numbers: min(numbers, key=float)),
     "numbers-in-order": _copied_in_order,
+    REPEATED: _before,
     "usual-answer": _usual,
     "entity-asked-about": _asked_about,
 }
@@ -275,7 +284,7 @@ def copied_from(name: str, case: Case, mates: Sequence[Case], place: int) -> str
     """The words of the question that a shortcut takes its value from; None if it takes none from there."""
     names = name.split(THEN)
     name = names[min(place, len(names) - 1)]
-    if name in USUAL:
+    if name in UNWRITTEN:
         return None
     said = HYPOTHESES[name](case, mates)
     value = said[place] if place < len(said) else None

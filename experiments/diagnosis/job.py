@@ -250,14 +250,16 @@ def behave(
     def admitted(some: Mapping[str, Mapping[str, Followed]]) -> dict[str, Tally]:
         """The hypotheses that the run admits, with how many of its pairs follow each."""
         run = {name: pairs(cases.values()) for name, cases in some.items()}
-        return {name: run[name] for name, cases in some.items() if rule.beyond_luck(run[name], [*cases.values()])}
+        return {name: run[name] for name, cases in some.items() if following.beyond_luck(run[name], [*cases.values()])}
 
     every = dict(hypotheses.HYPOTHESES.items())
     found = {name: follow(name, h) for name, h in every.items()}
-    said = follow(following.MOST_SAID, following.most_said(one for some in failing.values() for one in some))
     usual = "usual-of-kind" if any(map(hypotheses.shown, known)) else "usual-answer"
-    if admitted({usual: said}) and not admitted({usual: found[usual]}):
-        found[usual] = {id: one._replace(name=usual) for id, one in said.items()}
+    for name, by_kind in ((usual, True), (hypotheses.USUAL_OPERAND, False)):
+        every_one = (one for some in failing.values() for one in some)
+        said = follow(following.MOST_SAID, following.most_said(every_one, by_kind))
+        if admitted({name: said}) and not (name in found and admitted({name: found[name]})):
+            found[name] = {id: one._replace(name=name) for id, one in said.items()}
     operands = [admitted({name: follow(name, h, place) for name, h in every.items()}) for place in (0, 1)]
     if all(operands):  # a model may follow another shortcut for each operand: the best one at each
         names = [max(some, key=lambda name: some[name].share) for some in operands]
@@ -291,6 +293,8 @@ def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str,
 
 def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[Held]) -> Verdict:
     settled, evidence = rule.from_behaviour(found), (*behaviour_lines(found), *reading_lines(held))
+    if settled is not None and rule.said_instead(settled[0], inside):
+        settled = None
     evidence += tuple(inside_lines(inside)) if inside is not None else ()
     inner = rule.mended_inside(inside) if inside is not None else None
     if settled is not None and (inner is not None or not rule.to_prove(found)):

@@ -56,9 +56,8 @@ READABLE = 0.95
 FEWEST_DIFFERENT = 2
 """If a share of the cases (``ADMITTED``) has to show something, at least this many cases have to. And at least this
 many different sums or answers have to show it, because one error may come back in every variant."""
-COMPARED, PAIRS = 4, 6
-"""The smallest number of failing cases in which a sign that noise makes as well can be shared, and of pairs of right
-and predicted answer that follow a shortcut which only some cases follow."""
+COMPARED = 4
+"""The smallest number of failing cases in which a sign that noise makes as well can be shared."""
 FEWEST = 2
 """With fewer failing variants than this (including the case), only the answer's own text settles a case."""
 
@@ -114,13 +113,21 @@ def as_another_operation(found: Behaviour) -> bool:
 
 
 def to_prove(found: Behaviour) -> bool:
-    """Whether a wrong operation rests on a part of the run's cases that show it throughout.
+    """Whether a wrong operation is shown by a part of the run's cases, or by few of them throughout.
 
     Damaged weights may get some sums wrong wherever they are asked. So the own part's state has to mend it as well.
     """
-    cases = found.shared.get("wrong-operation", Tally())
-    by_part = cases.n >= COMPARED and not admitted(cases, cases.n, SHARED) and not as_another_operation(found)
+    cases, always = (counts.get("wrong-operation", Tally()) for counts in (found.shared, found.throughout))
+    enough = admitted(cases, cases.n, SHARED) and admitted(always, cases.n)
+    by_part = cases.n >= COMPARED and not enough and not as_another_operation(found)
     return named(found) == "wrong-operation" and by_part
+
+
+def said_instead(cause: str, found: Inside | None) -> bool:
+    """Whether a usual value is what the model says where it lacks a bridge that stands elsewhere in the question."""
+    if not cause.startswith("shortcut:usual") or found is None or not found.enough:
+        return False
+    return brought(*(found.tests.get(name, Found("none:0")) for name in ("move", "skip", "noise")))
 
 
 def named(found: Behaviour) -> str | None:
@@ -205,19 +212,6 @@ def half_followed(found: Behaviour) -> bool:
     return (cut := found.shortcut) is not None and cut.hits >= FEWEST and 2 * cut.hits >= cut.telling
 
 
-def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
-    """Whether a run admits a shortcut: so many pairs, or so many cases, follow it by luck in one of a hundred runs.
-
-    Where only some cases follow it (a model with two causes), each of these still does so more often than luck would
-    have it in one of twenty cases, and in ``PAIRS``: the variants of a case have one pair, so that a few pairs by luck
-    are many variants.
-    """
-    luck = max((edit.luck for case in cases for edit in case.edits), default=1.0)
-    able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < UNLIKELY]
-    often = Tally(sum(beyond(tally, luck, UNLIKELY) for tally in able), len(able))
-    return beyond(run, luck, LUCK / 2) or (run.k >= PAIRS and beyond(often, UNLIKELY, LUCK / 2))
-
-
 def from_inside(
     found: Inside, seen: Behaviour, held: Sequence[Held] = ()
 ) -> tuple[str, Tally, str | None, int | None] | None:
@@ -243,8 +237,7 @@ def from_inside(
     entity, later = test("own:entity"), test("own:later")
     own = later if selected_late(entity, later) and not demonstrated(own) else own
     known = demonstrated(own)
-    quiet = (noise.pool.k + 1) / (noise.pool.n + 2) <= QUIET  # rule of succession: none of a few says little
-    works = known or skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST)
+    works = known or by_itself(skip, noise)
     beyond_others = nearly_all(skip) or skip.own.share - skip.noise.share > EXCESS
     if shows(skip) and works and outdoes_noise(skip, noise) and beyond_others:
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
@@ -294,6 +287,13 @@ def brought(move: Found, skip: Found, noise: Found) -> bool:
 def nearly_all(test: Found) -> bool:
     """Whether a change mends nearly all variants of the other cases, and most of the case's own."""
     return test.pool.n >= MANY and test.pool.share >= BROUGHT and mostly(test.own)
+
+
+def by_itself(skip: Found, noise: Found) -> bool:
+    """Whether a left-out block shows by itself what is wrong: it may spoil the own part's state, too."""
+    quiet = (noise.pool.k + 1) / (noise.pool.n + 2) <= QUIET  # rule of succession: none of a few says little
+    alone = nearly_all(skip) and max(noise.pool.share, skip.noise.share) <= CONTROL
+    return skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST) or alone
 
 
 def selected_late(entity: Found, later: Found, wanted: float = ALL) -> bool:

@@ -29,7 +29,7 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
 
     return {
         id: replace(one, from_cases=every, shared=of_all(rule.signs(one), count, one),
-                    throughout=of_all(rule.throughout(one), whole, one),
+                    throughout=of_all(rule.signs(one), whole, one),
                     spoilt=Tally(spoiling[family[id]], of_family[family[id]]) if id in bad else Tally())
         for id, one in found.items()
     }  # fmt: skip

@@ -212,9 +212,9 @@ def test_a_pair_of_right_and_predicted_answer_counts_once_over_a_run() -> None:
     assert evidence.pairs(again) == Tally(2, 3)
     assert evidence.pairs([one(("7", "3", True)), one(("7", "3", False))]) == Tally(0, 1)  # in most of its edits
     same = [one(*[("7", "3", True)] * 2) for _ in range(9)]
-    assert not rule.beyond_luck(evidence.pairs(same), same), "one wrong answer to one right one, nine times"
+    assert not following.beyond_luck(evidence.pairs(same), same), "one wrong answer to one right one, nine times"
     other = [one(*((str(i), str(j), True) for j in range(2))) for i in range(9)]
-    assert rule.beyond_luck(evidence.pairs(other), other)
+    assert following.beyond_luck(evidence.pairs(other), other)
 
 
 @pytest.mark.parametrize("luck", [1 / 20, 1 / 5, 1 / 3, 1 / 2])
@@ -227,7 +227,7 @@ def test_luck_admits_at_most_one_of_a_hundred_shortcuts(luck: float, n_cases: in
             hits = [rng.random() < luck for _ in range(rng.randint(1, 5))]
             edits = [Edit(f"{i}/{j}", "x", hit, luck) for j, hit in enumerate(hits)]
             cases.append(Followed("x", sum(hits), len(hits), edits=edits))
-        admitted += rule.beyond_luck(evidence.pairs(cases), cases)
+        admitted += following.beyond_luck(evidence.pairs(cases), cases)
     assert admitted <= 20
 
 
@@ -240,7 +240,7 @@ def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_fol
         edits = [Edit(str(i // 2), str(j % 2), i < followers, 1 / 3) for j in range(4)]
         cases.append(Followed("x", sum(e.hit for e in edits), 4, edits=edits))
     assert evidence.pairs(cases).n == 12
-    assert rule.beyond_luck(evidence.pairs(cases), cases) == admitted
+    assert following.beyond_luck(evidence.pairs(cases), cases) == admitted
 
 
 @pytest.mark.parametrize(
