@@ -19,6 +19,7 @@ from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.diagnosis import (
     asks,
     inside,
+    job,
     opening,
     places,
     readings,
@@ -104,13 +105,13 @@ TABLE = [
     ({"back": replace(BACK, own=Tally(2, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
-    ({"skip": found(4, pool=37, cell="decision:3"), "own:decision": found(1)}, None, None),
-    ({"skip": found(4, pool=38, cell="decision:3"), "own:decision": found(1)}, "lost", 3),
+    ({"skip": found(4, pool=35, cell="decision:3"), "own:decision": found(1)}, None, None),
+    ({"skip": found(4, pool=36, cell="decision:3"), "own:decision": found(1)}, "lost", 3),
     *(
         ({"skip": found(4, pool=pool, cell="decision:3"), "noise": found(0, pool=noise)}, cause, cause and 3)
         for pool, noise, cause in ((24, 3, "lost"), (24, 4, None), (23, 0, None))
     ),
-    ({"skip": found(4, pool=37, cell="decision:3"), "noise": replace(found(0), pool=Tally(0, 7))}, None, None),
+    ({"skip": found(4, pool=35, cell="decision:3"), "noise": replace(found(0), pool=Tally(0, 7))}, None, None),
     ({"own:decision": found(4, noise=4)}, "fragile", None),
     ({"noise": found(3, cell="decision:0"), "own:decision": SHOWN}, "fragile", None),
     ({"noise": found(3, pool=4, cell="decision:0"), "own:decision": SHOWN}, "bridge-not-computed", None),
@@ -253,6 +254,31 @@ def test_a_left_out_block_needs_nearly_all_states_to_arrive_and_numbers_of_no_it
     assert named(36, run) == "bridge-not-computed" and named(35, run) is None
     shown = Inside(4, {"own:decision": SHOWN})
     assert rule.from_inside(shown, DRAWN) and rule.from_inside(shown, run) is None
+
+
+@pytest.mark.parametrize(
+    ("skip", "noise", "others", "cause"),
+    [(36, 12, 1, "lost"), (35, 12, 1, None), (36, 13, 1, None), (36, 12, 2, None), (39, 39, 4, None)],
+)
+def test_a_block_that_alone_mends_nearly_all_is_lost_if_neither_noise_nor_other_blocks_mend_many(
+    skip: int, noise: int, others: int, cause: str | None
+) -> None:
+    block = replace(found(4, noise=others, cell="decision:2"), pool=Tally(skip, 40))
+    tests = {"skip": block, "noise": replace(found(0), pool=Tally(noise, 40)), "own:decision": found(1, foreign=0)}
+    named = rule.from_inside(Inside(4, tests), replace(DRAWN, from_cases=Tally(62, 106)))
+    assert (named and named[0]) == cause
+
+
+@pytest.mark.parametrize("name", ["usual-of-kind", "usual-operand", "item-3"])
+def test_a_usual_value_is_said_for_want_of_a_bridge_that_stands_elsewhere_in_the_question(name: str) -> None:
+    seen = replace(DRAWN, shortcut=Followed(name, 5, 5, True))
+    moved = replace(found(4, cell="end-1:1"), pool=Tally(36, 40))
+    causes = []
+    for tests in ({"move": moved}, {"move": replace(moved, pool=Tally(35, 40))}):
+        causes.append(job._verdict("a", seen, Inside(4, tests), ()).cause)
+    usual = name.startswith("usual")
+    assert causes == ["bridge-not-routed" if usual else f"shortcut:{name}", f"shortcut:{name}"]
+    assert job._verdict("a", seen, None, ()).cause == f"shortcut:{name}"
 
 
 def test_the_words_of_an_entity_what_follows_them_and_the_prompts_end_are_searched() -> None:

@@ -178,6 +178,18 @@ def test_wrong_results_in_a_part_of_the_cases_need_the_own_parts_state_to_mend_t
     assert verdict.cause == cause and bool(verdict.settle) == (cause == "undetermined")
 
 
+@pytest.mark.parametrize(("throughout", "proved"), [(3, False), (2, True)])
+def test_wrong_results_of_nearly_all_cases_need_proof_where_hardly_any_shows_them_in_all_its_settings(
+    throughout: int, proved: bool
+) -> None:
+    always = Behaviour(True, 4, 4, operands_right=Tally(4, 4), operation_wrong=Tally(4, 4))
+    some = replace(always, variants=9)
+    group = {str(i): always if i < throughout else some for i in range(9)} | {"other": NOTHING}
+    for id in ("0", "8"):
+        found = whole_run.together(group)[id]
+        assert rule.named(found) == "wrong-operation" and rule.to_prove(found) == proved, "also for those that show it"
+
+
 def test_cases_that_do_not_fail_when_asked_again_count_for_no_sign() -> None:
     group = whole_run.together({"a": WRONG_RESULT} | {str(i): replace(WRONG_RESULT, fails=False) for i in range(3)})
     assert group["a"].shared == {"wrong-operation": Tally(1, 1)}

@@ -307,6 +307,29 @@ def test_a_value_that_a_model_gives_to_a_kind_whatever_is_right_is_the_usual_one
     assert not any(hypotheses.copied_from("usual-of-kind", c, cases, i) for c in cases for i in (0, 1)), "it is known"
 
 
+def test_one_value_for_each_operand_whatever_is_asked_for_is_a_shortcut_and_not_one_of_a_kind() -> None:
+    cases = benchmarks.mixed(24)
+    run = {c.id: [heard(c, wrote(c, "998", "997"))] for c in cases}
+    shortcuts = [one.shortcut for one in behave(run, cases).values()]
+    assert all(one is not None and one.name == "usual-operand" and one.hits == one.telling == 2 for one in shortcuts)
+    assert hypotheses.copied_from("usual-operand", cases[0], cases, 0) is None
+
+
+def test_a_second_operand_that_repeats_the_first_is_a_shortcut_unless_the_two_have_changed_places() -> None:
+    cases = [c for c in benchmarks.mixed(24) if len(set(asks.working(c.worked).values[:2])) == 2]
+
+    def found(first: int, second: int) -> list[Followed | None]:
+        def said(c: Case) -> list[asks.Heard]:
+            values = asks.working(c.worked).values
+            return [heard(c, wrote(c, str(values[first]), str(values[second])))]
+
+        return [one.shortcut for one in behave({c.id: said(c) for c in cases}, cases).values()]
+
+    assert hypotheses.HYPOTHESES["operand-before"](OSLO, WORLD) == ()
+    assert all(one is not None and one.name == "operand-before" and one.hits == 1 for one in found(0, 0))
+    assert not any(one is not None and one.name == "operand-before" for one in found(1, 0))
+
+
 def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_family() -> None:
     every = [c for c in WORLD if c.family == OSLO.family]
     run = {c.id: [heard(c, {"whole": "Gold."})] for c in every[:12]}
