@@ -68,6 +68,7 @@ def bootstrap(
     seed: int,
     clusters: Sequence[Hashable] | None = None,
     n_resamples: int = RESAMPLES,
+    least: float | None = None,
 ) -> Interval:
     """Interval of a function of column sums: bootstrap over cases, or linearized where cases share anything.
 
@@ -75,11 +76,13 @@ def bootstrap(
     ``[... column]`` to values ``[...]`` and may give NaN where undefined (such resamples are left out, and the method
     says so when they are more than 1 %). ``clusters`` names what each case shares (``dependence``): then the statistic
     is taken as linear in the sums near their values, and each case's share in it has the error of a clustered mean.
+    A ratio has no greatest value, and its errors are skewed where its denominator is small: give the ``least`` value
+    that it can have, and the logarithm of its distance from there is taken as linear instead.
     Fewer than two cases, too few clusters, or a statistic without any spread give an interval without ends.
     """
     columns = np.asarray(columns, dtype=float)
     if clusters is not None and not dependence.alone(clusters):
-        return _linearized(columns, statistic, clusters)
+        return _linearized(columns, statistic, clusters, least)
     method = "bootstrap"
     if len(columns) < 2:
         return Interval(None, None, method)
@@ -98,8 +101,9 @@ def bootstrap(
 
 
 def _linearized(
-    columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[Hashable]
-) -> Interval:
+    columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[Hashable],
+    least: float | None,
+) -> Interval:  # fmt: skip
     n, sums = len(columns), columns.sum(0)
     steps = np.diag(1e-4 * np.maximum(np.abs(sums), 1))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -112,8 +116,15 @@ def _linearized(
         return Interval(None, None, dependence.FEW)
     if fit.error <= 1e-12:
         return Interval(None, None, fit.method)
-    low, high = fit._replace(value=value).interval(CONFIDENCE)
-    return Interval(low, high, fit.method)
+    if least is None:
+        low, high = fit._replace(value=value).interval(CONFIDENCE)
+        return Interval(low, high, fit.method)
+    above = value - least
+    if above <= 1e-12:
+        return Interval(None, None, fit.method)
+    ends = fit._replace(value=0.0, error=fit.error / above).interval(CONFIDENCE)
+    low, high = (least + above * float(np.exp(end)) for end in ends)
+    return Interval(low, high, f"{fit.method} (log)")
 
 
 def _resample(
@@ -142,6 +153,8 @@ _METHODS = {
     "for cases that share several things, each with other cases",
     "paired-bootstrap": "interval of a difference, from cases drawn again and again",
     dependence.CLUSTERED: "interval of a mean or difference over groups of cases that share something",
+    f"{dependence.CLUSTERED} (log)": "interval of a ratio over groups of cases that share something",
+    f"{dependence.CROSSED} (log)": "interval of a ratio where each case shares several things, each with other cases",
     dependence.CROSSED: "interval of a mean or difference where each case shares several things, each with other cases",
 }
 
@@ -203,6 +216,8 @@ def paired_difference(
     difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     if difference.min() == difference.max():
         shared = clusters is not None and not dependence.alone(clusters)
+        if clusters and shared and dependence.count(clusters) < dependence.FEWEST:
+            return Interval(None, None, dependence.FEW)
         d, n = float(difference[0]), int(dependence.effective(clusters)) if clusters and shared else len(difference)
         upper = clopper_pearson(0, n).high or 0.0
         return Interval(d - upper * (1 + d), d + upper * (1 - d), "clopper-pearson of other pairs")

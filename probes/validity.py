@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
-from ..evaluation.dependence import FEW
+from ..evaluation.dependence import FEW, FEWEST
 from .effects import (
     NO_SPREAD,
     Array,
@@ -53,7 +53,9 @@ def auroc(
     wins = (x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])
     value = float(wins.mean())
     if value in (0.0, 1.0):
-        units = min(x.size, y.size) if group is None else min(len(set(g)) for g in (group[: x.size], group[x.size :]))
+        units = _units(group, x.size, y.size)
+        if group is not None and units < FEWEST:
+            return Estimate(value, float("nan"), float("nan"), FEW)
         bound = ((1 - level) / 2) ** (1 / units)
         name = f"Clopper-Pearson ({'' if group is None else 'clusters of the '}smaller group)"
         return Estimate(value, *((bound, 1.0) if value else (0.0, 1 - bound)), name)
@@ -73,6 +75,11 @@ def auroc(
     logit = np.log(value / (1 - value))
     low, high = 1 / (1 + np.exp(-(logit - half))), 1 / (1 + np.exp(-(logit + half)))
     return Estimate(value, float(low), float(high), name)
+
+
+def _units(group: NDArray[np.intp] | None, n: int, m: int) -> int:
+    """Cases of the smaller group, or its clusters."""
+    return min(n, m) if group is None else min(len(set(g.tolist())) for g in (group[:n], group[n:]))
 
 
 def _ends(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
@@ -143,7 +150,7 @@ def shuffled_p(
 
     The default statistic is AUROC - 0.5 divided by its error, tested by its size, so that a difference in spread alone
     is not found (Neubert and Brunner 2007). With ``clusters`` whole clusters keep their label together; NaN if one has
-    cases on both sides.
+    cases on both sides, or if a side has fewer than 5.
     """
     x, y = finite(first, "first"), finite(second, "second")
     if permutations < 1 or not x.size or not y.size:
@@ -151,7 +158,8 @@ def shuffled_p(
     joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
     group = codes(joint, x.size + y.size, "scores")
     unit = np.arange(x.size + y.size) if group is None else group
-    if set(unit[: x.size]) & set(unit[x.size :]):
+    few = group is not None and _units(group, x.size, y.size) < FEWEST
+    if few or set(unit[: x.size]) & set(unit[x.size :]):
         return float("nan")
     pooled, is_first = np.concatenate([x, y]), np.r_[np.ones(x.size, bool), np.zeros(y.size, bool)]
     n_first, n_units = len(set(unit[: x.size])), len(set(unit))

@@ -84,7 +84,33 @@ def test_relabelled_maps_have_the_welch_t_of_every_labelling() -> None:
     twice = np.repeat(pooled, 2)[:, None] - pooled.mean()
     shared = maps._relabelled(twice, 6, 7, np.arange(14) // 2, 2000, np.random.default_rng(1))
     assert shared is not None and set(np.round(shared[:, 0], 6)) <= {round(t, 6) for t in of}
-    assert maps._relabelled(twice, 7, 7, np.arange(14) // 2, 20, rng) is None, "a cluster is in both groups"
+
+
+def test_labels_are_permuted_within_clusters_that_reach_into_both_groups() -> None:
+    rng = np.random.default_rng(6)
+    left, unit = rng.normal(size=(9, 1)), np.array([0, 0, 1, 2, 0, 0, 3, 4, 4])  # four cases in the first group
+    left -= left.mean(0)
+    found = maps._relabelled(left, 4, 5, unit, 1000, rng)[:, 0]
+    of = []
+    for cases in combinations([0, 1, 4, 5], 2):
+        for clusters in combinations([1, 2, 3, 4], 2):
+            chosen = np.isin(np.arange(9), cases) | np.isin(unit, clusters)
+            order = np.argsort(~chosen, kind="stable")
+            sums = maps._Sums.of(left[order], int(chosen.sum()), unit[order])
+            of.append(round(float(sums.t(np.ones((1, sums.k)))[0, 0]), 6))
+    assert len(set(of)) == 36 and set(np.round(found, 6)) == set(of)
+
+
+def test_a_map_of_skewed_values_in_clusters_of_both_groups_is_as_rarely_false_as_it_says() -> None:
+    rng = np.random.default_rng(7)
+    near, first = np.repeat(np.arange(10), 4), np.tile([True, False, False, False], 10)
+
+    def drawn() -> float:
+        x = np.exp((rng.normal(size=(10, 40))[near] + rng.normal(size=(40, 40))) / np.sqrt(2))
+        clusters = near[first].tolist(), near[~first].tolist()
+        return float(contrast.map_test(x[first], x[~first], permutations=99, clusters=clusters).p.min())
+
+    assert sum(drawn() < 0.05 for _ in range(150)) <= stats.binom.ppf(0.99, 150, 0.05)
 
 
 def test_labels_of_clusters_that_lie_on_one_side_are_permuted_as_wholes() -> None:

@@ -33,6 +33,7 @@ def test_the_interval_over_three_trainings_is_students() -> None:
 
 def test_one_training_has_no_interval_and_none_no_value() -> None:
     assert study_tables.interval([0.5]) == {"seeds": 1, "value": 0.5, "low": None, "high": None}
+    assert study_tables.interval([0.5, 0.5, 0.5]) == {"seeds": 3, "value": 0.5, "low": None, "high": None}
     assert study_tables.interval([])["value"] is None
 
 
