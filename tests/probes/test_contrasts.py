@@ -373,7 +373,10 @@ def test_cosines_leave_out_pairs_within_clusters_and_clusters_one_at_a_time() ->
         assert row["value"] == pytest.approx(full[row["group"]])
     sides = [np.array([w["within - across"] for w in part]) for part in (without[:6], without[6:])]
     v = [(len(s) - 1) / len(s) * ((s - s.mean()) ** 2).sum() for s in sides]
-    half = stats.t.ppf(0.975, sum(v) ** 2 / (v[0] ** 2 / 5 + v[1] ** 2 / 7)) * np.sqrt(sum(v))
+    off = [np.sqrt((len(s) - 1) / len(s)) * (s.mean() - s) / np.sqrt(sum(v)) for s in sides]
+    skewness = sum((x**3).sum() * len(x) / (len(x) - 2) for x in off)
+    below = (v[0] ** 2 / 5 + v[1] ** 2 / 7) / sum(v) ** 2
+    half = stats.t.ppf(0.975, 1 / (below + 8 / 9 * skewness**2)) * np.sqrt(sum(v))
     assert rows[-1]["high"] - rows[-1]["value"] == pytest.approx(half)
     assert next(r for r in rows if r["group"] == "within successes")["n"] == 60  # 12 * 11 / 2 - 6
 
