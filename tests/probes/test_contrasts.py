@@ -428,11 +428,41 @@ def test_a_dose_series_is_described_without_p_and_verdict() -> None:
     assert row["monotone"] and row["low"] > 0 and not {"p", "verdict"} & set(row)
     assert not validity.dose_series(up, expected="decreasing").table[-1]["monotone"]
     assert not validity.dose_series({"a": [0, 1], "b": [1, 0]}).table[-1]["monotone"], "equal means do not rise"
-    table = validity.dose_series(up, seed=1).table
-    assert [r["n"] for r in table] == [30, 30, 30, 30, 120] and table[-1]["low"] != row["low"]
+    assert [r["n"] for r in validity.dose_series(up).table] == [30, 30, 30, 30, 120]
     for expected, group, above in (("increasing", "twin - control", True), ("decreasing", "control - twin", False)):
         row = validity.model_auroc(up["twin"], up["none"], expected=expected).table[0]
         assert "p" not in row and row["group"] == group and (row["value"] > 0.5) == above
+
+
+def test_the_interval_of_a_trend_leaves_out_clusters_one_at_a_time() -> None:
+    rng = np.random.default_rng(7)
+    doses = {name: np.round(rng.normal(i / 2, 1, 12), 1) for i, name in enumerate("abc")}
+    order, values = np.repeat([0, 1, 2], 12), np.concatenate(list(doses.values()))
+
+    def naive(unit: np.ndarray, parts: list[np.ndarray]) -> float:
+        """Half the width of the interval."""
+        left = [np.array([stats.kendalltau(order[unit != g], values[unit != g])[0] for g in part]) for part in parts]
+        v = [(len(x) - 1) / len(x) * ((x - x.mean()) ** 2).sum() for x in left]
+        freedom = sum(v) ** 2 / sum(s**2 / (len(x) - 1) for s, x in zip(v, left, strict=True))
+        return stats.t.ppf(0.975, freedom) * np.sqrt(sum(v))
+
+    alone = validity.dose_series(doses).table[-1]
+    assert alone["value"] == pytest.approx(stats.kendalltau(order, values)[0])
+    assert alone["high"] - alone["value"] == pytest.approx(naive(np.arange(36), np.split(np.arange(36), 3)))
+    same = {name: [i // 2 for i in range(12)] for name in doses}
+    shared = validity.dose_series(doses, clusters=same).table[-1]
+    assert shared["high"] - shared["value"] == pytest.approx(naive(np.tile(np.arange(12) // 2, 3), [np.arange(6)]))
+    few = validity.dose_series(doses, clusters={name: [i // 3 for i in range(12)] for name in doses}).table[-1]
+    assert few["value"] == alone["value"] and np.isnan(few["low"]) and few["interval"] == effects.dependence.FEW
+
+
+def test_ranks_of_groups_that_differ_in_spread_alone_are_not_told_apart() -> None:
+    rng = np.random.default_rng(8)
+    p = [contrast.between({"a": 3 * rng.normal(size=8), "b": rng.normal(size=40)}, test="mann-whitney").table[-1]["p"]
+         for _ in range(200)]  # fmt: skip
+    assert sum(x < 0.05 for x in p) <= stats.binom.ppf(0.999, 200, 0.06)
+    apart = contrast.between({"a": range(10, 16), "b": range(6)}, test="mann-whitney").table[-1]["p"]
+    assert apart == pytest.approx(2 / 924)
 
 
 def test_shuffled_labels_give_uniform_p_for_no_difference_and_small_p_for_one() -> None:

@@ -229,7 +229,7 @@ MUTANTS = (
     Mutant(P, "labels permuted over cases instead of clusters", "labels = rng.permuted(np.tile(of_cluster, (permutations, 1)), axis=1)[:, group]", "labels = rng.permuted(np.tile(donor, (permutations, 1)), axis=1)", CONTRASTS + " -k labels"),
     Mutant(P, "DeLong's variances divided by the other side", "wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size", "wins.mean(1).var(ddof=1) / y.size + wins.mean(0).var(ddof=1) / x.size", CONTRASTS + " -k auroc"),
     Mutant(P, "the AUROC's interval over cases instead of clusters", "difference_fit(wins.mean(1), -wins.mean(0), clusters)", "difference_fit(wins.mean(1), -wins.mean(0))", CONTRASTS + " -k widen"),
-    Mutant(P, "doses resampled without their seed", "rng = np.random.default_rng(seed)\n    groups = [codes", "rng = np.random.default_rng(0)\n    groups = [codes", CONTRASTS + " -k dose_series"),
+    Mutant(P, "a trend's clusters are left out within doses although they reach into several", "parts = doses if sum(map(len, doses)) == len(tau) - 1 else [set(unit.tolist())]", "parts = doses", CONTRASTS + " -k trend"),
     Mutant(P, "effects planted without their seed", "rng = np.random.default_rng(seed)\n    sd = float(x.std(ddof=1))", "rng = np.random.default_rng(0)\n    sd = float(x.std(ddof=1))", CONTRASTS + " -k seed"),
     Mutant(P, "the higher model is expected higher whatever was declared", 'sides if expected == "increasing" else sides[::-1]', "sides", CONTRASTS + " -k dose_series"),
     Mutant(P, "verdicts forget which cases were drawn", "float(np.sqrt(across + within)), freedom, null)", "float(np.sqrt(across)), freedom, null)", VERDICTS + " -k jackknife"),
