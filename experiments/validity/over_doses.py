@@ -261,7 +261,8 @@ def _case_rows(
 def _dose_rows(values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str]) -> Iterator[Row]:
     for score in scores:
         known = {dose: found.known(score, shared) for dose, found in values.items()}
-        series, near = ({dose: side[i] for dose, side in known.items()} for i in (0, 1))
+        series = {dose: x for dose, (x, _) in known.items()}
+        near = {dose: labels for dose, (_, labels) in known.items()}
         if len(series) < 2 or any(len(v) < 2 for v in series.values()):
             yield _undefined(score, "dose", "too few cases have every part right in every dose")
             continue

@@ -59,8 +59,11 @@ def test_several_donors_against_one_control_are_tested_within_recipients_too() -
     # With one hit among five values the control has it with probability 1/5: none or four recipients are as far away.
     exact = stats.binom.pmf(0, 10, 0.2) + stats.binom.sf(3, 10, 0.2)
     assert row["p"] == pytest.approx(exact, abs=0.03) and "within recipients" in row["test"]
-    least = math.sqrt(0.2 * 0.8 * 10 * (1 / 4 + 1)) / 10
-    assert (row["low"], row["high"]) == pytest.approx([0.25 + s * stats.t.ppf(0.975, 9) * least for s in (-1, 1)])
+    assert math.isnan(row["low"]), "no spread"
+    made[1] = _flip("donor", 1, 0, 1)  # a second hit of the first recipient
+    (wider,) = [r for r in against_controls(made, [0]) if r["quantity"] == "flip_rate"]
+    half = stats.t.ppf(0.975, 9) * math.sqrt(0.22 * 0.78 * 10 * (1 / 4 + 1)) / 10
+    assert (wider["low"], wider["high"]) == pytest.approx((0.275 - half, 0.275 + half))
     (alone,) = [r for r in against_controls([o for o in made if not o.donor], [0]) if r["quantity"] == "flip_rate"]
     assert alone["p"] < 0.01 and "within" not in alone["test"]
 
