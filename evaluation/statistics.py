@@ -69,6 +69,7 @@ def bootstrap(
     clusters: Sequence[Hashable] | None = None,
     n_resamples: int = RESAMPLES,
     least: float | None = None,
+    skewed: bool = False,
 ) -> Interval:
     """Interval of a function of column sums: bootstrap over cases, or linearized where cases share anything.
 
@@ -78,7 +79,9 @@ def bootstrap(
     is taken as linear in the sums near their values, and each case's share in it has the error of a clustered mean.
     A ratio has no greatest value, and its errors are skewed where its denominator is small: give the ``least`` value
     that it can have, and the logarithm of its distance from there is taken as linear instead.
-    Fewer than two cases, too few clusters, or a statistic without any spread give an interval without ends.
+    ``skewed`` is for means of values that may be so, such as numbers of steps: percentiles then are further out, by the
+    skewness of the cases (``dependence.SKEWED``). Fewer than two cases, too few clusters, or a statistic without any
+    spread give an interval without ends.
     """
     columns = np.asarray(columns, dtype=float)
     if clusters is not None and not dependence.alone(clusters):
@@ -95,9 +98,23 @@ def bootstrap(
     # Percentiles alone are those of a normal distribution whose variance was divided by n: too narrow for few cases.
     # Hesterberg (2015, What teachers should know about the bootstrap, section 5.4) widens them as t and n - 1 would.
     n = len(columns)
-    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.sqrt(n / (n - 1)))
+    freedom = 1 / (1 / (n - 1) + dependence.SKEWED * _skewness(columns, statistic) ** 2) if skewed else n - 1
+    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, max(freedom, 1.0)) * np.sqrt(n / (n - 1)))
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high), method)
+
+
+def _skewness(columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Of the statistic, from the shares of independent cases in it."""
+    parts = columns @ _slopes(columns.sum(0), statistic)
+    off, n = parts - parts.mean(), len(parts)
+    return float((off**3).sum() / (off**2).sum() ** 1.5 * n / (n - 2)) if n > 2 and np.ptp(parts) > 0 else 0.0
+
+
+def _slopes(sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    steps = np.diag(1e-4 * np.maximum(np.abs(sums), 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (np.asarray(statistic(sums + steps)) - np.asarray(statistic(sums - steps))) / (2 * np.diag(steps))
 
 
 def _linearized(
@@ -105,10 +122,8 @@ def _linearized(
     least: float | None,
 ) -> Interval:  # fmt: skip
     n, sums = len(columns), columns.sum(0)
-    steps = np.diag(1e-4 * np.maximum(np.abs(sums), 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(statistic(sums))
-        slopes = (np.asarray(statistic(sums + steps)) - np.asarray(statistic(sums - steps))) / (2 * np.diag(steps))
+        value, slopes = float(statistic(sums)), _slopes(sums, statistic)
     if not (np.isfinite(value) and np.isfinite(slopes).all()):
         return Interval(None, None, dependence.CLUSTERED)
     fit = dependence.mean(n * (columns @ slopes), clusters)

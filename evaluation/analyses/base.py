@@ -114,5 +114,13 @@ def _mean_length(group: dict[str, str], values: Sequence[tuple[Hashable, int]], 
     columns = [(n, 1) for _, n in values]
     near = [label for label, _ in values]
     return counting.statistic(
-        "mean_length", columns, mean, group, seed=seed, count=sum(n for n, _ in columns), clusters=near, note="tokens"
+        "mean_length",
+        columns,
+        mean,
+        group,
+        seed=seed,
+        count=sum(n for n, _ in columns),
+        clusters=near,
+        note="tokens",
+        skewed=True,
     )

@@ -344,10 +344,12 @@ def statistic(
     note: str | None = None,
     bounds: tuple[float | None, float | None] | None = None,
     possible: tuple[float, float] = (-math.inf, math.inf),
+    skewed: bool = False,
 ) -> Metric:
     """A function of column sums over cases with its bootstrap interval; value None where it is not finite.
 
     ``possible`` holds the least and the greatest value that the function can have; the interval ends there.
+    ``skewed`` as in ``statistics.bootstrap``.
     """
     clusters = clusters_of(of) if of is not None else clusters
     if not len(columns):
@@ -360,7 +362,8 @@ def statistic(
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(function(table.sum(axis=0)))
     least = possible[0] if math.isfinite(possible[0]) and math.isinf(possible[1]) else None  # a ratio
-    interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters, least=least).within(*possible)
+    interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters, least=least, skewed=skewed)
+    interval = interval.within(*possible)
     finite = value if np.isfinite(value) else None
     if finite is None:
         interval = statistics.Interval(None, None, interval.method)
