@@ -241,9 +241,22 @@ def _trend(order: Array, pooled: Array, clusters: Clusters) -> Estimate:
     if sum(variances) <= 1e-24 or min(map(len, left)) < 2:
         return Estimate(value, *nothing, NO_SPREAD)
     freedom = sum(variances) ** 2 / sum(v**2 / (len(x) - 1) for v, x in zip(variances, left, strict=True))
-    half = float(stats.t.ppf(0.975, freedom)) * float(np.sqrt(sum(variances)))
+    # Few cases may by chance hardly vary; independent ones without any trend vary as much as this.
+    least = 2 * _null_error(order, pooled) / float(np.sqrt((apart * differ)[0]))
+    half = float(stats.t.ppf(0.975, freedom)) * max(float(np.sqrt(sum(variances))), least)
     method = f"jackknife over {'cases' if group is None else 'clusters'}, t"
     return Estimate(value, max(-1.0, value - half), min(1.0, value + half), method)
+
+
+def _null_error(x: Array, y: Array) -> float:
+    """Standard deviation of concordant less discordant pairs if x has nothing to do with y (Kendall)."""
+    n = x.size
+    t, u = (np.unique(v, return_counts=True)[1].astype(float) for v in (x, y))
+    twice, thrice = ([float(f(c).sum()) for c in (t, u)] for f in
+                     (lambda c: c * (c - 1), lambda c: c * (c - 1) * (c - 2)))  # fmt: skip
+    apart = n * (n - 1) * (2 * n + 5) - sum(float((c * (c - 1) * (2 * c + 5)).sum()) for c in (t, u))
+    ties = twice[0] * twice[1] / (2 * n * (n - 1)) + thrice[0] * thrice[1] / (9 * n * (n - 1) * max(n - 2, 1))
+    return float(np.sqrt(max(apart / 18 + ties, 0.0)))
 
 
 def _left_out(pairs: Array, same: NDArray[np.bool_], unit: NDArray[np.intp]) -> Array:

@@ -74,9 +74,9 @@ def _clusters(rng: np.random.Generator, clusters: int, size: int | Sequence[int]
     return [f"{name}{i}" for i in np.repeat(np.arange(clusters), size)]
 
 
-def _example(case: str, group: str, label: Hashable) -> Example:
+def _example(case: str, group: str, label: Hashable, length: int = 1) -> Example:
     cluster, *crossed = map(str, _names(label))
-    return Example(case, "whole", "composition", group, (1,), (1,), (1,), 0, (0, 1), cluster=cluster,
+    return Example(case, "whole", "composition", group, (1,) * length, (1,), (1,), 0, (0, 1), cluster=cluster,
                    crossed=tuple(crossed))  # fmt: skip
 
 
