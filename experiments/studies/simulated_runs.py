@@ -23,7 +23,6 @@ from ...probes.patching.outcomes import QUANTITIES, Outcome, against_controls
 from ...probes.tables import cell_maps, matched_rows
 from ...probes.trajectory import separation_rows
 from ...probes.validity import dose_series
-from ..interventions.study_tables import interval
 from .pairs import gains
 from .simulated import NAN, UNEQUAL, Array, Draw, Scenario, _clusters, _example, _inside, _skewed, _values
 
@@ -166,12 +165,6 @@ def depth_of_half(rng: Generator) -> Draw:
     return Draw(covered=float(ends[0] <= 7 <= ends[1]))
 
 
-def trainings(rng: Generator) -> Draw:
-    """A rate of 3 % of thirty cases, over eight trainings."""
-    found = interval([rng.binomial(30, 0.03) / 30 for _ in range(8)], 0.0, 1.0)
-    return Draw(covered=NAN if found["low"] is None else float(found["low"] <= 0.03 <= found["high"]))
-
-
 def mixed_map(rng: Generator) -> Draw:
     """A map of 48 skewed cells, whose ten clusters have one case in four in the first group."""
     labels, first = np.array(_clusters(rng, 10, 4, "c")), np.tile([True, False, False, False], 10)
@@ -257,7 +250,6 @@ SCENARIOS = (
     Scenario("pair_gap of equal models, 10 clusters of 6", gap_of_gaps),
     Scenario("delta_comp of equal models, 10 clusters of 8", two_gates),
     Scenario("d50 of a flat curve, 7 depths of 30 cases", depth_of_half),
-    Scenario("a rate of 3 % over eight trainings of 30 cases", trainings),
     Scenario("map of 48 skewed cells, groups mixed within 10 clusters", mixed_map),
     Scenario("the most different of 48 cells, 10 and 10 clusters of 3", largest_cell),
     Scenario("between(test='mann-whitney'), 8 against 40 in spread 3 to 1", ranks),
