@@ -68,6 +68,8 @@ def bootstrap(
     seed: int,
     clusters: Sequence[Hashable] | None = None,
     n_resamples: int = RESAMPLES,
+    least: float | None = None,
+    skewed: bool = False,
 ) -> Interval:
     """Interval of a function of column sums: bootstrap over cases, or linearized where cases share anything.
 
@@ -75,11 +77,15 @@ def bootstrap(
     ``[... column]`` to values ``[...]`` and may give NaN where undefined (such resamples are left out, and the method
     says so when they are more than 1 %). ``clusters`` names what each case shares (``dependence``): then the statistic
     is taken as linear in the sums near their values, and each case's share in it has the error of a clustered mean.
-    Fewer than two cases, too few clusters, or a statistic without any spread give an interval without ends.
+    A ratio has no greatest value, and its errors are skewed where its denominator is small: give the ``least`` value
+    that it can have, and the logarithm of its distance from there is taken as linear instead.
+    ``skewed`` is for means of values that may be so, such as numbers of steps: percentiles then are further out, by the
+    skewness of the cases (``dependence.SKEWED``). Fewer than two cases, too few clusters, or a statistic without any
+    spread give an interval without ends.
     """
     columns = np.asarray(columns, dtype=float)
     if clusters is not None and not dependence.alone(clusters):
-        return _linearized(columns, statistic, clusters)
+        return _linearized(columns, statistic, clusters, least)
     method = "bootstrap"
     if len(columns) < 2:
         return Interval(None, None, method)
@@ -92,19 +98,32 @@ def bootstrap(
     # Percentiles alone are those of a normal distribution whose variance was divided by n: too narrow for few cases.
     # Hesterberg (2015, What teachers should know about the bootstrap, section 5.4) widens them as t and n - 1 would.
     n = len(columns)
-    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.sqrt(n / (n - 1)))
+    freedom = 1 / (1 / (n - 1) + dependence.SKEWED * _skewness(columns, statistic) ** 2) if skewed else n - 1
+    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, max(freedom, 1.0)) * np.sqrt(n / (n - 1)))
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high), method)
 
 
-def _linearized(
-    columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[Hashable]
-) -> Interval:
-    n, sums = len(columns), columns.sum(0)
+def _skewness(columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Of the statistic, from the shares of independent cases in it."""
+    parts = columns @ _slopes(columns.sum(0), statistic)
+    off, n = parts - parts.mean(), len(parts)
+    return float((off**3).sum() / (off**2).sum() ** 1.5 * n / (n - 2)) if n > 2 and np.ptp(parts) > 0 else 0.0
+
+
+def _slopes(sums: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     steps = np.diag(1e-4 * np.maximum(np.abs(sums), 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(statistic(sums))
-        slopes = (np.asarray(statistic(sums + steps)) - np.asarray(statistic(sums - steps))) / (2 * np.diag(steps))
+        return (np.asarray(statistic(sums + steps)) - np.asarray(statistic(sums - steps))) / (2 * np.diag(steps))
+
+
+def _linearized(
+    columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], clusters: Sequence[Hashable],
+    least: float | None,
+) -> Interval:  # fmt: skip
+    n, sums = len(columns), columns.sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, slopes = float(statistic(sums)), _slopes(sums, statistic)
     if not (np.isfinite(value) and np.isfinite(slopes).all()):
         return Interval(None, None, dependence.CLUSTERED)
     fit = dependence.mean(n * (columns @ slopes), clusters)
@@ -112,8 +131,15 @@ def _linearized(
         return Interval(None, None, dependence.FEW)
     if fit.error <= 1e-12:
         return Interval(None, None, fit.method)
-    low, high = fit._replace(value=value).interval(CONFIDENCE)
-    return Interval(low, high, fit.method)
+    if least is None:
+        low, high = fit._replace(value=value).interval(CONFIDENCE)
+        return Interval(low, high, fit.method)
+    above = value - least
+    if above <= 1e-12:
+        return Interval(None, None, fit.method)
+    ends = fit._replace(value=0.0, error=fit.error / above).interval(CONFIDENCE)
+    low, high = (least + above * float(np.exp(end)) for end in ends)
+    return Interval(low, high, f"{fit.method} (log)")
 
 
 def _resample(
@@ -142,6 +168,8 @@ _METHODS = {
     "for cases that share several things, each with other cases",
     "paired-bootstrap": "interval of a difference, by bootstrap over cases",
     dependence.CLUSTERED: "interval of a mean or difference over groups of cases that share something",
+    f"{dependence.CLUSTERED} (log)": "interval of a ratio over groups of cases that share something",
+    f"{dependence.CROSSED} (log)": "interval of a ratio where each case shares several things, each with other cases",
     dependence.CROSSED: "interval of a mean or difference where each case shares several things, each with other cases",
 }
 
@@ -203,6 +231,8 @@ def paired_difference(
     difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     if difference.min() == difference.max():
         shared = clusters is not None and not dependence.alone(clusters)
+        if clusters and shared and dependence.count(clusters) < dependence.FEWEST:
+            return Interval(None, None, dependence.FEW)
         d, n = float(difference[0]), int(dependence.effective(clusters)) if clusters and shared else len(difference)
         upper = clopper_pearson(0, n).high or 0.0
         return Interval(d - upper * (1 + d), d + upper * (1 - d), "clopper-pearson of other pairs")

@@ -37,9 +37,9 @@ def map_test(
     Controls the chance of any false cell in the map (Nichols & Holmes 2002). The difference of each case from the mean
     of all (``paired``: each difference) gets a random sign, the same one within a cluster, and Welch's t is formed
     again (the wild bootstrap of Cameron, Gelbach and Miller 2008 with the null imposed). This keeps the spread of each
-    group but assumes roughly symmetric values. Permuted labels (those of a cluster together) keep the skewness but
-    assume that both groups are equally spread. p is the larger of both, so that either is enough; signs alone decide if
-    ``paired`` or if a cluster reaches into both groups. Raises ``InputError`` for NaN and unequal maps,
+    group but assumes roughly symmetric values. Permuted labels (those of a cluster together, or within clusters that
+    reach into both groups) keep the skewness but assume that both groups are equally spread. p is the larger of both,
+    so that either is enough; signs alone decide if ``paired``. Raises ``InputError`` for NaN and unequal maps,
     ``NoCasesError`` below 2 cases a side, or 5 clusters where they share some.
     """
     if permutations < 1 or not 0 < level < 1:
@@ -69,9 +69,9 @@ def map_test(
         statistic = sums.t(np.ones((1, sums.k)))[0]
         null = sums.t(rng.choice([-1.0, 1.0], size=(permutations, sums.k)))
         relabelled = _relabelled(left, len(x), sums.k, group, permutations, rng)
-        method = "studentized sign flips" + ("" if relabelled is None else " and labels, the larger p")
+        method = "studentized sign flips and labels, the larger p"
         method += ", maximum statistic" if left.shape[1] > 1 else ""
-    draws = [null] if paired or relabelled is None else [null, relabelled]
+    draws = [null] if paired else [null, relabelled]
     tested = [_tested(np.abs(drawn).max(1), statistic, level) for drawn in draws]
     p, threshold = np.max([p for p, _ in tested], axis=0), max(t for _, t in tested)
     difference = (flat_x.mean(0) - flat_y.mean(0)).reshape(cells)
@@ -87,13 +87,14 @@ def _tested(largest: Array, statistic: Array, level: float) -> tuple[Array, floa
 
 def _relabelled(
     left: Array, n: int, k: int, group: NDArray[np.intp] | None, permutations: int, rng: np.random.Generator
-) -> Array | None:
-    """Welch's t [draw cell] of permuted labels of clusters; None if a cluster reaches into both groups."""
+) -> Array:
+    """Welch's t [draw cell] of permuted labels: of clusters in one group, and of cases within each other cluster."""
     unit = np.arange(len(left)) if group is None else group
     member = (unit == np.arange(k)[:, None]).astype(float)
     first = member[:, :n].any(1)
-    if (first & member[:, n:].any(1)).any():
-        return None
+    mixed = first & member[:, n:].any(1)
+    if mixed.any():
+        return _relabelled_within(left, n, unit, mixed, first, permutations, rng)
     size, sums = member.sum(1), member @ left
     labels = rng.permuted(np.tile(first, (permutations, 1)), axis=1).astype(float)
     means, squares = [], np.zeros((permutations, left.shape[1]))
@@ -104,6 +105,32 @@ def _relabelled(
         squares += clusters / np.maximum(clusters - 1, 1) * apart / cases**2
         means.append(mean)
     return _over(means[0] - means[1], np.sqrt(np.maximum(squares, 0)))
+
+
+def _relabelled_within(
+    left: Array, n: int, unit: NDArray[np.intp], mixed: NDArray[np.bool_], first: NDArray[np.bool_],
+    permutations: int, rng: np.random.Generator,
+) -> Array:  # fmt: skip
+    """The same where some clusters are ``mixed``; ``first`` says of the others in which group they are."""
+    drawn = np.tile(np.arange(len(left)) < n, (permutations, 1))
+    whole = np.flatnonzero(~mixed)
+    of = rng.permuted(np.tile(first[whole], (permutations, 1)), axis=1)
+    at = ~mixed[unit]
+    drawn[:, at] = of[:, np.searchsorted(whole, unit[at])]
+    for cluster in np.flatnonzero(mixed):
+        drawn[:, unit == cluster] = rng.permuted(drawn[:, unit == cluster], axis=1)
+    order = np.argsort(unit, kind="stable")
+    starts = np.searchsorted(unit[order], np.arange(len(mixed)))
+    out = np.empty((permutations, left.shape[1]))
+    for i, labels in enumerate(drawn[:, order, None]):
+        sides = []
+        for side in (labels, ~labels):
+            share = side / max(side.sum(), 1)
+            weight, part = (np.add.reduceat(x, starts) for x in (share, share * left[order]))
+            clusters, mean = int((weight > 0).sum()), part.sum(0)
+            sides.append((mean, np.sqrt(clusters / max(clusters - 1, 1)) * (part - weight * mean)))
+        out[i] = _over(sides[0][0] - sides[1][0], np.sqrt(((sides[0][1] - sides[1][1]) ** 2).sum(0)))
+    return out
 
 
 def _flips(group: NDArray[np.intp] | None, n: int, permutations: int, rng: np.random.Generator) -> Array:

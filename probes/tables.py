@@ -18,7 +18,7 @@ from ..errors import NoCasesError
 from ..evaluation import dependence
 from ..evaluation.dependence import Sides
 from .contrast import NO_CONTRAST, MapTest, between, impossible, map_test, paired, summary_row
-from .effects import Array, hedges_g_paired, mean_interval
+from .effects import NO_SPREAD, Array, hedges_g_paired, mean_interval
 from .examples import Example
 from .matching import Matched, match
 from .result import Row
@@ -252,10 +252,20 @@ def _map_row(
     where = {axis: int(i) for axis, i in zip(axes, cell, strict=True)}
     significant = int((found.p < 0.05).sum())
     return {
-        **apart, "kind": kind, **where, "p": float(found.p[cell]), "p_adjusted": float(found.p[cell]),
+        **apart, **_simultaneous(found, cell), "effect_low": np.nan, "effect_high": np.nan,
+        "kind": kind, **where, "p": float(found.p[cell]), "p_adjusted": float(found.p[cell]),
         "test": found.method, "family": f"{quantity}: all cells of {kind}",
         "note": f"most different of {found.p.size} cells, chosen after seeing them; {significant} cells at p < 0.05",
     }  # fmt: skip
+
+
+def _simultaneous(found: MapTest, cell: tuple[np.intp, ...]) -> Row:
+    """The interval of a cell that was chosen after seeing all: wide enough for all cells of the map together."""
+    difference, t = float(found.difference[cell]), float(found.statistic[cell])
+    if not np.isfinite([t, found.threshold]).all() or t == 0:
+        return {"low": np.nan, "high": np.nan, "interval": NO_SPREAD}
+    half = found.threshold * abs(difference / t)
+    return {"low": difference - half, "high": difference + half, "interval": "over all cells of the map"}
 
 
 def value_rows(quantity: str, values: Values[float]) -> list[Row]:

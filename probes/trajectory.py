@@ -332,19 +332,24 @@ def _separation(means: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _jackknife(value: float, without: np.ndarray, sides: np.ndarray, note: str) -> Row:
-    """Student t interval from the values with each cluster left out; ``sides`` [side cluster] says who is where."""
+    """Student t interval from the values with each cluster left out; ``sides`` [side cluster] says who is where.
+
+    Skewed clusters leave fewer degrees of freedom, as in ``dependence``.
+    """
     fewest = int(sides.sum(1).min())
     none: Row = {"low": np.nan, "high": np.nan}
     if fewest < dependence.FEWEST or not np.isfinite(value):
         return {**none, "interval": dependence.FEW, "note": note}
     apart = [sides[0] & ~sides[-1], sides[-1] & ~sides[0]] if len(sides) > 1 else []
     parts = apart if len(sides) > 1 and (apart[0] | apart[1]).all() else [sides.any(0)]
-    spread = [((x := without[part]) - x.mean()) ** 2 for part in parts]
-    variances = [float((len(s) - 1) / len(s) * s.sum()) for s in spread]
+    off = [(len(x) - 1) ** 0.5 / len(x) ** 0.5 * (x.mean() - x) for part in parts for x in (without[part],)]
+    variances = [float((x**2).sum()) for x in off]
     variance = sum(variances)
     if not np.isfinite(variance) or variance <= 1e-24 * value**2:
         return {**none, "interval": NO_SPREAD, "note": note}
-    freedom = variance**2 / sum(v**2 / (len(s) - 1) for v, s in zip(variances, spread, strict=True))
+    below = sum(v**2 / (len(x) - 1) for v, x in zip(variances, off, strict=True))
+    skewness = sum(float((x**3).sum()) * len(x) / (len(x) - 2) for x in off) / variance**1.5
+    freedom = max(1 / (below / variance**2 + dependence.SKEWED * skewness**2), 1.0)
     half = float(stats.t.ppf(0.975, freedom)) * variance**0.5
     return {"low": value - half, "high": value + half, "interval": "jackknife over clusters, t", "note": note}
 

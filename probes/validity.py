@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
-from ..evaluation.dependence import FEW
+from ..evaluation.dependence import FEW, FEWEST
 from .effects import (
     NO_SPREAD,
     Array,
@@ -53,7 +53,9 @@ def auroc(
     wins = (x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])
     value = float(wins.mean())
     if value in (0.0, 1.0):
-        units = min(x.size, y.size) if group is None else min(len(set(g)) for g in (group[: x.size], group[x.size :]))
+        units = _units(group, x.size, y.size)
+        if group is not None and units < FEWEST:
+            return Estimate(value, float("nan"), float("nan"), FEW)
         bound = ((1 - level) / 2) ** (1 / units)
         name = f"Clopper-Pearson ({'' if group is None else 'clusters of the '}smaller group)"
         return Estimate(value, *((bound, 1.0) if value else (0.0, 1 - bound)), name)
@@ -75,14 +77,9 @@ def auroc(
     return Estimate(value, float(low), float(high), name)
 
 
-def _ends(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Percentile interval; NaN if resampling always gives the same."""
-    known = np.asarray(draws, dtype=np.float64)
-    known = known[np.isfinite(known)]
-    if constant(known):
-        return float("nan"), float("nan")
-    low, high = np.percentile(known, [50 * (1 - level), 50 * (1 + level)])
-    return float(low), float(high)
+def _units(group: NDArray[np.intp] | None, n: int, m: int) -> int:
+    """Cases of the smaller group, or its clusters."""
+    return min(n, m) if group is None else min(len(set(g.tolist())) for g in (group[:n], group[n:]))
 
 
 def failure_auroc(
@@ -143,7 +140,7 @@ def shuffled_p(
 
     The default statistic is AUROC - 0.5 divided by its error, tested by its size, so that a difference in spread alone
     is not found (Neubert and Brunner 2007). With ``clusters`` whole clusters keep their label together; NaN if one has
-    cases on both sides.
+    cases on both sides, or if a side has fewer than 5.
     """
     x, y = finite(first, "first"), finite(second, "second")
     if permutations < 1 or not x.size or not y.size:
@@ -151,7 +148,8 @@ def shuffled_p(
     joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
     group = codes(joint, x.size + y.size, "scores")
     unit = np.arange(x.size + y.size) if group is None else group
-    if set(unit[: x.size]) & set(unit[x.size :]):
+    few = group is not None and _units(group, x.size, y.size) < FEWEST
+    if few or set(unit[: x.size]) & set(unit[x.size :]):
         return float("nan")
     pooled, is_first = np.concatenate([x, y]), np.r_[np.ones(x.size, bool), np.zeros(y.size, bool)]
     n_first, n_units = len(set(unit[: x.size])), len(set(unit))
@@ -193,12 +191,12 @@ def _studentized(values: Array, first: NDArray[np.bool_], unit: NDArray[np.intp]
 
 def dose_series(
     doses: Mapping[str, ArrayLike], *, quantity: str = "score", expected: str = "increasing",
-    clusters: Mapping[str, Clusters] | None = None, seed: int = 0,
+    clusters: Mapping[str, Clusters] | None = None,
 ) -> ProbeResult:  # fmt: skip
     """Does the score follow the dose? ``doses`` maps models, lowest dose first, to one score per case.
 
     Rows: each dose's mean; ``trend`` = Kendall's tau-b between dose order and score over all cases (its interval by
-    resampling clusters or cases within doses); ``monotone`` = whether the means are strictly ordered as ``expected``
+    leaving out clusters or cases one at a time); ``monotone`` = whether the means are strictly ordered as ``expected``
     ("increasing" or "decreasing", declared beforehand). Of one training per dose this is descriptive: ``verdicts``.
     """
     if expected not in ("increasing", "decreasing"):
@@ -213,7 +211,8 @@ def dose_series(
         rows.append({"quantity": quantity, "group": name, "n": int(v.size), **mean})
     order = np.concatenate([np.full(v.size, i, float) for i, v in enumerate(values.values())])
     pooled = np.concatenate(list(values.values()))
-    trend = _trend(order, pooled, near, values, seed)
+    every = [near[k] if near[k] is not None else [None] * v.size for k, v in values.items()]
+    trend = _trend(order, pooled, None if clusters is None else [label for labels in every for label in labels or ()])
     means = [float(v.mean()) for v in values.values()]
     sign = 1 if expected == "increasing" else -1
     rows.append({
@@ -221,39 +220,49 @@ def dose_series(
         "effect": trend.value, "effect_size": "kendall_tau_b",
         "monotone": all(sign * (b - a) > 0 for a, b in pairwise(means)), "expected": expected,
     })  # fmt: skip
-    return ProbeResult("validity", rows, settings={"seed": seed, "expected": expected})
+    return ProbeResult("validity", rows, settings={"expected": expected})
 
 
-def _trend(
-    order: Array, pooled: Array, clusters: Mapping[str, Clusters], values: Mapping[str, Array], seed: int,
-    resamples: int = 500,
-) -> Estimate:  # fmt: skip
-    value = _tau(order, pooled)
-    rng = np.random.default_rng(seed)
-    groups = [codes(clusters[k], v.size, k) for k, v in values.items()]
-    arrays = list(values.values())
-    draws = []
-    for _ in range(resamples):
-        picked = [_resample(v, g, rng) for v, g in zip(arrays, groups, strict=True)]
-        doses = np.concatenate([np.full(x.size, i, float) for i, x in enumerate(picked)])
-        draws.append(_tau(doses, np.concatenate(picked)))
-    low, high = _ends(draws)
-    clustered = any(g is not None for g in groups)
-    method = f"{'cluster ' if clustered else ''}bootstrap within doses"
-    return Estimate(value, low, high, NO_SPREAD if np.isnan(low) else method)
+def _trend(order: Array, pooled: Array, clusters: Clusters) -> Estimate:
+    """Tau-b with the interval of a jackknife over clusters, apart within doses if none reaches into several."""
+    group = codes(clusters, pooled.size, "doses")
+    unit = np.arange(pooled.size) if group is None else group
+    doses = [set(unit[order == dose].tolist()) for dose in np.unique(order)]
+    up, signs = np.sign(order[:, None] - order), np.sign(pooled[:, None] - pooled)
+    same = unit[:, None] == unit
+    (agree, apart, differ) = (_left_out(x, same, unit) for x in (up * signs, np.abs(up), np.abs(signs)))
+    tau = np.divide(agree, np.sqrt(apart * differ), out=np.zeros_like(agree), where=apart * differ > 0)
+    value, nothing = float(tau[0]), (float("nan"), float("nan"))
+    if group is not None and min(map(len, doses)) < FEWEST:
+        return Estimate(value, *nothing, FEW)
+    parts = doses if sum(map(len, doses)) == len(tau) - 1 else [set(unit.tolist())]
+    left = [tau[1:][sorted(part)] for part in parts]
+    variances = [float((len(x) - 1) / len(x) * ((x - x.mean()) ** 2).sum()) for x in left]
+    if sum(variances) <= 1e-24 or min(map(len, left)) < 2:
+        return Estimate(value, *nothing, NO_SPREAD)
+    freedom = sum(variances) ** 2 / sum(v**2 / (len(x) - 1) for v, x in zip(variances, left, strict=True))
+    # Few cases may by chance hardly vary; independent ones without any trend vary as much as this.
+    least = 2 * _null_error(order, pooled) / float(np.sqrt((apart * differ)[0]))
+    half = float(stats.t.ppf(0.975, freedom)) * max(float(np.sqrt(sum(variances))), least)
+    method = f"jackknife over {'cases' if group is None else 'clusters'}, t"
+    return Estimate(value, max(-1.0, value - half), min(1.0, value + half), method)
 
 
-def _tau(order: Array, values: Array) -> float:
-    if np.ptp(values) == 0:
-        return 0.0
-    return float(stats.kendalltau(order, values).statistic)
+def _null_error(x: Array, y: Array) -> float:
+    """Standard deviation of concordant less discordant pairs if x has nothing to do with y (Kendall)."""
+    n = x.size
+    t, u = (np.unique(v, return_counts=True)[1].astype(float) for v in (x, y))
+    twice, thrice = ([float(f(c).sum()) for c in (t, u)] for f in
+                     (lambda c: c * (c - 1), lambda c: c * (c - 1) * (c - 2)))  # fmt: skip
+    apart = n * (n - 1) * (2 * n + 5) - sum(float((c * (c - 1) * (2 * c + 5)).sum()) for c in (t, u))
+    ties = twice[0] * twice[1] / (2 * n * (n - 1)) + thrice[0] * thrice[1] / (9 * n * (n - 1) * max(n - 2, 1))
+    return float(np.sqrt(max(apart / 18 + ties, 0.0)))
 
 
-def _resample(values: Array, group: NDArray[np.intp] | None, rng: np.random.Generator) -> Array:
-    if group is None:
-        return values[rng.integers(values.size, size=values.size)]
-    members = [np.flatnonzero(group == g) for g in range(int(group.max()) + 1)]
-    return values[np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])]
+def _left_out(pairs: Array, same: NDArray[np.bool_], unit: NDArray[np.intp]) -> Array:
+    """The sum over all pairs, then without each unit in turn."""
+    mine, within = np.bincount(unit, pairs.sum(1)), np.bincount(unit, (pairs * same).sum(1))
+    return np.r_[pairs.sum(), pairs.sum() - 2 * mine + within]
 
 
 def planted_recovery(

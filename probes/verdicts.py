@@ -9,7 +9,7 @@ training, so that the interval also allows for which cases were drawn:
     variance = variance over trainings / trainings + delete-a-group jackknife of the mean over groups of cases
 
 which counts their common part twice, so the interval is rather too wide than too narrow. With fewer than ``TRAININGS``
-trainings a row is descriptive and its verdict is that it cannot say.
+trainings, or five clusters of cases, a row is descriptive and its verdict is that it cannot say.
 
 * **yes** (or reversed): the 95 % interval excludes no effect, so does an exact sign-flip test of the trainings, the
   effect does not come from the lowest level alone (if that is asked), and at least half of it remains beyond every
@@ -41,6 +41,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
+from ..evaluation.dependence import FEW
+from ..evaluation.dependence import FEWEST as FEWEST_CASES
 from ..evaluation.statistics import holm
 from ..terminal import how_many
 from .result import Row
@@ -67,6 +69,7 @@ class Observations:
     """One number per training, level and case, with the baselines of the same response."""
 
     training: Sequence[Hashable]
+    """Trainings that share anything but the cases (data, first weights) are one training and have one label."""
     level: Sequence[float]
     """Order of the dose; for two groups 1 for the one that should score higher, and 0."""
     case: Sequence[Hashable]
@@ -136,12 +139,13 @@ def verdict(
     raw = _over(cells, lambda c: _concordance(c, measure), 0.0 if measure == "trend" else 0.5)
     if not raw.each:
         raise NoCasesError(f"{quantity}: no training has {FEWEST} scores at each of its levels")
-    low, high = raw.interval()
+    few = len(set(seen.case)) < FEWEST_CASES
+    low, high = (math.nan, math.nan) if few else raw.interval()
     facing = 1 if expected == "increasing" else -1
     row: Row = {
         "quantity": f"{quantity}: over trainings", "group": f"{len(raw.each)} trainings", "n": len(raw.each),
         "value": raw.value, "low": low, "high": high,
-        "interval": "t over trainings and cases" if len(raw.each) > 1 else "none",
+        "interval": FEW if few else "t over trainings and cases" if len(raw.each) > 1 else "none",
         "expected": expected, "as_expected": sum(facing * (v - raw.null) > 0 for v in raw.each.values()),
         **{f"seed {t}": v for t, v in raw.each.items()},
         "note": "; ".join(f"seed {t}: {why}" for t, why in left_out.items()) or None,
@@ -149,6 +153,9 @@ def verdict(
     if len(raw.each) < TRAININGS:
         n = len(raw.each)
         return {**row, "verdict": f"cannot say: {how_many(n, 'training')} ({TRAININGS} are needed)"}
+    if few:
+        said = how_many(len(set(seen.case)), "cluster of cases", "clusters of cases")
+        return {**row, "verdict": f"cannot say: {said} ({FEWEST_CASES} are needed)"}
     return {**row, "p": raw.p, "test": "exact sign flips of trainings",
             **_judged(cells, raw, measure, facing, without_lowest)}  # fmt: skip
 

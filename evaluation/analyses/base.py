@@ -7,7 +7,7 @@ and models.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,10 +90,10 @@ def lengths(sources: Sequence[Source], seed: int = 0) -> Analysis:
         if not source.tokens:
             raise InputError(f"{source.name}: no response lengths; give a run folder, not a file of rows")
         group = {"model": source.name} if len(sources) > 1 else {}
-        cells: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        cells: dict[tuple[str, str], list[tuple[Hashable, int]]] = {}
         for row in source.rows:
             if row.ask is not None and row.ask in source.tokens:
-                value = (row.case, source.tokens[row.ask])
+                value = (counting.near(row), source.tokens[row.ask])
                 cells.setdefault((role_class(row.role), "all"), []).append(value)
                 cells.setdefault((role_class(row.role), row.outcome), []).append(value)
         for (role, outcome), values in sorted(cells.items()):
@@ -107,12 +107,20 @@ def role_class(role: str) -> str:
     return re.sub(r"^part:\d+:paraphrase:\d+$", "part:*:paraphrase", role)
 
 
-def _mean_length(group: dict[str, str], values: Sequence[tuple[str, int]], seed: int) -> Metric:
+def _mean_length(group: dict[str, str], values: Sequence[tuple[Hashable, int]], seed: int) -> Metric:
     def mean(s: np.ndarray) -> np.ndarray:
         return s[..., 0] / s[..., 1]
 
     columns = [(n, 1) for _, n in values]
-    cases = [c for c, _ in values]
+    near = [label for label, _ in values]
     return counting.statistic(
-        "mean_length", columns, mean, group, seed=seed, count=sum(n for n, _ in columns), clusters=cases, note="tokens"
+        "mean_length",
+        columns,
+        mean,
+        group,
+        seed=seed,
+        count=sum(n for n, _ in columns),
+        clusters=near,
+        note="tokens",
+        skewed=True,
     )

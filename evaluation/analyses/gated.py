@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
@@ -115,7 +115,7 @@ def _controls(
     lacking = [g for g in chosen if any(table.get(a) is False for a in atoms[g.item.case])]
     values = [None if g.double is None else not g.double for g in lacking]
     note = f"refused by the gate; {len(chosen) - len(lacking)} more cases lack a fact in another run only"
-    return counting.rate("control_passes", values, group, note=note)
+    return counting.rate("control_passes", values, group, of=[g.item for g in lacking], note=note)
 
 
 def expectation(source: Source) -> Analysis:
@@ -128,13 +128,14 @@ def expectation(source: Source) -> Analysis:
     if not known:
         raise NoCasesError(f"{source.name}: no probed atom; joint stability needs paraphrased probes")
     s = sum(known) / len(known)
-    by_k: dict[int, list[Truth]] = {}
+    by_k: dict[int, list[tuple[Truth, Hashable]]] = {}
     for own in case_atoms(source).values():
-        by_k.setdefault(len(own), []).append(counting.all_of(table.get(a) for a in own))
+        by_k.setdefault(len(own), []).append((counting.all_of(table.get(a) for a in own), frozenset(own)))
     metrics = [counting.rate("atom_stability", list(table.values()), {"per": "fact"})]
     rows = []
-    for k, values in sorted(by_k.items()):
-        metrics.append(counting.rate("jointly_stable", values, {"facts": k}))
+    for k, found in sorted(by_k.items()):
+        values, about = [v for v, _ in found], [atoms for _, atoms in found]
+        metrics.append(counting.rate("jointly_stable", values, {"facts": k}, clusters=about))
         share = metrics[-1].value
         expected = s**k
         ratio = share / expected if share is not None and expected else None
@@ -196,19 +197,19 @@ def _formats(sources: Sequence[Source]) -> dict[str, Answers]:
 
 def _one(name: str, answers: Answers, cases: Sequence[str]) -> list[Metric]:
     rows = [answers[c] for c in cases]
-    group = {"prompt": name}
+    group, near = {"prompt": name}, _near(row for row, _ in rows)
     right = [counting.truth(row) for row, _ in rows]
     abstained = [None if row.outcome == "invalid" else row.outcome == "abstained" for row, _ in rows]
     metrics = [
-        counting.rate("composition", right, group),
-        counting.rate("abstention", abstained, group),
+        counting.rate("composition", right, group, clusters=near),
+        counting.rate("abstention", abstained, group, clusters=near),
     ]
     texts = [text for _, text in rows]
     if any(t is not None for t in texts):
         closed = [None if t is None else "</answer>" in t for t in texts]
         wanted = name in prompts.FORMATS and prompts.FORMATS[name].extract == "xml"
         note = None if wanted else "this format does not ask for tags"
-        metrics.append(counting.rate("closing_tag", closed, group, note=note))
+        metrics.append(counting.rate("closing_tag", closed, group, clusters=near, note=note))
     return metrics
 
 
@@ -227,7 +228,12 @@ def _agreement(names: Sequence[str], formats: Mapping[str, Answers], cases: Sequ
         answers = [answer_of(formats[n][case][0]) for n in names]
         values.append(None if None in answers else len(set(answers)) == 1)
     metric = "agreement" if len(names) == 2 else "all_identical"
-    return counting.rate(metric, values, {"prompts": " = ".join(names)})
+    near = _near(formats[names[0]][case][0] for case in cases)
+    return counting.rate(metric, values, {"prompts": " = ".join(names)}, clusters=near)
+
+
+def _near(rows: Iterable[Graded]) -> list[Hashable]:
+    return [counting.near(row) for row in rows]
 
 
 def recovery(plain: Source, other: Source) -> Analysis:

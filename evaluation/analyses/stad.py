@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from ...errors import InputError, NoCasesError
-from .. import statistics
+from .. import dependence, statistics
 from ..benchmarks.stad import StadItem
 from ..builders.review import filtering
 from ..metrics import Metric
@@ -31,12 +31,13 @@ def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
     metrics: list[Metric] = []
     rows = []
     for source in sources:
-        named = [s.bottleneck for s in scaffolded_items(source) if s.bottleneck is not None]
+        found = [(s.item, s.bottleneck) for s in scaffolded_items(source) if s.bottleneck is not None]
+        items, named = [item for item, _ in found], [name for _, name in found]
         sizes = [n.count(" / ") + 1 for n in named]
         group = {"model": source.name} if len(sources) > 1 else {}
         for label, test in (("1", 1), ("2", 2), (">=3", 3)):
             values: list[bool | None] = [n == test if test < 3 else n >= 3 for n in sizes]
-            metrics.append(counting.rate("bottleneck_size", values, {**group, "skills": label}))
+            metrics.append(counting.rate("bottleneck_size", values, {**group, "skills": label}, of=items))
         for name, count in Counter(named).most_common():
             rows.append({"model": source.name, "skills": name.count(" / ") + 1, "bottleneck": name, "count": count})
     return Analysis("bottleneck-sizes", tuple(metrics), {"bottlenecks": rows})
@@ -46,19 +47,20 @@ def skills_in_context(sources: Sequence[Source]) -> Analysis:
     """For each skill: accuracy on its sub-tasks alone, and in how many bottlenecks it is (of the items with k > 0).
 
     ``gap`` = isolated accuracy - (1 - bottleneck share): large where a skill is present alone but has to be supplied
-    in context ("present but fails in context"). Per model also Spearman's correlation of the two over skills.
+    in context ("present but fails in context"). Per model also Spearman's correlation of the two over skills, without
+    a p: skills that are needed in the same items vary together.
     """
     rows: list[dict[str, Any]] = []
     tables: dict[str, list[Mapping[str, Any]]] = {"skills": [], "correlation": []}
     for source in sources:
         items = scaffolded_items(source)
         needed = [(set(s.skills), set(s.skills[: s.k])) for s in items if s.k is not None and s.k > 0 and s.skills]
-        isolated: dict[str, list[bool]] = {}
+        isolated: dict[str, list[tuple[bool, Hashable]]] = {}
         for s in items:
             for i, skill in enumerate(s.skills):
                 value = s.item.truth(f"part:{i}")
                 if skill and value is not None:
-                    isolated.setdefault(skill, []).append(value)
+                    isolated.setdefault(skill, []).append((value, s.item.cluster))
         rows = [_skill_row(source.name, skill, values, needed) for skill, values in sorted(isolated.items())]
         tables["skills"] += sorted(rows, key=lambda r: (-(r["gap"] if r["gap"] is not None else -2), r["skill"]))
         tables["correlation"].append(_correlation(source.name, rows))
@@ -66,13 +68,14 @@ def skills_in_context(sources: Sequence[Source]) -> Analysis:
 
 
 def _skill_row(
-    model: str, skill: str, values: Sequence[bool], needed: Sequence[tuple[set[str], set[str]]]
+    model: str, skill: str, steps: Sequence[tuple[bool, Hashable]], needed: Sequence[tuple[set[str], set[str]]]
 ) -> dict[str, Any]:
     holding = [supplied for all_, supplied in needed if skill in all_]
     count = sum(skill in supplied for supplied in holding)
+    values = [right for right, _ in steps]
     accuracy = sum(values) / len(values)
     share = count / len(holding) if holding else None
-    exact = statistics.clopper_pearson(sum(values), len(values))
+    exact = statistics.rate_interval(values, [near for _, near in steps])
     gap = None if share is None else accuracy - (1 - share)
     return {
         "model": model, "skill": skill, "n": len(values), "isolated": accuracy, "low": exact.low, "high": exact.high,
@@ -83,9 +86,9 @@ def _skill_row(
 def _correlation(model: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     known = [(r["isolated"], r["share"]) for r in rows if r["share"] is not None]
     if len(known) < 3 or len({a for a, _ in known}) < 2 or len({b for _, b in known}) < 2:
-        return {"model": model, "n": len(known), "spearman": None, "p": None}
+        return {"model": model, "n": len(known), "spearman": None}
     found: Any = stats.spearmanr([a for a, _ in known], [b for _, b in known])
-    return {"model": model, "n": len(known), "spearman": float(found.statistic), "p": float(found.pvalue)}
+    return {"model": model, "n": len(known), "spearman": float(found.statistic)}
 
 
 def equal_accuracy(
@@ -95,16 +98,19 @@ def equal_accuracy(
 
     A profile is the distribution of bottlenecks; two are compared by total variation distance (half the sum of absolute
     differences), with a permutation test that swaps the two models' bottlenecks item by item where both have one, and
-    at random elsewhere. p-values are Holm-adjusted over the pairs. Raises ``NoCasesError`` where no pair is equal.
+    at random elsewhere; items that share anything are swapped together, and fewer than five groups of them give no p.
+    p-values are Holm-adjusted over the pairs. Raises ``NoCasesError`` where no pair is equal.
     """
     profiles = {s.name: _profile(s) for s in sources}
     rows = []
     for a, b in combinations(profiles, 2):
-        (right_a, named_a), (right_b, named_b) = profiles[a], profiles[b]
+        (right_a, named_a, near), (right_b, named_b, others) = profiles[a], profiles[b]
         if right_a is None or right_b is None or abs(right_a - right_b) > within + 1e-9:
             continue
         distance = total_variation(named_a.values(), named_b.values())
-        p = _permutation_p(named_a, named_b, distance, permutations, seed) if distance is not None else None
+        p = None
+        if distance is not None:
+            p = _permutation_p(named_a, named_b, {**others, **near}, distance, permutations, seed)
         rows.append({
             "a": a, "b": b, "accuracy_a": right_a, "accuracy_b": right_b, "n_a": len(named_a), "n_b": len(named_b),
             "total_variation": distance, "p": p, "most_different": _most_different(named_a, named_b),
@@ -116,11 +122,13 @@ def equal_accuracy(
     return Analysis("profiles", (), {"pairs": rows})
 
 
-def _profile(source: Source) -> tuple[float | None, dict[str, str]]:
+def _profile(source: Source) -> tuple[float | None, dict[str, str], dict[str, Hashable]]:
+    """Accuracy, each item's bottleneck, and what each item shares."""
     items = scaffolded_items(source)
     right = [v for s in items if (v := s.item.truth("whole")) is not None]
     named = {s.item.case: s.bottleneck for s in items if s.bottleneck is not None}
-    return (sum(right) / len(right) if right else None), named
+    near = {s.item.case: s.item.cluster for s in items}
+    return (sum(right) / len(right) if right else None), named, near
 
 
 def total_variation(a: Any, b: Any) -> float | None:
@@ -140,16 +148,22 @@ def _most_different(a: Mapping[str, str], b: Mapping[str, str], most: int = 3) -
     return [f"{k}: {100 * delta[k]:+.1f} points" for k in top if delta[k]]
 
 
-def _permutation_p(a: Mapping[str, str], b: Mapping[str, str], seen: float, permutations: int, seed: int) -> float:
-    """Share of relabelings, the observed one included, at least as far apart."""
+def _permutation_p(
+    a: Mapping[str, str], b: Mapping[str, str], near: Mapping[str, Hashable], seen: float, permutations: int, seed: int
+) -> float | None:
+    """Share of relabelings, the observed one included, at least as far apart; None for too few groups of items."""
     names = {k: i for i, k in enumerate(dict.fromkeys([*a.values(), *b.values()]))}
     cases = list(dict.fromkeys([*a, *b]))
     first = np.array([names.get(a.get(c, ""), -1) for c in cases])
     second = np.array([names.get(b.get(c, ""), -1) for c in cases])
+    group = dependence.joined([near[c] for c in cases])
+    units = int(group.max()) + 1
+    if units < min(len(cases), dependence.FEWEST):
+        return None
     rng = np.random.default_rng(seed)
     hits = 1
     for _ in range(permutations):
-        swap = rng.random(len(cases)) < 0.5
+        swap = (rng.random(units) < 0.5)[group]
         x, y = np.where(swap, second, first), np.where(swap, first, second)
         p, q = (np.bincount(v[v >= 0], minlength=len(names)) for v in (x, y))
         if p.sum() and q.sum() and np.abs(p / p.sum() - q / q.sum()).sum() / 2 >= seen - 1e-12:

@@ -55,12 +55,17 @@ class Item:
     @property
     def cluster(self) -> Hashable:
         """What the case shares with others (``dependence``): cluster and what crosses it, or the case's own repeats."""
-        found = self.first.shares
-        return ("case", self.case) if found is None else found
+        return near(self.first)
 
     def evidence(self, roles: Iterable[str]) -> tuple[Evidence, ...]:
         """The asks of these roles, as far as there are any."""
         return tuple(Evidence.of(self.rows[r]) for r in roles if r in self.rows)
+
+
+def near(row: Graded) -> Hashable:
+    """What the case of a row shares with others, or the case itself, which its other rows share."""
+    found = row.shares
+    return ("case", row.case) if found is None else found
 
 
 def truth(row: Graded) -> Truth:
@@ -302,12 +307,13 @@ def difference(
     *,
     seed: int,
     of: Sequence[Item] | None = None,
+    clusters: Sequence[Hashable] | None = None,
     note: str | None = None,
 ) -> Metric:
     """mean(a) - mean(b) over the same cases (``of`` items), those where both are known; the others enter the bounds."""
     known = [i for i, pair in enumerate(zip(a, b, strict=True)) if None not in pair]
     pairs = [(bool(a[i]), bool(b[i])) for i in known]
-    clusters = None if of is None else clusters_of(of)
+    clusters = clusters if of is None else clusters_of(of)
     own = None if clusters is None else [clusters[i] for i in known]
     n, total = len(pairs), len(a)
     count = sum(int(x) - int(y) for x, y in pairs)
@@ -338,10 +344,12 @@ def statistic(
     note: str | None = None,
     bounds: tuple[float | None, float | None] | None = None,
     possible: tuple[float, float] = (-math.inf, math.inf),
+    skewed: bool = False,
 ) -> Metric:
     """A function of column sums over cases with its bootstrap interval; value None where it is not finite.
 
     ``possible`` holds the least and the greatest value that the function can have; the interval ends there.
+    ``skewed`` as in ``statistics.bootstrap``.
     """
     clusters = clusters_of(of) if of is not None else clusters
     if not len(columns):
@@ -353,7 +361,9 @@ def statistic(
     table = np.asarray(columns, dtype=float).reshape(len(columns), -1)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(function(table.sum(axis=0)))
-    interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters).within(*possible)
+    least = possible[0] if math.isfinite(possible[0]) and math.isinf(possible[1]) else None  # a ratio
+    interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters, least=least, skewed=skewed)
+    interval = interval.within(*possible)
     finite = value if np.isfinite(value) else None
     if finite is None:
         interval = statistics.Interval(None, None, interval.method)

@@ -163,12 +163,14 @@ def _evidence(item: Item, role: str, deciding: Graded) -> Evidence:
 def _stability(atoms: Mapping[Any, Mapping[str, Graded]]) -> list[Metric]:
     if not atoms:
         return []
-    probes = [(key, counting.truth(row)) for key, rows in atoms.items() for row in rows.values()]
+    # The repeats of a fact share it.
+    probes = [(str(fact), counting.truth(row)) for (_, fact), rows in atoms.items() for row in rows.values()]
     facts = [counting.all_of(map(counting.truth, rows.values())) for rows in atoms.values()]
+    near = [str(fact) for _, fact in atoms]
     per_probe = counting.rate(
-        "atom_stability", [v for _, v in probes], {"per": "probe"}, clusters=[str(k) for k, _ in probes]
+        "atom_stability", [v for _, v in probes], {"per": "probe"}, clusters=[fact for fact, _ in probes]
     )
-    return [per_probe, counting.rate("atom_stability", facts, {"per": "fact"})]
+    return [per_probe, counting.rate("atom_stability", facts, {"per": "fact"}, clusters=near)]
 
 
 def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> list[Metric]:

@@ -264,6 +264,7 @@ def _mean(
         count=sum(values),
         of=[s.item for s in chosen],
         bounds=(_extreme(values, optional, min), _extreme(values, optional, max)),
+        skewed=True,
     )
     if found.low is None and values:
         found = replace(found, interval="no spread")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -130,7 +131,7 @@ def _gain(items: Sequence[Item], role: str, seed: int) -> dict[str, Any]:
     clusters = counting.clusters_of([i for i, _, _ in known])
     columns = [(a, b) for _, a, b in known]
     found = counting.statistic("gain", columns, gain, {}, seed=seed, n_invalid=len(pairs) - len(known),
-                               clusters=clusters).to_dict()  # fmt: skip
+                               clusters=clusters, possible=(-1, math.inf)).to_dict()  # fmt: skip
     kept = ("n", "n_invalid", "value", "interval", "low", "high")
     return {"count": sum(a for a, _ in columns), "usual": sum(b for _, b in columns), **{k: found[k] for k in kept}}
 

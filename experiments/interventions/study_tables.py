@@ -146,13 +146,13 @@ def summarize(results: Sequence[Row]) -> list[Row]:
 
 
 def interval(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> Row:
-    """Mean and Student's 95 % interval over trainings, cut to the possible range; no interval for one value."""
+    """Mean and Student's 95 % interval over trainings, cut to the possible range; none for one value, or equal ones."""
     n = len(values)
     if not n:
         return {"seeds": 0, "value": None, "low": None, "high": None}
     mean = sum(values) / n
-    if n == 1:
-        return {"seeds": 1, "value": mean, "low": None, "high": None}
+    if max(values) == min(values):  # other trainings may differ, which these do not show
+        return {"seeds": n, "value": mean, "low": None, "high": None}
     from scipy.stats import t
 
     sd = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1))

@@ -11,8 +11,10 @@ from ...evaluation import statistics
 from ...probes.result import Row
 from ..console.printing import markdown_table
 from ..run.folder import write_json, write_text
-from .simulated import SCENARIOS, Scenario
+from . import simulated, simulated_runs
+from .simulated import Scenario
 
+SCENARIOS = (*simulated.SCENARIOS, *simulated_runs.SCENARIOS)
 MOST_FALSE, LEAST_COVERED = 0.06, 0.93
 """The required rates when each side has at least eight clusters."""
 

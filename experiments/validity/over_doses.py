@@ -133,7 +133,7 @@ def _examined(
             pairs = match(labelled).pairs if (labelled := _labelled(run, examples)) else ()
             for level, label in ((1, "failure"), (0, "success")):
                 cases += _case_rows("failure", dose, (level, label), [pair[1 - level] for pair in pairs], found, near)
-            rows += _failure_rows(dose, pairs, found, scores, seed)
+            rows += _failure_rows(dose, pairs, found, scores)
             rows += _control_rows("donors", dose, own_part_donors(lm, labelled, n))
             if dose == ("control" if "control" in evaluated else list(evaluated)[-1]):
                 rows += _planted_rows(dose, labelled, len(pairs), found, [s for s in scores if s.kind == "probe"], seed)
@@ -144,7 +144,7 @@ def _examined(
                     about = {c.id: c.cluster for c in some}
                     group = (level, ("held out", "member")[level])
                     cases += _case_rows("members", dose, group, list(about), side, about)
-                rows += _member_rows(dose, sides[0], sides[1], seed)
+                rows += _member_rows(dose, sides[0], sides[1])
             if dose == "twin":
                 rows += _control_rows("heads", dose, planted_heads(lm, examples))
             if dose == "twin" and exposures:
@@ -152,7 +152,7 @@ def _examined(
                 rows += _control_rows("exposures", dose, shown)
             advance(1)
     known = [*SCORES, *dict.fromkeys(score for found in values.values() for score in found.own)]
-    rows = [*_dose_rows(values, known, shared, seed), *_pair_rows(values, known, shared, seed), *rows]
+    rows = [*_dose_rows(values, known, shared), *_pair_rows(values, known, shared), *rows]
     settings = {"n": n, "seed": seed, "trained": series.seed, "shared_cases": len(shared), "doses": list(runs),
                 "own_probes": list(probes)}  # fmt: skip
     means, answers = [r for r in rows if not r.get("verdict")], [r for r in rows if r.get("verdict")]
@@ -258,31 +258,30 @@ def _case_rows(
         yield {**about, **{quantity: values.get(case) for quantity, values in found.values.items()}}
 
 
-def _dose_rows(
-    values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str], seed: int
-) -> Iterator[Row]:
+def _dose_rows(values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str]) -> Iterator[Row]:
     for score in scores:
-        series = {dose: _finite([found.of(score, c) for c in shared]) for dose, found in values.items()}
+        known = {dose: found.known(score, shared) for dose, found in values.items()}
+        series = {dose: x for dose, (x, _) in known.items()}
+        near = {dose: labels for dose, (_, labels) in known.items()}
         if len(series) < 2 or any(len(v) < 2 for v in series.values()):
             yield _undefined(score, "dose", "too few cases have every part right in every dose")
             continue
-        found = known_answers.dose_series(series, quantity=score.quantity, expected=score.expected, seed=seed)
+        found = known_answers.dose_series(series, quantity=score.quantity, expected=score.expected, clusters=near)
         for row in found.table:
             yield _row(row, score, "dose", headline="monotone" in row, answer="monotone" in row)
 
 
-def _pair_rows(
-    values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str], seed: int
-) -> Iterator[Row]:
+def _pair_rows(values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str]) -> Iterator[Row]:
     """The two models that differ most, on the same cases, with all parts known to both."""
     if not set(PAIR) <= set(values):
         return
     for score in scores:
-        sides = [_finite([values[dose].of(score, c) for c in shared]) for dose in PAIR[::-1]]
+        sides, near = zip(*(values[dose].known(score, shared) for dose in PAIR[::-1]), strict=True)
         if min(map(len, sides)) < 2:
             yield _undefined(score, "pair", "too few cases have every part right in every dose", "control, twin")
             continue
-        table = known_answers.model_auroc(*sides, expected=score.expected, quantity=score.quantity, seed=seed).table
+        named = {"expected": score.expected, "quantity": score.quantity}
+        table = known_answers.model_auroc(*sides, clusters=near, **named).table
         yield from (_row(row, score, "pair", "control, twin", answer=True) for row in table)
 
 
@@ -292,7 +291,7 @@ def _planted_rows(
     """The curve of planted effects with ``n`` cases a side, as many as matched pairs, and the smallest one found."""
     cases = dict.fromkeys(e.case for e in examples)
     for score in scores:
-        baseline = _finite([found.of(score, c) for c in cases])
+        baseline, _ = found.known(score, list(cases))
         if n < 2 or len(baseline) < 2 or np.ptp(baseline) == 0:
             yield _undefined(score, "planted", f"{n} matched pairs, {len(baseline)} scores", dose)
             continue
@@ -310,24 +309,25 @@ PLANTED = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 
 
 def _failure_rows(
-    dose: str, pairs: Sequence[tuple[str, str]], found: CaseScores, scores: Sequence[ProbeScore], seed: int
+    dose: str, pairs: Sequence[tuple[str, str]], found: CaseScores, scores: Sequence[ProbeScore]
 ) -> Iterator[Row]:
     for score in scores:
-        sides = [_finite([found.of(score, pair[i]) for pair in pairs]) for i in (0, 1)]
+        sides, near = zip(*(found.known(score, [pair[i] for pair in pairs]) for i in (0, 1)), strict=True)
         if min(map(len, sides)) < 2:
             yield _undefined(score, "failure", f"{len(pairs)} matched pairs", dose)
             continue
-        table = known_answers.failure_auroc(*sides, quantity=score.quantity, permutations=0, seed=seed).table
+        table = known_answers.failure_auroc(*sides, clusters=near, quantity=score.quantity, permutations=0).table
         yield from (_row(row, score, "failure", dose, headline=dose == "control", answer=True) for row in table)
 
 
-def _member_rows(dose: str, members: CaseScores, others: CaseScores, seed: int) -> Iterator[Row]:
+def _member_rows(dose: str, members: CaseScores, others: CaseScores) -> Iterator[Row]:
     for score in [*SCORES, *members.own]:
-        sides = [_finite(list(side.values.get(score.quantity, {}).values())) for side in (members, others)]
+        each = [(side, list(side.values.get(score.quantity, {}))) for side in (members, others)]
+        sides, near = zip(*(side.known(score, cases) for side, cases in each), strict=True)
         if min(map(len, sides)) < 2:
             yield _undefined(score, "members", "too few scores", dose)
             continue
-        table = known_answers.membership_auroc(*sides, quantity=score.quantity, permutations=0, seed=seed).table
+        table = known_answers.membership_auroc(*sides, clusters=near, quantity=score.quantity, permutations=0).table
         yield from (_row(row, score, "members", dose, headline=dose == "twin", answer=True) for row in table)
 
 
@@ -390,8 +390,3 @@ def _undefined(score: ProbeScore, question: str, why: str, dose: str | None = No
     row |= {"expected": score.expected} if question == "dose" else {}
     found = _row(row, score, question, dose, headline=dose in (None, "control", "twin") and question != "planted")
     return {**found, "statement": f"{found['statement']}: {why}"}
-
-
-def _finite(values: Sequence[float]) -> np.ndarray:
-    x = np.asarray(values, dtype=float)
-    return x[np.isfinite(x)]

@@ -11,7 +11,7 @@ used as a probe. Nulls measure nothing (random directions of the prompt-end stat
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -50,10 +50,17 @@ class CaseScores:
     values: dict[str, Mapping[str, float]] = field(default_factory=dict)
     own: list[ProbeScore] = field(default_factory=list)
     """Numbers of your own probes."""
+    shares: Mapping[str, Hashable] = field(default_factory=dict)
+    """What each case shares with others, as ``evaluation.dependence`` takes it."""
 
     def of(self, score: ProbeScore, case: str) -> float:
         """The number of a case; NaN if it has none."""
         return self.values.get(score.quantity, {}).get(case, np.nan)
+
+    def known(self, score: ProbeScore, cases: Sequence[str]) -> tuple[np.ndarray, list[Hashable]]:
+        """The numbers of the cases that have one, and what these share."""
+        found = [(x, self.shares.get(c)) for c in cases if np.isfinite(x := self.of(score, c))]
+        return np.array([x for x, _ in found], dtype=float), [label for _, label in found]
 
 
 def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) -> CaseScores:
@@ -61,7 +68,8 @@ def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) 
 
     Raises ``InputError`` for a probe without a tensor with one number per example.
     """
-    wholes, found = [e for e in examples if e.role == "whole"], CaseScores()
+    wholes = [e for e in examples if e.role == "whole"]
+    found = CaseScores(shares={e.case: e.shares for e in wholes})
     if len(wholes) < 2:
         return found
     for probe in (_min_k, lookback_ratios, _neurons, step_cosines, baselines, _nulls):

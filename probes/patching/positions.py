@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -20,7 +21,6 @@ from ...errors import InputError, NoCasesError
 from ...hooks.budget import row_budget, shrinking
 from ...hooks.model import Model
 from ...hooks.sites import Kind, Site
-from ..effects import mean_interval
 from ..result import ProbeResult, Row
 from .outcomes import divergence
 
@@ -235,9 +235,11 @@ def _best(recovered: Tensor, layer: int, where: Sequence[int], what: str) -> Row
     """The place with the largest mean over pairs; a note says that it was chosen after seeing the values."""
     mean = recovered.nanmean(0)
     at = 0 if bool(torch.isnan(mean).all()) else int(torch.nan_to_num(mean, nan=-torch.inf).argmax())
-    values = [float(v) for v in recovered[:, at] if not torch.isnan(v)]
-    e = mean_interval(values)
+    values, nan = [float(v) for v in recovered[:, at] if not torch.isnan(v)], float("nan")
+    found = float(np.mean(values)) if values else nan
+    # The largest of many means lies above what other pairs would show there, and its own interval would miss that.
     return {
-        "quantity": "recovered", "group": "pairs", "n": len(values), **e._asdict(), "layer": layer, what: where[at],
+        "quantity": "recovered", "group": "pairs", "n": len(values), "value": found, "low": nan, "high": nan,
+        "interval": "none: chosen after seeing the values", "layer": layer, what: where[at],
         "note": f"largest of {len(where)} {what}s, chosen after seeing them",
     }  # fmt: skip

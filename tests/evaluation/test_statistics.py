@@ -201,6 +201,30 @@ def test_the_bootstrap_of_few_cases_is_as_wide_as_students_interval() -> None:
     assert found.high - found.low == pytest.approx(student, rel=0.1)
 
 
+def test_percentiles_of_skewed_values_are_further_out() -> None:
+    def width(x: list[int], skewed: bool) -> float:
+        columns = np.column_stack([x, np.ones(len(x))])
+        found = st.bootstrap(columns, lambda s: s[..., 0] / s[..., 1], seed=0, skewed=skewed)
+        assert found.low is not None and found.high is not None
+        return found.high - found.low
+
+    even, long_tail = [1, 1, 2, 2, 3, 3, 4, 4, 5, 5], [1, 1, 1, 1, 1, 1, 1, 1, 2, 5]
+    assert width(even, True) == width(even, False) and width(long_tail, True) > 1.2 * width(long_tail, False)
+
+
+def test_over_clusters_the_interval_of_a_ratio_is_made_on_its_logarithm() -> None:
+    rng, clusters = np.random.default_rng(1), [i // 6 for i in range(60)]
+    columns = np.column_stack([rng.random(60) < 0.3, rng.random(60) < 0.2]).astype(float)
+    a, b = columns.mean(0)
+    found = st.bootstrap(columns, lambda s: s[..., 0] / s[..., 1] - 1, seed=0, clusters=clusters, least=-1)
+    log_ratio = dependence.mean(columns[:, 0] / a - columns[:, 1] / b, clusters)
+    ends = log_ratio._replace(value=np.log(a / b)).interval(0.95)
+    assert (found.low, found.high) == pytest.approx(np.exp(ends) - 1, rel=1e-3) and found.method.endswith("(log)")
+    columns[:, 0] = 0
+    none = st.bootstrap(columns, lambda s: s[..., 0] / s[..., 1] - 1, seed=0, clusters=clusters, least=-1)
+    assert none.low is None and none.high is None, "its logarithm is infinite"
+
+
 def test_over_clusters_the_interval_of_a_mean_is_that_of_the_clustered_mean() -> None:
     x, clusters = [float(i % 10 < 2 + i // 10) for i in range(80)], [i // 10 for i in range(80)]
     columns = np.column_stack([x, np.ones(80)])

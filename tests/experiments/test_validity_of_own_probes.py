@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -71,7 +70,7 @@ def test_control_is_told_from_twin_on_the_cases_that_both_know() -> None:
     rng = np.random.default_rng(0)
     low, high = rng.normal(size=20), rng.normal(2, size=20)
     values = {"control": _measured(low), "twin": _measured(high)}
-    (row,) = validity._pair_rows(values, [SCORE], [f"c{i}" for i in range(20)], 0)
+    (row,) = validity._pair_rows(values, [SCORE], [f"c{i}" for i in range(20)])
     assert (
         row["verdict"] == validity.ALONE
         and "p" not in row
@@ -79,7 +78,7 @@ def test_control_is_told_from_twin_on_the_cases_that_both_know() -> None:
         and not row["headline"]
     )
     assert row["question"] == validity.QUESTIONS["pair"] and row["n"] == 40
-    assert not list(validity._pair_rows({"none": values["control"]}, [SCORE], ["c0"], 0))
+    assert not list(validity._pair_rows({"none": values["control"]}, [SCORE], ["c0"]))
     down = known_answers.model_auroc(high, low, expected="decreasing").table[0]
     assert down["value"] == pytest.approx(1 - row["value"]) and down["group"] == "control - twin"
     with pytest.raises(InputError, match="expected is 'up'"):
@@ -100,21 +99,21 @@ def test_cases_are_shared_where_every_dose_has_all_parts_right() -> None:
 
 
 def test_members_are_the_upper_side() -> None:
-    *_, row = validity._member_rows("twin", _measured([2, 3, 4]), _measured([0, 1, 2.5]), 0)
+    *_, row = validity._member_rows("twin", _measured([2, 3, 4]), _measured([0, 1, 2.5]))
     assert row["value"] == known_answers.auroc([2, 3, 4], [0, 1, 2.5]).value == pytest.approx(8 / 9)
 
 
 def test_the_headline_of_a_question_is_at_its_own_dose_and_of_probes_only() -> None:
     values = {"c0": 3.0, "c1": 4.0, "c2": 1.0, "c3": 2.0}
-    upper, lower = ({s.quantity: {c: values[c] for c in cases} for s in validity.SCORES}
-                    for cases in (("c0", "c1"), ("c2", "c3")))  # fmt: skip
-    found: Any = SimpleNamespace(of=lambda _, case: values[case], own=[], values=upper)
-    others: Any = SimpleNamespace(values=lower)
+    found, upper, others = (
+        validity_scores.CaseScores({s.quantity: {c: values[c] for c in cases} for s in validity.SCORES})
+        for cases in (values, ("c0", "c1"), ("c2", "c3"))
+    )
     probes = [s for s in validity.SCORES if s.kind == "probe"]
     assert 0 < len(probes) < len(validity.SCORES)
     for dose in ("none", "control", "twin"):
-        failures = [*validity._failure_rows(dose, [("c0", "c2"), ("c1", "c3")], found, validity.SCORES, 0)]
-        members = [*validity._member_rows(dose, found, others, 0)]
+        failures = [*validity._failure_rows(dose, [("c0", "c2"), ("c1", "c3")], found, validity.SCORES)]
+        members = [*validity._member_rows(dose, upper, others)]
         for rows, own in ((failures, "control"), (members, "twin")):
             known = [r for r in rows if r["value"] == 1]
             assert len(known) >= len(validity.SCORES) and all(r["verdict"] == validity.ALONE for r in rows)

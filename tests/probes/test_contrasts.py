@@ -84,7 +84,33 @@ def test_relabelled_maps_have_the_welch_t_of_every_labelling() -> None:
     twice = np.repeat(pooled, 2)[:, None] - pooled.mean()
     shared = maps._relabelled(twice, 6, 7, np.arange(14) // 2, 2000, np.random.default_rng(1))
     assert shared is not None and set(np.round(shared[:, 0], 6)) <= {round(t, 6) for t in of}
-    assert maps._relabelled(twice, 7, 7, np.arange(14) // 2, 20, rng) is None, "a cluster is in both groups"
+
+
+def test_labels_are_permuted_within_clusters_that_reach_into_both_groups() -> None:
+    rng = np.random.default_rng(6)
+    left, unit = rng.normal(size=(9, 1)), np.array([0, 0, 1, 2, 0, 0, 3, 4, 4])  # four cases in the first group
+    left -= left.mean(0)
+    found = maps._relabelled(left, 4, 5, unit, 1000, rng)[:, 0]
+    of = []
+    for cases in combinations([0, 1, 4, 5], 2):
+        for clusters in combinations([1, 2, 3, 4], 2):
+            chosen = np.isin(np.arange(9), cases) | np.isin(unit, clusters)
+            order = np.argsort(~chosen, kind="stable")
+            sums = maps._Sums.of(left[order], int(chosen.sum()), unit[order])
+            of.append(round(float(sums.t(np.ones((1, sums.k)))[0, 0]), 6))
+    assert len(set(of)) == 36 and set(np.round(found, 6)) == set(of)
+
+
+def test_a_map_of_skewed_values_in_clusters_of_both_groups_is_as_rarely_false_as_it_says() -> None:
+    rng = np.random.default_rng(7)
+    near, first = np.repeat(np.arange(10), 4), np.tile([True, False, False, False], 10)
+
+    def drawn() -> float:
+        x = np.exp((rng.normal(size=(10, 40))[near] + rng.normal(size=(40, 40))) / np.sqrt(2))
+        clusters = near[first].tolist(), near[~first].tolist()
+        return float(contrast.map_test(x[first], x[~first], permutations=99, clusters=clusters).p.min())
+
+    assert sum(drawn() < 0.05 for _ in range(150)) <= stats.binom.ppf(0.99, 150, 0.05)
 
 
 def test_labels_of_clusters_that_lie_on_one_side_are_permuted_as_wholes() -> None:
@@ -347,7 +373,10 @@ def test_cosines_leave_out_pairs_within_clusters_and_clusters_one_at_a_time() ->
         assert row["value"] == pytest.approx(full[row["group"]])
     sides = [np.array([w["within - across"] for w in part]) for part in (without[:6], without[6:])]
     v = [(len(s) - 1) / len(s) * ((s - s.mean()) ** 2).sum() for s in sides]
-    half = stats.t.ppf(0.975, sum(v) ** 2 / (v[0] ** 2 / 5 + v[1] ** 2 / 7)) * np.sqrt(sum(v))
+    off = [np.sqrt((len(s) - 1) / len(s)) * (s.mean() - s) / np.sqrt(sum(v)) for s in sides]
+    skewness = sum((x**3).sum() * len(x) / (len(x) - 2) for x in off)
+    below = (v[0] ** 2 / 5 + v[1] ** 2 / 7) / sum(v) ** 2
+    half = stats.t.ppf(0.975, 1 / (below + 8 / 9 * skewness**2)) * np.sqrt(sum(v))
     assert rows[-1]["high"] - rows[-1]["value"] == pytest.approx(half)
     assert next(r for r in rows if r["group"] == "within successes")["n"] == 60  # 12 * 11 / 2 - 6
 
@@ -399,11 +428,43 @@ def test_a_dose_series_is_described_without_p_and_verdict() -> None:
     assert row["monotone"] and row["low"] > 0 and not {"p", "verdict"} & set(row)
     assert not validity.dose_series(up, expected="decreasing").table[-1]["monotone"]
     assert not validity.dose_series({"a": [0, 1], "b": [1, 0]}).table[-1]["monotone"], "equal means do not rise"
-    table = validity.dose_series(up, seed=1).table
-    assert [r["n"] for r in table] == [30, 30, 30, 30, 120] and table[-1]["low"] != row["low"]
+    assert [r["n"] for r in validity.dose_series(up).table] == [30, 30, 30, 30, 120]
     for expected, group, above in (("increasing", "twin - control", True), ("decreasing", "control - twin", False)):
         row = validity.model_auroc(up["twin"], up["none"], expected=expected).table[0]
         assert "p" not in row and row["group"] == group and (row["value"] > 0.5) == above
+
+
+def test_the_interval_of_a_trend_leaves_out_clusters_one_at_a_time() -> None:
+    rng = np.random.default_rng(7)
+    doses = {name: np.round(rng.normal(i / 2, 1, 12), 1) for i, name in enumerate("abc")}
+    order, values = np.repeat([0, 1, 2], 12), np.concatenate(list(doses.values()))
+
+    def naive(unit: np.ndarray, parts: list[np.ndarray]) -> float:
+        """Half the width of the interval."""
+        left = [np.array([stats.kendalltau(order[unit != g], values[unit != g])[0] for g in part]) for part in parts]
+        v = [(len(x) - 1) / len(x) * ((x - x.mean()) ** 2).sum() for x in left]
+        freedom = sum(v) ** 2 / sum(s**2 / (len(x) - 1) for s, x in zip(v, left, strict=True))
+        null = stats.kendalltau(order, values, method="asymptotic")
+        least = abs(null.statistic) / stats.norm.isf(null.pvalue / 2)
+        return stats.t.ppf(0.975, freedom) * max(np.sqrt(sum(v)), least)
+
+    alone = validity.dose_series(doses).table[-1]
+    assert alone["value"] == pytest.approx(stats.kendalltau(order, values)[0])
+    assert alone["high"] - alone["value"] == pytest.approx(naive(np.arange(36), np.split(np.arange(36), 3)))
+    same = {name: [i // 2 for i in range(12)] for name in doses}
+    shared = validity.dose_series(doses, clusters=same).table[-1]
+    assert shared["high"] - shared["value"] == pytest.approx(naive(np.tile(np.arange(12) // 2, 3), [np.arange(6)]))
+    few = validity.dose_series(doses, clusters={name: [i // 3 for i in range(12)] for name in doses}).table[-1]
+    assert few["value"] == alone["value"] and np.isnan(few["low"]) and few["interval"] == effects.dependence.FEW
+
+
+def test_ranks_of_groups_that_differ_in_spread_alone_are_not_told_apart() -> None:
+    rng = np.random.default_rng(8)
+    p = [contrast.between({"a": 3 * rng.normal(size=8), "b": rng.normal(size=40)}, test="mann-whitney").table[-1]["p"]
+         for _ in range(200)]  # fmt: skip
+    assert sum(x < 0.05 for x in p) <= stats.binom.ppf(0.999, 200, 0.06)
+    apart = contrast.between({"a": range(10, 16), "b": range(6)}, test="mann-whitney").table[-1]["p"]
+    assert apart == pytest.approx(2 / 924)
 
 
 def test_shuffled_labels_give_uniform_p_for_no_difference_and_small_p_for_one() -> None:

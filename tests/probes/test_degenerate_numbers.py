@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from composcope.errors import InputError
+from composcope.evaluation import statistics
 from composcope.probes import contrast, effects, validity
 from composcope.probes.result import ProbeResult, Row
 
@@ -81,14 +82,22 @@ def test_scores_that_all_tie_say_nothing_however_many_they_are() -> None:
 
 
 def test_labels_are_shuffled_over_clusters_where_there_are_any() -> None:
-    clusters = (list("aabb"), list("ccdd"))
-    low, high = [1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]
-    # Two of the six ways to label four clusters are as far apart.
-    assert validity.shuffled_p(low, high, clusters=clusters) == pytest.approx(1 / 3, abs=0.04)
-    assert validity.shuffled_p(low, high) == pytest.approx(2 / math.comb(8, 4), abs=0.02)
-    assert math.isnan(validity.shuffled_p(low, high, clusters=(list("aabb"), list("bbdd"))))
+    clusters = (list("aabbccddee"), list("ffgghhiijj"))
+    low, high = list(range(1, 11)), list(range(11, 21))
+    # Two of the 252 ways to label ten clusters are as far apart.
+    assert validity.shuffled_p(low, high, clusters=clusters) == pytest.approx(2 / math.comb(10, 5), abs=0.006)
+    assert validity.shuffled_p(low[:4], high[:4]) == pytest.approx(2 / math.comb(8, 4), abs=0.02)
+    assert math.isnan(validity.shuffled_p(low, high, clusters=(clusters[0], list("eegghhiijj"))))
     row = _last(validity.failure_auroc(high, low, clusters=clusters))
-    assert row["low"] == pytest.approx(0.025**0.5) and row["p"] > 0.2
+    assert row["low"] == pytest.approx(0.025**0.2) and row["p"] < 0.02
+
+
+def test_four_clusters_on_a_side_have_no_interval_and_no_p() -> None:
+    clusters = (list("aabbccdd"), list("eeffgghhii"))
+    row = _last(validity.failure_auroc(range(10, 18), range(10), clusters=clusters))
+    assert row["value"] == 1 and math.isnan(row["low"]) and math.isnan(row["high"]) and math.isnan(row["p"])
+    same = statistics.paired_difference([True] * 8, [True] * 8, seed=0, clusters=clusters[0])
+    assert same.low is None and same.high is None
 
 
 def test_cells_that_differ_without_any_spread_are_found() -> None:

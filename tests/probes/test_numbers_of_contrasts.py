@@ -286,6 +286,10 @@ def test_maps_of_groups_are_means_over_cases_and_their_difference() -> None:
     cell = np.unravel_index(np.abs(found.statistic).argmax(), (2, 3))
     assert (row["layer"], row["head"]) == cell and row["p"] == row["p_adjusted"] == found.p[cell] and row["n"] == 12
     assert row["value"] == pytest.approx((failure.mean(0) - success.mean(0))[cell])
+    error = abs(found.difference[cell] / found.statistic[cell])
+    ends = row["value"] - found.threshold * error, row["value"] + found.threshold * error
+    assert (row["low"], row["high"]) == pytest.approx(ends) and found.threshold > stats.t.ppf(0.975, 10)
+    assert np.isnan(row["effect_low"]) and np.isnan(row["effect_high"])
     assert f"{int((found.p < 0.05).sum())} cells at p < 0.05" in row["note"] and {*axes.values()} == {("layer", "head")}
     few = tables.cell_maps("m", "q", [maps[0], maps[6], maps[7]], ("layer", "head"), permutations=9, seed=1)
     assert "p.composition" not in few[0] and few[2][0]["n"] == 0
@@ -335,7 +339,9 @@ def test_cosines_within_and_across_groups_are_means_over_pairs_that_share_nothin
     without = np.array([_cosines(np.delete(np.delete(m[1], [2 * g, 2 * g + 1], 0), [2 * g, 2 * g + 1], 1), 6,
                                  [x for i, x in enumerate(labels) if i // 2 != g], "rr") for g in range(3, 8)])  # fmt: skip
     error = math.sqrt(4 / 5 * ((without - without.mean()) ** 2).sum())
-    assert rr["high"] - rr["value"] == pytest.approx(stats.t.ppf(0.975, 4) * error)
+    off = np.sqrt(4 / 5) * (without - without.mean()) / error
+    freedom = 1 / (1 / 4 + dependence.SKEWED * ((off**3).sum() * 5 / 3) ** 2)
+    assert rr["high"] - rr["value"] == pytest.approx(stats.t.ppf(0.975, freedom) * error) and freedom < 4
     dd = next(r for r in rows if r["group"] == "within successes")
     assert math.isnan(dd["low"]) and dd["interval"] == dependence.FEW, "three clusters"
 

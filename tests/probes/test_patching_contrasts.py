@@ -59,6 +59,28 @@ def test_the_interval_of_a_difference_of_rates_ends_at_one() -> None:
     assert ends["logit_difference"][0] < -1 and ends["logit_difference"][1] > 1
 
 
+def test_several_donors_against_one_control_are_tested_within_recipients_too() -> None:
+    flips = {r: ([1, 0, 0, 0], [0]) for r in range(10)}  # means of 1/4 against 0: every sign agrees
+    made = [_flip(s, d, r, x) for r, sides in flips.items() for s, side in zip(("donor", "random"), sides, strict=True)
+            for d, x in enumerate(side)]  # fmt: skip
+    (row,) = [r for r in against_controls(made, [0]) if r["quantity"] == "flip_rate"]
+    # With one hit among five values the control has it with probability 1/5: none or four recipients are as far away.
+    exact = stats.binom.pmf(0, 10, 0.2) + stats.binom.sf(3, 10, 0.2)
+    assert row["p"] == pytest.approx(exact, abs=0.03) and "within recipients" in row["test"]
+    assert math.isnan(row["low"]), "no spread"
+    made[1] = _flip("donor", 1, 0, 1)  # a second hit of the first recipient
+    (wider,) = [r for r in against_controls(made, [0]) if r["quantity"] == "flip_rate"]
+    half = stats.t.ppf(0.975, 9) * math.sqrt(0.22 * 0.78 * 10 * (1 / 4 + 1)) / 10
+    assert (wider["low"], wider["high"]) == pytest.approx((0.275 - half, 0.275 + half))
+    (alone,) = [r for r in against_controls([o for o in made if not o.donor], [0]) if r["quantity"] == "flip_rate"]
+    assert alone["p"] < 0.01 and "within" not in alone["test"]
+
+
+def _flip(source: str, donor: int, recipient: int, value: float) -> PatchOutcome:
+    undefined = {q: torch.tensor([math.nan]) for q in QUANTITIES}
+    return PatchOutcome(source, donor, recipient, {**undefined, "flip_rate": torch.tensor([float(value)])})
+
+
 def _rate(outcomes: list[PatchOutcome]) -> dict[str, Any]:
     return next(r for r in summarize(outcomes, [0])[0] if r["quantity"] == "flip_rate")
 

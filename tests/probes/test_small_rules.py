@@ -403,8 +403,8 @@ def test_aurocs_count_ties_half_and_have_delongs_interval() -> None:
         ([0.0, 1], [2.0, 3, 4], (0.0, 0.0, 1 - 0.025**0.5)),
     ):
         assert validity.auroc(a, b)[:3] == pytest.approx(want)
-    clustered = validity.auroc([2.0, 3, 4], [0.0, 1, 1, 0], (list("aab"), list("cccd")))
-    assert clustered[:2] == pytest.approx((1.0, 0.025 ** (1 / 2)))
+    clustered = validity.auroc([2.0, 3, 4, 5, 6, 7], [0.0, 1, 1, 0, 1, 1, 1], (list("aabcde"), list("fffghij")))
+    assert clustered[:2] == pytest.approx((1.0, 0.025 ** (1 / 5)))
     one = validity.auroc([1.5], [1.0, 2.0])
     assert one.value == 0.5 and math.isnan(one.low)
     for a, b in (([], [1.0]), ([1.0], [])):
@@ -422,8 +422,9 @@ def test_a_shuffled_p_is_the_share_of_labelings_as_far_from_the_middle() -> None
     assert validity.shuffled_p(x, y, permutations=9, clusters=(list("abc"), list("dea"))) != validity.shuffled_p(
         x, y, permutations=9
     )
-    whole = validity.shuffled_p(x, y, gap, permutations=500, clusters=(list("aaa"), list("bbb")))
-    assert whole == pytest.approx(1, abs=0.15), "two clusters change places, which is as far away"
+    far, near = (np.arange(10.0), list("aabbccddee")), (np.arange(10.0, 20.0), list("ffgghhiijj"))
+    whole = validity.shuffled_p(far[0], near[0], gap, permutations=2000, clusters=(far[1], near[1]))
+    assert whole == pytest.approx(2 / math.comb(10, 5), abs=0.01), "whole clusters change places"
     for p, n in ((0, 1), (9, 0)):
         with pytest.raises(InputError, match="give at least one"):
             validity.shuffled_p(x[: 3 * n], y, permutations=p)

@@ -102,6 +102,15 @@ def test_fewer_than_eight_trainings_say_nothing_and_bring_no_p() -> None:
         assert row["verdict"] == said and "p" not in row and np.isnan(row["low"]) == (n == 1)
 
 
+def test_fewer_than_five_clusters_of_cases_have_no_interval_and_say_nothing() -> None:
+    w, value = _made(cases=20)
+    training, dose, case = w.training.tolist(), w.dose.tolist(), w.case.tolist()
+    for clusters in (4, 5):
+        row = verdict(Observations(training, dose, [hash(c) % clusters for c in case], value))
+        assert row["verdict"].startswith("cannot say: 4 clusters") == (clusters == 4)
+        assert np.isnan(row["low"]) == np.isnan(row["high"]) == (clusters == 4)
+
+
 def test_no_needs_an_interval_within_the_bounds_and_is_not_what_is_left_when_nothing_is_found() -> None:
     w, _ = _made()
     rng = np.random.default_rng(5)

@@ -12,6 +12,7 @@ from composcope.evaluation.analyses.base import Analysis, Source
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
+from composcope.evaluation.protocols.compare import delta_atom
 
 MARKS = {"+": "correct", "-": "incorrect", "0": "abstained", "?": "invalid"}
 
@@ -314,3 +315,30 @@ def answered() -> Source:
     rows = [r if r.role == "whole" else replace(r, ask="part") for r in rows]
     texts = {**given.texts, "part": "1402", "ok1": "<answer>B</answer> No, <answer>A, B, C</answer>"}
     return source("run", rows, cases={c: given.cases[c] for c in given.cases if c.startswith("ok")}, texts=texts)
+
+
+# What cases share
+
+
+def test_analyses_of_gated_cases_know_what_cases_share() -> None:
+    marks = {"a": "+", "b": "+", "c": "-", "d": "+", "e": "+", "f": "-"}
+    pairs = [(x, y) for x in marks for y in marks if x < y]
+    about = {"cluster": "x", "prompt": "xml", "answer": "Rome"}
+    rows = [r for x, y in pairs for r in case_rows(x + y, x + y, marks[x] + marks[y], "+", **{**about, "cluster": x})]
+    joint = gated.expectation(source("m", rows)).metrics[-1]
+    assert (joint.metric, joint.n, joint.count, joint.cluster_n) == ("jointly_stable", 15, 6, 6)
+    other = [replace(r, prompt="cot") for r in rows if r.role == "whole"]
+    passing = gated.compare_formats([source("xml", rows), source("cot", other)]).metrics
+    assert {m.metric: m.cluster_n for m in passing} == {"composition": 3, "abstention": 3, "agreement": 3}
+    lacking = [m for m in gated.joint_stability([source("m", rows)]).metrics if m.metric == "control_passes"]
+    assert sum(m.n for m in lacking) == 9 and {m.cluster_n is not None for m in lacking if m.n > 1} == {True}
+
+
+def test_the_difference_of_stabilities_is_over_facts_and_not_over_their_repeats() -> None:
+    def side(wrong: str, repeats: int) -> list[Graded]:
+        return [row(a, "part:0:paraphrase:0", "-" if a in wrong else "+", atom=a, repeat=r)
+                for r in range(repeats) for a in "abcdefghijklmnop"]  # fmt: skip
+
+    once, often = (delta_atom(side("abc", n), side("cdefg", n), seed=0) for n in (1, 10))
+    assert once.low is not None and once.high is not None and often.low is not None and often.high is not None
+    assert often.value == once.value and often.high - often.low > 0.9 * (once.high - once.low)

@@ -186,3 +186,31 @@ def test_accuracy_before_and_after_filtering_is_over_the_same_run() -> None:
     assert found.tables["cluster proportions"][0]["clusters"] == 3
     with pytest.raises(InputError, match="'k9': its question is not among the originals"):
         stad.filtered(run, [StadItem("k9", "another question", "1")])
+
+
+def test_profiles_skills_and_lengths_know_what_items_share() -> None:
+    marks = {f"{c}{i}": "-+++" if c in "abc" else "-+--+" for c in "abcdef" for i in range(4)}
+    rows = [replace(r, cluster=r.case[0], ask=f"{r.case} {r.role}") for r in _rows("m-1B", marks, ("x", "y", "z"))]
+    run = Source("m", rows, tokens={str(r.ask): 10 + ord(r.case[0]) for r in rows})
+    sizes = stad.bottlenecks_by_size([run]).metrics
+    assert {(m.n, m.cluster_n) for m in sizes} == {(24, 6)}
+    skill = next(r for r in stad.skills_in_context([run]).tables["skills"] if r["skill"] == "y")
+    assert (skill["n"], skill["isolated"]) == (24, 0.5) and skill["high"] - skill["low"] > 0.7, "six clusters agree"
+    length = next(m for m in lengths([run]).metrics if dict(m.group) == {"role": "whole"})
+    assert length.interval == "CR2 t over clusters"
+
+
+def test_profiles_are_swapped_by_what_items_share() -> None:
+    def run(name: str, far: str, share: bool) -> Source:
+        marks = {f"{c}{i}": "-++-+" if c in far else "-+++" for c in "abcdef" for i in range(4)}
+        rows = [replace(r, cluster=r.case[0] if share else None) for r in _rows(name, marks, ("x", "y", "z"))]
+        return Source(name, rows)
+
+    def p(share: bool) -> float:
+        sides = [run("m-1B", "", share), run("n-1B", "abcdef", share)]
+        return stad.equal_accuracy(sides, permutations=500).tables["pairs"][0]["p"]
+
+    assert p(False) < 0.01 and p(True) == pytest.approx(2 / 2**6, abs=0.03)
+    sides = run("m-1B", "", True), run("n-1B", "a", True)
+    few = [Source(side.name, [r for r in side.rows if r.case[0] in "abcd"]) for side in sides]
+    assert stad.equal_accuracy(few).tables["pairs"][0]["p"] is None

@@ -397,9 +397,11 @@ def test_another_way_to_ask_is_counted_over_the_cases_that_were_asked_so() -> No
 
 
 def test_probes_of_one_fact_share_it_and_evidence_is_the_cases_own_row_where_it_agrees() -> None:
-    atoms = {a: {f"w{i}": Graded("c", f"part:0:paraphrase:{i}", "correct", atom=a) for i in range(3)} for a in "xyz"}
-    per_probe, per_fact = double_gate._stability(atoms)
-    assert (per_probe.n, per_probe.cluster_n, per_fact.n) == (9, 3, 3)
+    wordings = {a: {f"w{i}": Graded("c", f"part:0:paraphrase:{i}", "correct", atom=a) for i in range(3)} for a in "xyz"}
+    per_probe, per_fact = double_gate._stability({(0, a): rows for a, rows in wordings.items()})
+    assert (per_probe.n, per_probe.cluster_n, per_fact.n, per_fact.cluster_n) == (9, 3, 3, None)
+    again = double_gate._stability({(repeat, a): rows for repeat in (0, 1) for a, rows in wordings.items()})
+    assert [(m.n, m.cluster_n) for m in again] == [(18, 3), (6, 3)], "a fact that is asked twice is one fact"
     own, other = Graded("c", "r", "correct", answer="own"), Graded("d", "s", "incorrect", answer="other")
     item: Any = SimpleNamespace(rows={"r": own})
     for deciding, answer in ((other, "other"), (replace(other, outcome="correct"), "own")):

@@ -33,6 +33,7 @@ def test_the_interval_over_three_trainings_is_students() -> None:
 
 def test_one_training_has_no_interval_and_none_no_value() -> None:
     assert study_tables.interval([0.5]) == {"seeds": 1, "value": 0.5, "low": None, "high": None}
+    assert study_tables.interval([0.5, 0.5, 0.5]) == {"seeds": 3, "value": 0.5, "low": None, "high": None}
     assert study_tables.interval([])["value"] is None
 
 
@@ -84,7 +85,7 @@ def test_summaries_are_means_over_seeds_and_count_the_matched_trainings() -> Non
     assert (grpo["delta_comp 4"]["seeds"], grpo["delta_comp 4"]["of"]) == (2, 3)
     assert grpo["delta_depth"]["value"] is None
     text = "\n".join(markdown(study_tables.Findings({}, rows, [base, grpo])))
-    assert "| base | grpo | 3 | 0 [0, 0] | 31 [29, 33] |" in text
+    assert "| base | grpo | 3 | 0 | 31 [29, 33] |" in text
     assert "2/3" in text
 
 

@@ -14,8 +14,8 @@ from scipy import stats
 from composcope.experiments.cli import main
 from composcope.experiments.run.reader import Row
 from composcope.experiments.studies import calibration, simulated
-from composcope.experiments.studies.calibration import simulate
-from composcope.experiments.studies.simulated import SCENARIOS, Draw, Scenario
+from composcope.experiments.studies.calibration import SCENARIOS, simulate
+from composcope.experiments.studies.simulated import Draw, Scenario
 
 DRAWS = 60
 MOST = int(stats.binom.ppf(0.999, DRAWS, calibration.MOST_FALSE))
@@ -61,7 +61,7 @@ def _data(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.
     return found
 
 
-TWO_SIDES = [s for s in SCENARIOS if re.search(r"map of|AUROC|spread|^groups of \d.* and", s.name)]
+TWO_SIDES = [s for s in simulated.SCENARIOS if re.search(r"map of|AUROC|spread|^groups of \d.* and", s.name)]
 
 
 @pytest.mark.parametrize("scenario", TWO_SIDES, ids=lambda s: s.name)

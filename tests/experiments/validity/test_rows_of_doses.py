@@ -64,7 +64,7 @@ def test_rows_of_doses_are_made_again_where_an_answer_changed(tmp_path: Path, mo
 @pytest.mark.parametrize("score", [PROBE, FALLING, NULL])
 def test_a_dose_series_has_a_mean_for_each_dose_and_kendalls_tau(score: ProbeScore) -> None:
     values = _numbers(score, missing=2)
-    *means, answer = over_doses._dose_rows(values, [score], CASES, 0)
+    *means, answer = over_doses._dose_rows(values, [score], CASES)
     assert [m["group"] for m in means] == list(DOSES)
     for row in means:
         mine = _of(values, row["group"], score)
@@ -82,21 +82,21 @@ def test_a_dose_series_has_a_mean_for_each_dose_and_kendalls_tau(score: ProbeSco
 @pytest.mark.parametrize(("missing", "defined"), [(10, True), (11, False), (12, False)])
 def test_two_numbers_are_needed_at_every_dose_and_in_both_models_of_the_pair(missing: int, defined: bool) -> None:
     values = _numbers(PROBE, missing)
-    for question, rows in (("dose", list(over_doses._dose_rows(values, [PROBE], CASES, 0))),
-                           ("pair", list(over_doses._pair_rows(values, [PROBE], CASES, 0)))):  # fmt: skip
+    for question, rows in (("dose", list(over_doses._dose_rows(values, [PROBE], CASES))),
+                           ("pair", list(over_doses._pair_rows(values, [PROBE], CASES)))):  # fmt: skip
         undefined = [r for r in rows if r["verdict"] == "cannot say"] if not defined else []
         assert (len(rows) == len(undefined) == 1) == (not defined), question
         for row in undefined:
             assert row["n"] == 0 and row["value"] is None and row["note"] and row["headline"] == (question == "dose")
             assert row["question"] == over_doses.QUESTIONS[question] and ("expected" in row) == (question == "dose")
     alone = {"none": values["none"]}
-    assert [r["verdict"] for r in over_doses._dose_rows(alone, [PROBE], CASES, 0)] == ["cannot say"]
-    assert list(over_doses._pair_rows(alone, [PROBE], CASES, 0)) == []
+    assert [r["verdict"] for r in over_doses._dose_rows(alone, [PROBE], CASES)] == ["cannot say"]
+    assert list(over_doses._pair_rows(alone, [PROBE], CASES)) == []
 
 
 def test_the_twin_against_control_is_the_share_of_pairs_in_which_it_is_higher() -> None:
     values = _numbers(PROBE)
-    rows = list(over_doses._pair_rows(values, [PROBE, FALLING], CASES, 0))
+    rows = list(over_doses._pair_rows(values, [PROBE, FALLING], CASES))
     twin, control = (_of(values, d, PROBE) for d in ("twin", "control"))
     share = float(np.mean([[(x > y) + 0.5 * (x == y) for y in control] for x in twin]))
     answers = [r for r in rows if r["statement"].startswith(PROBE.quantity) and r.get("measure") == "AUROC"]
@@ -109,7 +109,7 @@ def test_the_twin_against_control_is_the_share_of_pairs_in_which_it_is_higher() 
 def test_failures_against_successes_of_matched_pairs(dose: str) -> None:
     found = _numbers(PROBE)[dose]
     pairs = list(zip(CASES[:6], CASES[6:], strict=True))
-    rows = list(over_doses._failure_rows(dose, pairs, found, [PROBE, NULL], 0))
+    rows = list(over_doses._failure_rows(dose, pairs, found, [PROBE, NULL]))
     own = found.values[PROBE.quantity]
     sides = [[own[p[i]] for p in pairs] for i in (0, 1)]
     share = float(np.mean([[(x > y) + 0.5 * (x == y) for y in sides[1]] for x in sides[0]]))
@@ -118,7 +118,7 @@ def test_failures_against_successes_of_matched_pairs(dose: str) -> None:
     assert answer["headline"] == (dose == "control") and answer["verdict"] == over_doses.ALONE
     (none,) = [r for r in rows if r["short"] == NULL.short]
     assert none["verdict"] == "cannot say" and "6 matched pairs" in none["note"] and not none["headline"]
-    assert [r["verdict"] for r in over_doses._failure_rows(dose, pairs[:1], found, [PROBE], 0)] == ["cannot say"]
+    assert [r["verdict"] for r in over_doses._failure_rows(dose, pairs[:1], found, [PROBE])] == ["cannot say"]
 
 
 @pytest.mark.parametrize(("dose", "headline"), [("twin", True), ("none", False)])
@@ -126,7 +126,7 @@ def test_members_are_asked_of_every_number_and_stand_in_the_headline_of_the_twin
     own = ProbeScore("mine", "height (mine)", "increasing", "mine/height")
     sides = [CaseScores({q: {c: i + j * s for j, c in enumerate(CASES)} for q in (PROBE.quantity, own.quantity)}, [own])
              for i, s in ((0.0, 1.0), (4.5, 1.0))]  # fmt: skip
-    rows = list(over_doses._member_rows(dose, sides[0], sides[1], 0))
+    rows = list(over_doses._member_rows(dose, sides[0], sides[1]))
     answered = [r for r in rows if r["verdict"] == over_doses.ALONE]
     assert {r["short"] for r in answered} == {PROBE.short, own.short}
     members, others = ([i + j for j in range(12)] for i in (0.0, 4.5))
