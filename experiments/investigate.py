@@ -248,7 +248,7 @@ def _chosen(target: Target, found: Evaluated, config: Config) -> Chosen:
     return choose(labelled, config.probe_cases)
 
 
-def probe_shard(config: Config, folder: str | Path, named: str, *, quiet: bool = False) -> list[str]:
+def probe_shard(config: Config, folder: str | Path, shard: str, *, quiet: bool = False) -> list[str]:
     """Measure one shard (``i/n``) of what the probes of an evaluated run need, and keep it in the run's store.
 
     Several shards may be measured at the same time; nothing else of the run is written. When all are done, the same
@@ -257,10 +257,10 @@ def probe_shard(config: Config, folder: str | Path, named: str, *, quiet: bool =
     """
     from . import probing
 
-    shard, path = Shard.parse(named), Path(folder)
+    mine, path = Shard.parse(shard), Path(folder)
     if config.serving.engine == "ray":
         raise InputError(
-            f"--shard {named}: works only in this process, and the engine is ray; add --engine transformers, or leave "
+            f"--shard {shard}: works only in this process, and the engine is ray; add --engine transformers, or leave "
             "out --shard, since workers divide the work themselves"
         )
     reporter = Reporter(None, quiet=quiet)
@@ -268,7 +268,7 @@ def probe_shard(config: Config, folder: str | Path, named: str, *, quiet: bool =
     with quietly(quiet):
         loaded = load_target(loading_of(config), path, reporter.say)
     with closing(loaded) as target:
-        return probing.measure_shard(path, target, _chosen(target, found, config), config, shard)
+        return probing.measure_shard(path, target, _chosen(target, found, config), config, mine)
 
 
 def _diagnose(run: OpenRun, target: Target, reporter: Reporter, wanted: bool | None) -> None:

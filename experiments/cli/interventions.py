@@ -106,7 +106,7 @@ def intervene(
     from ..interventions import training
     from ..interventions.data import training_set
 
-    require_extra("intervene", "train", *training.LIBRARIES)
+    require_extra("intervene", "train", *training.EXTRA)
     from ..interventions.trainers import TrainerOptions
 
     _one_thread(model, device)

@@ -124,7 +124,7 @@ def run(study: InterventionStudy, out: str | Path, *, device: str | None = None,
 
     Raises ``ComposcopeError`` when a part fails; results of the other parts are kept.
     """
-    require_extra("intervene", "train", *training.LIBRARIES)
+    require_extra("intervene", "train", *training.EXTRA)
     with locked(out) as folder:
         reporter = Reporter(folder / "log.txt", quiet=quiet)
         size = SIZES[study.size]

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 LIBRARIES = (*provenance.LIBRARIES, "trl", "peft", "accelerate", "datasets")
 
-
-LIBRARIES = ("trl", "peft", "datasets")
+EXTRA = ("trl", "peft", "datasets")
 """What the extra ``train`` brings."""
 
 
@@ -65,7 +64,7 @@ def train(
 
     Raises ``InputError`` for a missing extra, a folder with another training, and samples of which none is right.
     """
-    require_extra("intervene", "train", *LIBRARIES)
+    require_extra("intervene", "train", *EXTRA)
     from .trainers import TrainerOptions
 
     how = how or TrainerOptions()

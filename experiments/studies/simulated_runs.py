@@ -19,7 +19,7 @@ from ...evaluation.protocols import counting, get, reasoning_gap
 from ...evaluation.protocols.compare import compare
 from ...probes.contrast import between, map_test
 from ...probes.matching import match
-from ...probes.patching.outcomes import QUANTITIES, Outcome, against_controls
+from ...probes.patching.outcomes import QUANTITIES, PatchOutcome, against_controls
 from ...probes.tables import cell_maps, matched_rows
 from ...probes.trajectory import separation_rows
 from ...probes.validity import dose_series
@@ -197,8 +197,10 @@ def donors(rng: Generator) -> Draw:
     """Flips of one in ten, whatever is put in, in sixteen recipients of four donors and one control."""
     undefined = {q: torch.tensor([NAN]) for q in QUANTITIES}
 
-    def one(source: str, donor: int, recipient: int) -> Outcome:
-        return Outcome(source, donor, recipient, {**undefined, "flip_rate": torch.tensor([float(rng.random() < 0.1)])})
+    def one(source: str, donor: int, recipient: int) -> PatchOutcome:
+        return PatchOutcome(
+            source, donor, recipient, {**undefined, "flip_rate": torch.tensor([float(rng.random() < 0.1)])}
+        )
 
     made = [one(s, d, r) for r in range(16) for s, n in (("donor", 4), ("random", 1)) for d in range(n)]
     rows = against_controls(made, [0], seed=int(rng.integers(1 << 30)))

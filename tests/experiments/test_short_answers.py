@@ -229,5 +229,5 @@ def test_failed_asks_stay_failed_when_scored_again_and_are_asked_again_by_the_sa
     assert main(command) == 2
     assert (
         outcomes(run) == first
-        and "1 asks put to the model, 2 answered from the journal" in (run / "log.txt").read_text()
+        and "1 ask put to the model, 2 answered from the journal" in (run / "log.txt").read_text()
     )

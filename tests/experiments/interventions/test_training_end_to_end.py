@@ -333,7 +333,7 @@ def test_mistakes_are_one_line(
 def test_a_missing_extra_is_said_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "trl" else object())
     with pytest.raises(InputError, match=r"trl not installed; run: pip install 'composcope\[train\]'"):
-        require_extra("intervene", "train", *training.LIBRARIES)
+        require_extra("intervene", "train", *training.EXTRA)
 
 
 def test_a_base_that_gives_no_right_sample_is_said(tmp_path: Path) -> None:
