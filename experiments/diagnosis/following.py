@@ -15,7 +15,7 @@ from ...evaluation.grading import text
 from . import rule
 from .asks import Heard, operands, working
 from .evidence import Edit, Followed, Tally, beyond
-from .hypotheses import REPEATED, THEN, Hypothesis, items_of, lists_in, shown, tag_places
+from .hypotheses import REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
 
 PAIRS = 6
 """The smallest number of pairs of right and predicted answer that follow a shortcut which only some cases follow."""
@@ -49,6 +49,14 @@ def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
     able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < rule.UNLIKELY]
     often = Tally(sum(beyond(tally, luck, rule.UNLIKELY) for tally in able), len(able))
     return beyond(run, luck, rule.LUCK / 2) or (run.k >= PAIRS and beyond(often, rule.UNLIKELY, rule.LUCK / 2))
+
+
+def of_whole_run(name: str, run: Tally) -> bool:
+    """Whether nearly all pairs follow a shortcut that a model without a cause falls into in about half of them.
+
+    If it cannot compose, it may say what it says most often, or what it has just written.
+    """
+    return run.share >= rule.BROUGHT or not {USUAL_OPERAND, REPEATED} & set(name.split(THEN))
 
 
 def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:

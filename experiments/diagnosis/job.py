@@ -265,7 +265,7 @@ def behave(
         names = [max(some, key=lambda name: some[name].share) for some in operands]
         both = hypotheses.THEN.join(names)
         found |= {both: follow(both, hypotheses.one_for_each(names))} if names[0] != names[1] else {}
-    runs = admitted(found)
+    runs = {name: run for name, run in admitted(found).items() if following.of_whole_run(name, run)}
     out = {}
     for id, group in heard.items():
         shortcut = following.best(found[name][id]._replace(run=run) for name, run in runs.items())
