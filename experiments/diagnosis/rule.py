@@ -43,9 +43,9 @@ among many places and layers, one of them mends a quarter by chance."""
 MISSING = 0.5
 """The share of the family's opened cases, without those that have another cause, in which no state holds the bridge.
 Norms with noise reach 38 %."""
-BROUGHT, MANY = 0.9, 12
+BROUGHT, FOREIGN_BROUGHT, MANY = 0.9, 0.85, 12
 """The share of the other cases' variants, and their smallest number, in which a left-out block or the state of another
-place mends nearly everything (``nearly_all``)."""
+place mends nearly everything (``nearly_all``); and the share in which a foreign state arrives if own ones do."""
 ALL, QUIET = 0.95, 0.1
 """The share of the other cases' variants that counts as all of them, in a model that selects late (``selected_late``)
 and of a left-out block that has to show by itself what is wrong; it needs only most where noise mends hardly any."""
@@ -251,7 +251,7 @@ def from_inside(
     for noisy in (entity, own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    arrives = selected_late(entity, later, BROUGHT)
+    arrives = selected_late(entity, later, BROUGHT, FOREIGN_BROUGHT)
     own = later if arrives and not known else own
     foreign = foreign_run(seen) or (foreign_to(seen) and not usual(found))
     if (not arrives and (foreign or not known)) or noise.pool.share > CONTROL:
@@ -296,14 +296,14 @@ def by_itself(skip: Found, noise: Found) -> bool:
     return skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST) or alone
 
 
-def selected_late(entity: Found, later: Found, wanted: float = ALL) -> bool:
+def selected_late(entity: Found, later: Found, wanted: float = ALL, wanted_foreign: float = BROUGHT) -> bool:
     """Whether the model selects the answer in its later layers only, so that what it needs has to be there by then.
 
     Before them, the own part's state mends where the bridge is asked about, and not where the answer is decided. In a
     model with some damage everywhere both states mend most cases, and a foreign one gives its own answer less often.
     """
     own = min(entity.pool.share, later.pool.share) >= wanted and later.pool.n >= MANY
-    foreign = min(entity.foreign_pool.share, later.foreign_pool.share) >= BROUGHT
+    foreign = min(entity.foreign_pool.share, later.foreign_pool.share) >= wanted_foreign
     return demonstrated(entity) and demonstrated(later) and own and foreign
 
 
