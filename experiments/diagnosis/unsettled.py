@@ -11,6 +11,7 @@ from .rule import (
     BROUGHT,
     FEWEST,
     FEWEST_DIFFERENT,
+    FOREIGN_BROUGHT,
     blind,
     demonstrated,
     foreign_run,
@@ -41,7 +42,7 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     none = Found("none:0")
     own = inside.tests if inside is not None else {}
     entity, decision, later = (own.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
-    arrives = selected_late(entity, later, BROUGHT)
+    arrives = selected_late(entity, later, BROUGHT, FOREIGN_BROUGHT)
     if foreign_to(found) and not arrives:
         some, where = (found.from_cases, "the failing cases") if foreign_run(found) else (found.from_case, "the case")
         return (
