@@ -57,6 +57,10 @@ _RELATED = re.compile(
     rf"(?P<kin>{_KIN.replace(' ', '|')})\b",
     re.IGNORECASE,
 )
+_KIN_OF = re.compile(
+    rf"(?:\A\W*|\bby\s)(?:an?|the)\s(?:\w+\s){{0,2}}?(?:{_KIN.replace(' ', '|')})\sof\s", re.IGNORECASE
+)
+"""Somebody who is named by another: "a student of William Shakespeare"."""
 _OWN_KIND = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s(?P<kind>[a-z]+)\W*\Z")
 _BIRTH, _DEATH = r"born|birth", r"die|died|death|passed\s+away|killed|executed|assassinated"
 _EVENTS = tuple(
@@ -169,6 +173,9 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     said = [s for s in parts if any(name in f" {normalize(s)} " for name in held)]
     relations = [m for s in said if (m := _RELATED.search(s) or _OWN_KIND.match(s) or _PHRASE.match(s))]
     if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
+        return True
+    kin = [m for s in said if (m := _KIN_OF.search(s)) and f" {normalize(s[m.end() :])} ".startswith(tuple(held))]
+    if said and len(kin) == len(said) and not set(asked.split()) & set(_KIN.split()):
         return True
     return "language" in asked and bool(said) and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
 
