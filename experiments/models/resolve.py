@@ -112,7 +112,7 @@ def _unreachable() -> str | None:
     from huggingface_hub import constants
 
     host = urlsplit(constants.ENDPOINT).hostname or ""
-    if getproxies().get("https"):  # the proxy looks the host up
+    if getproxies().keys() & {"https", "all"}:  # the proxy looks the host up
         return None
     try:
         socket.getaddrinfo(host, 443)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from composcope.evaluation.graded import Graded, read_graded
+from composcope.evaluation.protocols import PROTOCOLS
 from composcope.experiments.building import importing
 from composcope.experiments.building.importing import Summary
 from composcope.experiments.cli import main
@@ -32,6 +33,9 @@ def test_several_files_become_one_graded_file(tmp_path: Path, capsys: pytest.Cap
     said = json.loads(capsys.readouterr().out)
     assert said["rows"] == 3 and said["roles"] == {"whole": {"correct": 2, "incorrect": 1}}
     assert json.loads((out.parent / "import.json").read_text())["files"][1]["kind"] == "inspect"
+    assert main(["import", str(files[0]), "--out", str(out)]) == 0
+    next_command = capsys.readouterr().out.splitlines()[-1]
+    assert f"composcope score {out} --protocol" in next_command and all(name in next_command for name in PROTOCOLS)
 
 
 def test_a_case_that_two_models_were_asked_is_counted_for_each() -> None:

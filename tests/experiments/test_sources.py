@@ -47,16 +47,16 @@ def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
     assert resolve_model("owner/name").weights_folder == snapshot
 
 
-@pytest.mark.parametrize("proxy", [False, True])
+@pytest.mark.parametrize("proxy", [None, "https", "all"])
 def test_a_hub_without_an_address_is_not_asked_unless_a_proxy_looks_it_up(
-    monkeypatch: pytest.MonkeyPatch, proxy: bool
+    monkeypatch: pytest.MonkeyPatch, proxy: str | None
 ) -> None:
     def unknown(*_: object) -> None:
         raise socket.gaierror
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    monkeypatch.setattr(resolve, "getproxies", lambda: {"https": "http://proxy:1"} if proxy else {})
+    monkeypatch.setattr(resolve, "getproxies", lambda: {proxy: "http://proxy:1"} if proxy else {})
     if proxy:
         assert resolve_model("owner/no-such-model") == ModelSource("owner/no-such-model", "owner/no-such-model", False)
     else:
