@@ -7,6 +7,7 @@ whole cases are left out. The index says so.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +15,10 @@ from typing import Any
 from safetensors import SafetensorError
 
 from ...errors import ComposcopeError
-from ...files import read_csv
 from ...probes.catalog import PROBES
 from ..figures.grouping import labels
 from ..run.reader import Row, RunData
-from ..run.single_cases import SavedEntry, read_single_cases
+from ..run.single_cases import SavedEntry, read_single_cases, read_values
 from .scripts import packed
 
 BUDGET = 8_000_000
@@ -85,16 +85,13 @@ def _read(run: RunData) -> tuple[dict[str, Entries], dict[str, str]]:
 
 
 def _values(run: RunData) -> dict[str, dict[str, float]]:
-    """Probe measurements of each case's whole, one number per quantity, from ``probes/NAME/values.csv``."""
+    """Probe measurements of each case's whole, one number per quantity."""
     out: dict[str, dict[str, float]] = {}
     for name in run.probe_names:
-        path = run.path / "probes" / name / "values.csv"
-        for row in read_csv(path)[1] if path.is_file() else ():
-            whole = row.get("role") == "whole" and str(row.get("kind", "")).startswith("composition")
-            if whole and row.get("value") not in ("", "nan", None):
-                kind = str(row["kind"]).removeprefix("composition").strip(" &")
-                quantity = f"{row['quantity']}{f' ({kind})' if kind else ''}".replace("_", " ")
-                out.setdefault(str(row["case"]), {})[quantity] = float(row["value"])
+        for v in read_values(run.path, name):
+            if v.role == "whole" and v.kind.startswith("composition") and not math.isnan(v.value):
+                kind = v.kind.removeprefix("composition").strip(" &")
+                out.setdefault(v.case, {})[f"{v.quantity}{f' ({kind})' if kind else ''}".replace("_", " ")] = v.value
     return out
 
 

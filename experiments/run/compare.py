@@ -16,14 +16,14 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation import statistics
-from ...evaluation.case import Case, Part, shares
+from ...evaluation.case import Case, Part
 from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.compare import compare
-from ...files import read_csv
 from ...progress import Bar, no_bar
 from ...terminal import how_many
 from .reader import RunData, read_about
+from .single_cases import read_values
 from .summary import headline
 
 Key = tuple[str, str, int]
@@ -298,9 +298,8 @@ def compare_probes(
     both = sorted({*names[0]} & {*names[1]})
     with progress("comparing probes", len(both)) as advance:
         for name in both:
-            folders = [run.path / "probes" / name for run in (a, b)]
-            said += _measured_differently(name, folders)
-            found = list(_probe_rows(name, folders, cases, seed))
+            said += _measured_differently(name, [run.path / "probes" / name for run in (a, b)])
+            found = list(_probe_rows(name, [a.path, b.path], cases, seed))
             if not found:
                 said.append(f"probe {name}: no case was probed in both runs")
             rows += [_finite(r) for r in adjust(found, f"{name}: A - B")]
@@ -308,11 +307,11 @@ def compare_probes(
     return rows, said
 
 
-def _probe_rows(name: str, folders: Sequence[Path], cases: SharedCases, seed: int) -> Iterator[dict[str, Any]]:
+def _probe_rows(name: str, runs: Sequence[Path], cases: SharedCases, seed: int) -> Iterator[dict[str, Any]]:
     from ...probes.contrast import paired
     from ...probes.tables import settled_cells
 
-    (left, near), (right, _) = (_values(folder / "values.csv", cases) for folder in folders)
+    (left, near), (right, _) = (_values(run, name, cases) for run in runs)
     for key in left:
         sides = settled_cells({"A": left[key], "B": right.get(key, {})})
         if sides["A"].keys() & sides["B"].keys():
@@ -322,20 +321,14 @@ def _probe_rows(name: str, folders: Sequence[Path], cases: SharedCases, seed: in
             yield {"probe": name, **row, "kind": key[1], **means}
 
 
-def _values(path: Path, cases: SharedCases) -> tuple[Numbers, dict[str, Hashable]]:
+def _values(run: Path, probe: str, cases: SharedCases) -> tuple[Numbers, dict[str, Hashable]]:
     """Values by quantity, kind and case (parts of one kind are averaged), and the clusters of the cases."""
     raw: dict[tuple[str, str], dict[str, list[float]]] = {}
     near: dict[str, Hashable] = {}
-    for i, r in enumerate(read_csv(path)[1], start=2):
-        try:
-            case, role, value = r["case"], r["role"], float(r["value"])
-            key = r["quantity"], r["kind"]
-        except (KeyError, TypeError, ValueError) as e:
-            raise InputError(f"{path}:{i}: no case, role, kind, quantity and value; run the probe again") from e
-        if cases.comparable(case, role) and math.isfinite(value):
-            raw.setdefault(key, {}).setdefault(case, []).append(value)
-            crossed = [c for c in (r.get("crossed") or "").split("; ") if c]
-            near[case] = shares(r.get("cluster") or None, crossed)
+    for v in read_values(run, probe):
+        if cases.comparable(v.case, v.role) and math.isfinite(v.value):
+            raw.setdefault((v.quantity, v.kind), {}).setdefault(v.case, []).append(v.value)
+            near[v.case] = v.shares
     return {key: {c: sum(v) / len(v) for c, v in cell.items()} for key, cell in raw.items()}, near
 
 

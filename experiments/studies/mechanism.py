@@ -6,13 +6,17 @@ The first are those of Composition collapse (App. I), the second those of AgentC
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
-from ...evaluation.statistics import holm
+from ...evaluation import dependence
+from ...evaluation.statistics import Interval, holm
+from ..run.single_cases import CaseValue, read_values
 from .published import beside
 from .study import Row, Study, StudyRun
 
@@ -89,66 +93,74 @@ def _cosine_row(what: str, r: Any, layer: int, last: int, model: str, where: str
             "shown": "undefined" if value is None else f"{value:.4f}{ends}"}  # fmt: skip
 
 
-def pooled(rows: Sequence[Mapping[str, Any]]) -> tuple[int, float, float]:
-    """(n, mean, sd) of the union of groups, from the n, mean and sd (with n - 1) of each group."""
-    known = [(r["n"], r["value"], r.get("sd") or 0.0) for r in rows if r.get("value") is not None and r.get("n")]
-    n = sum(k for k, _, _ in known)
-    if not n:
-        return 0, math.nan, math.nan
-    mean = sum(k * m for k, m, _ in known) / n
-    squares = sum((k - 1) * s * s + k * (m - mean) ** 2 for k, m, s in known)
-    return n, mean, math.sqrt(squares / (n - 1)) if n > 1 else math.nan
+def _by_kind(run: StudyRun, probe: str, quantity: str) -> dict[str, list[CaseValue]]:
+    """One value of each case by kind of question; several questions of a kind in one case are averaged."""
+    found: dict[str, dict[str, list[CaseValue]]] = {}
+    for v in read_values(run.path, probe):
+        if v.quantity == quantity and math.isfinite(v.value):
+            found.setdefault(v.kind, {}).setdefault(v.case, []).append(v)
+    return {
+        kind: [replace(some[0], value=sum(v.value for v in some) / len(some)) for some in cases.values()]
+        for kind, cases in found.items()
+    }
 
 
-def _by_kind(run: StudyRun, probe: str, quantity: str) -> dict[str, tuple[int, float, float]]:
-    found = run.run.probe(probe)
-    rows = [r for r in found.rows(quantity) if r.get("group") in ("failure", "success")] if found else []
-    kinds = dict.fromkeys(str(r["kind"]) for r in rows if r.get("kind") and " - " not in str(r["kind"]))
-    return {kind: pooled([r for r in rows if r["kind"] == kind]) for kind in kinds}
+def _numbers(cases: Sequence[CaseValue]) -> tuple[np.ndarray, list[Hashable]]:
+    """Values, and what each shares with others, also of another kind: at least its case."""
+    return np.array([v.value for v in cases]), [v.shares or f"case {v.case}" for v in cases]
 
 
 def means(study: Study, probe: str, quantity: str, scale: float) -> list[Row]:
-    """Mean over all questions of each kind, with a t interval, variance and standard deviation."""
+    """Mean over all questions of each kind, with an interval that respects clusters, and variance and deviation."""
     rows: list[Row] = []
     opened = {run.path: _by_kind(run, probe, quantity) for run in study.runs}
     for run in study.runs:
         if not opened[run.path] and (run.note or any(opened.values())):
             why = run.note or "the probe found nothing"
             rows.append({"model": run.label, "data": run.data, "what": "not opened up", "shown": why, "n": 0})
-        for kind, (n, mean, sd) in opened[run.path].items():
-            half = stats.t.ppf(0.975, n - 1) * sd / math.sqrt(n) if n > 1 else math.nan
-            text, source = beside(study.preset.name, quantity, {"kind": kind}, run.model.model, run.data)
-            low, high = (None, None) if math.isnan(half) else (mean - half, mean + half)
-            if (
-                scale == 100 and low is not None and high is not None
-            ):  # shares lie between 0 and 1, and so do their intervals
-                low, high = max(low, 0.0), min(high, 1.0)
+        for kind, cases in opened[run.path].items():
+            values, labels = _numbers(cases)
+            found = dependence.mean(values, labels)
+            interval = Interval(*found.interval(), found.method if found.known else dependence.FEW)
+            if not found.known or not np.ptp(values):
+                interval = Interval(None, None, interval.method)
+            if scale == 100:  # shares lie between 0 and 1, and so do their intervals
+                interval = interval.within(0, 1)
+            low, high = interval.low, interval.high
             ends = "" if low is None or high is None else f" [{scale * low:.4g}, {scale * high:.4g}]"
+            text, source = beside(study.preset.name, quantity, {"kind": kind}, run.model.model, run.data)
+            variance = float(values.var(ddof=1)) if values.size > 1 else None
             rows.append({
-                "model": run.label, "data": run.data, "what": quantity, "group": kind, "n": n,
-                "shown": f"{scale * mean:.4g}{ends}" if n else "undefined", "value": mean if n else None, "low": low,
-                "high": high, "interval": "t", "variance": sd * sd if n > 1 else None, "std": sd if n > 1 else None,
-                "published": text, "source": source,
+                "model": run.label, "data": run.data, "what": quantity, "group": kind, "n": values.size,
+                "shown": f"{scale * found.value:.4g}{ends}", "value": found.value, **interval.columns(),
+                "variance": variance, "std": None if variance is None else math.sqrt(variance), "published": text,
+                "source": source,
             })  # fmt: skip
     return rows
 
 
 def tests(study: Study) -> list[Row]:
-    """Welch's t-test of every pair of kinds from their n, mean and sd, with Holm's correction (the paper has none)."""
+    """Welch's t-test of every pair of kinds, with Holm's correction (the paper has none).
+
+    The questions of one case, and of cases that share facts, are not independent, as the paper's test takes them to be:
+    the error respects what they share.
+    """
     rows: list[Row] = []
     for run in study.runs:
-        kinds = {k: v for k, v in _by_kind(run, "lookback", "lookback_ratio").items() if v[0] > 1}
+        kinds = {k: _numbers(v) for k, v in _by_kind(run, "lookback", "lookback_ratio").items() if len(v) > 1}
         found: list[Row] = []
         for a, b in combinations(sorted(kinds, key=lambda k: (k != "composition", k)), 2):
-            (n_a, mean_a, sd_a), (n_b, mean_b, sd_b) = kinds[a], kinds[b]
-            test = stats.ttest_ind_from_stats(mean_a, sd_a, n_a, mean_b, sd_b, n_b, equal_var=False)
+            (of_a, near_a), (of_b, near_b) = kinds[a], kinds[b]
+            fit = dependence.difference(of_a, of_b, (near_a, near_b))
             text, source = beside(
                 study.preset.name, "lookback_t_test", {"kind": f"{a} - {b}"}, run.model.model, run.data
             )
-            found.append({"model": run.label, "data": run.data, "what": "p", "group": f"{a} - {b}", "n": n_a + n_b,
-                          "difference": mean_a - mean_b, "p": float(test.pvalue), "published": text,
+            found.append({"model": run.label, "data": run.data, "what": "p", "group": f"{a} - {b}",
+                          "n": of_a.size + of_b.size, "difference": fit.value,
+                          "p": None if math.isnan(fit.p) else fit.p, "test": fit.method, "published": text,
                           "source": source})  # fmt: skip
         for row, adjusted in zip(found, holm([r["p"] for r in found]), strict=True):
-            row |= {"p_adjusted": adjusted, "shown": f"p = {row['p']:.2g} (Holm {adjusted:.2g})"}
+            shown = f"p = {row['p']:.2g} (Holm {adjusted:.2g})" if adjusted is not None else "no test"
+            row |= {"p_adjusted": adjusted, "shown": shown}
         rows += found
     return rows

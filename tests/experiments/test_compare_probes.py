@@ -81,9 +81,10 @@ def test_settings_that_differ_are_all_named(tmp_path: Path) -> None:
 
 
 def test_cases_of_two_runs_share_what_their_cluster_and_what_crosses_it_say(tmp_path: Path) -> None:
-    file = tmp_path / "values.csv"
+    file = tmp_path / "probes" / "p" / "values.csv"
+    file.parent.mkdir(parents=True)
     file.write_text("case,role,kind,quantity,value,cluster,crossed\nc0,whole,k,q,1,a,b; d\nc1,whole,k,q,2,,\n")
-    assert _values(file, CASES)[1] == {"c0": shares("a", ("b", "d")), "c1": shares(None, ())}
+    assert _values(tmp_path, "p", CASES)[1] == {"c0": shares("a", ("b", "d")), "c1": shares(None, ())}
 
 
 def test_a_damaged_file_of_values_is_named_with_its_line(tmp_path: Path) -> None:

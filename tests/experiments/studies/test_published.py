@@ -17,7 +17,7 @@ from composcope.experiments import composition_collapse, stad
 from composcope.experiments.console import exits
 from composcope.experiments.run.reader import ProbeData
 from composcope.experiments.studies import mechanism, pairs, results
-from composcope.experiments.studies.mechanism import _difference, pooled
+from composcope.experiments.studies.mechanism import _difference
 from composcope.experiments.studies.published import beside, group_key, name_key, pair_name, table
 from composcope.experiments.studies.spec import Spec
 from composcope.experiments.studies.study import STUDIES, Study, scaled_layers
@@ -134,13 +134,37 @@ def test_layers_are_the_published_ones_or_at_the_same_relative_depth() -> None:
     assert deep[0] == 0 and deep[-1] == 79 and len(deep) == len(published)
 
 
-def test_groups_are_pooled_as_if_they_had_never_been_apart() -> None:
-    a, b = np.array([1.0, 2.0, 4.0]), np.array([3.0, 9.0])
-    rows = [{"n": len(x), "value": x.mean(), "sd": x.std(ddof=1)} for x in (a, b)]
-    n, mean, sd = pooled(rows)
-    both = np.concatenate([a, b])
-    assert (n, mean, sd) == (5, pytest.approx(both.mean()), pytest.approx(both.std(ddof=1)))
-    assert pooled([])[0] == 0 and pooled([{"n": 1, "value": 2.0, "sd": None}])[:2] == (1, 2.0)
+def _measured(folder: Path, times: int) -> Any:
+    """A study of one run: twelve clusters of ``times`` equal cases, with a question of two kinds each."""
+    rng = np.random.default_rng(3)
+    rows = ["case,role,kind,group,cluster,crossed,quantity,value"]
+    for c, base in enumerate(rng.normal(0.5, 0.1, 12)):
+        kinds = {"composition": base + rng.normal(0.05, 0.02), "math": base}
+        rows += [f"c{c}-{i},whole,{kind},failure,fact {c},,lookback_ratio,{value}"
+                 for kind, value in kinds.items() for i in range(times)]  # fmt: skip
+    (folder / "probes" / "lookback").mkdir(parents=True)
+    (folder / "probes" / "lookback" / "values.csv").write_text("\n".join(rows) + "\n")
+    run = SimpleNamespace(path=folder, note=None, label="m", data="d", model=SimpleNamespace(model="m"))
+    return SimpleNamespace(runs=[run], preset=SimpleNamespace(name="agentcoma"))
+
+
+def test_cases_that_repeat_a_fact_make_no_mean_or_test_of_a_study_more_certain(tmp_path: Path) -> None:
+    once, often = _measured(tmp_path / "once", 1), _measured(tmp_path / "often", 4)
+    shown = [mechanism.means(s, "lookback", "lookback_ratio", 100) for s in (once, often)]
+    for a, b in zip(*shown, strict=True):
+        assert (a["group"], b["n"]) == (b["group"], 4 * a["n"]) and a["n"] == 12
+        assert a["value"] == pytest.approx(b["value"])
+        width = a["high"] - a["low"]  # skewed clusters get fewer degrees of freedom than cases that share nothing
+        assert width <= b["high"] - b["low"] < 1.2 * width
+    (a,), (b,) = mechanism.tests(once), mechanism.tests(often)
+    assert a["group"] == "composition - math" and a["difference"] == pytest.approx(b["difference"])
+    assert a["p"] == pytest.approx(b["p"])
+    # Both questions of a case rise and fall together, which Welch's test of independent groups would not know.
+    kinds = {
+        k: [v.value for v in found]
+        for k, found in mechanism._by_kind(once.runs[0], "lookback", "lookback_ratio").items()
+    }
+    assert a["p"] < 0.001 < stats.ttest_ind(kinds["composition"], kinds["math"], equal_var=False).pvalue
 
 
 def test_a_difference_of_means_has_welchs_interval() -> None:
