@@ -142,7 +142,7 @@ def _paired(
     name: str, keys: Sequence[Key], a: Mapping[Key, Graded], b: Mapping[Key, Graded], seed: int
 ) -> dict[str, Any]:
     right_a, right_b = ([side[k].outcome == "correct" for k in keys] for side in (a, b))
-    clusters = [a[k].atom or a[k].shares or k[0] for k in keys]
+    clusters = [_shared(a[k]) for k in keys]
     interval = statistics.paired_difference(right_a, right_b, seed=seed, clusters=clusters)
     test = statistics.mcnemar(right_a, right_b, clusters)
     n = len(keys)
@@ -159,6 +159,12 @@ def _paired(
         "p": test.p,
         "note": mark(n),
     }
+
+
+def _shared(row: Graded) -> Hashable:
+    """What an answer shares with others: a part its atom with parts of other cases, and its cluster with its own."""
+    own = row.shares or row.case
+    return own if row.atom is None else frozenset({row.atom, row.cluster or row.case})
 
 
 def _differ(key: Key, a: Mapping[Key, Graded], b: Mapping[Key, Graded]) -> bool:

@@ -15,6 +15,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, write_cases
+from composcope.evaluation.graded import Graded
 from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
 from composcope.experiments.evaluating.merge import _common, _same_settings, made_otherwise
@@ -97,6 +98,23 @@ def test_cases_that_share_facts_are_compared_by_what_they_share(evaluated: Path,
 def test_other_wordings_of_parts_are_compared_apart_from_the_parts() -> None:
     roles = ("whole", "part:0", "part:1", "part:0:paraphrase:2", "part:1:extra-context", "whole:cot")
     assert [_role(r) for r in roles] == ["whole", "part", "part", "paraphrase", "extra-context", "whole:cot"]
+
+
+@pytest.mark.parametrize("shared", ["cluster", "case", "atom"])
+def test_parts_are_paired_with_what_their_case_and_their_fact_share(shared: str) -> None:
+    # ten groups of eight parts that change together: ten independent differences, not eighty
+    def row(i: int, right: bool) -> Graded:
+        group = i // 8
+        about = {"cluster": None, "case": f"c{i // 2}", "atom": f"a{i}"} | {shared: f"g{group}"}
+        return Graded(**about, role="part:0", outcome="correct" if right else "incorrect")  # pyright: ignore[reportArgumentType]
+
+    changed = {0, 1, 2, 3, 4, 5}
+    sides = [
+        {(f"k{i}", "part:0", 0): row(i, better and i // 8 in changed) for i in range(80)} for better in (False, True)
+    ]
+    found = compare._paired("part", list(sides[0]), *sides, seed=0)
+    assert found["b_only"] == 48 and found["difference"] == pytest.approx(-0.6)
+    assert 0.001 < found["p"] < 0.05 and found["high"] - found["low"] > 0.4
 
 
 def test_runs_without_a_common_case_cannot_be_compared(evaluated: Path, better: Path, capsys: Capture) -> None:
