@@ -23,6 +23,7 @@ from scipy import stats as scipy_stats
 from torch import Tensor
 
 from ...errors import InputError
+from ...evaluation.dependence import Sides
 from ...hooks.model import Model
 from ...hooks.module_hooks import check_gradients, frozen
 from ...hooks.sites import Kind, Site
@@ -65,7 +66,7 @@ def attribution_patching(
     estimate = torch.stack([_estimate(lm, pair, sites, units) for pair in pairs]).float()
     patched = _verified(lm, pairs, sites, cells, verify, seed, max_batch)
     agreement = _agreement(estimate, patched)
-    rows = [_row(q, v) for q, v in agreement.items()] if verify != 0 else []
+    rows = [_row(q, v, pairs) for q, v in agreement.items()] if verify != 0 else []
     axes = ("pair", "layer", "position" if units == "positions" else "head")
     settings: dict[str, Any] = {
         "kind": kind, "units": units, "layers": chosen, "direction": direction, "answers": [list(a) for a in answers],
@@ -73,7 +74,7 @@ def attribution_patching(
         "dtype": str(lm.dtype), "metric": "logit of the source's answer minus that of the unpatched run's",
     }  # fmt: skip
     warnings = [] if verify != 0 else ["nothing was verified (verify=0): these are estimates, not measured effects"]
-    if verify != 0 and (few := len(pairs) - len(agreement["spearman"])):
+    if verify != 0 and (few := sum(v is None for v in agreement["spearman"])):
         warnings.append(
             f"{few} of {len(pairs)} pairs: fewer than 3 cells were verified or all are equal, so agreement is undefined"
         )
@@ -135,13 +136,15 @@ def _base(lm: Model, pair: Pair) -> float:
 
 def _agreement(
     estimate: Float[Tensor, "pair site cell"], patched: Float[Tensor, "pair site cell"]
-) -> dict[str, list[float]]:
-    """Agreement of estimates and real changes, per pair."""
-    out: dict[str, list[float]] = {"spearman": [], "pearson": [], "top_overlap": [], "slope": []}
+) -> dict[str, list[float | None]]:
+    """Agreement of estimates and real changes, per pair; None where it is undefined."""
+    out: dict[str, list[float | None]] = {"spearman": [], "pearson": [], "top_overlap": [], "slope": []}
     for guess, real in zip(estimate.double(), patched.double(), strict=True):
         known = ~real.isnan()
         x, y = guess[known].numpy(), real[known].numpy()
         if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+            for values in out.values():
+                values.append(None)
             continue
         size = max(1, round(TOP * len(x)))
         mine, theirs = (set(np.argsort(-np.abs(v), kind="stable")[:size].tolist()) for v in (x, y))
@@ -152,7 +155,9 @@ def _agreement(
     return out
 
 
-def _row(quantity: str, values: Sequence[float]) -> Row:
-    e = mean_interval(list(values))
+def _row(quantity: str, values: Sequence[float | None], pairs: Sequence[Pair]) -> Row:
+    """A mean over pairs; those with the same donor or recipient are not independent."""
+    known = {i: v for i, v in enumerate(values) if v is not None}
+    e = mean_interval(list(known.values()), [Sides(tuple(pairs[i][0]), tuple(pairs[i][1])) for i in known])
     note = "estimate against real patching, within pairs"
-    return {"quantity": quantity, "group": "pairs", "n": len(values), **e._asdict(), "note": note}
+    return {"quantity": quantity, "group": "pairs", "n": len(known), **e._asdict(), "note": note}

@@ -65,8 +65,9 @@ def position_sweep(
     Tensors, ``pair layer position``: ``kl`` (nats, from the unpatched run), ``logit_difference`` (answer of the
     activation's source minus that of the run it goes into), ``probability`` (of the source's answer) and ``recovered``,
     the share of the way from the unpatched run's logit difference to the source's; NaN if the two are within 1e-6.
-    Table: the largest mean ``recovered`` per layer, with the interval over pairs. Recomputes the full sequence for each
-    (layer, position); ``attribution_patching`` estimates all of them from two forward passes and one backward pass.
+    Table: the largest mean ``recovered`` per layer, without an interval, as it was chosen after seeing all. Recomputes
+    the full sequence for each (layer, position); ``attribution_patching`` estimates all of them from two forward passes
+    and one backward pass.
     """
     pairs = check_pairs(lm, donors, recipients, answers, kind, direction)
     n = len(recipients[0])

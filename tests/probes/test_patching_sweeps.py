@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -131,6 +132,20 @@ def test_the_agreement_of_screen_and_patching_is_in_the_table() -> None:
     assert torch.allclose(few.tensors["patched"][known], got.tensors["patched"][known], atol=1e-5)
     other = patching.attribution_patching(lm, near, [DONOR, RECIPIENT], [(4, 9), (30, 7)], verify=10, seed=1)
     assert not torch.equal(~other.tensors["patched"].isnan(), known)
+
+
+def test_pairs_that_repeat_a_prompt_make_the_agreement_no_more_certain() -> None:
+    lm = load_model(tiny("llama"))
+    near = [[*DONOR[:i], DONOR[i] + 1, *DONOR[i + 1 :]] for i in range(6)]
+    once = patching.attribution_patching(lm, near, [DONOR] * 6, ANSWERS * 6, verify=None)
+    assert all(r["n"] == 6 and not np.isfinite(r["low"]) for r in once.table)  # one recipient says nothing of others
+    far = [[*RECIPIENT[:i], RECIPIENT[i] + 1, *RECIPIENT[i + 1 :]] for i in range(6)]
+    apart, twice = (
+        patching.attribution_patching(lm, near * n, far * n, ANSWERS * 6 * n, verify=None).table for n in (1, 2)
+    )
+    for a, b in zip(apart, twice, strict=True):
+        assert b["n"] == 2 * a["n"] and b["value"] == pytest.approx(a["value"])
+        assert b["high"] - b["low"] > 0.99 * (a["high"] - a["low"]) > 0
 
 
 def test_small_changes_are_screened_well() -> None:
