@@ -206,6 +206,7 @@ def teachers(sources: Sequence[Source], top: int = 5) -> Analysis:
 def filtered(source: Source, kept: Sequence[StadItem], n_clusters: int = 20) -> Analysis:
     """A target's accuracy on all original questions and on those kept, and whether their topics are alike.
 
+    A correlation of the topics is expected of any part of the questions: ``p_random`` compares it with random parts.
     ``source`` is a run on the originals; ``kept`` are the records that generation kept, matched by question. Topics are
     clusters of the questions' embeddings. Raises ``InputError`` where a kept question is not among the originals.
     """
@@ -223,5 +224,7 @@ def filtered(source: Source, kept: Sequence[StadItem], n_clusters: int = 20) -> 
         {i: int(label) for i, label in zip(ids, labels, strict=True)},
     )
     rows = [{"items": "all", **found["before"]}, {"items": "kept", **found["after"]}]
-    test = {"clusters": found["n_clusters"], "pearson": found["pearson"], "p": found["p"]}
+    test = {"clusters": found["n_clusters"]} | {
+        key: found[key] for key in ("pearson", "p", "random_low", "random_high", "p_random")
+    }
     return Analysis("filtering", (), {"accuracy": rows, "cluster proportions": [test]})

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 from scipy.stats import pearsonr
 
 from ...errors import InputError, NoCasesError
@@ -31,6 +32,7 @@ from . import scaffold_teacher as requests
 _PART = 1
 """The part that is reviewed: Q2 with its number."""
 DECISIONS = ("open", "keep", "drop", "edit")
+RANDOM_SUBSETS = 2000
 
 
 def queue(
@@ -213,12 +215,16 @@ def coverage(
 
 
 def filtering(
-    correct: Mapping[str, bool | None], retained: Sequence[str], clusters: Mapping[str, int]
+    correct: Mapping[str, bool | None], retained: Sequence[str], clusters: Mapping[str, int], seed: int = 0
 ) -> dict[str, Any]:
     """Whether the items kept are like all items (App. C): a model's accuracy on both, and their topics.
 
     ``correct`` holds a target's verdict on every original item (None: not judged), ``clusters`` the cluster of each.
-    Returns counts and accuracies before and after, and Pearson's correlation of the cluster proportions.
+    Returns counts and accuracies before and after, and Pearson's correlation of the cluster proportions with the
+    paper's p, whose null is a correlation of zero. The items kept are part of all, so any of them correlate:
+    ``p_random`` is the share of random subsets of the same size (``RANDOM_SUBSETS``) that correlate as little, and
+    ``random_low`` to ``random_high`` the middle 95 % of their correlations. A small ``p_random`` says that topics were
+    lost.
 
     Raises ``InputError`` for items that are not among the originals, ``NoCasesError`` for fewer than three clusters.
     """
@@ -230,14 +236,31 @@ def filtering(
         raise NoCasesError(f"{len(names)} clusters; a correlation of their proportions needs at least 3")
     shares = [_proportions(ids, clusters, names) for ids in (list(correct), retained)]
     test: Any = pearsonr(*shares) if len(set(shares[1])) > 1 and len(set(shares[0])) > 1 else None
+    topics: dict[str, float | None] = dict.fromkeys(("pearson", "p", "random_low", "random_high", "p_random"))
+    if test is not None:
+        random = _of_random_subsets(Counter(clusters[i] for i in correct), len(retained), seed)
+        # the items kept are one such subset, too; a last digit does not decide
+        as_little = 1 + int((random <= test.statistic + 1e-9).sum())
+        low, high = np.quantile(random, [0.025, 0.975]).tolist()
+        topics = {"pearson": float(test.statistic), "p": float(test.pvalue), "random_low": low, "random_high": high,
+                  "p_random": as_little / (1 + random.size)}  # fmt: skip
     return {
         "before": before,
         "after": after,
         "difference": None if None in (before["value"], after["value"]) else after["value"] - before["value"],
         "n_clusters": len(names),
-        "pearson": None if test is None else float(test.statistic),
-        "p": None if test is None else float(test.pvalue),
+        **topics,
     }
+
+
+def _of_random_subsets(counts: Mapping[int, int], n: int, seed: int) -> np.ndarray:
+    """Correlations of all items' cluster counts with those of random subsets of ``n`` items."""
+    total = np.array(list(counts.values()), dtype=float)
+    drawn = np.random.default_rng(seed).multivariate_hypergeometric(total.astype(int), n, RANDOM_SUBSETS).astype(float)
+    drawn -= drawn.mean(1, keepdims=True)
+    total -= total.mean()
+    lengths = np.linalg.norm(drawn, axis=1) * np.linalg.norm(total)
+    return np.divide(drawn @ total, lengths, out=np.zeros(len(drawn)), where=lengths > 0)
 
 
 def _accuracy(correct: Mapping[str, bool | None], ids: Sequence[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from composcope.errors import InputError
@@ -294,6 +295,20 @@ def test_filtering_is_compared_by_accuracy_and_topics() -> None:
     assert found["pearson"] > 0.95 and found["p"] < 0.05 and found["n_clusters"] == 4
     with pytest.raises(InputError, match="'other' is not among"):
         quality.filtering(correct, ["other"], clusters)
+
+
+def test_a_filter_that_loses_topics_correlates_less_than_random_subsets_do() -> None:
+    topics = {f"{topic}-{n}": topic for topic, size in enumerate((60, 50, 40, 30, 20, 10)) for n in range(size)}
+    judged = dict.fromkeys(topics, True)
+    lost = [i for i, topic in topics.items() if topic != 4]
+    by_chance = [np.random.default_rng(seed).permutation(list(topics))[: len(lost)].tolist() for seed in range(40)]
+    found = quality.filtering(judged, lost, topics, seed=1)
+    # The paper's p calls both alike: it asks whether there is any correlation, and there always is.
+    assert found["p"] < 0.05 and found["p_random"] == pytest.approx(1 / 2001)
+    assert found["pearson"] < found["random_low"] < found["random_high"]
+    null = [quality.filtering(judged, kept, topics, seed=1) for kept in by_chance]
+    assert all(row["p"] < 0.05 for row in null) and sum(row["p_random"] < 0.05 for row in null) <= 5
+    assert 30 <= sum(row["random_low"] <= row["pearson"] <= row["random_high"] for row in null)
 
 
 @pytest.mark.parametrize(
