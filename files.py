@@ -12,6 +12,7 @@ import csv
 import errno
 import hashlib
 import io
+import math
 import os
 import re
 import shutil
@@ -98,6 +99,19 @@ def sweep(folder: Path) -> None:
             path.unlink(missing_ok=True)
         else:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def finite(value: Any) -> Any:
+    """The value as strict JSON has it: numbers of numpy and torch become plain ones, NaN and infinities null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [finite(v) for v in value]
+    return value
 
 
 Row = dict[str, Any]

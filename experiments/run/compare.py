@@ -20,7 +20,7 @@ from ...evaluation.case import Case, Part, shares
 from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.compare import compare
-from ...files import read_csv
+from ...files import finite, read_csv
 from ...progress import Bar, no_bar
 from ...terminal import how_many
 from .reader import RunData, read_about
@@ -303,7 +303,7 @@ def compare_probes(
             found = list(_probe_rows(name, folders, cases, seed))
             if not found:
                 said.append(f"probe {name}: no case was probed in both runs")
-            rows += [_finite(r) for r in adjust(found, f"{name}: A - B")]
+            rows += [finite(r) for r in adjust(found, f"{name}: A - B")]
             advance(1)
     return rows, said
 
@@ -344,11 +344,6 @@ def _measured_differently(name: str, folders: Sequence[Path]) -> list[str]:
     a, b = (read_about(folder).settings for folder in folders)
     differ = [f"{k} {a.get(k)} and {b.get(k)}" for k in SETTINGS if a.get(k) != b.get(k)]
     return [f"probe {name}: measured with {', '.join(differ)}; the numbers are not comparable"] if differ else []
-
-
-def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace NaN, which JSON does not have, with null."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
 def probe_lines(rows: Sequence[Mapping[str, Any]], said: Sequence[str], most: int = 5) -> list[str]:
