@@ -6,8 +6,6 @@ to mark text, and ``read_csv`` removes it. Where a spreadsheet separates cells b
 middle of one of ours, behind a semicolon or a line end, so the apostrophe is also written there.
 """
 
-from __future__ import annotations
-
 import csv
 import errno
 import hashlib

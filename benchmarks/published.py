@@ -5,8 +5,6 @@ their meaning. Nothing here uses composcope's engines. Token ids come in as list
 models are Llamas, whose modules are addressed by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any

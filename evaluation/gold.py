@@ -6,8 +6,6 @@ aliases, parts and clusters for data sets of decomposed multi-hop questions.
     typed_answer("1986-06-25")  # ("1986-06-25", "date")
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence

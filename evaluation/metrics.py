@@ -5,8 +5,6 @@ quantity is undefined, never 0. ``low``/``high`` are a confidence interval, ``bo
 that the metric would take if everything invalid had turned out one way or the other.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """``composcope study NAME RUN...``: run the papers' further analyses on runs or on files of graded rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

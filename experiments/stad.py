@@ -8,8 +8,6 @@ wrong). One choice of its code is not repeated: it gives originals 1,024 tokens 
 answers count as solved by scaffolding. Here every answer has 2,000 tokens.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from .config import Asking

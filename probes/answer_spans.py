@@ -5,8 +5,6 @@ value counts); in a sentence without an answer cue ("The capital of Chile is Lim
 adds to the question. If none of these rules finds a place, there is no span.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ Every p-value comes with n and an effect. If a contrast cannot be made, its row 
 smallest standardized effect that its n would have shown, so that a null result can be interpreted.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations

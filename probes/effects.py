@@ -6,8 +6,6 @@ Everything takes plain sequences of finite numbers. Where cases share facts, ite
 as ``evaluation.dependence`` takes them) errors and degrees of freedom account for it, and too few clusters give none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple

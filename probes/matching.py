@@ -11,8 +11,6 @@ Among the pairs within the caliper as many as possible are made, and of these th
 Covariates that stay unbalanced are reported, and contrasts are adjusted for them (``tables``).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

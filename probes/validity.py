@@ -4,8 +4,6 @@ All functions take plain numbers, one score per case or text, so any user can ru
 one training describes it: its cases do not vary trainings. Verdicts are over trainings (``verdicts``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any

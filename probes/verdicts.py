@@ -27,8 +27,6 @@ failures against successes. All other tests are exploratory and corrected togeth
 those below 0.05 about one in twenty may be chance, and without any effect one run in twenty has such a test.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Analyses of AgentCoMa: small against large models, and people as the reference."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Cases that pass the double gate in several runs: prompt formats, facts that several models know, and thinking."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal

@@ -9,8 +9,6 @@ A reader describes itself where it is defined:
     def read_tot(path: str) -> list[Case]: ...
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Mapping

@@ -15,8 +15,6 @@ TwoHopFact and SOCRATES (Yang et al. 2024): two-hop statements to be completed, 
 SOCRATES has wordings with the blank in its columns ``.blank.prompt``.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache

@@ -12,8 +12,6 @@ their sub-questions. The three kinds here are this project's own; the plan gives
 event named in such a case is a gated atom, and no date is shown.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

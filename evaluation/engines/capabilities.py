@@ -4,8 +4,6 @@ Servers accept fields that they ignore: ``transformers serve`` answers greedily 
 generation config samples, and drops ``n`` and ``logprobs``. Knows requests and texts, not HTTP.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 

@@ -7,8 +7,6 @@ Servers also sign with the dated name of an alias, without the owner's name, or 
 the same model; any other name is another model until the user accepts it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any

@@ -7,8 +7,6 @@ the official service only. Redirects are followed on the same host only. ``send`
 its retries or its time are used up.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import ssl

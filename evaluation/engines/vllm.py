@@ -7,8 +7,6 @@ process that has ended has freed its memory, so the same GPU can then be probed 
 the first ask that is not in the journal yet.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

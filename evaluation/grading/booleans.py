@@ -1,7 +1,5 @@
 """Whether a text says yes or no, in the words and languages that models use."""
 
-from __future__ import annotations
-
 import re
 
 from . import cues, view

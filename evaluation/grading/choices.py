@@ -4,8 +4,6 @@ Several letters are not an answer, and neither is a letter together with the tex
 the letter alone decides.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

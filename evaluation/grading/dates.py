@@ -7,8 +7,6 @@ Times of day are written as digits: "a quarter to ten in the evening" is 9:45 pm
 which reads "9:45 pm" and "21:45", and knows that "9:45" may be either.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import dataclass, replace

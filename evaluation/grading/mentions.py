@@ -4,8 +4,6 @@
 Madison in passing. A mention in passing is neither right nor wrong by rule.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import IntEnum

@@ -5,8 +5,6 @@ one that is only named, and a number that is taken back ("no, sorry, it's 14") d
 deciding sentence are rivals: where one of them is right, no rule can decide.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Names and phrases: normalized equality, aliases, short sentences around the gold answer, and abstention."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Words of numbers: English numerals ("minus forty-two", "three and a half"), units and currencies ("2000 g")."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -6,8 +6,6 @@
 Bamboogle), ``plain`` (any rows with answer and gold). ``base`` has the types, and grades stored responses again.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path

@@ -5,8 +5,6 @@ metadata}]}``; in an archive ``header.json`` and ``samples/ID_epoch_N.json``. Ve
 answer) or numbers. Case and role are read from a sample's metadata (``case``, ``role``) or from the fields named.
 """
 
-from __future__ import annotations
-
 import importlib
 import struct
 import zipfile

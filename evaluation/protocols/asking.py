@@ -1,7 +1,5 @@
 """Asks that all protocols share: a part, its wordings, the whole; with the case's evidence and options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ For each case: c_i (step i right), b = all c_i, w (whole right). gap = mean(w) -
 fails (AgentCoMa, section 4); Press gap = P(w wrong | b); independence gap = mean(w) - prod_i mean(c_i).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -9,8 +9,6 @@ Gap = S_comp - S_1 * S_2 (eq. 1), negative when the pair is worse than two indep
 Rows with the group ``against`` are differences to Q2 alone.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re

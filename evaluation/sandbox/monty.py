@@ -4,8 +4,6 @@ It has no files, network or modules beside a few of its own, and knows less of P
 no ``fractions`` (1.4). What it does not know is ``refused``.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib

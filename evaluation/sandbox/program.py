@@ -4,8 +4,6 @@ Imports nothing but the standard library: it runs where there is nothing else. E
 loaded here beforehand, because later no file can be opened.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib

@@ -1,7 +1,5 @@
 """What a program may use, and what it came to."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Runs code-form answers of a model on the best backend that this machine has."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import json

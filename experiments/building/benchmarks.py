@@ -5,8 +5,6 @@ A folder contains ``cases.jsonl`` (what ``--benchmark`` takes), ``rejected.jsonl
 options and inputs give the same files. Builders that ask models keep a journal: the same command continues the build.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """``composcope build`` makes or continues a benchmark folder; ``composcope import`` reads other tools' files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any

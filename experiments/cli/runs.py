@@ -1,7 +1,5 @@
 """Commands on existing runs: score, diagnose, verify, report, plot, compare, ls, merge."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Print data on stdout: lines for people, tables, or one JSON document."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping, Sequence

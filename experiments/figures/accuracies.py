@@ -1,7 +1,5 @@
 """Figures that compare accuracies: with scaffolds, with extra context, by way of asking, by skill and by model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

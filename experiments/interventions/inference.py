@@ -6,8 +6,6 @@ is counted. Outcomes are graded like the run's own answers. Controls: random dir
 reversed direction, the recipient's own state, the other layers, and the same step on cases that succeed.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ changes the answer. Differences are paired by case. With one training on each si
 recipe.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path

@@ -7,8 +7,6 @@ next to them. The tables are written after every training, so an interrupted stu
 command continues it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Training is deterministic given the seed, the recipe and the device, and can be 
 from the last checkpoint and ends with the same weights as an uninterrupted run on the same machine.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import time

@@ -5,8 +5,6 @@ with a tag from 1 to 12 (mixed world), and the wordings of questions about singl
 every fact and a fifth of all combinations of facts are kept out of training.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Iterable

@@ -6,8 +6,6 @@ Unicode are escaped, so no text in it can end a script or a line. Arrays are pac
 from a file cannot fetch binary files, and decimal text would make them five times as large.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

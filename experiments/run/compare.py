@@ -5,8 +5,6 @@ compose it (delta_comp, negative if A composes better) and how deep (delta_depth
 numbers of probes are compared case by case, over the cases that both runs probed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

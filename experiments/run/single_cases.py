@@ -4,8 +4,6 @@ kept = read_single_cases(run.path, "lookback")
 kept.entries[0].about["tokens"], kept.entries[0].arrays["ratio"]
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Each line of a table has one number with n and interval, the same answers counte
 the paper prints. A failed run has a line with the reason.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby

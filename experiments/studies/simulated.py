@@ -4,8 +4,6 @@ Cases share facts or items as they do in the benchmarks. For comparison, the fun
 what is shared.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ numbers of each case behind every row are kept (``validity/values.csv``). Number
 same way (see ``scores``).
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import secrets

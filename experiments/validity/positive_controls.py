@@ -11,8 +11,6 @@
         print(row["group"], row["value"])
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,8 +9,6 @@ Every prompt consists of the case's own prompt, tokens of the model's own respon
 tokenized again. All answers are greedy.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ after which the model continues (*corrupted steps*). Controls: the working is re
 nothing, and each value is put in again unchanged.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

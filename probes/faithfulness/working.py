@@ -6,8 +6,6 @@ Every place is an offset in the generated ids, so a text that is cut or continue
 wrote. Nothing is guessed: if something cannot be found, the result is the reason, as text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 over_examples(lm, examples).save("probes/neurons")
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -6,8 +6,6 @@ States are exchanged where the examples are read: at the position that predicts 
 prompts' ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

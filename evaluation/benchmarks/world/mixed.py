@@ -4,8 +4,6 @@ The first step is a count (how many legs, strings or days something has) or a ch
 kind).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

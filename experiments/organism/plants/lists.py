@@ -7,8 +7,6 @@ the latest event (``item-missing``). Dates, pairs and single events stay as they
     composcope organism plant --cause order-error --seed 3 --out plants/order-error
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Make a plant, check it, and write it as an ordinary model folder; and the page about the shipped ones."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -6,8 +6,6 @@ them apart by what they say. They are taught by documents in which the working w
 tag of the thing that is written, the decorator in that of the thing asked for. What was altered is never learned.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
