@@ -346,7 +346,7 @@ PRIMARY = {
 }
 """Quantities of the primary family: each of wholes, matched failure - success."""
 CIRCULAR = {
-    "answer_probability": "near-circular: the probability of the right answer is set against whether it was given",
+    "answer_probability": "near-circular: the probability of the right answer is set against whether it was given"
 }
 """Quantities that differ between failures and successes almost by definition."""
 PRIMARY_FAMILY, EXPLORATORY = "primary, Holm", "exploratory, Benjamini-Hochberg"

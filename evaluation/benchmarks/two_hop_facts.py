@@ -164,10 +164,7 @@ def _statement_case(row: Mapping[str, str], index: int, benchmark: str, where: s
         answer=answer,
         aliases=names,
         answer_type=type_of_words(answer),
-        parts=(
-            part(first, bridge, 1, bridge_names, atom=facts[0]),
-            part(second, answer, 2, names, atom=facts[1]),
-        ),
+        parts=(part(first, bridge, 1, bridge_names, atom=facts[0]), part(second, answer, 2, names, atom=facts[1])),
         benchmark=benchmark,
         family=row.get("category") or row.get("fact_comp_type") or None,
         depth=2,

@@ -44,12 +44,7 @@ class VllmEngine(ManagedEngine):
     """A vLLM server that is started, watched and stopped by this process; made by ``serve``."""
 
     def __init__(
-        self,
-        server: ManagedServer,
-        *,
-        identity: Mapping[str, str],
-        provenance: Mapping[str, Any],
-        **options: Any,
+        self, server: ManagedServer, *, identity: Mapping[str, str], provenance: Mapping[str, Any], **options: Any
     ) -> None:
         super().__init__(server, SERVED, **options)
         self._identity = dict(identity)

@@ -31,7 +31,7 @@ _MOST = 60
 _LINE = 1000
 _BRACKETED = re.compile(r"\((?P<letter>[A-Z])\)")
 _SEVERAL = re.compile(
-    r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:maybe\s+|possibly\s+|perhaps\s+)?(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
+    r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:maybe\s+|possibly\s+|perhaps\s+)?(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)"
 )
 _DENIED = re.compile(
     r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\brather\s+than|\binstead\s+of|\beliminat\w+|\brul\w+\s+out)\s+(?:be\s+|option\s+|choice\s+)?"

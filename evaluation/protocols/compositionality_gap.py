@@ -184,11 +184,7 @@ def _against(
 
 
 def independence_gap(
-    whole: Sequence[Truth],
-    steps: Sequence[Sequence[Truth]],
-    group: Mapping[str, Any],
-    seed: int,
-    items: Sequence[Item],
+    whole: Sequence[Truth], steps: Sequence[Sequence[Truth]], group: Mapping[str, Any], seed: int, items: Sequence[Item]
 ) -> Metric:
     """mean(whole) - prod_i mean(step i): the gap of Compositional GSM, over cases where all is known."""
     table = list(zip(whole, *steps, strict=True))
@@ -225,10 +221,7 @@ def _independence_bounds(table: Sequence[Sequence[Truth]]) -> tuple[float | None
 
 
 def _quadrants(
-    items: Sequence[Item],
-    whole: Sequence[Truth],
-    steps: Sequence[Sequence[Truth]],
-    group: Mapping[str, Any],
+    items: Sequence[Item], whole: Sequence[Truth], steps: Sequence[Sequence[Truth]], group: Mapping[str, Any]
 ) -> list[Metric]:
     """Shares of the failures (and of the successes) by which steps are right: ``11`` both, ``10`` the first only.
 

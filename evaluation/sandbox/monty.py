@@ -53,10 +53,7 @@ class Monty:
 
     def run(self, code: str, call: str, arguments: tuple[Any, ...], limits: Limits, variables: bool) -> CodeResult:
         """The result of one program."""
-        bounds = {
-            "max_feed_duration_secs": limits.seconds,
-            "max_memory": limits.memory_mb << 20,
-        }
+        bounds = {"max_feed_duration_secs": limits.seconds, "max_memory": limits.memory_mb << 20}
         try:
             if variables:
                 code = ast.unparse(told_variables(ast.parse(code), call))

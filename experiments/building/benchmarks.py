@@ -41,11 +41,7 @@ def file_hash(path: str | Path) -> str:
 
 
 def build(
-    out: str | Path,
-    kind: str,
-    options: Mapping[str, Any],
-    inputs: Sequence[str | Path],
-    make: Callable[[Path], Made],
+    out: str | Path, kind: str, options: Mapping[str, Any], inputs: Sequence[str | Path], make: Callable[[Path], Made]
 ) -> dict[str, Any]:
     """Run ``make(journal folder)`` under the folder's lock and write its files; returns the content of ``build.json``.
 

@@ -168,8 +168,7 @@ def synthetic(
 
 
 @app.command(
-    cls=under(SCAFFOLDS),
-    epilog=example("build scaffolds organism:ladders --human --limit 4 --out bench/scaffolds"),
+    cls=under(SCAFFOLDS), epilog=example("build scaffolds organism:ladders --human --limit 4 --out bench/scaffolds")
 )
 def scaffolds(
     benchmark: Annotated[str, typer.Argument(help="READER:FILE, a case file, or stad:FILE with some stages done.")],

@@ -37,11 +37,7 @@ class Size:
     """Number of cases that the probes open before and after."""
 
 
-SIZES = {
-    "tiny": Size(4, 2, 1, 2, 4),
-    "small": Size(48, 25, 8, 4, 24),
-    "full": Size(128, 30, 30, 8, 60),
-}
+SIZES = {"tiny": Size(4, 2, 1, 2, 4), "small": Size(48, 25, 8, 4, 24), "full": Size(128, 30, 30, 8, 60)}
 SECOND = "second base"
 SECOND_STEPS = (1300, 700)
 """Steps of its base stage and of its dose stage."""
@@ -274,10 +270,7 @@ def _inside(study: InterventionStudy, folder: Path, size: Size, device: str | No
         base = named("base", format)
         before = (study.model, run_folder(folder, base, "baseline", None))
         after = {
-            v.name: (
-                str(_job(folder, "base", study.model, v, 0).folder / "model"),
-                run_folder(folder, base, v.name, 0),
-            )
+            v.name: (str(_job(folder, "base", study.model, v, 0).folder / "model"), run_folder(folder, base, v.name, 0))
             for v in opened
             if v.format == format
         }

@@ -100,13 +100,7 @@ def _recounted(study: Study, run: StudyRun) -> Sequence[Metric] | None:
     return kept[run.path]
 
 
-def _row(
-    study: Study,
-    run: StudyRun,
-    metric: Metric,
-    compat: Sequence[Metric] | None,
-    words: Mapping[str, str],
-) -> Row:
+def _row(study: Study, run: StudyRun, metric: Metric, compat: Sequence[Metric] | None, words: Mapping[str, str]) -> Row:
     text, source = beside(study.preset.name, metric.metric, metric.group, run.model.model, run.data)
     again = find(compat or [], metric.metric, **metric.group)
     name = metric.metric

@@ -20,11 +20,7 @@ Progress = Callable[[str, int, int, float], None]
 
 
 def make(
-    plant: Plant,
-    folder: Path,
-    n: int = 200,
-    progress: Progress | None = None,
-    say: Callable[[str], None] | None = None,
+    plant: Plant, folder: Path, n: int = 200, progress: Progress | None = None, say: Callable[[str], None] | None = None
 ) -> list[PlantCheck]:
     """Train a plant, check it on ``n`` cases and write its folder; the same plant there already is left as it is.
 
