@@ -116,8 +116,6 @@ Row = dict[str, Any]
 """A row of a table, by column."""
 _FORMULA = re.compile(r"'*([\t\r\n]|[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]).", re.DOTALL)
 """Some programs skip spaces, and read the wide forms of East Asian keyboards as the ordinary ones."""
-
-
 _PIECES = re.compile(r"(?:^|(?<=[;\r\n]))[^;\r\n]*[;\r\n]?|[;\r\n]", re.DOTALL)
 """A text, cut behind each semicolon and line end."""
 

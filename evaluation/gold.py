@@ -20,8 +20,6 @@ from .grading.mathematics import is_plain_number
 from .text_files import number_text, text_field
 
 _FORMULA = re.compile(r"\\[A-Za-z]+|\$|\^|\d\s*[-+*/=]\s*\d|\d\s*[A-Za-z]\b")
-
-
 _ONE_NUMBER = re.compile(
     r"[-+]?[$€£]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?(?: (?:hundred|thousand|million|billion|trillion))?"
 )

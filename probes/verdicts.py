@@ -350,8 +350,6 @@ CIRCULAR = {
 }
 """Quantities that differ between failures and successes almost by definition."""
 PRIMARY_FAMILY, EXPLORATORY = "primary, Holm", "exploratory, Benjamini-Hochberg"
-
-
 FEWEST_PAIRS = 2
 """Matched pairs of a failure and a success without which there is no contrast."""
 FEWEST_SHOWN = 5

@@ -257,8 +257,6 @@ FAMILIES: dict[str, TemporalFamily] = {
     "overlapping_intervals": TemporalFamily(_draw_intervals, _word_intervals, 4),
     "constrained_ranking": TemporalFamily(_around(0, 2), _word_constrained, 1),
 }
-
-
 Plan = Sequence[tuple[str, int, int]]
 
 D4V2: Plan = (

@@ -38,8 +38,6 @@ _DENIED = re.compile(
     r"(?:\(?[A-Z]\)?(?:,\s*(?:or\s+|nor\s+|and\s+)?|\s+(?:or|nor|and)\s+))*[(\[]?$",
     re.I,
 )
-
-
 _PLACE = re.compile(
     r"^\W*(?:(?:it|that|this)(?:'s|\s+is)\s+)?(?:the\s+)?(?P<place>(?P<last>last)|[a-z]+)(?:\s+(?:one|option|choice|answer)(?:\W*$|\s*[,;:(\u2014])|\W*$)",
     re.IGNORECASE,

@@ -319,8 +319,6 @@ _PART = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(r"(?:at\s+)?(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:\s?[ap]\.?\s?m\.?)?", re.IGNORECASE)
-
-
 _DIGITAL = re.compile(r"(?<![\d:.])([01]?\d|2[0-4]):([0-5]\d)(?![\d:])")
 
 

@@ -291,8 +291,6 @@ _THEN = re.compile(
 """A clause after an equation that draws another conclusion."""
 _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|at|on|where|using)\b", re.I)
 """A clause after an equation that explains and does not answer."""
-
-
 _SO = re.compile(r"\bso\s\Z", re.IGNORECASE)
 
 

@@ -28,8 +28,6 @@ _NO_FUNCTION = ("NoneType", "bool", "int", "float", "str", "list", "tuple", "dic
 _OBJECT = re.compile(r"<(?:function|class|module|built-in|bound) ")
 """How a function or module comes out of Monty: as text."""
 _NO_VALUE = re.compile(r"function|method|type$|module|iterator|generator|wrapper")
-
-
 _MISFIT = re.compile(r"\bargument")
 """What a call with other arguments than the function takes says."""
 

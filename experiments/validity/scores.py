@@ -36,8 +36,6 @@ class ProbeScore:
 
 ValuesByCase = Mapping[str, Mapping[str, float]]
 """Quantity -> case -> value."""
-
-
 Probes = Mapping[str, Callable[[Any, Sequence[Example]], ProbeResult]]
 
 

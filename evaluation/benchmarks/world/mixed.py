@@ -202,8 +202,6 @@ def mixed_case(
 
 Member = dict[str, str]
 """A row of ``kinds.csv``."""
-
-
 _ACTS = {
     "addition": "Mia puts in {n} more {kinds}. How many {kinds} are in the box now?",
     "subtraction": "Mia takes out {n} {kinds}. How many {kinds} are left in the box?",
