@@ -61,7 +61,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         groups.setdefault(_role(key[1]), []).append(key)
     table = []
     with progress("comparing what was asked", len(groups)) as advance:
-        for name, keys in sorted(groups.items(), key=_order):
+        for name, keys in sorted(groups.items(), key=lambda item: (item[0] != "whole", item[0])):
             table.append(_paired(name, keys, rows_a, rows_b, seed))
             advance(1)
     for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
@@ -130,10 +130,6 @@ def _role(role: str) -> str:
     if words[0] != "part":
         return role
     return "part" if len(words) == 2 else words[2]
-
-
-def _order(item: tuple[str, Any]) -> tuple[bool, str]:
-    return item[0] != "whole", item[0]
 
 
 def _paired(

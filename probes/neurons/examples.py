@@ -149,16 +149,14 @@ def _attribute(
     queries = [(e.prompt_ids, e.answer_ids[:answer_tokens], i in compared) for i, e in enumerate(examples)]
     found = collect(lm, partial(_measure, rule=how[0], steps=how[1], t=chosen[0], v=chosen[1]), queries)
     return _Attributed(
-        clusters=[dict(zip(map(_neuron, f["neurons"].tolist()), f["scores"].tolist(), strict=True)) for f in found],
+        clusters=[
+            {(a, b): x for (a, b), x in zip(f["neurons"].tolist(), f["scores"].tolist(), strict=True)} for f in found
+        ],
         probability=[f["probability"] for f in found],
         gap=[f["gap"] for f in found],
         unconverged=sum(f["unconverged"] for f in found),
         estimates=[f["estimate"] for f in found if f["estimate"]],
     )
-
-
-def _neuron(pair: Sequence[int]) -> Neuron:
-    return pair[0], pair[1]
 
 
 def _measure(
