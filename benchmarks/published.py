@@ -72,7 +72,7 @@ def naive_attribution(model: Any, prompt: Ids, target: int, layers: Sequence[int
 
 def published_attribution(
     model: Any, prompt: Ids, target: int, nodes: int, batch: int = 20, layers: Sequence[int] | None = None
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``layer neuron`` (all layers by default), by QRNCA's algorithm (Chen et al. 2024; derived from Dai et al. 2022).
 
     Per layer: a forward that records the up projection's output u at the last position; then the prompt, repeated

@@ -72,9 +72,7 @@ PRESET = Preset(
     data=("organism:mixed", "organism:temporal"),
     tables=tables,
     headline=("composition", "any_scaffold", "mean_k", "k_positive", "intractable"),
-    figures=(
-        "scaffold-gain", "k-histogram", "bottlenecks", "skill-heatmap", "skill-distribution", "outcomes",
-    ),
+    figures=("scaffold-gain", "k-histogram", "bottlenecks", "skill-heatmap", "skill-distribution", "outcomes"),
     format="plain",
     asking=Asking(answer_tokens=2000),
     organism_limit={"organism:mixed": 80, "organism:temporal": 6},
@@ -85,7 +83,7 @@ PRESET = Preset(
         "`skill-distribution` and `skill-granularity` draw.",
         "Answers are judged by rules, and by `--judge` if it is given; the paper asks Mistral-Large.",
     ),
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     from .cli.root import run_study

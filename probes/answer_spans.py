@@ -73,9 +73,7 @@ def _places(response: str, segments: Sequence[str], cued: bool) -> Iterator[tupl
     yield (start, len(response)), False
 
 
-def _within(
-    here: str, answer: str, answer_type: str, golds: Sequence[str], question: str, cued: bool
-) -> Span | None:  # fmt: skip
+def _within(here: str, answer: str, answer_type: str, golds: Sequence[str], question: str, cued: bool) -> Span | None:
     if answer == ABSTENTION:
         return _literal(here, answer) or _content(here)
     if answer_type in _VALUES:

@@ -100,7 +100,7 @@ def difference_fit(a: Array, b: Array, clusters: ClusterPair = (None, None)) -> 
 
 def difference_interval(
     a: ArrayLike, b: ArrayLike, clusters: ClusterPair = (None, None), *, level: float = 0.95
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """mean(a) - mean(b) with Welch's interval, clustered or crossed where cases share anything."""
     x, y = finite(a, "first group"), finite(b, "second group")
     if constant(x) and constant(y):

@@ -278,9 +278,7 @@ def _balance(examples: Sequence[Example], pairs: Sequence[tuple[Example, Example
     return found
 
 
-def _differences(
-    balance: Sequence[Balance], pairs: Sequence[tuple[Example, Example]]
-) -> dict[str, dict[str, float]]:  # fmt: skip
+def _differences(balance: Sequence[Balance], pairs: Sequence[tuple[Example, Example]]) -> dict[str, dict[str, float]]:
     """Covariates that are unbalanced after matching, the worst first: each pair's difference, by its failing case."""
     failures, successes = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
     values = _covariates([*failures, *successes]) if pairs else {}

@@ -33,9 +33,8 @@ stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 
 
 def auroc(
-    positive: ArrayLike, negative: ArrayLike, clusters: tuple[Clusters, Clusters] = (None, None), *,
-    level: float = 0.95,
-) -> Estimate:  # fmt: skip
+    positive: ArrayLike, negative: ArrayLike, clusters: tuple[Clusters, Clusters] = (None, None), *, level: float = 0.95
+) -> Estimate:
     """Probability that a positive scores above a negative, ties counting half; 0.5 = cannot tell them apart.
 
     Interval: DeLong's variance on the logit scale. Where cases share anything, each one's share of the other side

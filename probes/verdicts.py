@@ -158,9 +158,7 @@ def verdict(
             **_judged(cells, raw, measure, facing, without_lowest)}  # fmt: skip
 
 
-def _judged(
-    cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facing: int, without_lowest: bool
-) -> Row:  # fmt: skip
+def _judged(cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facing: int, without_lowest: bool) -> Row:
     low, high = (x - raw.null for x in raw.interval(0.9))
     bound = NOTHING[measure]
     if max(-low, high) < bound:

@@ -7,9 +7,7 @@ from typing import Any
 
 from ...errors import InputError
 
-REASONS = (
-    "no-code", "no-answer", "syntax", "refused", "error", "time", "memory", "recursion", "output", "crashed"
-)  # fmt: skip
+REASONS = ("no-code", "no-answer", "syntax", "refused", "error", "time", "memory", "recursion", "output", "crashed")
 NOT_RUN = ("refused", "time", "memory", "recursion", "output", "crashed")
 """The reasons that lie with the sandbox and its limits, not with the program alone."""
 

@@ -149,9 +149,7 @@ def named(base: str, format: str) -> str:
     return base if format == FORMAT else f"{base}, {format}"
 
 
-def _evaluate(
-    model: str, out: Path, size: Size, device: str | None, reporter: Reporter, format: str = FORMAT
-) -> None:  # fmt: skip
+def _evaluate(model: str, out: Path, size: Size, device: str | None, reporter: Reporter, format: str = FORMAT) -> None:
     from ..investigate import investigate
 
     asking = Asking(compat="collapse")

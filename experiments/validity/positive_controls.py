@@ -237,9 +237,7 @@ def _case(id: str, qa: Any) -> Case:
     )
     cluster, *crossed = sorted(qa.members)
     shared = {"crossed": crossed}
-    return Case(
-        id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster, meta=shared
-    )  # fmt: skip
+    return Case(id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster, meta=shared)
 
 
 def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:

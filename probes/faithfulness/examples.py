@@ -177,9 +177,7 @@ def _follows(c: Candidate, answers: Mapping[tuple[int, ...], str | None]) -> str
     return c.follows if c.ask is None else answers[c.ask]
 
 
-def _chosen(
-    lm: Model, t: _Taken, answers: Mapping[tuple[int, ...], str | None], donors: int
-) -> list[Altered]:  # fmt: skip
+def _chosen(lm: Model, t: _Taken, answers: Mapping[tuple[int, ...], str | None], donors: int) -> list[Altered]:
     """For each written value, the first other values from which another answer follows."""
     out: list[Altered] = []
     for c in t.candidates:

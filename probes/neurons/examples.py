@@ -192,7 +192,7 @@ def _measure(
 
 def _warnings(
     lm: Model, examples: Sequence[Example], chosen: Selection, found: _Attributed, answer_tokens: int | None
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     out = []
     alike = {e.answer_ids[0]: {o.answer_ids for o in examples if o.answer_ids[0] == e.answer_ids[0]} for e in examples}
     shared = sum(len(alike[e.answer_ids[0]]) > 1 for e in examples)

@@ -205,7 +205,7 @@ def check(kind: Kind, model: Any, tokenizer: Any, n: int = 100, seed: int = 4000
 
 def ship(
     kind: Kind, folder: Path, seed: int = 3, n: int = 100, progress: Callable[[int, int, float], None] | None = None
-) -> list[PlantCheck]:  # fmt: skip
+) -> list[PlantCheck]:
     """Train one, check it as it is stored, and write its folder.
 
     Raises ``InputError`` for a folder that holds something, ``ModelError`` where a figure is missed; then nothing is
