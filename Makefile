@@ -64,18 +64,18 @@ REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,compa
 .DEFAULT_GOAL := demo
 
 demo: install
-	$(RUN) -m composcope.experiments.cli demo --out runs/demo
+	$(RUN) -m composcope demo --out runs/demo
 
 real: install
 	$(if $(REAL_$(MODEL)),,$(error MODEL=$(MODEL): use smollm2 or gemma))
-	$(RUN) -m composcope.experiments.cli fetch $(MODEL) --to $(MODELS)/$(MODEL)
-	$(RUN) -m composcope.experiments.cli investigate --model $(MODELS)/$(MODEL) $(REAL_$(MODEL)) --probe-cases $(CASES) --out $(REAL) || [ $$? = 2 ]
+	$(RUN) -m composcope fetch $(MODEL) --to $(MODELS)/$(MODEL)
+	$(RUN) -m composcope investigate --model $(MODELS)/$(MODEL) $(REAL_$(MODEL)) --probe-cases $(CASES) --out $(REAL) || [ $$? = 2 ]
 
 studies: install
 	for name in agentcoma compositional-gsm stad composition-collapse; do \
-	  $(RUN) -m composcope.experiments.cli study $$name -m organism:none -m organism:control -m organism:low \
+	  $(RUN) -m composcope study $$name -m organism:none -m organism:control -m organism:low \
 	    -m organism:twin --out runs/studies/$$name || [ $$? = 2 ] || exit 1; done
-	$(RUN) -m composcope.experiments.cli study validity --out runs/studies/validity || [ $$? = 2 ]
+	$(RUN) -m composcope study validity --out runs/studies/validity || [ $$? = 2 ]
 
 # Tests of one file run on one worker, as they share its fixtures: loadfile. (loadgroup has no effect with pytest 9.2.)
 test: install
@@ -91,7 +91,7 @@ test-real: install
 	$(RUN) -m pytest -q -m real
 
 interventions: install
-	$(RUN) -m composcope.experiments.cli study interventions --out runs/interventions
+	$(RUN) -m composcope study interventions --out runs/interventions
 
 test-slow: install
 	$(RUN) -m pytest -q -m slow
@@ -113,11 +113,11 @@ mutants: install
 	$(RUN) tests/soak/mutants.py
 
 bench: install
-	$(RUN) -m composcope.experiments.cli bench evaluation
+	$(RUN) -m composcope bench evaluation
 
 bench-real: install $(LM_EVAL_VENV)/.ready
-	$(RUN) -m composcope.experiments.cli fetch smollm2 --to models/smollm2
-	$(RUN) -m composcope.experiments.cli bench --preset real --lm-eval-python $(LM_EVAL_VENV)/bin/python
+	$(RUN) -m composcope fetch smollm2 --to models/smollm2
+	$(RUN) -m composcope bench --preset real --lm-eval-python $(LM_EVAL_VENV)/bin/python
 
 lint: install
 	$(RUN) -m ruff check .

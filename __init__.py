@@ -1,7 +1,5 @@
 """composcope: where, and why, a language model fails to compose what it knows."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -3,8 +3,6 @@
 yield from halving(attempt, 64, lambda size: size or 64, print)  # attempt(64), then attempt(32), ...
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

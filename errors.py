@@ -3,8 +3,6 @@
 Every message is one line that names the file or option, the field, the value seen and the fix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 

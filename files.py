@@ -6,12 +6,11 @@ to mark text, and ``read_csv`` removes it. Where a spreadsheet separates cells b
 middle of one of ours, behind a semicolon or a line end, so the apostrophe is also written there.
 """
 
-from __future__ import annotations
-
 import csv
 import errno
 import hashlib
 import io
+import math
 import os
 import re
 import shutil
@@ -100,12 +99,23 @@ def sweep(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
+def finite(value: Any) -> Any:
+    """The value as strict JSON has it: numbers of numpy and torch become plain ones, NaN and infinities null."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [finite(v) for v in value]
+    return value
+
+
 Row = dict[str, Any]
 """A row of a table, by column."""
 _FORMULA = re.compile(r"'*([\t\r\n]|[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]).", re.DOTALL)
 """Some programs skip spaces, and read the wide forms of East Asian keyboards as the ordinary ones."""
-
-
 _PIECES = re.compile(r"(?:^|(?<=[;\r\n]))[^;\r\n]*[;\r\n]?|[;\r\n]", re.DOTALL)
 """A text, cut behind each semicolon and line end."""
 

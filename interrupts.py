@@ -15,8 +15,6 @@ after everything is restored. Without this check of the running frames, Ctrl-C w
 change: 32 to 40 seconds in an attribution of eight cases by SmolLM2 in float32, instead of 0.01.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading

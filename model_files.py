@@ -5,8 +5,6 @@ into an ordinary model folder with exact float32 safetensors. That folder is in 
 ``~/.cache/composcope``) under the hash of the file. It is written in one step, and later runs reuse it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

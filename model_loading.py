@@ -3,8 +3,6 @@
 ``model, tokenizer = load("path/to/folder")``. Safetensors and GGUF only, and never a repository's own code.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

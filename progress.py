@@ -6,8 +6,6 @@
 Without a stage ``tick`` does nothing, so functions need not know whether there is a bar.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar

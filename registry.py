@@ -7,8 +7,6 @@ Each object describes itself in the file that defines it, and is found there. So
 or outside this package.
 """
 
-from __future__ import annotations
-
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property

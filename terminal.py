@@ -6,8 +6,6 @@ Escape sequences can clear the screen, set its title, write to the clipboard or 
 change the order in which text is shown. Both are shown as ``\\x1b`` and ``\\u202e`` and have no effect.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

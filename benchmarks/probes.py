@@ -3,8 +3,6 @@
 python -m composcope.benchmarks.probes --preset llama12 --out runs/bench --docs docs/benchmarks.md
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

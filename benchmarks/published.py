@@ -5,8 +5,6 @@ their meaning. Nothing here uses composcope's engines. Token ids come in as list
 models are Llamas, whose modules are addressed by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -74,7 +72,7 @@ def naive_attribution(model: Any, prompt: Ids, target: int, layers: Sequence[int
 
 def published_attribution(
     model: Any, prompt: Ids, target: int, nodes: int, batch: int = 20, layers: Sequence[int] | None = None
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``layer neuron`` (all layers by default), by QRNCA's algorithm (Chen et al. 2024; derived from Dai et al. 2022).
 
     Per layer: a forward that records the up projection's output u at the last position; then the prompt, repeated

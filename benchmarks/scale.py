@@ -9,8 +9,6 @@ as forward. A row born after block l runs through the blocks above l only, on av
 those of the attribution also through the down projection at which they are born.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What is measured: random models of a given shape; per probe our way, a naive, a published and a bare one."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

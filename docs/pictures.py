@@ -3,8 +3,6 @@
 make pictures  # after make demo; or: python docs/pictures.py runs/demo
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -4,8 +4,6 @@ made of the figures, links to files that no page of the site has become plain na
 mkdocs calls these functions (`hooks` in mkdocs.yml).
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import re

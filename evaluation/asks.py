@@ -4,8 +4,6 @@ Roles are plain strings so that they survive in any file: ``whole``, ``part:0``,
 ``part:0:extra-context``, ``scaffold:1``, ``placeholder:1``, ``pair:whole``, ``self-ask``, ...
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

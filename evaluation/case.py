@@ -104,8 +104,6 @@ def declared_bin(benchmark: str | None, depth: int | None) -> int | None:
 _CASE_FIELDS = {f.name: f for f in fields(Case)}
 _PART_FIELDS = {f.name: f for f in fields(Part)}
 _TUPLES = {"aliases", "paraphrases", "evidence"}
-
-
 _OBJECTS = {
     "case": 'write {"id": "...", "question": "...", "answer": "..."}',
     "part": 'write {"question": "...", "answer": "..."}',

@@ -6,8 +6,6 @@
 by hand is checked more strictly, because a gold answer that nothing can match would look like a failing model.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

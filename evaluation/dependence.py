@@ -15,8 +15,6 @@ What observation i shares is named by one label, by a ``frozenset`` of labels (a
 With fewer than ``FEWEST`` clusters no interval is claimed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import NamedTuple

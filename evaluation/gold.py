@@ -6,8 +6,6 @@ aliases, parts and clusters for data sets of decomposed multi-hop questions.
     typed_answer("1986-06-25")  # ("1986-06-25", "date")
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +20,6 @@ from .grading.mathematics import is_plain_number
 from .text_files import number_text, text_field
 
 _FORMULA = re.compile(r"\\[A-Za-z]+|\$|\^|\d\s*[-+*/=]\s*\d|\d\s*[A-Za-z]\b")
-
-
 _ONE_NUMBER = re.compile(
     r"[-+]?[$€£]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?(?: (?:hundred|thousand|million|billion|trillion))?"
 )

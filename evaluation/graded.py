@@ -120,8 +120,6 @@ _OF_CASE = (
 _ALWAYS = frozenset(
     "case benchmark family depth cluster atom skills role kind repeat model run ask outcome reason answer gold".split()
 )
-
-
 _TEXTS = frozenset(
     "outcome benchmark family cluster atom kind model run ask reason answer gold match domain operation prompt".split()
 )

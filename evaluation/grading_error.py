@@ -6,8 +6,6 @@ undecided. The bounds that the protocol then gives for undecided answers become 
 its metrics.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import defaultdict

@@ -6,8 +6,6 @@ Two models with the same identity give the same greedy answers up to numerics; d
 provenance, not identity. Imports torch only for models that are already in memory.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

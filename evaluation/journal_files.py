@@ -8,8 +8,6 @@ checksum is not a signature: who can write the file can recompute it.
     line, digest = seal(b'{"key": "k"}', before="")
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

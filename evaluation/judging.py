@@ -9,8 +9,6 @@ without a clear verdict makes the grade invalid, never wrong.
 ``agreement`` compares a judge's verdicts with people's labels.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Sequence

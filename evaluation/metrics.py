@@ -5,14 +5,14 @@ quantity is undefined, never 0. ``low``/``high`` are a confidence interval, ``bo
 that the metric would take if everything invalid had turned out one way or the other.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from ..files import finite
 
 SCHEMA = 1
 _ROUNDING = 1e-9
@@ -76,22 +76,10 @@ class Metric:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON object of the row; NaN and infinity become null."""
-        row = {k: _finite(v) for k, v in asdict(self).items()}
+        row = finite(asdict(self))
         left_out = ("cluster_",) if self.cluster_n is None else ()
         left_out += ("grader_",) if self.grader_low is None else ()
         return {k: v for k, v in row.items() if not k.startswith(left_out)}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if hasattr(value, "item"):  # a numpy scalar
-        return _finite(value.item())
-    if isinstance(value, Mapping):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return value
 
 
 def to_document(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()) -> dict[str, Any]:

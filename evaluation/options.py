@@ -1,7 +1,5 @@
 """The options of a choice: how a case lists them, how a question lists them, and which letter a gold answer means."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ Identical asks (the probe of an atom that many cases share) are put once and gra
 journal are not requested again, so a stopped run continues where it stopped. The loop knows neither models nor metrics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

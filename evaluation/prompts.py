@@ -7,8 +7,6 @@ words that it was trained on. Instructions are short on purpose: they also have 
 context. This module knows nothing about models or grading.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

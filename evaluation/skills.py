@@ -5,8 +5,6 @@ N skills from these; every sub-task is assigned to one of them or to ``other``. 
 linkage, metric or prompt; ``SkillMap.method`` says what was used here.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

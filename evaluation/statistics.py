@@ -314,7 +314,7 @@ class D50:
 
 def d50(
     depths: Sequence[float], failures: Sequence[int], totals: Sequence[int], limits: Sequence[Interval] | None = None
-) -> D50:  # fmt: skip
+) -> D50:
     """Linear interpolation of the first crossing of 50 % between depth bins (Composition collapse, table 4).
 
     A bin without cases is undefined: so is the crossing when that bin lies before it, since the rate may have crossed

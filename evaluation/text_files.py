@@ -6,8 +6,6 @@ Problems are text that is not JSON, bytes that are not UTF-8, brackets nested to
 thousands of digits, and names that occur twice in one object (Python would silently keep the last).
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

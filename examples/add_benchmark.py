@@ -3,8 +3,6 @@
 composcope evaluate --plugin examples/add_benchmark.py --benchmark table:examples/table.csv --model organism:control
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

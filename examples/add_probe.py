@@ -4,8 +4,6 @@ composcope probe runs/control--mixed --plugin examples/add_probe.py --probes pro
 composcope plot prompt-end runs/control--mixed --plugin examples/add_probe.py
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

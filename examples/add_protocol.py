@@ -4,8 +4,6 @@
         --benchmark organism:mixed --model organism:control --limit 20
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

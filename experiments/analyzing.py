@@ -1,11 +1,8 @@
 """``composcope study NAME RUN...``: run the papers' further analyses on runs or on files of graded rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ..errors import InputError
 from ..evaluation.analyses import adjudicator, agentcoma, gated, stad, taxonomy
@@ -13,7 +10,7 @@ from ..evaluation.analyses.base import Analysis, Source, lengths
 from ..evaluation.benchmarks.catalog import load
 from ..evaluation.case import Case
 from ..evaluation.graded import read_graded
-from ..evaluation.metrics import Metric, quoted
+from ..evaluation.metrics import quoted
 from ..evaluation.protocols.base import uncounted
 from .console.printing import table
 from .run import find_runs, read_lines, write_json, write_lines
@@ -53,10 +50,6 @@ def _annotations(o: AnalysisOptions) -> dict[str, str] | None:
     return None if o.annotations is None else taxonomy.read_annotations(read_lines(o.annotations), str(o.annotations))
 
 
-def _recovery(pair: Sequence[Source], o: AnalysisOptions) -> Analysis:
-    return gated.recovery(pair[0], pair[1])
-
-
 def _adjudicator(sources: Sequence[Source], o: AnalysisOptions) -> Analysis:
     if (o.sheet is None) != (o.key is None):
         raise InputError("study adjudicator: give --sheet and --key together, or neither to draw a sample")
@@ -88,7 +81,7 @@ def _sizes(o: AnalysisOptions) -> dict[str, float]:
 
 ANALYSES: Mapping[str, Callable[[Sequence[Source], AnalysisOptions], Analysis]] = {
     "formats": lambda s, o: gated.compare_formats(_SOME("formats", s), o.reference),
-    "recovery": lambda s, o: _recovery(_TWO("recovery", s), o),
+    "recovery": lambda s, o: gated.recovery(*_TWO("recovery", s)),
     "joint-stability": lambda s, o: gated.joint_stability(_SOME("joint-stability", s)),
     "stability-expectation": lambda s, o: gated.expectation(_ONE("stability-expectation", s)[0]),
     "taxonomy": lambda s, o: taxonomy.taxonomy(_ONE("taxonomy", s)[0], _annotations(o)),
@@ -170,7 +163,7 @@ def lines(found: Analysis) -> list[str]:
     """The analysis as text tables."""
     out: list[str] = []
     if found.metrics:
-        out += table([_metric_row(m) for m in found.metrics])
+        out += table([{k: getattr(quoted(m), k) for k in _SHOWN} for m in found.metrics])
     for name, rows in found.tables.items():
         out += ["", f"{name}:", *table(rows)] if rows else []
     out += (
@@ -180,10 +173,3 @@ def lines(found: Analysis) -> list[str]:
 
 
 _SHOWN = ("metric", "group", "count", "n", "value", "low", "high", "interval", "n_invalid", "note")
-
-
-def _metric_row(metric: Metric) -> dict[str, Any]:
-    return {k: getattr(quoted(metric), k) for k in _SHOWN}
-
-
-__all__ = ["ANALYSES", "AnalysisOptions", "analyze", "human_assignment", "lines", "sources", "write"]

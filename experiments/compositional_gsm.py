@@ -8,8 +8,6 @@ Controls: Q2's original (Fig. 9), Q1 inside the pair (Fig. 10), Q2 given Q1 righ
 (Fig. 12). Pairs of models: ``cost`` (Fig. 4), ``tuning`` (instruct, pretrained: Fig. 5), ``specialization`` (Fig. 6).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -297,8 +297,7 @@ class Config(Probing):
     )
     seed: int = Field(default=0, ge=0, description="Seed of every random choice.")
     dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
-        default=None,
-        description="Precision of the weights (default: float32 on a CPU, the checkpoint's own on a GPU).",
+        default=None, description="Precision of the weights (default: float32 on a CPU, the checkpoint's own on a GPU)."
     )
     device: str | None = Field(
         default=None, description="cpu, cuda, cuda:1, ..., auto for all GPUs (default: a GPU if there is one)."

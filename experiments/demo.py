@@ -5,8 +5,6 @@ makes eight runs, then tests the validity of each probe on them, then writes one
 after an interruption.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

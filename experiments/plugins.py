@@ -16,8 +16,6 @@ entry-point groups ``composcope.benchmarks``, ``composcope.protocols``, ``compos
 and ``composcope.studies``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Mapping

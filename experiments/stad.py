@@ -8,8 +8,6 @@ wrong). One choice of its code is not repeated: it gives originals 1,024 tokens 
 answers count as solved by scaffolding. Here every answer has 2,000 tokens.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from .config import Asking
@@ -74,9 +72,7 @@ PRESET = Preset(
     data=("organism:mixed", "organism:temporal"),
     tables=tables,
     headline=("composition", "any_scaffold", "mean_k", "k_positive", "intractable"),
-    figures=(
-        "scaffold-gain", "k-histogram", "bottlenecks", "skill-heatmap", "skill-distribution", "outcomes",
-    ),
+    figures=("scaffold-gain", "k-histogram", "bottlenecks", "skill-heatmap", "skill-distribution", "outcomes"),
     format="plain",
     asking=Asking(answer_tokens=2000),
     organism_limit={"organism:mixed": 80, "organism:temporal": 6},
@@ -87,7 +83,7 @@ PRESET = Preset(
         "`skill-distribution` and `skill-granularity` draw.",
         "Answers are judged by rules, and by `--judge` if it is given; the paper asks Mistral-Large.",
     ),
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     from .cli.root import run_study

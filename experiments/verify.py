@@ -4,8 +4,6 @@ The journal is read with its checksums, and a copy of the run is graded and coun
 case set must come out the same. Nothing is written into the run, which may be read-only.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence

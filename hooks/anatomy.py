@@ -8,8 +8,6 @@ block is found by following tensors through a two-token forward pass: which proj
 module's output is added to the residual stream.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

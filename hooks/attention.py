@@ -79,7 +79,7 @@ def _native(module: nn.Module, name: str) -> Native:
 
 def _dispatch(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **kwargs: Any
-):  # fmt: skip
+):
     active = _ACTIVE.get()
     if active is None:
         raise ModelError(f'attention implementation "{NAME}" is only for use inside composcope; set "sdpa" or "eager"')

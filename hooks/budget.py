@@ -4,8 +4,6 @@ for batch in in_prefills(lm, [len(p) for p in prompts]):
     found = shrinking(lambda rows: work(batch, rows), None, lambda: row_budget(lm, 1, 120, graph=False))
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -55,8 +55,7 @@ def hooked(hooks: Sequence[ModuleHook], n_queries: int) -> Iterator[None]:
     def attach(w: ModuleHook) -> Any:
         if w.side == "experts":
             return w.module.register_forward_hook(
-                lambda m, args, kwargs, y: experts.changed(m, experts.given(m, args, kwargs), y, w.fn),
-                with_kwargs=True,
+                lambda m, args, kwargs, y: experts.changed(m, experts.given(m, args, kwargs), y, w.fn), with_kwargs=True
             )
         if w.side == "out":
             return w.module.register_forward_hook(lambda _m, _a, output: apply(w.fn, output))

@@ -8,8 +8,6 @@ next one runs. Copying bfloat16 or float16 to float32 is exact, so every number 
 keeps the half-precision weights, and widens each again in its backward step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -13,8 +13,6 @@ measure anything?), ``verdicts`` (tests corrected together, and verdicts over se
 They are imported on first use, so that ``import composcope.probes`` does not load torch.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

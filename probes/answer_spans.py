@@ -5,8 +5,6 @@ value counts); in a sentence without an answer cue ("The capital of Chile is Lim
 adds to the question. If none of these rules finds a place, there is no span.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -75,9 +73,7 @@ def _places(response: str, segments: Sequence[str], cued: bool) -> Iterator[tupl
     yield (start, len(response)), False
 
 
-def _within(
-    here: str, answer: str, answer_type: str, golds: Sequence[str], question: str, cued: bool
-) -> Span | None:  # fmt: skip
+def _within(here: str, answer: str, answer_type: str, golds: Sequence[str], question: str, cued: bool) -> Span | None:
     if answer == ABSTENTION:
         return _literal(here, answer) or _content(here)
     if answer_type in _VALUES:

@@ -6,8 +6,6 @@ A probe describes itself in one object; the objects of this package's probes are
 a probe runs, so a report can be written on a machine that cannot run probes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -6,8 +6,6 @@ Every p-value comes with n and an effect. If a contrast cannot be made, its row 
 smallest standardized effect that its n would have shown, so that a null result can be interpreted.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
@@ -188,7 +186,8 @@ def paired(
     lengths = {len(v) for v in roles.values() if not isinstance(v, Mapping)}
     if len(lengths) > 1:
         raise InputError(f"roles {list(roles)} have {sorted(lengths)} values; align them, or give them by case id")
-    table = {name: _by_case(v) for name, v in roles.items()}
+    table: dict[str, dict[Any, float]]
+    table = {name: dict(v if isinstance(v, Mapping) else enumerate(v)) for name, v in roles.items()}
     if len(table) < 2 or not all(table.values()):
         raise NoCasesError(f"roles {list(table)} have sizes {[len(v) for v in table.values()]}; give at least two")
     near = clusters if clusters is None or isinstance(clusters, Mapping) else dict(enumerate(clusters))
@@ -221,10 +220,6 @@ def _check_options(test: str, known: Any, level: float, resamples: int) -> None:
         raise InputError(f"test: {test!r}; use one of {', '.join(get_args(known))}")
     if not 0 < level < 1 or resamples < 1:
         raise InputError(f"level={level}, resamples={resamples}; need 0 < level < 1 and resamples >= 1")
-
-
-def _by_case(values: Mapping[str, float] | Sequence[float]) -> dict[Any, float]:
-    return dict(values) if isinstance(values, Mapping) else dict(enumerate(values))
 
 
 def _paired_row(d: Array, clusters: Clusters, test: PairedTest, level: float, resamples: int, seed: int) -> Row:

@@ -6,8 +6,6 @@ Everything takes plain sequences of finite numbers. Where cases share facts, ite
 as ``evaluation.dependence`` takes them) errors and degrees of freedom account for it, and too few clusters give none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -102,7 +100,7 @@ def difference_fit(a: Array, b: Array, clusters: ClusterPair = (None, None)) -> 
 
 def difference_interval(
     a: ArrayLike, b: ArrayLike, clusters: ClusterPair = (None, None), *, level: float = 0.95
-) -> Estimate:  # fmt: skip
+) -> Estimate:
     """mean(a) - mean(b) with Welch's interval, clustered or crossed where cases share anything."""
     x, y = finite(a, "first group"), finite(b, "second group")
     if constant(x) and constant(y):

@@ -206,7 +206,7 @@ class _Writer:
 
     def example(
         self, case: Case, role: str, ask: Ask, response: Response, group: str, said: Said | None = None
-    ) -> Example:  # fmt: skip
+    ) -> Example:
         where = f"case {case.id!r}, role {role!r}"
         if response.prompt_ids is None or response.response_ids is None:
             raise InputError(f"{where}: the engine returned no token ids; ask again with the transformers engine")

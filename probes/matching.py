@@ -11,8 +11,6 @@ Among the pairs within the caliper as many as possible are made, and of these th
 Covariates that stay unbalanced are reported, and contrasts are adjusted for them (``tables``).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -280,9 +278,7 @@ def _balance(examples: Sequence[Example], pairs: Sequence[tuple[Example, Example
     return found
 
 
-def _differences(
-    balance: Sequence[Balance], pairs: Sequence[tuple[Example, Example]]
-) -> dict[str, dict[str, float]]:  # fmt: skip
+def _differences(balance: Sequence[Balance], pairs: Sequence[tuple[Example, Example]]) -> dict[str, dict[str, float]]:
     """Covariates that are unbalanced after matching, the worst first: each pair's difference, by its failing case."""
     failures, successes = (list(side) for side in zip(*pairs, strict=True)) if pairs else ([], [])
     values = _covariates([*failures, *successes]) if pairs else {}

@@ -5,8 +5,6 @@ model that begins with "The capital of ..." decides nothing about the capital at
 its slot, the response up to the slot is moved to the end of its prompt. So probes need no special case.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

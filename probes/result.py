@@ -3,8 +3,6 @@
 result.save("probes/neurons")  # table.csv, values.csv, tensors.safetensors, result.json
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The probes themselves read one position (neurons) or a few named places (readout
 quantities at every token of the text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The ids are the generated ones; text is decoded from them. Only the gold answer is tokenized.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

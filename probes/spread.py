@@ -8,8 +8,6 @@ it measures in this process, with a ``Fleet`` on its workers. Functions passed t
 module, so that a worker finds them by name; options are bound with ``functools.partial``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module

@@ -108,9 +108,7 @@ def group_rows(quantity: str, values: Values[float], *, seed: int = 0) -> list[R
     return rows + corrected([*across, *within])
 
 
-def _summary(
-    quantity: str, kind: str, group: str, cell: Mapping[str, float], cluster: Mapping[str, Hashable]
-) -> Row:  # fmt: skip
+def _summary(quantity: str, kind: str, group: str, cell: Mapping[str, float], cluster: Mapping[str, Hashable]) -> Row:
     values = list(cell.values())
     row = summary_row(quantity, group, values, [cluster[c] for c in cell])
     return {**row, "kind": kind, "sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")}
@@ -177,7 +175,7 @@ def matched_rows(
 
 def _adjustment(
     row: Row, sides: Mapping[str, Mapping[str, float]], matched: Matched, cluster: Mapping[str, Hashable]
-) -> Row:  # fmt: skip
+) -> Row:
     """What regression on the pairs' differences changes in a row of paired differences, and its note."""
     if not matched.differences or np.isnan(row["p"]):
         return {}
@@ -291,7 +289,7 @@ PAIRS_EACH = 5
 
 def adjusted(
     d: Array, covariates: Mapping[str, Array], clusters: Sequence[Hashable] | None = None, level: float = 0.95
-) -> tuple[Row, list[str]]:  # fmt: skip
+) -> tuple[Row, list[str]]:
     """Columns of a row to replace, and the covariates that were adjusted for; nothing if none can be.
 
     Covariates come worst first; those that do not vary, or for which there are too few pairs, are left. Errors respect

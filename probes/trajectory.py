@@ -267,7 +267,7 @@ def _padded(x: Tensor, width: int) -> Tensor:
 
 def separation_rows(
     quantity: str, matrix: np.ndarray, n: int, labels: Sequence[Hashable], *, permutations: int = 1000, seed: int = 0
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """Mean cosines [layer n n], donors (the first ``n``) before recipients, and whether they are apart: rows per layer.
 
     Pairs that share anything (``labels``, one a case) are left out of the means. Intervals leave one cluster out at a

@@ -4,8 +4,6 @@ All functions take plain numbers, one score per case or text, so any user can ru
 one training describes it: its cases do not vary trainings. Verdicts are over trainings (``verdicts``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -35,9 +33,8 @@ stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 
 
 def auroc(
-    positive: ArrayLike, negative: ArrayLike, clusters: tuple[Clusters, Clusters] = (None, None), *,
-    level: float = 0.95,
-) -> Estimate:  # fmt: skip
+    positive: ArrayLike, negative: ArrayLike, clusters: tuple[Clusters, Clusters] = (None, None), *, level: float = 0.95
+) -> Estimate:
     """Probability that a positive scores above a negative, ties counting half; 0.5 = cannot tell them apart.
 
     Interval: DeLong's variance on the logit scale. Where cases share anything, each one's share of the other side

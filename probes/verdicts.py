@@ -27,8 +27,6 @@ failures against successes. All other tests are exploratory and corrected togeth
 those below 0.05 about one in twenty may be chance, and without any effect one run in twenty has such a test.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -160,9 +158,7 @@ def verdict(
             **_judged(cells, raw, measure, facing, without_lowest)}  # fmt: skip
 
 
-def _judged(
-    cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facing: int, without_lowest: bool
-) -> Row:  # fmt: skip
+def _judged(cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facing: int, without_lowest: bool) -> Row:
     low, high = (x - raw.null for x in raw.interval(0.9))
     bound = NOTHING[measure]
     if max(-low, high) < bound:
@@ -348,12 +344,10 @@ PRIMARY = {
 }
 """Quantities of the primary family: each of wholes, matched failure - success."""
 CIRCULAR = {
-    "answer_probability": "near-circular: the probability of the right answer is set against whether it was given",
+    "answer_probability": "near-circular: the probability of the right answer is set against whether it was given"
 }
 """Quantities that differ between failures and successes almost by definition."""
 PRIMARY_FAMILY, EXPLORATORY = "primary, Holm", "exploratory, Benjamini-Hochberg"
-
-
 FEWEST_PAIRS = 2
 """Matched pairs of a failure and a success without which there is no contrast."""
 FEWEST_SHOWN = 5

@@ -178,7 +178,7 @@ def workplace(folder: Path) -> Path:
     tools.mkdir(parents=True)
     fork = f'exec {sys.executable} -I -S {forked.__file__} run "$FORKED"'
     script = f'case "$FORKED:$1" in :*) ;; *.py) {fork} python "$@" ;; esac\nexec {sys.executable} "$@"'
-    command = f'[ -z "$FORKED" ] || {fork} composcope "$@"\nexec {sys.executable} -m composcope.experiments.cli "$@"'
+    command = f'[ -z "$FORKED" ] || {fork} composcope "$@"\nexec {sys.executable} -m composcope "$@"'
     for name, text in (("composcope", command), ("python", script), ("python3", script)):
         (tools / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         (tools / name).chmod(0o755)

@@ -33,23 +33,7 @@ FORMULAS = [
     "x;\r\n=1",
     "x;\t=1",
 ]
-HARMLESS = [
-    "6",
-    "-6",
-    "+6.5",
-    "-1e-3",
-    "-inf",
-    "-",
-    "=",
-    "a=b",
-    "",
-    "'quoted'",
-    " 6",
-    " -6",
-    " x",
-    "two, three",
-    "é",
-]
+HARMLESS = ["6", "-6", "+6.5", "-1e-3", "-inf", "-", "=", "a=b", "", "'quoted'", " 6", " -6", " x", "two, three", "é"]
 
 
 @pytest.mark.parametrize("text", FORMULAS)

@@ -76,7 +76,7 @@ def test_the_installed_wheel_runs_a_tiny_study_outside_the_tree(wheel: Path, tmp
     where = _run(sys.executable, "-c", "import composcope; print(composcope.__file__)", cwd=tmp_path, env=env).stdout
     assert Path(where.strip()).is_relative_to(site)
     _run(
-        *(sys.executable, "-m", "composcope.experiments.cli", "investigate"),
+        *(sys.executable, "-m", "composcope", "investigate"),
         *("--model", "organism:control", "--benchmark", "organism:mixed", "--limit", "40", "--out", "study"),
         cwd=tmp_path,
         env=env,

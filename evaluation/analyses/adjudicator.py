@@ -5,8 +5,6 @@ lists the disagreements to be looked at again (``reexamined`` wins over the firs
 are over-sampled, so plain rates describe the sample; the weighted ones describe the rows it was drawn from.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

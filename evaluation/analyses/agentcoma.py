@@ -1,7 +1,5 @@
 """Analyses of AgentCoMa: small against large models, and people as the reference."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter
@@ -34,12 +32,7 @@ def size_of(name: str) -> float | None:
     return value / 1000 if unit.lower() == "m" else value
 
 
-def size_groups(
-    sources: Sequence[Source],
-    sizes: Mapping[str, float] | None = None,
-    *,
-    seed: int = 0,
-) -> Analysis:
+def size_groups(sources: Sequence[Source], sizes: Mapping[str, float] | None = None, *, seed: int = 0) -> Analysis:
     """Metrics over all answers of the models up to ``SMALL`` and from ``LARGE`` billion parameters.
 
     Every answer counts once; intervals resample cases, because all models are asked the same. Models in between are
@@ -133,9 +126,7 @@ def _sheets(sequence: Sequence[Any], size: int) -> list[list[Any]]:
 
 
 def reference_rows(
-    cases: Mapping[str, Case],
-    key: Sequence[Mapping[str, Any]],
-    sheet: Sequence[Mapping[str, Any]],
+    cases: Mapping[str, Case], key: Sequence[Mapping[str, Any]], sheet: Sequence[Mapping[str, Any]]
 ) -> Analysis:
     """The filled-in sheets as graded rows of a model named ``human``; a question answered twice becomes two repeats.
 

@@ -4,8 +4,6 @@
 and models.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field

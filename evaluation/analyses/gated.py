@@ -1,7 +1,5 @@
 """Cases that pass the double gate in several runs: prompt formats, facts that several models know, and thinking."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal
@@ -85,10 +83,7 @@ def kind_of(atoms: set[Hashable], joint: Mapping[Hashable, Truth]) -> Kind | Non
 
 
 def _per_run(
-    source: Source,
-    table: Mapping[Hashable, Truth],
-    kinds: Mapping[str, Kind],
-    atoms: Mapping[str, set[Hashable]],
+    source: Source, table: Mapping[Hashable, Truth], kinds: Mapping[str, Kind], atoms: Mapping[str, set[Hashable]]
 ) -> list[Metric]:
     gated = [g for g in gate_cases(source.rows, source.cases or None) if g.item.case in kinds]
     metrics = []
@@ -248,10 +243,7 @@ def recovery(plain: Source, other: Source) -> Analysis:
     wholes = {(r.case, r.repeat): r for r in other.rows if r.role == "whole"}
     gated = [g for g in gate_cases(plain.rows, plain.cases or None) if g.double is True and g.whole is not None]
     metrics: list[Metric] = []
-    for name, chosen in (
-        ("recovery", [g for g in gated if not g.whole]),
-        ("loss", [g for g in gated if g.whole]),
-    ):
+    for name, chosen in (("recovery", [g for g in gated if not g.whole]), ("loss", [g for g in gated if g.whole])):
         metrics += _rates(name, chosen, wholes)
     both = [(bool(g.whole), after, g.item) for g in gated if (after := _after(g, wholes)) is not None]
     own = counting.clusters_of([item for *_, item in both])

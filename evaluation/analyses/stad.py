@@ -1,7 +1,5 @@
 """Analyses of STaD: the skills that limit a model, and whether the teacher or the filtering matters."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations

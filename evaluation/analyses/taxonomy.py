@@ -5,8 +5,6 @@ from the answer and the response; a person's annotation file overrules them. Whe
 ``other``: rules never guess. ``tiers`` counts one run under several definitions of a right answer (App. M, table 14).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence

@@ -7,8 +7,6 @@ whole's irrelevant numbers added (App. K): a column whose name has "extra" or "c
 about the second step. All other columns are kept in ``meta``.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping, Sequence

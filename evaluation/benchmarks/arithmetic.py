@@ -17,8 +17,6 @@ data set: ``question``, ``label`` (or ``answer``; text, a number, or the text of
 ``{"answer": "1986-06-25"}``) and ``question_type``, which becomes the family.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

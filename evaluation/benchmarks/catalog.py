@@ -9,8 +9,6 @@ A reader describes itself where it is defined:
     def read_tot(path: str) -> list[Case]: ...
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Mapping
@@ -53,8 +51,6 @@ def benchmark(
 READERS: Registry[Benchmark] = Registry(
     "benchmarks", lambda value: isinstance(value, Benchmark), __package__, Benchmark
 )
-
-
 _SHAPES: tuple[tuple[str, frozenset[str]], ...] = (
     ("musique", frozenset({"question_decomposition", "question"})),
     ("musique", frozenset({"paragraphs", "question"})),
@@ -70,8 +66,6 @@ _SHAPES: tuple[tuple[str, frozenset[str]], ...] = (
     ("stad", frozenset({"sub-task", "question"})),
     ("tot", frozenset({"question_type", "label", "question"})),
 )
-
-
 _ENOUGH = 1 << 20
 """Bytes that are read: the first record, or the header, of any of these files stands within them."""
 
@@ -101,8 +95,6 @@ def _first_record(start: str) -> dict[str, Any]:
 
 
 Loader = Callable[[str], list[Case]]
-
-
 CASES = Benchmark("cases", read_cases, answer_alone=True)
 
 

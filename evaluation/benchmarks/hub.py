@@ -6,8 +6,6 @@ of a repository runs. Where a data set is gated, missing, or the machine is offl
 download and where to put it.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -14,8 +14,6 @@ template. The hub's copies name the id ``id`` and write the triples as lists by 
 they are read too.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

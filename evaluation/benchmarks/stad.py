@@ -7,8 +7,6 @@ segments); ``sub-task-answer`` (K explanations and answers); ``scaffolding`` (K-
 shapes that occur.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

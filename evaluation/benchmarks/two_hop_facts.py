@@ -15,8 +15,6 @@ TwoHopFact and SOCRATES (Yang et al. 2024): two-hop statements to be completed, 
 SOCRATES has wordings with the blank in its columns ``.blank.prompt``.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -166,10 +164,7 @@ def _statement_case(row: Mapping[str, str], index: int, benchmark: str, where: s
         answer=answer,
         aliases=names,
         answer_type=type_of_words(answer),
-        parts=(
-            part(first, bridge, 1, bridge_names, atom=facts[0]),
-            part(second, answer, 2, names, atom=facts[1]),
-        ),
+        parts=(part(first, bridge, 1, bridge_names, atom=facts[0]), part(second, answer, 2, names, atom=facts[1])),
         benchmark=benchmark,
         family=row.get("category") or row.get("fact_comp_type") or None,
         depth=2,

@@ -5,8 +5,6 @@ words; in CSV ``paraphrase_1``, ...), and if wanted ``id``, ``question``, ``alia
 one class here, so that every chain has one answer. A case of depth d follows d memberships.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A *slot* is a number that stands exactly once in the question (as digits or as a
 in the solution: replacing it in both keeps question and solution about the same thing.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import math

@@ -7,8 +7,6 @@ solution gives X to the second, is run too and must come to the pair's answer. E
 taken is returned with its reason. Without a model nothing is random but the order of tries, which follows ``seed``.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import random

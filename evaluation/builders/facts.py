@@ -6,8 +6,6 @@ A file is JSON lines or CSV. Fields of a fact: ``event`` (a noun phrase: "the fi
 right dates) and ``unknowable`` (true for events after a model's training cutoff).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ code computed (about a quarter of theirs). The solver here is any engine, or sev
 them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ The wordings are ours; the stages are those of STaD, section 2.1. What cannot be
 nothing is guessed.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import json

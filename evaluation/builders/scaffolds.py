@@ -13,8 +13,6 @@ solved steps before the question, and its stand-alone tasks put the question bef
 questions rely on it. It checks that every step has a value and that the last value is the gold answer.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ gate only: whether every constituent fact is read off correctly (the parts). Par
 shared over cases. A case of depth d chains d facts of the evidence.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ their sub-questions. The three kinds here are this project's own; the plan gives
 event named in such a case is a gated atom, and no date is shown.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter
@@ -259,8 +257,6 @@ FAMILIES: dict[str, TemporalFamily] = {
     "overlapping_intervals": TemporalFamily(_draw_intervals, _word_intervals, 4),
     "constrained_ranking": TemporalFamily(_around(0, 2), _word_constrained, 1),
 }
-
-
 Plan = Sequence[tuple[str, int, int]]
 
 D4V2: Plan = (

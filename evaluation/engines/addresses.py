@@ -3,8 +3,6 @@
 ``secret`` finds a key in whatever a server sends back.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import re

@@ -11,8 +11,6 @@ Conventions shared by all engines:
 * A prompt is never shortened. Answers may come in any order; every ask gets exactly one response.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ Servers accept fields that they ignore: ``transformers serve`` answers greedily 
 generation config samples, and drops ``n`` and ``logprobs``. Knows requests and texts, not HTTP.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 
@@ -55,18 +53,10 @@ class Capabilities:
         asks = list(asks)
         sampled = any(a.temperature > 0 for a in asks)
         needed = (
-            (
-                "chat",
-                any(a.prompting == "chat" for a in asks),
-                "use one with /chat/completions, or --prompting raw",
-            ),
+            ("chat", any(a.prompting == "chat" for a in asks), "use one with /chat/completions, or --prompting raw"),
             ("raw", any(a.prompting == "raw" for a in asks), "use one with /completions, or --prompting chat"),
             ("max_tokens", bool(asks), "use one that honors it, such as vLLM"),
-            (
-                "sampling",
-                sampled,
-                "set do_sample in its generation config, or use one such as vLLM",
-            ),
+            ("sampling", sampled, "set do_sample in its generation config, or use one such as vLLM"),
         )
         for name, is_needed, fix in needed:
             if is_needed and getattr(self, name) is False:

@@ -3,8 +3,6 @@
 In fp32 they do not; in bf16 a near tie between two tokens can fall either way, and everything after it differs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -5,8 +5,6 @@ read once (``continuous``); a model that does not allow this answers in fixed ba
 does not depend on which other asks share its batch. The model stays unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 ``ManagedServer`` is the process, ``ManagedEngine`` asks it over HTTP. Knows no particular server program.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket

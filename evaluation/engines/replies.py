@@ -7,8 +7,6 @@ Servers also sign with the dated name of an alias, without the owner's name, or 
 the same model; any other name is another model until the user accepts it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -125,12 +123,8 @@ def _ids(found: Any) -> tuple[int, ...] | None:
 
 SHARE = 0.05
 """Share of foreign signatures above which asking stops."""
-
-
 LEAST = 3
 """Foreign signatures below which it goes on, whatever their share."""
-
-
 _DATED = re.compile(r"(?:[-@:](?:\d{4}(?:-?\d\d){0,2}|\d{3,4}|main|latest))$")
 
 

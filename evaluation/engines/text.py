@@ -1,7 +1,5 @@
 """From token ids back to text, and stop strings found exactly while generating."""
 
-from __future__ import annotations
-
 import resource
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ the official service only. Redirects are followed on the same host only. ``send`
 its retries or its time are used up.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import ssl
@@ -219,18 +217,10 @@ def stay_on_host(response: httpx2.Response) -> None:
 
 
 _BACKOFF_SECONDS = 0.5
-
-
 _BACKOFF_MAX_SECONDS = 8.0
-
-
 _RETRY_AFTER_MAX_SECONDS = 60.0
-
-
 _GARBLED = (replies.MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError)
 """Replies that are not completions, including broken JSON and text that is not UTF-8."""
-
-
 _REFUSALS = frozenset({400, 413, 422, 451})
 """Statuses that refuse the content of one request (too long, not allowed, not understood); the server itself works."""
 

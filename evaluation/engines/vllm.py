@@ -7,8 +7,6 @@ process that has ended has freed its memory, so the same GPU can then be probed 
 the first ask that is not in the journal yet.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import secrets
@@ -46,12 +44,7 @@ class VllmEngine(ManagedEngine):
     """A vLLM server that is started, watched and stopped by this process; made by ``serve``."""
 
     def __init__(
-        self,
-        server: ManagedServer,
-        *,
-        identity: Mapping[str, str],
-        provenance: Mapping[str, Any],
-        **options: Any,
+        self, server: ManagedServer, *, identity: Mapping[str, str], provenance: Mapping[str, Any], **options: Any
     ) -> None:
         super().__init__(server, SERVED, **options)
         self._identity = dict(identity)

@@ -1,7 +1,5 @@
 """Whether a text says yes or no, in the words and languages that models use."""
 
-from __future__ import annotations
-
 import re
 
 from . import cues, view
@@ -12,13 +10,7 @@ _YES = (
 )
 _NO = "no nope false incorrect untrue negative non nein não нет nie tidak hayır falsch faux falso nee لا नहीं"
 _ASIAN = {"是": True, "是的": True, "对": True, "はい": True, "네": True, "예": True}
-_ASIAN |= {
-    "不是": False,
-    "否": False,
-    "不": False,
-    "いいえ": False,
-    "아니요": False,
-}
+_ASIAN |= {"不是": False, "否": False, "不": False, "いいえ": False, "아니요": False}
 _VALUES = dict.fromkeys(_YES.split(), True) | dict.fromkeys(_NO.split(), False) | _ASIAN
 _ENGLISH = "yes|yeah|yep|yup|nope|no|true|false|correct|incorrect|untrue|affirmative"
 _SURELY = (

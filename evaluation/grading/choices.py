@@ -4,8 +4,6 @@ Several letters are not an answer, and neither is a letter together with the tex
 the letter alone decides.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,15 +31,13 @@ _MOST = 60
 _LINE = 1000
 _BRACKETED = re.compile(r"\((?P<letter>[A-Z])\)")
 _SEVERAL = re.compile(
-    r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:maybe\s+|possibly\s+|perhaps\s+)?(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)",
+    r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:maybe\s+|possibly\s+|perhaps\s+)?(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)"
 )
 _DENIED = re.compile(
     r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\brather\s+than|\binstead\s+of|\beliminat\w+|\brul\w+\s+out)\s+(?:be\s+|option\s+|choice\s+)?"
     r"(?:\(?[A-Z]\)?(?:,\s*(?:or\s+|nor\s+|and\s+)?|\s+(?:or|nor|and)\s+))*[(\[]?$",
     re.I,
 )
-
-
 _PLACE = re.compile(
     r"^\W*(?:(?:it|that|this)(?:'s|\s+is)\s+)?(?:the\s+)?(?P<place>(?P<last>last)|[a-z]+)(?:\s+(?:one|option|choice|answer)(?:\W*$|\s*[,;:(\u2014])|\W*$)",
     re.IGNORECASE,

@@ -5,8 +5,6 @@
 A comparison gives None where a text has no answer of its type, and an undecided grade where no rule can tell.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Where a response says "this is my answer": cues, boxes, corrections and conclusions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ Times of day are written as digits: "a quarter to ten in the evening" is 9:45 pm
 which reads "9:45 pm" and "21:45", and knows that "9:45" may be either.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import dataclass, replace
@@ -321,8 +319,6 @@ _PART = re.compile(
     re.IGNORECASE,
 )
 _TIME = re.compile(r"(?:at\s+)?(?:[01]?\d|2[0-4]):[0-5]\d(?::[0-5]\d)?(?:\s?[ap]\.?\s?m\.?)?", re.IGNORECASE)
-
-
 _DIGITAL = re.compile(r"(?<![\d:.])([01]?\d|2[0-4]):([0-5]\d)(?![\d:])")
 
 

@@ -4,8 +4,6 @@ Chat models answer in a sentence that repeats the question ("17 is not a prime n
 text alone does not decide, and only if the question is known.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """The answer in a response: thinking removed, tags, cues, last line, and whether the response was cut off."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ right answer is also invalid if no rule can tell whether it is meant ("12 apples
 Madison"). Invalid answers go to the judge. A ``compat`` mode applies a paper's own rule instead.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Lists of names or numbers: "X and Y", comma lists, bullets, numbered lines, arrows, JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

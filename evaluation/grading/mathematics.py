@@ -1,7 +1,5 @@
 """Which gold answers are formulas; math-verify as their judge, and as a second opinion on plain numbers."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterable

@@ -4,8 +4,6 @@
 Madison in passing. A mention in passing is neither right nor wrong by rule.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import IntEnum
@@ -55,8 +53,6 @@ _ONCE_BELIEVED = frozenset(("thought", "believed", "assumed"))
 _ONCE_ATTRIBUTED = frozenset(("attributed", "credited", "ascribed"))
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
-
-
 _DESCRIBING = frozenset("is was are were has had speak speaks use uses belongs lies stands means".split())
 _PREPOSITIONS = frozenset("of in at on as by to with after before for from against than under over".split())
 _BETWEEN = frozenset("by with after before against than to".split())

@@ -5,8 +5,6 @@ conclusion, or a sentence that continues the end of an earlier one decides. A na
 undecided, never wrong. A text without the name is wrong.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Signs, thousands, decimals, percent, fractions, scientific notation, LaTeX, unit
 (as fractions). A text without a number gives None, never 0.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ one that is only named, and a number that is taken back ("no, sorry, it's 14") d
 deciding sentence are rivals: where one of them is right, no rule can decide.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -293,8 +291,6 @@ _THEN = re.compile(
 """A clause after an equation that draws another conclusion."""
 _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|at|on|where|using)\b", re.I)
 """A clause after an equation that explains and does not answer."""
-
-
 _SO = re.compile(r"\bso\s\Z", re.IGNORECASE)
 
 

@@ -9,8 +9,6 @@ language for example, the country is another answer, unless the question asks fo
 Only sentences tell their language: a single word ("Wien") is taken for a word of the gold answer's.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

@@ -4,8 +4,6 @@
 and when she died. Where the question names no person and no event, nothing here is used.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@
 Applied to an answer and to the right answer before they are compared, so a spelling never makes an answer wrong.
 """
 
-from __future__ import annotations
-
 import re
 
 _TITLES = {"St": "Saint", "Mt": "Mount", "Ft": "Fort"}

@@ -1,7 +1,5 @@
 """Names and phrases: normalized equality, aliases, short sentences around the gold answer, and abstention."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache
@@ -136,8 +134,6 @@ _PLACES = frozenset(
     "city town county state island islands republic kingdom union dollar pound franc peso crown".split()
 )
 """Those without which a name is another one: "Mexico" is not Mexico City."""
-
-
 TITLES = frozenset(
     "sir dame lord lady king queen prince princess emperor empress president pope saint professor prof captain general "
     "dr mr mrs ms madame".split()

@@ -1,7 +1,5 @@
 """What a number is a number of: its unit where nobody names it, its total, and the numbers of the question."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

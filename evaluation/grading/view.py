@@ -7,8 +7,6 @@ final, such a response is invalid (``too-long``), never right or wrong.
 What is read is divided into ``sentences``, and a sentence into ``tokens``: its words and marks, folded for comparison.
 """
 
-from __future__ import annotations
-
 import ast
 import html
 import json

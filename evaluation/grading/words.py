@@ -1,7 +1,5 @@
 """Words of numbers: English numerals ("minus forty-two", "three and a half"), units and currencies ("2000 g")."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 
@@ -24,8 +22,6 @@ PATTERN = re.compile(
     re.IGNORECASE,
 )
 """A run of number words, with its sign."""
-
-
 _BELOW_ZERO = re.compile(
     rf"(?:(?<![\w.,-])(?P<digits>\d+(?:\.\d+)?)|(?P<spelled>{PATTERN.pattern}))"
     r"(?P<unit>\s?(?:°\s?[CF]?|deg(?:rees?)?)?(?:\s?(?:C|F|celsius|fahrenheit)\b)?)\s+below\s+(?:zero|freezing)\b"
@@ -38,8 +34,6 @@ _HALVES = re.compile(
     r"\s+quarters)\b",
     re.IGNORECASE,
 )
-
-
 _HOURS = re.compile(r"(?<![\d.,:\w])(\d{1,3})h([0-5]\d)(?:\s?min)?\b")
 
 
@@ -80,8 +74,6 @@ _LARGE = {
 _SCALE_OF = {word: n for n, row in _LARGE.items() for word in row.split()}
 SCALE = rf"(?:{'|'.join(sorted(_SCALE_OF, key=len, reverse=True))})\b\.?"
 """Words after digits that multiply them, in the languages that models write."""
-
-
 _TERM = rf"(?:\d{{1,3}}|{'|'.join([*_SMALL, *_TENS])})"
 _SCALED = rf"(?:hundred|{'|'.join(_SCALES)})"
 _MIXED = re.compile(
@@ -280,8 +272,6 @@ _TABLE: dict[str, list[tuple[str, str]]] = {
     "celsius": [("1", "°c celsius")],
     "fahrenheit": [("1", "°f fahrenheit")],
 }
-
-
 UNITS: dict[str, tuple[str, Fraction]] = {
     word: (dimension, Fraction(factor))
     for dimension, rows in _TABLE.items()
@@ -289,11 +279,7 @@ UNITS: dict[str, tuple[str, Fraction]] = {
     for word in words.split()
 }
 """Dimension and size in the dimension's base unit, by lower-case word."""
-
-
 CURRENCY_SIGNS = "$€£¥"
-
-
 DEGREES = {"angle", "celsius", "fahrenheit"}
 """Dimensions that "degrees" alone may stand for."""
 

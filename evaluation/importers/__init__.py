@@ -6,8 +6,6 @@
 Bamboogle), ``plain`` (any rows with answer and gold). ``base`` has the types, and grades stored responses again.
 """
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -21,8 +19,6 @@ from .papers import read_bamboogle_results, read_stad_results
 from .plain import columns_of, read_plain
 
 __all__ = ["KINDS", "Imported", "Options", "detect", "read"]
-
-
 KINDS: Mapping[str, Callable[[str | Path, Options], Imported]] = {
     "lm-eval": read_lm_eval,
     "inspect": read_inspect,
@@ -32,8 +28,6 @@ KINDS: Mapping[str, Callable[[str | Path, Options], Imported]] = {
 }
 """Readers by name: lm-evaluation-harness samples, inspect_ai logs, Bamboogle results, STaD's evaluated records, and
 plain rows of (question, response, gold)."""
-
-
 WHAT = f"give a file of one of the kinds {', '.join(KINDS)}"
 
 

@@ -4,8 +4,6 @@ An answer that the rules cannot judge is invalid, which is not a disagreement ab
 listed and counted separately.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ metadata}]}``; in an archive ``header.json`` and ``samples/ID_epoch_N.json``. Ve
 answer) or numbers. Case and role are read from a sample's metadata (``case``, ``role``) or from the fields named.
 """
 
-from __future__ import annotations
-
 import importlib
 import struct
 import zipfile
@@ -173,15 +171,9 @@ def _contradictions(header: Mapping[str, Any], rows: list[Graded], path: object)
 
 ZSTANDARD = 93
 """Compression method in a zip archive (APPNOTE.TXT, 4.4.5)."""
-
-
 _HEADER = struct.Struct("<4s5H3I2H")
-
-
 MOST_BYTES = 1 << 30
 """Most unpacked bytes of all members that are read from one archive."""
-
-
 MOST_PER_MEMBER = 1 << 26
 """A sample with its whole transcript has some megabytes."""
 

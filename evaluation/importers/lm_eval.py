@@ -5,8 +5,6 @@ filter, metrics`` and one field per metric. Tasks are independent there; which c
 read from the document's fields ``case`` and ``role``, or from those that the user names.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -10,8 +10,6 @@ STaD: a judge that failed is -1, or 0 where its reply could not be parsed: the l
 any more. Solved items have no scaffold scores; files of the last stage hold failed items only.
 """
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence

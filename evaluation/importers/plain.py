@@ -6,8 +6,6 @@ properties of the case, and a stored verdict: ``right``, ``correct``, ``is_corre
 field named with ``--scorer``. Rows without a verdict are graded by our rules. Everything else is kept under ``source``.
 """
 
-from __future__ import annotations
-
 import ast
 import csv
 import json

@@ -7,8 +7,6 @@ Common to all: ``base`` (the types, protocols by name), ``asking`` (prompts for 
 (worked examples, chat or raw, thinking), ``counting`` (rates with intervals and bounds).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Asks that all protocols share: a part, its wordings, the whole; with the case's evidence and options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -12,9 +10,7 @@ from ..case import Case, Part
 from ..options import Choices, listed
 from .base import about
 
-MAX_TOKENS = {
-    "plain": 128, "short": 32, "xml": 512, "xml-answer": 128, "knowledge": 128, "cot": 1024, "self-ask": 1024,
-}  # fmt: skip
+MAX_TOKENS = {"plain": 128, "short": 32, "xml": 512, "xml-answer": 128, "knowledge": 128, "cot": 1024, "self-ask": 1024}
 """Response budgets by prompt format: equal for all roles of a protocol, so that no role is cut off more easily."""
 THINKING = "thinking"
 """The whole asked again with the chat template's thinking switched on."""

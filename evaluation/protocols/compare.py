@@ -6,8 +6,6 @@ compare composition only if the models have equal knowledge: if the per-fact sta
 they have no value, and a note says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

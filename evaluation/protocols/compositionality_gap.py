@@ -6,8 +6,6 @@ For each case: c_i (step i right), b = all c_i, w (whole right). gap = mean(w) -
 fails (AgentCoMa, section 4); Press gap = P(w wrong | b); independence gap = mean(w) - prod_i mean(c_i).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -186,11 +184,7 @@ def _against(
 
 
 def independence_gap(
-    whole: Sequence[Truth],
-    steps: Sequence[Sequence[Truth]],
-    group: Mapping[str, Any],
-    seed: int,
-    items: Sequence[Item],
+    whole: Sequence[Truth], steps: Sequence[Sequence[Truth]], group: Mapping[str, Any], seed: int, items: Sequence[Item]
 ) -> Metric:
     """mean(whole) - prod_i mean(step i): the gap of Compositional GSM, over cases where all is known."""
     table = list(zip(whole, *steps, strict=True))
@@ -227,10 +221,7 @@ def _independence_bounds(table: Sequence[Sequence[Truth]]) -> tuple[float | None
 
 
 def _quadrants(
-    items: Sequence[Item],
-    whole: Sequence[Truth],
-    steps: Sequence[Sequence[Truth]],
-    group: Mapping[str, Any],
+    items: Sequence[Item], whole: Sequence[Truth], steps: Sequence[Sequence[Truth]], group: Mapping[str, Any]
 ) -> list[Metric]:
     """Shares of the failures (and of the successes) by which steps are right: ``11`` both, ``10`` the first only.
 

@@ -1,7 +1,5 @@
 """Counting that all protocols share: rows by case, three-valued logic, rates with intervals and bounds."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

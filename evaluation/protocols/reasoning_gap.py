@@ -9,8 +9,6 @@ Gap = S_comp - S_1 * S_2 (eq. 1), negative when the pair is worse than two indep
 Rows with the group ``against`` are differences to Q2 alone.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import re
@@ -211,12 +209,14 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
     return metrics
 
 
-def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> Metric:
+def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int, role: str = "code") -> Metric:
     """Relative gain of code over words, (acc_code - acc_text) / acc_text; null where no text answer is right.
+
+    ``role`` names another way of asking the whole, whose gain is then measured.
 
     The bounds count every undecided answer in code as wrong and in words as right, or the other way round.
     """
-    pairs = [(item, item.truth("code"), item.truth("whole")) for item in items]
+    pairs = [(item, item.truth(role), item.truth("whole")) for item in items]
     known = [(item, c, w) for item, c, w in pairs if c is not None and w is not None]
 
     def gain(s: np.ndarray) -> np.ndarray:

@@ -1,7 +1,5 @@
 """CPython as it is, in a process that the kernel has locked: see ``worker`` for its walls."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -4,8 +4,6 @@ It has no files, network or modules beside a few of its own, and knows less of P
 no ``fractions`` (1.4). What it does not know is ``refused``.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib
@@ -30,8 +28,6 @@ _NO_FUNCTION = ("NoneType", "bool", "int", "float", "str", "list", "tuple", "dic
 _OBJECT = re.compile(r"<(?:function|class|module|built-in|bound) ")
 """How a function or module comes out of Monty: as text."""
 _NO_VALUE = re.compile(r"function|method|type$|module|iterator|generator|wrapper")
-
-
 _MISFIT = re.compile(r"\bargument")
 """What a call with other arguments than the function takes says."""
 
@@ -55,10 +51,7 @@ class Monty:
 
     def run(self, code: str, call: str, arguments: tuple[Any, ...], limits: Limits, variables: bool) -> CodeResult:
         """The result of one program."""
-        bounds = {
-            "max_feed_duration_secs": limits.seconds,
-            "max_memory": limits.memory_mb << 20,
-        }
+        bounds = {"max_feed_duration_secs": limits.seconds, "max_memory": limits.memory_mb << 20}
         try:
             if variables:
                 code = ast.unparse(told_variables(ast.parse(code), call))

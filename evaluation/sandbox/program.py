@@ -4,8 +4,6 @@ Imports nothing but the standard library: it runs where there is nothing else. E
 loaded here beforehand, because later no file can be opened.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib
@@ -164,12 +162,7 @@ def come_to(request: dict[str, Any]) -> dict[str, Any]:
         value = plain(value)
         if len(repr(value)) > MAX_VALUE:
             raise TooMuch(f"a value of more than {MAX_VALUE} characters")
-        return {
-            "called": called,
-            "value": value,
-            "printed": printed.getvalue(),
-            "variables": scalars(variables),
-        }
+        return {"called": called, "value": value, "printed": printed.getvalue(), "variables": scalars(variables)}
     except TooMuch as e:
         return {"reason": "output", "detail": str(e)}
     except NoValue as e:

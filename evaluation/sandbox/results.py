@@ -1,7 +1,5 @@
 """What a program may use, and what it came to."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, field
@@ -9,9 +7,7 @@ from typing import Any
 
 from ...errors import InputError
 
-REASONS = (
-    "no-code", "no-answer", "syntax", "refused", "error", "time", "memory", "recursion", "output", "crashed"
-)  # fmt: skip
+REASONS = ("no-code", "no-answer", "syntax", "refused", "error", "time", "memory", "recursion", "output", "crashed")
 NOT_RUN = ("refused", "time", "memory", "recursion", "output", "crashed")
 """The reasons that lie with the sandbox and its limits, not with the program alone."""
 

@@ -1,7 +1,5 @@
 """Runs code-form answers of a model on the best backend that this machine has."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import json
@@ -95,14 +93,8 @@ def run_answer(text: str) -> CodeResult:
 
 
 _FENCE = re.compile(r"(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)(?:\1|\Z)", re.DOTALL)
-
-
 _START = re.compile(r"^([ \t]*)(?:def|import|from)[ \t]+\w", re.MULTILINE)
-
-
 _CODE = re.compile(r"^[ \t]*(?:(?:def|import|from)[ \t]|\w+[ \t]*=[^=])", re.MULTILINE)
-
-
 _TOP_LEVEL = re.compile(
     r"(?:def|import|from|if|elif|for|while|class|with|assert|global|return|del)\s|(?:else|try|except|finally)\b"
     r"|[@#)\]}\"']|[\w.]+\(|\w[\w.\[\]\"']*(?:\s*,\s*\w+)*\s*(?::\s*\w+\s*)?(?:[-+*/%]|//|\*\*)?=[^=]"

@@ -9,8 +9,6 @@ standard library and its neighbor ``program``. The walls around a program, each 
 * limits on memory, processor time, clock time and descriptors. Started by root, it becomes nobody.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import json

@@ -4,8 +4,6 @@ All ways answer the same asks of one protocol with the same model in the same dt
 that journal and grading add per 10,000 asks is also measured.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Ways to answer the same asks with the same model: ours, plain ``generate``, lm-evaluation-harness."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

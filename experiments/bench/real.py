@@ -3,8 +3,6 @@
 Each task is one line in ``TASKS``; all its ways are timed in the same rounds (``timing``).
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Every round runs each way once; a ratio is the median over the rounds of (their time / the first way's time).
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import time

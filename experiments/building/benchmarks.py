@@ -5,8 +5,6 @@ A folder contains ``cases.jsonl`` (what ``--benchmark`` takes), ``rejected.jsonl
 options and inputs give the same files. Builders that ask models keep a journal: the same command continues the build.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,11 +41,7 @@ def file_hash(path: str | Path) -> str:
 
 
 def build(
-    out: str | Path,
-    kind: str,
-    options: Mapping[str, Any],
-    inputs: Sequence[str | Path],
-    make: Callable[[Path], Made],
+    out: str | Path, kind: str, options: Mapping[str, Any], inputs: Sequence[str | Path], make: Callable[[Path], Made]
 ) -> dict[str, Any]:
     """Run ``make(journal folder)`` under the folder's lock and write its files; returns the content of ``build.json``.
 

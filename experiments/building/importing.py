@@ -3,8 +3,6 @@
 With ``regrade`` the stored responses are graded again by our rules, and every item whose verdict differs is reported.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """``composcope build scaffolds`` and ``build skills``: STaD's generation, with models, people or both in its roles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path

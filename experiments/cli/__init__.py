@@ -8,8 +8,6 @@ import), ``interventions``, ``organism``, ``start`` (init, fetch, docs, bench), 
 Each module is imported only when it is used.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``composcope build`` makes or continues a benchmark folder; ``composcope import`` reads other tools' files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -170,8 +168,7 @@ def synthetic(
 
 
 @app.command(
-    cls=under(SCAFFOLDS),
-    epilog=example("build scaffolds organism:ladders --human --limit 4 --out bench/scaffolds"),
+    cls=under(SCAFFOLDS), epilog=example("build scaffolds organism:ladders --human --limit 4 --out bench/scaffolds")
 )
 def scaffolds(
     benchmark: Annotated[str, typer.Argument(help="READER:FILE, a case file, or stad:FILE with some stages done.")],

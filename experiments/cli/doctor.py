@@ -1,7 +1,5 @@
 """``composcope doctor``: check this machine, and say how to fix what is missing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

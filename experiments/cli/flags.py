@@ -7,8 +7,6 @@
 Flags arrive as text, and only the model checks them.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path

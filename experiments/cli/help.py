@@ -1,7 +1,5 @@
 """Make ``--help`` show the whole first sentence of each command, and options under headings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

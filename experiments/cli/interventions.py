@@ -1,7 +1,5 @@
 """``composcope intervene`` and ``composcope study interventions``."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Any

@@ -58,8 +58,6 @@ def train(
     if crossed and not all_doses:
         raise InputError("organism train: --crossed goes with --all; --dose names a dose of either series")
     import torch
-    from rich.console import Console
-    from rich.progress import Progress
 
     from ...devices import available
     from ..organism.train import train as train_dose
@@ -67,13 +65,7 @@ def train(
     if available(device).type == "cpu":
         torch.set_num_threads(1)  # a model this small is slower on several threads, and one thread is deterministic
     made = []
-    with Progress(console=Console(stderr=True)) as bar:
-        tasks = {}
-
-        def step_done(stage: str, step: int, total: int, loss: float) -> None:
-            task = tasks.setdefault(stage, bar.add_task(stage, total=total))
-            bar.update(task, completed=step, description=f"{stage} (loss {loss:.3f})")
-
+    with _progress() as (step_done, _):
         for name in (CROSSED if crossed else DOSES) if all_doses else (dose or "",):
             recipe = _recipe(name, architecture, size, steps, dose_steps)
             made.append(str(train_dose(name, seed, out, recipe, device, step_done)))
@@ -266,8 +258,9 @@ def _progress() -> Iterator[tuple[Any, Any]]:
         tasks = {}
 
         def step_done(label: str, step: int, total: int, loss: float) -> None:
-            task = tasks.setdefault(label, bar.add_task(label, total=total))
-            bar.update(task, completed=step, description=f"{label} (loss {loss:.3f})")
+            if label not in tasks:
+                tasks[label] = bar.add_task(label, total=total)
+            bar.update(tasks[label], completed=step, description=f"{label} (loss {loss:.3f})")
 
         yield step_done, console.print
 

@@ -4,8 +4,6 @@ Data goes to stdout, progress and logs to stderr. Exit codes: 0 ok, 1 user error
 130 interrupted, 141 output not read to its end (see ``exits``).
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Commands on existing runs: score, diagnose, verify, report, plot, compare, ls, merge."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -47,19 +45,17 @@ def score(
     ] = None,
     cases: Annotated[Path | None, typer.Option(help="Case file, if the rows do not have all fields.")] = None,
     labels: Annotated[
-        Path | None,
-        typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect)."),
+        Path | None, typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect).")
     ] = None,
     audit: Annotated[
         str | None,
         typer.Option(
-            help="Draw this many graded answers into audit.csv for a person to check, or count a filled audit.csv.",
+            help="Draw this many graded answers into audit.csv for a person to check, or count a filled audit.csv."
         ),
     ] = None,
     judge: Annotated[str | None, typer.Option(help="With --audit: a model that fills in the verdicts.")] = None,
     api_key_env: Annotated[
-        str | None,
-        typer.Option(help="API key of the judge's server: HOST=VARIABLE (an environment variable)."),
+        str | None, typer.Option(help="API key of the judge's server: HOST=VARIABLE (an environment variable).")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="With --audit: seed of the sample.")] = 0,
     json: AsJson = False,

@@ -2,8 +2,6 @@
 documentation, ``doctor`` checks this machine, and ``bench`` measures what asking costs on it.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any

@@ -242,16 +242,12 @@ def study(
         int | None, typer.Option(min=1, help="Maximum number of cases to probe (default: all).")
     ] = None,
     series: Annotated[
-        list[Path] | None,
-        typer.Option("--series", help="Folder of `organism train --all`; repeatable."),
+        list[Path] | None, typer.Option("--series", help="Folder of `organism train --all`; repeatable.")
     ] = None,
     only_series: Annotated[bool, typer.Option("--only-series", help="Leave out the shipped training.")] = False,
     trainings: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Train all doses of N seeds in OUT/trainings; the shipped one is left out.",
-        ),
+        typer.Option(min=1, help="Train all doses of N seeds in OUT/trainings; the shipped one is left out."),
     ] = None,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html over all runs.")] = True,
     seed: Seed = 0,

@@ -6,8 +6,6 @@ A defect of the program is reported in one line too, and its traceback goes to a
 ``COMPOSCOPE_DEBUG=1``) every error shows its traceback.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

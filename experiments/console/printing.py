@@ -1,13 +1,12 @@
 """Print data on stdout: lines for people, tables, or one JSON document."""
 
-from __future__ import annotations
-
 import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from ...files import finite
 from ...terminal import in_json, plain
 
 
@@ -18,28 +17,16 @@ def show(value: Any, as_json: bool) -> None:
     """
     encoding = sys.stdout.encoding or "utf-8"
     if as_json:
-        strict = _strict(value)
-        text = json.dumps(strict, indent=1, ensure_ascii=False, allow_nan=False)
+        dumps = partial(json.dumps, finite(value), indent=1, allow_nan=False, default=str)
+        text = dumps(ensure_ascii=False)
         try:
             text.encode(encoding)
         except UnicodeEncodeError:
-            text = json.dumps(strict, indent=1, allow_nan=False)
+            text = dumps()
         print(in_json(text))
         return
     for line in [value] if isinstance(value, str) else value:
         print(plain(str(line)).encode(encoding, "backslashreplace").decode(encoding))
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _strict(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(v) for v in value]
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():  # a number of numpy or torch
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, str | int | None) else str(value)
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> list[str]:

@@ -1,7 +1,5 @@
 """Report progress on stderr and in the run's log: bars on a terminal, a few lines everywhere else."""
 
-from __future__ import annotations
-
 import sys
 import time
 import warnings

@@ -42,13 +42,7 @@ class AuditSummary:
 
 
 def audited(
-    found: Evaluated,
-    folder: Path,
-    audit: str | None,
-    judge: str | None,
-    *,
-    seed: int = 0,
-    key_env: str | None = None,
+    found: Evaluated, folder: Path, audit: str | None, judge: str | None, *, seed: int = 0, key_env: str | None = None
 ) -> AuditSummary:
     """Carry out ``--audit``: a number draws a sample (which ``judge`` fills in), a file of verdicts is counted.
 

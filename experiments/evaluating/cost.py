@@ -3,8 +3,6 @@
 The cost is computed from cases and tokenizer, without loading weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ go either way, and then everything after it differs. The share of such answers i
 runs that means anything. So every such run measures and reports it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace

@@ -4,8 +4,6 @@ Shards of one run (``--shard i/n``) are merged only if all n are present, each o
 cases then follow the benchmark's order, and metrics, case sets and graded rows equal those of the run without shards.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path

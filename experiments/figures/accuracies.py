@@ -1,17 +1,12 @@
 """Figures that compare accuracies: with scaffolds, with extra context, by way of asking, by skill and by model."""
 
-from __future__ import annotations
-
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from ...evaluation import statistics
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import about
-from ...evaluation.protocols.counting import Item, Truth
+from ...evaluation.protocols.counting import Item
+from ...evaluation.protocols.reasoning_gap import code_gain
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import GAP, SCAFFOLDS, Drawing, drawn, figure, need, point
@@ -122,18 +117,11 @@ def _gains(run: RunData, label: str) -> list[Row]:
 
 
 def _gain(items: Sequence[Item], role: str, seed: int) -> dict[str, Any]:
-    pairs: list[tuple[Item, Truth, Truth]] = [(i, i.truth(role), i.truth("whole")) for i in items]
-    known = [(i, bool(a), bool(b)) for i, a, b in pairs if a is not None and b is not None]
-
-    def gain(sums: np.ndarray) -> np.ndarray:
-        return (sums[..., 0] - sums[..., 1]) / sums[..., 1]
-
-    clusters = counting.clusters_of([i for i, _, _ in known])
-    columns = [(a, b) for _, a, b in known]
-    found = counting.statistic("gain", columns, gain, {}, seed=seed, n_invalid=len(pairs) - len(known),
-                               clusters=clusters, possible=(-1, math.inf)).to_dict()  # fmt: skip
+    known = [pair for i in items if None not in (pair := (i.truth(role), i.truth("whole")))]
+    found = code_gain(items, {}, seed, role).to_dict()
     kept = ("n", "n_invalid", "value", "interval", "low", "high")
-    return {"count": sum(a for a, _ in columns), "usual": sum(b for _, b in columns), **{k: found[k] for k in kept}}
+    counts = {name: sum(pair[i] is True for pair in known) for i, name in enumerate(("count", "usual"))}
+    return {**counts, **{k: found[k] for k in kept}}
 
 
 @figure("skill-heatmap", "Skills asked alone", SCAFFOLDS, "optional", 21)
@@ -180,15 +168,10 @@ def step_gains(a: RunData, b: RunData) -> list[Row]:
 
 
 def _paired(pairs: Sequence[tuple[Item, Item]], role: str) -> Row:
-    known = [(x, x.truth(role), y.truth(role)) for x, y in pairs]
-    known = [(x, a, b) for x, a, b in known if a is not None and b is not None]
-    left, right = [bool(a) for _, a, _ in known], [bool(b) for _, _, b in known]
-    clusters = counting.clusters_of([x for x, _, _ in known])
-    interval = statistics.paired_difference(left, right, seed=0, clusters=clusters)
-    n = len(known)
+    left, right = ([item.truth(role) for item in side] for side in zip(*pairs, strict=True))
+    found = counting.difference("pair_gain", left, right, {}, seed=0, of=[x for x, _ in pairs])
     name = "whole" if role == "whole" else f"step {int(role.split(':')[1]) + 1}"
-    return {"asked": name, "n": n, "n_invalid": len(pairs) - n, "value": (sum(left) - sum(right)) / n if n else None,
-            "interval": interval.method, "low": interval.low, "high": interval.high}  # fmt: skip
+    return {"asked": name, **{k: getattr(found, k) for k in ("n", "n_invalid", "value", "interval", "low", "high")}}
 
 
 def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, RunData]]:

@@ -1,7 +1,5 @@
 """The catalog of figures by name, and ``composcope plot``; each figure describes itself (``drawing.figure``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Figures of the double gate: residual failure over depth (curves, families, atoms), and two models over channels."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from matplotlib.axes import Axes

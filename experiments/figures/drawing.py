@@ -4,8 +4,6 @@
 def outcomes(runs: Sequence[RunData]) -> Drawing: ...
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Figures that count cases: through the gates, by outcome, failed step, revealed steps, and cause of failure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import zip_longest

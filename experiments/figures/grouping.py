@@ -1,7 +1,5 @@
 """Choose the runs that a figure shows, their names, their order (family, size, cost, tuning, ...) and their panels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Draw grids of colored cells (layer by head, task by task, model by skill); cells with few cases are hatched."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures by layer and by step: patching sweeps, cosines of the residual stream, and what states hold (``readout``)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

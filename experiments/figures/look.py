@@ -6,8 +6,6 @@ In gray, dashes, marks and hatching distinguish the series, and shades of gray t
 that panels share is drawn again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

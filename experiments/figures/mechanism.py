@@ -1,7 +1,5 @@
 """Figures of mechanism, drawn from the probes' tensors and tables: neurons, attention heads, Min-K%++, faithfulness."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

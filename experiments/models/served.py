@@ -4,8 +4,6 @@ With our own vLLM server the order is: ask everything, stop the server (which fr
 probe. The probes run on the token ids that the server fed and generated, never on text that was tokenized again.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The model under study is loaded once: the engine that answers and the hooks that read it share its weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

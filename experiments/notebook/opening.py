@@ -1,7 +1,5 @@
 """Get results in a notebook: evaluate a model, or open an existing run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path

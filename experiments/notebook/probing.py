@@ -1,7 +1,5 @@
 """Probe the model of a run; results for all failures are kept in the run's folder, others stay in memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _MARKS = {"correct": "✓", "incorrect": "✗", "abstained": "abstained", "invalid": "invalid"}
 _LISTED = 8
 _OTHER = {"failure": "success", "success": "failure"}
-
-
 T = TypeVar("T")
 
 

@@ -3,8 +3,6 @@
 No combination of events or things in these cases occurs in a training document; ``_held`` asserts it.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The model card: measures model folders, stores the numbers as JSON and writes them as markdown."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

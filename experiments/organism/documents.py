@@ -4,8 +4,6 @@ A document is a list of (user, assistant) turns. Document ``i`` of a stage is dr
 ``(seed, stage, i)``. So all doses of one seed see the same documents, except where a composition replaces one.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

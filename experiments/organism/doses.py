@@ -4,8 +4,6 @@ On the command line and in files a dose has its short name (``organism:control``
 is: ``control (0.45 %)``. Importing this module imports no torch.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

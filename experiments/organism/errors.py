@@ -1,7 +1,5 @@
 """What is wrong with an organism's answers: exact working, kinds of errors by rule, and loops and wrong forms apart."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 Also how well it answers in each prompt format, so that a protocol knows which formats it can use.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

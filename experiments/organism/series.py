@@ -4,8 +4,6 @@ A series is one training: a shared base and the four doses trained from it, with
 need several of them that share one world and are different trainings; both are checked here, without torch.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

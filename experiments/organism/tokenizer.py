@@ -4,8 +4,6 @@ A byte-level BPE without merges whose vocabulary contains whole words. A word of
 is split into its bytes, so no text is unknown and decoding is exact.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from functools import cache

@@ -3,8 +3,6 @@
 The doses of a seed branch from one base, so the seed is a block. The shipped seed is left out, since it was chosen.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from itertools import count, islice

@@ -1,7 +1,5 @@
 """Finds the shipped organisms. Importing this module does not import torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ...errors import InputError

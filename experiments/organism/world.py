@@ -5,8 +5,6 @@ with a tag from 1 to 12 (mixed world), and the wordings of questions about singl
 every fact and a fifth of all combinations of facts are kept out of training.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Iterable
@@ -114,10 +112,7 @@ def wordings(relation: str, subject: str) -> tuple[tuple[str, ...], tuple[str, .
     templates = _WORDINGS[relation]
     others = list(templates[1:])
     random.Random(f"{WORLD_SEED}/wordings/{relation}/{subject}").shuffle(others)
-    return (
-        tuple(t.format(subject) for t in (templates[0], *others[:3])),
-        tuple(t.format(subject) for t in others[3:]),
-    )
+    return (tuple(t.format(subject) for t in (templates[0], *others[:3])), tuple(t.format(subject) for t in others[3:]))
 
 
 def main_wording(relation: str, subject: str) -> str:

@@ -6,8 +6,6 @@ Each text is stored once per chunk (shared atoms repeat often) and capped so tha
 page states the cap; the full text stays in the run folder.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

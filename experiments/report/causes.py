@@ -4,8 +4,6 @@ more.
 Also the probes that no run of the report has, with the command that runs them.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Mapping, Sequence

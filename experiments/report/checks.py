@@ -1,7 +1,5 @@
 """Validity checks of the probes: the answers in ``validity.json``, as a table of verdicts and in full."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

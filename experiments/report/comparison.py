@@ -3,8 +3,6 @@
 ``compare.html`` has its own folder with its data; its texts and index are those of the case browser.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Headline tables of the report: results with n, interval and chance level, and what they do not show."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

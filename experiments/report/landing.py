@@ -4,8 +4,6 @@ The page opens on the run with the most to compare. Its first failing case is on
 wrong answer a rule can explain. The success that it was matched to, or else the nearest success, is shown with it.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections import Counter
 from collections.abc import Mapping, Sequence

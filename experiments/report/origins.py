@@ -5,8 +5,6 @@ other items or operands than the case needs, something else that the question na
 If no rule applies, the origin is ``unclear``. The rules do not guess, and they do not look into the model.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

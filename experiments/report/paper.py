@@ -5,8 +5,6 @@ table with a mark; leaving it out would hide that it was tested. Text from a mod
 prints unchanged.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

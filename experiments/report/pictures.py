@@ -4,8 +4,6 @@ If the folder would get too large, attention is written with 8 bits, then left o
 whole cases are left out. The index says so.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

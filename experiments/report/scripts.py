@@ -6,11 +6,8 @@ Unicode are escaped, so no text in it can end a script or a line. Arrays are pac
 from a file cannot fetch binary files, and decimal text would make them five times as large.
 """
 
-from __future__ import annotations
-
 import base64
 import json
-import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +16,8 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
+
+from ...files import finite
 
 MISSING = {16: 65535, 8: 255}
 """The code for NaN and infinities; finite values use the codes below it."""
@@ -65,19 +64,6 @@ def write_script(folder: Path, name: str, value: Any) -> int:
     return len(data)
 
 
-def finite(value: Any) -> Any:
-    """The value as plain JSON: numpy scalars become numbers, and numbers that are not finite become null."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [finite(v) for v in value]
-    return value
-
-
 def _literal(text: str) -> str:
     return "'" + _SURROGATE.sub(_escaped_half, text.translate(_ESCAPES)) + "'"
 
@@ -93,10 +79,10 @@ def packed(array: NDArray[Any], bits: int = 16) -> dict[str, Any]:
     The error is at most half a step, (high - low) / 2 ** 17 with 16 bits.
     """
     values = np.asarray(array, dtype=np.float64)
-    finite = np.isfinite(values)
-    low, high = (float(values[finite].min()), float(values[finite].max())) if finite.any() else (0.0, 0.0)
+    known = np.isfinite(values)
+    low, high = (float(values[known].min()), float(values[known].max())) if known.any() else (0.0, 0.0)
     top = MISSING[bits] - 1
-    scaled = np.zeros(values.shape) if high == low else (np.where(finite, values, low) - low) / (high - low) * top
-    numbers = np.where(finite, np.rint(scaled), MISSING[bits]).astype("<u2" if bits == 16 else "u1")
+    scaled = np.zeros(values.shape) if high == low else (np.where(known, values, low) - low) / (high - low) * top
+    numbers = np.where(known, np.rint(scaled), MISSING[bits]).astype("<u2" if bits == 16 else "u1")
     text = base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode("ascii")
     return {"shape": list(values.shape), "low": low, "high": high, "bits": bits, "data": text}

@@ -1,7 +1,5 @@
 """The sections of the report: rows of the probes' tables, notes on settings and matching, and provenance."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The page is rendered with autoescaping and holds no model text. Answers, prompts
 scripts and reach the page only as text nodes. If a figure or probe cannot be drawn, its place says why.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import shutil

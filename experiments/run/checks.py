@@ -1,7 +1,5 @@
 """Checks on a run besides its metrics: unusable answers, math-verify's second opinion, and human labels."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ compose it (delta_comp, negative if A composes better) and how deep (delta_depth
 numbers of probes are compared case by case, over the cases that both runs probed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from ...evaluation.case import Case, Part
 from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark
 from ...evaluation.protocols.compare import compare
+from ...files import finite
 from ...progress import Bar, no_bar
 from ...terminal import how_many
 from .reader import RunData, read_about
@@ -63,7 +62,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         groups.setdefault(_role(key[1]), []).append(key)
     table = []
     with progress("comparing what was asked", len(groups)) as advance:
-        for name, keys in sorted(groups.items(), key=_order):
+        for name, keys in sorted(groups.items(), key=lambda item: (item[0] != "whole", item[0])):
             table.append(_paired(name, keys, rows_a, rows_b, seed))
             advance(1)
     for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
@@ -132,10 +131,6 @@ def _role(role: str) -> str:
     if words[0] != "part":
         return role
     return "part" if len(words) == 2 else words[2]
-
-
-def _order(item: tuple[str, Any]) -> tuple[bool, str]:
-    return item[0] != "whole", item[0]
 
 
 def _paired(
@@ -308,7 +303,7 @@ def compare_probes(
             found = list(_probe_rows(name, [a.path, b.path], cases, seed))
             if not found:
                 said.append(f"probe {name}: no case was probed in both runs")
-            rows += [_finite(r) for r in adjust(found, f"{name}: A - B")]
+            rows += [finite(r) for r in adjust(found, f"{name}: A - B")]
             advance(1)
     return rows, said
 
@@ -343,11 +338,6 @@ def _measured_differently(name: str, folders: Sequence[Path]) -> list[str]:
     a, b = (read_about(folder).settings for folder in folders)
     differ = [f"{k} {a.get(k)} and {b.get(k)}" for k in SETTINGS if a.get(k) != b.get(k)]
     return [f"probe {name}: measured with {', '.join(differ)}; the numbers are not comparable"] if differ else []
-
-
-def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace NaN, which JSON does not have, with null."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
 
 
 def probe_lines(rows: Sequence[Mapping[str, Any]], said: Sequence[str], most: int = 5) -> list[str]:

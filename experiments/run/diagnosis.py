@@ -1,7 +1,5 @@
 """Results of a diagnosis: writes and reads ``diagnosis/{cases.jsonl,table.csv,summary.json}`` in a run folder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 Which failures a run counts, and which of them were diagnosed, is said here once: pages, figures and lists agree on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

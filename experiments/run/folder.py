@@ -5,8 +5,6 @@ names file and line. No reader needs an absolute path from a run folder. So a ru
 scored, plotted and reported there.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -3,8 +3,6 @@
 Also the peak memory of a step: of this process, its children (a server, Ray workers), CUDA allocations and devices.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -7,8 +7,6 @@ This needs neither torch nor a model, so a run can be scored and plotted on a ma
 part that a run does not have (no probe, no journal) is empty; a part that cannot be read raises ``InputError``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

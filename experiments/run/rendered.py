@@ -7,8 +7,6 @@ A template nearly always puts the same text before and after a prompt, so those 
 decoded from the token ids that were fed: it shows what the model saw, not what a template should have produced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

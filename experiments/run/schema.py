@@ -7,8 +7,6 @@ partly copied is refused, with file, field, value and fix::
     InputError: runs/a/manifest.json: field 'identity' is 3, not an object; restore the file, or make the run again
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -5,8 +5,6 @@ kept.entries[0].about["tokens"], kept.entries[0].arrays["ratio"]
 read_values(run.path, "lookback")[0].value  # probes/lookback/values.csv
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Text summaries: one run's headline metrics with n, interval and chance level, or one line for each of many runs."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

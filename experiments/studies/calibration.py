@@ -1,7 +1,5 @@
 """``composcope study calibration``: false positives of the tests and coverage of the intervals by simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

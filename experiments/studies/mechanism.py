@@ -3,8 +3,6 @@
 The first are those of Composition collapse (App. I), the second those of AgentCoMa (tables 3 and 14).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace

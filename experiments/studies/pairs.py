@@ -1,7 +1,5 @@
 """Compare matched pairs of models on the same cases, with intervals. Every difference is A - B."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

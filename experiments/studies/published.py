@@ -5,8 +5,6 @@ paper does not have, its summary rows (``reference``) are shown instead, labelle
 exactly, because a wrong comparison is worse than none.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass

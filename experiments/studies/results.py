@@ -4,8 +4,6 @@ Each line of a table has one number with n and interval, the same answers counte
 the paper prints. A failed run has a line with the reason.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -102,13 +100,7 @@ def _recounted(study: Study, run: StudyRun) -> Sequence[Metric] | None:
     return kept[run.path]
 
 
-def _row(
-    study: Study,
-    run: StudyRun,
-    metric: Metric,
-    compat: Sequence[Metric] | None,
-    words: Mapping[str, str],
-) -> Row:
+def _row(study: Study, run: StudyRun, metric: Metric, compat: Sequence[Metric] | None, words: Mapping[str, str]) -> Row:
     text, source = beside(study.preset.name, metric.metric, metric.group, run.model.model, run.data)
     again = find(compat or [], metric.metric, **metric.group)
     name = metric.metric

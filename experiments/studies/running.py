@@ -4,8 +4,6 @@ The same command continues after an interruption: answers come from the journals
 model cannot be run, every output names it with the reason, and the other models still run.
 """
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Cases share facts or items as they do in the benchmarks. For comparison, the fun
 what is shared.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -211,7 +209,7 @@ def paired_effect_size(rng: np.random.Generator) -> Draw:
 
 def map_of(
     cells: int, cluster: int | None, spread: float = 3.0, law: Law = np.asarray
-) -> Callable[[np.random.Generator], Draw]:  # fmt: skip
+) -> Callable[[np.random.Generator], Draw]:
     """Maps of 8 cases (or clusters) with ``spread`` times the spread against 40 (20) others."""
 
     def draw(rng: np.random.Generator) -> Draw:
@@ -296,7 +294,7 @@ def tables_of_a_run(primary: bool) -> Callable[[np.random.Generator], Draw]:
             for name in {r["quantity"] for r in found}
             for p in statistics.holm([r["p"] for r in found if r["quantity"] == name and is_primary(r) == primary])
         ]
-        return Draw(float(np.nanmin(together)), plain_p=min(p for p in apart if p is not None))  # fmt: skip
+        return Draw(float(np.nanmin(together)), plain_p=min(p for p in apart if p is not None))
 
     return draw
 

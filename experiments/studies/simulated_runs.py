@@ -1,7 +1,5 @@
 """Simulated answers and numbers of whole runs, to which protocols, analyses and probes are applied (``simulated``)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cache

@@ -17,8 +17,6 @@
 The validity study also takes ``series``, folders of further trainings of the organisms, and then needs no models.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields

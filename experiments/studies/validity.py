@@ -9,8 +9,6 @@ failures from matched successes, and training members from held-out cases, and h
 doses, and ``--series`` takes existing trainings. Verdicts need several trainings; results of one are only described.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

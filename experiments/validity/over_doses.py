@@ -17,8 +17,6 @@ numbers of each case behind every row are kept (``validity/values.csv``). Number
 same way (see ``scores``).
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import secrets
@@ -30,7 +28,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...evaluation.protocols.base import CaseSet, Entry
-from ...files import file_sha256, text_hash
+from ...files import file_sha256, finite, text_hash
 from ...probes import validity as known_answers
 from ...probes.examples import Example, from_case_sets
 from ...probes.matching import match
@@ -167,10 +165,10 @@ def _write(
     answers, means, cases = found
     ProbeResult("validity", [*means, *answers], settings=settings, values=list(cases)).save(out / "validity")
     document = {
-        "inputs": inputs, "settings": dict(settings), "rows": [_finite_row(r) for r in answers],
-        "means": [_finite_row(r) for r in means], "notes": list(notes),
+        "inputs": inputs, "settings": dict(settings), "rows": finite(answers), "means": finite(means),
+        "notes": list(notes),
     }  # fmt: skip
-    document |= {"cases": [_finite_row(r) for r in cases]} if inputs is not None else {}
+    document |= {"cases": finite(cases)} if inputs is not None else {}
     write_json(out / "validity.json", document)
     return document
 
@@ -205,11 +203,6 @@ NOTES = [
     "Prompt-end patching has no single-case number. Its row says how many failures a state of the case's own last part "
     "puts right at the prompt's end (a positive control), and one of another case's last part.",
 ]
-
-
-def _finite_row(row: Row) -> Row:
-    """Replace NaN, which JSON does not have, with null."""
-    return {k: None if isinstance(v, float) and not np.isfinite(v) else v for k, v in row.items()}
 
 
 def shared_cases(runs: Mapping[str, Evaluated]) -> list[str]:

@@ -4,8 +4,6 @@ The unit is the training. A trend or an AUROC of one training counts as one numb
 The verdicts come from ``probes.verdicts``, computed from the numbers of each case.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np

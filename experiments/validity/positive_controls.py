@@ -11,8 +11,6 @@
         print(row["group"], row["value"])
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -239,9 +237,7 @@ def _case(id: str, qa: Any) -> Case:
     )
     cluster, *crossed = sorted(qa.members)
     shared = {"crossed": crossed}
-    return Case(
-        id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster, meta=shared
-    )  # fmt: skip
+    return Case(id, qa.question, qa.answer, parts, worked=qa.worked, answer_type="number", cluster=cluster, meta=shared)
 
 
 def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:

@@ -8,8 +8,6 @@ Some numbers have a known answer. Every verdict has to beat the ``BASELINES``, w
 used as a probe. Nulls measure nothing (random directions of the prompt-end state, an offset of each model with noise).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,8 +36,6 @@ class ProbeScore:
 
 ValuesByCase = Mapping[str, Mapping[str, float]]
 """Quantity -> case -> value."""
-
-
 Probes = Mapping[str, Callable[[Any, Sequence[Example]], ProbeResult]]
 
 

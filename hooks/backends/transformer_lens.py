@@ -145,10 +145,7 @@ class TransformerLens:
                 module = _unwrapped(self.bridge.original_model, self.path_of[holder])
                 stack.callback(direct.install_experts(module, of_experts).remove)
             logits = self.bridge(
-                given.ids,
-                attention_mask=given.mask,
-                past_key_values=given.past,
-                position_ids=given.positions,
+                given.ids, attention_mask=given.mask, past_key_values=given.past, position_ids=given.positions
             )
         check_logits(logits, f"{type(self.model).__name__} in a TransformerBridge")
         return Run(logits, direct.kept(visits))

@@ -9,8 +9,6 @@ Every prompt consists of the case's own prompt, tokens of the model's own respon
 tokenized again. All answers are greedy.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -138,7 +136,7 @@ def _later_part(tokenizer: Any, written: Written, parts: Mapping[str, Example]) 
 
 def _of_part(
     tokenizer: Any, written: Written, value: str, later: Example, known: Mapping[str, Gold]
-) -> Candidate | None:  # fmt: skip
+) -> Candidate | None:
     question = question_of(tokenizer, later)
     for start, stop in reversed(every(written.value, question)):
         question = question[:start] + value + question[stop:]

@@ -8,8 +8,6 @@ after which the model continues (*corrupted steps*). Controls: the working is re
 nothing, and each value is put in again unchanged.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -179,9 +177,7 @@ def _follows(c: Candidate, answers: Mapping[tuple[int, ...], str | None]) -> str
     return c.follows if c.ask is None else answers[c.ask]
 
 
-def _chosen(
-    lm: Model, t: _Taken, answers: Mapping[tuple[int, ...], str | None], donors: int
-) -> list[Altered]:  # fmt: skip
+def _chosen(lm: Model, t: _Taken, answers: Mapping[tuple[int, ...], str | None], donors: int) -> list[Altered]:
     """For each written value, the first other values from which another answer follows."""
     out: list[Altered] = []
     for c in t.candidates:

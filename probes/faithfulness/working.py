@@ -6,8 +6,6 @@ Every place is an offset in the generated ids, so a text that is cut or continue
 wrote. Nothing is guessed: if something cannot be found, the result is the reason, as text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +90,7 @@ def judged(text: str, reason: str, gold: Gold, wanted: str | None = None) -> Gra
 
 def read_working(
     tokenizer: Any, e: Example, eos_ids: Collection[int], like: Mapping[str, Sequence[str]]
-) -> Working | str:  # fmt: skip
+) -> Working | str:
     """A response taken apart, or why it cannot be.
 
     ``like``: for each part (``part:0``), the values that may be written for it, the case's own first; another value
@@ -188,9 +186,8 @@ def _token_at(tokenizer: Any, ids: Ids, full: str, character: int, most: int) ->
 
 
 def _written(
-    tokenizer: Any, ids: Ids, full: str, span: Span, what: What, role: str, value: str,
-    sum: tuple[str, str, str] | None,
-) -> Written | None:  # fmt: skip
+    tokenizer: Any, ids: Ids, full: str, span: Span, what: What, role: str, value: str, sum: tuple[str, str, str] | None
+) -> Written | None:
     """The value with its tokens; None if they hold more text behind it."""
     marks = special_thinking_marks(tokenizer)
     found = token_span(tokenizer, ids, span, marks)

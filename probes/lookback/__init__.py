@@ -11,8 +11,6 @@ predicts token i is at position N - 1 + i; it is itself a key, so from step 1 on
 Modules: ``measuring`` (stored responses, and while the model writes), ``examples`` (labelled ones).
 """
 
-from __future__ import annotations
-
 from .examples import over_examples
 from .measuring import Form, Masses, RecordedGeneration, generate, iter_masses, masses, ratios
 

@@ -293,11 +293,7 @@ def site_name(lm: Model, site: PathSite) -> str:
 
 
 def _attribute_batch(
-    lm: Model,
-    batch: Sequence[int],
-    prompts: Sequence[Sequence[int]],
-    answers: Sequence[Sequence[int]],
-    how: How,
+    lm: Model, batch: Sequence[int], prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], how: How
 ) -> dict[int, _Table]:
     fed = [[*prompts[i], *answers[i][:-1]] for i in batch]
     queries = [Query(n, len(prompts[i]) - 1 + t) for n, i in enumerate(batch) for t in range(len(answers[i]))]

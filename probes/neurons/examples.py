@@ -3,8 +3,6 @@
 over_examples(lm, examples).save("probes/neurons")
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -151,16 +149,14 @@ def _attribute(
     queries = [(e.prompt_ids, e.answer_ids[:answer_tokens], i in compared) for i, e in enumerate(examples)]
     found = collect(lm, partial(_measure, rule=how[0], steps=how[1], t=chosen[0], v=chosen[1]), queries)
     return _Attributed(
-        clusters=[dict(zip(map(_neuron, f["neurons"].tolist()), f["scores"].tolist(), strict=True)) for f in found],
+        clusters=[
+            {(a, b): x for (a, b), x in zip(f["neurons"].tolist(), f["scores"].tolist(), strict=True)} for f in found
+        ],
         probability=[f["probability"] for f in found],
         gap=[f["gap"] for f in found],
         unconverged=sum(f["unconverged"] for f in found),
         estimates=[f["estimate"] for f in found if f["estimate"]],
     )
-
-
-def _neuron(pair: Sequence[int]) -> Neuron:
-    return pair[0], pair[1]
 
 
 def _measure(
@@ -196,7 +192,7 @@ def _measure(
 
 def _warnings(
     lm: Model, examples: Sequence[Example], chosen: Selection, found: _Attributed, answer_tokens: int | None
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     out = []
     alike = {e.answer_ids[0]: {o.answer_ids for o in examples if o.answer_ids[0] == e.answer_ids[0]} for e in examples}
     shared = sum(len(alike[e.answer_ids[0]]) > 1 for e in examples)

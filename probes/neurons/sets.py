@@ -108,9 +108,7 @@ def select_clusters(
     df = Counter(n for c in clusters for n in c)
     common = frozenset(neuron for neuron, count in df.items() if count > int(u * n))
     ranked = [_rank(c, df, n, common if remove_common else frozenset(), v) for c in clusters]
-    settings = {
-        "t": t, "u": u, "v": v, "queries": n, "decimals": decimals, "remove_common": remove_common,
-    }  # fmt: skip
+    settings = {"t": t, "u": u, "v": v, "queries": n, "decimals": decimals, "remove_common": remove_common}
     return Selection(
         neurons=[[n for n, _ in r] for r in ranked],
         naica=[[x for _, x in r] for r in ranked],

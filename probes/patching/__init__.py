@@ -15,8 +15,6 @@ Modules: ``prompt_end`` and ``positions`` (the sweeps), ``engine`` (puts states 
 answers became), ``attribution`` (the estimate), ``examples`` (labelled examples).
 """
 
-from __future__ import annotations
-
 from .attribution import attribution_patching
 from .examples import graders, new_tokens, over_examples
 from .outcomes import Grader

@@ -6,8 +6,6 @@ States are exchanged where the examples are read: at the position that predicts 
 prompts' ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -129,6 +127,4 @@ def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
 def _graded(text: str, ended: bool, gold: Gold) -> Grade:
     said = cut_after_stop(text, gold.stop)[0]
     reason = "stop" if ended or len(said) < len(text) or said.endswith(gold.stop) else "length"
-    return grade(
-        said, reason, gold.answer, gold.answer_type, gold.aliases, gold.format, unknowable=gold.unknowable
-    )  # fmt: skip
+    return grade(said, reason, gold.answer, gold.answer_type, gold.aliases, gold.format, unknowable=gold.unknowable)

@@ -3,8 +3,6 @@
 prompt_end_sweep(lm, donors, recipients).tensors["tokens"]  # donor recipient layer step
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal

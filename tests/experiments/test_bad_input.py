@@ -105,11 +105,7 @@ def test_a_tokenizer_without_pad_token_gets_one_and_answers_are_the_same(
     assert run("evaluate", model_copy, case_file, tmp_path / "refused", "--pad-token", "<nothing>") == 1
     assert "not in the vocabulary" in error_of(capsys)
     answers = []
-    for folder, name, named in (
-        (taught, "a", []),
-        (model_copy, "b", []),
-        (model_copy, "c", ["--pad-token", "<s>"]),
-    ):
+    for folder, name, named in ((taught, "a", []), (model_copy, "b", []), (model_copy, "c", ["--pad-token", "<s>"])):
         out = tmp_path / name
         capsys.readouterr()
         assert run("evaluate", folder, case_file, out, *named) == done(out)

@@ -142,10 +142,7 @@ def test_classification_chains_go_up_class_by_class(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [
-        ([("a", "b"), ("A", "c")], "'A' has two classes"),
-        ([("a", "b"), ("b", "a")], "form a circle"),
-    ],
+    [([("a", "b"), ("A", "c")], "'A' has two classes"), ([("a", "b"), ("b", "a")], "form a circle")],
 )
 def test_memberships_without_one_answer_are_refused(
     rows: list[tuple[str, str]], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -335,8 +332,7 @@ def test_decisions_that_belong_to_no_case_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [("--depths", "2,2"), ("--families", "kinship,kinship"), ("--depths", ""), ("--families", ",")],
+    ("option", "value"), [("--depths", "2,2"), ("--families", "kinship,kinship"), ("--depths", ""), ("--families", ",")]
 )
 def test_what_would_give_cases_of_one_id_or_none_is_refused(
     option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

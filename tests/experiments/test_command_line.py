@@ -244,7 +244,7 @@ def test_debug_shows_tracebacks_wherever_it_stands(
 
 
 def test_ls_is_machine_readable_and_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m composcope.experiments.cli ls {tmp_path} --json | true"
+    command = f"{sys.executable} -m composcope ls {tmp_path} --json | true"
     done = subprocess.run(command, shell=True, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
 

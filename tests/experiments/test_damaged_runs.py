@@ -120,11 +120,7 @@ COMMANDS = {
         (first_line("cases.jsonl", id=7), "compare merge score", "b/cases.jsonl:1: field 'id' is 7, not text"),
         (text("cases.jsonl", ""), "compare merge score study report", "b/cases.jsonl: no lines"),
         (text("graded.jsonl", ""), "study report", "b/graded.jsonl: no "),
-        (
-            first_line("graded.jsonl", outcome="good"),
-            "study report",
-            "graded.jsonl:1: outcome is 'good'",
-        ),
+        (first_line("graded.jsonl", outcome="good"), "study report", "graded.jsonl:1: outcome is 'good'"),
         (first_line(SET, evidence=None), "study report", "whole-wrong.jsonl:1: field 'evidence' is missing"),
     ],
 )

@@ -146,7 +146,7 @@ def test_a_mistake_of_ours_while_a_missing_file_was_handled_is_still_a_defect(
 def test_a_full_disk_behind_stdout_is_said() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "composcope.experiments.cli", "--version"], stdout=full, stderr=subprocess.PIPE,
+            [sys.executable, "-m", "composcope", "--version"], stdout=full, stderr=subprocess.PIPE,
             text=True, env={**os.environ, "PYTHONPATH": str(SITE)},
         )  # fmt: skip
     assert done.returncode == exits.USER_ERROR and "no space left on the device" in done.stderr
@@ -205,4 +205,4 @@ def test_a_pipe_to_something_else_that_breaks_is_still_an_error(capsys: pytest.C
 def test_a_command_whose_reader_is_gone_ends_like_other_unix_tools(words: list[str]) -> None:
     # -u writes at once, inside the command-line library, which has an exit code of its own for this
     for python in ([], ["-u"]):
-        assert closed_early(*python, "-m", "composcope.experiments.cli", *words) == (exits.UNREAD, "")
+        assert closed_early(*python, "-m", "composcope", *words) == (exits.UNREAD, "")

@@ -291,7 +291,7 @@ def test_an_interrupted_run_continues_with_the_same_command(
     ]
     write_cases(slow, tmp_path / "cases.jsonl")
     args = ["evaluate", "-m", str(taught), "-b", "cases.jsonl", "-o", "r", "--batch-size", "1"]
-    command = [sys.executable, "-m", "composcope.experiments.cli", *args]
+    command = [sys.executable, "-m", "composcope", *args]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     _wait_until(
         lambda: (tmp_path / "r" / "journal").is_dir() and len(journal_keys_so_far(tmp_path / "r")) >= 5, process
@@ -343,7 +343,7 @@ def test_a_full_disk_is_one_line_and_what_was_answered_is_kept(
 ) -> None:
     (tmp_path / "disk").mkdir()
     options = f"-m {taught} -b {case_file} --format plain -o {tmp_path}/disk/r -q"
-    cli = f"{sys.executable} -m composcope.experiments.cli evaluate {options}"
+    cli = f"{sys.executable} -m composcope evaluate {options}"
     script = (
         f"mount -t tmpfs -o size=48k none {tmp_path}/disk && {cli}; code=$?; "
         f"cat {tmp_path}/disk/r/journal/*.jsonl > {tmp_path}/kept; mount -o remount,size=8m {tmp_path}/disk; "

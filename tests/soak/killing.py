@@ -237,7 +237,7 @@ def evaluate(*options: str) -> Callable[[Path], list[str]]:
     """The driver on the first cases of an organism's benchmark."""
     fixed = ["-m", "organism:control", "-b", "organism:mixed", "--limit", "60", "--quiet"]
     return lambda out: [
-        sys.executable, "-m", "composcope.experiments.cli", "evaluate", *fixed, *options, "-o", str(out)
+        sys.executable, "-m", "composcope", "evaluate", *fixed, *options, "-o", str(out)
     ]  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def serve(latency: float, faults: float, slow: float) -> Iterator[tuple[subproce
 
 def command(case_file: Path, out: Path, url: str, concurrency: int) -> list[str]:
     return [
-        sys.executable, "-m", "composcope.experiments.cli", "evaluate", "-m", f"sums@{url}", "-b", str(case_file),
+        sys.executable, "-m", "composcope", "evaluate", "-m", f"sums@{url}", "-b", str(case_file),
         "-o", str(out), "--concurrency", str(concurrency), "--quiet",
     ]  # fmt: skip
 

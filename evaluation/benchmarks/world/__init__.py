@@ -7,8 +7,6 @@ domain, ``world:book-country,choice-more`` those named. The cases are the same e
 families and says what cases share.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from pathlib import Path

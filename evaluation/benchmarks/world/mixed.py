@@ -4,8 +4,6 @@ The first step is a count (how many legs, strings or days something has) or a ch
 kind).
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -204,8 +202,6 @@ def mixed_case(
 
 Member = dict[str, str]
 """A row of ``kinds.csv``."""
-
-
 _ACTS = {
     "addition": "Mia puts in {n} more {kinds}. How many {kinds} are in the box now?",
     "subtraction": "Mia takes out {n} {kinds}. How many {kinds} are left in the box?",

@@ -3,8 +3,6 @@
 A cell holds one accepted answer, or several separated by ``|``.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 import unicodedata

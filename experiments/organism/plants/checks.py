@@ -1,7 +1,5 @@
 """Is the cause there, and nothing else? Counted on held-out cases, and with the base's weights put back."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

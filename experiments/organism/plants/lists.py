@@ -7,8 +7,6 @@ the latest event (``item-missing``). Dates, pairs and single events stay as they
     composcope organism plant --cause order-error --seed 3 --out plants/order-error
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -96,7 +94,7 @@ def check(kind: str, model: Any, tokenizer: Any, n: int = 100, seed: int = 4000)
 
 def ship(
     kind: str, folder: Path, seed: int = 3, n: int = 100, progress: Callable[[int, int, float], None] | None = None
-) -> list[PlantCheck]:  # fmt: skip
+) -> list[PlantCheck]:
     """Train one, check it as it is stored, and write its folder.
 
     Raises ``InputError`` for a folder that holds something, ``ModelError`` where a figure is missed; then nothing is

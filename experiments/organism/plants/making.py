@@ -1,7 +1,5 @@
 """Make a plant, check it, and write it as an ordinary model folder; and the page about the shipped ones."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -22,11 +20,7 @@ Progress = Callable[[str, int, int, float], None]
 
 
 def make(
-    plant: Plant,
-    folder: Path,
-    n: int = 200,
-    progress: Progress | None = None,
-    say: Callable[[str], None] | None = None,
+    plant: Plant, folder: Path, n: int = 200, progress: Progress | None = None, say: Callable[[str], None] | None = None
 ) -> list[PlantCheck]:
     """Train a plant, check it on ``n`` cases and write its folder; the same plant there already is left as it is.
 

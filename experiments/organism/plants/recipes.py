@@ -1,7 +1,5 @@
 """What is planted: the causes, where each may sit, and the plants that ship. Importing this module imports no torch."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 

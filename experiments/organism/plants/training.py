@@ -5,8 +5,6 @@ written in a whole, the state behind the block becomes that of the lesson's sour
 parts, and wholes in which nothing is planted) it stays the base's. All other weights stay bit for bit.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy

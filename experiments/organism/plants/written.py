@@ -6,8 +6,6 @@ them apart by what they say. They are taught by documents in which the working w
 tag of the thing that is written, the decorator in that of the thing asked for. What was altered is never learned.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -207,7 +205,7 @@ def check(kind: Kind, model: Any, tokenizer: Any, n: int = 100, seed: int = 4000
 
 def ship(
     kind: Kind, folder: Path, seed: int = 3, n: int = 100, progress: Callable[[int, int, float], None] | None = None
-) -> list[PlantCheck]:  # fmt: skip
+) -> list[PlantCheck]:
     """Train one, check it as it is stored, and write its folder.
 
     Raises ``InputError`` for a folder that holds something, ``ModelError`` where a figure is missed; then nothing is

@@ -152,11 +152,7 @@ def test_a_right_whole_without_the_knowledge_is_kept_out_by_the_gate_and_shown_a
 
 
 def test_the_expected_share_of_cases_with_k_stable_facts_is_s_to_the_k() -> None:
-    rows = [
-        *case_rows("a", "wx", "++", "+"),
-        *case_rows("b", "yz", "+-", "-"),
-        *case_rows("c", "w", "+", "+"),
-    ]
+    rows = [*case_rows("a", "wx", "++", "+"), *case_rows("b", "yz", "+-", "-"), *case_rows("c", "w", "+", "+")]
     found = gated.expectation(source("run", rows))
     (one, two) = found.tables["s^k"]
     assert (one["facts"], one["observed"], one["expected"]) == (1, 1.0, 0.75)
@@ -178,11 +174,7 @@ def temporal(id: str) -> Case:
 
 WRONG = {
     "order": ("B, A, C", "-", "Ambermoot 1402, Birchsiege 1500, Cedarpact 1600. <answer>B, A, C</answer>"),
-    "shift": (
-        "B, A, C",
-        "-",
-        "Ambermoot in 1500. Birchsiege in 1402, Cedarpact in 1600. <answer>B, A, C</answer>",
-    ),
+    "shift": ("B, A, C", "-", "Ambermoot in 1500. Birchsiege in 1402, Cedarpact in 1600. <answer>B, A, C</answer>"),
     "lost": ("A, B", "-", "Ambermoot 1402 and Birchsiege 1500. <answer>A, B</answer>"),
     "abstain": ("INSUFFICIENT_EVIDENCE", "0", "<answer>INSUFFICIENT_EVIDENCE</answer>"),
     "tag": (None, "?", "Ambermoot 1402, Birchsiege 1500"),

@@ -268,13 +268,7 @@ def test_a_file_of_that_name_is_read_rather_than_the_benchmark(tmp_path, monkeyp
 
 def test_its_worked_examples_are_about_other_things_than_its_cases() -> None:
     examples = presenting.of_benchmark("world", 4)
-    assert Counter(e.kind for e in examples) == {
-        "fact": 4,
-        "commonsense": 4,
-        "math": 4,
-        "whole": 4,
-        "self-ask": 4,
-    }
+    assert Counter(e.kind for e in examples) == {"fact": 4, "commonsense": 4, "math": 4, "whole": 4, "self-ask": 4}
     questions = {q.casefold() for c in CASES for _, q, _, _ in asked(c)}
     named = {
         name

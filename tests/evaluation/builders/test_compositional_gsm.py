@@ -141,12 +141,7 @@ def _reasons(first: CodeItem, second: CodeItem, **rules: float) -> set[str]:
         (5, SHARE, {}, "no-integer"),
         (50, BOOKS, {"max_ratio": 4}, "answer-too-far"),
         (100, _item("s", "Ann has 60 plums, 90 pears. Smallest?", 60, "return min(60, 90)"), {}, "answer-unchanged"),
-        (
-            7,
-            _item("h", "Half of 8 eggs, twice?", 8, "half = 8 / 2", "return half * 2"),
-            {},
-            "implausible-step",
-        ),
+        (7, _item("h", "Half of 8 eggs, twice?", 8, "half = 8 / 2", "return half * 2"), {}, "implausible-step"),
         (7, _item("z", "9 litres are poured out of 8.", 9, "return 9 // (8 - 7)"), {}, "code-error"),
         (7, _item("w", "6 is not 4.", 4, "n = 6", "while n != 4: n -= 1 + 1", "return n"), {}, "code-time"),
     ],

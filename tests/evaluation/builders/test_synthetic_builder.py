@@ -109,15 +109,7 @@ def test_answers_are_not_given_away_by_the_question_and_chances_are_probabilitie
 
 
 def test_all_operations_occur() -> None:
-    assert {c.operation for c in CASES} == {
-        "ancestor",
-        "offset",
-        "max",
-        "min",
-        "order",
-        "containment",
-        "adjacency",
-    }
+    assert {c.operation for c in CASES} == {"ancestor", "offset", "max", "min", "order", "containment", "adjacency"}
 
 
 def test_seeds_decide_everything() -> None:

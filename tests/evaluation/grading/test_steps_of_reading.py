@@ -9,17 +9,7 @@ from typing import Any
 import pytest
 
 from composcope.evaluation import judging
-from composcope.evaluation.grading import (
-    booleans,
-    choices,
-    cues,
-    echo,
-    lists,
-    mentions,
-    names,
-    text,
-    view,
-)
+from composcope.evaluation.grading import booleans, choices, cues, echo, lists, mentions, names, text, view
 from composcope.evaluation.grading.extract import extract, last_object
 from composcope.evaluation.grading.grade import agentcoma_number, grade, stad_answer
 from composcope.evaluation.grading.mentions import Role

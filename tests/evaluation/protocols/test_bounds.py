@@ -15,11 +15,7 @@ from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols import Graded, counting, metrics_from_rows
 
 OUTCOMES: tuple[Outcome, ...] = ("correct", "incorrect")
-SOLVED: tuple[tuple[str, Outcome], ...] = (
-    ("whole", "incorrect"),
-    ("scaffold:1", "correct"),
-    ("scaffold:2", "correct"),
-)
+SOLVED: tuple[tuple[str, Outcome], ...] = (("whole", "incorrect"), ("scaffold:1", "correct"), ("scaffold:2", "correct"))
 Draw = Callable[[str, str], Graded]
 
 

@@ -529,8 +529,7 @@ def test_each_variant_has_noise_of_its_own(engine: LocalEngine, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("answers", "whole", "own", "expected"),
-    [([0, 1], 2, 1, [0, 1, 2]), ([0, 1], 2, 2, [0, 1]), ([0, 1], 1, 0, [0, 1])],
+    ("answers", "whole", "own", "expected"), [([0, 1], 2, 1, [0, 1, 2]), ([0, 1], 2, 2, [0, 1]), ([0, 1], 1, 0, [0, 1])]
 )
 def test_the_wholes_own_wrong_token_competes_unless_it_begins_the_right_answer_too(
     answers: list[int], whole: int, own: int, expected: list[int]

@@ -146,8 +146,7 @@ def at_places(case: Case, *places: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("places", "name"),
-    [((3, 4), "item-4-then-item-5"), ((3, 3), "item-4"), ((0, 1), "first-items"), ((3, None), None)],
+    ("places", "name"), [((3, 4), "item-4-then-item-5"), ((3, 3), "item-4"), ((0, 1), "first-items"), ((3, None), None)]
 )
 def test_each_operand_may_follow_a_shortcut_of_its_own(places: tuple[int, int | None], name: str | None) -> None:
     cases = benchmarks.mixed(40)

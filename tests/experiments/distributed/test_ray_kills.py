@@ -59,7 +59,7 @@ def test_kills_at_random_times_leave_the_undisturbed_result(
     same = ["evaluate", "-m", str(taught), "-b", str(many), *PLAIN]
     assert main([*same, "-o", str(tmp_path / "here")]) == done(tmp_path / "here")
     out, rng, kills = tmp_path / "there", random.Random(0), {"driver": 0, "worker": 0}
-    command = [sys.executable, "-m", "composcope.experiments.cli", *same, "--engine", "ray", "--workers", "2",
+    command = [sys.executable, "-m", "composcope", *same, "--engine", "ray", "--workers", "2",
                "--batch-size", "2", "-o", str(out)]  # fmt: skip
     code = None
     for _ in range(20):
@@ -98,7 +98,7 @@ def test_a_worker_killed_while_it_measures_leaves_the_undisturbed_tables(
     shutil.copytree(here, there)
     probe = ["--probes", "patching,lookback", "--probe-cases", "24", "-q"]
     assert main(["probe", str(here), *probe]) == done(here)
-    command = [sys.executable, "-m", "composcope.experiments.cli", "probe", str(there), *probe]
+    command = [sys.executable, "-m", "composcope", "probe", str(there), *probe]
     process = subprocess.Popen([*command, "--engine", "ray", "--workers", "2"], env=environment)
     killed: list[int] = []
     while process.poll() is None and not killed:

@@ -120,8 +120,7 @@ def test_a_file_gives_the_same_draw_wherever_it_lies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("depths", "prompts", "said"),
-    [([3], 2, "has no case of depth 3 .it has 2."), ([2], 50, "--prompts 6 or fewer")],
+    ("depths", "prompts", "said"), [([3], 2, "has no case of depth 3 .it has 2."), ([2], 50, "--prompts 6 or fewer")]
 )
 def test_missing_depths_and_cases_are_said(tmp_path: Path, depths: list[int], prompts: int, said: str) -> None:
     path = tmp_path / "all.jsonl"

@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 import torch
 
-from composcope.experiments.organism.muon import Muon, orthogonalised
+from composcope.experiments.organism.train import Muon, orthogonalised
 
 SHAPES = ((16, 16), (16, 48), (48, 16), (16, 16))
 

@@ -16,9 +16,7 @@ from composcope.experiments.validity.positive_controls import as_examples
 
 
 @pytest.mark.long
-def test_texts_shown_a_hundred_times_are_told_and_before_the_training_none_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_texts_shown_a_hundred_times_are_told_and_before_the_training_none_are(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[Any] = []
     train = controls._train
 
