@@ -8,8 +8,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from ...evaluation.graded import Graded
 from ...evaluation.metrics import Metric
+from ...evaluation.protocols.counting import items
+from ...evaluation.protocols.scaffolding import Scaffolded
 from ..run.diagnosis import CAUSES, meaning
 from ..run.failures import diagnosed_failures
 from ..run.reader import Row, RunData
@@ -233,7 +234,7 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
     names = labels(runs)
     rows = []
     for run in runs:
-        counts, unknown = min_k_counts(run.graded)
+        counts, unknown = _min_k(run)
         n = sum(counts.values())
         about = {"run": run.name, "model": names[run.path], "n": n, "n_unknown": unknown, "drawn": style.weight(n)}
         in_order = sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))
@@ -264,27 +265,12 @@ def _revealed(k: int) -> str:
     return "none" if k == -1 else str(k)
 
 
-def min_k_counts(graded: Sequence[Graded]) -> tuple[Counter[int], int]:
-    """Number of cases by k (-1: no level helped), and the number unknown because of an invalid or missing answer."""
-    levels: dict[str, dict[int, str]] = {}
-    for g in graded:
-        if g.role == "whole" or g.role.startswith("scaffold:"):
-            level = 0 if g.role == "whole" else int(g.role.split(":")[1])
-            levels.setdefault(g.case, {})[level] = g.outcome
-    counts: Counter[int] = Counter()
-    unknown = 0
-    for by_level in levels.values():
-        if len(by_level) < 2 and by_level.get(0) != "correct":
-            unknown += 1  # the case has only one step, or its scaffolds were never asked
-            continue
-        right = [k for k, o in sorted(by_level.items()) if o == "correct"]
-        k = right[0] if right else -1
-        if any(o == "invalid" and (k == -1 or j < k) for j, o in by_level.items()):
-            unknown += 1
-        else:
-            counts[k] += 1
-    scaffolded = any(len(v) > 1 for v in levels.values())
-    return (counts, unknown) if scaffolded else (Counter(), 0)
+def _min_k(run: RunData) -> tuple[Counter[int], int]:
+    """Number of items by k (-1: no level helped), as the protocol counts them, and of those whose k is open."""
+    if not any(g.role.startswith("scaffold:") for g in run.graded):
+        return Counter(), 0
+    found = [Scaffolded.of(item, run.cases).k for item in items(run.graded)]
+    return Counter(k for k in found if k is not None), found.count(None)
 
 
 @figure("bottlenecks", "Bottleneck skills", SCAFFOLDS, "first", 7)

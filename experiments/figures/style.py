@@ -171,13 +171,15 @@ def shared_legend(fig: Figure) -> None:
 def note(ax: Axes, text: str) -> None:
     """Write text in place of a picture."""
     ax.set_axis_off()
-    ax.text(0.5, 0.5, _wrapped(plain(text)), ha="center", va="center", fontsize=9, color=MUTED, transform=ax.transAxes)
+    ax.text(
+        0.5, 0.5, _wrapped(plain(text, 400)), ha="center", va="center", fontsize=9, color=MUTED, transform=ax.transAxes
+    )
 
 
 def notice(text: str) -> Figure:
     """A small figure that holds nothing but text."""
     fig = Figure(figsize=(5.5, 1.8), facecolor=PAPER)
-    fig.text(0.5, 0.5, _wrapped(plain(text)), ha="center", va="center", fontsize=9, color=MUTED)
+    fig.text(0.5, 0.5, _wrapped(plain(text, 400)), ha="center", va="center", fontsize=9, color=MUTED)
     return finished(fig)
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 
 from composcope.errors import InputError
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.protocols.scaffolding import Scaffolding
 from composcope.experiments import figures
 from composcope.experiments.figures import catalog, gates, style
 from composcope.experiments.figures.drawing import Drawing
@@ -234,9 +235,9 @@ def test_all_undefined_metrics_draw_no_number(synthetic: ModuleType, tmp_path: P
     assert drawing.rows[0]["value"] is None and "Undefined" in drawing.caption
 
 
-def test_min_k_is_the_first_level_that_helps_and_invalid_answers_make_it_unknown() -> None:
-    def case(name: str, **outcomes: Any) -> list[Graded]:
-        return [Graded(name, r.replace("_", ":"), o) for r, o in outcomes.items()]
+def test_min_k_is_the_first_level_that_helps_and_answers_that_are_invalid_or_missing_make_it_unknown() -> None:
+    def case(name: str, repeat: int = 0, **outcomes: Any) -> list[Graded]:
+        return [Graded(name, r.replace("_", ":"), o, repeat=repeat) for r, o in outcomes.items()]
 
     rows = (
         case("none needed", whole="correct")
@@ -247,9 +248,18 @@ def test_min_k_is_the_first_level_that_helps_and_invalid_answers_make_it_unknown
         + case("known in spite of it", whole="incorrect", scaffold_1="correct", scaffold_2="invalid")
         + case("both", whole="incorrect", scaffold_1="correct", scaffold_2="correct")
         + case("the last", whole="incorrect", scaffold_1="incorrect", scaffold_2="incorrect", scaffold_3="correct")
+        + case("level 2 was not asked", whole="incorrect", part_2="correct", scaffold_1="incorrect")
+        + case("again", whole="incorrect", scaffold_1="correct")
+        + case("again", repeat=1, whole="correct")
     )
-    counts, unknown = gates.min_k_counts(rows)
-    assert counts == {0: 1, 1: 3, 3: 1, -1: 1} and unknown == 2
+    run: Any = SimpleNamespace(graded=rows, cases={})
+    counts, unknown = gates._min_k(run)
+    assert counts == {0: 2, 1: 4, 3: 1, -1: 1} and unknown == 3
+    counted = {m.metric: m for m in Scaffolding().reduce(rows).metrics if not m.group}
+    for metric, k in (("k_zero", 0), ("intractable", -1)):
+        assert counted[metric].count == counts[k]
+    run.graded = case("no scaffolds", whole="incorrect")
+    assert gates._min_k(run) == ({}, 0)
 
 
 def test_names_from_outside_cannot_break_a_picture(synthetic: ModuleType, tmp_path: Path) -> None:
