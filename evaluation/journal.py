@@ -273,7 +273,7 @@ class Journal:
             before["provenance"].append(present)
         self._pending.setdefault(digest, self._engine_record(digest, identity, present))
 
-    def append(self, key: str, ask: Ask, response: Response, identity: Mapping[str, str]) -> None:
+    def record(self, key: str, ask: Ask, response: Response, identity: Mapping[str, str]) -> None:
         """Write one response; when this returns, a killed process no longer loses it.
 
         Raises ``JournalError`` when it cannot be written (disk full, ...); everything before is kept.

@@ -180,7 +180,7 @@ def _ask(state: _State, pending: dict[str, Ask]) -> Iterable[Response]:
     for ask, response in state.engine.answer(list(pending.values())):
         key = ask_identity(ask, identity)
         response = response if response.ask == key else replace(response, ask=key)
-        state.journal.append(key, ask, response, identity)
+        state.journal.record(key, ask, response, identity)
         state.responses[key] = response
         state.n_asked += 1
         missing.discard(key)

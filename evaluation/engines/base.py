@@ -152,7 +152,7 @@ def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None)
     missing = {key: ask for key, ask in zip(keys, asks, strict=True) if key not in known}
     for key, ask, response in _answers(engine, missing.values()):
         if journal is not None:
-            journal.append(key, ask, response, engine.identity)
+            journal.record(key, ask, response, engine.identity)
         known[key] = response
     return [known[key] for key in keys]
 

@@ -41,12 +41,12 @@ class WorkersJournal(Journal):
         self.written = written
         super().__init__(folder, reuse=reuse)
 
-    def append(self, key: str, ask: Ask, response: Response, identity: Mapping[str, str]) -> None:
-        """See ``Journal.append``."""
+    def record(self, key: str, ask: Ask, response: Response, identity: Mapping[str, str]) -> None:
+        """See ``Journal.record``."""
         if key in self.written:
             self.contents.put(key, response)
         else:
-            super().append(key, ask, response, identity)
+            super().record(key, ask, response, identity)
 
 
 class RayEngine(BaseEngine):

@@ -122,7 +122,7 @@ class Worker:
         for ask, response in engine.answer([a for a, key in zip(asks, keys, strict=True) if key not in known]):
             key = ask_identity(ask, engine.identity)
             if journal is not None:
-                journal.append(key, ask, response, engine.identity)
+                journal.record(key, ask, response, engine.identity)
             found.append((where[key], response))
         return found, journal is not None
 

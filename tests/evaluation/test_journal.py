@@ -27,7 +27,7 @@ def respond(key: str, text: str = "an answer", **options: object) -> Response:
 
 def put(journal: Journal, ask: Ask, text: str = "an answer", **options: object) -> str:
     key = ask_identity(ask, ENGINE)
-    journal.append(key, ask, respond(key, text, **options), ENGINE)
+    journal.record(key, ask, respond(key, text, **options), ENGINE)
     return key
 
 
@@ -288,7 +288,7 @@ with Journal(sys.argv[1]) as journal:
             ask = Ask(f"c{i}", "whole", f"prompt {i} " + "x" * 1000, "1", "text")
             key = ask_identity(ask, engine)
             if journal.get(key) is None:
-                journal.append(key, ask, Response(key, "y" * 1000, "stop", 1, 1), engine)
+                journal.record(key, ask, Response(key, "y" * 1000, "stop", 1, 1), engine)
     except JournalError as e:
         print(e, file=sys.stderr)
         sys.exit(1)

@@ -23,7 +23,7 @@ def segment(tmp_path: Path, make_ask: Callable[..., Ask]) -> Path:
         for n, text in enumerate(TEXTS):
             ask = make_ask(text, case=f"c{n}")
             key = ask_identity(ask, ENGINE)
-            journal.append(key, ask, Response(key, text, "stop", 1, 1), ENGINE)
+            journal.record(key, ask, Response(key, text, "stop", 1, 1), ENGINE)
     [found] = tmp_path.glob("*.jsonl")
     return found
 
@@ -110,7 +110,7 @@ def test_a_journal_of_an_earlier_version_is_read_continued_and_said_once(
         assert len(journal) == 4
         [warning] = journal.warnings
         assert segment.name in warning and "1 more segments" in warning and "no checksums" in warning
-        journal.append("new", make_ask("new"), Response("new", "five", "stop", 1, 1), ENGINE)
+        journal.record("new", make_ask("new"), Response("new", "five", "stop", 1, 1), ENGINE)
     contents = read_journal(segment.parent)
     assert len(contents.responses) == 5 and contents.warnings == [warning]
     assert segment.read_bytes() == old

@@ -441,7 +441,7 @@ def test_a_key_that_comes_back_is_scrubbed_wherever_it_is_written(
     engine.check()
     with Journal(tmp_path) as journal:
         journal.begin(engine.identity, engine.provenance)
-        journal.append(response.ask, ask, response, engine.identity)
+        journal.record(response.ask, ask, response, engine.identity)
     assert KEY.encode() not in b"".join(p.read_bytes() for p in tmp_path.iterdir())
 
 

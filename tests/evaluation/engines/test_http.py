@@ -258,7 +258,7 @@ with Journal(sys.argv[2]) as journal:
         if journal.get(key) is None:
             asks[key] = ask
     for n, (ask, response) in enumerate(engine.answer(list(asks.values())), 1):
-        journal.append(ask_identity(ask, engine.identity), ask, response, engine.identity)
+        journal.record(ask_identity(ask, engine.identity), ask, response, engine.identity)
         if n == 50:
             print("50 answers", flush=True)
             sys.stdin.read()  # whoever wants to kill this run has it open
@@ -327,6 +327,6 @@ def test_journal_and_engine_agree_on_failures(url: str, tmp_path: Path, make_ask
     for answered in (False, True):
         with Journal(tmp_path) as journal:
             journal.begin(engine.identity, engine.provenance)
-            journal.append(key, ask, one(engine, ask), engine.identity)
+            journal.record(key, ask, one(engine, ask), engine.identity)
             kept = journal.get(key)
             assert (kept is not None) == answered

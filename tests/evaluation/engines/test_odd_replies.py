@@ -140,7 +140,7 @@ def test_counts_that_are_missing_or_impossible_are_zero_and_survive_the_journal(
     response = says(reply={"usage": usage})
     assert (response.prompt_tokens, response.response_tokens) == (0, 0)
     with Journal(tmp_path) as journal:
-        journal.append(response.ask, make_ask("How many?"), response, engine.identity)
+        journal.record(response.ask, make_ask("How many?"), response, engine.identity)
     assert read_journal(tmp_path).responses[response.ask] == response
 
 

@@ -214,7 +214,7 @@ def test_what_a_lost_worker_had_written_is_not_asked_or_measured_again(tmp_path:
     said = Response(ask_identity(asks[1], identity), "x", "stop", 1, 1)
     with Journal(tmp_path / "journal") as journal:
         journal.begin(identity, {})
-        journal.append(said.ask, asks[1], said, identity)
+        journal.record(said.ask, asks[1], said, identity)
     engine: Any = SimpleNamespace(identity=identity, written=set[str]())
     late: list[Any] = []
     assert RayEngine._rest(engine, (asks, place), late) == ([asks[0], asks[2]], place)
@@ -257,10 +257,10 @@ def test_answers_that_a_worker_wrote_are_known_and_not_written_again(tmp_path: P
         return Response("k", "a" if finish == "stop" else "", finish, 1, 1, error=None if finish == "stop" else "gone")
 
     with WorkersJournal(tmp_path / "journal", {"k"}) as journal:
-        journal.append("k", ask, reply("error"), who)
+        journal.record("k", ask, reply("error"), who)
         assert [*journal.contents.failures] == ["k"] and not journal.contents.responses
-        journal.append("k", ask, reply("stop"), who)
+        journal.record("k", ask, reply("stop"), who)
         assert not journal.contents.failures and journal.contents.responses["k"].text == "a"
-        journal.append("other", ask, reply("stop"), who)
+        journal.record("other", ask, reply("stop"), who)
         assert {*journal.contents.responses} == {"k", "other"}
     assert {*read_journal(tmp_path / "journal").responses} == {"other"}
