@@ -165,7 +165,10 @@ def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
         style.percent_up_to(ax, max(r["high"] or 0 for r in rows))
         style.dress(ax, Path(name).name, "N, skills asked for", "steps that no skill fits")
         style.legend(ax, loc="upper right")
-    text = "Share of steps assigned to “other”, over the number of skills asked for (N), each from M questions."
+    text = (
+        "Share of steps assigned to “other”, over the number of skills asked for (N), each from M questions. The "
+        "intervals take the steps of one question as independent."
+    )
     low, high = min(r["n"] for r in rows), max(r["n"] for r in rows)
     few = style.few_cases(rows, "M {clusters}, N {skills}")
     chart = curves("skills", "clusters", panel="map", xlabel="N", ylabel="other", percent=True)
