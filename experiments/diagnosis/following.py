@@ -15,7 +15,7 @@ from ...evaluation.grading import text
 from . import rule
 from .asks import Heard, operands, working
 from .evidence import Edit, Followed, Tally, beyond
-from .hypotheses import REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
+from .hypotheses import AFTER, REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
 
 PAIRS = 6
 """The smallest number of pairs of right and predicted answer that follow a shortcut which only some cases follow."""
@@ -54,9 +54,9 @@ def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
 def of_whole_run(name: str, run: Tally) -> bool:
     """Whether nearly all pairs follow a shortcut that a model without a cause falls into in about half of them.
 
-    If it cannot compose, it may say what it says most often, or what it has just written.
+    If it cannot compose, it may say what it says most often, or what belongs to the other operand.
     """
-    return run.share >= rule.BROUGHT or not {USUAL_OPERAND, REPEATED} & set(name.split(THEN))
+    return run.share >= rule.BROUGHT or not {USUAL_OPERAND, REPEATED, AFTER} & set(name.split(THEN))
 
 
 def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:
@@ -131,8 +131,8 @@ def followed(
             itself = one.variant.source == one.case.id
             strict = itself and name == "entity-asked-about"
             written = [one.next_value(place)[0]] if operands(one.case) else _answered(one, strict)
-            crossed = name == REPEATED and exchanged(one)  # another pattern, which none of the causes produces
-            hit = not crossed and any(w is not None and _same(w, said[place]) for w in written)
+            # operands that have changed places are another pattern, which none of the causes produces
+            hit = not exchanged(one) and any(w is not None and _same(w, said[place]) for w in written)
             right, wrong_one = text.normalize(golds[place]), text.normalize(said[place] or "")
             edits.append(Edit(right, wrong_one, hit, luck(name, one.case)))
             if itself:

@@ -62,13 +62,16 @@ def _things(case: Case, choose: Callable[[Sequence[str], str], str | None]) -> S
     return tuple(said) if any(said) else ()
 
 
-def _at(*places: int) -> Hypothesis:
-    """Things at fixed positions of the table, one for each operand."""
+def _at(*places: int, by_tag: bool = False) -> Hypothesis:
+    """Things at fixed positions of the table, one for each operand; with ``by_tag`` of the table in order of tags."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        from ..organism import world
+
         left = list(places)
 
         def choose(things: Sequence[str], right: str) -> str | None:
+            things = sorted(things, key=world.world().tags.__getitem__) if by_tag else things
             at = left.pop(0) if left else len(things)
             return things[at] if -len(things) <= at < len(things) else None
 
@@ -101,17 +104,6 @@ def _usual_of_kind(things: Sequence[str], right: str) -> str:
     return max(kind, key=lambda thing: [tags[t] for t in kind].count(tags[thing]))
 
 
-def _tagged(pick: Callable[..., str]) -> Hypothesis:
-    """The thing on the table with the largest (``max``) or smallest tag, whatever is asked for."""
-
-    def choose(things: Sequence[str], right: str) -> str:
-        from ..organism import world
-
-        return pick(things, key=world.world().tags.__getitem__)
-
-    return lambda case, mates: _things(case, choose)
-
-
 def _numbers_in(case: Case) -> list[str]:
     return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)", case.question)
 
@@ -132,10 +124,15 @@ def _copied_in_order(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
     return tuple(found[:n]) if 1 < n <= len(found) else ()
 
 
-def _before(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
-    """Each operand of a worked answer but the first repeats the one before it."""
-    n = operands(case)
-    return (None, *working(case.worked).values[: n - 1]) if n > 1 else ()
+def _beside_operand(step: int) -> Hypothesis:
+    """Each operand of a worked answer has the value of the one before it (-1) or behind it (1)."""
+
+    def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
+        n = operands(case)
+        values = working(case.worked).values[:n] if n > 1 else ()
+        return tuple(values[i] if 0 <= (i := place + step) < n else None for place in range(len(values)))
+
+    return say
 
 
 def items_of(text: str) -> list[str]:
@@ -236,8 +233,8 @@ def _checked(name: str, say: Hypothesis) -> Hypothesis:
 
 NUMBERS = ("first-number", "last-number", "largest-number", "smallest-number", "numbers-in-order")
 """Shortcuts that copy numbers of the question, and not tags of things."""
-USUAL_OPERAND, REPEATED = "usual-operand", "operand-before"
-UNWRITTEN = ("usual-of-kind", "usual-answer", USUAL_OPERAND, REPEATED)
+USUAL_OPERAND, REPEATED, AFTER = "usual-operand", "operand-before", "operand-after"
+UNWRITTEN = ("usual-of-kind", "usual-answer", USUAL_OPERAND, REPEATED, AFTER)
 """Shortcuts to a value that the model knows or wrote before. They copy no words of the question, even if it happens to
 hold the value."""
 HYPOTHESES: Registry[Hypothesis] = Registry("hypotheses", lambda value: False, None, _checked)
@@ -253,14 +250,17 @@ HYPOTHESES.own = {
     "item-after": _beside(1),
     "sibling": lambda case, mates: _things(case, _next_of_kind),
     "usual-of-kind": lambda case, mates: _things(case, _usual_of_kind),
-    "largest-item": _tagged(max),
-    "smallest-item": _tagged(min),
+    "largest-item": _at(-1, -1, by_tag=True),
+    "smallest-item": _at(0, 0, by_tag=True),
+    "largest-items": _at(-1, -2, by_tag=True),
+    "smallest-items": _at(0, 1, by_tag=True),
     "first-number": _copied(lambda numbers: numbers[0]),
     "last-number": _copied(lambda numbers: numbers[-1]),
     "largest-number": _copied(lambda numbers: max(numbers, key=float)),
     "smallest-number": _copied(lambda numbers: min(numbers, key=float)),
     "numbers-in-order": _copied_in_order,
-    REPEATED: _before,
+    REPEATED: _beside_operand(-1),
+    AFTER: _beside_operand(1),
     "usual-answer": _usual,
     "entity-asked-about": _asked_about,
 }

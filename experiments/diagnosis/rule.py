@@ -4,8 +4,6 @@ A cause is named if most failing variants show it by a positive demonstration th
 demonstrated, the cause is ``undetermined``, with what would settle it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, beyond, rare
@@ -234,6 +232,8 @@ def from_inside(
         return "bridge-not-routed", move.own, f"state moved {move.cell}", None
     if min(skip.pool.share, move.pool.share) >= ROUTED and not (skip.pool.share >= ALL and beats_noise(skip, move)):
         return None  # whatever is changed mends: no change shows what was wrong
+    if half_followed(seen):
+        return None  # the block that mends it, if left out, may be what writes the shortcut's answer
     entity, later = test("own:entity"), test("own:later")
     own = later if selected_late(entity, later) and not demonstrated(own) else own
     known = demonstrated(own)
@@ -265,9 +265,9 @@ def from_inside(
         return "bridge-not-routed", own.own, f"own state {own.cell}", None
     if readable(held, "decision") or any(read_there(test(name), found) for name in ("exit", "scope:decision")):
         return None
-    if shows(back) and beats_noise(back, noise):  # it is computed, in a later layer
+    if back.own.k and back.pool.share >= ADMITTED and beats_noise(back, noise):  # it is computed, in a later layer
         return None
-    if seldom(found) or half_followed(seen):
+    if seldom(found):
         return None
     if not usual(found) and (found.worked < FEWEST_DIFFERENT or not usually_fails(seen) or blind(seen)):
         return None

@@ -324,7 +324,7 @@ MUTANTS = (
     Mutant(X, "luck follows a shortcut as often as it likes", "return rare(Tally(shown.n - shown.k, shown.n), 1 - luck, unlikely)", "return shown.share > luck", "tests/experiments/diagnosis/test_shortcuts.py -k luck_admits"),
     Mutant(X, "an excess over noise may come by luck", "return test.pool.share - noise.pool.share >= ADMITTED and beyond(test.pool, luck, LUCK)", "return test.pool.share - noise.pool.share >= ADMITTED", "tests/experiments/diagnosis/test_rule.py -k excess_over_noise"),
     Mutant(X, "a block is lost though what follows does not work", "works = known or by_itself(skip, noise)", "works = True", OPENED + " -k cause_inside"),
-    Mutant(X, "a bridge that one case lacks is computed nowhere", "if seldom(found) or half_followed(seen):", "if half_followed(seen):", OPENED + " -k nowhere"),
+    Mutant(X, "a bridge that one case lacks is computed nowhere", "    if seldom(found):\n        return None\n", "", OPENED + " -k nowhere"),
     Mutant(X, "one answer that comes back is a missing bridge", "(found.worked < FEWEST_DIFFERENT or not usually_fails(seen)", "(not usually_fails(seen)", OPENED + " -k one_answer"),
     Mutant(X, "both operands choose one place", "like if len(like) >= LIKE else pool", "pool", OPENED + " -k second_operand"),
     Mutant(X, "all variants share one noise", 'f"{seed}/noise/{setting.variant}"', 'f"{seed}/noise"', OPENED + " -k noise_of_its_own"),
@@ -582,4 +582,7 @@ MUTANTS = (
     Mutant(E, "topics kept compared with no random subset", "as_little = 1 + int((random <= test.statistic + 1e-9).sum())", "as_little = 1", "tests/evaluation/builders/test_scaffolds.py -k loses_topics"),
     Mutant(P, "pairs of one prompt are independent", "[Sides(tuple(pairs[i][0]), tuple(pairs[i][1])) for i in known]", "None", "tests/probes/test_patching_sweeps.py -k repeat_a_prompt"),
     Mutant(X, "questions of one case are independent", 'v.shares or f"case {v.case}" for v in cases', "None for v in cases", "tests/experiments/studies/test_published.py -k repeat_a_fact"),
+    Mutant(X, "a block that writes a shortcut's answer loses the right one", "    if half_followed(seen):\n", "    if False:\n", OPENED + " -k conflict"),
+    Mutant(X, "operands that have changed places follow a shortcut", "hit = not exchanged(one) and any(", "hit = any(", "tests/experiments/diagnosis/test_shortcuts.py -k changed_places_follow"),
+    Mutant(X, "computed nowhere, though a later layer's state mends", "if back.own.k and back.pool.share >= ADMITTED and beats_noise(back, noise):", "if False:", OPENED + " -k its_controls"),
 )

@@ -102,7 +102,8 @@ TABLE = [
     ({"back": found(3, foreign=2, pool=32, cell="decision:4>0")}, None, None),
     ({"back": replace(BACK, pool=Tally(31, 40)), "own:decision": SHOWN}, None, None),
     ({"back": replace(BACK, pool=Tally(9, 40)), "own:decision": SHOWN}, "bridge-not-computed", None),
-    ({"back": replace(BACK, own=Tally(2, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"back": replace(BACK, own=Tally(1, 4)), "own:decision": SHOWN}, None, None),
+    ({"back": replace(BACK, own=Tally(0, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
     ({"skip": found(4, pool=35, cell="decision:3"), "own:decision": found(1)}, None, None),
@@ -177,6 +178,15 @@ def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
 ) -> None:
     verdict = rule.from_inside(Inside(4, tests), DRAWN)
     assert (verdict and (verdict[0], verdict[3])) == (cause and (cause, block))
+
+
+@pytest.mark.parametrize(("hits", "cause"), [(4, None), (3, "lost")])
+def test_a_block_and_a_shortcut_that_half_of_the_edits_follow_conflict(hits: int, cause: str | None) -> None:
+    seen = replace(DRAWN, shortcut=Followed("largest-items", hits, 8, False))
+    verdict = rule.from_inside(Inside(4, {"skip": found(4, cell="decision:1"), "own:decision": SHOWN}), seen)
+    assert (verdict and verdict[0]) == cause
+    lacking = rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
+    assert (lacking and lacking[0]) == (cause and "bridge-not-computed")
 
 
 def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_routed() -> None:
