@@ -46,7 +46,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         len({one.case.worked for one in other}), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
-        unknown=sum(not one.parts_right for one in group),
+        own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
         specific=own is None or own.specific, behind=_behind(group, successes),
     )  # fmt: skip
 

@@ -133,6 +133,8 @@ class Behaviour:
     """Written operands that belong to an item of the case, out of all written operands."""
     from_cases: Tally = Tally()
     """The same over all failing cases of the run."""
+    own_operands_right: bool = False
+    """Whether the case itself has every operand right, so that nothing before its operation is wrong."""
     unknown: int = 0
     """Number of settings with a part that is not right: they neither fail nor come out right."""
     specific: bool = True

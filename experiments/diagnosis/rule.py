@@ -220,7 +220,7 @@ def from_inside(
     come back in them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is
     decided (``known``), more is wrong than one thing before it, or a left-out block has to show alone what is wrong.
     """
-    if not found.enough:
+    if not found.enough or seen.own_operands_right:
         return None
     none = Found("none:0")
 

@@ -18,6 +18,7 @@ from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.diagnosis import (
     asks,
+    behaviour,
     inside,
     job,
     opening,
@@ -36,6 +37,8 @@ from composcope.experiments.validity import scores as validity
 from composcope.hooks import load_model
 from composcope.hooks.edits import Patch
 from composcope.hooks.interchange import states
+
+from .told import MIXED, heard, wrote
 
 CASES = benchmarks.mixed(40)
 
@@ -187,6 +190,17 @@ def test_a_block_and_a_shortcut_that_half_of_the_edits_follow_conflict(hits: int
     assert (verdict and verdict[0]) == cause
     lacking = rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
     assert (lacking and lacking[0]) == (cause and "bridge-not-computed")
+
+
+def test_nothing_before_the_operation_is_wrong_where_the_case_itself_has_its_operands_right() -> None:
+    tests = {"skip": found(4, cell="decision:1"), "own:decision": SHOWN}
+    verdict = rule.from_inside(Inside(4, tests), DRAWN)
+    assert verdict and verdict[0] == "lost"
+    assert rule.from_inside(Inside(4, tests), replace(DRAWN, own_operands_right=True)) is None
+    case = MIXED[2]
+    first, second, *_ = (str(v) for v in asks.working(case.worked).values)
+    for operands, right in (((first, second), True), (("998", second), False)):
+        assert behaviour.behaviour([heard(case, wrote(case, *operands))]).own_operands_right == right
 
 
 def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_routed() -> None:
