@@ -289,13 +289,14 @@ def separation_rows(
     note = f"facts cross: {len(kept)} of {len(labels)} cases that share nothing" if crossed else ""
     counts = {name: _pairs(allowed, *pair) for name, pair in
               (("dd", (donor, donor)), ("rr", (other, other)), ("dr", (donor, other)))}  # fmt: skip
+    members = {"dd": donor, "rr": other, "dr": donor | other}
     rows: list[Row] = []
     for name, shown in (("dd", "within successes"), ("rr", "within failures"), ("dr", "across")):
         own = {"dd": sides[:1], "rr": sides[1:], "dr": sides}[name]
         for layer in range(len(m)):
             rows.append({
-                "quantity": quantity, "group": shown, "layer": layer, "n": int(counts[name]), "n_cases": len(kept),
-                "value": float(value[name][layer, 0]),
+                "quantity": quantity, "group": shown, "layer": layer, "n": int(counts[name]),
+                "n_cases": int(members[name].sum()), "value": float(value[name][layer, 0]),
                 **_jackknife(float(value[name][layer, 0]), without[name][layer], own, note),
             })  # fmt: skip
     if min(donor.sum(), (other).sum()) < 2:
@@ -305,7 +306,7 @@ def separation_rows(
     for layer, (v, tested) in enumerate(zip(own, _tests(own, null), strict=True)):
         rows.append({
             "quantity": f"{quantity}_separation", "group": "within - across", "layer": layer, "n": len(kept),
-            "value": float(v), **_jackknife(float(v), _separation(without)[layer], sides, note), **tested,
+            "value": float(v), **_jackknife(float(v), _separation(without)[layer], sides, note, most=2), **tested,
         })  # fmt: skip
     return rows
 
@@ -331,10 +332,10 @@ def _separation(means: dict[str, np.ndarray]) -> np.ndarray:
     return (means["dd"] + means["rr"]) / 2 - means["dr"]
 
 
-def _jackknife(value: float, without: np.ndarray, sides: np.ndarray, note: str) -> Row:
+def _jackknife(value: float, without: np.ndarray, sides: np.ndarray, note: str, most: float = 1) -> Row:
     """Student t interval from the values with each cluster left out; ``sides`` [side cluster] says who is where.
 
-    Skewed clusters leave fewer degrees of freedom, as in ``dependence``.
+    Skewed clusters leave fewer degrees of freedom, as in ``dependence``. A cosine lies between -1 and 1 (``most``).
     """
     fewest = int(sides.sum(1).min())
     none: Row = {"low": np.nan, "high": np.nan}
@@ -351,7 +352,8 @@ def _jackknife(value: float, without: np.ndarray, sides: np.ndarray, note: str) 
     skewness = sum(float((x**3).sum()) * len(x) / (len(x) - 2) for x in off) / variance**1.5
     freedom = max(1 / (below / variance**2 + dependence.SKEWED * skewness**2), 1.0)
     half = float(stats.t.ppf(0.975, freedom)) * variance**0.5
-    return {"low": value - half, "high": value + half, "interval": "jackknife over clusters, t", "note": note}
+    low, high = max(value - half, -most), min(value + half, most)
+    return {"low": low, "high": high, "interval": "jackknife over clusters, t", "note": note}
 
 
 FEWEST_LABELINGS = 20

@@ -69,7 +69,7 @@ def words(reason: str, runs: Sequence[RunData]) -> Drawing:
 
 def source(runs: Sequence[RunData]) -> str:
     """The last sentence of the caption: the runs and the commands that made them."""
-    commands = list(dict.fromkeys(r.command for r in runs if r.command))
+    commands = list(dict.fromkeys(c for r in runs for c in r.commands))
     made = f" Made by: {' ; '.join(commands)}." if commands else ""
     return f"Runs: {', '.join(r.name for r in runs)}.{made}"
 

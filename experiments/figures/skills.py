@@ -89,7 +89,7 @@ def _of_runs(sources: Sequence[SkillUse | RunData]) -> list[SkillUse]:
 def _made_by(sources: Sequence[SkillUse | RunData]) -> str:
     runs = [s for s in sources if isinstance(s, RunData)]
     maps = list(dict.fromkeys(s.source for s in sources if isinstance(s, SkillUse)))
-    commands = list(dict.fromkeys(r.command for r in runs if r.command))
+    commands = list(dict.fromkeys(c for r in runs for c in r.commands))
     said = [f"Runs: {', '.join(labels(runs)[r.path] for r in runs)}." if runs else ""]
     said += [f"Skill maps: {', '.join(maps)} (composcope build skills)." if maps else ""]
     said += [f"Made by: {' ; '.join(commands)}." if commands else ""]

@@ -134,8 +134,10 @@ class RunData:
         return short_name(self._said("benchmark"))
 
     @property
-    def command(self) -> str:
-        return self.manifest.command
+    def commands(self) -> list[str]:
+        """The commands that made the run, each once: it may have been evaluated and probed by different ones."""
+        made = [str(call.get("command") or "") for call in self.manifest.invocations]
+        return [c for c in dict.fromkeys(made or [self.manifest.command]) if c]
 
     def _said(self, key: str) -> str:
         return str((self.config and getattr(self.config, key)) or self.manifest.identity.get(key) or self.name)
