@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -32,7 +33,7 @@ from composcope.experiments.figures import (
     style,
     training,
 )
-from composcope.experiments.figures.look import _fit
+from composcope.experiments.figures.look import Look, _fit
 from composcope.experiments.run.diagnosis import CauseShare
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import ProbeData
@@ -40,7 +41,7 @@ from composcope.experiments.run.reader import ProbeData
 
 def _run(**about: Any) -> Any:
     given = {"name": "r", "model": "m", "benchmark": "b", "protocol": "double-gate", "path": Path("r"), "about": {},
-             "study": {}, "command": "", "seed": 7, "metrics": [], "graded": [], "cases": {}}  # fmt: skip
+             "study": {}, "command": "", "seed": 7, "metrics": [], "graded": [], "cases": {}, "probe": lambda _: None}  # fmt: skip
     return SimpleNamespace(**given | about)
 
 
@@ -364,10 +365,11 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
     (tmp_path / "granularity.jsonl").write_text(json.dumps(line) + "\n" + json.dumps({**line, "usage": None}) + "\n")
     (found,) = skills._maps(tmp_path)
     assert (found.clusters, found.n_skills, found.total, skills._name(found)) == (10, 3, 5, "M=10, N=3")
-    for name in ("a", "b"):
+    for name, again in (("a", 0), ("b", 1)):
         path = synthetic.make_run(tmp_path / name, n=2, probes=(), protocol="compositionality-gap") / "cases.jsonl"
         first, second = (json.loads(text) for text in path.read_text().splitlines())
-        first["parts"][0]["skill"], first["parts"][1]["skill"], second["parts"][0]["skill"] = "add", "sort", "add"
+        first["parts"][0]["skill"], first["parts"][1]["skill"], second["parts"][again]["skill"] = "add", "sort", "add"
+        second["parts"][1 - again]["skill"] = None if name == "a" else "other"
         path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
     (used,) = skills._of_runs(figures.load([tmp_path / "a", tmp_path / "b"]))
     assert (used.source, used.clusters, dict(used.usage)) == ("mixed", None, {"add": 2, "sort": 1})
@@ -391,6 +393,8 @@ def test_the_size_of_a_model_is_what_the_study_says_or_else_its_weights() -> Non
 
 def test_captions_say_chance_and_gaps_in_percent_and_points() -> None:
     gap = Metric("gap", n=40, value=-0.125, low=-0.3, high=0.05)
+    more = replace(gap, value=0.125, low=None)
+    assert steps_and_whole._gaps([_run(metrics=[gap], one={"gap": more}.get)]).endswith(" of m: +12.5 points, n=40.")
     run = _run(metrics=[gap, Metric("step:0", n=40)], chance=0.04, one={"gap": gap}.get)
     assert steps_and_whole._chance([run]) == " Chance level of the whole on b: 4 %."
     assert steps_and_whole._gaps([run]) == " Gap (whole − both) of m: -12.5 points [-30.0, +5.0], n=40."
@@ -421,4 +425,76 @@ def test_runs_that_could_have_a_row_and_have_none_are_named() -> None:
     fig, panels = grouping.small_multiples(names, 2, 2, "layer", "share")
     first, second = panels.values()
     assert second.get_shared_x_axes().joined(first, second) and not first.get_shared_y_axes().joined(first, second)
+    beside = [_run(model=m, name=m, path=Path(m)) for m in "pq"]
+    _, panels = grouping.small_multiples(beside, 2, 2, "layer", "share")
+    left, right = panels.values()
+    assert left.get_shared_y_axes().joined(left, right), "panels of one line have one axis"
     assert fig.get_supxlabel() == "layer" and (first.get_ylabel(), second.get_ylabel()) == ("x", "y")
+
+
+def test_quadrants_and_bottlenecks_are_drawn_in_order_and_without_what_never_happened() -> None:
+    found = [Metric("quadrant", {"quadrant": q}, n=20, count=5, value=0.25) for q in ("00", "11", "01", "10")]
+    run = _run(metrics=found, select=lambda *_: found)
+    assert [r["quadrant"] for r in gates.failure_quadrants.draw([run]).rows] == ["11", "10", "01", "00"]
+    skill = [Metric("bottleneck", {"skill": s}, n=9, count=k, value=k / 9) for s, k in (("never", 0), ("b", 2))]
+    skill.append(Metric("bottleneck", {"combination": ["x", "y"]}, n=9, count=4, value=4 / 9))
+    assert [r["skill"] for r in gates.bottlenecks.draw([_run(metrics=skill)]).rows] == ["x + y", "b"]
+
+
+def test_a_patching_curve_is_in_percent_only_where_its_measure_is_a_rate(everything: Path) -> None:
+    for measure, percent in (("flip_rate", True), ("kl", False)):
+        found = figures.draw("patching", [everything / "runs" / "temporal-control"], measure=measure)
+        assert found.chart is not None and found.chart["percent"] == percent
+        labels = [t.get_text() for t in found.figure.axes[0].get_yticklabels()]
+        assert any("%" in text for text in labels) == percent
+
+
+def test_pairs_of_another_length_are_counted_over_all_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = {site: np.zeros((6, 1, 2)) for site in layers.SITES}
+    monkeypatch.setattr(layers, "sweeps_of", lambda run: layers.Sweeps((0,), (0, 1), ("a", "b"), maps, 3))
+    found = layers.patching_positions.draw([_run(name=n, model=n, path=Path(n)) for n in "ab"])
+    assert "Left out: 6 pairs of another length." in found.caption
+    assert {(r["n"], r["token"], r["position"]) for r in found.rows} == {(6, "a", 0), (6, "b", 1)}
+
+
+def test_checkpoints_of_a_run_are_those_of_the_study_whose_runs_it_lies_among(tmp_path: Path) -> None:
+    rows = [{"recipe": "r", "step": 1, "metric": "m", "k": 1, "n": 2}]
+    (tmp_path / "training_curve.json").write_text(json.dumps(rows))
+    inside, beside = (_run(path=tmp_path / folder / "a") for folder in ("runs", "other"))
+    assert [c.path for c in training._of_study([inside, inside])] == [tmp_path / "training_curve.json"]
+    assert training._of_study([beside]) == []
+
+
+def test_plot_gives_bands_group_and_look_to_the_figure(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = synthetic.make_run(tmp_path / "r", n=24, probes=())
+    seen: dict[str, Any] = {}
+    real = catalog.draw
+
+    def draw(name: str, runs: Any, **options: Any) -> Any:
+        seen.update(options, runs=runs)
+        return real(name, runs, bands=options["bands"])
+
+    monkeypatch.setattr(catalog, "draw", draw)
+    files = catalog.plot(
+        "collapse-curve", [run], tmp_path / "out", bands="4,2", look=catalog.look("column", True, "color")
+    )
+    assert seen == {"bands": (4, 2), "group_by": None, "runs": [run]}
+    assert "Shaded: trained depths (2, 4)." in (tmp_path / "out" / "collapse-curve.txt").read_text()
+    (pdf,) = [p for p in files if p.suffix == ".pdf"]
+    width = float(re.search(rb"/MediaBox \[ ?0 0 ([\d.]+)", pdf.read_bytes())[1])  # type: ignore[index]
+    assert width == pytest.approx(72 * 3.35, abs=0.1)
+
+
+def test_titles_of_several_panels_stay_and_ticks_shrink_with_the_width() -> None:
+    for n, kept in ((1, ""), (2, "title")):
+        fig, panels = style.grid_of(1, n, 5, 3)
+        for ax in panels[0]:
+            style.dress(ax, "title")
+        before = panels[0][0].get_xticklabels()[0].get_fontsize()
+        Look("column", title=False).apply(fig)
+        assert panels[0][0].get_title(loc="left").replace("\n", "")[:5] == kept
+        ax = panels[0][0]
+        ax.set_xlim(0, 50)  # ticks that are made later
+        assert ax.get_xticklabels()[-1].get_fontsize() == pytest.approx(before * max(3.35 / (5 * n), 0.72))
