@@ -41,7 +41,8 @@ from composcope.experiments.run.reader import ProbeData
 
 def _run(**about: Any) -> Any:
     given = {"name": "r", "model": "m", "benchmark": "b", "protocol": "double-gate", "path": Path("r"), "about": {},
-             "study": {}, "command": "", "seed": 7, "metrics": [], "graded": [], "cases": {}, "probe": lambda _: None}  # fmt: skip
+             "study": {}, "command": "", "seed": 7, "metrics": [], "graded": [], "cases": {},
+             "probe": lambda _: None}  # fmt: skip
     return SimpleNamespace(**given | about)
 
 
