@@ -309,7 +309,8 @@ def test_a_diagnosis_is_summed_up_by_its_causes_the_most_frequent_first() -> Non
 def test_two_runs_are_compared_in_lines_that_name_the_side_of_each_number() -> None:
     role = {"role": "whole", "n": 40, "a": 0.5, "b": 0.25, "difference": 0.25, "low": -0.05, "high": 0.5,
 
-            "interval": "t", "a_only": 12, "b_only": 2, "p": 0.01, "p_adjusted": 0.03, "test": "mcnemar", "note": None}  # fmt: skip
+            "interval": "t", "a_only": 12, "b_only": 2, "p": 0.01, "p_adjusted": 0.03, "test": "mcnemar",
+            "note": None}  # fmt: skip
     assert compare._role_line(role) == (
         "whole: A 50.0 %, B 25.0 %, difference 25.0 points [-5.0, 50.0] (t), n=40, mcnemar p=0.01 (Holm 0.03)"
     )
