@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -330,7 +331,8 @@ def test_two_runs_are_compared_in_lines_that_name_the_side_of_each_number() -> N
     )
     probe = {"quantity": "q", "kind": "k", "a": 0.5, "b": 0.25, "n": 8, "value": 0.25, "low": 0.1, "high": 0.4,
 
-            "interval": "t", "effect": 0.5, "test": "welch", "p": 0.02, "p_adjusted": 0.04, "probe": "x", "note": ""}  # fmt: skip
+            "interval": "t", "effect": 0.5, "test": "welch", "p": 0.02, "p_adjusted": 0.04, "probe": "x",
+            "note": ""}  # fmt: skip
     first, *rest = compare.probe_lines([{**probe, "p": p} for p in (0.5, None, 0.1)], ["said"], most=2)
     assert (
         first == "probe x, 3 numbers on the cases probed in both, the first 2; --json has all:" and rest[-1] == "said"
@@ -417,6 +419,25 @@ def test_the_answer_of_an_organism_is_the_last_that_it_gives() -> None:
         (" kite ", "plain"),
     ]
     assert [measure.final_answer(*one) for one in said] == ["2", "", "2", "20", "kite"]
+
+
+def test_a_question_that_is_drawn_again_is_no_other_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each draw comes twice, so that a case would be there twice."""
+    real, last = dict(benchmarks._DRAW), dict[Any, Any]()
+
+    def twice(family: str) -> Any:
+        def draw(rng: Any, depth: int) -> Any:
+            at = family, depth
+            return last.pop(at) if at in last else last.setdefault(at, real[family](rng, depth))
+
+        return draw
+
+    monkeypatch.setattr(benchmarks, "_DRAW", {family: twice(family) for family in real})
+    cases = benchmarks.temporal(4)
+    cells = Counter((c.family, c.depth) for c in cases)
+    assert cells == {(f, d): 4 for f, depths in benchmarks.FAMILIES.items() for d in depths}
+    assert len({c.question for c in cases}) == len({c.id for c in cases}) == len(cases)
+    assert [c.id for c in cases[:4]] == [f"pair-2-000{i}" for i in range(1, 5)]
 
 
 @pytest.mark.parametrize("name", sorted(benchmarks.BENCHMARKS))

@@ -246,6 +246,12 @@ def test_the_words_beside_a_bar_stand_behind_its_interval_and_a_share_fits_its_a
     style.bars(ax, [{"model": "m", "s": "a", "value": 0.3, "low": 0.1, "high": 0.6, "n": 9}], "s", ["a"], ["m"], ["m"])
     (said,) = ax.texts
     assert said.get_text() == "n=9*" and said.get_position()[0] > 0.6
+    _, few = style.one_panel(4, 3)
+    style.bars(few, [{"model": "m", "s": "a", "value": 0.3, "low": 0.1, "high": 0.6, "n": 4}], "s", ["a"], ["m"], ["m"])
+    assert not few.lines and few.texts[0].get_text() == "n=4", "fewer than five cases have no interval"
+    names = [f"m{i} (n={n})" for i, n in enumerate((1, 1, 1, 1, 7, 9, 7))]
+    assert style._listed(names).endswith("m3 (n=1); and 3 more (n=7, n=9; column “drawn” of the csv)")
+    assert style._listed(names[:4]) == "; ".join(names[:4])
     style.percent_up_to(ax, 0.4)
     assert 0.4 < ax.get_ylim()[1] < 0.5
 
@@ -460,6 +466,12 @@ def test_pairs_of_another_length_are_counted_over_all_runs(monkeypatch: pytest.M
 
 def test_checkpoints_of_a_run_are_those_of_the_study_whose_runs_it_lies_among(tmp_path: Path) -> None:
     rows = [{"recipe": "r", "step": 1, "metric": "m", "k": 1, "n": 2}]
+    (tmp_path / "bad.json").write_text(json.dumps([rows[0], {**rows[0], "k": 3}]))
+    with pytest.raises(InputError, match=r"bad\.json: row 2: k is 3"):
+        training._read(tmp_path / "bad.json")
+    (tmp_path / "good.csv").write_text("recipe,step,metric,k,n,run\nr,1.0,m,1,2,x\n")
+    (read,) = training._read(tmp_path / "good.csv")
+    assert (read["run"], read["step"], read["count"], read["n"], read["value"]) == ("x", 1, 1, 2, 0.5)
     (tmp_path / "training_curve.json").write_text(json.dumps(rows))
     inside, beside = (_run(path=tmp_path / folder / "a") for folder in ("runs", "other"))
     assert [c.path for c in training._of_study([inside, inside])] == [tmp_path / "training_curve.json"]

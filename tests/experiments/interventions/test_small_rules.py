@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +12,16 @@ from typing import Any
 import pytest
 import torch
 
-from composcope.errors import NoCasesError
+from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
-from composcope.experiments.interventions import inference, inside, study_tables
+from composcope.evaluation.prompts import FORMATS
+from composcope.experiments.cli.interventions import _numbers
+from composcope.experiments.interventions import data, inference, inside, recipes, study_tables
 from composcope.experiments.interventions.inference import InterventionTrial, halve
+from composcope.experiments.interventions.recipes import AdapterRecipe
+from composcope.experiments.interventions.reward import Rewards
 from composcope.probes import neurons, patching
 from composcope.probes.result import ProbeResult
 
@@ -284,3 +290,115 @@ def test_measured_states_are_kept_while_runs_and_code_are_the_same(
     (runs["trained"] / "graded.jsonl").write_text("other answers")
     inside.compare(*given, 2)
     assert len(measured) == 6
+
+
+def test_the_log_of_a_reward_is_the_share_that_is_right_and_that_echoes() -> None:
+    said: dict[str, float] = {}
+    rewards = Rewards("xml", max_tokens=99)
+    copied = FORMATS["xml"].instruction
+    answers = ["<answer>10</answer>", "<answer>11</answer>", copied, "<answer>10</answer>"]
+    found = rewards(["p"] * 4, answers, gold=["10"] * 4, answer_type=["number"] * 4, aliases=[[]] * 4,
+                    log_metric=said.__setitem__)  # fmt: skip
+    assert said == {"reward/correct": 0.5, "reward/echo": 0.25} and found[:2] == pytest.approx([1.2, 0.2])
+
+
+def _case(
+    id: str, depth: int = 4, family: str = "f", question: str | None = None, atoms: str = "", **more: Any
+) -> Case:
+    parts = tuple(Part(f"part of {id} {a}", "1", atom=a or None) for a in atoms or " ")
+    return Case(id, question or f"Question {id}?", "1", parts, family=family, depth=depth, **more)
+
+
+def test_training_cases_are_spread_over_families_and_depths_by_the_seed() -> None:
+    pool = [_case(f"{f}{d}-{i}", d, f) for f in "xy" for d in (2, 4, 6) for i in range(20)]
+    pool.append(_case("nobody", 4, "x", unknowable=True))
+    recipe = AdapterRecipe(depths=(2, 4), prompts=10)
+    drawn = data._draw(pool, recipe, "f", 0)
+    cells = Counter((c.family, c.depth) for c in drawn)
+    assert sorted(cells) == [("x", 2), ("x", 4), ("y", 2), ("y", 4)] and sorted(cells.values()) == [2, 2, 3, 3]
+    assert [c.id for c in drawn] == [c.id for c in data._draw(pool, recipe, "moved", 0)]
+    assert {c.id for c in drawn} != {c.id for c in data._draw(pool, recipe, "f", 1)}
+    for wrong, said in (
+        (AdapterRecipe(depths=(3,)), "no case of depth 3"),
+        (AdapterRecipe(depths=(2,), prompts=41), "40 cases at depth 2"),
+    ):
+        with pytest.raises(InputError, match=said):
+            data._draw(pool, wrong, "f", 0)
+
+
+def test_cases_overlap_by_their_question_or_by_two_parts_and_never_by_one() -> None:
+    train = [
+        _case("a", question="Same  QUESTION?"),
+        _case("b", atoms="xy"),
+        _case("c", atoms="x"),
+        _case("d", atoms="yz"),
+    ]
+    test = [_case("1", question="same question?"), _case("2", atoms="yx"), _case("3", atoms="x"), _case("4", atoms="y")]
+    assert data.overlap(train, test) == [("a", "1"), ("b", "2")]
+    assert [c.id for c in data._rest([*test, *train], train, "f")] == ["3", "4"]
+    with pytest.raises(InputError, match=r"1 of 1 training cases are also evaluated \(first: 'a' is '1'"):
+        data.check_disjoint(train[:1], test, "w")
+    with pytest.raises(InputError, match="no case is left"):
+        data._rest(train, train, "f")
+
+
+def test_what_is_imitated_is_the_answer_alone_or_with_its_working(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("c", "Q?", "7", (Part("One?", "3"), Part("Two?", "4", worked="3 + 4 = 7")))
+    assert data.trace(case) == "One? 3. Two? 3 + 4 = 7." and data.trace(replace(case, worked="w")) == "w"
+    answer, worked = (AdapterRecipe(objective) for objective in ("sft-answer", "sft-trace"))
+    assert data.target(case, answer) == "<answer>7</answer>"
+    assert data.trace(case) in data.target(case, worked) and data.target(case, worked).endswith("<answer>7</answer>")
+    data._check_targets([case], answer, "w")
+    monkeypatch.setattr(data, "target", lambda *_: "<answer>8</answer>")
+    with pytest.raises(InputError, match="case 'c' would teach '<answer>8</answer>', which is graded incorrect"):
+        data._check_targets([case], answer, "w")
+
+
+def test_organisms_are_trained_on_as_many_cases_of_each_family_and_depth() -> None:
+    cases = data.organism_cases((2, 4), 10, 0)
+    assert Counter((c.family, c.depth) for c in cases) == {
+        ("pair", 2): 3,
+        ("rank", 4): 3,
+        ("successor", 4): 2,
+        ("interval", 4): 2,
+    }
+    assert len({c.question for c in cases}) == 10 and data.organism_cases(
+        (2, 4), 10, 0
+    ) == cases != data.organism_cases((2, 4), 10, 1)
+    assert all(c.worked and c.parts and c.id.startswith(f"train-{c.family}-{c.depth}-") for c in cases)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"objective": "ppo"}, "--recipe ppo"), ({"depths": ()}, "--depths"), ({"depths": (0, 2)}, "--depths 0,2"),
+     ({"solutions": "mine"}, "--solutions mine"), ({"solutions": "self"}, "is for sft-trace"),
+     ({"rank": 0}, "--rank 0"),
+     ({"prompts": 7, "prompts_per_step": 2}, "give a multiple"), ({"generations": 1}, "--generations 1"),
+     ({"learning_rate": 0.0}, "above 0"), ({"beta": -0.1}, "--beta"), ({"dropout": 1.0}, "--dropout 1.0")],
+)  # fmt: skip
+def test_a_recipe_that_cannot_be_is_refused_by_its_option(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        AdapterRecipe(**given)
+
+
+def test_a_preset_takes_the_changes_and_an_option_belongs_to_its_recipe() -> None:
+    made = recipes.resolve("sft-answer", "organism-v3", [6, 2, 6], rank=8, epochs=None)
+    wanted = replace(recipes.PRESETS["organism-v3"], objective="sft-answer", depths=(2, 6), rank=8)
+    assert made == wanted and "thinking" not in made.to_dict() and made.to_dict()["depths"] == [2, 6]
+    assert recipes.parse_depths("4, 2,4") == (2, 4)
+    for text in ("", "2,x", "-1"):
+        with pytest.raises(InputError, match="--depths"):
+            recipes.parse_depths(text)
+    refused: list[tuple[str, dict[str, Any], str]] = [
+        ("sft-answer", {"beta": 0}, "--beta 0: is for grpo"), ("grpo", {"layers": "0"}, "--layers 0"),
+        ("steering", {"curve": True}, "--curve: is for"), ("grpo", {"thinking": False, "limit": 3}, "--limit 3"),
+        ("steering", {"thinking": False}, "--no-thinking: is for")]  # fmt: skip
+    for recipe, given, said in refused:
+        with pytest.raises(InputError, match=said):
+            recipes.check_options(recipe, given)
+    recipes.check_options("grpo", {"beta": 0, "thinking": False, "curve": True, "limit": 3, "layers": None})
+    recipes.check_options("steering", {"curve": False, "layers": "0,2"})
+    assert [_numbers(text) for text in (None, "0, 2", "3,")] == [None, [0, 2], [3]]
+    for text in ("", "1,x", "x,1", "-1"):
+        with pytest.raises(InputError, match="--layers"):
+            _numbers(text)
