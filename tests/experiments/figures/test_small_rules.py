@@ -249,6 +249,9 @@ def test_the_words_beside_a_bar_stand_behind_its_interval_and_a_share_fits_its_a
     _, few = style.one_panel(4, 3)
     style.bars(few, [{"model": "m", "s": "a", "value": 0.3, "low": 0.1, "high": 0.6, "n": 4}], "s", ["a"], ["m"], ["m"])
     assert not few.lines and few.texts[0].get_text() == "n=4", "fewer than five cases have no interval"
+    _, half = style.one_panel(4, 3)
+    style.points(half, [{"value": 3.0, "low": None, "high": 5.0, "n": 40}], [0], style.color(0), "d50")
+    assert len(half.lines) == 1, "an interval with one end is not drawn"
     names = [f"m{i} (n={n})" for i, n in enumerate((1, 1, 1, 1, 7, 9, 7))]
     assert style._listed(names).endswith("m3 (n=1); and 3 more (n=7, n=9; column “drawn” of the csv)")
     assert style._listed(names[:4]) == "; ".join(names[:4])

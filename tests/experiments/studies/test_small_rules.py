@@ -255,8 +255,11 @@ def test_an_end_beyond_what_was_asked_lies_on_its_side(
     low: Any, high: Any, covered: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = SimpleNamespace(low=low[0], low_censored=low[1], high=high[0], high_censored=high[1])
-    monkeypatch.setattr(simulated_runs.statistics, "d50", lambda *_: found)
+    given: list[Any] = []
+    monkeypatch.setattr(simulated_runs.statistics, "d50", lambda *args: given.append(args) or found)
     assert _drawn(simulated_runs.depth_of_half).covered == covered
+    ((depths, wrong, cases),) = given
+    assert len(depths) == len(wrong) == 7 and cases == [30] * 7 and max(wrong) <= 30
 
 
 def test_an_interval_covers_the_truth_between_its_ends_and_the_quoted_one_is_asked() -> None:

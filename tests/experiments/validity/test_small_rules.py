@@ -14,12 +14,17 @@ import pytest
 import torch
 
 from composcope.errors import ComposcopeError, InputError
+from composcope.evaluation.benchmarks.stad import StadItem, StadStep
+from composcope.evaluation.builders import review
+from composcope.evaluation.builders import scaffolds as builder
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import demo, investigate
 from composcope.experiments.building import scaffolds
 from composcope.experiments.building.importing import Summary
+from composcope.experiments.diagnosis import behaviour
 from composcope.experiments.diagnosis import job as diagnosis
+from composcope.experiments.models import resolve
 from composcope.experiments.organism import series as organism_series
 from composcope.experiments.organism import world
 from composcope.experiments.organism.plants import written
@@ -284,6 +289,58 @@ def test_an_import_is_summed_up_by_role_and_its_contradictions_are_named() -> No
     assert lines[:4] == ["f (plain)", "3 rows about 3 cases", "  whole: 1 correct, 1 invalid", "  part:0: 1 correct"]
     assert lines[4].startswith("3 stored values contradict") and lines[5:] == [
         "  f:0: x is 1, should be 0 (p)", "  f:1: x is 1, should be 0 (p)", "warning: w"]  # fmt: skip
+
+
+def test_coverage_of_a_build_is_measured_with_its_own_budget_and_stands_in_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = StadItem("i", "How much?", "7", (StadStep("One?", "3"), StadStep("Two?", "7")))
+    seen: dict[str, Any] = {}
+
+    def coverage(items: Any, solver: Any, judge: Any, book: Any, *, max_tokens: int) -> Any:
+        seen.update(items=items, solver=solver, judge=judge, max_tokens=max_tokens)
+        return review.Share(1, 2, 1), {}
+
+    monkeypatch.setattr(review, "coverage", coverage)
+    monkeypatch.setattr(builder, "from_cases", lambda cases: ([item], [{"id": 1, "reason": "few"}]))
+    monkeypatch.setattr(scaffolds, "_cases", lambda benchmark, limit: [limit])
+    solver, judge = (SimpleNamespace(identity={"model": n}) for n in ("s", "j"))
+    report = scaffolds.scaffolds(tmp_path / "out", "organism:mixed", human=True, solver=solver, judge=judge,  # type: ignore[arg-type]
+                                 settings={"max_tokens": 77})  # fmt: skip
+    assert (seen["solver"], seen["judge"], seen["max_tokens"], seen["items"]) == (solver, judge, 77, [item])
+    text = str(report) + "".join(p.read_text() for p in (tmp_path / "out").glob("*.json"))
+    assert "coverage" in text and "redundancy" in text
+    with pytest.raises(InputError, match="give --teacher, or --human"):
+        scaffolds.scaffolds(tmp_path / "other", "organism:mixed")
+
+
+@pytest.mark.parametrize(
+    ("known", "who", "refused"),
+    [("a" * 64, "b" * 64, True), ("a" * 64, "a" * 64, False), ("served (1)", "b" * 64, False)],
+)
+def test_only_known_weights_are_compared_with_the_models(known: str, who: str, refused: bool, tmp_path: Path) -> None:
+    data: Any = SimpleNamespace(manifest=SimpleNamespace(identity={"weights": known}), config=None, path=tmp_path)
+    if refused:
+        with pytest.raises(InputError, match="--model x: these are not the weights"):
+            diagnosis._same_model(data, SimpleNamespace(who=who), "x")  # type: ignore[arg-type]
+    else:
+        diagnosis._same_model(data, SimpleNamespace(who=who), "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [("Portugal", True), ("It is the country Portugal.", True), ("the capital of the country Portugal", False),
+     ("Porto in the Portugal", False), ("from Portugal", False), ("Is it? Old Portugal", False), ("Lisbon", False)],
+)  # fmt: skip
+def test_a_name_that_an_answer_only_mentions_is_not_given(answer: str, named: bool) -> None:
+    assert behaviour._names(answer, "Portugal") == named
+
+
+@pytest.mark.parametrize(("name", "server"), [("a/b@host:1", True), ("a/b@", False), ("a/b c", False)])
+def test_a_name_that_is_no_hub_id_may_be_a_server(name: str, server: bool) -> None:
+    with pytest.raises(InputError, match="no hub id") as error:
+        resolve._check_hub_id(name)
+    assert ("give a/b@http://host:1" in str(error.value)) == ("is it a server?" in str(error.value)) == server
 
 
 def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(tmp_path: Path) -> None:
