@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,7 +118,8 @@ def test_a_probe_is_found_under_either_spelling_with_its_tensors_by_prefix(tmp_p
 
 def test_graded_rows_of_one_ask_are_an_entry_for_each_case_and_reasons_are_counted() -> None:
     ask, said = Ask("a", "part:0", "q", "g", "text"), Response("k", "t", "stop", 1, 1)
-    rows = [Graded(c, r, o, ask=k, reason=why) for c, r, o, k, why in (
+    make: Any = Graded
+    rows: list[Graded] = [make(c, r, o, ask=k, reason=why) for c, r, o, k, why in (
         ("a", "part:0", "correct", "k", None), ("b", "part:1", "invalid", "k", "no-answer"),
         ("b", "whole", "invalid", "gone", None),
         ("c", "whole", "invalid", None, "no-answer"))]  # fmt: skip

@@ -464,7 +464,7 @@ def test_cases_of_an_organism_are_what_their_world_says(name: str) -> None:
             things = [world.apply(str(case.operation), known.tags[a], known.tags[b])
                       for a, b in permutations(case.meta["things"], 2)]  # fmt: skip
             hits = sum(x is not None and str(x) == case.answer for x in things)
-            assert case.chance == pytest.approx(hits / len(things)) and 0 < case.chance < 1
+            assert case.chance == pytest.approx(hits / len(things)) and 0 < (case.chance or 0) < 1
             assert case.meta["chance_informed"] == pytest.approx(hits / sum(x is not None for x in things))
             assert (case.cluster, case.meta["crossed"]) == (first, second) and len(case.meta["things"]) == tasks.TABLE
         if name == "ladders":

@@ -79,8 +79,8 @@ def test_a_teacher_is_the_one_that_all_cases_name() -> None:
 
 
 def test_lengths_are_means_by_role_and_outcome_over_answers_with_a_length() -> None:
-    rows = [Graded(f"c{i}", role, outcome, ask=f"{i}{role}", cluster=f"k{i // 3}")
-            for i, outcome in enumerate(["correct", "correct", "incorrect"] * 4)  # type: ignore[list-item]
+    outcomes: list[Any] = ["correct", "correct", "incorrect"] * 4
+    rows = [Graded(f"c{i}", role, outcome, ask=f"{i}{role}", cluster=f"k{i // 3}") for i, outcome in enumerate(outcomes)
             for role in ("whole", "part:0:paraphrase:1", "part:1:paraphrase:0")]  # fmt: skip
     tokens = {str(r.ask): 10 + i for i, r in enumerate(rows) if i % 5}
     found = {
@@ -234,8 +234,9 @@ def test_an_answer_of_another_type_is_told_by_its_form(answer: str, gold: str, k
 
 
 def test_answers_are_alike_whatever_their_dress_and_none_without_a_judgement() -> None:
-    rows = [
-        Graded("c", "whole", o, answer=a)
+    make: Any = Graded
+    rows: list[Graded] = [
+        make("c", "whole", o, answer=a)
         for o, a in (
             ("correct", "The ROME."),
             ("incorrect", "rome"),
@@ -247,15 +248,15 @@ def test_answers_are_alike_whatever_their_dress_and_none_without_a_judgement() -
     said = [gated.answer_of(r) for r in rows]
     assert said[1] == "rome" and said[3:] == [None, None] and said[2] == gated.prompts.ABSTENTION
     assert gated.answer_of(replace(rows[1], answer="ROME.")) == said[1]
-    joint = {"x": True, "y": False, "z": None}
+    joint: dict[Any, Any] = {"x": True, "y": False, "z": None}
     kinds = [gated.kind_of(set(atoms), joint) for atoms in ("x", "xy", "y", "xz", "xw")]
     assert kinds == ["pure", "mixed", "knowledge-gap", None, None]
 
 
 def test_a_case_recovers_only_where_the_other_run_judged_it() -> None:
-    item = SimpleNamespace(case="c", repeat=0)
+    after: Any = SimpleNamespace(item=SimpleNamespace(case="c", repeat=0))
     found = [
-        gated._after(SimpleNamespace(item=item), wholes)
+        gated._after(after, wholes)
         for wholes in (
             {},
             {("c", 0): Graded("c", "whole", "correct")},

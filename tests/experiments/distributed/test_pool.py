@@ -132,7 +132,7 @@ def test_an_error_that_a_user_can_mend_is_raised_and_workers_that_are_busy_are_s
         list(pool.map("refuse", [(1,), (2,)], lambda args: args))
     assert ray.killed and pool.lost == 0 and not said, "no worker was lost"
     pool, _ = _pool(monkeypatch, ray := Ray())
-    given = pool.map("double", [(i,) for i in range(6)], lambda args: args)
+    given: Any = pool.map("double", [(i,) for i in range(6)], lambda args: args)
     next(given)
     given.close()
     assert pool.lost == 0 and len(ray.killed) == 1, "the other worker was busy"
@@ -222,7 +222,8 @@ def test_measurements_are_made_once_for_equal_items_and_kept_where_the_worker_co
             measured.extend(args[1])
             yield args, ([(j, 10 * len(item)) for j, item in enumerate(args[1])], ["odd", "odd"], False)
 
-    def measure(*_: Any) -> None: ...
+    def measure(*_: Any) -> list[tuple[int, Any]]:
+        return []
 
     sizes = lambda *_: (None, torch.float32, (0,))  # noqa: E731
     pool: Any = SimpleNamespace(one=sizes, workers=1, map=mapped)

@@ -513,4 +513,4 @@ def test_titles_of_several_panels_stay_and_ticks_shrink_with_the_width() -> None
         assert panels[0][0].get_title(loc="left").replace("\n", "")[:5] == kept
         ax = panels[0][0]
         ax.set_xlim(0, 50)  # ticks that are made later
-        assert ax.get_xticklabels()[-1].get_fontsize() == pytest.approx(before * max(3.35 / (5 * n), 0.72))
+        assert ax.get_xticklabels()[-1].get_fontsize() == pytest.approx(float(before) * max(3.35 / (5 * n), 0.72))

@@ -282,13 +282,14 @@ def test_measured_states_are_kept_while_runs_and_code_are_the_same(
         lambda _: SimpleNamespace(evaluated=lambda: SimpleNamespace(cases=dict.fromkeys("abc", case))),
     )
     given: Any = (("m", runs["base"]), {"grpo": ("trained", runs["trained"])}, tmp_path)
+    before, after, out = given
     for _ in range(2):
-        (row,) = inside.compare(*given, 3)
+        (row,) = inside.compare(before, after, out, 3)
         assert (row["variant"], row["before"], row["after"], row["value"], row["n"]) == ("grpo", 2, 8, 6, 3)
     assert measured == ["m", "trained"]
-    assert inside.compare(*given, 2)[0]["n"] == 2 and len(measured) == 4
+    assert inside.compare(before, after, out, 2)[0]["n"] == 2 and len(measured) == 4
     (runs["trained"] / "graded.jsonl").write_text("other answers")
-    inside.compare(*given, 2)
+    inside.compare(before, after, out, 2)
     assert len(measured) == 6
 
 
