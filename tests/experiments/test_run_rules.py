@@ -228,3 +228,46 @@ def test_wrong_fields_are_told_with_their_place_and_kind() -> None:
         with pytest.raises(InputError) as error:
             reader.checked(Manifest, document, "m.json", "mend it")
         assert str(error.value) == f"m.json: {said}; mend it"
+
+
+def test_the_command_is_quoted_so_that_it_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from composcope.experiments.run.folder import command_line
+
+    monkeypatch.setattr("sys.argv", ["/x/__main__.py", "run", "--data", "my cases.csv"])
+    assert command_line() == "composcope run --data 'my cases.csv'"
+
+
+def test_a_failing_case_is_told_by_its_first_wrong_answer() -> None:
+    from composcope.evaluation.protocols.base import Evidence
+    from composcope.experiments.run.summary import entry_line
+
+    found = (Evidence("hop", "correct", "a", "a"), Evidence("whole", "incorrect", "euro", "krone"),
+             Evidence("press", "incorrect", "yen", "won"))  # fmt: skip
+    assert entry_line(Entry("oslo", found)) == "oslo: answered 'euro', right is 'krone'"
+
+
+@pytest.mark.parametrize("n, wanted", [(1, "2"), (2, None), (3, "2")])
+def test_a_study_takes_as_many_runs_as_it_says(n: int, wanted: str | None) -> None:
+    from composcope.experiments.analyzing import _runs
+
+    sources: Any = [object()] * n
+    if wanted is None:
+        assert _runs(2, 2)("s", sources) is sources
+    else:
+        with pytest.raises(InputError, match=f"{n} runs; give {wanted}"):
+            _runs(2, 2)("s", sources)
+
+
+def test_worked_examples_that_a_run_kept_are_not_read_again() -> None:
+    from composcope.experiments.config import Asking
+    from composcope.experiments.evaluating.ask_plan import with_examples
+
+    asking = Asking(few_shot="gone.jsonl", exemplars=({"question": "q", "answer": "a"},))
+    assert with_examples(asking, []) is asking
+
+
+def test_a_port_beyond_the_last_is_an_input_error() -> None:
+    from composcope.experiments.report.view import listen
+
+    with pytest.raises(InputError, match="--port 99999"):
+        listen(99999)
