@@ -292,7 +292,7 @@ def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, t
 def test_the_most_frequent_bottlenecks_are_drawn_and_weights_are_counted_in_billions() -> None:
     found = [Metric("bottleneck", {"skill": s}, n=9, count=k, value=k / 9) for s, k in (("b", 2), ("a", 5), ("c", 1))]
     run: Any = SimpleNamespace(metrics=found, name="r", path=Path("r"), model="m", benchmark="b", about={},
-                               command="")  # fmt: skip
+                               commands=[])  # fmt: skip
     assert [r["skill"] for r in gates.bottlenecks.draw([run], top=2).rows] == ["a", "b"]
     run.manifest = SimpleNamespace(model={"parameters": 1_500_000_000})
     assert scatters._billions(run) == 1.5

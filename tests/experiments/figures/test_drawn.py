@@ -301,3 +301,46 @@ def test_an_interactive_chart_is_in_percent_where_its_picture_is(name: str, ever
         return
     labels = [t.get_text() for ax in drawing.figure.axes for t in ax.get_yticklabels()]
     assert bool(drawing.chart.get("percent")) == any("%" in said for said in labels), labels
+
+
+Keys = tuple[str, dict[str, Any]]
+STEPS = {"step 1": "step:0", "step 2": "step:1", "both": "both", "whole": "composition"}
+GAPS = {"whole − both": "gap", "whole − S1·S2": "independence_gap", "residual failure": "residual_failure"}
+SAME: dict[str, Any] = {
+    "collapse-curve": lambda r: ("residual_failure", {"depth_bin": r["depth"]}),
+    "family-curves": lambda r: ("residual_failure", {"depth_bin": r["depth"], "family": r["family"]}),
+    "family-heatmap": lambda r: ("residual_failure", {"depth_bin": r["depth"], "family": r["family"]}),
+    "stability-scatter": lambda r: ("residual_failure", {"depth_bin": 4}),
+    "step-bars": lambda r: (STEPS[r["step"]], {}),
+    "gap-slopes": lambda r: (STEPS[r["step"]], {}),
+    "gap-scatter": lambda r: ("composition", {}),
+    "gaps": lambda r: (r["gap"], {}),
+    "size-scatter": lambda r: (GAPS[r["gap"]], {}),
+    "scaffold-gain": lambda r: ({"original": "composition", "with any scaffold": "any_scaffold"}[r["asked"]], {}),
+    "context-control": lambda r: {"first step": ("step:0", {}), "whole": ("composition", {}),
+                                  "first step, extra context": ("step:0", {"prompt": "extra-context"})}[r["asked"]],
+    "skill-heatmap": lambda r: ("skill_accuracy", {"skill": r["skill"]}),
+    "failure-quadrants": lambda r: ("quadrant", {"quadrant": r["quadrant"]}),
+    "bottlenecks": lambda r: ("bottleneck", {"skill": r["skill"]}),
+}  # fmt: skip
+"""The metric that a figure's row shows, by figure."""
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_row_of_a_figure_has_every_number_of_the_metric_that_it_names(name: str, everything: Path) -> None:
+    runs = {run.name: run for run in load([everything / "runs"])}
+    rows = _drawn(name, everything).rows
+    assert rows
+    for row in rows:
+        metric, group = SAME[name](row)
+        (own,) = [m for m in runs[row["run"]].metrics if m.metric == metric and m.group == group]
+        fields = ("n", "n_invalid", "count", "value", "interval", "low", "high")
+        assert [row[k] for k in fields] == [getattr(own, k) for k in fields], row
+
+
+@pytest.mark.parametrize("name", list(figures.FIGURES))
+def test_a_tick_in_percent_is_a_hundred_times_its_place(name: str, everything: Path) -> None:
+    for ax in _panels(_drawn(name, everything).figure):
+        for at, text in (*_ticks(ax, 0), *_ticks(ax, 1)):
+            if found := re.fullmatch(r"([-−+]?[\d.]+) %", text):
+                assert float(found[1].replace("−", "-")) == pytest.approx(100 * at, abs=0.51), (name, text)

@@ -1,0 +1,253 @@
+"""The queue of workers without Ray: who gets the next item, what a lost worker costs, and what is never asked twice."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from composcope.errors import InputError, ModelError
+from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.journal import Journal, ask_identity, read_journal
+from composcope.experiments.config import Serving
+from composcope.experiments.distributed import pool as pools
+from composcope.experiments.distributed.engine import FleetModel, RayEngine, WorkersJournal, mark
+from composcope.experiments.distributed.pool import TRIES, Pool
+from composcope.experiments.distributed.store import Store, entry_key
+from composcope.experiments.distributed.worker import Failure, Worker, _on_cpu
+from composcope.experiments.models.target import Loading, Raw
+from composcope.experiments.run.folder import MEASURED
+
+exceptions = pytest.importorskip("ray.exceptions", reason="ray is not installed: no registry")
+ABOUT = {"host": "h", "pid": 1, "identity": {"weights": "w"}, "provenance": {"dtype": "float32"}, "prompting": "raw",
+         "versions": {}, "facts": {}, "numerics": {}}  # fmt: skip
+
+
+@dataclass(eq=False)
+class Ref:
+    """A call that was made, and what it will return."""
+
+    name: str
+    args: tuple[Any, ...]
+    function: Callable[..., Any]
+
+
+class Ray:
+    """Actors that live in this process: a call is done when it is waited for, and ``die`` says which calls lose one."""
+
+    exceptions = exceptions
+
+    def __init__(
+        self, die: Callable[[str, tuple[Any, ...]], bool] = lambda *_: False, about: Sequence[Any] = ()
+    ) -> None:
+        self.die, self.abouts = die, itertools.chain(about, itertools.repeat(ABOUT))
+        self.killed: list[Any] = []
+        self.made = 0
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 8.0}
+
+    def remote(self, **options: Any) -> Callable[[Any], Any]:
+        self.options = options
+        return lambda _: SimpleNamespace(remote=self._actor)
+
+    def _actor(self, loading: Loading, threads: int) -> Any:
+        self.made += 1
+        calls = {"load": lambda code: next(self.abouts), "double": lambda x: 2 * x, "refuse": self._refuse}
+        about = {n: SimpleNamespace(remote=lambda *args, n=n, f=f: Ref(n, args, f)) for n, f in calls.items()}
+        return SimpleNamespace(number=self.made, threads=threads, **about)
+
+    @staticmethod
+    def _refuse(x: int) -> Failure:
+        return Failure("InputError", f"no {x}")
+
+    def wait(self, refs: Sequence[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
+        return [refs[-1]], list(refs[:-1])
+
+    def get(self, ref: Ref) -> Any:
+        if self.die(ref.name, ref.args):
+            raise exceptions.RayActorError()
+        return ref.function(*ref.args)
+
+    def kill(self, worker: Any) -> None:
+        self.killed.append(worker)
+
+
+def _pool(monkeypatch: pytest.MonkeyPatch, ray: Ray, workers: int = 2) -> tuple[Pool, list[str]]:
+    said: list[str] = []
+    monkeypatch.setattr(pools, "import_ray", lambda: ray)
+    serving = Serving(engine="ray", workers=workers)
+    return Pool(Loading("m", serving=serving), said.append), said
+
+
+def test_every_item_is_done_once_and_workers_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = Ray()
+    pool, _ = _pool(monkeypatch, ray)
+    done = dict(pool.map("double", [(i,) for i in range(7)], lambda args: args))
+    assert done == {(i,): 2 * i for i in range(7)} and pool.one("double", 4) == 8
+    assert (ray.made, pool.lost, ray.killed) == (2, 0, [])
+    assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (4, 0.0, 0)
+
+
+def test_a_lost_worker_is_replaced_and_only_what_is_left_of_its_item_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    deaths = iter([True])
+    ray = Ray(lambda name, args: name == "double" and args == (3,) and next(deaths, False))
+    pool, said = _pool(monkeypatch, ray)
+    asked: list[Any] = []
+
+    def rest(args: tuple[Any, ...]) -> tuple[Any, ...]:
+        asked.append(args)
+        return (30,)
+
+    done = [value for _, value in pool.map("double", [(i,) for i in range(5)], rest)]
+    assert sorted(done) == [0, 2, 4, 8, 60] and asked == [(3,)]
+    assert (pool.lost, len(ray.killed), ray.made) == (1, 1, 3) and "a worker was lost" in said[-1]
+    deaths = iter([True])
+    assert [v for _, v in pool.map("double", [(3,), (1,)], lambda args: None)] == [2], "nothing was left of it"
+
+
+def test_an_item_that_costs_three_workers_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = Ray(lambda name, args: args == (3,))
+    pool, _ = _pool(monkeypatch, ray)
+    with pytest.raises(ModelError, match=f"{TRIES} workers died on the same item"):
+        list(pool.map("double", [(3,)], lambda args: args))
+    assert pool.lost == TRIES
+
+
+def test_an_error_that_a_user_can_mend_is_raised_and_workers_that_are_busy_are_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ray = Ray()
+    pool, said = _pool(monkeypatch, ray)
+    with pytest.raises(InputError, match=r"no [12]"):
+        list(pool.map("refuse", [(1,), (2,)], lambda args: args))
+    assert ray.killed and pool.lost == 0 and not said, "no worker was lost"
+    pool, _ = _pool(monkeypatch, ray := Ray())
+    given: Any = pool.map("double", [(i,) for i in range(6)], lambda args: args)
+    next(given)
+    given.close()
+    assert pool.lost == 0 and len(ray.killed) == 1, "the other worker was busy"
+
+
+def test_workers_that_differ_or_die_while_they_load_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {**ABOUT, "identity": {"weights": "x"}, "host": "other"}
+    pool, _ = _pool(monkeypatch, Ray(about=[ABOUT, other]))
+    with pytest.raises(ModelError, match="worker on other: its identity"):
+        list(pool.map("double", [(i,) for i in range(9)], lambda args: args))
+    with pytest.raises(ModelError, match=f"{TRIES} workers died while they loaded"):
+        _pool(monkeypatch, Ray(lambda name, _: name == "load"), workers=1)
+    deaths = iter([True, True])
+    pool, said = _pool(monkeypatch, Ray(lambda name, _: name == "load" and next(deaths, False)), workers=1)
+    assert pool.one("double", 2) == 4 and pool.lost == 2 and len(said) == 2
+
+
+def _asks(n: int) -> list[Ask]:
+    return [Ask(f"c{i}", "whole", f"q{i}", "a", "text") for i in range(n)]
+
+
+def _response(ask: Ask, identity: Any) -> Response:
+    return Response(ask_identity(ask, identity), f"to {ask.prompt}", "stop", 1, 1)
+
+
+class Engine:
+    """Answers in another order than it was asked."""
+
+    identity, provenance = {"weights": "w"}, {"dtype": "float32"}
+
+    def __init__(self) -> None:
+        self.asked: list[Ask] = []
+
+    def answer(self, asks: Sequence[Ask]) -> Any:
+        self.asked += asks
+        for ask in reversed(asks):
+            yield ask, _response(ask, self.identity)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_worker_answers_what_its_journal_lacks_and_gives_everything_back_in_its_place(
+    shared: bool, tmp_path: Path
+) -> None:
+    worker, asks, engine = Worker(Loading("m"), 1), _asks(4), Engine()
+    worker.target = SimpleNamespace(engine=engine)
+    place = mark(tmp_path) if shared else None
+    if shared:
+        with Journal(tmp_path / "journal") as journal:
+            journal.begin(engine.identity, engine.provenance)
+            journal.record(
+                ask_identity(asks[1], engine.identity), asks[1], _response(asks[1], engine.identity), engine.identity
+            )
+    found, written = worker.answer(asks, place)
+    assert written == shared and {i: r.text for i, r in found} == {i: f"to q{i}" for i in range(4)}
+    assert [a.prompt for a in engine.asked] == (["q0", "q2", "q3"] if shared else ["q0", "q1", "q2", "q3"])
+    if shared:
+        assert len(read_journal(tmp_path / "journal").responses) == 4
+        again = Worker(Loading("m"), 1)
+        again.target = SimpleNamespace(engine=engine)
+        assert len(again.answer(asks, place)[0]) == 4 and len(engine.asked) == 3, "nothing is asked twice"
+    else:
+        assert not (tmp_path / "journal").exists()
+
+
+def test_answers_of_workers_come_back_with_their_asks_and_those_in_their_journals_are_known(tmp_path: Path) -> None:
+    asks, identity = _asks(3), {"weights": "w"}
+
+    def answered(method: str, items: Sequence[Any], rest: Any) -> Any:
+        assert method == "answer" and [len(args[0]) for args in items] == [3]
+        yield items[0], ([(i, _response(asks[i], identity)) for i in (2, 0, 1)], True)
+
+    pool: Any = SimpleNamespace(about={"identity": identity, "provenance": {}}, workers=1, map=answered,
+                                loading=SimpleNamespace(batch_size=None))  # fmt: skip
+    engine = RayEngine(pool)
+    journal = engine.open_journal(tmp_path / "journal")
+    assert isinstance(journal, WorkersJournal) and engine.place is not None and engine.place.here() == tmp_path
+    found = {ask.prompt: r.text for ask, r in engine.answer(asks)}
+    assert found == {f"q{i}": f"to q{i}" for i in range(3)}
+    assert engine.written == {ask_identity(a, identity) for a in asks} and journal.written is engine.written
+
+
+def test_measurements_are_made_once_for_equal_items_and_kept_where_the_worker_could_not(tmp_path: Path) -> None:
+    measured: list[Any] = []
+
+    def mapped(method: str, work: Sequence[Any], rest: Any) -> Any:
+        for args in work:
+            measured.extend(args[1])
+            yield args, ([(j, 10 * len(item)) for j, item in enumerate(args[1])], ["odd", "odd"], False)
+
+    def measure(*_: Any) -> list[tuple[int, Any]]:
+        return []
+
+    sizes = lambda *_: (None, torch.float32, (0,))  # noqa: E731
+    pool: Any = SimpleNamespace(one=sizes, workers=1, map=mapped)
+    store = Store(tmp_path / "probes" / MEASURED)
+    store.write([(entry_key("s", measure, (1, 2)), "kept")])
+    fleet, notes = FleetModel(pool, None, tmp_path, "s"), list[str]()
+    items = [(1,), (1, 2), (1,), (1, 2, 3)]
+    found = dict(fleet.spread(measure, items, notes, light=False))
+    assert found == {0: 10, 1: "kept", 2: 10, 3: 30} and notes == ["odd"]
+    assert sorted(measured) == [(1,), (1, 2, 3)]
+    measured.clear()
+    assert dict(fleet.spread(measure, items, notes, light=False)) == found and not measured, "the store has them now"
+
+
+def test_results_leave_the_workers_device_with_their_shape() -> None:
+    made = torch.ones(2, requires_grad=True) * 2
+    found = _on_cpu({"a": [made, (made, "x")], "b": 3})
+    assert isinstance(found["a"], list) and isinstance(found["a"][1], tuple) and found["b"] == 3
+    assert not found["a"][0].requires_grad and found["a"][1][0].tolist() == [2, 2]
+
+
+def test_a_model_without_a_chat_template_is_asked_in_raw_prompts_and_answers_what_was_asked() -> None:
+    engine = Engine()
+    asks = [Ask(f"c{i}", "whole", f"q{i}", "a", "text", prompting="chat") for i in range(3)]
+    found = list(Raw(engine).answer(asks))  # type: ignore[arg-type]
+    assert [a.prompting for a in engine.asked] == ["raw"] * 3
+    assert [(a.prompt, a.prompting, r.text) for a, r in found] == [(f"q{i}", "chat", f"to q{i}") for i in (2, 1, 0)]
