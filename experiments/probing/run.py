@@ -13,7 +13,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,6 +124,14 @@ def run_probes(run: OpenRun, lm: Any, chosen: Chosen, settings: Config, reporter
         run_one(run, lm, name, chosen, settings, compute, reporter)
 
 
+def _unmatched(result: ProbeResult) -> ProbeResult:
+    """The result with a warning if it contrasts groups of which no two cases could be matched."""
+    if not any(str(row.get("group")).startswith("failure - success") for row in result.table):
+        return result
+    said = "failures are contrasted with successes of other families, depths or lengths: none could be matched"
+    return replace(result, warnings=[*result.warnings, said])
+
+
 def run_one(
     run: OpenRun, lm: Any, name: str, chosen: Chosen, settings: Config, compute: Callable[[], ProbeResult],
     reporter: Reporter, options: Mapping[str, Any] | None = None,
@@ -142,7 +150,7 @@ def run_one(
     else:
         try:
             with run.timed(f"probe:{name}"):
-                result = compute()
+                result = _unmatched(compute()) if not chosen.contrast else compute()
                 save_probe(result, folder, run.manifest, inputs)
         except NoCasesError as e:
             # A probe that needs both groups cannot run here; others can.

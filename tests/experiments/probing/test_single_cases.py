@@ -19,7 +19,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments.config import Config
-from composcope.experiments.probing.run import choose, correct_together, inputs_hash, write_cases
+from composcope.experiments.probing.run import _unmatched, choose, correct_together, inputs_hash, write_cases
 from composcope.experiments.run import write_text
 from composcope.experiments.run.rendered import rendered, save_rendered
 from composcope.experiments.run.schema import Evaluated
@@ -30,6 +30,7 @@ from composcope.probes import patching as patching_probe
 from composcope.probes import single_cases
 from composcope.probes import trajectory as trajectory_probe
 from composcope.probes.examples import Example
+from composcope.probes.result import ProbeResult
 from composcope.probes.single_cases import decode, pieces
 from composcope.probes.verdicts import MATCHED
 
@@ -298,3 +299,10 @@ def test_an_ask_whose_server_hides_its_prompt_is_missing(bytes_tokenizer: Any, t
     path = save_rendered(tmp_path, bytes_tokenizer, asks, answers)
     assert path is not None and json.loads(path.read_text())["asks"] == {}
     assert save_rendered(tmp_path / "none", None, asks, answers) is None
+
+
+def test_groups_of_which_no_two_cases_match_are_contrasted_under_a_warning() -> None:
+    contrasted = ProbeResult("p", [{"quantity": "q", "group": "failure - success"}], warnings=["first"])
+    assert len(_unmatched(contrasted).warnings) == 2 and _unmatched(contrasted).warnings[0] == "first"
+    alone = ProbeResult("p", [{"quantity": "q", "group": "failure"}, {"quantity": "q"}])
+    assert _unmatched(alone) is alone
