@@ -140,8 +140,8 @@ class Pool:
                 ref = self._await_one(busy)
                 if ref is None:
                     continue
+                result = self._result(ref)  # if it raises, the worker is still among the busy ones
                 worker, item = busy.pop(ref)
-                result = self._result(ref)
                 if result is None:
                     self._replace(worker)
                     if (again := self._again(item, rest)) is not None:
