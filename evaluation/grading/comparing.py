@@ -120,6 +120,8 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     held = numbers.find_all(numbers.normalized(said.text[:HALF]))
     if any(numbers.equal(n, w) and numbers.same_quantity(n, found.number) for n in held for w in golds):
         return _right(shown, "numeric")  # 24 hours = 1440 minutes
+    if found.number.dozen and any(n.value == found.number.value and numbers.equal(n, w) for n in held for w in golds):
+        return _right(shown, "numeric")  # 36 is three dozen
     if not found.number.percent and any(may_be_a_share(n, w, asked.question) for n in held for w in golds):
         return undecided(said.text, "another unit")
     if any(may_be_in_another_unit(found.number, w, asked.question) for w in golds):

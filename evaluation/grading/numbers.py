@@ -22,8 +22,6 @@ class Asked:
 
     dimension: str
     factor: Fraction
-    said: frozenset[Fraction]
-    """The quantities of the dimension that the question itself names, in the base unit."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +39,17 @@ class Number:
     word: bool = False
     """True for numbers written as words."""
     ordinal: bool = False
+    dozen: bool = False
     asked: Asked | None = None
     """The unit that the question asks for; only of a gold answer without a unit."""
+    repeated: frozenset["Written"] = frozenset()
+    """Of a gold answer: the quantities that the question names in another unit."""
     others: tuple[Fraction, ...] = ()
     """Other values that it may be read as: "12.500" as 12500, "3:30" as 3.5."""
 
 
+Written = tuple[Fraction, str | None, Fraction, bool]
+"""A value, its dimension, its unit's size, and whether it counts dozens."""
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SPACES = re.compile("(?<=\\d)[\u00a0\u202f\u2009'’_](?=\\d{3}(?!\\d))")
 _GROUPED = re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3}){2,5}(?![\d/]|[.,]\d{4})")
@@ -164,7 +167,7 @@ def _all(text: str) -> tuple[Number, ...]:
     for m, value_of in spelled:
         value = value_of(m[0]) if m.end() - m.start() <= _LONGEST else None
         if value is not None and not any(taken[m.start() : m.end()]):
-            number = Number(Fraction(value), m.start(), m.end(), word=True)
+            number = Number(Fraction(value), m.start(), m.end(), word=True, dozen=m[0].lower().endswith("dozen"))
             unit = re.match(r"\s?(?:(?:of\s)?an?\s)?(%|per\s?cent\b|[A-Za-z]+)", text[m.end() :])
             found.append(_with_unit(number, unit[1] if unit else None))
     return tuple(sorted(found, key=lambda n: n.start))
@@ -198,12 +201,13 @@ def _number(m: re.Match[str], text: str) -> Number | None:
         return None
     if scale := g["scale"] or g["letter"]:
         value *= words.scale(scale)
+    dozen = bool(scale and scale.lower().startswith("dozen"))
     end = m.start("unit") if g["unit"] else m.end()
     grouped = re.fullmatch(r"\d{1,3}\.\d{3}", g["plain"] or "")
     others = (sign * value * 1000,) if grouped else ()
     if re.fullmatch(r"\d{3}", g["plain"] or "") and (group := _GROUP.search(text[max(0, start - 4) : start])):
         others = (sign * (value + 1000 * int(group[0])),)
-    number = Number(sign * value, start, end, ordinal=bool(g["ordinal"]), others=others)
+    number = Number(sign * value, start, end, ordinal=bool(g["ordinal"]), dozen=dozen, others=others)
     if g["percent"]:
         return replace(number, value=number.value / 100, percent=True)
     currency = g["currency"][0] if g["currency"] else None
@@ -329,12 +333,13 @@ def equal(a: Number, gold: Number) -> bool:
 
     A percentage equals its decimal, and the bare number where the gold answer is a percentage or has no sign.
     """
+    if written(a) in gold.repeated:
+        return False  # "3 weeks" only repeats the question "How many days are 3 weeks?"
     plain_degrees = {a.dimension, gold.dimension} & {"angle"} and {a.dimension, gold.dimension} <= words.DEGREES
     a = _in(a, gold.asked.dimension if gold.asked else gold.dimension)
     if gold.asked and a.dimension == gold.asked.dimension:
-        # "3 weeks" only repeats the question "How many days are 3 weeks?"
         base = a.value * a.factor
-        repeats = a.factor != gold.asked.factor and any(close(base, said) for said in gold.asked.said)
+        repeats = a.factor != gold.asked.factor and any(d and close(base, v * f) for v, d, f, _ in gold.repeated)
         return not repeats and close(base, gold.value * gold.asked.factor)
     if a.dimension and gold.dimension and not plain_degrees:
         return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * gold.factor)
@@ -344,6 +349,10 @@ def equal(a: Number, gold: Number) -> bool:
     if close(a.value, gold.value):
         return True
     return a.percent != gold.percent and close(*(n.value * 100 if n.percent else n.value for n in (a, gold)))
+
+
+def written(n: Number) -> Written:
+    return n.value, n.dimension, n.factor, n.dozen
 
 
 def same_quantity(a: Number, b: Number) -> bool:

@@ -11,6 +11,9 @@ from .numbers import Number, close
 
 _UNIT = re.compile(r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE)
 """How a question asks for a unit: "How many metres", "in minutes"."""
+_HOW_MANY = re.compile(r"\bhow\s+many\b", re.IGNORECASE)
+_OFFERS = re.compile(r"\b(?:or|than)\b", re.IGNORECASE)
+"""How a question names alternatives, or compares."""
 _SHARE = re.compile(r"\bis\s+\d[\d.,]*\s?(?:%|per\s?cent)\s+of\s+\d", re.IGNORECASE)
 _PAID = re.compile(r"\bhow\s+much\b|\bwhat\s+(?:is|was|will\s+be)\s[^?]{0,30}\b(?:cost|price|total)\b", re.IGNORECASE)
 _SIZE = re.compile(
@@ -28,7 +31,7 @@ _MOST_CHANCES = 100
 
 
 def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
-    """Bare gold numbers with the unit that the question asks for."""
+    """Gold numbers with what the question says in other units, and bare ones with the unit that it asks for."""
     asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
     if not asked and _PAID.search(question or ""):
         signs = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
@@ -36,14 +39,28 @@ def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     if not asked and (size := _SIZE.search(question or "")):
         kind = "mass" if size[0].lower().endswith(("heavy", "weight", "mass")) else "length"
         asked = {u for u in _named(question) if u[0] == kind}
+    golds = [replace(g, repeated=_repeated(g, asked, question or "")) for g in golds]
     if len(asked) != 1:
-        return list(golds)
+        return golds
     dimension, factor = asked.pop()
-    said = {
-        n.value * n.factor for n in numbers.find_all(numbers.normalized(question or "")) if n.dimension == dimension
-    }
-    unit = numbers.Asked(dimension, factor, frozenset(said | {f for d, f in _named(question) if d == dimension}))
+    unit = numbers.Asked(dimension, factor)
     return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
+
+
+def _repeated(gold: Number, asked: set[tuple[str, Fraction]], question: str) -> frozenset[numbers.Written]:
+    """The quantities of a question in another unit than the one that it asks for, where it offers no alternatives."""
+    plain = numbers.normalized(question)
+    if _OFFERS.search(question):
+        return frozenset()
+    said = {numbers.written(n) for n in (*numbers.find_all(plain), *numbers.candidates(plain))}
+    said |= {(Fraction(1), d, f, False) for d, f in _named(question)}
+    own = next(iter(asked)) if len(asked) == 1 and gold.dimension is None else (gold.dimension, gold.factor)
+    counted = not gold.dozen and gold.dimension is None and _HOW_MANY.search(question)
+    return frozenset(
+        (v, d, f, dozen)
+        for v, d, f, dozen in said
+        if (own in asked and d == own[0] and f != own[1]) or (dozen and d is None and counted)
+    )
 
 
 def may_be_in_another_unit(said: Number, gold: Number, question: str | None) -> bool:

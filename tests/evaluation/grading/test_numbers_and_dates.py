@@ -236,14 +236,14 @@ QUANTITIES: list[Row] = [
 
 def _asked(question: str, gold: str) -> Any:
     asked = units.in_unit([_number(gold)], question)[0].asked
-    return asked and (asked.dimension, asked.factor, {*asked.said})
+    return asked and (asked.dimension, asked.factor)
 
 
 IN_QUESTIONS: list[Row] = [
-    (_asked, ("How many metres are 2 km?", "2000"), ("length", 1, {2000, 1, 1000})),
-    (_asked, ("How many apples?", "5"), None), (_asked, ("How long in minutes?", "5"), ("time", 60, {60})),
+    (_asked, ("How many metres are 2 km?", "2000"), ("length", 1)),
+    (_asked, ("How many apples?", "5"), None), (_asked, ("How long in minutes?", "5"), ("time", 60)),
     (_asked, ("How many metres in minutes?", "5"), None), (_asked, ("How many metres?", "5 km"), None),
-    (_asked, ("How many metres?", "5 %"), None), (_asked, ("How much is left of $5?", "3"), ("dollar", 1, {5})),
+    (_asked, ("How many metres?", "5 %"), None), (_asked, ("How much is left of $5?", "3"), ("dollar", 1)),
     (_asked, ("How much is left of 5?", "3"), None), (_other_unit, ("1 hour 25 minutes", "85", "How long?"), True),
     (_other_unit, ("1 hour 25 minutes", "86", "How long?"), False),
     (_other_unit, ("1 hour 25 minutes", "85", "In seconds?"), False),
