@@ -395,7 +395,7 @@ def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
     monkeypatch.setattr(hypotheses.HYPOTHESES, "_given", {})
     path = tmp_path / "mine.py"
     path.write_text("HYPOTHESES = {'says-dollar': lambda c, mates: 'dollar', 'says-one': lambda c, mates: 1}\n")
-    assert plugins.load(path) == {"HYPOTHESES": ("says-dollar", "says-one")}
+    assert plugins.load_plugin(path) == {"HYPOTHESES": ("says-dollar", "says-one")}
     one = heard(OSLO, {"whole": "The dollar."})
     with pytest.raises(InputError, match=r"HYPOTHESES\['says-one'\] on case 'capital-currency-oslo': 1;"):
         behave({"oslo": [one]}, WORLD)

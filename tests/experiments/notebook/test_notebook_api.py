@@ -141,6 +141,41 @@ def test_a_probe_from_a_notebook_leaves_the_other_probes_in_the_runs_record(run:
     assert again.probe_results("lookback").to_df().equals(cs.open_run(run.path).failures.probe("lookback").to_df())
 
 
+PROBE = """
+from composcope.probes import ProbeResult
+
+def mid_norm(lm, examples):
+    return ProbeResult("mid-norm", [{"quantity": "n", "group": "all", "n": len(examples), "value": 1.0}], {}, {})
+
+PROBES = {"mid-norm": mid_norm}
+"""
+
+
+def test_a_plugin_is_used_from_python_and_the_run_can_be_probed_without_it(
+    run: RunResults, looked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PROBES, "added", {})
+    monkeypatch.setattr(PROBES, "_given", {})
+    (tmp_path / "mine.py").write_text(PROBE)
+    opened = cs.open_run(shutil.copytree(run.path, tmp_path / "run"))
+    with pytest.raises(InputError, match="load_plugin"):
+        opened.failures.probe("mid-norm")
+    for ask in (lambda: opened.failures.probe("lookback", plugin="mine.py"), lambda: opened.diagnose(plugin="mine.py")):
+        with pytest.raises(InputError, match=r"plugin: no such option.*load_plugin"):
+            ask()
+    assert cs.load_plugin(tmp_path / "mine.py") == {"PROBES": ("mid-norm",)}
+    assert list(opened.failures.probe("mid-norm", quiet=True).to_df().value) == [1.0]
+
+    monkeypatch.setattr(PROBES, "added", {})  # as in another process
+    again = cs.open_run(opened.path)
+    values = again.failures.probe("lookback", quiet=True).to_df().value
+    assert np.array_equal(values, looked.to_df().value, equal_nan=True)
+    assert again.failures.probe("min-k", cases=2, quiet=True).to_df().shape[0]
+    again.failures.probe("min-k", quiet=True)
+    assert {"lookback", "mid-norm", "min-k"} <= set(run_config(cs.open_run(opened.path).data, None).probes)
+    assert list(again.probe_results("mid-norm").to_df().value) == [1.0]
+
+
 def test_the_same_call_takes_its_answers_from_the_folder(run: RunResults, capsys: pytest.CaptureFixture[str]) -> None:
     cases = list(run.data.cases.values())
     cs.evaluate("organism:control", cases, out=run.path)
