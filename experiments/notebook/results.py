@@ -172,6 +172,8 @@ class CaseGroup(Sequence[CaseResult]):
         run, given = self.run, {**options, **({} if cases is None else {"probe_cases": cases})}
         if not self.ids:
             raise NoCasesError(f"{run.name}: no {self.label} cases to probe; use more or other cases")
+        if not isinstance(against, CaseGroup | None):
+            raise InputError(f"against of type {type(against).__name__}; give a group of cases such as run.successes")
         own = probing.run_config(run.data, run.model)
         config = own.replace(**given, probes=name)
         with quietly(quiet):
