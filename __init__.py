@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .experiments.diagnosis.job import diagnose
     from .experiments.investigate import investigate
     from .experiments.notebook import evaluate, open_run, plot
+    from .experiments.plugins import load_plugin
     from .hooks import Site, load_model
 
 __version__ = "0.1.0"
@@ -21,14 +22,15 @@ _LAZY = {
     "evaluate": ".experiments.notebook",
     "investigate": ".experiments.investigate",
     "load_model": ".hooks",
+    "load_plugin": ".experiments.plugins",
     "open_run": ".experiments.notebook",
     "plot": ".experiments.notebook",
     "read_cases": ".evaluation.cases",
     "write_cases": ".evaluation.cases",
 }
 __all__ = [
-    "Case", "Site", "__version__", "diagnose", "evaluate", "investigate", "load_model", "open_run", "plot",
-    "read_cases", "write_cases",
+    "Case", "Site", "__version__", "diagnose", "evaluate", "investigate", "load_model", "load_plugin",
+    "open_run", "plot", "read_cases", "write_cases",
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 PLUGIN_PREFIX = "composcope_plugin_"
 """Prefix of the module names of plugin files."""
+PLUGIN_FIRST = "name the file that defines your own with --plugin FILE, in Python with composcope.load_plugin(FILE)"
 
 
 class Registry(Mapping[str, T], Generic[T]):

@@ -135,7 +135,7 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
     for name in required:
         if name not in raw:
             raise InputError(f"{where}: field {name!r} is missing; add it (fields: {', '.join(allowed)})")
-        if not (isinstance(raw[name], str | int | float) and str(raw[name]).strip()):
+        if not (isinstance(raw[name], str | int | float) and str(raw[name]).strip()) or raw[name] != raw[name]:  # NaN
             several = "; further right answers go under 'aliases', and items of a list into one text ('red, blue')"
             more = several if name == "answer" and isinstance(raw[name], list) else ""
             raise InputError(f"{where}: field {name!r} is {raw[name]!r}; give a non-empty string or number{more}")

@@ -72,10 +72,16 @@ def hash_cases(cases: Sequence[Case]) -> str:
 
 
 def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -> list[Case]:
-    """Refuse duplicate ids and an empty benchmark; ``places`` are the file:line of each case, where they are known."""
+    """Refuse duplicate ids, an empty benchmark, and what is not a case with texts in it.
+
+    ``places`` are the file:line of each case, where they are known.
+    """
+    if isinstance(cases, Case) or not isinstance(cases, Iterable):
+        raise InputError(f"{where}: {type(cases).__name__}; give a list of cases, such as [case]")
     seen: dict[str, int] = {}
     out: list[Case] = []
     for i, case in enumerate(cases):
+        _check_texts(case, f"{where}[{i}]")
         if case.id in seen:
             at, this, first = where, f" of case {i + 1}", f"case {seen[case.id] + 1}"
             if places:
@@ -86,6 +92,20 @@ def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -
     if not out:
         raise InputError(f"{where}: no cases; give at least one JSON line with id, question and answer")
     return out
+
+
+def _check_texts(case: Case, where: str) -> None:
+    """Raises ``InputError`` for what is no ``Case``, and for texts or parts of one that are something else."""
+    if not isinstance(case, Case):
+        raise InputError(f"{where}: {type(case).__name__}; give a composcope.Case (read_cases makes them from a file)")
+    if not isinstance(case.id, str):
+        raise InputError(f"{where}: id is {case.id!r}; give a text")
+    for place, asked in ((where, case), *((f"{where}, parts[{j}]", part) for j, part in enumerate(case.parts))):
+        if asked is not case and not isinstance(asked, Part):
+            raise InputError(f"{place}: {type(asked).__name__}; give a Part (composcope.evaluation.Part)")
+        for name in ("question", "answer"):
+            if not isinstance(value := getattr(asked, name), str):
+                raise InputError(f"{place}: {name} is {value!r}; give a text")
 
 
 def write_cases(cases: Iterable[Case], path: str | Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from ..errors import InputError, did_you_mean
 from ..evaluation.engines.addresses import address, check_url
 from ..files import safe_name
+from ..registry import PLUGIN_FIRST
 
 __all__ = ["Asking", "Config", "Probing", "Serving"]
 
@@ -37,14 +38,16 @@ class Section(BaseModel):
         if info.context == RECORDED:
             known = isinstance(values, Mapping)
             return handler({k: v for k, v in values.items() if k in cls.model_fields} if known else values)
+        check_options(values if isinstance(values, Mapping) else (), cls.model_fields)
         try:
             return handler(values)
         except ValidationError as e:
             raise InputError(_explain(cls, e)) from None
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with other values, checked like any other."""
-        return type(self)(**{**dict(self), **changes})
+        """A copy with other values, checked like any other; a value that stays may be known to a plugin only."""
+        stays = {name: value for name, value in dict(self).items() if name not in changes}
+        return type(self).model_validate({**stays, **changes}, context={"stays": frozenset(stays)})
 
     def given(self) -> dict[str, Any]:
         """The values that were given, without the defaults."""
@@ -69,12 +72,19 @@ def flag(name: str, value: object = None) -> str:
     return f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
 
 
+def check_options(given: Iterable[str], known: Collection[str]) -> None:
+    """Raises ``InputError`` for an option that is not known."""
+    for name in given:
+        if name == "plugin" and name not in known:
+            raise InputError("plugin: no such option; call composcope.load_plugin(FILE) first")
+        if name not in known:
+            raise InputError(f"{name}: no such option" + did_you_mean(name, known))
+
+
 def _explain(section: type[Section], found: ValidationError) -> str:
     """One line for the first error of pydantic: the flag, the value and the fix."""
     error: Any = found.errors(include_url=False)[0]
     name, kind, value = str(error["loc"][-1]), error["type"], error["input"]
-    if kind == "extra_forbidden":
-        return f"{name}: no such option" + did_you_mean(name, section.model_fields)
     if name not in section.model_fields:
         return f"{flag(name)} {value}: {error['msg']}"
     field = section.model_fields[name]
@@ -249,7 +259,7 @@ class Probing(Section):
     @field_validator("probes", mode="before")
     @classmethod
     def _are_known(cls, value: Any, info: ValidationInfo) -> Any:
-        if info.context == RECORDED:
+        if info.context == RECORDED or "probes" in (info.context or {}).get("stays", ()):
             return value
         from ..probes.catalog import PROBES, standard
 
@@ -261,7 +271,7 @@ class Probing(Section):
         if unknown:
             raise InputError(
                 f"--probes {unknown[0]}: no such probe; use {', '.join(known)} (or none for none of them)"
-                + did_you_mean(unknown[0], known)
+                + (did_you_mean(unknown[0], known) or f"; {PLUGIN_FIRST}")
             )
         return value
 

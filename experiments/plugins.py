@@ -1,4 +1,6 @@
-"""Load your own benchmarks, protocols, probes, figures and studies from a Python file, given with ``--plugin FILE``.
+"""Load your own benchmarks, protocols, probes, figures and studies from a Python file.
+
+It is given with ``--plugin FILE``, or loaded with ``composcope.load_plugin(FILE)``.
 
 The file is imported only if the user names it, never because a run folder does, so that a run from elsewhere cannot
 start code. The file defines any of these, either as a dictionary by command-line name or as a list of objects:
@@ -38,8 +40,10 @@ KINDS = {
 """The names that a file may define, and the registry for each."""
 
 
-def load(path: str | Path) -> dict[str, tuple[str, ...]]:
+def load_plugin(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Import a plugin file and register what it defines; returns the names by kind.
+
+    From then on its benchmarks, protocols, probes, figures and hypotheses are known by their names in this process.
 
     Raises ``InputError`` for a file that cannot be imported, defines nothing, or uses a name that is taken.
     """

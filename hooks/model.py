@@ -36,6 +36,7 @@ from .sites import Edit, Reducer, Run, Site, check_site, put, split
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """By model: whether left padding was found to change its numbers."""
+EMPTY = "a prompt is empty; every prompt needs at least one token"
 MADE = {"mask": "pad", "past": "prefill"}
 
 
@@ -125,6 +126,9 @@ class Model:
 
         After the last block they are the model's own. ``tokens`` limits them to some of the vocabulary.
         """
+        if resid.shape[-1:] != (self.anatomy.d_model,):
+            need = f"the last axis has to be {self.anatomy.d_model} wide"
+            raise ModelError(f"residual stream of shape {tuple(resid.shape)}; {need}")
         return self.unembedding(resid, tokens)
 
     def run(
@@ -255,13 +259,16 @@ class Model:
         many = [prompts] if isinstance(prompts, str) else list(prompts)
         if any(isinstance(p, int) for p in many):
             raise ModelError("prompts are the token ids of one prompt; give a list of prompts: [ids]")
-        return [self.tokens(p)[0].tolist() if isinstance(p, str) else torch.as_tensor(p).tolist() for p in many]
+        rows = [self.tokens(p)[0].tolist() if isinstance(p, str) else torch.as_tensor(p).tolist() for p in many]
+        if not all(rows):
+            raise ModelError(EMPTY)
+        return rows
 
     def pad(self, rows: Iterable[Iterable[int]]) -> tuple[Int[Tensor, "batch pos"], Int[Tensor, "batch pos"]]:
         """Rows of token ids, padded on the right: ids and mask."""
         lists = [list(r) for r in rows]
         if not lists or not all(lists):
-            raise ModelError("a prompt is empty; every prompt needs at least one token")
+            raise ModelError(EMPTY)
         width = max(map(len, lists))
         ids = torch.full((len(lists), width), self.pad_id, dtype=torch.long)
         mask = torch.zeros(len(lists), width, dtype=torch.long)
@@ -358,6 +365,8 @@ def load_model(
 
 
 def _functions(edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None) -> dict[Site, Edit]:
+    if edit is not None and not isinstance(edit, Mapping):
+        raise ModelError(f"edit of type {type(edit).__name__}; give {{site: function or tensor}}")
     return {site: put(e) if isinstance(e, Tensor) else e for site, e in (edit or {}).items()}
 
 

@@ -105,10 +105,19 @@ def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) 
                 return value.to(x).expand(x.shape)
             x = x.clone()
             x[..., at, :] = value.to(x)[..., at, :]
-        except (RuntimeError, IndexError) as e:
-            where = "" if at is None else f" at {at}"
+        except (RuntimeError, IndexError, TypeError) as e:
+            where = "" if at is None else f" at {at!r}"
+            need = (
+                ""
+                if at is None
+                else (
+                    f"; give a value of the whole activation's shape, and as at an int, a slice or a list of positions "
+                    f"from {-x.shape[-2]} to {x.shape[-2] - 1}"
+                )
+            )
+            given = f"a value of shape {tuple(value.shape)} on {value.device}"
             raise ModelError(
-                f"cannot put a value of shape {tuple(value.shape)} into an activation of shape {tuple(x.shape)}{where}"
+                f"cannot put {given} into an activation of shape {tuple(x.shape)} on {x.device}{where}{need}"
             ) from e
         return x
 

@@ -17,7 +17,7 @@ from typing import Any
 from typing import Protocol as TypingProtocol
 
 from ...errors import InputError, did_you_mean
-from ...registry import Registry
+from ...registry import PLUGIN_FIRST, Registry
 from ..asks import Ask, Grade, Outcome
 from ..case import Case
 from ..graded import Graded
@@ -162,7 +162,7 @@ def get(name: str, **options: Any) -> Protocol:
     if found is None:
         raise InputError(
             f"--protocol {name!r} is not known; use one of {', '.join(sorted(PROTOCOLS))}"
-            + did_you_mean(name, PROTOCOLS)
+            + (did_you_mean(name, PROTOCOLS) or f"; {PLUGIN_FIRST}")
         )
     try:
         return found(**options)

@@ -112,7 +112,7 @@ def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
 
     def load(values: dict[str, Any]) -> dict[str, Any]:
         for path in values.pop("plugin") or ():
-            plugins.load(path)
+            plugins.load_plugin(path)
         return {}
 
     return _with_parameters(command, [added], load)

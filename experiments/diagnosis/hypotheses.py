@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 
-from ...errors import InputError
+from ...errors import ComposcopeError, InputError
 from ...evaluation.benchmarks.world.tables import holds
 from ...evaluation.case import Case
 from ...evaluation.grading import lists
@@ -222,7 +222,15 @@ def _checked(name: str, say: Hypothesis) -> Hypothesis:
     """A plugin's function with its return values checked: one text becomes one value, and nothing becomes none."""
 
     def checked(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
-        said = say(case, mates)
+        try:
+            said = say(case, mates)
+        except ComposcopeError:
+            raise
+        except Exception as e:
+            file = getattr(getattr(say, "__code__", None), "co_filename", "a plugin")
+            raise InputError(
+                f"{file}: HYPOTHESES[{name!r}] on case {case.id!r}: {type(e).__name__}: {e}; fix the function"
+            ) from e
         said = () if said is None else (said,) if isinstance(said, str) else said
         if not isinstance(said, list | tuple) or not all(s is None or isinstance(s, str) for s in said):
             raise InputError(f"HYPOTHESES[{name!r}] on case {case.id!r}: {said!r:.80}; return one text per operand")

@@ -57,9 +57,13 @@ def diagnose(
     measurements of an earlier diagnosis are kept. Raises ``InputError`` for a run without failures, an unknown case, or
     a served run without the place of its weights.
     """
+    if isinstance(ids, str):
+        raise InputError(f"ids {ids!r}: one text; give a list of ids: [{ids!r}]")
+    if cases is not None and cases < 1:
+        raise InputError(f"cases {cases}: give a number of at least 1, or leave it out for all failures")
     data = run if isinstance(run, RunData) else read_run(one_run(run))
     data.counted_now()  # a run that is not finished has no failures yet
-    failing = in_turn(failures(data, ids))[: cases or None]
+    failing = in_turn(failures(data, ids))[:cases]
     loading = _loading(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)
     with quietly(quiet):

@@ -44,12 +44,15 @@ def evaluate(
     from ..investigate import investigate
 
     settings = _settings(options)
-    benchmark = None if isinstance(cases, str | Path) else _benchmark(list(cases), settings.get("limit"))
     named = isinstance(model, str | Path)
     if not named and (given := [n for n in _OF_A_FILE if settings.get(n) is not None]):
         raise InputError(f"{given[0]}={settings[given[0]]!r}: not for a model in memory; leave {given[0]} out")
     name = str(model) if named else _name_of(model)
-    config = Config(**settings, model=name, benchmark=str(cases) if benchmark is None else benchmark.name, probes=())
+    config = Config(
+        **settings, model=name, benchmark=str(cases) if isinstance(cases, str | Path) else "cases", probes=()
+    )
+    benchmark = None if isinstance(cases, str | Path) else _benchmark(cases, config.limit)
+    config = config if benchmark is None else config.replace(benchmark=benchmark.name)
     folder = Path(out) if out is not None else config.default_folder()
     if benchmark is not None:
         benchmark = replace(benchmark, name=str(folder / "cases.jsonl"))  # the file in which the run keeps its cases
@@ -87,9 +90,10 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _benchmark(cases: list[Case], limit: int | None) -> LoadedBenchmark:
+def _benchmark(cases: Iterable[Case], limit: int | None) -> LoadedBenchmark:
     """Cases in memory as a benchmark, named after their own benchmark name and their hash."""
-    found, digest = check_cases(cases, "cases"), hash_cases(cases)
+    found = check_cases(cases, "cases")
+    digest = hash_cases(found)
     names = {c.benchmark or "cases" for c in found}
     name = f"{names.pop() if len(names) == 1 else 'cases'}-{digest[:8]}"
     kept = tuple(limit_cases(found, limit))

@@ -35,8 +35,8 @@ def measure_and_keep(run: RunData, target: Target, own: Config, name: str, quiet
     from ..investigate import investigate, run_the_probes
 
     path = run.path
-    config = own.replace(probes=tuple(dict.fromkeys((*own.probes, name))))  # the run also keeps the others
     one = own.replace(probes=name)
+    config = own.model_copy(update={"probes": tuple(dict.fromkeys((*own.probes, name)))})  # the run keeps the others
     cases, identity = tuple(run.cases.values()), run.manifest.identity
     # Take the cases from the run, since the original file may be gone. A shard does not have all of them.
     benchmark = None

@@ -14,6 +14,7 @@ from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.prompts import with_evidence
 from ...terminal import how_many, quietly
+from ..config import check_options
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.rendered import Rendered, read_rendered
@@ -171,11 +172,14 @@ class CaseGroup(Sequence[CaseResult]):
         run, given = self.run, {**options, **({} if cases is None else {"probe_cases": cases})}
         if not self.ids:
             raise NoCasesError(f"{run.name}: no {self.label} cases to probe; use more or other cases")
+        if not isinstance(against, CaseGroup | None):
+            raise InputError(f"against of type {type(against).__name__}; give a group of cases such as run.successes")
         own = probing.run_config(run.data, run.model)
         config = own.replace(**given, probes=name)
         with quietly(quiet):
             target = run.target  # loaded here if it was not yet
-        if against is None and self.ids == run._labelled(self.label) and config.replace(probes=own.probes) == own:
+        same = config.replace(probes=()) == own.replace(probes=())  # the run's may be those of a plugin
+        if against is None and self.ids == run._labelled(self.label) and same:
             probing.measure_and_keep(run.data, target, own, config.probes[0], quiet)
             return probing.kept(run.data, config.probes[0])
         others = run._labelled(_OTHER.get(self.label, "")) if against is None else against.ids
@@ -314,10 +318,11 @@ class RunResults:
     def diagnose(self, **options: Any) -> Diagnosis:
         """The causes of the failures, as ``composcope diagnose`` names them; ``case(id)`` has them from then on.
 
-        ``options`` are those of ``composcope.diagnose`` (``cases``, ``ids``, ``quiet``).
+        ``options`` are those of ``composcope.diagnose`` (``cases``, ``ids``, ``seed``, ``quiet``).
         """
         from ..diagnosis.job import diagnose
 
+        check_options(options, ("cases", "ids", "seed", "quiet"))
         with quietly(bool(options.get("quiet"))):
             target = None if self.model is None else self.target
         return diagnose(self.data, target=target, **options)

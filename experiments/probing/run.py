@@ -26,6 +26,7 @@ from ...probes.catalog import PROBES, Probe
 from ...probes.examples import Example
 from ...probes.single_cases import SingleCases
 from ...probes.spread import call
+from ...registry import PLUGIN_FIRST
 from ..config import Config
 from ..console.progress import Reporter
 from ..run import provenance, read_json, write_json
@@ -221,7 +222,7 @@ def finished(folder: Path, inputs: str) -> bool:
 def _probe(name: str) -> Probe:
     found = PROBES.find(name)
     if found is None:
-        raise InputError(f"--probes {name}: no such probe; name the file that defines it with --plugin FILE")
+        raise InputError(f"--probes {name}: no such probe; {PLUGIN_FIRST}")
     return found
 
 

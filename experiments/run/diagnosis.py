@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...evaluation.case import Case, shares
@@ -12,6 +12,9 @@ from ...files import read_csv, to_csv
 from . import read_json, read_lines, write_json, write_lines, write_text
 from .provenance import write_beside
 from .summary import shortened
+
+if TYPE_CHECKING:
+    import pandas
 
 FOLDER = "diagnosis"
 GROUPS = ("all", "family", "depth")
@@ -112,7 +115,7 @@ class CauseShare:
         return f"{self.cause}: {self.count} of {self.n} ({100 * self.share:.0f} %{between})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """The causes of a run's failures."""
 
@@ -123,6 +126,15 @@ class Diagnosis:
     about: Mapping[str, Any] = field(default_factory=dict)
     """Model, data, code, seed, versions, settings, seconds, and over all failing variants how often each forced text
     (``mended``) and each intervention on an opened decision (``interventions``) mends."""
+
+    def __repr__(self) -> str:
+        return f"<diagnosis of {self.path.name}: {self.sentence()}>"
+
+    def to_df(self) -> "pandas.DataFrame":
+        """One line per case: its cause with confidence, what mends it, question, answers and evidence."""
+        import pandas
+
+        return pandas.DataFrame([{**v.row(), "why": v.why} for v in self.verdicts])
 
     def of(self, case: str) -> Verdict | None:
         """The verdict on a case."""

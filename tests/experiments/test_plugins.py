@@ -28,8 +28,8 @@ def _file(folder: Path, text: str, name: str = "mine.py") -> Path:
 
 def test_a_benchmark_of_a_plugin_is_read_by_its_name(tmp_path: Path) -> None:
     path = _file(tmp_path, READER + "BENCHMARKS = {'one-case': read}\n")
-    assert plugins.load(path) == {"BENCHMARKS": ("one-case",)}
-    assert plugins.load(path) == {"BENCHMARKS": ("one-case",)}  # naming it twice is no mistake
+    assert plugins.load_plugin(path) == {"BENCHMARKS": ("one-case",)}
+    assert plugins.load_plugin(path) == {"BENCHMARKS": ("one-case",)}  # naming it twice is no mistake
     assert load_cases("one-case:yes") == [Case("a", "Q?", "yes")]
     assert {"file": "mine.py"}.items() <= provenance.plugin_files()[-1].items() or len(provenance.plugin_files()) > 1
 
@@ -38,7 +38,7 @@ def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(PROBES, "added", {})
     with pytest.raises(InputError, match="no such probe"):
         Config(model="organism:control", benchmark="organism:mixed", probes=("pulse",))
-    plugins.load(_file(tmp_path, "def pulse(lm, examples): ...\n\nPROBES = {'pulse': pulse}\n"))
+    plugins.load_plugin(_file(tmp_path, "def pulse(lm, examples): ...\n\nPROBES = {'pulse': pulse}\n"))
     assert Config(model="organism:control", benchmark="organism:mixed", probes=("pulse",)).probes == ("pulse",)
     assert Config(model="organism:control", benchmark="organism:mixed").probes[-1] == "pulse"
 
@@ -61,7 +61,7 @@ def test_a_plugin_that_cannot_be_used_is_one_error_with_file_and_fix(tmp_path: P
     file = _file(tmp_path, text, "broken.py")
     for _ in range(2):  # in one process, too
         with pytest.raises(InputError, match=needle):
-            plugins.load(file)
+            plugins.load_plugin(file)
 
 
 def test_an_error_in_a_plugin_is_said_with_its_line_and_is_no_defect_of_the_program(
@@ -71,7 +71,7 @@ def test_an_error_in_a_plugin_is_said_with_its_line_and_is_no_defect_of_the_prog
     monkeypatch.setattr(PROBES, "_given", {})
     path = tmp_path / "crash.py"
     path.write_text("def crash(lm, examples):\n    return lm.nothing\n\nPROBES = {'crash': crash}\n")
-    plugins.load(path)
+    plugins.load_plugin(path)
     assert exits.guarded(lambda: PROBES["crash"].measure(None, []), lambda: "") == exits.USER_ERROR
     line = capsys.readouterr().err
     assert f"{path}, line 2" in line and "'nothing'" in line and "defect" not in line
@@ -79,7 +79,7 @@ def test_an_error_in_a_plugin_is_said_with_its_line_and_is_no_defect_of_the_prog
 
 def test_a_plugin_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.py: no such file"):
-        plugins.load(tmp_path / "nowhere.py")
+        plugins.load_plugin(tmp_path / "nowhere.py")
 
 
 ONE_OF_EACH = """

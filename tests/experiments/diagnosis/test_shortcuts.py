@@ -395,11 +395,16 @@ def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
     monkeypatch.setattr(hypotheses.HYPOTHESES, "_given", {})
     path = tmp_path / "mine.py"
     path.write_text("HYPOTHESES = {'says-dollar': lambda c, mates: 'dollar', 'says-one': lambda c, mates: 1}\n")
-    assert plugins.load(path) == {"HYPOTHESES": ("says-dollar", "says-one")}
+    assert plugins.load_plugin(path) == {"HYPOTHESES": ("says-dollar", "says-one")}
     one = heard(OSLO, {"whole": "The dollar."})
     with pytest.raises(InputError, match=r"HYPOTHESES\['says-one'\] on case 'capital-currency-oslo': 1;"):
         behave({"oslo": [one]}, WORLD)
     del hypotheses.HYPOTHESES.added["says-one"]
+    path.with_name("raises.py").write_text("HYPOTHESES = {'raises': lambda c, mates: {}['oops']}\n")
+    plugins.load_plugin(path.with_name("raises.py"))
+    with pytest.raises(InputError, match=r"raises\.py: HYPOTHESES\['raises'\] on case .*KeyError"):
+        behave({"oslo": [one]}, WORLD)
+    del hypotheses.HYPOTHESES.added["raises"]
     every = [c for c in WORLD if c.family == OSLO.family][:4]
     assert len({c.answer for c in every}) == 4
     found = behave({c.id: [heard(c, {"whole": "The dollar."})] for c in every}, WORLD)[every[0].id].shortcut

@@ -24,7 +24,7 @@ from composcope.experiments.notebook import ProbeResults, RunResults, probing
 from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult
 from composcope.experiments.organism.benchmarks import mixed
-from composcope.experiments.run.diagnosis import Diagnosis, Verdict, write
+from composcope.experiments.run.diagnosis import CauseShare, Diagnosis, Verdict, write
 from composcope.experiments.run.reader import ProbeData
 from composcope.probes.catalog import PROBES
 
@@ -141,6 +141,41 @@ def test_a_probe_from_a_notebook_leaves_the_other_probes_in_the_runs_record(run:
     assert again.probe_results("lookback").to_df().equals(cs.open_run(run.path).failures.probe("lookback").to_df())
 
 
+PROBE = """
+from composcope.probes import ProbeResult
+
+def mid_norm(lm, examples):
+    return ProbeResult("mid-norm", [{"quantity": "n", "group": "all", "n": len(examples), "value": 1.0}], {}, {})
+
+PROBES = {"mid-norm": mid_norm}
+"""
+
+
+def test_a_plugin_is_used_from_python_and_the_run_can_be_probed_without_it(
+    run: RunResults, looked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PROBES, "added", {})
+    monkeypatch.setattr(PROBES, "_given", {})
+    (tmp_path / "mine.py").write_text(PROBE)
+    opened = cs.open_run(shutil.copytree(run.path, tmp_path / "run"))
+    with pytest.raises(InputError, match="load_plugin"):
+        opened.failures.probe("mid-norm")
+    for ask in (lambda: opened.failures.probe("lookback", plugin="mine.py"), lambda: opened.diagnose(plugin="mine.py")):
+        with pytest.raises(InputError, match=r"plugin: no such option.*load_plugin"):
+            ask()
+    assert cs.load_plugin(tmp_path / "mine.py") == {"PROBES": ("mid-norm",)}
+    assert list(opened.failures.probe("mid-norm", quiet=True).to_df().value) == [1.0]
+
+    monkeypatch.setattr(PROBES, "added", {})  # as in another process
+    again = cs.open_run(opened.path)
+    values = again.failures.probe("lookback", quiet=True).to_df().value
+    assert np.array_equal(values, looked.to_df().value, equal_nan=True)
+    assert again.failures.probe("min-k", cases=2, quiet=True).to_df().shape[0]
+    again.failures.probe("min-k", quiet=True)
+    assert {"lookback", "mid-norm", "min-k"} <= set(run_config(cs.open_run(opened.path).data, None).probes)
+    assert list(again.probe_results("mid-norm").to_df().value) == [1.0]
+
+
 def test_the_same_call_takes_its_answers_from_the_folder(run: RunResults, capsys: pytest.CaptureFixture[str]) -> None:
     cases = list(run.data.cases.values())
     cs.evaluate("organism:control", cases, out=run.path)
@@ -188,6 +223,41 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
         cs.plot.colapse_curve([run])
     with pytest.raises(NoCasesError):
         run.failures[:0].probe("lookback")
+
+
+@pytest.mark.parametrize(
+    ("cases", "named"),
+    [
+        ([{"id": "a", "question": "Q?", "answer": "A"}], r"cases\[0\]: dict"),
+        (["What is 2+2?"], r"cases\[0\]: str"),
+        (Case("a", "Q?", "A"), "list of cases"),
+        *(([Case("a", "Q?", answer)], rf"cases\[0\]: answer is {answer}") for answer in (float("nan"), 5, None)),
+        ([Case("a", "Q?", "A", ({"question": "Q?", "answer": "A"},))], r"cases\[0\], parts\[0\]: dict"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_cases_that_are_none_are_refused_with_their_place(cases: Any, named: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=named):
+        cs.evaluate("organism:none", cases, out=tmp_path / "run")
+
+
+def test_arguments_of_a_wrong_kind_are_refused_by_name(run: RunResults, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="limit three"):
+        cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", limit="three")
+    with pytest.raises(InputError, match="against of type list"):
+        run.failures.probe("min-k", against=["mixed-0001"])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="list of ids"):
+        run.diagnose(ids="mixed-0001")
+    with pytest.raises(InputError, match="cases 0"):
+        run.diagnose(cases=0)
+
+
+def test_a_diagnosis_shows_itself_short_and_as_a_table(tmp_path: Path) -> None:
+    verdict = Verdict("a", "near-miss", ("<seen>",) * 50)
+    found = Diagnosis(tmp_path, [verdict], [CauseShare("all", "", "near-miss", 1, 1, 1.0, None, None, "none")])
+    assert "1 near-miss" in repr(found) and len(repr(found)) < 300
+    frame = found.to_df()
+    assert (frame.case[0], frame.cause[0], frame.why[0]) == ("a", "near-miss", verdict.why)
 
 
 def test_a_case_shows_the_wording_that_was_asked(tmp_path: Path) -> None:
