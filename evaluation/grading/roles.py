@@ -104,6 +104,8 @@ _FIELD = re.compile(
     r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
+_HEAD_OF = re.compile(r"What\s(?:is|was)\sthe\s(?P<head>[a-z]+)\sof\s(?P<name>[A-Z]\w+)\?")
+_TAKEN_BACK = re.compile(r"\b(?:no|not|sorry|wait|actually|but|or)\b|n't\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
     r"\bhow\s+many\s+((?:(?!(?:do|does|did|are|is|was|were|has|have|had|can|will|would)\b)[a-z]+\s){1,4})", re.I
 )
@@ -164,7 +166,7 @@ def _enumerated(text: str, question: str) -> str | None:
 def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether every sentence with a gold answer is about a relation that was not asked for: "His successor was ..."."""
     asked = f" {normalize(question)} "
-    if _in_another_row(text, golds, question):
+    if _in_another_row(text, golds, question) or _says_another(text, golds, question):
         return True
     held = [f" {normalize(gold)} " for gold in golds]
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
@@ -176,6 +178,21 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     if said and len(kin) == len(said) and not set(asked.split()) & set(_KIN.split()):
         return True
     return "language" in asked and bool(said) and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
+
+
+def _says_another(text: str, golds: Sequence[str], question: str) -> bool:
+    """Whether one sentence gives another name for what is asked: "The capital of Germany is Munich, which ..."."""
+    asked, plain = _HEAD_OF.fullmatch(question.strip()), view.plain(text)
+    if asked is None or len(view.sentences(plain)) != 1 or _TAKEN_BACK.search(plain):
+        return False
+    head, name = asked["head"], asked["name"]
+    said = re.match(rf"(?:The {head}(?: of {name})?|{name}'s {head}) is ([A-Z]\w+),\s", plain)
+    said = said or re.match(rf"(?!(?:It|This|That|He|She|There)\b)([A-Z]\w+) is the {head} of ", plain)
+    return (
+        said is not None
+        and said[1] != name
+        and not any(f" {normalize(said[1])} " in f" {normalize(g)} " for g in golds)
+    )
 
 
 def _in_another_row(text: str, golds: Sequence[str], question: str) -> bool:

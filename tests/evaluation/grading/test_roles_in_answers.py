@@ -386,8 +386,23 @@ CHOICES = [
     ("A", "Plants absorb oxygen, carbon dioxide and nitrogen.", OPEN),
     ("A", "Plants absorb oxygen and carbon dioxide.", OPEN),
 ]
+GERMANY, FRANCE = "What is the capital of Germany?", "What is the capital of France?"
+OTHER_VALUES = [
+    ("Berlin", "Munich is the capital of Berlin.", GERMANY, OPEN),
+    ("Berlin", "The capital of Germany is Munich, which is in Berlin.", GERMANY, OPEN),
+    ("Berlin", "The capital is Munich, formerly Berlin.", GERMANY, OPEN),
+    ("Paris", "Lyon is the capital of Paris.", FRANCE, OPEN),
+    ("Paris", "The capital of France is Lyon, and its largest city is Paris.", FRANCE, OPEN),
+    ("Berlin", "Berlin is the capital of Germany", GERMANY, RIGHT),
+    ("Berlin", "The capital of Germany is Berlin, formerly Bonn", GERMANY, RIGHT),
+    ("Berlin", "The capital of Germany is Munich, no, sorry, Berlin.", GERMANY, RIGHT),
+    ("Berlin", "Germany's capital is Berlin, which is in Brandenburg's middle", GERMANY, RIGHT),
+    ("Paris", "Paris is the capital and largest city of France", FRANCE, RIGHT),
+    ("Paris", "It is the capital of France, Paris.", FRANCE, RIGHT),
+]
 ROWS = [
     *(("text", *row) for row in NAMES),
+    *(("text", *row) for row in OTHER_VALUES),
     *(("number", *row) for row in NUMBERS),
     *(("date", *row) for row in DATES),
     *(("boolean", *row) for row in BOOLEANS),
