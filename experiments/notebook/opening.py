@@ -48,9 +48,8 @@ def evaluate(
     if not named and (given := [n for n in _OF_A_FILE if settings.get(n) is not None]):
         raise InputError(f"{given[0]}={settings[given[0]]!r}: not for a model in memory; leave {given[0]} out")
     name = str(model) if named else _name_of(model)
-    config = Config(
-        **settings, model=name, benchmark=str(cases) if isinstance(cases, str | Path) else "cases", probes=()
-    )
+    file = str(cases) if isinstance(cases, str | Path) else None
+    config = Config(**settings, model=name, benchmark=file or "cases", probes=())
     benchmark = None if isinstance(cases, str | Path) else _benchmark(cases, config.limit)
     config = config if benchmark is None else config.replace(benchmark=benchmark.name)
     folder = Path(out) if out is not None else config.default_folder()

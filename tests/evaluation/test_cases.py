@@ -203,3 +203,10 @@ def test_a_question_that_nobody_can_answer_needs_no_gold_of_its_type(tmp_path: P
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"absent.jsonl: no such benchmark file"):
         read_cases(tmp_path / "absent.jsonl")
+
+
+@pytest.mark.parametrize("name", ["id", "question", "answer"])
+def test_a_missing_number_of_a_table_is_no_text(name: str, tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "a", "question": "Q?", "answer": "A", name: float("nan")}))
+    with pytest.raises(InputError, match=rf"c\.jsonl:1: field '{name}' is nan"):
+        read_cases(tmp_path / "c.jsonl")

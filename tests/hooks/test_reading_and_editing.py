@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model, put
 from composcope.hooks.anatomy import width_of
 from composcope.hooks.attention import additive_mask
+from composcope.hooks.model import _functions
 from composcope.hooks.sites import KINDS
 
 from ..tiny_models import CONFIGS, tiny
@@ -317,6 +319,20 @@ def test_a_mean_is_repeated_along_the_axes_that_it_lacks_and_other_shapes_are_re
     for edit in (torch.zeros(3), put(torch.zeros(2, 9, lm.anatomy.d_mlp), at=9)):
         with pytest.raises(ModelError, match="cannot put a value of shape"):
             lm.run(ids_of(), edit={site: edit})
+
+
+def test_arguments_of_a_wrong_kind_or_width_are_refused_with_what_is_needed() -> None:
+    lm, site = load_model(tiny("llama")), Site(1, "resid_post")
+    whole = torch.zeros(2, 9, lm.anatomy.d_model)
+    for edit in (put(whole, at=99), put(whole[0, -1], at=-1)):
+        with pytest.raises(ModelError, match=r"of the whole activation's shape.*from -9 to 8"):
+            lm.run(ids_of(), edit={site: edit})
+    with pytest.raises(ModelError, match="edit of type list"):
+        inspect.unwrap(_functions)([site])  # without the type checks of the tests
+    with pytest.raises(ModelError, match=f"{lm.anatomy.d_model} wide"):
+        lm.unembed(torch.zeros(lm.anatomy.d_model + 1))
+    with pytest.raises(ModelError, match="a prompt is empty"):
+        lm.generate([[]], 3)
 
 
 def test_a_model_and_a_run_show_themselves_in_one_line() -> None:

@@ -225,14 +225,18 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
         run.failures[:0].probe("lookback")
 
 
+ANYTHING: tuple[Any, ...] = (float("nan"), 5, None)
+DICTS: Any = ({"question": "Q?", "answer": "A"},)
+
+
 @pytest.mark.parametrize(
     ("cases", "named"),
     [
         ([{"id": "a", "question": "Q?", "answer": "A"}], r"cases\[0\]: dict"),
         (["What is 2+2?"], r"cases\[0\]: str"),
         (Case("a", "Q?", "A"), "list of cases"),
-        *(([Case("a", "Q?", answer)], rf"cases\[0\]: answer is {answer}") for answer in (float("nan"), 5, None)),
-        ([Case("a", "Q?", "A", ({"question": "Q?", "answer": "A"},))], r"cases\[0\], parts\[0\]: dict"),
+        *(([Case("a", "Q?", answer)], rf"cases\[0\]: answer is {answer}") for answer in ANYTHING),
+        ([Case("a", "Q?", "A", DICTS)], r"cases\[0\], parts\[0\]: dict"),
     ],
     ids=str,
 )  # fmt: skip
