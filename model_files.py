@@ -8,12 +8,15 @@ into an ordinary model folder with exact float32 safetensors. That folder is in 
 import os
 import re
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
-from .errors import ModelError
+from .errors import ModelError, did_you_mean
 from .files import file_sha256, put_in_place
 from .terminal import to_stderr
 
@@ -41,7 +44,55 @@ def location(name: str | Path, say: Callable[[str], None] | None = None) -> str:
         shipped = f"; a shipped model is opened as load_model(resolve_model({name!r}).location), with resolve_model of "
         more = f"{shipped}composcope.experiments.models.resolve" if str(name).startswith("organism:") else ""
         raise ModelError(f"{name}: no such folder; give a model folder, a .gguf file or a hub id{more}")
+    if (why := closed_hub()) is not None and cached(str(name)) is None:
+        raise ModelError(f"{name}: {not_cached(str(name), why)}")
     return str(name)
+
+
+def closed_hub() -> str | None:
+    """Why the hub cannot be asked; None if it can.
+
+    If its host has no address here, the hub's own library would try for a minute.
+    """
+    from huggingface_hub import constants
+
+    if offline():
+        return "HF_HUB_OFFLINE is set"
+    host = urlsplit(constants.ENDPOINT).hostname or ""
+    if getproxies().keys() & {"https", "all"}:  # the proxy looks the host up
+        return None
+    try:
+        socket.getaddrinfo(host, 443)
+    except socket.gaierror:
+        return f"{host} cannot be found from here (no network?)"
+    return None
+
+
+def offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
+
+
+def cached(hub_id: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(hub_id, "config.json")
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def not_cached(name: str, why: str) -> str:
+    return f"no such folder{beside(name) or ';'} {why} and the hub's cache does not have it"
+
+
+def beside(name: str) -> str:
+    """``; did you mean ...?`` with the folder or GGUF file beside a missing one whose name is nearest to its name."""
+    missing = Path(name)
+    folder = missing.expanduser().parent
+    try:
+        there = [p.name for p in folder.iterdir() if p.is_dir() or p.suffix.lower() == ".gguf"]
+    except OSError:  # the folder above is missing, too, or closed to us
+        return ""
+    above = name.rstrip("/").removesuffix(missing.name)
+    return did_you_mean(missing.name, there, above)
 
 
 def check_folder(folder: Path) -> None:

