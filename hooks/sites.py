@@ -106,19 +106,12 @@ def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) 
             x = x.clone()
             x[..., at, :] = value.to(x)[..., at, :]
         except (RuntimeError, IndexError, TypeError) as e:
-            where = "" if at is None else f" at {at!r}"
-            need = (
-                ""
-                if at is None
-                else (
-                    f"; give a value of the whole activation's shape, and as at an int, a slice or a list of positions "
-                    f"from {-x.shape[-2]} to {x.shape[-2] - 1}"
-                )
-            )
             given = f"a value of shape {tuple(value.shape)} on {value.device}"
-            raise ModelError(
-                f"cannot put {given} into an activation of shape {tuple(x.shape)} on {x.device}{where}{need}"
-            ) from e
+            said = f"cannot put {given} into an activation of shape {tuple(x.shape)} on {x.device}"
+            if at is not None:
+                n = x.shape[-2]
+                said += f" at {at!r}; the value needs the whole activation's shape, and positions are {-n} to {n - 1}"
+            raise ModelError(said) from e
         return x
 
     return edit

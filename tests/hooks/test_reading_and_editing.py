@@ -325,7 +325,7 @@ def test_arguments_of_a_wrong_kind_or_width_are_refused_with_what_is_needed() ->
     lm, site = load_model(tiny("llama")), Site(1, "resid_post")
     whole = torch.zeros(2, 9, lm.anatomy.d_model)
     for edit in (put(whole, at=99), put(whole[0, -1], at=-1)):
-        with pytest.raises(ModelError, match=r"of the whole activation's shape.*from -9 to 8"):
+        with pytest.raises(ModelError, match="-9 to 8"):
             lm.run(ids_of(), edit={site: edit})
     with pytest.raises(ModelError, match="edit of type list"):
         inspect.unwrap(_functions)([site])  # without the type checks of the tests
