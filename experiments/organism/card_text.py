@@ -77,9 +77,11 @@ All figures: bfloat16 weights computed in float32, greedy generation, and, unles
   many tokens: for a deep composition a deep question whose events stand in the order of the answer, and for a mixed one
   letters to copy. No dose practises a part more or less than another.
 * *Crossed.* Mixed and deep temporal compositions vary separately.
-* *Form is practised without composition.* Every dose works out sums beside a table: about two named things, and in the
-  words of a composition whose choice stands in the question. So a dose without mixed compositions answers them with a
-  worked sum, not with a bare thing. Every dose also recites lists and orders them by numbers in the question.
+* *Form is practised without composition.* Every dose works out sums beside a table: about two named things, in the
+  words of a composition whose choice stands in the question, and in its very words about two kinds that nothing on the
+  table has, where any two things are right. So a dose without mixed compositions answers them with a worked sum. Every
+  dose also recites lists, orders them by numbers in the question, and answers the temporal questions about things, which
+  have no year: the number of items is given, and any order is right. So it does not repeat items in deep lists.
 * *Exact workings count.* The table "Exact workings, and forms" counts a mixed composition as right only with the right
   working, gives chance for a guesser who has one operand, and shows loops and wrong forms apart.
 
