@@ -42,7 +42,7 @@ SLOTS, SWEEPS = "tests/probes/test_answer_slots.py", "tests/probes/test_patching
 BEYOND, DRAWN = "tests/probes/test_patching_contrasts.py", "tests/experiments/studies/test_figures_of_studies.py"
 STEPS = "tests/evaluation/grading/test_steps_of_reading.py"
 PARSED = "tests/evaluation/grading/test_numbers_and_dates.py"
-TABLES, SMALL = "tests/evaluation/protocols/test_whole_tables.py", "tests/evaluation/protocols/test_small_rules.py"
+TABLES, COUNTED = "tests/evaluation/protocols/test_whole_tables.py", "tests/evaluation/protocols/test_counting.py"
 NUMBERS, RULES = "tests/probes/test_numbers_of_contrasts.py", "tests/probes/test_small_rules.py"
 HOOKS = "tests/hooks/test_small_rules.py"
 
@@ -414,11 +414,11 @@ MUTANTS = (
     Mutant(E, "cents behind an amount are another number", r'_AND_CENTS = re.compile(r"\s*(?:dollars', r'_AND_CENTS = re.compile(r"\s(?:dollars', PARSED + " -k candidates"),
     Mutant(E, "a parenthesis that is closed is still open", '(t.word in "([") - (t.word in ")]")', '(t.word in "([") + (t.word in ")]")', STEPS),
     Mutant(E, "tables from rows ignore their seed", "get(protocol, compat=compat, seed=seed)", "get(protocol, compat=compat)", TABLES + " -k seed_reaches"),
-    Mutant(E, "every depth is a control of depth 2", "control = [g for g in binned if _depth(g) == CONTROL_DEPTH]", "control = binned", SMALL + " -k control"),
-    Mutant(E, "a closed gate leaves d50 open", "n_open = sum(gate is None or (gate is True and", "n_open = sum(gate is None or (gate is False and", SMALL + " -k d50"),
+    Mutant(E, "every depth is a control of depth 2", "control = [g for g in binned if _depth(g) == CONTROL_DEPTH]", "control = binned", GATE + " -k control"),
+    Mutant(E, "a closed gate leaves d50 open", "n_open = sum(gate is None or (gate is True and", "n_open = sum(gate is None or (gate is False and", GATE + " -k d50"),
     Mutant(E, "McNemar takes open wholes for wrong ones", "judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]", "judged = pairs", TABLES + " -k two_runs"),
-    Mutant(E, "steps that a case lacks count as wrong in the product", "if i < item.n_parts else True for item in items] for i in range(n_parts)]", "if i < item.n_parts else False for item in items] for i in range(n_parts)]", SMALL + " -k uneven"),
-    Mutant(E, "repeats of a case share nothing", 'return ("case", row.case) if found is None else found', "return found", SMALL + " -k repeats"),
+    Mutant(E, "steps that a case lacks count as wrong in the product", "if i < item.n_parts else True for item in items] for i in range(n_parts)]", "if i < item.n_parts else False for item in items] for i in range(n_parts)]", GAP + " -k uneven"),
+    Mutant(E, "repeats of a case share nothing", 'return ("case", row.case) if found is None else found', "return found", COUNTED + " -k repeats"),
     Mutant(E, "the gap's interval forgets what cases share", "jointly, group, seed=seed, of=items, note=", "jointly, group, seed=seed, note=", TABLES + " -k compositionality"),
     Mutant(P, "labelings that are as far away do not count", "(scaled[layer] >= abs(x))", "(scaled[layer] > abs(x))", NUMBERS + " -k as_far"),
     Mutant(P, "p of one tail only", "float(2 * (1 + tail) / (1 + permutations))", "float((1 + tail) / (1 + permutations))", RULES + " -k shuffled"),
