@@ -44,7 +44,7 @@ STEPS = "tests/evaluation/grading/test_steps_of_reading.py"
 PARSED = "tests/evaluation/grading/test_numbers_and_dates.py"
 TABLES, COUNTED = "tests/evaluation/protocols/test_whole_tables.py", "tests/evaluation/protocols/test_counting.py"
 NUMBERS, RULES = "tests/probes/test_numbers_of_contrasts.py", "tests/probes/test_small_rules.py"
-HOOKS = "tests/hooks/test_small_rules.py"
+PARTS, DIFFER = "tests/hooks/test_parts.py", "tests/hooks/test_layers_that_differ.py"
 
 # fmt: off
 MUTANTS = (
@@ -424,18 +424,18 @@ MUTANTS = (
     Mutant(P, "p of one tail only", "float(2 * (1 + tail) / (1 + permutations))", "float((1 + tail) / (1 + permutations))", RULES + " -k shuffled"),
     Mutant(P, "layers are checked for one that exists", "if not found or not all(0 <= layer < n for layer in found):", "if not found or not any(0 <= layer < n for layer in found):", RULES + " -k cell"),
     Mutant(P, "one response without a slot leaves all out", 'if not any(e.slot for e in wholes) and position == "answer-slot":', 'if not all(e.slot for e in wholes) and position == "answer-slot":', "tests/probes/test_single_cases_by_token.py -k shares"),
-    Mutant(H, "caches of unknown kinds are shared", "    if not grows:\n        return copy.deepcopy(past)", "    if False:\n        return copy.deepcopy(past)", HOOKS + " -k private"),
-    Mutant(H, "experts are looked for in a dense layer", "if layer.experts is None or layer.down is not None:", "if layer.experts is None:", HOOKS + " -k expert"),
-    Mutant(H, "settings of layers that differ are unknown", "return getattr(config.per_layer_config[0], name, None)", "return None", HOOKS + " -k differ"),
-    Mutant(H, "parameters stay frozen", "            p.requires_grad_(True)", "            pass", HOOKS + " -k gradients_again"),
-    Mutant(H, "float64 logits from float32 states", "return x if x.dtype == torch.float64 else x.float()", "return x.float()", HOOKS + " -k float64"),
+    Mutant(H, "caches of unknown kinds are shared", "    if not grows:\n        return copy.deepcopy(past)", "    if False:\n        return copy.deepcopy(past)", READING + " -k private"),
+    Mutant(H, "experts are looked for in a dense layer", "if layer.experts is None or layer.down is not None:", "if layer.experts is None:", "tests/hooks/test_experts.py -k mistakes"),
+    Mutant(H, "settings of layers that differ are unknown", "return getattr(config.per_layer_config[0], name, None)", "return None", DIFFER + " -k differ"),
+    Mutant(H, "parameters stay frozen", "            p.requires_grad_(True)", "            pass", READING + " -k gradients_again"),
+    Mutant(H, "float64 logits from float32 states", "return x if x.dtype == torch.float64 else x.float()", "return x.float()", "tests/hooks/test_precision.py -k float64"),
     # drawn from the whole syntax on 2026-11-25; the tests had missed them
     Mutant(E, "margins without the second answer", "a or (), b or (), step))", "a or (), b and (), step))", "tests/evaluation/engines/test_divergence.py -k near_ties"),
     Mutant(E, "examples of asking oneself are those of a whole", '    if ask.format == "self-ask":\n        found.append("self-ask")', '    if False:\n        found.append("self-ask")', PRESENTING + " -k by_role"),
     Mutant(E, "a file that holds a number is searched for fields", "        if not isinstance(raw, dict):\n            break\n", "        if not isinstance(raw, dict):\n            pass\n", "tests/evaluation/importers/test_importers.py -k no_known_kind"),
     Mutant(E, "a program of a docstring alone loses it", "and len(node.body) > 1\n", "and len(node.body) > 0\n", "tests/evaluation/builders/test_compositional_gsm.py -k loses_its"),
     Mutant(E, "four announced answers are looked at", "_TRIED = 5", "_TRIED = 4", STEPS),
-    Mutant(H, "configurations inside others keep their attention", '        found += [c for key in getattr(config, "sub_configs", ()) if (c := getattr(config, key, None)) is not None]', "        pass", HOOKS + " -k every_configuration"),
+    Mutant(H, "configurations inside others keep their attention", '        found += [c for key in getattr(config, "sub_configs", ()) if (c := getattr(config, key, None)) is not None]', "        pass", PARTS + " -k every_configuration"),
     Mutant(H, "rows trust another attention with a mask", '_attn_implementation) not in ("sdpa", "eager")', '_attn_implementation) in ("sdpa", "eager")', ROWS + " -k of_a_mask"),
     Mutant(P, "the best layer of a positive control", 'worst = max(whole, key=lambda r: r["value"])', 'worst = min(whole, key=lambda r: r["value"])', "tests/experiments/report/test_report_data.py -k own_controls"),
     Mutant(P, "a factor near zero is one", "return 1.0 if abs(factor - 1) < 1e-2 else factor", "return 1.0 if abs(factor - 0) < 1e-2 else factor", RULES + " -k factor_of"),
@@ -463,9 +463,9 @@ MUTANTS = (
     Mutant(X, "a model given to the study of causes brings the shipped plants", "[shipped] if shipped.is_dir() and not models else []", "[shipped] if shipped.is_dir() or not models else []", OPENED + " -k study_of_causes"),
     Mutant(X, "merged runs of other engines are not told", 'engine.provenance.get("engine") if engine else None', 'engine.provenance.get("mixed") if engine else None', "tests/experiments/test_runs_together.py -k made_with"),
     Mutant(X, "Python's version is its compiler's", "version = sys.version.split()[0]", "version = sys.version.split()[-1]", "tests/experiments/test_runs_together.py -k doctor_says"),
-    Mutant(H, "rows without a stated scale attend with another", "q.shape[-1] ** -0.5 if scale is None", "q.shape[-1] * -0.5 if scale is None", HOOKS + " -k usual_scale"),
-    Mutant(H, "experts in a list are none", "any(width_of(x) for x in m.modules()):\n            return m\n    return None", "any(width_of(x) for x in m.modules()):\n            return None\n    return None", HOOKS + " -k hidden_states_are"),
-    Mutant(H, "limits of a nested configuration are not seen", "    config = model.config.get_text_config(decoder=True)\n    found = rotary_limits", "    config = model.config.get_text_config(decoder=False)\n    found = rotary_limits", HOOKS + " -k lengths_from"),
+    Mutant(H, "rows without a stated scale attend with another", "q.shape[-1] ** -0.5 if scale is None", "q.shape[-1] * -0.5 if scale is None", ROWS + " -k usual_scale"),
+    Mutant(H, "experts in a list are none", "any(width_of(x) for x in m.modules()):\n            return m\n    return None", "any(width_of(x) for x in m.modules()):\n            return None\n    return None", PARTS + " -k hidden_states_are"),
+    Mutant(H, "limits of a nested configuration are not seen", "    config = model.config.get_text_config(decoder=True)\n    found = rotary_limits", "    config = model.config.get_text_config(decoder=False)\n    found = rotary_limits", "tests/hooks/test_length_limits.py -k lengths_from"),
     Mutant(X, "variants without a seed are those of another", "mates: Sequence[Case], seed: int = 0, most", "mates: Sequence[Case], seed: int = 1, most", CAUSE + " -k two_hop_case"),
     Mutant(X, "build scaffolds ignores its settings", "builder.Settings(**(settings or {}))", "builder.Settings(**(settings and {}))", "tests/experiments/test_building.py -k human_steps"),
     Mutant(X, "lessons that move no item cannot be taught with those that do", "    if not rows:\n        return\n    own, own_slots", "    if False:\n        return\n    own, own_slots", "tests/experiments/organism/test_plants.py -k behind_the_end"),
