@@ -83,8 +83,9 @@ def test_texts_of_a_level_are_apart_and_donors_are_the_own_last_part_or_the_next
     monkeypatch.setattr(patching, "prompt_end_sweep", sweep)
     monkeypatch.setattr(asked, "graders", lambda *_: None)
     monkeypatch.setattr(asked, "new_tokens", lambda *_: 1)
-    some: list[Any] = [SimpleNamespace(case=c, role=role, group="failure", prompt_ids=(c, role), answer_ids=(9,))
-                       for c in "abcd" for role in ("whole", "part:0", "part:1")]  # fmt: skip
+    some: list[Any] = [
+        SimpleNamespace(case=c, role=role, group="failure", shares=c, prompt_ids=(c, role), answer_ids=(9,))
+        for c in "abcd" for role in ("whole", "part:0", "part:1")]  # fmt: skip
     rows = controls.own_part_donors(None, some, 3)
     whole = [(c, "whole") for c in "abc"]
     assert given == [([(c, "part:1") for c in "abc"], whole, [(0, 0), (1, 1), (2, 2)], ()),
