@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.analyses.base import Source
 from composcope.experiments import analyzing
 from composcope.experiments.analyzing import ANALYSES, AnalysisOptions
@@ -126,3 +128,17 @@ def test_a_human_study_goes_from_sheet_to_metrics(tmp_path: Path, capsys: pytest
     assert main(["score", graded, "--protocol", "compositionality-gap", "--json"]) == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     assert next(m for m in metrics if m["metric"] == "composition" and not m["group"])["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "n", "wanted"),
+    [(2, 2, 1, "2"), (2, 2, 2, None), (2, 2, 3, "2"), (1, 1, 2, "1"), (2, None, 1, "at least 2"), (1, 3, 4, "1 to 3"),
+     (1, 3, 2, None)],
+)  # fmt: skip
+def test_a_study_takes_as_many_runs_as_it_says(least: int, most: int | None, n: int, wanted: str | None) -> None:
+    sources: Any = [object()] * n
+    if wanted is None:
+        assert analyzing._runs(least, most)("s", sources) is sources
+    else:
+        with pytest.raises(InputError, match=f"{n} runs?; give {wanted}"):
+            analyzing._runs(least, most)("s", sources)

@@ -256,3 +256,8 @@ def test_a_run_says_why_a_protocol_was_taken(protocol: str, case: Case, facts: l
     benchmark = LoadedBenchmark("b", (case,), default_protocol([case]), None, "hash", True)
     said = cost.protocol_reason(protocol, benchmark)
     assert all(fact in said for fact in facts) and bool(said) == bool(facts)
+
+
+def test_worked_examples_that_a_run_kept_are_not_read_again() -> None:
+    asking = Asking(few_shot="gone.jsonl", exemplars=({"question": "q", "answer": "a"},))
+    assert with_examples(asking, []) is asking

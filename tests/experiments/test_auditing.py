@@ -14,6 +14,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
+from composcope.experiments.evaluating import auditing
 from composcope.experiments.evaluating.auditing import FILE, audited, draw, estimate, judge_all
 from composcope.experiments.run.schema import Evaluated
 
@@ -189,3 +190,27 @@ def test_verdicts_are_not_drawn_over_and_a_judge_needs_an_audit(tmp_path: Path) 
             audited(found, tmp_path, audit, judge)
     about = audited(found, tmp_path, str(tmp_path / FILE), None)
     assert any("false minus" in line for line in about.lines) and about.document["grader"]
+
+
+def test_an_audit_draws_evenly_and_gives_what_small_strata_lack_to_the_others() -> None:
+    import random
+
+    strata = {("text", str(n)): [Graded(f"{n}-{i:02d}", "whole", "correct") for i in range(n)] for n in (20, 2, 9)}
+    drawn = list(auditing._shares(strata, 16, random.Random(0)))
+    assert sorted(map(len, drawn)) == [2, 7, 7] and len({r.case for rows in drawn for r in rows}) == 16
+    backwards = {key: rows[::-1] for key, rows in strata.items()}
+    assert list(auditing._shares(backwards, 16, random.Random(0))) == drawn, "whatever the order of the rows"
+    assert sum(map(len, auditing._shares(strata, 99, random.Random(0)))) == 31
+
+
+def test_the_error_of_a_grader_weighs_each_stratum_by_its_share_of_the_run() -> None:
+    sizes = {("text", "correct"): 60, ("text", "incorrect"): 30, ("text", "invalid"): 10}
+    labels = {("text", "correct"): [True, True, False], ("text", "incorrect"): [True, False, False, False]}
+    found = auditing._error("text", ["text"], sizes, labels)
+    right, wrong = 60 * 2 / 3 + 30 / 4, 60 / 3 + 30 * 3 / 4
+    assert found.false_minus is not None and found.false_minus.value == pytest.approx(30 / 4 / right)
+    assert found.false_plus is not None and found.false_plus.value == pytest.approx(60 / 3 / wrong)
+    assert found.false_minus.low < found.false_minus.value < found.false_minus.high
+    assert (found.labelled, found.invalid) == (7, 0.1)
+    (line,) = auditing.lines([found])
+    assert f"false minus {100 * 7.5 / right:.1f} %" in line and "invalid 10.0 % (7 labelled)" in line

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.benchmarks.stad import StadItem, StadStep
 from composcope.evaluation.builders import review
+from composcope.evaluation.builders import scaffolds as builder
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.building import benchmarks, scaffolds
 from composcope.experiments.cli import main
@@ -340,3 +342,46 @@ def test_what_would_give_cases_of_one_id_or_none_is_refused(
     assert _build("synthetic", option, value, "--out", tmp_path / "out") == 1
     assert f"{option} {value}: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_coverage_of_a_build_is_measured_with_its_own_budget_and_stands_in_its_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = StadItem("i", "How much?", "7", (StadStep("One?", "3"), StadStep("Two?", "7")))
+    seen: dict[str, Any] = {}
+
+    def coverage(items: Any, solver: Any, judge: Any, book: Any, *, max_tokens: int) -> Any:
+        seen.update(items=items, solver=solver, judge=judge, max_tokens=max_tokens)
+        return review.Share(1, 2, 1), {}
+
+    monkeypatch.setattr(review, "coverage", coverage)
+    monkeypatch.setattr(builder, "from_cases", lambda cases: ([item], [{"id": 1, "reason": "few"}]))
+    monkeypatch.setattr(scaffolds, "_cases", lambda benchmark, limit: [limit])
+    solver, judge = (SimpleNamespace(identity={"model": n}) for n in ("s", "j"))
+    report = scaffolds.scaffolds(tmp_path / "out", "organism:mixed", human=True, solver=solver, judge=judge,  # type: ignore[arg-type]
+                                 settings={"max_tokens": 77})  # fmt: skip
+    assert (seen["solver"], seen["judge"], seen["max_tokens"], seen["items"]) == (solver, judge, 77, [item])
+    text = str(report) + "".join(p.read_text() for p in (tmp_path / "out").glob("*.json"))
+    assert "coverage" in text and "redundancy" in text
+    with pytest.raises(InputError, match="give --teacher, or --human"):
+        scaffolds.scaffolds(tmp_path / "other", "organism:mixed")
+
+
+def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(tmp_path: Path) -> None:
+    dropped = [{"id": i, "reason": r} for i, r in enumerate(("unjudged: x", "wrong", "unread steps", "few"))]
+    rejected, review = scaffolds._split(dropped)
+    assert [d["id"] for d in rejected] == [1, 3] and [(d["id"], d["decision"]) for d in review] == [
+        (0, "open"),
+        (2, "open"),
+    ]
+    file = tmp_path / "a.jsonl"
+    file.write_text("")
+    assert [scaffolds._name(n) for n in (f"stad:{file}", str(file), "organism:mixed")] == [
+        "stad:a.jsonl",
+        "a.jsonl",
+        "organism:mixed",
+    ]
+    assert (
+        scaffolds._files(f"stad:{file}") == scaffolds._files(str(file)) == [file]
+        and scaffolds._files("organism:mixed") == []
+    )

@@ -21,6 +21,7 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import app, main
 from composcope.experiments.cli.flags import with_file
+from composcope.experiments.cli.help import example
 from composcope.experiments.cli.start import write
 from composcope.experiments.console import exits
 
@@ -320,3 +321,13 @@ def test_a_file_without_options_is_refused(
     file.write_text(text)
     assert main(["evaluate", "--config", str(file)]) == 1
     assert named in capsys.readouterr().err
+
+
+def test_an_example_keeps_an_option_on_one_line_with_its_value() -> None:
+    text = example("evaluate -m MODEL --benchmark organism:mixed --limit 9 --quiet RUN --out " + "x" * 60, width=60)
+    assert text.startswith("\b\nExample:\n  composcope evaluate -m MODEL")
+    lines = text.split("\n")[2:]
+    assert all(line.endswith(" \\") for line in lines[:-1]) and lines[-1].strip() == f"--out {'x' * 60}"
+    assert " ".join(line.strip(" \\") for line in lines).startswith(
+        "composcope evaluate -m MODEL --benchmark organism:mixed"
+    )

@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments.config import Config
+from composcope.experiments.evaluating import cost
 from composcope.experiments.evaluating.cost import plan_lines
+from composcope.probes.catalog import PROBES
 
 
 @pytest.mark.parametrize(
@@ -91,3 +95,31 @@ def test_a_benchmark_without_any_decomposition_is_refused_with_what_can_be_done(
         with pytest.raises(InputError) as error:
             plan_lines(Config(model="organism:control", benchmark=benchmark))
         assert all(word in str(error.value) for word in (why, "composcope build scaffolds", "docs/formats.md"))
+
+
+def test_probes_cost_what_their_cases_roles_and_layers_make() -> None:
+    config = Config(model="m", benchmark="b", probes=("lookback", "patching"), probe_cases=8, case_details=2)
+    lines = cost._probe_lines(config, 40, 3, 12)
+    sizes = {"prompts": 48, "cases": 16, "twice": 32, "pairs": 8, "layers": 12}
+    assert lines == [
+        "probes on at most 8 failures and as many successes, or 16 cases without pairs, in up to 3 roles, "
+        "forwards at most:",
+        *(f"  {name}: {PROBES[name].cost.format(**sizes)}" for name in config.probes),
+        "  single cases for the report: 12 prompts, sweeps over positions limited to about ten seconds",
+    ]
+    assert cost._probe_lines(config, 5, 3, 12)[0].startswith(
+        "probes on at most 2 failures and as many successes, or 5 cases"
+    )
+    assert cost._probe_lines(config.replace(probes=()), 40, 3, 12) == []
+
+
+def test_every_ask_of_all_rounds_is_planned_once() -> None:
+    class Rounds:
+        def asks(self, case: Case, graded: Any) -> list[Ask]:
+            first = [Ask(case.id, "whole", case.question, "a", "text"), Ask(case.id, "part:0", "shared", "a", "text")]
+            more = [Ask(case.id, "part:1", f"{case.id} again", "a", "text")]
+            return first + (more if graded and graded["whole"].outcome == "incorrect" else [])
+
+    cases = [Case("a", "qa", "a"), Case("b", "qb", "a")]
+    planned = {o: [a.prompt for a in cost.all_asks(cases, Rounds(), o)] for o in ("correct", "incorrect")}  # type: ignore[arg-type]
+    assert planned == {"correct": ["qa", "shared", "qb"], "incorrect": ["qa", "shared", "a again", "qb", "b again"]}

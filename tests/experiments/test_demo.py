@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -86,3 +87,23 @@ def test_the_demo_shows_the_dose_series_in_few_lines_and_continues_where_it_was(
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 0
     assert len(capsys.readouterr().err.splitlines()) <= 20
     assert "0 asks put to the model" in (tmp_path / "demo" / "twin--mixed" / "log.txt").read_text()
+
+
+def test_lines_of_the_demo_have_rates_with_intervals_and_depths_in_order(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (
+        demo._rate(Metric("x", n=9, n_invalid=2, value=0.256, low=0.1, high=0.5))
+        == "26 % [10, 50] (n=9, 2 without an answer)"
+    )
+    assert [demo._rate(m) for m in (None, Metric("x", n=0))] == ["undefined (n=0)", "undefined (n=0)"]
+    rows = [Metric("residual_failure", {"depth_bin": d}, n=9, value=d / 10) for d in (6, 2, 4)]
+    monkeypatch.setattr(demo, "read_run", lambda _: SimpleNamespace(select=lambda *_: rows))
+    job = demo.DemoRun("twin", "temporal", str(tmp_path), 0, None)
+    assert demo._temporal_line(job).endswith("depth 2 20 % (n=9); depth 4 40 % (n=9); depth 6 60 % (n=9)")
+    told = [{"headline": True, "model": m, "value": v, "short": "min-k", "question": "q", "measure": "AUROC"}
+            for m, v in (("all doses", 0.5), ("twin", None))]  # fmt: skip
+    first, last = demo._validity_lines([*told, {**told[0], "headline": False, "short": "x"}])
+    assert first.startswith("probe min-k") and "q? AUROC 0.50; q in twin" in first and first.endswith("AUROC undefined")
+    assert last.startswith("no verdicts")
+    assert [demo._on_gpu(d) for d in ("cpu", "cuda", "cuda:1")] == [False, True, True]

@@ -6,19 +6,20 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import Case
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import MEANINGS
 from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
-from composcope.experiments.run import read_json, summary, write_json
-from composcope.experiments.run.diagnosis import MEANS, Diagnosis, Verdict, count, meaning, write
+from composcope.experiments.run import diagnosis, failures, read_json, summary, write_json
+from composcope.experiments.run.diagnosis import MEANS, CauseShare, Diagnosis, Verdict, count, meaning, write
 from composcope.experiments.run.failures import _wrong, counted_failures, failing_cases, failure_lines
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import RunData
@@ -222,3 +223,51 @@ def test_where_no_case_fails_nothing_is_listed_and_where_no_run_is_it_is_an_erro
     (tmp_path / "empty").mkdir()
     assert main(["ls", str(tmp_path / "empty"), "--failures"]) == 1
     assert str(tmp_path / "empty") in capsys.readouterr().err
+
+
+def test_failures_are_cases_whose_parts_are_all_right_and_whose_whole_was_judged_not_right() -> None:
+    cases = {c: Case(c, "q", "a", (Part("p", "1"), Part("p", "2"))) for c in "abcdef"}
+    said = {"a": "111", "b": "110", "c": "11a", "d": "100", "e": "11?", "f": "1"}
+    named: dict[str, Any] = {"1": "correct", "0": "incorrect", "a": "abstained", "?": "invalid"}
+    rows = [
+        Graded(c, r, named[x])
+        for c, of in said.items()
+        for r, x in zip(("part:0", "part:1", "whole"), of, strict=False)
+    ]
+    run: Any = SimpleNamespace(case_sets={}, graded=rows, cases=cases)
+    assert failures.counted_failures(run) == {"b", "c"}
+    run.case_sets = {"x": SimpleNamespace(label="failure", ids=["a"]), "y": SimpleNamespace(label="success", ids=["b"])}
+    assert failures.counted_failures(run) == {"a"}
+    told = failures.Diagnosed(None, 1, 2)  # type: ignore[arg-type]
+    assert told.left_out() == (
+        "Not counted: 1 diagnosed case whose whole could not be judged, 2 diagnosed cases outside the sets of failures."
+    )
+    row = {
+        "run": "r",
+        "case": "c",
+        "answer": None,
+        "outcome": "abstained",
+        "gold": "g",
+        "cause": None,
+        "question": "why  so?",
+    }
+    assert failures.failure_lines([row]) == ["c: abstained, right is 'g': why so?"]
+    both = failures.failure_lines([row, {**row, "run": "s", "answer": "x", "cause": "near-miss"}])
+    assert both[1] == f"s  c: answered 'x', right is 'g' (near-miss: {diagnosis.meaning('near-miss')}): why so?"
+
+
+def test_a_diagnosis_is_summed_up_by_its_causes_the_most_frequent_first() -> None:
+    verdicts = [Verdict(f"c{i}", c, ("e",)) for i, c in enumerate(["near-miss", "format", "format", "undetermined"])]
+    shares = [
+        CauseShare("all", "", c, k, 4, k / 4, 0.1, 0.9, "t")
+        for c, k in (("near-miss", 1), ("format", 2), ("undetermined", 1))
+    ]
+    found = Diagnosis(Path("r"), verdicts, shares)
+    assert found.sentence() == "Causes of 4 failures: 2 format, 1 near-miss; 1 undetermined."
+    assert f"2 format ({diagnosis.meaning('format')})" in found.sentence(words=True)
+    part = replace(found, about={"failures": 9})
+    assert part.sentence().startswith("Causes of 4 of 9 failures")
+    assert [str(s) for s in found.causes()][:2] == [
+        "format: 2 of 4 (50 % [10, 90])",
+        "near-miss: 1 of 4 (25 % [10, 90])",
+    ]

@@ -118,3 +118,20 @@ def test_stored_values_that_contradict_their_file_are_shown_up_to_a_number(n: in
     shown = [line for line in said if "should be 7" in line]
     assert len(shown) == min(n, 2) and all(f"f:{i}: score is {i}" in line for i, line in enumerate(shown))
     assert any("contradictions.jsonl" in line for line in said) == (n > 2)
+
+
+def test_an_import_is_summed_up_by_role_and_its_contradictions_are_named() -> None:
+    rows = [
+        Graded("a", "whole", "correct", model="m"),
+        Graded("a", "whole", "invalid", model="n"),
+        Graded("b", "part:0", "correct", model="m"),
+    ]
+    wrong = [{"where": f"f:{i}", "field": "x", "stored": 1, "recomputed": 0, "problem": "p"} for i in range(3)]
+    found = Summary(("f",), ("plain",), tuple(rows), tuple(wrong), ("w",))
+    document = found.to_dict()
+    assert (document["rows"], document["cases"], document["invalid"]) == (3, 3, 1)
+    assert document["roles"] == {"whole": {"correct": 1, "invalid": 1}, "part:0": {"correct": 1}}
+    lines = found.lines(most=2)
+    assert lines[:4] == ["f (plain)", "3 rows about 3 cases", "  whole: 1 correct, 1 invalid", "  part:0: 1 correct"]
+    assert lines[4].startswith("3 stored values contradict") and lines[5:] == [
+        "  f:0: x is 1, should be 0 (p)", "  f:1: x is 1, should be 0 (p)", "warning: w"]  # fmt: skip

@@ -11,16 +11,20 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 from exit_codes import done
 
+from composcope.errors import ComposcopeError
 from composcope.evaluation.cases import Case, write_cases
+from composcope.experiments import investigate
 from composcope.experiments.cli import main
+from composcope.experiments.diagnosis import job as diagnosis
 from composcope.experiments.evaluating.ask_plan import limit_cases, load_benchmark
 from composcope.experiments.investigate import report_inputs
 from composcope.experiments.run import read_json, read_lines
@@ -364,3 +368,71 @@ def test_a_path_as_model_means_no_hub(taught: Path, case_file: Path, tmp_path: P
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     main(["evaluate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(tmp_path / "r"), "--dry-run"])
     assert os.environ["HF_HUB_OFFLINE"] == "1"
+
+
+FAILURES, SUCCESSES = (SimpleNamespace(name=n, label=n, entries=[0] * k) for n, k in (("failure", 3), ("success", 2)))
+
+
+@pytest.mark.parametrize(
+    ("failing", "right", "said"),
+    [(1, 1, None), (0, 1, "no failure with every part right among 9 cases (failure 3, success 2; 4 answers invalid)"),
+     (1, 0, "no success"), (0, 0, "no case")],
+)  # fmt: skip
+def test_a_run_without_a_contrast_says_what_is_missing(failing: int, right: int, said: str | None) -> None:
+    sets = SimpleNamespace(case_sets=(FAILURES, SUCCESSES))
+    ids = {"failure": [0] * failing, "success": [0] * right}
+    found: Any = SimpleNamespace(ids=ids.get, cases=range(9), reduction=sets, n_invalid=4)
+    line = investigate.no_contrast(found, Path("r"))
+    assert (line is None) == (said is None) and (said or "") in (line or "")
+    if line:
+        assert ("use more or harder cases" in line) == (said or "").startswith("no failure")
+
+
+def test_what_a_report_shows_decides_whether_it_is_written_again(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=2, probes=("min-k",))
+    first = investigate.report_inputs(run)
+    for unseen in ("log.txt", "journal/more.jsonl", "figures/a.png", "probes/.measured/a.safetensors"):
+        (run / unseen).parent.mkdir(parents=True, exist_ok=True)
+        (run / unseen).write_text("x")
+        assert investigate.report_inputs(run) == first, unseen
+    for shown in ("metrics.json", "graded.jsonl", "probes/min-k/table.csv", "casesets/x.jsonl", "diagnosis/table.csv",
+                  "rendered.json", "../study.json"):  # fmt: skip
+        path = run / shown
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((path.read_text() if path.is_file() else "") + " ")
+        before, first = first, investigate.report_inputs(run)
+        assert first != before, shown
+
+
+@pytest.mark.parametrize(("wanted", "seconds", "asked"), [(None, 10, True), (None, 1e9, False), (True, 1e9, True)])
+def test_failures_are_diagnosed_with_the_runs_seed_if_it_is_quick_or_wanted(
+    wanted: bool | None, seconds: float, asked: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given, said = list[Any](), list[str]()
+    data = SimpleNamespace(config=SimpleNamespace(seed=7), path=tmp_path)
+    monkeypatch.setattr(investigate, "read_run", lambda _: data)
+    monkeypatch.setattr(diagnosis, "labelled_failures", lambda _: ["f"])
+    monkeypatch.setattr(diagnosis, "cannot", lambda *_: None)
+    monkeypatch.setattr(diagnosis, "estimate", lambda *_: seconds)
+    monkeypatch.setattr(
+        diagnosis, "diagnosed", lambda *args: given.append(args[:4]) or SimpleNamespace(sentence=lambda: "why")
+    )
+    run: Any = SimpleNamespace(path=tmp_path, name="r", timed=nullcontext)
+    reporter: Any = SimpleNamespace(say=said.append, note=said.append)
+    target: Any = object()
+    investigate._diagnose(run, target, reporter, wanted)
+    assert given == ([(data, target, ["f"], 7)] if asked else [])
+    assert said == (
+        ["r: why"]
+        if asked
+        else [f"r: not diagnosed, because it would take about {seconds / 60:.0f} minutes; --diagnose does it"]
+    )
+    if not asked:
+        return
+
+    def fails(*_: Any) -> None:
+        raise ComposcopeError("no state")
+
+    monkeypatch.setattr(diagnosis, "diagnosed", fails)
+    investigate._diagnose(run, target, reporter, wanted)
+    assert said[-1] == "r: not diagnosed: no state"

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from composcope import __version__
@@ -123,3 +124,36 @@ def test_the_larger_of_two_peaks_is_taken_entry_by_entry() -> None:
     b = {"rss": 7, "children": 3, "cuda": {"cuda:0": 6}}
     assert provenance.larger_peaks(a, b) == {"rss": 10, "children": 3, "cuda": {"cuda:0": 6, "cuda:1": 1}}
     assert provenance.larger_peaks(None, b) == b
+
+
+def test_libraries_that_are_absent_are_said_to_be() -> None:
+    found = provenance.libraries(("numpy", "no-such-library-of-ours"))
+    assert found["numpy"] == np.__version__ and found["no-such-library-of-ours"] is None
+    assert next(iter(found)) == "python"
+
+
+def test_the_hash_of_the_source_is_of_the_code_of_its_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a/x.py", "a/deep/y.py", "a/notes.txt", "b/z.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    first = provenance.source_hash(("a",))
+    for name, changed in (("a/notes.txt", False), ("b/z.py", False), ("a/deep/y.py", True)):
+        (tmp_path / name).write_text("other")
+        assert (provenance.source_hash(("a",)) != first) == changed, name
+    assert provenance.source_hash(("a", "b")) != provenance.source_hash(("a",))
+
+
+def test_processes_below_this_one_are_found_at_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for pid, parent, peak in ((5, 1, 10), (6, 5, 20), (7, 6, 40), (8, 1, 80)):
+        folder = tmp_path / str(pid)
+        folder.mkdir()
+        (folder / "stat").write_text(f"{pid} (a (b) c) S {parent} 0")
+        (folder / "status").write_text(f"Name: x\nVmHWM:\t {peak * 1024} kB\n")
+    monkeypatch.setattr(provenance, "_PROC", tmp_path)
+    assert sorted(provenance._descendants(5)) == [6, 7] and provenance._descendants(8) == []
+    assert [provenance._high_water(pid) for pid in (5, 7, 99)] == [10, 40, 0]
+    monkeypatch.setattr(provenance.os, "getpid", lambda: 5)
+    monkeypatch.setattr(provenance, "_devices", dict)
+    monkeypatch.setattr(provenance, "_cuda", lambda: None)
+    assert provenance.memory_peaks() == {"rss": 10, "children": 60}

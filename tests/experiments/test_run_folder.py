@@ -34,7 +34,7 @@ from composcope.experiments.run import (
     writer,
 )
 from composcope.experiments.run.failures import failing_cases
-from composcope.experiments.run.folder import check_place
+from composcope.experiments.run.folder import check_place, command_line
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.schema import Manifest
 from composcope.experiments.run.writer import begin_run, save_probe
@@ -356,3 +356,8 @@ def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tm
 def test_values_that_differ_only_far_on_are_said_to_differ() -> None:
     assert differing("prompt", "x" * 100 + "a", "x" * 100 + "b") == ["prompt differs"]
     assert differing("depths", (2, 3), [2, 3]) == []
+
+
+def test_the_command_is_quoted_so_that_it_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/x/__main__.py", "run", "--data", "my cases.csv"])
+    assert command_line() == "composcope run --data 'my cases.csv'"

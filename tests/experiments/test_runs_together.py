@@ -18,6 +18,7 @@ from composcope.evaluation.cases import Case, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
+from composcope.experiments.evaluating import merge
 from composcope.experiments.evaluating.merge import _common, _same_settings, made_otherwise
 from composcope.experiments.run import compare, read_json, read_lines, write_lines, write_text
 from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
@@ -245,6 +246,8 @@ def test_a_channel_is_a_line_with_its_interval_and_without_what_every_channel_is
     )
     steps = {"metric": "delta_depth", "group": {"per": "fact"}, "value": 1.5, "low": None}
     assert compare._channel_line({**row, **steps}) == "delta_depth: +1.5 steps, n=9 (9 facts)"
+    known = {**row, **steps, "low": -0.5, "high": 2, "interval": "t"}
+    assert compare._channel_line(known) == "delta_depth: +1.5 steps [-0.5, +2.0] (t), n=9 (9 facts)"
 
 
 CASES = [
@@ -274,6 +277,7 @@ def test_an_id_with_another_question_is_another_case(tmp_path: Path) -> None:
     a, b = run(tmp_path / "a", CASES), run(tmp_path / "b", other, right=False)
     found = shared_cases(RunData(a), RunData(b))
     assert (found.n_a, found.n_b, found.same, found.changed) == (4, 4, ("c0",), ("c1", "c2"))
+    assert found.comparable("c0", "whole") and not found.comparable("c1", "whole")
     document = compare_runs(a, b)
     whole = next(r for r in document["roles"] if r["role"] == "whole")
     assert whole["n"] == 1 and [d["case"] for d in document["discordant"]] == ["c0"]
@@ -290,7 +294,8 @@ def test_another_decomposition_leaves_the_whole_comparable(tmp_path: Path) -> No
     found = shared_cases(RunData(a), RunData(b))
     comparable = {role: found.comparable("c0", role) for role in ("whole", "part:0", "part:1", "part:1:paraphrase:0")}
     assert comparable == {"whole": True, "part:0": True, "part:1": False, "part:1:paraphrase:0": False}
-    assert not found.comparable("c0", "part:2") and "parts that differ in 1 case" in found.sentence()
+    assert found.comparable("c0", "part:0:paraphrase:1") and not found.comparable("c0", "part:2")
+    assert "parts that differ in 1 case" in found.sentence()
 
 
 def test_runs_with_the_same_ids_and_other_questions_only_are_refused(tmp_path: Path) -> None:
@@ -303,3 +308,59 @@ def test_rows_without_a_case_file_are_taken_at_their_ids(tmp_path: Path) -> None
     a, b = run(tmp_path / "a", CASES), run(tmp_path / "b", CASES)
     (b / "cases.jsonl").unlink()
     assert compare_runs(a, b)["roles"][0]["n"] == 4
+
+
+def test_settings_that_differ_between_merged_runs_are_named_with_their_values() -> None:
+    def run(torch: str, dtype: str) -> Any:
+        return SimpleNamespace(manifest=SimpleNamespace(
+            composcope={"version": "1", "source": "abc"}, versions={"torch": torch, "numpy": torch}, engine=None,
+            numerics={"dtype": dtype, "device": "cpu"}))  # fmt: skip
+
+    assert merge.made_otherwise([run("2", "float32"), run("3", "float32"), run("2", "float16")]) == {
+        "torch": ["2", "3"], "dtype": ["float32", "float16"]}  # fmt: skip
+    assert merge.made_otherwise([run("2", "float32")] * 2) == {}
+    parts = [SimpleNamespace(positions=(1, 3)), SimpleNamespace(positions=(0, 2))]
+    runs = [SimpleNamespace(cases=dict(zip(ids, ids, strict=True))) for ids in ("bd", "ac")]
+    assert merge._in_order(runs, parts) == list("abcd")  # type: ignore[arg-type, comparison-overlap]
+
+
+def test_two_runs_are_compared_in_lines_that_name_the_side_of_each_number() -> None:
+    role = {"role": "whole", "n": 40, "a": 0.5, "b": 0.25, "difference": 0.25, "low": -0.05, "high": 0.5,
+
+            "interval": "t", "a_only": 12, "b_only": 2, "p": 0.01, "p_adjusted": 0.03, "test": "mcnemar",
+            "note": None}  # fmt: skip
+    assert compare._role_line(role) == (
+        "whole: A 50.0 %, B 25.0 %, difference 25.0 points [-5.0, 50.0] (t), n=40, mcnemar p=0.01 (Holm 0.03)"
+    )
+    probe = {"quantity": "q", "kind": "k", "a": 0.5, "b": 0.25, "n": 8, "value": 0.25, "low": 0.1, "high": 0.4,
+
+            "interval": "t", "effect": 0.5, "test": "welch", "p": 0.02, "p_adjusted": 0.04, "probe": "x",
+            "note": ""}  # fmt: skip
+    first, *rest = compare.probe_lines([{**probe, "p": p} for p in (0.5, None, 0.1)], ["said"], most=2)
+    assert (
+        first == "probe x, 3 numbers on the cases probed in both, the first 2; --json has all:" and rest[-1] == "said"
+    )
+    assert [" p=0.1 " in line or " p=0.5 " in line for line in rest] == [True, True, False] and " p=0.1 " in rest[0]
+    assert compare._probe_line(probe) == (
+        "  q (k): A 0.5, B 0.25, n=8, difference +0.25 [+0.1, +0.4] (t), g=0.50, welch p=0.02 (Holm 0.04)".strip()
+    )
+
+
+@pytest.mark.parametrize(
+    ("ok", "required", "line"),
+    [(True, True, "ok  x: 1"), (False, True, "FIX x: 1  -> do it"), (False, False, "-   x: 1  -> do it")],
+)
+def test_a_check_of_the_machine_has_its_fix_only_where_it_fails(ok: bool, required: bool, line: str) -> None:
+    row = doctor._row("x", ok, 1, "do it", required=required)
+    assert doctor.check_lines([row]) == [line]
+
+
+def test_little_space_is_told_with_the_folder_and_old_pythons_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for free, ok in ((1 << 30, True), ((1 << 30) - 1, False)):
+        monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _, free=free: SimpleNamespace(free=free))
+        rows = doctor._disk()
+        assert [r["ok"] for r in rows[:2]] == [ok, ok] and {r["required"] for r in rows} == {False}
+        assert all((str(Path.cwd()) in str(r["fix"])) == (not ok) for r in rows[:1])
+    for version, ok in (((3, 10), False), ((3, 11), True), ((3, 13), True), ((3, 14), False)):
+        monkeypatch.setattr(doctor.sys, "version_info", version)
+        assert doctor._python()[0]["ok"] == ok

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from composcope.experiments.evaluating.ask_plan import (
     make_protocol,
     plan_asks,
 )
-from composcope.experiments.evaluating.evaluate import SAMPLE, divergence_line, divergence_sample
+from composcope.experiments.evaluating.evaluate import SAMPLE, depends_on_batch, divergence_line, divergence_sample
 from composcope.experiments.run import checks, read_json, read_lines
 
 SHORT = Case("c", "Which language do people speak in Oslo?", "Norwegian", (Part("Where is Oslo?", "Norway"),))
@@ -165,13 +166,26 @@ def test_the_sample_is_spread_over_all_greedy_asks() -> None:
     asks = [Ask(str(i), "whole", str(i), "1", "text", temperature=float(i % 2)) for i in range(100)]
     chosen = [int(ask.case) for ask in divergence_sample(asks, 5)]
     assert chosen == [0, 20, 40, 60, 80]
+    assert [int(ask.case) for ask in divergence_sample(asks)] == [2 * (i * 50 // SAMPLE) for i in range(SAMPLE)]
     assert len(divergence_sample(asks[:6], 5)) == 3 and divergence_sample(asks[1:2]) == []
+
+
+def test_only_half_precision_in_transformers_depends_on_the_batch() -> None:
+    made = [
+        ("transformers", "bfloat16"),
+        ("transformers", "float16"),
+        ("transformers", "float32"),
+        ("vllm", "bfloat16"),
+    ]
+    engines = [SimpleNamespace(provenance={"engine": e, "dtype": d}) for e, d in made]
+    assert [depends_on_batch(e) for e in engines] == [True, True, False, False]
 
 
 def test_what_is_said_names_rate_interval_and_margin() -> None:
     measured = {"dtype": "bfloat16", "n": 16, "n_different": 4, "rate": 0.25, "low": 0.07, "high": 0.52}
     said = divergence_line({**measured, "margins": [0.0, 0.125, 0.25, 0.0]})
     assert "4 of 16 answers" in said and "25 % [7 %, 52 %]" in said and "0.062 logits apart" in said
+    assert "0.2 logits apart" in divergence_line({**measured, "margins": [0.3, 0.1, 0.2]})
     none = {**measured, "n_different": 0, "rate": 0.0, "low": 0.0, "high": 0.21, "margins": []}
     assert "0 of 16" in divergence_line(none)
     every = {**measured, "n_different": 16, "rate": 1.0, "low": 0.79, "high": 1.0, "margins": []}
@@ -231,3 +245,26 @@ def test_failed_asks_stay_failed_when_scored_again_and_are_asked_again_by_the_sa
         outcomes(run) == first
         and "1 ask put to the model, 2 answered from the journal" in (run / "log.txt").read_text()
     )
+
+
+def test_a_warning_needs_more_than_one_answer_in_twenty_and_counts_shared_asks_once() -> None:
+    def rows(n: int, cut: int) -> tuple[list[Graded], dict[str, Ask], dict[str, Response]]:
+        asks = {str(i): Ask(f"c{i}", "part:0:paraphrase:1", "q", "a", "text") for i in range(n)}
+        graded = [
+            Graded(f"c{i}", f"part:0:paraphrase:{i % 2}", "invalid" if i < cut else "correct", ask=str(i))
+            for i in range(n)
+        ]
+        said = {str(i): Response(str(i), "a", "length" if i < cut else "stop", 1, 1) for i in range(n)}
+        return [*graded, *graded[:cut]], asks, said
+
+    assert checks.asking_warnings(*rows(20, 1)) == []
+    (line,) = checks.asking_warnings(*rows(20, 2))
+    assert line.startswith("part:0:paraphrase: 2 of 20 answers (10%) are cut off (first: case 'c0')")
+    assert line.endswith("try a larger --answer-tokens")
+    ask = Ask("c", "whole", "q", "a b", "text", format="short")
+    long = replace(ask, format="cot")
+    answers = (("invalid", ask, "a", "stop"), ("invalid", ask, "", "error"), ("correct", ask, "w " * 27, "stop"),
+               ("correct", ask, "w " * 28, "stop"), ("correct", long, "w " * 99, "stop"))  # fmt: skip
+    told = [checks._troubles(Graded("c", "whole", outcome), asked, Response("x", text, end, 1, 1))  # type: ignore[arg-type]
+            for outcome, asked, text, end in answers]  # fmt: skip
+    assert told == [["invalid"], [], [], ["verbose"], []]

@@ -238,3 +238,10 @@ def test_a_hub_id_is_taken_as_it_is_unless_the_hub_is_switched_off(
         return
     with pytest.raises(ModelError, match="owner/name"):
         resolve_model("owner/name")
+
+
+@pytest.mark.parametrize(("name", "server"), [("a/b@host:1", True), ("a/b@", False), ("a/b c", False)])
+def test_a_name_that_is_no_hub_id_may_be_a_server(name: str, server: bool) -> None:
+    with pytest.raises(InputError, match="no hub id") as error:
+        resolve._check_hub_id(name)
+    assert ("give a/b@http://host:1" in str(error.value)) == ("is it a server?" in str(error.value)) == server

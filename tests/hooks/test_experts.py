@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
+from composcope.hooks.backends.transformers import _expert_tap
 
 from ..tiny_models import tiny
 
@@ -139,6 +141,11 @@ def test_mistakes_with_experts_are_one_clear_line() -> None:
         with pytest.raises(ModelError, match=text) as error:
             lm.run(IDS, read=[site])
         assert "\n" not in str(error.value)
+    last = Site(0, "neuron", 3)
+    assert mixture.run(IDS, read=[last]).acts[last].shape == (*IDS.shape, 56)
+    layer = replace(mixture.anatomy.layers[0], down=dense.anatomy.layers[0].down)
+    with pytest.raises(ModelError, match="this layer's MLP has no experts"):
+        _expert_tap(layer, Site(0, "neuron", 0))
 
 
 def test_experts_whose_output_is_not_the_sum_of_them_are_refused() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from composcope.errors import InputError, ModelError
-from composcope.hooks import Model, Site, load_model
+from composcope.hooks import Model, Site, edits, load_model
 from composcope.hooks.edits import Edits, Knockout, Patch, Skip, back_patches, knockouts, noise_like, residual
 from composcope.hooks.interchange import continued, early_exits, forced, groups, interchange, states
 
@@ -225,12 +225,15 @@ def test_a_later_state_goes_in_earlier() -> None:
     assert [[(e.site, e.position) for e in r if isinstance(e, Patch)] for r in rows] == [
         [(Site(0, "resid_post"), 6), (Site(0, "resid_post"), 9)], [(Site(0, "resid_pre"), 6), (Site(0, "resid_pre"), 9)]
     ]  # fmt: skip
-    assert all(torch.equal(e.value, own[3, i]) for i, e in enumerate(rows[0]) if isinstance(e, Patch))
-    noise = noise_like(own, own + 1, seed=0)
-    assert torch.allclose((noise - own).norm(dim=-1), torch.full((4, 2), lm.anatomy.d_model**0.5))
-    assert torch.equal(noise, noise_like(own, own + 1, seed=0)) != torch.equal(noise, noise_like(own, own + 1, seed=1))
-    with pytest.raises(InputError, match="late"):
-        back_patches(own, [6, 9], [(0, 0)])
+    assert [[torch.equal(e.value, own[late + 1, i]) for i, e in enumerate(r) if isinstance(e, Patch)]
+            for late, r in zip((2, 1), rows, strict=True)] == [[True] * 2] * 2  # fmt: skip
+    donor = own + torch.randn(own.shape)
+    noise, again, other = (noise_like(own, donor, seed) for seed in (0, 0, 1))
+    assert torch.allclose((noise - own).norm(dim=-1), (donor - own).norm(dim=-1))
+    assert torch.equal(noise, again) and not torch.allclose(noise, other) and not torch.allclose(noise, donor)
+    for wrong in ((0, 0), (1, 1), (0, 1)):
+        with pytest.raises(InputError, match="late"):
+            back_patches(own, [6, 9], [wrong])
 
 
 def test_rows_that_begin_late_do_not_wait_for_early_ones() -> None:
@@ -249,20 +252,31 @@ def test_rows_that_begin_late_do_not_wait_for_early_ones() -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
+        ([Patch(Site(3, "resid_post"), 0, torch.zeros(32))], "3 layers"),
+        ([Patch(Site(-1, "resid_pre"), 0, torch.zeros(32))], "3 layers"),
         ([Patch(residual(1), 14, torch.zeros(32))], "position 14"),
-        ([Patch(residual(1), 3, torch.zeros(31))], "31"),
+        ([Patch(residual(1), 3, torch.zeros(31))], r"\(31,\).*need 32"),
         ([Patch(residual(1), 3, torch.full((32,), torch.nan))], "NaN"),
+        ([Patch(residual(1), 3, torch.full((32,), torch.inf))], "NaN or infinite"),
         ([Patch(Site(1, "neuron"), 3, torch.zeros(9))], "56"),
         ([Patch(Site(1, "pattern"), 3, torch.zeros(9))], "pattern"),
         ([Patch(residual(1), 3, torch.zeros(32)), Patch(Site(2, "resid_pre"), 3, torch.ones(32))], "twice"),
         ([Skip(3, 4)], "layer 3"),
+        ([Skip(-1, 0)], "layer -1"),
+        ([Skip(0, -1)], "position -1"),
+        ([Skip(0, 14)], "position 14"),
         ([Skip(1, 4, head=4)], "head 4"),
-        ([Knockout(1, 4, 4)], "key 4"),
+        ([Skip(0, 0, head=-1)], "head -1"),
+        ([Knockout(3, 2, 1)], "layer 3"),
+        ([Knockout(1, 4, 4)], "key 4.*before the query"),
+        ([Knockout(0, 2, -1)], "before the query"),
+        ([Knockout(0, 14, 0)], "position 14"),
         (["x"], "str"),
+        ("edit", "a row is a list"),
     ],
 )
 def test_edits_that_cannot_be_made_are_named(row: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises((InputError, ModelError), match=said):
         interchange(load_model(tiny("llama")), IDS, [[], row], [13])
 
 
@@ -279,3 +293,33 @@ def test_a_continuation_may_fill_the_context_and_no_more() -> None:
     assert len(lm.generate([prompt], 3, stop_ids=[])[0]) == 3, "the last token is not fed"
     with pytest.raises(InputError, match="62 prompt and 4 new tokens"):
         lm.generate([prompt], 4, stop_ids=[])
+
+
+WIDE = torch.zeros(32)
+
+
+def test_edits_at_the_limits_are_made_and_a_place_is_replaced_once() -> None:
+    rows: list[Edits] = [
+        [Patch(Site(2, "resid_post"), 4, WIDE), Skip(2, 4, head=3), Knockout(2, 4, 3), Skip(0, 0), Knockout(0, 1, 0)],
+        [Patch(Site(0, "neuron"), 0, WIDE[:5]), Patch(Site(0, "q"), 0, WIDE[:7])],
+        [Patch(Site(0, "resid_post"), 0, WIDE), Patch(Site(1, "resid_pre"), 1, WIDE)],
+        [Patch(Site(0, "resid_post"), 0, WIDE), Patch(Site(1, "resid_pre"), 0, WIDE, add=True)],
+    ]  # fmt: skip
+    anatomy = load_model(tiny("llama")).anatomy
+    edits.check_rows(rows, anatomy, 5)
+    for twice in (Site(0, "resid_post"), Site(1, "resid_pre")):
+        with pytest.raises(InputError, match=r"row 0: .*replaced twice"):
+            edits.check_rows([[Patch(Site(0, "resid_post"), 0, WIDE), Patch(twice, 0, WIDE)]], anatomy, 5)
+    assert [edits.first_position(r) for r in rows] == [0, 0, 0, 0]
+    assert edits.first_position(rows[0][:3]) == 4 and edits.first_position([Knockout(0, 3, 1), Skip(1, 2)]) == 2
+    assert [edits.entry(e) for e in rows[0]] == [3, 2, 2, 0, 0] and edits.first_cut(rows[0][:3]) == 2
+    assert edits.entry(Patch(Site(1, "resid_pre"), 0, WIDE)) == 1 == edits.entry(Patch(Site(1, "mlp_out"), 0, WIDE))
+    assert [(i, type(e).__name__) for i, e in edits.edits_of(rows[1:3])] == [(0, "Patch")] * 2 + [(1, "Patch")] * 2
+
+
+def test_rows_of_knockouts_and_skips_by_layer_and_position() -> None:
+    assert knockouts([2, 4], [1, 2, 3], [[0, 1], [2]]) == [
+        [Knockout(layer, q, k) for layer in group for q, k in ((2, 1), (4, 1), (4, 2), (4, 3))]
+        for group in ([0, 1], [2])
+    ]
+    assert edits.skips([1, 2], [0, 2]) == [[Skip(0, 1), Skip(0, 2)], [Skip(2, 1), Skip(2, 2)]]

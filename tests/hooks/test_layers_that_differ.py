@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from composcope.errors import InputError, ModelError
-from composcope.hooks import Model, Site, load_model
+from composcope.hooks import Model, Site, load_model, parts
 from composcope.hooks.sites import KINDS
 from composcope.probes import lookback, patching
 
@@ -122,3 +124,29 @@ def test_a_block_that_changes_no_more_than_the_stream_is_rounded_by_is_opened() 
         block.self_attn.o_proj.weight.zero_()
         block.mlp.down_proj.weight.mul_(1e-6)  # a gate that is shut
     load_model(model)
+
+
+def test_a_setting_of_layers_that_differ_is_the_first_layers() -> None:
+    class Differs:
+        per_layer_config = (SimpleNamespace(a=1), SimpleNamespace(a=2))
+
+        def __getattr__(self, name: str) -> Any:
+            raise RuntimeError("by layer")
+
+    assert (parts.stated(SimpleNamespace(a=3), "a"), parts.stated(SimpleNamespace(), "a")) == (3, None)
+    assert (parts.stated(Differs(), "a"), parts.stated(Differs(), "b")) == (1, None)
+
+
+def test_sizes_of_layers_that_differ_come_from_the_layers() -> None:
+    layers = (
+        SimpleNamespace(heads=(2, 1), n_neurons=10),
+        SimpleNamespace(heads=(0, 0), n_neurons=0),
+        SimpleNamespace(heads=(8, 0), n_neurons=30),
+    )
+    one = load_model(tiny("llama")).anatomy
+    found = replace(one, layers=layers)
+    assert [found.heads(i) for i in range(3)] == [(2, 1), (4, 2), (8, 2)]
+    assert (found.n_layers, found.n_neurons, found.all_neurons) == (3, 30, 70)
+    layers = (SimpleNamespace(heads=(0, 0), n_neurons=0),) * 3
+    dense, sparse = replace(one, layers=layers), replace(one, layers=layers, n_experts=4)
+    assert (sparse.n_neurons, dense.n_neurons, sparse.all_neurons) == (224, 56, 672)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from composcope.errors import InputError, ModelError
-from composcope.hooks import Model, Site, budget, load_model
+from composcope.hooks import Model, Site, budget, length_limits, load_model
 from composcope.hooks.attention_masses import Window
 from composcope.hooks.budget import MAX_TOKENS, in_prefills, prompt_tokens, shrinking
 from composcope.hooks.capture import Request, capture_all
@@ -146,3 +147,80 @@ def test_rows_of_a_suffix_share_a_quarter_of_the_free_memory(monkeypatch: pytest
 
 def test_a_text_of_exactly_the_length_is_computed_as_shorter_ones(lm: Model) -> None:
     assert computed_alike(lm.model, [TURN, TURN + 1, 3]) == [[0, 2], [1]]
+
+
+def _model(**config: Any) -> Any:
+    text = SimpleNamespace(**config)
+    return SimpleNamespace(
+        config=SimpleNamespace(get_text_config=lambda decoder=None: text if decoder else SimpleNamespace())
+    )
+
+
+ROPE: dict[str, Any] = {"rope_parameters": {"rope_type": "longrope", "original_max_position_embeddings": 8}}
+
+
+def test_lengths_from_which_models_compute_otherwise() -> None:
+    assert length_limits.limits(_model()) == [] and length_limits.limits(_model(**ROPE)) == [8]
+    nested = {"rope_parameters": {"full": ROPE["rope_parameters"], "other": {"rope_type": "default"}}}
+    assert length_limits.rotary_limits(_model(**nested)) == [8]
+    assert length_limits.limits(_model(layer_types=["chunked_attention"], attention_chunk_size=5)) == [5]
+    assert length_limits.limits(_model(attn_temperature_tuning=True, floor_scale=7)) == [6]
+    assert (
+        length_limits.keys_chosen(SimpleNamespace()) is None
+        and length_limits.keys_chosen(SimpleNamespace(index_topk=4)) == 4
+    )
+    assert length_limits.keys_chosen(SimpleNamespace(index_topk_blocks=3, index_block_size=5, index_topk=4)) == 15
+    assert length_limits.computed_alike(_model(**ROPE), [9, 8, 1, 20]) == [[1, 2], [0, 3]]
+    assert length_limits.computed_alike(_model(index_topk=4), [9, 4, 1, 9, 5]) == [[1, 2], [4], [0, 3]]
+    length_limits.check_suffix(_model(**ROPE), 2, 7)
+    length_limits.check_suffix(_model(**ROPE), 8, 20)
+    with pytest.raises(ModelError, match="texts of 8 to 9 tokens"):
+        length_limits.check_suffix(_model(**ROPE), 7, 8)
+
+
+def test_batches_on_both_sides_of_a_length_are_refused() -> None:
+    def check(lengths: list[int], width: int, past: int = 0, mask: bool = True, **config: Any) -> None:
+        rows = torch.tensor([[int(i < n) for i in range(width + past)] for n in lengths])
+        length_limits.check_batch(
+            _model(**config), torch.zeros(len(lengths), width, dtype=torch.long), rows if mask else None, past
+        )
+
+    check([8, 3], 8, **ROPE)
+    check([9, 12], 12, **ROPE)
+    check([9], 9, mask=False, **ROPE)
+    check([8, 8], 8, mask=False, **ROPE)
+    check([3, 9], 9, mask=True)
+    check([4, 4], 4, mask=False, index_topk=4)
+    check([5, 5], 5, index_topk=4)
+    for wrong, said in (
+        (([8, 9], 9, 0, True), "texts of 8 to 9"), (([9, 9], 9, 0, False), "without a mask"),
+        (([10, 10], 4, 6, True), "run without past"),
+    ):  # fmt: skip
+        with pytest.raises(ModelError, match=said):
+            check(*wrong, **ROPE)
+    for lengths, mask in (([5, 5], False), ([5, 4], True)):
+        with pytest.raises(ModelError, match="more than 4 keys"):
+            check(lengths, 5, mask=mask, index_topk=4)
+
+
+def test_budgets_are_shares_of_the_memory_that_one_row_or_token_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm: Any = SimpleNamespace(
+        anatomy=load_model(tiny("llama")).anatomy, dtype=torch.float16, device=torch.device("cuda"), model=_model()
+    )
+    monkeypatch.setattr(budget, "_share", lambda device, least: 10_000_000)
+    layer = 14 * 32 + 5 * 56 + 3 * 4 * 50
+    for graph, decoded, layers in ((True, 0, 3), (False, 0, 2), (False, 6, 2)):
+        one = 2 * (layer * layers + 4 * decoded * 3 * 2 * 8) + 16 * 97
+        assert budget.row_budget(lm, 7, 50, graph, decoded=decoded) == 10_000_000 // (one * 7)
+    kept = 2 * 2 * 8
+    for decoded, length_of_cache in ((0, 50), (6, 3 * 56)):
+        one = 2 * (5 * (16 * 32 + 4 * 56 + 8 * 50 + kept * 3) + 2 * kept * length_of_cache) + 4 * 97
+        assert budget.suffix_rows(lm, 50, 5, decoded=decoded) == 10_000_000 // one
+    lm.device = torch.device("cpu")
+    assert budget.suffix_rows(lm, 50, 5) == budget.SUFFIX_TOKENS // 5 < 10_000_000 // one
+    assert budget.suffix_rows(lm, 1, 300) == budget.SUFFIX_TOKENS // 300
+    token = 2 * (3 * kept + 16 * 32 + 4 * 56)
+    assert budget.prompt_tokens(lm, limit=4 * token * 10 + 3) == 10 and budget.prompt_tokens(lm, limit=1) == 1
+    assert budget.prompt_tokens(lm, limit=10**12) == budget.MAX_TOKENS
+    monkeypatch.setattr(budget, "prompt_tokens", lambda lm: 20)
+    assert [*budget.in_prefills(lm, [10, 3, 30, 9, 4])] == [[2], [0, 3], [4, 1]]

@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, load_model
-from composcope.hooks.attention_masses import Window, attention_masses
+from composcope.hooks.attention_masses import Window, _masses, _of_sample, attention_masses
 from composcope.hooks.capture import Request, _finite, capture, capture_all
 from composcope.hooks.head import Head, head_of, vocabulary_statistics
 
@@ -220,3 +220,34 @@ def test_bfloat16_models_are_read_with_float32_softmax() -> None:
     assert got.masses is not None
     assert got.masses.dtype == torch.float32
     torch.testing.assert_close(got.masses.sum(0), torch.ones_like(got.masses[0]), atol=1e-6, rtol=0)
+
+
+def test_masses_are_those_of_a_written_out_softmax() -> None:
+    g = torch.Generator().manual_seed(0)
+    q, k = (
+        torch.randn(4, 5, 8, generator=g, dtype=torch.float64),
+        torch.randn(2, 7, 8, generator=g, dtype=torch.float64),
+    )
+    window = Window(3, 7, ((0, 2), (1, 5), (6, 9)))
+    sinks = torch.randn(4, generator=g, dtype=torch.float64)
+    for softcap, own, width in ((None, None, None), (2.0, None, None), (None, sinks, None), (None, None, 3)):
+        found = _masses(q, k, None, window, {"scaling": 0.3, "softcap": softcap, "sinks": own, "window": width})
+        for h in range(4):
+            for i, row in enumerate(range(3, 7)):
+                scores = q[h, row - 2] @ k[h // 2].T * 0.3
+                scores = scores if softcap is None else softcap * torch.tanh(scores / softcap)
+                j = torch.arange(7)
+                seen = (j <= row) & (j > row - (width or 99))
+                e = scores.exp() * seen
+                total = e.sum() + (own[h].exp() if own is not None else 0)
+                want = [float(e[a:b].sum() / total) for a, b in window.regions]
+                assert found[:, h, i].tolist() == pytest.approx(want)
+
+
+def test_a_mask_is_that_of_the_sequence_or_of_all() -> None:
+    masks = torch.arange(2 * 3 * 3).view(2, 1, 3, 3)
+    for b in (0, 1):
+        assert torch.equal(_of_sample(masks, b), masks[b]) and torch.equal(_of_sample(masks[:1], b), masks[0])  # type: ignore[arg-type]
+    assert _of_sample(None, 1) is None
+    with pytest.raises(ModelError, match=r"shape \(1, 3, 3\)"):
+        _of_sample(masks[0], 0)

@@ -14,8 +14,8 @@ import torch
 from composcope.errors import ModelError
 from composcope.hooks import Site, load_model
 from composcope.hooks.capture import Request, capture_all
-from composcope.hooks.numerics import foreign_hooks, numerics, unwrapped
-from composcope.progress import stage, tick
+from composcope.hooks.numerics import check_unmasked, foreign_hooks, numerics, unwrapped
+from composcope.progress import reached, stage, tick
 
 from ..tiny_models import tiny
 
@@ -159,14 +159,6 @@ def test_wrappers_in_wrappers_are_opened_and_each_is_said() -> None:
     assert inside == 7 and len(notes) == 2
 
 
-def test_estimates_that_overshoot_never_take_a_bar_beyond_its_total() -> None:
-    done: list[float] = []
-    with stage(lambda title, total: contextlib.nullcontext(done.append), "x", 2):
-        tick(1.5)
-        tick(1.5)
-    assert done == [1.5, 0.5]
-
-
 class Begins:
     bos_token_id, pad_token_id, eos_token_id = 1, 0, 2
 
@@ -186,3 +178,34 @@ def test_prompts_to_continue_are_texts_or_token_ids_and_one_prompt_of_ids_alone_
     assert lm.generate(texts[0], 3, stop_ids=[]) == lm.generate(lm.tokens(texts[0]), 3, stop_ids=[]) == expected[:1]
     with pytest.raises(ModelError, match="list of prompts"):
         lm._rows([1, 7])
+
+
+@pytest.mark.parametrize(
+    ("row", "pad", "bos", "refused"),
+    [([0, 5], 0, 1, True), ([0, 5], 0, 0, False), ([0, 0, 5], 0, 0, True), ([5, 0], 0, 1, False),
+     ([0, 5], None, 1, False)],
+)  # fmt: skip
+def test_padding_in_front_is_text_only_where_texts_begin_with_it(
+    row: list[int], pad: int | None, bos: int, refused: bool
+) -> None:
+    tokenizer = SimpleNamespace(pad_token_id=pad, bos_token_id=bos, eos_token_id=9)
+    ids = torch.tensor([[5] * len(row), row])
+    if refused:
+        with pytest.raises(ModelError, match="row 1 begins with"):
+            check_unmasked(ids, tokenizer)
+    else:
+        check_unmasked(ids, tokenizer)
+
+
+def test_progress_never_runs_backwards_or_over() -> None:
+    seen: list[float] = []
+
+    tick(5)
+    with stage(lambda title, total: contextlib.nullcontext(seen.append), "t", 4):
+        tick(1)
+        reached(3)
+        reached(2)
+        tick(0.5)
+        tick(9)
+    reached(9)
+    assert seen == [1, 2, 0.5, 0.5]

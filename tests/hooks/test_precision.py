@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from composcope.errors import ModelError
 from composcope.hooks import load_model
+from composcope.hooks.head import _wide
 from composcope.hooks.module_hooks import frozen
 from composcope.hooks.precision import widened
 from composcope.hooks.rows import prefill, step
@@ -101,3 +102,9 @@ def test_other_dtypes_and_weights_that_cannot_be_widened_are_refused() -> None:
     weight.weight = nn.Parameter(weight.weight.to("meta"), requires_grad=False)
     with pytest.raises(ModelError, match=r"layers\.1\.mlp\.down_proj\.weight is offloaded"), widened(lm, "float32"):
         pass
+
+
+def test_only_float64_is_wider_than_float32() -> None:
+    assert [_wide(torch.zeros(1, dtype=d)).dtype for d in (torch.float64, torch.float32, torch.bfloat16)] == [
+        torch.float64, torch.float32, torch.float32,
+    ]  # fmt: skip

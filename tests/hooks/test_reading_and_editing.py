@@ -11,14 +11,16 @@ import pytest
 import tiny_models
 import torch
 from shapes import unchecked
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model, put
 from composcope.hooks.anatomy import width_of
 from composcope.hooks.attention import additive_mask
+from composcope.hooks.backends.transformers import position_ids, private_cache
 from composcope.hooks.model import _functions
-from composcope.hooks.sites import KINDS
+from composcope.hooks.module_hooks import frozen
+from composcope.hooks.sites import KINDS, check_site, split
 
 from ..tiny_models import CONFIGS, tiny
 
@@ -462,3 +464,60 @@ def test_whole_sites_alone_are_taken_where_heads_are_not_meant(lm: Model) -> Non
 def test_without_a_mask_the_last_queries_see_all_keys_before_them() -> None:
     call: Any = SimpleNamespace(query=torch.zeros(1, 1, 2, 4), key=torch.zeros(1, 1, 5, 4), mask=None)
     assert (additive_mask(call)[0, 0] == 0).tolist() == [[True] * 4 + [False], [True] * 5]
+
+
+def test_sites_beyond_the_model_are_refused() -> None:
+    check_site(Site(2, "q"), 3)
+    check_site(Site(0, "neuron", expert=3), 3, 4)
+    wrong: list[tuple[Any, int | None, str]] = [
+        (Site(3, "q"), None, "0-2"), (Site(0, "p"), None, "no such kind"), ((0, "q"), None, "not a site"),  # type: ignore[arg-type]
+        (Site(0, "neuron", expert=4), 4, "0-3"), (Site(0, "neuron", expert=-1), 4, "0-3"),
+        (Site(0, "neuron", expert=0), None, "no experts"), (Site(0, "q", head=0), None, "single heads")]  # fmt: skip
+    for site, n, said in wrong:
+        with pytest.raises(ModelError, match=said):
+            check_site(site, 3, n)
+
+
+def test_a_whole_site_is_kept_only_where_it_is_read_itself() -> None:
+    one, whole, x = Site(0, "q", head=1), Site(0, "q"), torch.rand(1, 4, 3, 8)
+    for read, kept in (([one], 0), ([one, whole], x.numel())):
+        reads, _, found = split(dict.fromkeys(read), {}, load_model(tiny("llama")).anatomy)
+        reduce = reads[whole]
+        acts = {whole: x if reduce is None else reduce(x)}
+        assert acts[whole].numel() == kept and torch.equal(found(acts)[one], x[:, 1])
+
+
+def test_a_private_cache_grows_alone_and_unknown_kinds_of_layers_are_copied() -> None:
+    past: Any = DynamicCache()
+    past.update(torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 4), 0)
+    twin: Any = private_cache(past)
+    assert twin.layers[0].keys is past.layers[0].keys, "shared where nothing is written into it"
+    twin.update(torch.ones(1, 2, 1, 4), torch.ones(1, 2, 1, 4), 0)
+    assert (twin.get_seq_length(), past.get_seq_length()) == (4, 3)
+
+    class Writes(type(past.layers[0])):  # type: ignore[misc]
+        def update(self, keys: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+            self.keys.fill_(5)
+            return self.keys, self.values
+
+    past.layers[0].__class__ = Writes
+    other: Any = private_cache(past)
+    other.update(torch.zeros(1, 2, 1, 4), torch.zeros(1, 2, 1, 4), 0)
+    assert past.layers[0].keys.max() == 1 and other.layers[0].keys.min() == 5
+
+
+def test_positions_count_real_tokens() -> None:
+    ids, mask = torch.zeros(2, 3, dtype=torch.long), torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]])
+    assert position_ids(ids, None, 4, None).tolist() == [[4, 5, 6]] * 2
+    assert position_ids(ids, mask, 2, None).tolist() == [[0, 1, 2], [2, 3, 3]]
+    assert position_ids(ids, None, 4, 7).max() == 6
+    with pytest.raises(ModelError, match="sequence of 7 tokens: the model's context holds 6"):
+        position_ids(ids, None, 4, 6)
+
+
+def test_parameters_need_gradients_again_where_they_did_before() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2).requires_grad_(False))
+    with pytest.raises(ValueError, match="inside"), frozen(model):
+        assert not any(p.requires_grad for p in model.parameters())
+        raise ValueError("inside")
+    assert [p.requires_grad for p in model.parameters()] == [True, True, False, False]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from einops import rearrange
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.decode import Variants, _leaders, decode
+from composcope.hooks.decode import Variants, _leaders, _padded, _Taken, _taken, decode
 from composcope.hooks.edits import Knockout, Skip
-from composcope.hooks.rows import check_unchanged, prefill, step
+from composcope.hooks.ragged import RaggedRows, inputs_reordered
+from composcope.hooks.rows import _attend, check_unchanged, prefill, step
 from composcope.hooks.suffix import suffix
 
 from ..tiny_models import CONFIGS, tiny
@@ -235,3 +238,87 @@ def test_texts_on_both_sides_of_a_length_from_which_models_compute_otherwise_are
             ModelError, match="attends to 2 of 14 keys, which a sliding window of None does not explain"
         ):
             prefill(lm, PROMPTS[2:])
+
+
+def test_rows_attend_with_the_usual_scale_where_the_call_states_none() -> None:
+    q, k, v = (torch.randn(1, 2, n, 8, generator=torch.Generator().manual_seed(n)) for n in (3, 5, 6))
+    v = v[:, :, :5]
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    for given in ({}, {"scaling": 8**-0.5}):
+        call: Any = SimpleNamespace(query=q, key=k, kwargs=given)
+        found = _attend(call, (k, v), torch.ones(1, 5, dtype=torch.bool), [], None)
+        torch.testing.assert_close(rearrange(found, "query row head d -> query head row d"), want)
+
+
+def test_ragged_rows_are_sorted_by_query_and_back() -> None:
+    rng = np.random.default_rng(0)
+    for counts in ([3, 0, 1, 9], [1, 1], [2, 5, 4, 1, 1, 0]):
+        queries = rng.permutation(np.repeat(np.arange(len(counts)), counts))
+        rows = RaggedRows(queries, np.arange(len(queries)), len(counts))
+        x = torch.randn(1, 2, 3, len(queries), 4)
+        seen: list[int] = []
+
+        def shifted(x: torch.Tensor, of: torch.Tensor, seen: list[int] = seen) -> torch.Tensor:
+            seen += of.tolist()
+            return x + of[:, None, None, None, None]
+
+        found = rows.by_query(x, shifted)
+        assert torch.allclose(found, x + torch.from_numpy(queries)[:, None]) and sorted(seen) == [
+            i for i, n in enumerate(counts) if n
+        ]
+    one = RaggedRows(np.zeros(3, dtype=np.int64), np.arange(3), 1)
+    assert torch.equal(
+        one.by_query(torch.ones(1, 1, 1, 3, 1), lambda x, q: x + q[0] + 1), torch.full((1, 1, 1, 3, 1), 2.0)
+    )
+
+
+def test_inputs_by_position_follow_the_rows_of_their_block() -> None:
+    class Block(torch.nn.Module):
+        def forward(self, hidden_states: torch.Tensor, extra: Any = None, **more: Any) -> Any:
+            self.got = extra, more
+            return hidden_states
+
+    blocks = [Block(), Block()]
+    rows = [RaggedRows(np.array([0, 0, 0]), np.array(e), 1) for e in ([0, 1, 2], [2, 0, 0])]
+    angles, other, hidden = torch.arange(6.0).reshape(1, 3, 2), torch.arange(8.0).reshape(2, 4), torch.zeros(1, 3, 5)
+    with inputs_reordered(blocks, rows, 3):
+        for block in blocks:
+            block(hidden, [angles], cos=(angles, other), flag=True, one=torch.arange(3.0))
+    assert all(torch.equal(b.got[0][0], angles[:, e]) for b, e in zip(blocks, ([0, 1, 2], [2, 0, 0]), strict=True))
+    assert torch.equal(blocks[1].got[1]["cos"][0], angles[:, [2, 0, 0]]) and torch.equal(
+        blocks[1].got[1]["cos"][1], other
+    )
+    assert blocks[1].got[1]["flag"] is True and torch.equal(blocks[1].got[1]["one"], torch.arange(3.0))
+    blocks[1](hidden, [angles])
+    assert torch.equal(blocks[1].got[0][0], angles), "only inside"
+
+
+def test_one_sequence_leads_those_that_share_its_tokens_until_they_were_changed() -> None:
+    same, changed = np.array([0, 0, 0, 1, 1]), np.array([9, 2, 1, 1, 3])
+    running = np.array([True, True, True, True, True])
+    assert _leaders(same, changed, running).tolist() == [0, 0, 0, 4, 4]
+    ended = np.array([False, True, True, True, False])
+    assert _leaders(same, changed, ended).tolist()[1:4] == [1, 1, 3]
+    leaders = _leaders(same, changed, running)
+    for layer, sequences, row_of in (
+        (1, [0, 4], [0, 0, 0, 1, 1]),
+        (2, [0, 2, 3, 4], [0, 0, 1, 2, 3]),
+        (3, [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]),
+    ):
+        found = _taken(leaders, changed, running, layer)
+        assert (found.sequences.tolist(), found.row_of.tolist()) == (sequences, row_of)
+    some = _taken(_leaders(same, changed, ended), changed, ended, 3)
+    assert (some.sequences.tolist(), some.row_of.tolist()) == ([1, 2, 3], [0, 0, 1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "wanted"), [(2, 4, (2, 4)), (3, 4, (4, 4)), (3, 5, (5, 5)), (4, 11, (4, 12)), (1, 7, (1, 7))]
+)
+def test_rows_are_repeated_until_the_last_layer_has_a_multiple_of_the_first(
+    first: int, last: int, wanted: tuple[int, int]
+) -> None:
+    taken = [_Taken(np.arange(n), np.zeros(20, dtype=np.int64)) for n in (first, last, last)]
+    found = _padded(taken)
+    assert (len(found[0].sequences), len(found[-1].sequences)) == wanted and len(found[1].sequences) == last
+    assert found[0].sequences.tolist() == [*range(first), *[0] * (wanted[0] - first)]
+    assert _padded(taken[:1]) is not None and len(_padded(taken[:1])[0].sequences) == first

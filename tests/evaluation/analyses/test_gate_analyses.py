@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -334,3 +336,43 @@ def test_the_difference_of_stabilities_is_over_facts_and_not_over_their_repeats(
     once, often = (delta_atom(side("abc", n), side("cdefg", n), seed=0) for n in (1, 10))
     assert once.low is not None and once.high is not None and often.low is not None and often.high is not None
     assert often.value == once.value and often.high - often.low > 0.9 * (once.high - once.low)
+
+
+@pytest.mark.parametrize(
+    ("gold", "kind"),
+    [("A, B; C", "ordered-list"), ("-3.5", "number"), ("1,200", "number"), ("Yes", "boolean"), ("A", "text"),
+     (None, "text")],
+)  # fmt: skip
+def test_the_type_of_an_answer_is_read_from_the_gold_where_no_case_says_it(gold: str | None, kind: str) -> None:
+    assert taxonomy._kind_of(gold) == kind
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "kind", "mismatch"),
+    [("twelve", "12", "number", True), ("x 12", "12", "number", False), ("soon", "1402", "date", True),
+     ("1402", "1500", "date", False),
+     ("maybe", "yes", "boolean", True), ("No.", "yes", "boolean", False), ("1402, 1500", "A, B", "list", True),
+     ("B, A", "A, B", "list", False), ("12", "Rome", "text", False)],
+)  # fmt: skip
+def test_an_answer_of_another_type_is_told_by_its_form(answer: str, gold: str, kind: str, mismatch: bool) -> None:
+    assert taxonomy._mismatch(answer, gold, kind) == mismatch
+
+
+def test_answers_are_alike_whatever_their_dress_and_none_without_a_judgement() -> None:
+    outcomes: list[Any] = ["correct", "incorrect", "abstained", "invalid", "correct"]
+    answers = ("The ROME.", "rome", "no idea", "Rome", None)
+    rows = [Graded("c", "whole", o, answer=a) for o, a in zip(outcomes, answers, strict=True)]
+    said = [gated.answer_of(r) for r in rows]
+    assert said[1] == "rome" and said[3:] == [None, None] and said[2] == gated.prompts.ABSTENTION
+    assert gated.answer_of(replace(rows[1], answer="ROME.")) == said[1]
+    joint: dict[Any, Any] = {"x": True, "y": False, "z": None}
+    kinds = [gated.kind_of(set(atoms), joint) for atoms in ("x", "xy", "y", "xz", "xw")]
+    assert kinds == ["pure", "mixed", "knowledge-gap", None, None]
+
+
+def test_a_case_recovers_only_where_the_other_run_judged_it() -> None:
+    after: Any = SimpleNamespace(item=SimpleNamespace(case="c", repeat=0))
+    judged: list[tuple[int, Any]] = [(0, "correct"), (0, "abstained"), (0, "invalid"), (1, "correct")]
+    wholes = [{}, *({("c", repeat): Graded("c", "whole", outcome)} for repeat, outcome in judged)]
+    found = [gated._after(after, of) for of in wholes]
+    assert found == [None, True, False, None, None]

@@ -71,6 +71,9 @@ def test_what_few_prone_answers_leave_is_drawn_among_the_others_and_paraphrases_
         ({"outcome": "incorrect"}, "It was Romeo.", False),
         ({"outcome": "incorrect", "answer": "44 BC"}, "44 BC", True),
         ({"outcome": "correct", "gold": "44 B.C.E."}, "44", True),
+        ({"outcome": "correct", "match": "contained"}, "x", True),
+        ({"outcome": "incorrect", "gold": "44", "answer": "44 BC"}, "?", True),
+        ({"outcome": "correct", "match": "exact", "gold": "300 B.C.E.", "answer": "x"}, "?", True),
     ],
 )
 def test_answers_are_prone_where_judges_and_people_tend_to_differ(
@@ -197,3 +200,74 @@ def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
     twice = [{**k, "person": "p1"} for k in key]
     with pytest.raises(InputError, match="a person may see one"):
         agentcoma.reference_rows({c.id: c for c in cases}, twice, sheet)
+
+
+def test_a_sample_has_equal_shares_and_what_small_strata_lack_goes_to_the_others() -> None:
+    sizes = {("a",): 2, ("b",): 9, ("c",): 30}
+    assert adjudicator._allocate(sizes, 12) == {("a",): 2, ("b",): 5, ("c",): 5}
+    assert adjudicator._allocate(sizes, 99) == sizes and adjudicator._allocate(sizes, 0) == dict.fromkeys(sizes, 0)
+
+
+def test_a_drawn_answer_weighs_as_many_as_it_stands_for_and_the_sheet_is_blind() -> None:
+    rows = [Graded(f"c{i}", "whole", "correct" if i % 3 else "incorrect", ask=str(i), gold="g", answer="a", domain="d",
+                   match="exact" if i % 4 else "judge") for i in range(60)]  # fmt: skip
+    source = Source("r", rows, texts={str(i): "said" for i in range(60)}, prompts={str(i): f"q{i}" for i in range(60)})
+    found = adjudicator.draw([source], 20, 0)
+    key, sheet = found.files["key.jsonl"], found.files["sheet.jsonl"]
+    assert len(key) == len(sheet) == 20 and sum(k["weight"] for k in key) == pytest.approx(60)
+    assert sum(k["prone"] for k in key) == 10 and {k["kind"] for k in key} == {"whole"}
+    assert not {"judged", "outcome", "weight", "prone"} & set(sheet[0])
+    by_case = {r.case: r for r in rows}
+    assert all(k["judged"] == (by_case[k["case"]].outcome == "correct") for k in key)
+    assert all(s["question"] == f"q{by_case[k['case']].ask}" for s, k in zip(sheet, key, strict=True))
+    again = adjudicator.draw([source], 20, 0).files["key.jsonl"]
+    assert again == key and adjudicator.draw([source], 20, 1).files["key.jsonl"] != key
+
+
+def test_precision_recall_and_specificity_are_of_what_people_and_judge_say() -> None:
+    cells = {(True, True): 5, (True, False): 2, (False, True): 1, (False, False): 4}
+    rows = [{"judged": j, "human": h, "weight": 3.0 if j else 1.0} for (j, h), n in cells.items() for _ in range(n)]
+    found = {m.metric: m for m in adjudicator._rates(rows, {})}
+    assert {k: (m.count, m.n) for k, m in found.items()} == {
+        "precision": (5, 7), "recall": (5, 6), "specificity": (4, 6), "accuracy": (9, 12)}  # fmt: skip
+    assert "weighted to all answers: 0.9375" in str(found["recall"].note), "15 of 16"
+    assert "weighted to all answers: 0.7308" in str(found["accuracy"].note), "19 of 26"
+    matrix = adjudicator._confusion(rows, {})
+    assert [matrix[k] for k in ("both right", "judge only", "human only", "both wrong", "n")] == [5, 2, 1, 4, 12]
+    read = [adjudicator.label(v, "w") for v in ("", None, " Yes", "0", True, "wrong")]
+    assert read == [None, None, True, False, True, False]
+
+
+def test_sheets_hold_every_question_as_often_as_asked_and_no_item_twice() -> None:
+    cases = [
+        Case(f"c{i}", f"whole {i}", "a", tuple(Part(f"part {i} {j}", "b") for j in range(2 + i % 2))) for i in range(9)
+    ]
+    found = agentcoma.assign(cases, 4, 2, 5)
+    key, sheet = found.files["key.jsonl"], found.files["sheet.jsonl"]
+    wanted = Counter({(c.id, role): 2 for c in cases for role, _ in agentcoma.questions(c)})
+    assert Counter((k["case"], k["role"]) for k in key) == wanted
+    assert max(Counter((k["person"], k["case"]) for k in key).values()) == 1
+    assert max(Counter(k["person"] for k in key).values()) == 4
+    texts = {(c.id, role): text for c in cases for role, text in agentcoma.questions(c)}
+    assert all(
+        s["item"] == k["item"] and s["question"] == texts[k["case"], k["role"]] for s, k in zip(sheet, key, strict=True)
+    )
+    assert agentcoma.assign(cases, 4, 2, 5) == found != agentcoma.assign(cases, 4, 2, 6)
+    for per_person, answers in ((10, 1), (0, 1), (4, 0)):
+        with pytest.raises(InputError, match="--per-person"):
+            agentcoma.assign(cases, per_person, answers)
+    with pytest.raises(NoCasesError):
+        agentcoma.assign([])
+
+
+def test_filled_sheets_are_graded_as_the_questions_they_hold_and_empty_lines_are_counted() -> None:
+    case = Case("c", "Q?", "7", (Part("P?", "Rome", aliases=("Roma",)),), answer_type="number")
+    key = [{"item": f"i{n}", "person": f"p{n}", "case": "c", "role": ("whole", "part:0")[n % 2]} for n in range(4)]
+    sheet = [{"item": f"i{n}", "answer": a} for n, a in enumerate(("7.0", "roma", "8", " "))]
+    found = agentcoma.reference_rows({"c": case}, key, sheet)
+    rows = [(r["role"], r.get("repeat", 0), r["outcome"], r["model"]) for r in found.files["graded.jsonl"]]
+    assert {model for *_, model in rows} == {"human"}
+    assert [row[:3] for row in rows] == [("whole", 0, "correct"), ("part:0", 0, "correct"), ("whole", 1, "incorrect")]
+    assert found.warnings == ("1 of 4 questions have no answer and are left out",)
+    with pytest.raises(InputError, match="p0 has 2 questions of item 'c'"):
+        agentcoma.reference_rows({"c": case}, [{**k, "person": "p0"} for k in key[:2]], sheet)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from composcope.errors import InputError, NoCasesError
+from composcope.evaluation import dependence, statistics
 from composcope.evaluation.analyses import agentcoma, stad
+from composcope.evaluation.analyses import base as analyses
 from composcope.evaluation.analyses.base import Source, lengths
 from composcope.evaluation.benchmarks.stad import StadItem
 from composcope.evaluation.cases import Case
@@ -214,3 +220,84 @@ def test_profiles_are_swapped_by_what_items_share() -> None:
     sides = run("m-1B", "", True), run("n-1B", "a", True)
     few = [Source(side.name, [r for r in side.rows if r.case[0] in "abcd"]) for side in sides]
     assert stad.equal_accuracy(few).tables["pairs"][0]["p"] is None
+
+
+def test_profiles_differ_by_half_the_sum_of_their_differences_and_name_the_largest() -> None:
+    a, b = list("xxyz"), list("xyyyw")
+    half = sum(abs(a.count(k) / 4 - b.count(k) / 5) for k in "xyzw") / 2
+    assert stad.total_variation(a, b) == pytest.approx(half) and stad.total_variation(a, []) is None
+    named = [dict(enumerate(side)) for side in (a, b)]
+    assert stad._most_different(*named) == ["y: -35.0 points", "x: +30.0 points", "z: +25.0 points"]  # type: ignore[arg-type]
+
+
+def test_the_p_of_two_profiles_is_that_of_all_swaps_of_what_belongs_together() -> None:
+    a, b = ({f"c{i}": k for i, k in enumerate(side)} for side in ("xxxxxxyz", "yyzyxyyz"))
+    near = {c: c for c in a}
+    seen = stad.total_variation(a.values(), b.values())
+    assert seen is not None
+    both = list(zip(a.values(), b.values(), strict=True))
+    swaps = [
+        [(y, x) if s else (x, y) for (x, y), s in zip(both, swap, strict=True)] for swap in product((0, 1), repeat=8)
+    ]
+    apart = [stad.total_variation([x for x, _ in one], [y for _, y in one]) or 0 for one in swaps]
+    hits = sum(distance >= seen - 1e-12 for distance in apart)
+    found = stad._permutation_p(a, b, near, seen, 4000, 0)
+    assert found == pytest.approx(hits / 256, abs=0.03)
+    assert found == stad._permutation_p(a, b, near, seen, 4000, 0) != stad._permutation_p(a, b, near, seen, 4000, 1)
+    assert dependence.FEWEST > 4 and stad._permutation_p(a, b, {c: int(c[1:]) // 2 for c in a}, seen, 99, 0) is None
+
+
+def test_a_skill_is_present_alone_and_fails_in_context_by_its_own_counts() -> None:
+    steps = [(True, "a"), (True, "b"), (False, "c"), (True, "d")]
+    needed = [({"s", "t"}, {"s"}), ({"s"}, set()), ({"s", "u"}, {"s", "u"}), ({"t"}, {"t"})]
+    row = stad._skill_row("m", "s", steps, needed)  # type: ignore[arg-type]
+    interval = statistics.rate_interval([True, True, False, True], list("abcd"))
+    assert (row["n"], row["isolated"], row["low"], row["high"]) == (4, 0.75, interval.low, interval.high)
+    assert (row["bottleneck"], row["of"], row["share"]) == (2, 3, 2 / 3) and row["gap"] == pytest.approx(0.75 - 1 / 3)
+    none = stad._skill_row("m", "z", steps, needed)  # type: ignore[arg-type]
+    assert (none["of"], none["share"], none["gap"]) == (0, None, None)
+    rows = [{"isolated": x, "share": y} for x, y in ((0.1, 0.9), (0.5, 0.2), (0.7, 0.4), (0.9, 0.1), (0.3, None))]
+    rho: Any = spearmanr([0.1, 0.5, 0.7, 0.9], [0.9, 0.2, 0.4, 0.1])
+    assert stad._correlation("m", rows) == {"model": "m", "n": 4, "spearman": pytest.approx(rho.statistic)}
+    assert stad._correlation("m", rows[:2])["spearman"] is None
+
+
+def test_a_teacher_is_the_one_that_all_cases_name() -> None:
+    def run(*names: str | None) -> Source:
+        cases = {str(i): Case(str(i), "q", "a", meta={"teacher": n} if n else {}) for i, n in enumerate(names)}
+        return Source("r", [], cases=cases)
+
+    assert stad.teacher_of(run("t", None, "t")) == "t"
+    for names in ((), (None,), ("t", "u")):
+        with pytest.raises(InputError, match="teachers"):
+            stad.teacher_of(run(*names))
+
+
+def test_lengths_are_means_by_role_and_outcome_over_answers_with_a_length() -> None:
+    outcomes: list[Any] = ["correct", "correct", "incorrect"] * 4
+    rows = [Graded(f"c{i}", role, outcome, ask=f"{i}{role}", cluster=f"k{i // 3}") for i, outcome in enumerate(outcomes)
+            for role in ("whole", "part:0:paraphrase:1", "part:1:paraphrase:0")]  # fmt: skip
+    tokens = {str(r.ask): 10 + i for i, r in enumerate(rows) if i % 5}
+    found = {
+        (m.group["role"], m.group.get("outcome")): m
+        for m in analyses.lengths([Source("r", rows, tokens=tokens)], 3).metrics
+    }
+    assert {role for role, _ in found} == {"whole", "part:*:paraphrase"}
+    for (role, outcome), metric in found.items():
+        mine = [tokens[str(r.ask)] for r in rows if str(r.ask) in tokens and analyses.role_class(r.role) == role
+                and outcome in (None, r.outcome)]  # fmt: skip
+        assert (metric.n, metric.count, metric.value) == (len(mine), sum(mine), pytest.approx(np.mean(mine)))
+    apart = analyses.lengths([Source("r", [replace(r, cluster=None) for r in rows], tokens=tokens)], 3).metrics
+    assert found["whole", None].low is None and any(m.low is not None for m in apart), "four clusters have no interval"
+    with pytest.raises(InputError, match="no response lengths"):
+        analyses.lengths([Source("r", rows)])
+
+
+def test_every_answer_of_a_model_is_its_own_and_runs_are_given_once() -> None:
+    assert Source("r", [Graded("a", "whole", "correct", model="m")]).model == "m" and Source("r", []).model == "r"
+    with pytest.raises(InputError, match="rows of 2 models"):
+        _ = Source("r", [Graded("a", "whole", "correct", model=m) for m in "mn"]).model
+    with pytest.raises(InputError, match="give at least 2"):
+        analyses.distinct([Source("a", [])], 2, "x")
+    with pytest.raises(InputError, match="'a' is given twice"):
+        analyses.distinct([Source(n, []) for n in "aba"], 2, "x")

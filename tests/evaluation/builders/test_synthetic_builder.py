@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -124,3 +126,26 @@ def test_seeds_decide_everything() -> None:
 def test_options_that_make_no_sense_are_refused(options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
         synthetic.build(**options)
+
+
+@pytest.mark.parametrize("idle", [0, 3, 6])
+def test_guessing_in_a_made_up_world_is_right_as_often_as_there_are_answers(idle: int) -> None:
+    for seed in range(12):
+        for depth in (2, 4):
+            made = {f: synthetic.FAMILIES[f](depth, random.Random(seed), idle) for f in synthetic.FAMILIES}
+            kin = made["kinship"]
+            names = {w.strip(".") for f in (*kin.chain, *kin.distractors) for w in f.split() if w[0].isupper()}
+            assert kin.n_choices == len(names) - 1 and len(kin.distractors) == idle
+            assert [p.answer for p in kin.parts][-1] == kin.answer and len(kin.chain) == depth
+            place = made["spatial"]
+            assert place.n_choices == (1 + idle if place.operation == "containment" else depth + idle)
+            number = made["numerical"]
+            wanted = {"offset": 100, "max": depth, "min": depth, "order": math.factorial(depth)}
+            assert number.n_choices == wanted[number.operation] and len(number.distractors) == idle
+            if number.operation == "offset":
+                amounts = [int(w.split(" has ")[1].strip(".")) for w in number.worked.split("; ")]
+                assert all(2 <= abs(b - a) <= 9 for a, b in pairwise(amounts)) and str(amounts[-1]) == number.answer
+                words = [f.split() for f in number.chain[1:]]
+                assert [b - a for a, b in pairwise(amounts)] == [
+                    int(w[2]) * (1 if w[3] == "more" else -1) for w in words
+                ]

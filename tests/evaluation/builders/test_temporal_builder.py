@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.builders import temporal
 from composcope.evaluation.builders.facts import Fact, read_facts
+from composcope.evaluation.builders.temporal import FAMILIES, DrawnFacts
 from composcope.evaluation.cases import Case
 from composcope.evaluation.grading import dates
 
@@ -173,3 +176,94 @@ def test_facts_that_cannot_be_used_name_the_place(tmp_path: Path, row: dict[str,
     path.write_text(json.dumps(good) + "\n" + json.dumps(row) + "\n")
     with pytest.raises(InputError, match=re.escape(message)):
         read_facts(path)
+
+
+def _drawn(family: str, depth: int, seed: int, gap: float = 2.0) -> tuple[DrawnFacts, Any]:
+    rng = random.Random(seed)
+    facts = rng.sample(FACTS, len(FACTS))
+    drawn = FAMILIES[family].draw(facts, depth, rng, gap)
+    assert drawn is not None
+    return drawn, FAMILIES[family].word(drawn, rng, False)
+
+
+SHAPES: dict[str, tuple[int, int, float]] = {
+    "temporal_rank": (4, 0, 1 / 24), "temporal_successor": (4, 1, 1 / 14), "temporal_interval_decoy": (4, 2, 1 / 4),
+    "pair_far_control": (2, 0, 0.5), "event_betweenness": (3, 0, 0.5), "timeline_binding": (4, 0, 1 / 4),
+    "nearest_binding": (3, 1, 1 / 3), "overlapping_intervals": (0, 4, 0.5), "constrained_ranking": (3, 1, 1 / (6 + 6)),
+}  # fmt: skip
+"""Options, bounds and the chance of a guess at depth 4."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_kind_of_question_draws_its_facts_apart_and_is_guessed_as_often_as_it_says(family: str) -> None:
+    for seed in range(20):
+        drawn, wording = _drawn(family, 4, seed)
+        n_options, n_bounds, chance = SHAPES[family]
+        assert (len(drawn.options), len(drawn.bounds), FAMILIES[family].n_bounds) == (n_options, n_bounds, n_bounds)
+        chosen = [*drawn.options, *drawn.bounds]
+        assert len({f.id for f in chosen}) == len(chosen)
+        apart = 50 if family == "pair_far_control" else 2
+        assert all(abs(a.years - b.years) > apart - 1e-6 for i, a in enumerate(chosen) for b in chosen[:i])
+        assert wording.chance == pytest.approx(chance)
+        assert wording.anchor in chosen and all(re.search(rf"{f.event}\b", wording.question) for f in chosen)
+
+
+def _right(family: str, drawn: DrawnFacts, question: str) -> str:
+    """The answer by the dates alone."""
+    letters = {chr(65 + i): f for i, f in enumerate(drawn.options)}
+    by_year = sorted(letters, key=lambda k: letters[k].years)
+    bounds = sorted(b.years for b in drawn.bounds)
+    if family == "temporal_rank":
+        return ", ".join(by_year)
+    if family == "pair_far_control":
+        return by_year[0] if "first" in question else by_year[-1]
+    if family == "temporal_successor":
+        return ", ".join(k for k in letters if (letters[k].years > bounds[0]) == (" after " in question))
+    if family == "temporal_interval_decoy":
+        return ", ".join(k for k in letters if bounds[0] < letters[k].years < bounds[1])
+    if family == "nearest_binding":
+        return min(letters, key=lambda k: abs(letters[k].years - bounds[0]))
+    if family == "constrained_ranking":
+        return ", ".join(k for k in by_year if letters[k].years > bounds[0])
+    if family == "timeline_binding":
+        return next(k for k in letters if f"belongs to {letters[k].date} " in question)
+    if family == "event_betweenness":
+        middle, *outer = (YEARS[e] for e in re.findall(r"the founding of town \d+", question))
+        return "yes" if min(outer) < middle < max(outer) else "no"
+    (a, c, b, d) = (f.years for f in drawn.bounds)
+    return "yes" if a < d and b < c else "no"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_answer_to_a_question_about_time_is_that_of_the_dates(family: str) -> None:
+    answers = set()
+    for seed in range(40):
+        drawn, wording = _drawn(family, 4, seed)
+        assert wording.answer == _right(family, drawn, wording.question), (seed, wording.question)
+        answers.add(wording.answer)
+        if wording.answer_type != "boolean":
+            names = {chr(65 + i): f.event for i, f in enumerate(drawn.options)}
+            named = [names[k] for k in wording.answer.split(", ")]
+            assert "; ".join(named) in wording.aliases and wording.worked.endswith(f"So: {wording.answer}")
+    assert len(answers) > 1, "not always the same"
+
+
+def test_two_intervals_overlap_about_every_second_time_and_one_event_lies_between_the_bounds() -> None:
+    said = [_drawn("overlapping_intervals", 4, seed)[1].answer for seed in range(80)]
+    assert 25 < said.count("yes") < 55
+    for seed in range(20):
+        drawn, wording = _drawn("temporal_interval_decoy", 6, seed)
+        low, high = sorted(b.years for b in drawn.bounds)
+        assert sum(low < f.years < high for f in drawn.options) == 1 and len(drawn.options) == 6
+        drawn, wording = _drawn("constrained_ranking", 5, seed)
+        assert sum(f.years > drawn.bounds[0].years for f in drawn.options) >= 2
+        drawn, wording = _drawn("temporal_successor", 4, seed)
+        sides = {f.years > drawn.bounds[0].years for f in drawn.options}
+        assert sides == {True, False}, "some before and some after"
+        assert wording
+
+
+def test_facts_too_close_to_each_other_are_not_compared() -> None:
+    close = _facts(4, step=1, start=1000)
+    found = [temporal._first_spread(close, n, gap) for n, gap in ((2, 2.0), (3, 2.0), (2, 3.0))]
+    assert found == [(close[0], close[2]), None, (close[0], close[3])]

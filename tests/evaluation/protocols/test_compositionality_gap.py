@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation import metrics as shape
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.metrics import Metric, find
-from composcope.evaluation.protocols import Graded, get, metrics_from_rows
+from composcope.evaluation.protocols import Graded, compositionality_gap, get, metrics_from_rows
 
 OUTCOMES = {"1": "correct", "0": "incorrect", "?": "invalid", "-": "abstained"}
 
 
 def rows_of(table: dict[str, str], **more: object) -> list[Graded]:
-    """``table``: three letters a case, for the two steps and the whole."""
-    roles = ("part:0", "part:1", "whole")
+    """``table``: the letters of a case, for its steps and the whole."""
     return [
-        Graded(case, role, OUTCOMES[letter], **more)  # type: ignore[arg-type]
+        Graded(case, "whole" if i + 1 == len(letters) else f"part:{i}", OUTCOMES[letter], **more)  # type: ignore[arg-type]
         for case, letters in table.items()
-        for role, letter in zip(roles, letters, strict=True)
+        for i, letter in enumerate(letters)
     ]
 
 
@@ -29,8 +30,8 @@ def rows_of(table: dict[str, str], **more: object) -> list[Graded]:
 TABLE = {"a": "111", "b": "110", "c": "11?", "d": "11-", "e": "101", "f": "010", "g": "?10", "h": "001"}
 
 
-def got(name: str, **group: object) -> Metric:
-    found = find(metrics_from_rows(rows_of(TABLE), "compositionality-gap").metrics, name, **group)
+def got(name: str, rows: list[Graded] | None = None, **group: object) -> Metric:
+    found = find(metrics_from_rows(rows or rows_of(TABLE), "compositionality-gap").metrics, name, **group)
     assert found is not None
     return found
 
@@ -156,3 +157,41 @@ def test_rows_of_dicts_keep_unknown_fields_and_name_what_is_wrong() -> None:
     ):
         with pytest.raises(Exception, match=message):
             Graded.from_dict({**raw, field: value})
+
+
+def test_uneven_numbers_of_parts_count_only_the_steps_that_a_case_has() -> None:
+    found = got("independence_gap", rows_of({"a": "101", "b": "10"}))
+    assert found.value == pytest.approx(1 / 2 - 1 * (0 + 1) / 2)
+    four = rows_of({"a": "11110", "b": "10110"})
+    assert [got("quadrant", four, quadrant=q).count for q in ("all", "some")] == [1, 1]
+    bare = metrics_from_rows(rows_of({"a": "1", "b": "0"}), "compositionality-gap")
+    assert {m.metric for m in bare.metrics} == {"composition"} and not bare.case_set("both-right-whole-right").ids
+    rows = [*rows_of({"a": "11"}), Graded("b", "part:1", "correct"), Graded("b", "whole", "correct")]
+    lacking = metrics_from_rows(
+        rows, "compositionality-gap", cases={"a": Case("a", "Which?", "red", (Part("A?", "1"),))}
+    )
+    assert any(w.startswith("1 cases lack") and "'b'" in w for w in lacking.warnings)
+
+
+def test_a_reversed_whole_is_a_question_or_has_one() -> None:
+    def asked(given: Any) -> Any:
+        case = Case("c", "Which?", "red", (Part("A?", "1"), Part("B?", "2")), aliases=("r",), meta={"reversed": given})
+        asks = get("compositionality-gap", reversed=True).asks(case, {})
+        return next((a.question, a.gold, a.aliases) for a in asks if a.role == "whole:reversed")
+
+    assert asked("W?") == ("W?", "red", ("r",)) and asked({"question": "W?"}) == ("W?", "red", ("r",))
+    assert asked({"question": "W?", "answer": "blue"}) == ("W?", "blue", ())
+    for wrong in ({"answer": "blue"}, 5, ["question"]):
+        with pytest.raises(InputError, match=r"'c': meta\.reversed"):
+            asked(wrong)
+
+
+def test_the_gap_to_independence_is_bounded_by_what_open_answers_could_be() -> None:
+    assert compositionality_gap._independence_bounds([(None, True, True), (True, None, True)]) == (0.5 - 1, 1 - 0.5)
+    assert compositionality_gap._independence_bounds([]) == (None, None)
+
+
+def test_another_way_to_ask_is_counted_over_the_cases_that_were_asked_so() -> None:
+    rows = [*rows_of({"a": "111", "b": "111"}), Graded("a", "whole:cot", "incorrect")]
+    found = got("composition", rows, prompt="cot")
+    assert (found.count, found.n, found.n_invalid) == (0, 1, 0)

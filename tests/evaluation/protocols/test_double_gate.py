@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.metrics import Metric, find
-from composcope.evaluation.protocols import Graded, get, metrics_from_rows
+from composcope.evaluation.protocols import Graded, double_gate, get, metrics_from_rows
 from composcope.evaluation.protocols.compare import compare
 
 OUTCOMES = {"1": "correct", "0": "incorrect", "?": "invalid", "-": "abstained"}
@@ -352,3 +353,82 @@ def test_composition_is_not_compared_where_knowledge_differs() -> None:
     assert got(found.metrics, "delta_atom", per="fact").value == pytest.approx(0.05)
     delta = got(found.metrics, "delta_comp")
     assert delta.value is None and delta.note is not None and "not comparable" in delta.note
+
+
+def test_d50_of_families_uses_the_depth_2_control_only_where_it_can() -> None:
+    one = reduced(curve({2: (0, 10), 4: (10, 10)}, "f"))
+    assert got(one, "d50", family="f").value == got(one, "d50").value == 3.0
+    assert got(reduced(curve({2: (9, 10)}, "f")), "d50", family="f").n == 10, "also where it has one depth"
+    failed = {"pair": {2: 1}, "far": {4: 9, 6: 10}, "both": {2: 0, 4: 10}, "shallow": {1: 0}, "around": {1: 0, 4: 10}}
+    rows = [r for family, of in failed.items() for r in curve({d: (k, 10) for d, k in of.items()}, family)]
+    found = {m.group.get("family"): m for m in reduced(rows) if m.metric == "d50"}
+    assert {*found} == {None, "far", "both", "around"} and found["around"].n == 40
+    # depth 2 of far is that of pair and both together: 1 of 20
+    assert found["far"].value == pytest.approx(2 + 2 * (0.5 - 1 / 20) / (0.9 - 1 / 20)) and found["both"].value == 3.0
+    assert "depth 2 from both, pair" in str(found["far"].note) and "depth 2 from" not in str(found["both"].note)
+    assert (found["far"].n, found["both"].n) == (40, 20)
+
+
+def test_d50_counts_what_is_open_and_says_where_few_cases_are() -> None:
+    rows = curve({2: (0, 5), 4: (4, 4)})
+    found = got(reduced(rows), "d50")
+    assert (found.n, found.n_invalid, found.value) == (9, 0, 3.0) and "n < 5 at depth 4" in str(found.note)
+    assert (found.bound_low, found.bound_high) == (3.0, 3.0)
+    more = [*rows, *case_rows("x", "", "?", "1", depth=2), *case_rows("y", "", "1", "?", depth=4),
+            *case_rows("z", "", "0", "?", depth=4), *case_rows("zz", "", "0", "?", depth=2)]  # fmt: skip
+    opened = got(reduced(more), "d50")
+    assert (opened.n, opened.n_invalid, opened.value) == (9, 2, 3.0)
+    # of depth 4 fail 4 or 5 of 5
+    assert (opened.bound_low, opened.bound_high) == (3.0, pytest.approx(2 + 2 * 0.5 / 0.8))
+
+
+def test_two_models_are_compared_over_facts_and_cases_of_both() -> None:
+    def side(model: str, cases: str, wholes: str) -> list[Graded]:
+        return [r for c, w in zip(cases, wholes, strict=True) for r in case_rows(c, "1", "1", w, depth=2, model=model)]
+
+    a, b = side("a", "abcde", "0011?"), side("b", "bcdef", "01?01")
+    found = compare(a, b)
+    atom, delta = found.metrics[:2]
+    assert (atom.n, atom.value, atom.group) == (4, 0.0, {"per": "fact"})
+    assert (found.mcnemar.n, found.mcnemar.a_only, found.mcnemar.b_only) == (2, 0, 0)
+    # over b c d e: A has 1 of 3 wrong, B 2 of 3
+    assert (delta.n, delta.n_invalid, delta.value) == (3, 2, pytest.approx(1 / 3 - 2 / 3))
+    kin, theirs = ([replace(r, family="f") for r in rows] for rows in (a, b))
+    own = find(compare(kin, theirs).metrics, "delta_comp", family="f")
+    assert own is not None and (own.n, own.value) == (delta.n, delta.value), "also by family"
+    assert "1/3 - 2/3" in str(delta.note) and any("2 cases are in one run only" in w for w in found.warnings)
+    fewer = compare(a, [r if r.case != "c" or r.role != "part:0" else replace(r, outcome="incorrect") for r in b])
+    assert (fewer.metrics[1].n, fewer.metrics[1].value) == (2, pytest.approx(1 / 3 - 2 / 2))
+    worse = compare(a, [replace(r, outcome="incorrect") if r.case == "c" and "para" in r.role else r for r in b])
+    assert "differs by +25.0 points, more than 2" in str(worse.metrics[1].note) and worse.metrics[1].value is None
+    bare = compare([r for r in a if "para" not in r.role], [r for r in b if "para" not in r.role])
+    assert "no atom was probed in both" in str(bare.metrics[1].note) and bare.metrics[1].value is None
+    depth = [next(m for m in c.metrics if m.metric == "delta_depth") for c in (found, fewer)]
+    assert [d.n for d in depth] == [4, 3] and "d50(B) = >2" in str(depth[0].note)
+    assert "d50(A) = >2" in str(depth[1].note) and "d50(B) = <2" in str(depth[1].note) and depth[1].value is None
+    with pytest.raises(InputError, match="A: rows of several models"):
+        compare([*a, *b], b)
+    with pytest.raises(InputError, match="no case in common"):
+        compare(a[:3], b[-3:])
+
+
+def test_probes_of_one_fact_share_it_and_evidence_is_the_cases_own_row_where_it_agrees() -> None:
+    wordings = {a: {f"w{i}": Graded("c", f"part:0:paraphrase:{i}", "correct", atom=a) for i in range(3)} for a in "xyz"}
+    per_probe, per_fact = double_gate._stability({(0, a): rows for a, rows in wordings.items()})
+    assert (per_probe.n, per_probe.cluster_n, per_fact.n, per_fact.cluster_n) == (9, 3, 3, None)
+    again = double_gate._stability({(repeat, a): rows for repeat in (0, 1) for a, rows in wordings.items()})
+    assert [(m.n, m.cluster_n) for m in again] == [(18, 3), (6, 3)], "a fact that is asked twice is one fact"
+    own, other = Graded("c", "r", "correct", answer="own"), Graded("d", "s", "incorrect", answer="other")
+    item: Any = SimpleNamespace(rows={"r": own})
+    for deciding, answer in ((other, "other"), (replace(other, outcome="correct"), "own")):
+        found = double_gate._evidence(item, "r", deciding)
+        assert (found.role, found.answer) == ("r", answer)
+
+
+def test_conflation_has_the_bounds_of_its_two_rates_only_where_an_answer_is_open() -> None:
+    rows = [*case_rows("a", "1", "1", "0"), *case_rows("b", "0", "1", "0"), *case_rows("c", "1", "1", "1")]
+    found = got(reduced(rows), "conflation")
+    assert (found.value, found.bound_low, found.bound_high) == (pytest.approx(2 / 3 - 1 / 2),) * 3
+    rows = [replace(r, outcome="invalid") if (r.case, r.role) == ("c", "whole") else r for r in rows]
+    found = got(reduced(rows), "conflation")
+    assert found.n_invalid == 1 and (found.bound_low, found.bound_high) == pytest.approx((2 / 3 - 1, 1 - 1 / 2))

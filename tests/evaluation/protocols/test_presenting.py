@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,9 +16,10 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import find
-from composcope.evaluation.protocols import get, presenting
+from composcope.evaluation.protocols import get, presenting, reduce
 from composcope.evaluation.protocols.asking import MAX_TOKENS
-from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation, examples_in
+from composcope.evaluation.protocols.base import Reduction, uncounted
+from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation, choose, examples_in
 from composcope.evaluation.protocols.reasoning_gap import co_present
 
 MIXED = Case(
@@ -205,7 +208,7 @@ def test_room_to_think_is_added_to_short_answers_and_never_taken_from_them() -> 
 
 
 def test_thinking_needs_the_chat_template() -> None:
-    with pytest.raises(InputError, match="use --prompting chat"):
+    with pytest.raises(InputError, match=r"--thinking needs.*use --prompting chat"):
         Presentation("raw", thinking=True)
     with pytest.raises(InputError, match="use --prompting chat"):
         asks_of(MIXED, "double-gate", Presentation("raw"), recovery=("thinking",))
@@ -235,3 +238,44 @@ def test_the_examples_of_a_prompt_can_be_found_again_for_the_probes() -> None:
     shown = examples_in(ask)
     assert shown is not None and shown.startswith("Question: A caretaker") and shown.endswith("answer is: 55")
     assert MIXED.question not in shown and examples_in(asks_of(MIXED)["whole"]) is None
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_examples_for_steps_of_any_kind_take_both_kinds_of_steps_in_turn(n: int) -> None:
+    every = presenting.own("compositionality-gap", n)
+    by_kind = {k: [e.question for e in every if e.kind == k] for k in ("commonsense", "math", "part")}
+    assert by_kind["part"] == [by_kind[("commonsense", "math")[i % 2]][i] for i in range(n)]
+    with pytest.raises(InputError, match="--few-shot 0"):
+        presenting.own("compositionality-gap", 0)
+    parts = (MIXED.parts[0], replace(MIXED.parts[1], kind="date"))
+    ask = get("compositionality-gap").asks(replace(MIXED, parts=parts), {})[1]
+    assert [e.kind for e in choose(every, ask, "compositionality-gap")] == ["part"] * n
+    with pytest.raises(InputError, match=r"no worked example for role 'part:1'.*date"):
+        choose([e for e in every if e.kind == "math"], ask, "compositionality-gap")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"prompting": "row"}, "--prompting row"), ({"preamble": "no!"}, "--preamble no!"),
+     ({"thinking_tokens": 0}, "--thinking-tokens 0"),
+     ({"cot_tokens": 0}, "--cot-tokens 0")],
+)  # fmt: skip
+def test_presentations_that_cannot_be_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Presentation(**given)
+    assert Presentation(thinking_tokens=1, cot_tokens=1) and Presentation(thinking=False, prompting="raw")
+
+
+def test_what_a_protocol_warns_of_without_its_preamble_is_said_and_rows_of_no_protocol_are_no_error() -> None:
+    protocol: Any = SimpleNamespace(
+        name="scaffolding", reduce=lambda rows, _: Reduction((), (), (f"{len(rows)} rows",))
+    )
+    rows = [Graded("c", role, "correct") for role in ("whole", "part:0", "no-preamble/whole")]
+    assert reduce(protocol, rows).warnings == ("2 rows", "without preamble: 1 rows")
+    assert "1" in "".join(uncounted([Graded("c", "hint", "correct")], None))
+
+
+def test_a_second_question_takes_no_examples_of_wholes() -> None:
+    asked = asks_of(MIXED)["whole"]
+    for role, whole in (("co-presented", False), ("code", False), ("whole", True)):
+        assert ("whole" in presenting.kinds(replace(asked, role=role), "reasoning-gap")) is whole

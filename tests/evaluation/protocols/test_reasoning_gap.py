@@ -11,18 +11,18 @@ from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import Metric, find
-from composcope.evaluation.protocols import Graded, get, metrics_from_rows
+from composcope.evaluation.protocols import Graded, counting, get, metrics_from_rows, reasoning_gap
 from composcope.evaluation.protocols.reasoning_gap import _chains, co_present
 
 ROLES = ("part:0", "part:1", "pair:q1", "whole", "co-presented", "original", "code")
 
 
-def rows_of(letters: list[str]) -> list[Graded]:
+def rows_of(letters: list[str], roles: tuple[str, ...] = ROLES) -> list[Graded]:
     names = {"1": "correct", "0": "incorrect", "?": "invalid"}
     return [
         Graded(f"c{i}", role, names[letter])  # type: ignore[arg-type]
         for i, word in enumerate(letters)
-        for role, letter in zip(ROLES, word, strict=True)
+        for role, letter in zip(roles, word, strict=True)
     ]
 
 
@@ -30,8 +30,8 @@ def rows_of(letters: list[str]) -> list[Graded]:
 TABLE = ["1111111", "1110111", "1100110", "0110101", "1111011"]
 
 
-def got(name: str, **group: object) -> Metric:
-    found = find(metrics_from_rows(rows_of(TABLE), "reasoning-gap").metrics, name, **group)
+def got(name: str, rows: list[Graded] | None = None, **group: object) -> Metric:
+    found = find(metrics_from_rows(rows or rows_of(TABLE), "reasoning-gap").metrics, name, **group)
     assert found is not None
     return found
 
@@ -163,19 +163,31 @@ def test_answers_in_code_are_run_and_what_cannot_run_is_invalid() -> None:
 
 
 def test_independent_questions_come_from_other_cases() -> None:
-    from dataclasses import replace
-
     cases = [
         replace(CASE, id=str(i), meta={}, parts=(replace(CASE.parts[0], question=f"q{i}"), CASE.parts[1]))
         for i in range(5)
     ]
-    partners = co_present(cases, seed=1)
-    assert all(c.meta["independent"] != c.parts[0].question for c in partners)
-    assert {c.meta["independent"] for c in partners} == {f"q{i}" for i in range(5)}
+    for seed in range(4):
+        partners = co_present(cases, seed=seed)
+        assert all(c.meta["independent"] != c.parts[0].question for c in partners)
+        assert {c.meta["independent"] for c in partners} == {f"q{i}" for i in range(5)}
     drawn = {tuple(c.meta["independent"] for c in co_present(cases, seed=seed)) for seed in (1, 1, 2, 3)}
     assert len(drawn) == 3
+    assert "independent" not in co_present(cases[:1])[0].meta and co_present([]) == []
 
 
 def test_a_case_without_two_parts_is_refused() -> None:
     with pytest.raises(InputError, match="needs 2 parts"):
         get("reasoning-gap").asks(Case("c", "q", "a"), {})
+
+
+def test_the_second_hop_is_compared_over_the_cases_whose_first_hop_is_right() -> None:
+    rows = rows_of(["110", "1?0", "001"], ("part:1", "pair:q1", "whole"))
+    found = got("second_hop", rows, against="step:1")
+    assert (found.n, found.n_invalid, found.value) == (1, 0, -1.0)
+
+
+def test_the_least_gain_of_code_counts_open_answers_in_words_as_right() -> None:
+    rows = rows_of(["11", "?0"], ("whole", "code"))
+    found = reasoning_gap.code_gain(counting.items(rows), {}, 0)
+    assert (found.bound_low, found.bound_high) == ((1 - 2) / 2, (1 - 1) / 1)

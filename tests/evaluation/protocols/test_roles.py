@@ -131,3 +131,11 @@ def test_scaffolded_cases_keep_the_format_of_what_they_were_made_from() -> None:
     items, dropped = scaffolds.from_cases([replace(CASE, meta={"format": "plain"})])
     assert not dropped
     assert recommended_format([case_from_item(i) for i in items]) == "plain"
+
+
+def test_no_more_than_three_unknown_roles_are_named() -> None:
+    rows = [Graded("a", role, "correct") for role in ("whole", "b", "c", "d", "d", "e")]
+    [said] = uncounted(rows, "double-gate")
+    assert said.startswith("5 of 6") and "'d' 2" in said and "and 1 others" in said
+    [said] = uncounted(rows[:4], "double-gate")
+    assert "others" not in said and uncounted(rows[:1], "double-gate") == [] and uncounted(rows, "theirs") == []

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as hs
@@ -10,19 +14,22 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.metrics import Metric, find
-from composcope.evaluation.protocols import Graded, Reduction, get, metrics_from_rows
-from composcope.evaluation.protocols.scaffolding import minimum_k
+from composcope.evaluation.prompts import placeholder
+from composcope.evaluation.protocols import Graded, Reduction, counting, get, metrics_from_rows
+from composcope.evaluation.protocols.scaffolding import Scaffolded, minimum_k
 
 OUTCOMES = {"1": "correct", "0": "incorrect", "?": "invalid"}
 SKILLS = ("read", "add", "add", "write")
 
 
-def item(case: str, whole: str, levels: str = "", parts: str = "", placeholder: str = "") -> list[Graded]:
-    rows = [Graded(case, "whole", OUTCOMES[whole], skills=SKILLS)]  # type: ignore[arg-type]
-    named = [(f"scaffold:{j}", o) for j, o in enumerate(levels, 1)] + [(f"part:{i}", o) for i, o in enumerate(parts)]
+def item(
+    case: str, whole: str, levels: str = "", parts: str = "", placeholder: str = "", skills: tuple[str, ...] = SKILLS
+) -> list[Graded]:
+    named = [("whole", whole)]
+    named += [(f"scaffold:{j}", o) for j, o in enumerate(levels, 1)] + [(f"part:{i}", o) for i, o in enumerate(parts)]
     if placeholder:
         named.append((f"placeholder:{placeholder[0]}", placeholder[1]))
-    return rows + [Graded(case, role, OUTCOMES[o], skills=SKILLS) for role, o in named]  # type: ignore[arg-type]
+    return [Graded(case, role, OUTCOMES[o], skills=skills) for role, o in named]  # type: ignore[arg-type]
 
 
 TABLE = [
@@ -39,18 +46,19 @@ def reduced() -> Reduction:
     return metrics_from_rows(TABLE, "scaffolding")
 
 
-def got(name: str, **group: object) -> Metric:
-    found = find(reduced().metrics, name, **group)
+def got(name: str, rows: list[Graded] = TABLE, **group: Any) -> Metric:
+    found = find(metrics_from_rows(rows, "scaffolding").metrics, name, **group)
     assert found is not None, (name, group)
     return found
 
 
 def test_k_is_the_first_success_and_open_levels_leave_it_open() -> None:
-    assert minimum_k(True, []) == {0}
+    assert minimum_k(True, []) == {0} and minimum_k(None, []) == {0, -1}
     assert minimum_k(False, [False, True, False]) == {2}
     assert minimum_k(False, [False, False]) == {-1}
-    assert minimum_k(False, [None, True]) == {1, 2}
-    assert minimum_k(False, [False, None]) == {2, -1}
+    assert minimum_k(False, [None, True]) == {1, 2} and minimum_k(None, [False, True]) == {0, 2}
+    assert minimum_k(False, [False, None]) == {2, -1} and minimum_k(False, [None, False]) == {1, -1}
+    assert minimum_k(False, [True, None]) == {1}
     assert minimum_k(None, [False]) == {0, -1}
     assert minimum_k(False, []) == frozenset()
 
@@ -59,12 +67,10 @@ def test_k_is_the_first_success_and_open_levels_leave_it_open() -> None:
 def test_open_outcomes_allow_every_k_that_some_judgement_of_them_gives(
     whole: bool | None, levels: list[bool | None]
 ) -> None:
-    import itertools
-
     outcomes = [whole, *levels]
     unknown = [i for i, o in enumerate(outcomes) if o is None]
     every = set()
-    for filled in itertools.product([True, False], repeat=len(unknown)):
+    for filled in product([True, False], repeat=len(unknown)):
         judged = list(outcomes)
         for i, value in zip(unknown, filled, strict=True):
             judged[i] = value
@@ -152,11 +158,93 @@ def test_rounds_ask_scaffolds_of_failures_and_the_placeholder_at_k() -> None:
 
 
 def test_own_scaffold_texts_are_used_and_a_missing_level_is_an_error() -> None:
-    from dataclasses import replace
-
     protocol = get("scaffolding", format="plain")
     graded = {"whole": Grade("incorrect", "11")}
     texts = replace(CASE, meta={"scaffolds": ["one", "two", "three"]})
     assert [a.prompt for a in protocol.asks(texts, graded) if a.role.startswith("scaffold")] == ["one", "two", "three"]
     with pytest.raises(InputError, match=r"meta\.scaffolds has no text for level 3"):
         protocol.asks(replace(CASE, meta={"scaffolds": ["one", "two", None]}), graded)
+
+
+XYX, YZW = tuple("xyx"), tuple("yzw")
+SCAFFOLDED = [
+    *item("a", "0", "01", "101", "20", XYX),
+    *item("b", "0", "10", "001", "11", XYX),
+    *item("c", "1", "11", "111", skills=XYX),
+    *item("d", "0", "00", "1?1", skills=YZW),
+    *item("e", "0", "1?", "111", skills=YZW),
+    *item("f", "0", "?1", "111", skills=YZW),
+    *item("g", "0", parts="0", skills=()),
+]
+ODD, LAST = {"combination": "y + z + w"}, {"combination": "x + y + x"}
+BY_HAND: list[tuple[str, dict[str, Any], tuple[float | None, int, int]]] = [
+    ("any_scaffold", {}, (5, 6, 1)), ("k_zero", {}, (1, 6, 1)), ("k_positive", {}, (4, 6, 1)),
+    ("intractable", {}, (1, 6, 1)), ("mean_k", {}, (4, 3, 1)), ("mean_k_solvable", {}, (4, 4, 1)),
+    ("non_monotone", {}, (1, 1, 1)), ("bottleneck", {"skill": "x / y"}, (1, 3, 1)),
+    ("bottleneck", {"skill": "x"}, (1, 3, 1)), ("bottleneck", {"skill": "y"}, (1, 3, 1)),
+    ("skill_accuracy", {"skill": "x"}, (5, 6, 0)), ("skill_accuracy", {"skill": "x", "whole": "incorrect"}, (3, 4, 0)),
+    ("skill_accuracy", {"skill": "step 0"}, (0, 1, 0)), ("skill_accuracy", {"skill": "z"}, (2, 2, 1)),
+    ("scaffold_success", {"level": 1}, (2, 4, 1)), ("scaffold_success", {"level": 2}, (2, 4, 1)),
+    ("scaffold_success", {"level": 1, **ODD}, (1, 2, 1)), ("k_positive", LAST, (2, 3, 0)),
+    ("placeholder", {}, (1, 2, 0)), ("placeholder", {"level": 1}, (1, 1, 0)), ("placeholder", {"level": 2}, (0, 1, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "group", "wanted"), BY_HAND)
+def test_scaffolds_are_counted_as_by_hand(name: str, group: dict[str, Any], wanted: tuple[float, int, int]) -> None:
+    found = got(name, SCAFFOLDED, **group)
+    assert (found.count, found.n, found.n_invalid) == wanted
+    assert found.value == pytest.approx(wanted[0] / wanted[1])
+
+
+def test_scaffolded_items_and_their_sets() -> None:
+    found = metrics_from_rows(SCAFFOLDED, "scaffolding")
+    sets = {s.name: {e.case: e.value for e in s.entries} for s in found.case_sets}
+    assert sets == {"scaffold-k": {"a": 2, "b": 1, "e": 1}, "intractable": {"d": -1}, "unaided": {"c": 0}}
+    assert any(w.startswith("1 failed items have one step") for w in found.warnings)
+    assert any(w.startswith("1 of 7 items have an open k") for w in found.warnings)
+    mean = got("mean_k", SCAFFOLDED)
+    assert (mean.bound_low, mean.bound_high) == (pytest.approx(5 / 4), pytest.approx(6 / 4))
+    stad = find(metrics_from_rows(SCAFFOLDED, "scaffolding", compat="stad").metrics, "k_positive")
+    assert stad is not None and (stad.count, stad.n, stad.value) == (4, 6, 0.6666)
+    less = [r for r in SCAFFOLDED if r.case != "f"]
+    stad = find(metrics_from_rows(less, "scaffolding", compat="stad").metrics, "mean_k")
+    assert stad is not None and (stad.count, stad.n, stad.value) == (4, 3, 1.33)
+    alone = find(metrics_from_rows(item("g", "0"), "scaffolding", compat="stad").metrics, "k_positive")
+    assert alone is not None and (alone.n, alone.value) == (0, None), "nothing to truncate"
+    entry = found.case_set("scaffold-k").entries[0]
+    assert [e.role for e in entry.evidence] == ["whole", "scaffold:1", "scaffold:2", "part:0", "part:1", "part:2"]
+    note = got("scaffold_success", SCAFFOLDED, level=2, combination="x + y + x").note
+    assert note is not None and "revealed: x / y" in note
+
+
+def test_a_placeholder_uses_the_cases_own_wording_where_it_reaches_the_level() -> None:
+    three = replace(CASE, parts=CASE.parts[:3])
+    right, wrong = Grade("correct", "x"), Grade("incorrect", "x")
+    graded = {"whole": wrong, "scaffold:1": wrong, "scaffold:2": right}
+    for texts, own in ((["one", "two"], True), (["one"], False), (None, False)):
+        asks = get("scaffolding").asks(replace(three, meta={"placeholders": texts}), graded)
+        [ask] = [a for a in asks if a.role == "placeholder:2"]
+        assert (ask.question == "two") == own
+    sooner = {**graded, "scaffold:1": right}
+    [ask] = [a for a in get("scaffolding").asks(three, sooner) if "placeholder" in a.role]
+    assert (ask.role, ask.question) == ("placeholder:1", placeholder("How much?", [("q0?", "0")])), "the least level"
+    assert not [a for a in get("scaffolding", placeholders=False).asks(three, graded) if "placeholder" in a.role]
+    unclear = get("scaffolding").asks(three, {"whole": Grade("invalid", None)})
+    assert [a.role for a in unclear if "scaffold" in a.role] == ["scaffold:1", "scaffold:2"]
+
+
+def test_items_know_their_steps_from_the_case_or_the_rows() -> None:
+    rows = item("a", "0", "01", skills=())
+    assert metrics_from_rows(rows, "scaffolding").case_set("scaffold-k").entries[0].value == 2
+    [found] = counting.items(rows)
+    case = Case("a", "q", "x", tuple(Part(f"{i}?", "1", skill=s) for i, s in enumerate(("u", None, "v", "w"))))
+    judged = Scaffolded.of(found, {"a": case})
+    assert (judged.steps, judged.skills, judged.k, judged.bottleneck) == (4, ("u", "", "v", "w"), 2, "u / ")
+    alone = Scaffolded.of(found, None)
+    assert (alone.steps, alone.skills, alone.k, alone.bottleneck) == (3, (), 2, None)
+
+
+def test_a_bottleneck_names_each_skill_once() -> None:
+    scaffolded = Scaffolded(counting.items(item("c", "0"))[0], 3, ("add", "add", "sort"), {}, frozenset({2}))
+    assert scaffolded.bottleneck == "add"

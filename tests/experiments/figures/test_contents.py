@@ -18,18 +18,10 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
-from composcope.experiments.figures import (
-    accuracies,
-    depth_curves,
-    gates,
-    layers,
-    mechanism,
-    scatters,
-    skills,
-    style,
-    training,
-)
+from composcope.experiments.figures import depth_curves, gates, layers, mechanism, scatters, skills, style, training
 from composcope.experiments.run.reader import ProbeData
+
+from .bare_runs import bare_run
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +37,6 @@ def runs(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> lis
 def _bars(ax: Axes) -> list[float]:
     widths = [bar.get_bbox().width for bar in ax.patches if isinstance(bar, Rectangle)]
     return [w for w in widths if w > 0]
-
-
-def _graded(*answers: str) -> SimpleNamespace:
-    """Answers to wholes and programs, a letter each."""
-    named: dict[str, Any] = {"1": "correct", "0": "incorrect", "?": "invalid"}
-    rows = [Graded(f"c{i}", role, named[letter]) for i, letters in enumerate(answers)
-            for role, letter in zip(("whole", "code"), letters, strict=True)]  # fmt: skip
-    return SimpleNamespace(graded=rows, protocol="reasoning-gap", name="r", seed=0)
 
 
 def test_every_number_asked_for_is_a_row_of_the_sizes_and_equal_sets_are_one_curve() -> None:
@@ -98,20 +82,6 @@ def test_doses_are_points_of_one_training_or_a_line_for_each_and_their_mean(
     else:
         assert not any("seed" in name or "mean" in name for name in named)
         assert {0.1, 0.4} <= {y for line in ax.lines for y in np.round(np.ravel(line.get_ydata()), 9)}
-
-
-def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
-    (row,) = accuracies._gains(_graded("11", "01", "01", "00", "?1"), "m")  # type: ignore[arg-type]
-    assert (row["way"], row["count"], row["usual"], row["n"], row["n_invalid"]) == ("code", 3, 1, 4, 1)
-    assert row["value"] == pytest.approx((3 - 1) / 1)
-    better, worse = _graded("10", "10", "10", "00"), _graded("10", "00", "00", "?0")
-    (whole,) = accuracies.step_gains(better, worse)  # type: ignore[arg-type]
-    assert (whole["asked"], whole["n"], whole["n_invalid"]) == ("whole", 3, 1)
-    assert whole["value"] == pytest.approx(2 / 3)
-    steps = [Graded(case="c", role=role, outcome="correct") for role in ("part:0", "part:1", "part:2", "whole")]
-    both: Any = SimpleNamespace(graded=steps, protocol="compositionality-gap")
-    asked = [row["asked"] for row in accuracies.step_gains(both, both)]
-    assert len(asked) == 3 and asked[-1] == "whole", "two steps and the whole"
 
 
 def test_bars_of_the_funnel_are_as_long_as_their_counts(runs: list[figures.RunData]) -> None:
@@ -214,14 +184,12 @@ def test_altered_steps_are_drawn_together_only_where_they_are_of_several_kinds(k
 def test_a_difference_that_is_not_known_says_why_in_one_clause(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = [Metric("delta_depth", {}, n=4, count=None, value=value, note="no d50; more") for value in (None, 0.5)]
     monkeypatch.setattr(depth_curves, "compare", lambda *_: SimpleNamespace(metrics=metrics))
-    run: Any = SimpleNamespace(graded=[], cases={}, seed=0, model="m", name="r", benchmark="b")
-    assert [row["why"] for row in depth_curves._rows(None, run, run)] == ["no d50", ""]
+    assert [row["why"] for row in depth_curves._rows(None, bare_run(), bare_run())] == ["no d50", ""]
 
 
 def test_the_donor_is_the_first_curve_and_a_contrast_has_as_many_cases_as_its_smaller_group() -> None:
     rows = [{"quantity": "flip_rate", "group": g, "layer": 0, "value": 0.5} for g in ("identity", "donor", "noise")]
-    run: Any = SimpleNamespace(name="r")
-    found = layers._patch_rows(run, "m", ProbeData("patching", rows), "flip_rate")
+    found = layers._patch_rows(bare_run(), "m", ProbeData("patching", rows), "flip_rate")
     assert [r["patch"] for r in found] == ["donor", "identity", "noise"]
     held = [{"quantity": "held_lens", "kind": "bridge", "foils": "absent", "group": g, "n": n}
             for g, n in (("failure", 7), ("success", 4), ("other", 2))]  # fmt: skip
@@ -291,8 +259,7 @@ def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, t
 
 def test_the_most_frequent_bottlenecks_are_drawn_and_weights_are_counted_in_billions() -> None:
     found = [Metric("bottleneck", {"skill": s}, n=9, count=k, value=k / 9) for s, k in (("b", 2), ("a", 5), ("c", 1))]
-    run: Any = SimpleNamespace(metrics=found, name="r", path=Path("r"), model="m", benchmark="b", about={},
-                               commands=[])  # fmt: skip
+    run = bare_run(metrics=found)
     assert [r["skill"] for r in gates.bottlenecks.draw([run], top=2).rows] == ["a", "b"]
     run.manifest = SimpleNamespace(model={"parameters": 1_500_000_000})
     assert scatters._billions(run) == 1.5
@@ -359,3 +326,37 @@ def test_numbers_that_are_drawn_of_probes_are_those_of_their_tables(everything: 
         if "measure" in row and "patch" in row:
             (own,) = patched.rows(row["measure"], group=row["patch"], layer=row["layer"])
             assert all(row[k] == own.get(k) for k in ("n", "value", "low", "high", "interval"))
+
+
+def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every_part(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    line = {"n_clusters": 10, "n_skills": 3, "usage": {"add": 4, "other": 1}}
+    (tmp_path / "granularity.jsonl").write_text(json.dumps(line) + "\n" + json.dumps({**line, "usage": None}) + "\n")
+    (found,) = skills._maps(tmp_path)
+    assert (found.clusters, found.n_skills, found.total, skills._name(found)) == (10, 3, 5, "M=10, N=3")
+    for name, again in (("a", 0), ("b", 1)):
+        path = synthetic.make_run(tmp_path / name, n=2, probes=(), protocol="compositionality-gap") / "cases.jsonl"
+        first, second = (json.loads(text) for text in path.read_text().splitlines())
+        first["parts"][0]["skill"], first["parts"][1]["skill"], second["parts"][again]["skill"] = "add", "sort", "add"
+        second["parts"][1 - again]["skill"] = None if name == "a" else "other"
+        path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
+    (used,) = skills._of_runs(figures.load([tmp_path / "a", tmp_path / "b"]))
+    assert (used.source, used.clusters, dict(used.usage)) == ("mixed", None, {"add": 2, "sort": 1})
+    maps = [skills.SkillUse("s", m, n, {"add": 6, "sort": 9, "other": 20}) for m in (5, 10) for n in (3, 2)]
+    shown = skills.skill_granularity.draw(maps)
+    assert [(r["clusters"], r["skills"], r["skill"], r["id"]) for r in shown.rows] == [
+        (10, n, s, i) for n in (2, 3) for i, s in enumerate(("sort", "add", "other"), 1)]  # fmt: skip
+
+
+def test_the_size_of_a_model_is_what_the_study_says_or_else_its_weights() -> None:
+    weights = {"parameters": 3_000_000_000}
+    stated = [({"size": 7}, weights), ({}, weights), ({}, {}), ({}, {"parameters": 0})]
+    found = [
+        scatters._billions(bare_run(about=about, manifest=SimpleNamespace(model=model))) for about, model in stated
+    ]
+    assert found == [7.0, 3.0, None, None]
+    assert [scatters._power_of_ten(e) for e in (-4, -3, 0, 4, 5)] == ["1e-4", "0.001", "1", "10000", "1e5"]
+    assert [scatters._decades([{"x": x} for x in xs]) for xs in ((-0.5, 2.2), (3, 3), (0, 13))] == [
+        [-1, 0, 1, 2, 3], [3, 4], [0, 2, 4, 6, 8, 10, 12]]  # fmt: skip
+    assert [scatters.stacked(i) for i in (0, 1, 9)] == [9.0, 7.5, 4.0]

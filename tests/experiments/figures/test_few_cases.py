@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -16,8 +17,10 @@ from matplotlib.patches import Rectangle
 
 from composcope.errors import InputError
 from composcope.experiments import figures
-from composcope.experiments.figures import heatmaps, style
+from composcope.experiments.figures import catalog, drawing, grouping, heatmaps, style
 from composcope.experiments.figures.drawing import Drawing
+
+from .bare_runs import bare_run
 
 GAP = "compositionality-gap"
 
@@ -220,3 +223,44 @@ def test_long_names_of_families_stand_once_and_whole_below_their_depths(syntheti
     assert names.count("temporal_interval_decoy") == names.count("temporal_successor") == 1
     boxes = [t.get_window_extent() for t in labels]
     assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+
+
+def test_few_rows_are_marked_and_cells_that_are_not_drawn_stay_so() -> None:
+    rows = [{"n": n, "value": v, "drawn": d} for n, v, d in ((4, 0.1, None), (5, 0.1, None), (15, None, None),
+                                                             (15, 0.2, "no"), (None, 0.2, None))]  # fmt: skip
+    assert [r["drawn"] for r in heatmaps.few_marks(rows)] == ["hollow", "marked", "undefined", "no", None]
+    assert [heatmaps.number(v) for v in (0.12345678, np.nan, np.inf)] == [0.123457, None, None]
+    found = heatmaps.cells(np.array([[1, np.nan], [3, 4]]), ("layer", "head"), run="r")
+    assert [(r["layer"], r["head"], r["value"]) for r in found] == [(0, 0, 1), (0, 1, None), (1, 0, 3), (1, 1, 4)]
+
+
+def test_models_are_colored_by_their_group_in_the_figure_of_gaps(synthetic: ModuleType, tmp_path: Path) -> None:
+    for i, name in enumerate("abc"):
+        synthetic.make_run(tmp_path / name, n=40, probes=(), protocol="compositionality-gap", model=f"o/{name}", seed=i)
+    about = {name: {"label": name, "family": "x" if name != "b" else "y"} for name in "abc"}
+    (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": list("abc"), "about": about}))
+    found = figures.draw("gaps", [tmp_path], group_by="family")
+    shades = [str(line.get_color()) for line in found.figure.axes[0].lines if line.get_marker() in ("o", "D")]
+    assert shades == [style.color(0), style.color(0), style.color(1)]
+
+
+def test_runs_that_could_have_a_row_and_have_none_are_named() -> None:
+    runs = [bare_run(name=n, protocol=p) for n, p in (("a", "gate"), ("b", "gate"), ("c", "gap"))]
+    shown = drawing.Drawing(style.notice(""), [{"run": "a"}], "")
+    assert catalog._not_shown(shown, runs) == ["b"]
+    assert catalog._not_shown(drawing.Drawing(style.notice(""), [{"run": "a − b"}], ""), runs) == []
+    assert catalog._not_shown(replace(shown, empty="why"), runs) == []
+    assert [catalog._bands(text) for text in (None, "trained", "4, 2")] == [None, (), (4, 2)]
+    names = [bare_run(model=m, benchmark=b, name=n, path=Path(f"{i}"))
+             for i, (m, b, n) in enumerate((("m", "x", "r"), ("m", "y", "s")))]  # fmt: skip
+    assert [*grouping.labels(names).values()] == ["m · x", "m · y"]
+    assert [*grouping.labels_by_benchmark(names).values()] == ["m", "m"]
+    assert [*grouping.labels([*names, names[0]]).values()] == ["r (3)", "s (2)"]
+    fig, panels = grouping.small_multiples(names, 2, 2, "layer", "share")
+    first, second = panels.values()
+    assert second.get_shared_x_axes().joined(first, second) and not first.get_shared_y_axes().joined(first, second)
+    beside = [bare_run(model=m, name=m, path=Path(m)) for m in "pq"]
+    _, panels = grouping.small_multiples(beside, 2, 2, "layer", "share")
+    left, right = panels.values()
+    assert left.get_shared_y_axes().joined(left, right), "panels of one line have one axis"
+    assert fig.get_supxlabel() == "layer" and (first.get_ylabel(), second.get_ylabel()) == ("x", "y")

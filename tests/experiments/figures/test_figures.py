@@ -21,8 +21,9 @@ from composcope.errors import InputError
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.scaffolding import Scaffolding
 from composcope.experiments import figures
-from composcope.experiments.figures import catalog, gates, style
+from composcope.experiments.figures import catalog, drawing, gates, style
 from composcope.experiments.figures.drawing import Drawing
+from composcope.experiments.run.provenance import beside
 from composcope.probes.catalog import PROBES
 
 ALL = ("neurons", "lookback", "patching", "trajectory", "min-k")
@@ -322,3 +323,16 @@ def test_the_gallery_leaves_out_figures_that_the_demos_runs_cannot_have(
     assert ("gap-slopes", tmp_path / "real") in drawn and ("outcomes", tmp_path / "real") in drawn
     gallery = site._gallery()
     assert f'src="gallery/{tmp_path.name}/outcomes.svg"' in gallery and 'src="gallery/real/outcomes.svg"' in gallery
+
+
+def test_the_same_drawing_is_always_the_same_file_whatever_the_day(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = figures.draw("outcomes", [synthetic.make_run(tmp_path / "r", n=12, probes=())])
+    texts = []
+    for day in ("0", "86400000"):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", day)
+        files = drawing.write(found, "outcomes", tmp_path / day, pdf=True)
+        texts.append([p.read_bytes() for p in files if p.suffix in (".svg", ".pdf", ".png")])
+    assert texts[0] == texts[1] and len(texts[0]) == 3
+    assert beside(tmp_path / "0" / "outcomes.csv").is_file(), "its provenance stands beside the csv"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +20,7 @@ from typer.main import get_command
 
 from composcope.experiments import figures, report
 from composcope.experiments.cli import app, main
-from composcope.experiments.figures import look, style
+from composcope.experiments.figures import catalog, look, style
 from composcope.experiments.figures.look import Look
 from composcope.experiments.figures.training import read_checkpoints
 
@@ -174,3 +175,25 @@ def test_what_print_does_not_have_is_refused(
 ) -> None:
     assert main(["plot", "collapse-curve", str(study), option, value]) == 1
     assert named in capsys.readouterr().err
+
+
+def test_plot_gives_bands_group_and_look_to_the_figure(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = synthetic.make_run(tmp_path / "r", n=24, probes=())
+    seen: dict[str, Any] = {}
+    real = catalog.draw
+
+    def draw(name: str, runs: Any, **options: Any) -> Any:
+        seen.update(options, runs=runs)
+        return real(name, runs, bands=options["bands"])
+
+    monkeypatch.setattr(catalog, "draw", draw)
+    files = catalog.plot(
+        "collapse-curve", [run], tmp_path / "out", bands="4,2", look=catalog.look("column", True, "color")
+    )
+    assert seen == {"bands": (4, 2), "group_by": None, "runs": [run]}
+    assert "Shaded: trained depths (2, 4)." in (tmp_path / "out" / "collapse-curve.txt").read_text()
+    (pdf,) = [p for p in files if p.suffix == ".pdf"]
+    width = float(re.search(rb"/MediaBox \[ ?0 0 ([\d.]+)", pdf.read_bytes())[1])  # type: ignore[index]
+    assert width == pytest.approx(72 * 3.35, abs=0.1)

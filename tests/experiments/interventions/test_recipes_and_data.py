@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.experiments.cli.interventions import _numbers
 from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.interventions import data, recipes
-from composcope.experiments.interventions.recipes import PRESETS, parse_depths, resolve
+from composcope.experiments.interventions.recipes import PRESETS, AdapterRecipe, parse_depths, resolve
 from composcope.experiments.organism import world
 
 
@@ -44,14 +47,20 @@ def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
         (lambda: resolve("grpo", solutions="self"), "--solutions self"),
         (lambda: resolve("sft-trace", solutions="other"), "--solutions other"),
         (lambda: resolve("grpo", generations=1), "--generations 1"),
-        (lambda: resolve("grpo", learning_rate=0.0), "--learning-rate"),
+        (lambda: resolve("grpo", learning_rate=0.0), "--learning-rate.*above 0"),
         (lambda: resolve("sft-trace", format="xml-answer"), "--format xml-answer"),
         (lambda: resolve("grpo", format="poem"), "--format poem"),
         (lambda: resolve("grpo", rank=0), "--rank 0"),
         (lambda: resolve("grpo", "organism-v1", prompts=3), "--prompts 3: GRPO takes 4 prompts a step"),
         (lambda: resolve("grpo", "organism-v1", prompts=6), "--prompts 6"),
         (lambda: resolve("grpo", "v1", prompts_per_step=7), "give a multiple"),
+        (lambda: AdapterRecipe("ppo"), "--recipe ppo"),
+        (lambda: AdapterRecipe(depths=()), "--depths"),
+        (lambda: resolve("grpo", beta=-0.1), "--beta"),
+        (lambda: resolve("grpo", dropout=1.0), "--dropout 1.0"),
         (lambda: parse_depths("2;4"), "--depths"),
+        (lambda: parse_depths("-1"), "--depths"),
+        (lambda: parse_depths("2,x"), "--depths"),
         (lambda: parse_depths(""), "--depths"),
     ],
 )
@@ -67,21 +76,6 @@ def test_depths_are_read_sorted_and_once() -> None:
 def _case(id: str, a: str, b: str, depth: int = 2, family: str = "f") -> Case:
     parts = tuple(Part(f"When was {x}?", "1", atom=f"year:{x}") for x in (a, b))
     return Case(id, f"{family}: {a} or {b}?", a, parts, family=family, depth=depth)
-
-
-def test_the_same_parts_in_another_order_or_wording_overlap() -> None:
-    assert data.overlap([_case("t", "x", "y")], [_case("e", "y", "x", family="g")]) == [("t", "e")]
-    assert data.overlap([_case("t", "x", "y")], [_case("e", "x", "z")]) == []
-
-
-def test_the_same_question_overlaps_whatever_its_parts() -> None:
-    one, other = Case("t", "What  is it?", "1"), Case("e", "what is IT?", "2")
-    assert data.overlap([one], [other]) == [("t", "e")]
-
-
-def test_one_shared_part_alone_is_no_overlap() -> None:
-    one = Case("t", "q1", "1", (Part("p", "1", atom="a"),))
-    assert data.overlap([one], [replace(one, id="e", question="q2")]) == []
 
 
 @pytest.mark.parametrize("shared", [3, 1])
@@ -155,28 +149,9 @@ def test_organism_questions_are_from_the_training_side_and_spread_over_the_cells
     assert data.overlap(cases, load_benchmark("organism:temporal", limit=60).cases) == []
 
 
-def test_other_seeds_draw_other_organism_questions() -> None:
-    one, other = (data.organism_cases([4], 30, seed=s) for s in (0, 1))
-    assert {c.question for c in one} != {c.question for c in other}
-
-
 def test_a_depth_that_the_organisms_do_not_have_is_refused() -> None:
     with pytest.raises(InputError, match="--depths 5"):
         data.organism_cases([2, 5], 10)
-
-
-def test_what_is_imitated_is_the_answer_alone_or_the_worked_answer() -> None:
-    case = data.organism_cases([4], 3)[0]
-    bare = data.target(case, resolve("sft-answer", "v1"))
-    worked = data.target(case, resolve("sft-trace", "v1"))
-    assert bare == f"<answer>{case.answer}</answer>"
-    assert worked.startswith("<reasoning>") and worked.endswith(bare)
-    assert all(p.answer in worked for p in case.parts)
-
-
-def test_without_a_worked_answer_the_steps_are_the_reasoning() -> None:
-    case = _case("c", "x", "y")
-    assert data.trace(case) == "When was x? 1. When was y? 1."
 
 
 def test_the_question_is_put_as_the_evaluation_puts_it() -> None:
@@ -184,3 +159,85 @@ def test_the_question_is_put_as_the_evaluation_puts_it() -> None:
 
     case = _case("c", "x", "y")
     assert data.question(case, resolve("grpo", "v1")) == render(case.question, "xml")
+
+
+def _asked(
+    id: str, depth: int = 4, family: str = "f", question: str | None = None, atoms: str = "", **more: Any
+) -> Case:
+    parts = tuple(Part(f"part of {id} {a}", "1", atom=a or None) for a in atoms or " ")
+    return Case(id, question or f"Question {id}?", "1", parts, family=family, depth=depth, **more)
+
+
+def test_training_cases_are_spread_over_families_and_depths_by_the_seed() -> None:
+    pool = [_asked(f"{f}{d}-{i}", d, f) for f in "xy" for d in (2, 4, 6) for i in range(20)]
+    pool.append(_asked("nobody", 4, "x", unknowable=True))
+    recipe = AdapterRecipe(depths=(2, 4), prompts=10)
+    drawn = data._draw(pool, recipe, "f", 0)
+    cells = Counter((c.family, c.depth) for c in drawn)
+    assert sorted(cells) == [("x", 2), ("x", 4), ("y", 2), ("y", 4)] and sorted(cells.values()) == [2, 2, 3, 3]
+    assert [c.id for c in drawn] == [c.id for c in data._draw(pool, recipe, "moved", 0)]
+    assert {c.id for c in drawn} != {c.id for c in data._draw(pool, recipe, "f", 1)}
+    for wrong, said in (
+        (AdapterRecipe(depths=(3,)), "no case of depth 3"),
+        (AdapterRecipe(depths=(2,), prompts=41), "40 cases at depth 2"),
+    ):
+        with pytest.raises(InputError, match=said):
+            data._draw(pool, wrong, "f", 0)
+
+
+def test_cases_overlap_by_their_question_or_by_two_parts_and_never_by_one() -> None:
+    train = [_asked("a", question="Same  QUESTION?"), _asked("b", atoms="xy"), _asked("c", atoms="x")]
+    train.append(_asked("d", atoms="yz"))
+    test = [
+        _asked("1", question="same question?"),
+        _asked("2", atoms="yx"),
+        _asked("3", atoms="x"),
+        _asked("4", atoms="y"),
+    ]
+    assert data.overlap(train, test) == [("a", "1"), ("b", "2")]
+    assert [c.id for c in data._rest([*test, *train], train, "f")] == ["3", "4"]
+    with pytest.raises(InputError, match=r"1 of 1 training cases are also evaluated \(first: 'a' is '1'"):
+        data.check_disjoint(train[:1], test, "w")
+    with pytest.raises(InputError, match="no case is left"):
+        data._rest(train, train, "f")
+
+
+def test_what_is_imitated_is_the_answer_alone_or_with_its_working(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = Case("c", "Q?", "7", (Part("One?", "3"), Part("Two?", "4", worked="3 + 4 = 7")))
+    assert data.trace(case) == "One? 3. Two? 3 + 4 = 7." and data.trace(replace(case, worked="w")) == "w"
+    answer, worked = (AdapterRecipe(objective) for objective in ("sft-answer", "sft-trace"))
+    assert data.target(case, answer) == "<answer>7</answer>"
+    text = data.target(case, worked)
+    assert text.startswith("<reasoning>") and data.trace(case) in text and text.endswith("<answer>7</answer>")
+    data._check_targets([case], answer, "w")
+    monkeypatch.setattr(data, "target", lambda *_: "<answer>8</answer>")
+    with pytest.raises(InputError, match="case 'c' would teach '<answer>8</answer>', which is graded incorrect"):
+        data._check_targets([case], answer, "w")
+
+
+def test_organisms_are_trained_on_as_many_cases_of_each_family_and_depth() -> None:
+    cases = data.organism_cases((2, 4), 10, 0)
+    cells = {("pair", 2): 3, ("rank", 4): 3, ("successor", 4): 2, ("interval", 4): 2}
+    assert Counter((c.family, c.depth) for c in cases) == cells and len({c.question for c in cases}) == 10
+    other = data.organism_cases((2, 4), 10, 1)
+    assert data.organism_cases((2, 4), 10, 0) == cases and {c.question for c in cases} != {c.question for c in other}
+    assert all(c.worked and c.parts and c.id.startswith(f"train-{c.family}-{c.depth}-") for c in cases)
+
+
+def test_a_preset_takes_the_changes_and_an_option_belongs_to_its_recipe() -> None:
+    made = recipes.resolve("sft-answer", "organism-v3", [6, 2, 6], rank=8, epochs=None)
+    wanted = replace(recipes.PRESETS["organism-v3"], objective="sft-answer", depths=(2, 6), rank=8)
+    assert made == wanted and "thinking" not in made.to_dict() and made.to_dict()["depths"] == [2, 6]
+    refused: list[tuple[str, dict[str, Any], str]] = [
+        ("sft-answer", {"beta": 0}, "--beta 0: is for grpo"), ("grpo", {"layers": "0"}, "--layers 0"),
+        ("steering", {"curve": True}, "--curve: is for"), ("grpo", {"thinking": False, "limit": 3}, "--limit 3"),
+        ("steering", {"thinking": False}, "--no-thinking: is for")]  # fmt: skip
+    for recipe, given, said in refused:
+        with pytest.raises(InputError, match=said):
+            recipes.check_options(recipe, given)
+    recipes.check_options("grpo", {"beta": 0, "thinking": False, "curve": True, "limit": 3, "layers": None})
+    recipes.check_options("steering", {"curve": False, "layers": "0,2"})
+    assert [_numbers(text) for text in (None, "0, 2", "3,")] == [None, [0, 2], [3]]
+    for text in ("", "1,x", "x,1", "-1"):
+        with pytest.raises(InputError, match="--layers"):
+            _numbers(text)

@@ -96,3 +96,13 @@ def test_a_completion_that_fills_its_budget_was_cut_off() -> None:
     found = rewards(["p"] * 3, ["The answer is 10"] * 3, gold=["10"] * 3, answer_type=["number"] * 3,
                     aliases=[[]] * 3, completion_ids=ids)  # fmt: skip
     assert found == pytest.approx([1.0, 0.0, 0.0])
+
+
+def test_the_log_of_a_reward_is_the_share_that_is_right_and_that_echoes() -> None:
+    said: dict[str, float] = {}
+    rewards = Rewards("xml", max_tokens=99)
+    copied = FORMATS["xml"].instruction
+    answers = ["<answer>10</answer>", "<answer>11</answer>", copied, "<answer>10</answer>"]
+    found = rewards(["p"] * 4, answers, gold=["10"] * 4, answer_type=["number"] * 4, aliases=[[]] * 4,
+                    log_metric=said.__setitem__)  # fmt: skip
+    assert said == {"reward/correct": 0.5, "reward/echo": 0.25} and found[:2] == pytest.approx([1.2, 0.2])

@@ -1,4 +1,4 @@
-"""The study's numbers: intervals over trainings, transfer, curves, differences inside."""
+"""The study's numbers: intervals over trainings, transfer, curves, tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import report
 from composcope.experiments.console.progress import Reporter
-from composcope.experiments.interventions import inference, inside, study, study_tables, training_curve
+from composcope.experiments.interventions import inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
 from composcope.experiments.organism import train as organism_train
 
@@ -123,17 +123,6 @@ def test_a_row_of_a_run_has_its_facts_counted_once_each(monkeypatch: pytest.Monk
     assert [(d, r["k"], r["n"]) for d, r in row["residual"].items()] == [("4", 2, 5)]
 
 
-def test_inside_differences_are_paired_by_case_and_undefined_ones_left_out() -> None:
-    before = {"x": {"a": 1.0, "b": 2.0, "c": math.nan}, "y": {"a": 1.0}}
-    after = {"x": {"a": 1.5, "b": 3.5, "c": 1.0}}
-    one, other = inside.differences("v", before, after)
-    assert (one["n"], one["before"], one["after"], one["value"]) == (2, 1.5, 2.5, pytest.approx(1.0))
-    assert one["low"] is not None and one["low"] < 1 < one["high"]
-    assert (other["n"], other["value"]) == (0, None)
-    one, _ = inside.differences("v", before, after, dict.fromkeys("abc", "one fact"))
-    assert (one["n"], one["low"]) == (2, None), "cases about one fact are one case"
-
-
 def test_numbers_inside_stand_before_and_after_with_their_change() -> None:
     row = {"variant": "grpo", "quantity": "z", "n": 9, "before": 0.5, "after": None, "value": None, "low": None}
     known = {**row, "after": 0.75, "value": 0.25}
@@ -146,15 +135,6 @@ def test_numbers_inside_stand_before_and_after_with_their_change() -> None:
         "| grpo | z | 3 | 0.500 | 0.750 | +0.250 [+0.125, +0.375] |",
         "",
     ]
-
-
-def test_the_layer_that_mends_most_is_chosen_the_lowest_of_equal_ones_and_never_by_a_control() -> None:
-    def said(*right: int) -> list[str]:
-        return ["correct" if i in right else "incorrect" for i in range(4)]
-
-    trial = {("unchanged", -1): said(0, 1, 2, 3), ("random 1", 0): said(0, 1, 2, 3), ("+1", 0): said(0),
-             ("+1", 1): said(0, 1), ("+2", 2): said(1, 2), ("failing donor", 3): said(0, 1, 2)}  # fmt: skip
-    assert inference.InterventionTrial._best(trial, [0, 1, 2, 3]) == 1
 
 
 def test_the_study_holds_the_recipes_on_equal_data_and_the_four_mixes() -> None:
@@ -218,3 +198,57 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     assert [(m, n) for m, _, n in opened] == [("own", 4)] * 2
     assert [len(names) for _, names, _ in opened] == [2, 1]
     assert reported and not any(name.endswith("-1") for name in reported)
+
+
+def _cell(value: float | None, low: float | None = None, **more: Any) -> dict[str, Any]:
+    return {"seeds": 2, "value": value, "low": low, "high": None if low is None else low + 0.2, **more}
+
+
+SUMMARY = {
+    "base": "base", "variant": "grpo", "seeds": 3, "atoms": _cell(0.96), "delta_atom": _cell(0.01, -0.1),
+    "delta_depth": _cell(0.5, of=3), "gain_seen": _cell(0.4, 0.3), "gain_held": _cell(-0.1), "ratio": _cell(0.375),
+    **{f"residual {d}": _cell(0.1 * d, None, k=[d, 2 * d], n=[40 + d, 20 + d]) for d in study_tables.BINS},
+    **{f"delta_comp {d}": _cell(-0.01 * d, of=3) for d in study_tables.BINS},
+}  # fmt: skip
+
+
+def test_tables_of_the_study_have_each_number_in_its_column() -> None:
+    def cells(lines: list[str]) -> list[str]:
+        return [c.strip() for c in lines[-2].strip("|").split("|")]
+
+    assert cells(study_tables._residual([SUMMARY])) == [
+        "base", "grpo", "3", "20", "40", "60", "80", "22/24/26/28", "96"]  # fmt: skip
+    single = {**SUMMARY, "residual 2": _cell(0.25, k=[10], n=[40])}
+    assert cells(study_tables._residual([single]))[3] == "25 (10/40)"
+    assert cells(study_tables._channel_lines([SUMMARY])) == [
+        "base", "grpo", "+1 [-10, +10]", "2/3", "-2", "-4", "-6", "-8", "+0.50"]  # fmt: skip
+    assert cells(study_tables._transfer([SUMMARY])) == ["base", "grpo", "+40 [+30, +50]", "-10", "0.38 (2 of 3)"]
+    unknown = {**SUMMARY, "delta_atom": _cell(None), "gain_seen": _cell(None)}
+    assert study_tables._channel_lines([unknown]) == study_tables._transfer([unknown]) == []
+
+
+def test_channels_of_a_training_are_after_against_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Metric("delta_atom", {"per": "fact"}, n=9, value=0.1), Metric("delta_atom", n=90, value=0.9),
+             Metric("delta_comp", {"depth_bin": 4}, n=9, value=-0.2, low=-0.3, high=-0.1, note="x"),
+             Metric("delta_depth", n=9, value=1.5, note="y")]  # fmt: skip
+    given: list[Any] = []
+    monkeypatch.setattr(
+        study_tables, "compare", lambda *args: given.append(args) or SimpleNamespace(metrics=found, warnings=("w",))
+    )
+    after, before = (SimpleNamespace(graded=g, cases={g: g}) for g in ("after", "before"))
+    assert study_tables._channels(after, before) == {
+        "delta_atom": 0.1, "delta_comp": {"4": {"value": -0.2, "low": -0.3, "high": -0.1, "note": "x"}},
+        "delta_depth": {"value": 1.5, "note": "y"}, "warnings": ["w"]}  # fmt: skip
+    assert given == [("after", "before", {"before": "before"})]
+
+
+def test_the_number_of_trainings_of_a_curve_and_each_value_are_means_over_them() -> None:
+    given = [("b", 8, "parts", 10), ("a", 16, "parts", 4), ("a", 8, "parts", 10), ("a", 8, "parts", 20),
+             ("a", 8, "composition", 5)]  # fmt: skip
+    rows = [{"recipe": r, "step": s, "metric": m, "k": k, "n": 20} for r, s, m, k in given]
+    lines = study_tables._curve(rows)[4:-1]
+    assert [line.strip("| ").split(" | ") for line in lines] == [
+        ["a", "8", "75", "25", "–", "–", "2"],
+        ["a", "16", "20", "–", "–", "–", "1"],
+        ["b", "8", "50", "–", "–", "–", "1"],
+    ]

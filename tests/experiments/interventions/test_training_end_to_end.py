@@ -341,22 +341,6 @@ def test_batches_and_accumulation_make_up_a_step(sequences: int, micro: int) -> 
     assert made["per_device_train_batch_size"] <= max(micro, 1)
 
 
-def test_halves_share_no_case_and_need_both_groups() -> None:
-    from dataclasses import replace
-
-    from composcope.errors import NoCasesError
-    from composcope.probes.examples import Example
-
-    one = Example("c", "whole", "composition", "failure", (1, 2), (3,), (4,), 0, (0, 1), family="f", depth=4)
-    many = [replace(one, case=f"{g}{i}", group=g) for g in ("failure", "success") for i in range(7)]
-    found = inference.halve(many, 3, seed=0)
-    sides = [{e.case for group in side.values() for e in group} for side in (found.learn, found.test)]
-    assert not sides[0] & sides[1]
-    assert all(len(group) == 3 for side in (found.learn, found.test) for group in side.values())
-    with pytest.raises(NoCasesError, match="both halves need both"):
-        inference.halve(many[:7], 3, seed=0)
-
-
 @pytest.mark.slow
 def test_the_whole_study_runs_small_and_continues(tmp_path: Path) -> None:
     plan = study.InterventionStudy(BASE, seeds=2, size="tiny", second="organism:low")

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ import composcope as cs
 from composcope import terminal
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.graded import Graded
 from composcope.experiments import figures
 from composcope.experiments.diagnosis import job
 from composcope.experiments.notebook import ProbeResults, RunResults, probing
+from composcope.experiments.notebook import shown as displayed
 from composcope.experiments.notebook.probing import run_config
-from composcope.experiments.notebook.results import CaseResult
+from composcope.experiments.notebook.results import CaseResult, _line
 from composcope.experiments.organism.benchmarks import mixed
 from composcope.experiments.run.diagnosis import CauseShare, Diagnosis, Verdict, write
 from composcope.experiments.run.reader import ProbeData
@@ -354,3 +357,44 @@ def test_the_names_are_seen_and_nothing_heavy_is_loaded_for_them() -> None:
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert "collapse_curve" in dir(cs.plot) and "attention" in dir(cs.plot)
+
+
+def _case_result() -> CaseResult:
+    case = Case("c", "Whole?", "3", (Part("One?", "1", paraphrases=("First?", "Uno?")), Part("Two?", "2")))
+    rows = [
+        Graded("c", "whole", "incorrect", answer="4", gold="3"),
+        Graded("c", "part:0", "correct", answer="1", gold="1"),
+        Graded("c", "part:0:paraphrase:1", "invalid", gold="1", reason="no-answer"),
+        Graded("c", "part:1", "abstained", gold="2"),
+    ]
+    return CaseResult(case, "failure", rows, ["four", None, "?", "pass"])
+
+
+def test_a_case_in_a_notebook_shows_its_questions_answers_and_marks() -> None:
+    found = _case_result()
+    rows = [found._row(g, None, said) for g, said in zip(found.graded, found.responses, strict=True)]
+    assert [r["question"] for r in rows] == ["Whole?", "One?", "Uno?", "Two?"]
+    assert [(r["role"], r["gold"], r["answer"], r["outcome"], r["reason"], r["response"]) for r in rows][::2] == [
+        ("whole", "3", "4", "incorrect", None, "four"), ("part:0:paraphrase:1", "1", None, "invalid", "no-answer", "?")
+    ]  # fmt: skip
+    line = _line(found)
+    assert (line["gold"], line["answer"], line["cause"]) == ("3", "4", None) and set(line) & {
+        "part:0:paraphrase:1"
+    } == set()
+    assert repr(found) == "<case c (failure): parts ✓ abstained, whole ✗ '4', gold '3'>"
+    bare = replace(found, graded=[])
+    assert "whole not asked" in repr(bare) and bare.whole is None
+
+
+def test_names_of_maps_and_axes_are_told_in_words() -> None:
+    tensors = {
+        "difference.composition": 0,
+        "ratio.composition.failure": 0,
+        "difference.math": 0,
+        "p.math": 0,
+        "other": 0,
+    }
+    assert [displayed.readable(n, tensors) for n in tensors] == [
+        "failure - success", "failure", "math: failure - success", "math: p", "other"]  # fmt: skip
+    assert displayed._distinct(["task", "task", "layer", "task"]) == ["task", "task 2", "layer", "task 3"]
+    assert displayed._free("a", ["a", "a 2"]) == "a 3" and displayed._free("b", ["a"]) == "b"

@@ -120,6 +120,7 @@ def test_a_training_that_recorded_no_documents_is_taken_and_said(copied: Path) -
 
 def test_the_same_training_twice_is_refused(copied: Path) -> None:
     first, second = series.read(copied, ("none", "twin"))
+    series.check([first, second])
     with pytest.raises(InputError, match="both have seed 5; give each training once"):
         series.check([first, first])
     file = "none/model/model.safetensors"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -197,3 +200,71 @@ def test_an_event_is_stable_where_every_trained_wording_is_answered() -> None:
     assert measure.stable_events(lambda asked: [years[q] for q in asked]) == set(WORLD.events)
     found = measure.stable_events(lambda asked: ["0" if q == wrong else years[q] for q in asked])
     assert found == set(WORLD.events) - {event}
+
+
+def test_a_question_that_is_drawn_again_is_no_other_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each draw comes twice, so that a case would be there twice."""
+    real, last = dict(benchmarks._DRAW), dict[Any, Any]()
+
+    def twice(family: str) -> Any:
+        def draw(rng: Any, depth: int) -> Any:
+            at = family, depth
+            return last.pop(at) if at in last else last.setdefault(at, real[family](rng, depth))
+
+        return draw
+
+    monkeypatch.setattr(benchmarks, "_DRAW", {family: twice(family) for family in real})
+    cases = benchmarks.temporal(4)
+    cells = Counter((c.family, c.depth) for c in cases)
+    assert cells == {(f, d): 4 for f, depths in benchmarks.FAMILIES.items() for d in depths}
+    assert len({c.question for c in cases}) == len({c.id for c in cases}) == len(cases)
+    assert [c.id for c in cases[:4]] == [f"pair-2-000{i}" for i in range(1, 5)]
+
+
+@pytest.mark.parametrize("name", sorted(benchmarks.BENCHMARKS))
+def test_cases_of_an_organism_are_what_their_world_says(name: str) -> None:
+    """Answers, parts, depths and chances of every benchmark, computed from the world again."""
+    known = world.world()
+    cases = benchmarks.BENCHMARKS[name](8 if name != "temporal" else 2, 3)
+    assert cases == benchmarks.BENCHMARKS[name](8 if name != "temporal" else 2, 3)
+    assert cases != benchmarks.BENCHMARKS[name](8 if name != "temporal" else 2, 4)
+    assert len({c.id for c in cases}) == len(cases) == len({c.question for c in cases})
+    for case in cases:
+        assert case.meta["format"] == "plain" and case.benchmark == f"organism-{name}"
+        if name == "unknowable":
+            assert case.unknowable and not case.parts
+            continue
+        if name != "temporal":
+            assert case.depth == len(case.parts), "every step is a part"
+        if name == "choices":
+            assert case.chance == 1 / tasks.TABLE and case.answer == str(known.tags[case.parts[0].answer])
+        if name in ("mixed", "ladders"):
+            first, second = case.meta["chosen"]
+            result = world.apply(str(case.operation), known.tags[first], known.tags[second])
+            assert case.answer == case.parts[-1].answer == str(result)
+            things = [world.apply(str(case.operation), known.tags[a], known.tags[b])
+                      for a, b in permutations(case.meta["things"], 2)]  # fmt: skip
+            hits = sum(x is not None and str(x) == case.answer for x in things)
+            assert case.chance == pytest.approx(hits / len(things)) and 0 < (case.chance or 0) < 1
+            assert case.meta["chance_informed"] == pytest.approx(hits / sum(x is not None for x in things))
+            assert (case.cluster, case.meta["crossed"]) == (first, second) and len(case.meta["things"]) == tasks.TABLE
+        if name == "ladders":
+            assert [p.answer for p in case.parts[1:3]] == [str(known.tags[t]) for t in case.meta["chosen"]]
+            assert [p.skill for p in case.parts] == [
+                "choose by kind",
+                "recall a tag",
+                "recall a tag",
+                f"numbers, {case.operation}",
+            ]
+        if name == "pairs":
+            x, other = int(case.parts[0].answer), case.meta["original"]
+            assert case.parts[1].question == case.meta["question_2"].replace("X", str(x), 1)
+            assert other["answer"] != case.answer or other["question"] != case.parts[1].question
+        if name == "temporal":
+            years = {p.atom: p.answer for p in case.parts}
+            assert all(atom == f"year:{atom.partition(':')[2]}" and str(known.years[atom.partition(":")[2]]) == y
+                       for atom, y in years.items() if atom)  # fmt: skip
+            wanted = {"rank": {4: 1 / 24, 6: 1 / 720, 8: 1 / 40320}, "successor": {4: 1 / 14, 6: 1 / 62, 8: 1 / 254}}
+            assert case.chance == pytest.approx(
+                wanted.get(str(case.family), {}).get(case.depth or 0, 1 / (case.depth or 1))
+            )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,10 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments.config import Config
+from composcope.experiments.probing import run as probing
 from composcope.experiments.probing.run import _unmatched, choose, correct_together, inputs_hash, write_cases
 from composcope.experiments.run import write_text
-from composcope.experiments.run.rendered import rendered, save_rendered
+from composcope.experiments.run.rendered import Rendered, rendered, save_rendered
 from composcope.experiments.run.schema import Evaluated
 from composcope.files import read_csv, to_csv
 from composcope.probes import lookback as lookback_probe
@@ -306,3 +308,16 @@ def test_groups_of_which_no_two_cases_match_are_contrasted_under_a_warning() -> 
     assert len(_unmatched(contrasted).warnings) == 2 and _unmatched(contrasted).warnings[0] == "first"
     alone = ProbeResult("p", [{"quantity": "q", "group": "failure"}, {"quantity": "q"}])
     assert _unmatched(alone) is alone
+
+
+def test_examples_kept_for_the_report_are_counted_by_group() -> None:
+    every = [SimpleNamespace(case=f"{g}{i // 2}", group=g) for g in ("failure", "success") for i in range(10)]
+    few = SimpleNamespace(entries=[SimpleNamespace(about=vars(e)) for e in (every[0], every[1], every[4], every[12])])
+    said = probing.statement(few, every)  # type: ignore[arg-type]
+    assert said == "kept for 2 of 5 failure cases, 1 of 5 success cases"
+
+
+def test_what_stands_around_a_prompt_is_kept_once_and_put_together_again() -> None:
+    known = Rendered([["<u>", "</u>"]], {"a": 0, "b": "all", "c": 3})
+    assert [known.text(k, "P") for k in "abcd"] == ["<u>P</u>", "all", "P", "P"]
+    assert (known.around("c"), known.around("b"), known.whole("a")) == (None, None, None)

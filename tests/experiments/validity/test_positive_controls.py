@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +12,13 @@ import torch
 
 from composcope.experiments.distributed.engine import load_target
 from composcope.experiments.models.target import Loading
+from composcope.experiments.organism import world
+from composcope.experiments.organism.plants import written
 from composcope.experiments.organism.series import shipped
 from composcope.experiments.validity import positive_controls as controls
 from composcope.experiments.validity.positive_controls import as_examples
+from composcope.probes import patching
+from composcope.probes.patching import examples as asked
 
 
 @pytest.mark.long
@@ -31,18 +37,6 @@ def test_texts_shown_a_hundred_times_are_told_and_before_the_training_none_are(m
     often = {r["group"]: r["value"] for r in rows}
     assert often["shown 100 times"] == 1.0 > often["shown 100 times, before"]
     assert sorted(Counter(map(str, shown)).values()) == [1] * 3 + [10] * 3 + [100] * 3
-
-
-def test_levels_hold_different_texts_that_no_organism_has_seen() -> None:
-    from composcope.experiments.organism import world
-
-    cases, turns = controls.drawn(12, "any")
-    levels = controls._levels(cases, 3)
-    assert list(levels) == [0, 1, 10, 100] and len({c.question for some in levels.values() for c in some}) == 12
-    assert all(world.held_out({str(c.cluster), *c.meta["crossed"]}) for c in cases)
-    assert all([c.cluster, *c.meta["crossed"]] == sorted([str(c.cluster), *c.meta["crossed"]]) for c in cases)
-    assert all(turns[c.id] == [(c.question, c.worked)] for c in cases)
-    assert [c.question for c in controls.drawn(12, "other")[0]] != [c.question for c in cases]
 
 
 def test_a_head_that_looks_at_everything_alike_is_the_one_that_the_lookback_map_shows() -> None:
@@ -69,3 +63,49 @@ def test_a_head_whose_ratio_is_wrong_is_not_counted_as_shown(monkeypatch: pytest
     monkeypatch.setattr(controls, "_ratios", lambda lm, wholes: ratios(lm, wholes).roll(1, 1))  # heads named one off
     rows = controls.planted_heads(target.open_model(), as_examples(target, controls.drawn(2, "any")[0]))
     assert [r["count"] for r in rows] == [0, 0, 0, 0]
+
+
+def test_texts_of_a_level_are_apart_and_donors_are_the_own_last_part_or_the_next_cases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    levels = controls._levels([SimpleNamespace(id=str(i)) for i in range(12)], 3)  # type: ignore[misc]
+    assert {k: [c.id for c in of] for k, of in levels.items()} == {
+        0: ["0", "1", "2"], 1: ["3", "4", "5"], 10: ["6", "7", "8"], 100: ["9", "10", "11"]}  # fmt: skip
+    given: list[Any] = []
+
+    def sweep(lm: Any, donors: Any, recipients: Any, pairs: Any, **options: Any) -> Any:
+        given.append((donors, recipients, pairs, options["controls"]))
+        rows = [{"quantity": q, "group": g, "layer": 1, "n": 3, "count": 2, "value": 2 / 3, "low": 0.1,
+                 "high": float("nan"),
+                 "interval": "t"} for q in ("corrected_rate", "flip_rate") for g in ("donor", "random")]  # fmt: skip
+        return SimpleNamespace(table=rows)
+
+    monkeypatch.setattr(patching, "prompt_end_sweep", sweep)
+    monkeypatch.setattr(asked, "graders", lambda *_: None)
+    monkeypatch.setattr(asked, "new_tokens", lambda *_: 1)
+    some: list[Any] = [
+        SimpleNamespace(case=c, role=role, group="failure", shares=c, prompt_ids=(c, role), answer_ids=(9,))
+        for c in "abcd" for role in ("whole", "part:0", "part:1")]  # fmt: skip
+    rows = controls.own_part_donors(None, some, 3)
+    whole = [(c, "whole") for c in "abc"]
+    assert given == [([(c, "part:1") for c in "abc"], whole, [(0, 0), (1, 1), (2, 2)], ()),
+                     ([(c, "part:1") for c in "bca"], whole, [(0, 0), (1, 1), (2, 2)], ())]  # fmt: skip
+    assert [(r["group"], r["layer"], r["count"], r["n"], r["low"], r["high"]) for r in rows] == [
+        ("own part", 1, 2, 3, 0.1, None), ("another case's part", 1, 2, 3, 0.1, None)]  # fmt: skip
+    assert controls.own_part_donors(None, some[:3], 3) == []
+
+
+def test_held_out_texts_are_each_drawn_once_and_belong_to_no_training() -> None:
+    cases, turns = controls.drawn(12, "s")
+    assert len({c.question for c in cases}) == 12 == len(turns) and cases == controls.drawn(12, "s")[0]
+    assert cases != controls.drawn(12, "t")[0]
+    for case in cases:
+        things = [case.cluster, *case.meta["crossed"]]
+        assert world.held_out(things) and things == sorted(things), case.id
+        ((asked, said),) = turns[case.id]
+        assert (asked, said) == (case.question, case.worked) and case.parts[1].answer == case.answer
+        assert said.endswith(case.answer)
+    for held in (True, False):
+        for seed in range(20):
+            made = written.draw(random.Random(seed), held)
+            assert world.held_out(made.things) == held and made.thing in made.things

@@ -173,3 +173,15 @@ def test_cases_are_shared_where_every_model_knows_every_part() -> None:
     a, b = run(x="++--", y="+++-", z="+-++"), run(z="++++", y="++--", x="++-+")
     assert over_doses.parts_right(a) == ["x", "y"] and over_doses.shared_cases({"a": a, "b": b}) == ["x", "y"]
     assert over_doses.shared_cases({"b": b}) == ["z", "y", "x"]
+
+
+def test_answers_are_written_as_numbers_that_json_has(tmp_path: Path) -> None:
+    rows = [{"verdict": "yes", "value": float("nan"), "n": 3}], [{"value": 0.5}], [{"case": "c", "q": float("inf")}]
+    found = over_doses._write(tmp_path, rows, {"n": 3}, ["note"], "hash")
+    assert found["rows"] == [{"verdict": "yes", "value": None, "n": 3}] and found["means"] == [{"value": 0.5}]
+    assert (found["cases"], found["inputs"], found["notes"]) == ([{"case": "c", "q": None}], "hash", ["note"])
+    assert "cases" not in over_doses._write(tmp_path, rows, {}, [], None)
+    values = CaseScores({"q": {"a": 1.0}})
+    first, second = over_doses._case_rows("dose", None, (2, "twin"), ["a", "b"], values, {"a": "k"})
+    about = [first[k] for k in ("q", "cluster", "level", "group", "model")]
+    assert about == [1.0, "k", 2, "twin", "all doses"] and (second["q"], second["cluster"]) == (None, "b")

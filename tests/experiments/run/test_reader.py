@@ -1,4 +1,4 @@
-"""Rules of a run folder's data, of what it was made with, and of the commands that show it: each with its values."""
+"""A run folder as data: metrics by their groups, tables, probes, what a run says of itself, and wrong fields."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import CaseSet, Entry, Reduction
-from composcope.experiments.cli import doctor
-from composcope.experiments.cli.help import example
-from composcope.experiments.run import provenance, reader
+from composcope.experiments.run import reader
 from composcope.experiments.run.reader import ProbeData, RunData, load, read_run
 from composcope.experiments.run.schema import Evaluated, Manifest
 
@@ -148,75 +146,6 @@ def test_what_a_result_was_made_with_has_no_path_in_it() -> None:
         "numerics": {"dtype": "float32"}, "engine": None}  # fmt: skip
 
 
-def test_libraries_that_are_absent_are_said_to_be() -> None:
-    found = provenance.libraries(("numpy", "no-such-library-of-ours"))
-    assert found["numpy"] == np.__version__ and found["no-such-library-of-ours"] is None
-    assert next(iter(found)) == "python"
-
-
-def test_peaks_of_memory_are_the_largest_of_each_entry() -> None:
-    a, b = {"rss": 5, "cuda": {"cuda:0": 3, "cuda:1": 9}}, {"rss": 4, "children": 2, "cuda": {"cuda:0": 7}}
-    assert provenance.larger_peaks(a, b) == {"rss": 5, "children": 2, "cuda": {"cuda:0": 7, "cuda:1": 9}}
-    assert provenance.larger_peaks(None, b) == b
-
-
-def test_the_hash_of_the_source_is_of_the_code_of_its_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("a/x.py", "a/deep/y.py", "a/notes.txt", "b/z.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
-    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
-    first = provenance.source_hash(("a",))
-    for name, changed in (("a/notes.txt", False), ("b/z.py", False), ("a/deep/y.py", True)):
-        (tmp_path / name).write_text("other")
-        assert (provenance.source_hash(("a",)) != first) == changed, name
-    assert provenance.source_hash(("a", "b")) != provenance.source_hash(("a",))
-
-
-def test_processes_below_this_one_are_found_at_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for pid, parent, peak in ((5, 1, 10), (6, 5, 20), (7, 6, 40), (8, 1, 80)):
-        folder = tmp_path / str(pid)
-        folder.mkdir()
-        (folder / "stat").write_text(f"{pid} (a (b) c) S {parent} 0")
-        (folder / "status").write_text(f"Name: x\nVmHWM:\t {peak * 1024} kB\n")
-    monkeypatch.setattr(provenance, "_PROC", tmp_path)
-    assert sorted(provenance._descendants(5)) == [6, 7] and provenance._descendants(8) == []
-    assert [provenance._high_water(pid) for pid in (5, 7, 99)] == [10, 40, 0]
-    monkeypatch.setattr(provenance.os, "getpid", lambda: 5)
-    monkeypatch.setattr(provenance, "_devices", dict)
-    monkeypatch.setattr(provenance, "_cuda", lambda: None)
-    assert provenance.memory_peaks() == {"rss": 10, "children": 60}
-
-
-@pytest.mark.parametrize(
-    ("ok", "required", "line"),
-    [(True, True, "ok  x: 1"), (False, True, "FIX x: 1  -> do it"), (False, False, "-   x: 1  -> do it")],
-)
-def test_a_check_of_the_machine_has_its_fix_only_where_it_fails(ok: bool, required: bool, line: str) -> None:
-    row = doctor._row("x", ok, 1, "do it", required=required)
-    assert doctor.check_lines([row]) == [line]
-
-
-def test_little_space_is_told_with_the_folder_and_old_pythons_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for free, ok in ((1 << 30, True), ((1 << 30) - 1, False)):
-        monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _, free=free: SimpleNamespace(free=free))
-        rows = doctor._disk()
-        assert [r["ok"] for r in rows[:2]] == [ok, ok] and {r["required"] for r in rows} == {False}
-        assert all((str(Path.cwd()) in str(r["fix"])) == (not ok) for r in rows[:1])
-    for version, ok in (((3, 10), False), ((3, 11), True), ((3, 13), True), ((3, 14), False)):
-        monkeypatch.setattr(doctor.sys, "version_info", version)
-        assert doctor._python()[0]["ok"] == ok
-
-
-def test_an_example_keeps_an_option_on_one_line_with_its_value() -> None:
-    text = example("evaluate -m MODEL --benchmark organism:mixed --limit 9 --quiet RUN --out " + "x" * 60, width=60)
-    assert text.startswith("\b\nExample:\n  composcope evaluate -m MODEL")
-    lines = text.split("\n")[2:]
-    assert all(line.endswith(" \\") for line in lines[:-1]) and lines[-1].strip() == f"--out {'x' * 60}"
-    assert " ".join(line.strip(" \\") for line in lines).startswith(
-        "composcope evaluate -m MODEL --benchmark organism:mixed"
-    )
-
-
 def test_wrong_fields_are_told_with_their_place_and_kind() -> None:
     wrong: list[tuple[Any, str]] = [
         ({"identity": {}, "n_cases": "x"}, "field 'n_cases' is 'x', not a whole number"),
@@ -228,46 +157,3 @@ def test_wrong_fields_are_told_with_their_place_and_kind() -> None:
         with pytest.raises(InputError) as error:
             reader.checked(Manifest, document, "m.json", "mend it")
         assert str(error.value) == f"m.json: {said}; mend it"
-
-
-def test_the_command_is_quoted_so_that_it_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from composcope.experiments.run.folder import command_line
-
-    monkeypatch.setattr("sys.argv", ["/x/__main__.py", "run", "--data", "my cases.csv"])
-    assert command_line() == "composcope run --data 'my cases.csv'"
-
-
-def test_a_failing_case_is_told_by_its_first_wrong_answer() -> None:
-    from composcope.evaluation.protocols.base import Evidence
-    from composcope.experiments.run.summary import entry_line
-
-    found = (Evidence("hop", "correct", "a", "a"), Evidence("whole", "incorrect", "euro", "krone"),
-             Evidence("press", "incorrect", "yen", "won"))  # fmt: skip
-    assert entry_line(Entry("oslo", found)) == "oslo: answered 'euro', right is 'krone'"
-
-
-@pytest.mark.parametrize("n, wanted", [(1, "2"), (2, None), (3, "2")])
-def test_a_study_takes_as_many_runs_as_it_says(n: int, wanted: str | None) -> None:
-    from composcope.experiments.analyzing import _runs
-
-    sources: Any = [object()] * n
-    if wanted is None:
-        assert _runs(2, 2)("s", sources) is sources
-    else:
-        with pytest.raises(InputError, match=f"{n} runs; give {wanted}"):
-            _runs(2, 2)("s", sources)
-
-
-def test_worked_examples_that_a_run_kept_are_not_read_again() -> None:
-    from composcope.experiments.config import Asking
-    from composcope.experiments.evaluating.ask_plan import with_examples
-
-    asking = Asking(few_shot="gone.jsonl", exemplars=({"question": "q", "answer": "a"},))
-    assert with_examples(asking, []) is asking
-
-
-def test_a_port_beyond_the_last_is_an_input_error() -> None:
-    from composcope.experiments.report.view import listen
-
-    with pytest.raises(InputError, match="--port 99999"):
-        listen(99999)

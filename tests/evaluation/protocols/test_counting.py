@@ -1,0 +1,49 @@
+"""What all protocols count alike: repeats, models, what a paper takes for wrong, and the lines of case sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.metrics import find
+from composcope.evaluation.protocols import Graded, counting, metrics_from_rows
+from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
+
+
+def test_a_line_of_a_case_set_has_every_field_of_its_entry_and_evidence() -> None:
+    evidence = (Evidence("whole", "correct", "a", "g", "q"),)
+    entry = Entry("c", evidence, "f", 2, "k", "m", 3)
+    assert CaseSet("s", "failure", (entry,)).to_dicts() == [
+        {"schema": 1, "set": "s", "label": "failure", "case": "c", "family": "f", "depth": 2, "cluster": "k",
+         "model": "m", "value": 3,
+         "evidence": [{"role": "whole", "outcome": "correct", "answer": "a", "gold": "g", "ask": "q"}]}
+    ]  # fmt: skip
+
+
+def test_repeats_of_one_case_share_it() -> None:
+    rows = [Graded(f"c{i}", role, "incorrect" if role == "whole" and i % 2 else "correct", repeat=n)
+            for i in range(6) for n in range(2) for role in ("part:0", "whole")]  # fmt: skip
+    found = find(metrics_from_rows(rows, "double-gate").metrics, "composition")
+    assert found is not None and (found.n, found.cluster_n) == (12, 6)
+
+
+@pytest.mark.parametrize(
+    ("compat", "reason", "wrong"),
+    [(None, "no-answer", False), ("stad", "judge failed", True), ("agentcoma", "judge failed", True),
+     ("collapse", "judge failed", False), ("collapse", "no-answer", True)],
+)  # fmt: skip
+def test_a_paper_counts_as_wrong_what_its_own_rule_says(compat: str | None, reason: str, wrong: bool) -> None:
+    rows = [Graded("c", "whole", "invalid", reason=reason), Graded("c", "part:0", "correct")]
+    assert [r.outcome for r in counting.published(rows, compat)] == ["incorrect" if wrong else "invalid", "correct"]
+
+
+def test_runs_of_one_model_are_told_apart_and_one_family_has_no_cells_of_its_own_by_depth() -> None:
+    of = [("m", "a"), ("m", "b"), ("n", "a")]
+    rows = [Graded("c", "whole", "correct", model=m, run=r, family="f", depth=2) for m, r in of]
+    assert [group for group, _ in counting.by_model(rows)] == [
+        {"model": "m", "run": "a"},
+        {"model": "m", "run": "b"},
+        {"model": "n"},
+    ]
+    more = [*rows[:1], Graded("d", "whole", "correct", model="m", run="a", family="g", depth=2)]
+    cells = [[set(group) for group, _ in counting.grouped(counting.items(some))] for some in (rows[:1], more)]
+    assert {"family", "depth"} not in cells[0] and {"family", "depth"} in cells[1]

@@ -1,0 +1,93 @@
+"""Figures of accuracies, gains and steps against the whole: which rows enter, and what the caption says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from composcope.evaluation.metrics import Metric
+from composcope.evaluation.protocols import counting
+from composcope.experiments.figures import accuracies, steps_and_whole
+
+from .bare_runs import answers, bare_run
+
+
+def test_statistics_of_figures_take_the_seed_of_the_run_and_what_its_cases_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever a figure computes itself: resampling with another seed, or over cases, would be another interval."""
+    given: list[tuple[Any, Any]] = []
+    real, paired = counting.statistic, counting.statistics.paired_difference
+
+    def statistic(*args: Any, **options: Any) -> Metric:
+        of = options.get("of")
+        given.append((options.get("seed"), options.get("clusters") if of is None else counting.clusters_of(of)))
+        return real(*args, **options)
+
+    def difference(*args: Any, **options: Any) -> Any:
+        given.append((7, options.get("clusters")))  # two runs: no one's seed
+        return paired(*args, **options)
+
+    monkeypatch.setattr(counting, "statistic", statistic)
+    monkeypatch.setattr(counting.statistics, "paired_difference", difference)
+    rows = answers(*["1111", "0101", "1011", "0111"], cluster="k")
+    run = bare_run(graded=rows, protocol="compositionality-gap")
+    accuracies._gains(run, "m")
+    steps_and_whole._root_interval(run)
+    accuracies.step_gains(run, run)
+    assert len(given) == 5 and {seed for seed, _ in given} == {7}
+    assert all(clusters is not None and [*map(str, clusters)] == ["k0", "k0", "k1", "k1"] for _, clusters in given)
+
+
+def test_matched_pairs_are_those_of_the_study_or_every_other_run_against_the_first() -> None:
+    runs = [bare_run(name=n, model=n, benchmark=b) for b in ("x", "y") for n in ("first", "second", "third")]
+    found = [(p["kind"], a.name, b.name, a.benchmark) for p, a, b in accuracies.matched(runs)]
+    assert found == [("reference", n, "first", b) for b in "xy" for n in ("second", "third")]
+    own = {"pairs": [{"kind": "cost", "a": "A", "b": "B"}, {"kind": "cost", "a": "A", "b": "gone"}]}
+    labelled = [bare_run(name=n, about={"label": n.upper()}, study=own) for n in ("b", "a", "c")]
+    assert [(a.name, b.name) for _, a, b in accuracies.matched(labelled)] == [("a", "b")]
+
+
+def test_only_steps_are_paired_and_other_wordings_are_not() -> None:
+    rows = answers("11111", "01011", roles="part:0 part:0:paraphrase:0 part:1 part:2 whole")
+    run = bare_run(graded=rows, protocol="compositionality-gap")
+    assert [r["asked"] for r in accuracies.step_gains(run, run)] == ["step 1", "step 2", "whole"]
+    assert [r["asked"] for r in accuracies.step_gains(*(bare_run(graded=rows) for _ in "ab"))] == ["whole"]
+
+
+def test_the_ways_to_ask_are_those_of_the_whole_and_the_reversed_steps_are_none() -> None:
+    roles = ["code", "self-ask", "whole:cot", "whole:reversed", "whole", "part:0"]
+    assert [accuracies._way(role) for role in roles] == ["code", "self-ask", "cot", None, None, None]
+
+
+def test_rows_beyond_the_most_frequent_skills_are_in_the_csv_and_not_drawn() -> None:
+    found = [Metric("skill_accuracy", {"skill": s}, n=n, count=1, value=1 / n) for s, n in (("b", 20), ("a", 40))]
+    run = bare_run(metrics=found, select=lambda *_: found)
+    shown = accuracies.skill_heatmap.draw([run], top=1)
+    assert {r["skill"]: r["drawn"] for r in shown.rows} == {"a": "solid", "b": "no"}
+    assert "The 1 rarer ones are in the csv." in shown.caption
+
+
+def test_captions_say_chance_and_gaps_in_percent_and_points() -> None:
+    gap = Metric("gap", n=40, value=-0.125, low=-0.3, high=0.05)
+    more = replace(gap, value=0.125, low=None)
+    assert steps_and_whole._gaps([bare_run(metrics=[gap], one={"gap": more}.get)]).endswith(
+        " of m: +12.5 points, n=40."
+    )
+    run = bare_run(metrics=[gap, Metric("step:0", n=40)], chance=0.04, one={"gap": gap}.get)
+    assert steps_and_whole._chance([run]) == " Chance level of the whole on b: 4 %."
+    assert steps_and_whole._gaps([run]) == " Gap (whole − both) of m: -12.5 points [-30.0, +5.0], n=40."
+
+
+def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
+    def run(*outcomes: str) -> Any:
+        return bare_run(graded=answers(*outcomes, roles="whole code"), protocol="reasoning-gap")
+
+    (row,) = accuracies._gains(run("11", "01", "01", "00", "?1"), "m")
+    assert (row["way"], row["count"], row["usual"], row["n"], row["n_invalid"]) == ("code", 3, 1, 4, 1)
+    assert row["value"] == pytest.approx((3 - 1) / 1)
+    (whole,) = accuracies.step_gains(run("10", "10", "10", "00"), run("10", "00", "00", "?0"))
+    assert (whole["asked"], whole["n"], whole["n_invalid"]) == ("whole", 3, 1)
+    assert whole["value"] == pytest.approx(2 / 3)

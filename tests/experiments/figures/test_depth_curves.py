@@ -1,0 +1,73 @@
+"""Figures over depth: the cells of a channel, trained depths, and knowledge that is counted once per fact."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from composcope.evaluation.metrics import Metric
+from composcope.experiments import figures
+from composcope.experiments.figures import depth_curves
+
+from .bare_runs import bare_run
+
+
+def test_two_runs_are_compared_in_the_cells_of_a_channel_and_in_no_other_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = [{}, {"per": "fact"}, {"depth_bin": 4}, {"depth": 6}, {"family": "rank"}]
+    found = [Metric("delta_comp", g, n=4 + i, n_invalid=i, value=i / 10, low=-0.1, high=0.9, interval="t")
+             for i, g in enumerate(groups)]  # fmt: skip
+    found += [replace(found[0], metric="other"), replace(found[0], metric="delta_atom")]
+    seen: list[Any] = []
+    monkeypatch.setattr(
+        depth_curves, "compare", lambda *args: seen.append(args) or SimpleNamespace(metrics=found, warnings=[])
+    )
+    a, b = (bare_run(name=n, model=n.upper(), graded=n, cases={"x": n, n: n}) for n in "ab")
+    rows = depth_curves._rows(None, a, b)
+    assert seen == [("a", "b", {"x": "a", "a": "a", "b": "b"}, 7)], "A's cases are kept where both have one"
+    assert [(r["channel"], r["cell"], r["n"], r["n_invalid"], r["value"]) for r in rows] == [
+        ("delta_comp", "all", 4, 0, 0), ("delta_comp", "all", 5, 1, 0.1), ("delta_comp", "depth 4", 6, 2, 0.2),
+        ("delta_comp", "depth 6", 7, 3, 0.3), ("delta_atom", "all", 4, 0, 0)]  # fmt: skip
+    assert {(r["run"], r["pair"], r["low"], r["high"], r["interval"]) for r in rows} == {
+        ("a − b", "A − B", -0.1, 0.9, "t")}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bands", "shaded", "dotted"), [(None, [], False), ((), [2, 4], True), ((6,), [6], True), ((6, 2), [2, 6], True)]
+)
+def test_bands_are_the_given_depths_or_those_of_the_study_and_dot_the_baseline(
+    bands: Any, shaded: list[int], dotted: bool, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "a", n=160, probes=(), failure=0.5)
+    about = {"a": {"label": "a", "trained_depths": [4, 2], "baseline": True}}
+    (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": ["a"], "about": about}))
+    found = figures.draw("collapse-curve", [run.parent], bands=bands)
+    (ax,) = found.figure.axes
+    spans = sorted(round(p.get_x() + p.get_width() / 2) for p in ax.patches)  # type: ignore[attr-defined]
+    assert spans == shaded == depth_curves._shaded(figures.load([run.parent]), bands)
+    lines = {str(line.get_linestyle()) for line in ax.lines if len(np.ravel(line.get_xdata())) > 1}
+    assert (":" in lines) == dotted
+    words = f"Shaded: trained depths ({', '.join(map(str, shaded))}); dotted: baseline."
+    assert (words in found.caption) == bool(shaded)
+
+
+def test_the_scatter_over_knowledge_counts_facts_once_where_the_run_does() -> None:
+    facts, asks = (Metric("atom_stability", g, n=n, count=n // 2, value=v, low=v - 0.1, high=v + 0.1)
+                   for g, n, v in (({"per": "fact"}, 30, 0.5), ({}, 90, 0.7)))  # fmt: skip
+    failed = Metric("residual_failure", {"depth": 4}, n=12, count=3, value=0.25)
+    known = [asks, facts, failed]
+
+    def one(name: str, **group: Any) -> Metric | None:
+        return next((m for m in known if m.metric == name and m.group == group), None)
+
+    run = bare_run(metrics=known, one=one)
+    (row,) = depth_curves.stability_scatter.draw([run]).rows
+    assert [row[k] for k in ("x", "n_x", "x_low", "x_high", "value", "n")] == [0.5, 30, 0.4, 0.6, 0.25, 12]
+    known.remove(facts)
+    (row,) = depth_curves.stability_scatter.draw([run]).rows
+    assert (row["x"], row["n_x"]) == (0.7, 90)

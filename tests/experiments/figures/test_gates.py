@@ -1,0 +1,63 @@
+"""Figures of the gates: stages, quadrants, causes, bottlenecks and levels of scaffolds in their order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from composcope.evaluation.metrics import Metric
+from composcope.experiments.figures import gates
+from composcope.experiments.run.diagnosis import CauseShare
+
+from .bare_runs import answers, bare_run
+
+
+def test_stages_of_the_gates_are_in_the_order_in_which_they_are_passed() -> None:
+    counts = {"atom_gate": 70, "sub_question_gate": 60, "double_gate": 50, "residual_failure": 20}
+    found = {name: Metric(name, n=50 if name == "residual_failure" else 80, count=k) for name, k in counts.items()}
+    stages = [(r["stage"], r["count"], r["n"]) for r in gates._stages(bare_run(one=found.get))]
+    assert stages == [("all cases", 80, 80), ("atoms stable", 70, 80), ("sub-questions right", 60, 80),
+                      ("both gates", 50, 80), ("whole wrong, gated", 20, 80)]  # fmt: skip
+
+
+def test_quadrants_have_their_own_order_and_names() -> None:
+    order = sorted(["00", "01", "111", "10", "11", "some", "all"], key=lambda q: gates._quadrant_order((q, None)))  # type: ignore[arg-type]
+    assert order == ["11", "10", "01", "00", "all", "some", "111"]
+    names = {q: gates._right(q) for q in ("11", "10", "01", "00", "111", "101", "001", "000")}
+    assert names == {"11": "both steps right", "10": "only step 1 right", "01": "only step 2 right",
+                     "00": "no step right", "111": "every step right", "101": "step 2 wrong",
+                     "001": "steps 1 and 2 wrong", "000": "steps 1, 2 and 3 wrong"}  # fmt: skip
+    assert gates.role_class("part:0:paraphrase:2") == "part paraphrase" and gates.role_class("scaffold:1") == "scaffold"
+
+
+def test_cases_without_scaffolds_are_unknown_unless_they_were_right_unaided() -> None:
+    alone = [
+        *answers("1", "0", roles="whole"),
+        *(replace(r, case=f"s{r.case}") for r in answers("01", roles="whole x")),
+    ]
+    alone[-1] = replace(alone[-1], role="scaffold:1")
+    assert gates._min_k(bare_run(graded=alone)) == ({0: 1, 1: 1}, 1)
+    assert gates._min_k(bare_run(graded=alone[:2])) == ({}, 0), "a run that asked no scaffold has no levels"
+
+
+def test_causes_are_grouped_only_by_what_differs_between_the_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    def share(group: str, value: str) -> CauseShare:
+        return CauseShare(group, value, "undetermined", 3, 6, 0.5, 0.1, 0.9, "clopper-pearson")
+
+    shares = [share("all", ""), share("family", "rank"), share("depth", "2"), share("depth", "4")]
+    told = SimpleNamespace(found=SimpleNamespace(shares=shares), left_out=lambda: "")
+    monkeypatch.setattr(gates, "diagnosed_failures", lambda run: told)
+    rows = gates.causes.draw([bare_run()]).rows
+    assert [r["group"] for r in rows] == ["all", "depth 2", "depth 4"]
+    assert {(r["count"], r["n"], r["value"], r["low"], r["high"]) for r in rows} == {(3, 6, 0.5, 0.1, 0.9)}
+
+
+def test_quadrants_and_bottlenecks_are_drawn_in_order_and_without_what_never_happened() -> None:
+    found = [Metric("quadrant", {"quadrant": q}, n=20, count=5, value=0.25) for q in ("00", "11", "01", "10")]
+    run = bare_run(metrics=found, select=lambda *_: found)
+    assert [r["quadrant"] for r in gates.failure_quadrants.draw([run]).rows] == ["11", "10", "01", "00"]
+    skill = [Metric("bottleneck", {"skill": s}, n=9, count=k, value=k / 9) for s, k in (("never", 0), ("b", 2))]
+    skill.append(Metric("bottleneck", {"combination": ["x", "y"]}, n=9, count=4, value=4 / 9))
+    assert [r["skill"] for r in gates.bottlenecks.draw([bare_run(metrics=skill)]).rows] == ["x + y", "b"]

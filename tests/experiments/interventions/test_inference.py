@@ -1,0 +1,148 @@
+"""Patching and steering: how cases are split, who lends a state to whom, which layer is chosen, what a row counts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from composcope.errors import NoCasesError
+from composcope.experiments.interventions import inference
+from composcope.experiments.interventions.inference import InterventionTrial, halve
+from composcope.probes.result import ProbeResult
+
+
+def _example(
+    case: str, group: str = "failure", family: str = "f", depth: int = 4, size: int = 5, role: str = "whole"
+) -> Any:
+    ids = (*range(size - 1), sum(ord(c) * 131**i for i, c in enumerate(case)))
+    return SimpleNamespace(case=case, group=group, family=family, depth=depth, prompt_ids=ids, role=role)
+
+
+def _many(n: int = 24) -> list[Any]:
+    return [_example(f"{g}{i}", g, "ab"[i % 2], 4 + 2 * (i % 4 // 2)) for g in ("failure", "success") for i in range(n)]
+
+
+def test_halves_share_no_case_and_each_stratum_is_in_both_and_the_seed_decides() -> None:
+    examples = _many()
+    found = halve([*examples, _example("part", role="part:0")], 99, 0)
+    sides = [{e.case for group in half.values() for e in group} for half in (found.learn, found.test)]
+    assert not sides[0] & sides[1] and sides[0] | sides[1] == {e.case for e in examples}
+    for half in (found.learn, found.test):
+        counts = [sum((e.family, e.depth) == s for e in group) for group in half.values() for s in (("a", 4), ("b", 6))]
+        assert set(counts) == {3} and all(e.group == name for name, group in half.items() for e in group)
+    few = halve(examples, 2, 0)
+    assert {len(group) for half in (few.learn, few.test) for group in half.values()} == {2}
+
+    def order(seed: int) -> list[str]:
+        return [e.case for e in halve(examples, 99, seed).learn["failure"]]
+
+    assert order(0) == order(0) != order(1)
+    with pytest.raises(NoCasesError, match="both halves need both groups"):
+        halve([e for e in examples if e.group == "failure"], 9, 0)
+
+
+def _trial(**about: Any) -> InterventionTrial:
+    given = {"lm": SimpleNamespace(eos_ids=(0,)), "tokenizer": None, "cases": {}, "format": "plain", "compat": None,
+             "max_new_tokens": 4, "seed": 0}  # fmt: skip
+    return InterventionTrial(**given | about)
+
+
+def test_a_donor_is_another_case_of_the_family_and_depth_with_the_nearest_length() -> None:
+    pool = [_example("me"), _example("kin", size=9), _example("near", size=6), _example("deep", depth=6),
+            _example("other", family="g")]  # fmt: skip
+    chosen = _trial()._donors(pool, [pool[0], _example("x", family="g", depth=6), _example("y", size=9)])
+    assert chosen == [pool[2].prompt_ids, pool[4].prompt_ids, pool[1].prompt_ids]
+    assert _trial()._donors(pool[:1], pool[:1]) == [pool[0].prompt_ids], "itself where there is no other"
+    alike = [_example(f"d{i}") for i in range(30)]
+    picks = [_trial(seed=s)._donors(alike, [_example("z")] * 3) for s in (0, 0, 1)]
+    assert picks[0] == picks[1] != picks[2]
+
+
+def test_rows_count_each_outcome_of_each_source_and_mark_the_chosen_layer() -> None:
+    outcomes = {
+        ("unchanged", -1): ["correct", "incorrect", "invalid", "correct"],
+        ("donor", 2): ["correct"] * 3 + ["abstained"],
+    }
+    rows = inference._rows(outcomes, "failure", 2)
+    assert len(rows) == 8 and {r["group"] for r in rows} == {"failure"}
+    counts = {(r["source"], r["quantity"]): (r["count"], r["n"], r["value"], r["chosen"]) for r in rows}
+    assert counts["unchanged", "correct_rate"] == (2, 4, 0.5, False) and counts["donor", "correct_rate"] == (
+        3,
+        4,
+        0.75,
+        True,
+    )
+    assert counts["unchanged", "invalid_rate"][0] == counts["donor", "abstained_rate"][0] == 1
+    assert [inference._helps(s) for s in ("+1", "+2", "donor", "-1", "failing donor", "none", "random 1")] == [
+        True
+    ] * 3 + [False] * 4
+
+
+@pytest.mark.parametrize(("changed", "said"), [(2, True), (1, False)])
+def test_a_control_that_changes_something_is_a_warning(changed: int, said: bool) -> None:
+    def row(source: str, layer: int, count: int) -> dict[str, Any]:
+        return {"group": "failure", "source": source, "layer": layer, "quantity": "correct_rate", "count": count}
+
+    found = inference._warnings([row("unchanged", -1, 1), row("none", 3, changed), row("+1", 3, 4)])
+    assert bool(found) == said and (not said or "failure at layer 3" in found[0])
+
+
+def test_lines_show_the_chosen_layer_with_its_controls_and_the_other_layers_of_what_should_help() -> None:
+    def row(
+        source: str, layer: int, k: int, n: int = 8, group: str = "failure", chosen: bool = False
+    ) -> dict[str, Any]:
+        return {"quantity": "correct_rate", "group": group, "source": source, "layer": layer, "chosen": chosen,
+                "count": k, "n": n, "value": k / n if n else None, "low": 0.1, "high": 0.9}  # fmt: skip
+
+    rows = [row("unchanged", -1, 0), row("donor", 1, 2), row("donor", 2, 6, chosen=True),
+            row("failing donor", 1, 3), row("failing donor", 2, 1, chosen=True), row("donor", 2, 7, 8, "success", True),
+            row("donor", 2, 8, 8, "failure, first half", True), {**row("donor", 2, 5), "quantity": "invalid_rate"},
+            ]  # fmt: skip
+    settings = {"chosen_layer": 2, "right_on_first_half": 3}
+    head, *said = inference.lines(ProbeResult("patching", rows, settings=settings, warnings=["w"]))
+    assert head == "patching: layer 2 chosen on the first half of the cases; counted on the second"
+    assert said == [
+        "  failure: unchanged: correct 0 % [10, 90] (0/8)",
+        "  failure: donor: correct 75 % [10, 90] (6/8)",
+        "  failure: failing donor: correct 12 % [10, 90] (1/8)",
+        "  success: donor: correct 88 % [10, 90] (7/8)",
+        "  failure: donor at layer 1: correct 25 % [10, 90] (2/8)",
+        "  w",
+    ]
+    none = inference.lines(
+        ProbeResult("steering", [row("unchanged", -1, 0, 0)], settings={**settings, "right_on_first_half": 0})
+    )
+    assert "although no layer put a failure right" in none[0] and none[1].endswith("undefined (n=0)")
+
+
+def test_the_layer_is_chosen_on_one_half_and_counted_on_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    halves = halve(_many(), 99, 0)
+    seen: list[set[str]] = []
+
+    def outcomes(self: Any, recipe: str, given: Any, recipients: Any, layers: Any) -> dict[tuple[str, int], list[str]]:
+        seen.append({e.case for e in recipients})
+        right = ["correct"] * len(recipients)
+        wrong = ["incorrect"] * len(recipients)
+        return {("unchanged", -1): wrong, ("donor", 0): wrong, ("donor", 1): right, ("failing donor", 0): right}
+
+    monkeypatch.setattr(InterventionTrial, "_outcomes", outcomes)
+    found = _trial().run("patching", halves, [0, 1])
+    sides = [
+        {e.case for e in half[g]}
+        for half, g in ((halves.learn, "failure"), (halves.test, "failure"), (halves.test, "success"))
+    ]
+    assert seen == sides and found.settings["chosen_layer"] == 1
+    assert found.settings["right_on_first_half"] == len(sides[0])
+    assert {r["group"]: r["n"] for r in found.table} == {
+        "failure": len(sides[1]), "success": len(sides[2]), "failure, first half": len(sides[0])}  # fmt: skip
+
+
+def test_the_layer_that_mends_most_is_chosen_the_lowest_of_equal_ones_and_never_by_a_control() -> None:
+    def said(*right: int) -> list[str]:
+        return ["correct" if i in right else "incorrect" for i in range(4)]
+
+    trial = {("unchanged", -1): said(0, 1, 2, 3), ("random 1", 0): said(0, 1, 2, 3), ("+1", 0): said(0),
+             ("+1", 1): said(0, 1), ("+2", 2): said(1, 2), ("failing donor", 3): said(0, 1, 2)}  # fmt: skip
+    assert inference.InterventionTrial._best(trial, [0, 1, 2, 3]) == 1

@@ -1,0 +1,32 @@
+"""The lines that sum a run up: one of each metric, and one of each failing case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from composcope.evaluation.metrics import Metric
+from composcope.evaluation.protocols.base import Entry, Evidence
+from composcope.experiments.run import summary
+
+
+def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
+    def line(name: str, value: float | None, **more: Any) -> str:
+        return summary.metric_line(Metric(name, n=9, value=value, **more))
+
+    assert (
+        line("gap", -0.25, low=-0.5, high=0.1, interval="t") == "gap: -25.0 points [-50.0 points, 10.0 points] (t), n=9"
+    )
+    assert line("both", 0.5, n_invalid=2, note="x") == "both: 50.0 %, n=9, invalid=2 (x)"
+    assert (line("d50", 3.456), line("mean_k", None)) == ("d50: 3.46, n=9", "mean_k: undefined, n=9")
+    assert summary.metric_line(Metric("both", {"depth": 2, "family": "f"}, n=1, value=1.0)).startswith(
+        "both [depth=2, family=f]"
+    )
+
+
+def test_a_failing_case_is_told_by_its_first_wrong_answer() -> None:
+    found = (Evidence("hop", "correct", "a", "a"), Evidence("whole", "incorrect", "euro", "krone"),
+             Evidence("press", "incorrect", "yen", "won"))  # fmt: skip
+    assert summary.entry_line(Entry("oslo", found)) == "oslo: answered 'euro', right is 'krone'"
+    silent = Evidence("whole", "abstained", None, "krone")
+    assert summary.entry_line(Entry("c", (found[0], silent))) == "c: abstained, right is 'krone'"
+    assert summary.entry_line(Entry("c", found[:1])) == "c"
