@@ -20,7 +20,7 @@ from composcope.evaluation.grading import lists
 from composcope.evaluation.pipeline import Evaluation
 from composcope.experiments import figures
 from composcope.experiments.config import Config
-from composcope.experiments.diagnosis import asks, behaviour, following, hypotheses, places, rule, variants
+from composcope.experiments.diagnosis import asks, behaviour, following, hypotheses, job, places, rule, variants
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
 from composcope.experiments.diagnosis.job import behave, diagnose, in_turn, matched
@@ -503,7 +503,7 @@ def _sums(evidence: Sequence[str], pattern: str) -> dict[str, dict[str, int]]:
 
 
 def test_one_diagnosed_case_is_compared_with_other_failing_ones_and_the_user_is_told(
-    run: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = [v.case for v in diagnose(run, quiet=True).verdicts]
     found = diagnose(run, ids=every[:1])
@@ -511,6 +511,14 @@ def test_one_diagnosed_case_is_compared_with_other_failing_ones_and_the_user_is_
     assert [v.case for v in found.verdicts] == every[:1]
     assert len(asked) == min(8, len(every)) > 1 and asked <= set(every)
     assert f"{len(asked) - 1} other failing cases" in capsys.readouterr().err
+    monkeypatch.setattr(job, "COMPANY", 2)
+    for n in (1, 2, 3):  # those asked for count among them
+        found = diagnose(run, ids=every[:n])
+        rows = [json.loads(line) for line in (run / "diagnosis" / "variants.jsonl").read_text().splitlines()]
+        asked = list(dict.fromkeys(row["case"] for row in rows))
+        assert sorted(v.case for v in found.verdicts) == sorted(every[:n]) == sorted(asked[:n])
+        assert len(asked) == max(n, 2) < len(every)
+        assert ("1 other failing case " in capsys.readouterr().err) == (n == 1)
 
 
 def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path, tmp_path: Path) -> None:

@@ -552,6 +552,56 @@ def test_each_variant_has_noise_of_its_own(engine: LocalEngine, monkeypatch: pyt
     assert not torch.allclose(first, other) and not torch.allclose(first, seeded)
 
 
+def test_a_state_is_put_in_after_the_layer_that_it_comes_from() -> None:
+    n_layers, width = 5, 3
+    whole = places.Decision(tuple(range(8)), 1, "7", "oak", (3, 5), 7)
+    own = places.Decision(tuple(range(6)), 1, "7", "oak", (2,), 5)
+    foreign = replace(own, gold=2)
+
+    def counted(first: int, at: int = 2) -> torch.Tensor:
+        """States whose number says where they come from: layers count from 0 (before block 0), places in tens."""
+        layers, positions = torch.arange(n_layers + 1.0), torch.arange(float(at))
+        return (first + layers[:, None] + 10 * positions)[..., None].expand(-1, -1, width)
+
+    here, mine, other = counted(100), counted(200), counted(300)
+    rows = [*inside._rows(n_layers, whole, (own, mine), [(foreign, other)], [(own, mine + 400)], here, 0)]
+    held = {"end-1": here[:, 0], "decision": here[:, 1]}
+    rows += [*inside._read("move", n_layers, held, whole), *inside._read("scope", n_layers, held, foreign)]
+    made: dict[str, tuple[set[int], set[int], set[float], int | None]] = {}
+    for cell, edits, donor in rows:
+        patches = [e for e in edits if isinstance(e, Patch)]
+        values = {float(v) for e in patches for v in e.value}
+        made[cell] = {e.position for e in patches}, {e.site.layer for e in patches}, values, donor
+    assert not {cell for cell in made if cell.startswith("move:decision")}, "the decision is there already"
+    for layer in inside.fixed_layers(n_layers):
+        after = layer + 1
+        expected = {
+            "own:entity": ({3, 5}, {layer}, {200.0 + after}, None),
+            "own:decision": ({7}, {layer}, {210.0 + after}, None),
+            "foreign:entity": ({3, 5}, {layer}, {300.0 + after}, 2),
+            "foreign:decision": ({7}, {layer}, {310.0 + after}, 2),
+            "same:entity": ({3, 5}, {layer}, {600.0 + after}, None),
+            "same:decision": ({7}, {layer}, {610.0 + after}, None),
+            "move:end-1": ({7}, {layer}, {100.0 + after}, None),
+            "scope:end-1": ({5}, {layer}, {100.0 + after}, 2),
+            "scope:decision": ({5}, {layer}, {110.0 + after}, 2),
+        }
+        assert {cell: made[f"{cell}:{layer}"] for cell in expected} == expected
+    back = {c: v for c, v in made.items() if c.startswith("back:")}
+    pairs = ["2>0", "2>1", "3>0", "3>1", "3>2", "4>0", "4>1", "4>2"]
+    assert sorted(back) == sorted(f"back:{place}:{pair}" for place in ("decision", "entity") for pair in pairs)
+    assert back["back:decision:4>1"] == ({7}, {1}, {115.0}, None)
+    assert back["back:entity:3>2"] == ({3, 5}, {2}, {104.0}, None)
+    assert made["back-foreign:decision:4>1"] == ({7}, {1}, {315.0}, 2)
+    assert made["back-same:entity:3>2"] == ({3, 5}, {2}, {604.0}, None)
+    for cell, stays, size in (("noise:decision:2", 113.0, 100.0), ("back-noise:decision:4>1", 112.0, 3.0)):
+        (edit,) = next(edits for name, edits, _ in rows if name == cell)
+        assert isinstance(edit, Patch) and float((edit.value - stays).norm()) == pytest.approx(size * width**0.5)
+    skipped = {cell: {(e.layer, e.position) for e in edits} for cell, edits, _ in rows if cell.startswith("skip")}  # type: ignore[union-attr]
+    assert skipped["skip:decision:4"] == {(4, 7)} and skipped["skip:everywhere:0"] == {(0, p) for p in range(3, 8)}
+    assert len(skipped) == 2 * n_layers
+
+
 @pytest.mark.parametrize(
     ("answers", "whole", "own", "expected"), [([0, 1], 2, 1, [0, 1, 2]), ([0, 1], 2, 2, [0, 1]), ([0, 1], 1, 0, [0, 1])]
 )
@@ -821,21 +871,28 @@ def test_a_layer_is_chosen_by_what_it_shows_beyond_noise_and_in_the_lower_half()
 def test_donors_are_like_parts_that_are_answered_right_each_about_something_else(
     engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def decided(entity: str, gold: int) -> places.Decision:
-        return places.Decision((1, 2), gold, str(gold), entity, (0,), 2)
+    def decided(entity: str, gold: int, value: str = "") -> places.Decision:
+        return places.Decision((1, 2), gold, value or str(gold), entity, (0,), 2)
 
-    def one(entity: str, gold: int, operation: str = "plus", right: bool = True) -> SimpleNamespace:
-        case = SimpleNamespace(id=entity, family="f", operation=operation, parts=(1, 2))
-        return SimpleNamespace(case=case, right=lambda role: right, asks={"whole": None}, made=decided(entity, gold),
-                               preamble=False)  # fmt: skip
+    def one(entity: str, gold: int, operation: str = "plus", right: bool = True, value: str = "", family: str = "f",
+            ) -> SimpleNamespace:  # fmt: skip
+        case = SimpleNamespace(id=entity, family=family, operation=operation, parts=(1, 2))
+        return SimpleNamespace(case=case, right=lambda role: right, asks={"whole": None}, preamble=False,
+                               made=decided(entity, gold, value))  # fmt: skip
 
     monkeypatch.setattr(places, "of_whole", lambda engine, ask, case, operand, bare: decided("own", 1))
     monkeypatch.setattr(places, "is_bare", lambda one: False)
     donors = [one("own", 1), one("like", 2), one("like", 2), one("times", 2, "times"), one("wrong", 2, right=False),
-              one("same", 1)]  # fmt: skip
+              one("same", 1), one("begins alike", 1, value="12"), one("of another family", 2, family="g"),
+              one("of another family, too", 1, family="g")]  # fmt: skip
     found = opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, donors, lambda d, *_: d.made, 0)  # type: ignore
     assert found is not None
     assert [d.entity for d in found.foreign] == ["like"] and [d.entity for d in found.same] == ["same"]
+    many = [one(f"{gold} {i}", gold) for gold in (1, 2) for i in range(9)]
+    drawn = [opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, many, lambda d, *_: d.made, seed)  # type: ignore
+             for seed in (0, 0, 1)]  # fmt: skip
+    assert [(len(s.foreign), len(s.same)) for s in drawn if s] == [(6, 3)] * 3, "some may not give their own answer"
+    assert drawn[0] == drawn[1] != drawn[2]
     behind = SimpleNamespace(**{**vars(donors[0]), "preamble": True})  # its working is not where the response begins
     assert opening._setting(SimpleNamespace(engine=None), behind, 0, donors, lambda d, *_: d.made, 0) is None  # type: ignore
     target = SimpleNamespace(who="w")
@@ -918,6 +975,20 @@ def test_a_reading_counts_at_the_layer_behind_which_most_right_ones_go_away(test
     assert {(one.tests["exit" if test == "exit" else "scope:decision"].cell) for one in found.values()} == {
         "decision:2"
     }
+
+
+def test_states_put_in_after_half_of_the_blocks_are_late_ones() -> None:
+    for n_layers, late in ((4, {2, 3}), (5, {3, 4})):
+        cells = {f"{test}:decision:{layer}": "gold" if layer in late else "wrong"
+                 for test in ("own", "noise") for layer in range(n_layers)}  # fmt: skip
+        cells |= {f"own:entity:{layer}": cells[f"own:decision:{layer}"] for layer in range(n_layers)}
+        quiet = {cell: "wrong" if cell.startswith("noise") else outcome for cell, outcome in cells.items()}
+        skipped = {f"skip:decision:{layer}": "wrong" for layer in range(n_layers)}
+        some = [weighing.Opened(made | skipped) for made in (cells, quiet, quiet)]
+        tests = weighing.weigh(dict.fromkeys("abcd", some))["a"].tests
+        early, later = (("own:entity", "own:decision", "noise"), ("own:later",))
+        assert {(tests[name].layer in late, tests[name].own) for name in early} == {(False, Tally(0, 3))}
+        assert {(tests[name].layer in late, tests[name].own) for name in later} == {(True, Tally(3, 3))}
 
 
 def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:
