@@ -15,7 +15,7 @@ from composcope.hooks import Model, Site, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example
 from composcope.probes.patching.engine import continue_patched, generate, prompt_end_states, transplant_all
-from composcope.probes.patching.outcomes import PatchOutcome, compare, summarize
+from composcope.probes.patching.outcomes import GradedContinuations, PatchOutcome, compare, summarize
 
 from ..oracles import patching as oracle
 from ..tiny_models import tiny
@@ -182,6 +182,38 @@ def test_divergence_from_the_unpatched_is_counted_to_the_first_difference_and_we
     assert float(found["kl_from_donor"]) == pytest.approx(entropy(donor, other))
     assert float(entropy(own, other)) > 1.05 * float(entropy(other, own))
     assert float(found["logit_difference"]) == pytest.approx(math.log(0.6 / 0.1))
+
+
+@pytest.mark.parametrize(
+    ("patched", "said", "other"),
+    [
+        ([7, 1], (0.0, 0.0, 0.0), 1.0),
+        ([7, 1], (1.0, 0.0, 0.0), 0.0),  # the donor's answer
+        ([7, 1], (0.0, 1.0, 0.0), 0.0),  # no answer
+        ([7, 1], (math.nan, math.nan, 1.0), 1.0),  # neither can happen, and yet the answer is another one
+        ([7, 1], (math.nan, math.nan, math.nan), math.nan),  # nobody can judge it
+        ([7, 8], (math.nan, math.nan, math.nan), 0.0),  # nor this one, but it is the unpatched one
+        ([7, 8], (0.0, 0.0, 1.0), 0.0),
+        ([7, 1], None, 1.0),
+        ([3, 3], None, 0.0),
+        ([7, 8], None, 0.0),
+    ],
+)
+def test_what_neither_flips_nor_abstains_nor_stays_is_another_answer_if_it_can_be_judged(
+    patched: list[int], said: tuple[float, float, float] | None, other: float
+) -> None:
+    logits, base = torch.zeros(3), torch.tensor([7, 8])
+    graded = said and GradedContinuations(*(torch.tensor([x], dtype=torch.float64) for x in said))
+    found = compare("donor", (0, 1), (torch.tensor([patched]), logits[None]), (base, logits),
+                    (torch.tensor([3, 3]), logits), (0, 1), [7, 1], graded or None)  # fmt: skip
+    assert (found.source, found.donor, found.recipient) == ("donor", 0, 1)
+    rates = [float(found.values[f"{name}_rate"]) for name in ("flip", "abstain", "corrected", "other", "unchanged")]
+    own = said or (float(patched == [3, 3]), math.nan, float(patched == [7, 1]))
+    assert rates == pytest.approx([*own, other, float(patched == [7, 8])], nan_ok=True)
+    same = compare("donor", (0, 1), (torch.tensor([patched]), logits[None]), (base, logits), (base, logits), (0, 1),
+                   None).values  # fmt: skip
+    assert math.isnan(float(same["flip_rate"])) and math.isnan(float(same["corrected_rate"]))
+    assert float(same["other_rate"]) == float(patched != [7, 8]), "the donor says what the recipient says"
 
 
 def test_transplanting_the_whole_prompt_gives_the_donors_first_logits() -> None:

@@ -329,6 +329,37 @@ def test_outcomes_of_roles_are_one_letter_each_and_chunks_hold_forty_cases(
     assert cases.cut("abcd", 4) == ("abcd", None) and cases.cut("abcde", 4) == ("abcd", 5)
 
 
+def test_a_row_of_the_browser_has_the_first_answer_of_each_role_and_what_filters_use() -> None:
+    known = Case("a", "What is it?", "Oslo", (Part("?", "x", skill="recall"), Part("?", "y", skill="add")), family="f",
+                 depth=2, operation="plus")  # fmt: skip
+    graded = [
+        Graded("a", "whole", "incorrect", answer="Bergen"), Graded("a", "whole", "correct", answer="Oslo", repeat=1),
+        Graded("a", "part:0", "correct"), Graded("a", "part:1", "correct"),
+        Graded("a", "part:1", "incorrect", repeat=1),
+        Graded("b", "part:1", "abstained", family="g", depth=3, operation="minus", skills=("count",), gold="7"),
+        Graded("b", "whole", "invalid", gold="Rome"),
+    ]  # fmt: skip
+    sets = {"failures": SimpleNamespace(ids=["a"], entries=[]), "both": SimpleNamespace(ids=["a"], entries=[]),
+            "scaffold-k": SimpleNamespace(ids=["b"], entries=[SimpleNamespace(case="b", value=2)])}  # fmt: skip
+    run = _run(cases={"a": known}, graded=graded, case_sets=sets)
+    made = cases.index([run], [cases.Told({"a": Origin("named", "it")}, {"a": "b"})])
+    a, b = (dict(zip(made["columns"], row, strict=True)) for row in made["rows"])
+
+    def outcomes(row: dict[str, Any]) -> dict[str, str]:
+        return {r: made["outcomes"][int(o)] for r, o in zip(made["roles"], row["roles"], strict=False) if o != "."}
+
+    assert outcomes(a) == {"whole": "incorrect", "part:0": "correct", "part:1": "correct"}
+    assert outcomes(b) == {"whole": "invalid", "part:1": "abstained"}
+    named = [{k: [made[k][i] for i in row[k]] for k in ("skills", "sets")} for row in (a, b)]
+    assert named == [{"skills": ["recall", "add"], "sets": ["failures", "both"]},
+                     {"skills": ["count"], "sets": ["scaffold-k"]}]  # fmt: skip
+    about = [(made["families"][r["family"]], r["depth"], r["operation"], r["k"], r["twin"]) for r in (a, b)]
+    assert about == [("f", 2, "plus", None, "b"), ("g", 3, "minus", 2, None)]
+    told = [(r["question"], r["gold"], r["answer"], r["detail"]) for r in (a, b)]
+    assert told == [("What is it?", "Oslo", "Bergen", "it"), ("", "Rome", None, "")]
+    assert made["origins"][a["origin"]] == "named something else in the question" and b["origin"] is None
+
+
 def test_an_opened_case_has_each_answer_with_its_outcome_prompt_gold_and_tokens(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
