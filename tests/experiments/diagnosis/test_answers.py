@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -258,6 +260,20 @@ def test_failures_are_taken_of_each_family_in_turn() -> None:
     assert sorted(c.id for c in in_turn(WORLD)) == sorted(c.id for c in WORLD)
 
 
+def test_a_limit_on_the_failures_takes_each_family_in_turn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = [Case(f"{family}{i}", "?", "a", family=family) for family in "fg" for i in range(3)]
+    monkeypatch.setattr(job, "failures", lambda data, ids: [c for c in failing if not ids or c.id in ids])
+    monkeypatch.setattr(job, "_same_model", lambda *_: None)
+    monkeypatch.setattr(job, "diagnosed", lambda data, target, some, seed, reporter: ([c.id for c in some], seed))
+    target: Any = object()
+    taken = [diagnose(run, cases=n, quiet=True, target=target) for n in (None, 1, 3)]
+    assert taken == [(["f0", "g0", "f1", "g1", "f2", "g2"][:n], 0) for n in (6, 1, 3)]
+    assert diagnose(run, ids=["f2", "g1", "f1"], cases=2, seed=4, quiet=True, target=target) == (["f1", "g1"], 4)
+    for wrong in ({"cases": 0}, {"ids": "f1"}):
+        with pytest.raises(InputError):
+            diagnose(run, quiet=True, target=target, **wrong)  # type: ignore[arg-type]
+
+
 def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused() -> None:
     own = replace(OSLO, meta={"variants": [{"question": "Oslo's country pays with what?"}]})
     (_, stated) = variants.of(own, WORLD)
@@ -463,6 +479,24 @@ def test_successes_of_the_failing_families_are_the_control_for_a_part_behind_its
     right = {r.case for r in data.graded if r.role == "whole" and r.outcome == "correct"}
     assert found and set(found) <= right - set(failing)
     assert not matched(data, [])
+
+
+def test_a_family_has_so_many_successes_for_its_control_and_only_with_a_part_to_ask_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def case(id: str, context: str | None = "It rains. ") -> Case:
+        parts = (Part("Where?", "a"), Part("When?", "b", extra_context=context))
+        return Case(id, "Where and when?", "b", parts, family=id[0])
+
+    some = [case("f-bare", None), *(case(f"{family}{i}") for family in "fgh" for i in range(4)), case("f-wrong")]
+    graded = [Graded(c.id, role, "correct") for c in some for role in ("whole", "part:0", "part:1")]
+    wrong = {("f0", "whole"), ("f1", "whole"), ("g0", "whole"), ("f-wrong", "part:0")}
+    graded = [replace(r, outcome="incorrect") if (r.case, r.role) in wrong else r for r in graded]
+    graded = [r for r in graded if (r.case, r.role) != ("g1", "part:1")]  # was not asked
+    data: Any = SimpleNamespace(cases={c.id: c for c in some}, graded=graded)
+    for company, expected in ((1, ["f2", "g2"]), (2, ["f2", "f3", "g2", "g3"]), (8, ["f2", "f3", "g2", "g3"])):
+        monkeypatch.setattr(job, "COMPANY", company)
+        assert [c.id for c in matched(data, ["f0", "f1", "g0"])] == expected
 
 
 def test_wholes_that_no_rule_could_judge_are_named_as_left_out(run: Path, tmp_path: Path) -> None:

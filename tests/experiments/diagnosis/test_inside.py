@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -899,6 +900,63 @@ def test_donors_are_like_parts_that_are_answered_right_each_about_something_else
     assert len({opening._inputs(target, replace(found, answers=(1, n)), seed) for n in (2, 3) for seed in (0, 1)}) == 4  # type: ignore
 
 
+def test_a_failing_variant_is_opened_at_its_first_wrong_operand_or_at_its_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gold = asks.working(MIXED[2].worked).values
+    said = {"first": ("98", gold[1]), "second": (gold[0], "98"), "result": (gold[0], gold[1]), "lost": ("98", "99")}
+    some = {id: heard(replace(MIXED[2], id=id), wrote(MIXED[2], *operands)) for id, operands in said.items()}
+    some["right"] = heard(replace(MIXED[2], id="right"), {"whole": str(MIXED[2].worked)})
+    assert [one.fails for one in some.values()] == [True] * 4 + [False]
+    made = places.Decision((1, 2), 1, "7", "oak", (0,), 2)
+
+    def setting(target: Any, one: asks.Heard, operand: int, donors: Any, part: Any, seed: int) -> Any:
+        assert (donors, seed) == (["all"], 5)
+        return None if one.case.id == "lost" else inside.Setting(one.case.id, made, made, [], operand=operand)
+
+    monkeypatch.setattr(opening, "_setting", setting)
+    monkeypatch.setattr(places, "words", lambda tokenizer, decision, text: (len(text),))
+    groups: Any = {"a": [some["first"], some["second"], some["right"]], "b": [some["result"], some["lost"]]}
+    target, donors = SimpleNamespace(engine=None, tokenizer=None), ["all"]
+
+    def opened(**options: Any) -> dict[str, tuple[int, Sequence[int]]]:
+        found = opening.settings(target, groups, donors, 5, **options)  # type: ignore[arg-type]
+        return {id: (one.operand, one.source) for id, one in found.items()}
+
+    assert opened() == {"first": (0, ()), "second": (1, ()), "result": (0, ())}
+    assert opened(result=True) == {"first": (2, ()), "second": (2, ()), "result": (2, ())}
+    copied = {"first": "oak", "second": "o", "lost": "a"}
+    told = opened(source=lambda one, operand: copied[one.case.id] + "x" * operand if one.case.id in copied else None)
+    assert told == {"first": (0, (3,)), "second": (1, (2,)), "result": (0, ())}
+
+
+def test_cases_of_one_cause_and_source_are_opened_together_and_a_wrong_operation_at_its_result(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = []
+
+    def source(one: Any, operand: int) -> str | None:
+        return None
+
+    def settings(target: Any, some: Any, donors: Any, seed: int, *, result: bool, source: Any) -> str:
+        calls.append((list(some), donors, seed, result, source))
+        return f"settings {len(calls)}"
+
+    def opened(target: Any, some: Any, found: Any, folder: Path, reporter: Any, seed: int, what: str) -> Any:
+        assert (found, folder, seed) == (f"settings {len(calls)}", tmp_path, 3)
+        return {id: (what.rpartition(", ")[2], some[id]) for id in some}
+
+    monkeypatch.setattr(opening, "settings", settings)
+    monkeypatch.setattr(opening, "open_cases", opened)
+    causes = {"a": ("wrong-operation", None), "b": ("shortcut:last-item", source), "c": ("wrong-operation", None),
+              "d": ("shortcut:last-item", None)}  # fmt: skip
+    groups: Any = {id: [id.upper()] for id in "abcde"}
+    found = opening.open_settled(None, groups, causes, ["X"], tmp_path, None, 3)  # type: ignore[arg-type]
+    assert found == {id: (cause, [id.upper()]) for id, (cause, _) in causes.items()}
+    assert calls == [(["a", "c"], ["X"], 3, True, None), (["b"], ["X"], 3, False, source),
+                     (["d"], ["X"], 3, False, None)]  # fmt: skip
+
+
 def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_put_back_ones_by_the_right_one() -> (
     None
 ):
@@ -945,6 +1003,17 @@ def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> N
     found = {id: one.tests["move"] for id, one in weighing.weigh(groups | {"d": [second] * 4}).items()}
     assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-3:1", Tally(2, 2), Tally(6, 6))
     assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(15, 15)), "each operand at its own place"
+
+
+def test_variants_judged_apart_are_added_at_the_cell_where_most_of_them_were() -> None:
+    some = [
+        Found("a:1", Tally(2, 2), Tally(1, 2), Tally(0, 2), Tally(9, 9), Tally(1, 1), values=Tally(2, 3)),
+        Found("b:2", Tally(1, 4), Tally(3, 4), Tally(2, 3), Tally(5, 9), Tally(0, 1), values=Tally(1, 4)),
+        Found("a:1", Tally(1, 1), Tally(0, 1), Tally(1, 1)),
+    ]
+    assert weighing._together(some, Tally(6, 8)) == Found(
+        "b:2", Tally(4, 7), Tally(4, 7), Tally(3, 6), Tally(6, 8), Tally(1, 2), values=Tally(3, 7)
+    )
 
 
 def test_a_place_that_few_prompts_have_is_not_chosen() -> None:

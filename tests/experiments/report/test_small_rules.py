@@ -262,6 +262,26 @@ def test_what_stands_for_patching_is_the_layer_that_repairs_most_beyond_a_random
     assert landing._explored(counts[1:]) == ""
 
 
+def test_the_page_opens_on_a_wrong_answer_with_the_usual_cause_then_on_one_that_probes_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = ["none", "judged", "beside", "known", "sweep", "attention", "named", "usual"]
+    shares = [SimpleNamespace(cause=cause) for cause in ("undetermined", "lost", "format")]
+    verdicts = [SimpleNamespace(case="named", cause="format"), SimpleNamespace(case="usual", cause="lost"),
+                SimpleNamespace(case="known", cause="undetermined")]  # fmt: skip
+    found = SimpleNamespace(verdicts=verdicts, causes=lambda: shares)
+    monkeypatch.setattr(landing, "diagnosed_failures", lambda run: SimpleNamespace(found=found))
+    came = {id: Origin("unclear") for id in ids} | {"none": Origin("invalid"), "known": Origin("bridge")}
+    kept = [{"case": "sweep", "sweep": [1]}, {"case": "attention", "attention": [1]}, {"case": "none", "attention": [1],
+             "sweep": [1]}]  # fmt: skip
+    for last in range(1, len(ids) + 1):
+        for failing in (ids[:last], ids[:last][::-1]):
+            sets = {"f": SimpleNamespace(label="failure", ids=failing)}
+            assert landing.first_case(_run(case_sets=sets), came, kept, {"beside": "x", "none": "y"}) == ids[last - 1]
+    assert landing.first_case(_run(), {"a": Origin("invalid"), "b": Origin("loop")}, [], {}) == "b"
+    assert landing.first_case(_run(), {}, [], {}) is None
+
+
 def test_a_success_is_shown_beside_a_failure_of_its_family_depth_and_operation_only() -> None:
     def case(id: str, size: int, **about: Any) -> Case:
         return Case(id, "q" * size, "a", **{"family": "f", "depth": 2, "operation": "plus", **about})
