@@ -136,9 +136,9 @@ def test_a_flip_is_seen_when_the_state_carries_the_answer() -> None:
     assert other.tensors["flip_rate"].tolist() == [1.0]
 
 
-def test_no_flip_is_bounded_by_the_pairs_that_share_nothing() -> None:
-    def outcome(donor: int, recipient: int) -> PatchOutcome:
-        zero = torch.zeros(1, dtype=torch.float64)
+def test_no_flip_and_nothing_but_flips_are_bounded_by_the_pairs_that_share_nothing() -> None:
+    def outcome(donor: int, recipient: int, value: float = 0) -> PatchOutcome:
+        zero = torch.full((1,), value, dtype=torch.float64)
         names = ("kl", "kl_from_donor", "tokens_before_divergence", "answer_log_prob", "donor_log_prob", "flip_rate",
                  "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")  # fmt: skip
         return PatchOutcome("donor", donor, recipient, dict.fromkeys(names, zero))
@@ -150,6 +150,10 @@ def test_no_flip_is_bounded_by_the_pairs_that_share_nothing() -> None:
     assert (bound["n"], alone["n"]) == (16, 16)
     assert bound["high"] == pytest.approx(1 - 0.025 ** (1 / 4))
     assert alone["high"] == pytest.approx(1 - 0.025 ** (1 / 16))
+    every, _, _ = summarize([outcome(d, r, 1) for d in range(4) for r in range(4)], [0])
+    (row,) = (r for r in every if r["quantity"] == "flip_rate")
+    assert (row["count"], row["low"], row["high"]) == (16, pytest.approx(0.025 ** (1 / 4)), 1)
+    assert "bounded as 4" in row["note"] and not alone["note"]
 
 
 @pytest.mark.parametrize(

@@ -553,6 +553,42 @@ def test_each_variant_has_noise_of_its_own(engine: LocalEngine, monkeypatch: pyt
     assert not torch.allclose(first, other) and not torch.allclose(first, seeded)
 
 
+def test_only_a_wrong_whole_with_a_right_own_part_is_opened_with_donors_that_say_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    golds = {"whole": 1, "own": 1, "f2": 2, "f3": 3, "f4": 4, "mute": 5, "s": 1, "t": 1, "dumb": 1}
+    made = {name: places.Decision((i, 0), gold, str(gold), name, (0,), 2)
+            for i, (name, gold) in enumerate(golds.items())}  # fmt: skip
+    says = {**golds, "whole": 6, "mute": 6, "dumb": 6}
+    kept: list[list[list[str]]] = []
+
+    def states_of(lm: Any, ids: Any, at: Any) -> list[torch.Tensor]:
+        said = [says[next(name for name, d in made.items() if d.ids == tuple(own))] for own in ids]
+        return [torch.eye(8)[token].expand(4, len(where), 8) for token, where in zip(said, at, strict=True)]
+
+    def rows(n_layers: int, whole: Any, own: Any, foreign: Any, same: Any, here: Any, seed: int) -> list[inside.Row]:
+        kept.append([[d.entity for d, _ in some] for some in ([own], foreign, same)])
+        return []
+
+    monkeypatch.setattr(inside, "states", states_of)
+    monkeypatch.setattr(inside, "_rows", rows)
+    monkeypatch.setattr(inside, "_outcomes", lambda *_: {})
+    lm = SimpleNamespace(unembed=lambda x: x, anatomy=SimpleNamespace(n_layers=3))
+    foreign, same = ([made[name] for name in names] for names in (("mute", "f2", "f3", "f4"), ("dumb", "s", "t")))
+    setting = inside.Setting("x", made["whole"], made["own"], foreign, same, answers=[1, 2, 3, 4, 5])
+    assert inside.measure(lm, setting) == {f"exit:decision:{layer}": "wrong" for layer in (-1, 0, 1, 2)}
+    assert kept == [[["own"], ["f2", "f3"], ["s"]]], "two others and one with the same answer, each saying its own"
+    says["own"] = 2
+    assert inside.measure(lm, setting) is None, "the own part is wrong"
+    says |= {"own": 1, "whole": 1}
+    assert inside.measure(lm, setting) is None, "the whole is right"
+    says["whole"] = 6
+    other = replace(setting, own=replace(made["own"], gold=2))
+    says["own"] = 2
+    assert inside.measure(lm, other) is None, "the own part asks for something else"
+    assert len(kept) == 1
+
+
 def test_a_state_is_put_in_after_the_layer_that_it_comes_from() -> None:
     n_layers, width = 5, 3
     whole = places.Decision(tuple(range(8)), 1, "7", "oak", (3, 5), 7)
