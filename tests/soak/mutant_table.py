@@ -636,4 +636,5 @@ MUTANTS = (
     Mutant(P, "nothing but flips has the bound of no flips", "alone = min(independent_pairs(outcomes), n)\n        found = clopper_pearson(alone if k else 0, alone)", "alone = min(independent_pairs(outcomes), n)\n        found = clopper_pearson(0, alone)", PATCHING + " -k nothing_but_flips"),
     Mutant(P, "every difference of rates has the error of one rate", 'if row["high"] - row["low"] < 2 * half:', "if rate:", BEYOND + " -k several_donors"),
     Mutant(X, "a page opens on what probes kept before what is usual", 'return wrong, *why, bool(detail.get("attention")), bool(detail.get("sweep")), known, case in beside', 'return wrong, bool(detail.get("attention")), bool(detail.get("sweep")), known, *why, case in beside', "tests/experiments/report/test_small_rules.py -k page_opens_on"),
+    Mutant(X, "a foreign state put back counts by the donor's answer", '_tally(group, test.foreign, best, "donor" if test.cells == "own" else "gold")', '_tally(group, test.foreign, best, "donor")', OPENED + " -k counted_by_their"),
 )

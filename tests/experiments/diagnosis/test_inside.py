@@ -1011,10 +1011,10 @@ def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_
         noise_pool=Tally(0, 1), foreign_pool=Tally(1, 1), values=Tally(2, 2),
     )  # fmt: skip
     own = {"back:end:2>0": "gold", "back-noise:end:2>0": "wrong", "back-same:end:2>0": "gold"}
-    group = [opened(own | {"back-foreign:end:2>0": foreign}) for foreign in ("gold", "donor", "wrong")]
+    group = [opened(own | {"back-foreign:end:2>0": foreign}) for foreign in ("gold", "donor", "gold")]
     back = weighing._Test("back", ["end:2>0"], "back-noise", "back-foreign")
     assert weighing._judged(back, group, group) == Found(
-        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), values=Tally(1, 1)
+        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(2, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), values=Tally(1, 1)
     )
     blocks = [
         opened({"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"}),
