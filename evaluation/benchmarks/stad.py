@@ -219,10 +219,10 @@ def placeholder_text(item: StadItem, level: int) -> str:
     The rewrite keeps its words if every value can be found in it, apart from those of the original question; otherwise
     the steps, with their values blanked, are put before the question.
     """
-    text = item.scaffolds[level - 1] or ""
+    text = rewrite = item.scaffolds[level - 1] or ""
     for _, answer in sorted(item.solved(level), key=lambda s: -len(s[1])):
         pattern = re.compile(rf"(?<![\w.]){re.escape(answer)}(?![\w]|\.\d)", re.IGNORECASE)
-        if not answer or not pattern.search(text) or pattern.search(item.question):
+        if not answer or not pattern.search(rewrite) or pattern.search(item.question):
             return prompts.placeholder(item.question, item.solved(level))
         text = pattern.sub(prompts.PLACEHOLDER, text)
     return text

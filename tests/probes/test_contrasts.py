@@ -388,6 +388,8 @@ def test_cosines_of_too_few_clusters_have_no_interval_and_of_crossing_facts_take
     facts = [frozenset(rng.choice(30, 2, replace=False).tolist()) for _ in range(40)]
     crossed = trajectory.separation_rows("cosine", _cosines(40), 20, facts, permutations=50)[-1]
     assert crossed["n"] <= 15 and f"{crossed['n']} of 40 cases that share nothing" in crossed["note"]
+    first = trajectory.separation_rows("cosine", _cosines(40), 20, facts, permutations=50)[0]
+    assert first["n_cases"] < crossed["n"] and 2 * first["n"] == first["n_cases"] * (first["n_cases"] - 1)
     mixed = trajectory.separation_rows("cosine", _cosines(4), 2, ["a", "b", "a", "b"], permutations=50)[-1]
     assert np.isnan(mixed["p"]) and "too few ways" in mixed["test"]
 

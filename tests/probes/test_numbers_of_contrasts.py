@@ -327,6 +327,7 @@ def test_cosines_within_and_across_groups_are_means_over_pairs_that_share_nothin
     m, labels = (raw + raw.transpose(0, 2, 1)) / 2, [f"k{i // 2}" for i in range(16)]
     rows = trajectory.separation_rows("cos", m, 6, labels, permutations=99, seed=2)
     assert [r["n"] for r in rows] == [12, 12, 40, 40, 60, 60, 16, 16]
+    assert [r.get("n_cases") for r in rows] == [6, 6, 10, 10, 16, 16, None, None]
     for row, (name, layer) in zip(rows, itertools.product(("dd", "rr", "dr"), range(2)), strict=False):
         assert row["layer"] == layer and row["value"] == pytest.approx(_cosines(m[layer], 6, labels, name))
     for row in rows[6:]:

@@ -135,6 +135,10 @@ def test_trajectory_over_examples_gives_cosines_per_layer_and_steps_by_group(lm:
     first = torch.stack([s.cosines[:, 0] for s in steps]).mean(0).float()
     torch.testing.assert_close(got.tensors["step.failure"][:, 0], first)
     assert got.tensors["step_n.failure"].tolist() == [6, 6, 6, 4, 2, 1][: len(got.tensors["step_n.failure"])]
+    each = {r["case"]: r["value"] for r in got.values if r["group"] == "failure"}
+    means = {e.case: s.cosines.mean() for e, s in zip(wholes["failure"], steps, strict=True)}
+    assert each == pytest.approx({case: float(mean) for case, mean in means.items()}), "over all layers and steps"
+    assert {(r["quantity"], r["role"]) for r in got.values} == {("step_cosine", "whole")}
 
 
 def test_separation_finds_groups_of_prompts_that_end_differently(lm: Model) -> None:

@@ -15,7 +15,7 @@ from composcope.hooks import Model, Site, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example
 from composcope.probes.patching.engine import continue_patched, generate, prompt_end_states, transplant_all
-from composcope.probes.patching.outcomes import PatchOutcome, compare, summarize
+from composcope.probes.patching.outcomes import GradedContinuations, PatchOutcome, compare, summarize
 
 from ..oracles import patching as oracle
 from ..tiny_models import tiny
@@ -136,9 +136,9 @@ def test_a_flip_is_seen_when_the_state_carries_the_answer() -> None:
     assert other.tensors["flip_rate"].tolist() == [1.0]
 
 
-def test_no_flip_is_bounded_by_the_pairs_that_share_nothing() -> None:
-    def outcome(donor: int, recipient: int) -> PatchOutcome:
-        zero = torch.zeros(1, dtype=torch.float64)
+def test_no_flip_and_nothing_but_flips_are_bounded_by_the_pairs_that_share_nothing() -> None:
+    def outcome(donor: int, recipient: int, value: float = 0) -> PatchOutcome:
+        zero = torch.full((1,), value, dtype=torch.float64)
         names = ("kl", "kl_from_donor", "tokens_before_divergence", "answer_log_prob", "donor_log_prob", "flip_rate",
                  "unchanged_rate", "other_rate", "corrected_rate", "argmax_changed")  # fmt: skip
         return PatchOutcome("donor", donor, recipient, dict.fromkeys(names, zero))
@@ -150,6 +150,10 @@ def test_no_flip_is_bounded_by_the_pairs_that_share_nothing() -> None:
     assert (bound["n"], alone["n"]) == (16, 16)
     assert bound["high"] == pytest.approx(1 - 0.025 ** (1 / 4))
     assert alone["high"] == pytest.approx(1 - 0.025 ** (1 / 16))
+    every, _, _ = summarize([outcome(d, r, 1) for d in range(4) for r in range(4)], [0])
+    (row,) = (r for r in every if r["quantity"] == "flip_rate")
+    assert (row["count"], row["low"], row["high"]) == (16, pytest.approx(0.025 ** (1 / 4)), 1)
+    assert "bounded as 4" in row["note"] and not alone["note"]
 
 
 @pytest.mark.parametrize(
@@ -182,6 +186,38 @@ def test_divergence_from_the_unpatched_is_counted_to_the_first_difference_and_we
     assert float(found["kl_from_donor"]) == pytest.approx(entropy(donor, other))
     assert float(entropy(own, other)) > 1.05 * float(entropy(other, own))
     assert float(found["logit_difference"]) == pytest.approx(math.log(0.6 / 0.1))
+
+
+@pytest.mark.parametrize(
+    ("patched", "said", "other"),
+    [
+        ([7, 1], (0.0, 0.0, 0.0), 1.0),
+        ([7, 1], (1.0, 0.0, 0.0), 0.0),  # the donor's answer
+        ([7, 1], (0.0, 1.0, 0.0), 0.0),  # no answer
+        ([7, 1], (math.nan, math.nan, 1.0), 1.0),  # neither can happen, and yet the answer is another one
+        ([7, 1], (math.nan, math.nan, math.nan), math.nan),  # nobody can judge it
+        ([7, 8], (math.nan, math.nan, math.nan), 0.0),  # nor this one, but it is the unpatched one
+        ([7, 8], (0.0, 0.0, 1.0), 0.0),
+        ([7, 1], None, 1.0),
+        ([3, 3], None, 0.0),
+        ([7, 8], None, 0.0),
+    ],
+)
+def test_what_neither_flips_nor_abstains_nor_stays_is_another_answer_if_it_can_be_judged(
+    patched: list[int], said: tuple[float, float, float] | None, other: float
+) -> None:
+    logits, base = torch.zeros(3), torch.tensor([7, 8])
+    graded = said and GradedContinuations(*(torch.tensor([x], dtype=torch.float64) for x in said))
+    found = compare("donor", (0, 1), (torch.tensor([patched]), logits[None]), (base, logits),
+                    (torch.tensor([3, 3]), logits), (0, 1), [7, 1], graded or None)  # fmt: skip
+    assert (found.source, found.donor, found.recipient) == ("donor", 0, 1)
+    rates = [float(found.values[f"{name}_rate"]) for name in ("flip", "abstain", "corrected", "other", "unchanged")]
+    own = said or (float(patched == [3, 3]), math.nan, float(patched == [7, 1]))
+    assert rates == pytest.approx([*own, other, float(patched == [7, 8])], nan_ok=True)
+    same = compare("donor", (0, 1), (torch.tensor([patched]), logits[None]), (base, logits), (base, logits), (0, 1),
+                   None).values  # fmt: skip
+    assert math.isnan(float(same["flip_rate"])) and math.isnan(float(same["corrected_rate"]))
+    assert float(same["other_rate"]) == float(patched != [7, 8]), "the donor says what the recipient says"
 
 
 def test_transplanting_the_whole_prompt_gives_the_donors_first_logits() -> None:

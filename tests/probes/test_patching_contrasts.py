@@ -72,6 +72,13 @@ def test_several_donors_against_one_control_are_tested_within_recipients_too() -
     (wider,) = [r for r in against_controls(made, [0]) if r["quantity"] == "flip_rate"]
     half = stats.t.ppf(0.975, 9) * math.sqrt(0.22 * 0.78 * 10 * (1 / 4 + 1)) / 10
     assert (wider["low"], wider["high"]) == pytest.approx((0.275 - half, 0.275 + half))
+    varied = {r: ([r % 2] * 4, [r % 3 == 0]) for r in range(10)}  # over recipients it varies more than one rate does
+    made_so = [_flip(s, d, r, x) for r, sides in varied.items()
+               for s, side in zip(("donor", "random"), sides, strict=True) for d, x in enumerate(side)]  # fmt: skip
+    (own,) = [r for r in against_controls(made_so, [0]) if r["quantity"] == "flip_rate"]
+    d = np.array([a[0] - b[0] for a, b in varied.values()])
+    half = stats.t.ppf(0.975, 9) * d.std(ddof=1) / math.sqrt(10)
+    assert (own["low"], own["high"]) == pytest.approx((d.mean() - half, d.mean() + half)), "its own is wide enough"
     (alone,) = [r for r in against_controls([o for o in made if not o.donor], [0]) if r["quantity"] == "flip_rate"]
     assert alone["p"] < 0.01 and "within" not in alone["test"]
 

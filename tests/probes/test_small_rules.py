@@ -23,7 +23,7 @@ from composcope.probes import min_k, positions, slots, trajectory, validity
 from composcope.probes.answer_spans import answer_span
 from composcope.probes.examples import Example, part_of
 from composcope.probes.faithfulness.altering import result_of
-from composcope.probes.lookback.measuring import spans_of
+from composcope.probes.lookback.measuring import layout, spans_of
 from composcope.probes.matching import Matched
 from composcope.probes.neurons import quadrature as paths
 from composcope.probes.neurons.paths import _factor
@@ -514,3 +514,33 @@ def test_a_planted_effect_is_in_standard_deviations_of_the_scores() -> None:
 def test_a_contrast_is_possible_from_two_pairs_on() -> None:
     pairs = (("a", "b"), ("c", "d"), ("e", "f"))
     assert [Matched(pairs[:n], (), (), (), 0.0).possible for n in range(4)] == [False, False, True, True]
+
+
+# Lookback
+
+
+@pytest.mark.parametrize(
+    ("question", "few_shot", "expected"),
+    [
+        (None, None, []),
+        ((3, 6), None, [("sink", 0, 1), ("template", 1, 3), ("question", 3, 6), ("template", 6, 8)]),
+        ((0, 6), None, [("sink", 0, 1), ("question", 1, 6), ("template", 6, 8)]),  # the first key is the sink's
+        ((1, 8), None, [("sink", 0, 1), ("question", 1, 8)]),
+        ((6, 9), None, [("sink", 0, 1), ("template", 1, 6), ("question", 6, 8)]),  # what is cue is not the question's
+        ((5, 7), (0, 3), [("sink", 0, 1), ("few_shot", 1, 3), ("template", 3, 5), ("question", 5, 7),
+                          ("template", 7, 8)]),
+        ((3, 5), (5, 8), [("sink", 0, 1), ("template", 1, 3), ("question", 3, 5), ("few_shot", 5, 8)]),
+    ],
+)  # fmt: skip
+def test_regions_of_a_prompt_follow_its_spans_and_have_every_key_once(
+    question: tuple[int, int] | None, few_shot: tuple[int, int] | None, expected: list[tuple[str, int, int]]
+) -> None:
+    found = layout(10, 2, 14, question, few_shot)
+    assert (found.prompt, found.context, found.ranges[:2]) == (10, 8, ((0, 8), (8, 14)))
+    parts = [(name, *span) for name, span in zip(found.names, found.ranges[2:], strict=True) if span[0] < span[1]]
+    assert parts == expected + ([("cue", 8, 10), ("response", 10, 14)] if expected else [])
+    sums = torch.stack([torch.full((1, 1, 1), float(max(0, b - a))) for a, b in found.ranges])
+    masses = found.masses(sums)
+    assert (float(masses.context), float(masses.new)) == (8, 6)
+    sizes = {name: sum(b - a for other, a, b in parts if other == name) for name in ("template", "question")}
+    assert {n: float(masses.regions[n]) for n in sizes} == sizes if expected else not masses.regions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,14 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.benchmarks.stad import StadItem, StadStep, case_from_item, read_items, record_from_item
+from composcope.evaluation.benchmarks.stad import (
+    StadItem,
+    StadStep,
+    case_from_item,
+    placeholder_text,
+    read_items,
+    record_from_item,
+)
 from composcope.evaluation.builders import review as quality
 from composcope.evaluation.builders import scaffold_teacher as parsing
 from composcope.evaluation.builders.scaffolds import Roles, Settings, generate, items_from_cases
@@ -263,6 +271,27 @@ def test_values_that_the_question_holds_already_are_blanked_by_template(engine) 
     (item,) = generate(items_from_cases([case]), Roles([engine("teacher", teach)])).items
     clash = StadItem(item.id, "Start with 8? " + item.question, item.gold, item.steps, item.scaffolds, item.checks)
     assert case_from_item(clash).meta["placeholders"] == [f"Known: Add 4 [VALUE]. {clash.question}"]
+
+
+@pytest.mark.parametrize(
+    ("scaffold", "answers", "blanked"),
+    [
+        ("A red lid on a dark red box.", ("red", "dark red"), "A [VALUE] lid on a [VALUE] box."),
+        ("A Red lid, 1.5 kg, 1 box.", ("1", "1.5", "red"), "A [VALUE] lid, [VALUE] kg, [VALUE] box."),
+        ("Two red lids and a red box.", ("red", "red"), "Two [VALUE] lids and a [VALUE] box."),
+        ("A dark red box.", ("red", "dark red"), "A [VALUE] box."),
+        ("A reddish lid.", ("red",), None),
+        ("A red lid.", ("red", "blue"), None),
+        ("A red cup.", ("red", "cup"), None),  # the question has a cup
+    ],
+)
+def test_every_value_in_a_rewrite_is_blanked_where_it_stands_or_else_in_the_steps(
+    scaffold: str, answers: Sequence[str], blanked: str | None
+) -> None:
+    steps = (*(StadStep(f"Find {i}", a) for i, a in enumerate(answers)), StadStep("Say it", "7"))
+    item = StadItem("a", "What of the cup?", 7, steps, ("",) * (len(answers) - 1) + (scaffold,))
+    by_template = "".join(f"Known: Find {i} [VALUE]. " for i in range(len(answers))) + "What of the cup?"
+    assert placeholder_text(item, len(answers)) == (blanked or by_template)
 
 
 def test_coverage_asks_from_the_steps_alone(engine) -> None:

@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from composcope.evaluation.grading import lists
 from composcope.evaluation.pipeline import Evaluation
 from composcope.experiments import figures
 from composcope.experiments.config import Config
-from composcope.experiments.diagnosis import asks, behaviour, following, hypotheses, places, rule, variants
+from composcope.experiments.diagnosis import asks, behaviour, following, hypotheses, job, places, rule, variants
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
 from composcope.experiments.diagnosis.job import behave, diagnose, in_turn, matched
@@ -258,6 +260,20 @@ def test_failures_are_taken_of_each_family_in_turn() -> None:
     assert sorted(c.id for c in in_turn(WORLD)) == sorted(c.id for c in WORLD)
 
 
+def test_a_limit_on_the_failures_takes_each_family_in_turn(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = [Case(f"{family}{i}", "?", "a", family=family) for family in "fg" for i in range(3)]
+    monkeypatch.setattr(job, "failures", lambda data, ids: [c for c in failing if not ids or c.id in ids])
+    monkeypatch.setattr(job, "_same_model", lambda *_: None)
+    monkeypatch.setattr(job, "diagnosed", lambda data, target, some, seed, reporter: ([c.id for c in some], seed))
+    target: Any = object()
+    taken = [diagnose(run, cases=n, quiet=True, target=target) for n in (None, 1, 3)]
+    assert taken == [(["f0", "g0", "f1", "g1", "f2", "g2"][:n], 0) for n in (6, 1, 3)]
+    assert diagnose(run, ids=["f2", "g1", "f1"], cases=2, seed=4, quiet=True, target=target) == (["f1", "g1"], 4)
+    for wrong in ({"cases": 0}, {"ids": "f1"}):
+        with pytest.raises(InputError):
+            diagnose(run, quiet=True, target=target, **wrong)  # type: ignore[arg-type]
+
+
 def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused() -> None:
     own = replace(OSLO, meta={"variants": [{"question": "Oslo's country pays with what?"}]})
     (_, stated) = variants.of(own, WORLD)
@@ -465,6 +481,24 @@ def test_successes_of_the_failing_families_are_the_control_for_a_part_behind_its
     assert not matched(data, [])
 
 
+def test_a_family_has_so_many_successes_for_its_control_and_only_with_a_part_to_ask_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def case(id: str, context: str | None = "It rains. ") -> Case:
+        parts = (Part("Where?", "a"), Part("When?", "b", extra_context=context))
+        return Case(id, "Where and when?", "b", parts, family=id[0])
+
+    some = [case("f-bare", None), *(case(f"{family}{i}") for family in "fgh" for i in range(4)), case("f-wrong")]
+    graded = [Graded(c.id, role, "correct") for c in some for role in ("whole", "part:0", "part:1")]
+    wrong = {("f0", "whole"), ("f1", "whole"), ("g0", "whole"), ("f-wrong", "part:0")}
+    graded = [replace(r, outcome="incorrect") if (r.case, r.role) in wrong else r for r in graded]
+    graded = [r for r in graded if (r.case, r.role) != ("g1", "part:1")]  # was not asked
+    data: Any = SimpleNamespace(cases={c.id: c for c in some}, graded=graded)
+    for company, expected in ((1, ["f2", "g2"]), (2, ["f2", "f3", "g2", "g3"]), (8, ["f2", "f3", "g2", "g3"])):
+        monkeypatch.setattr(job, "COMPANY", company)
+        assert [c.id for c in matched(data, ["f0", "f1", "g0"])] == expected
+
+
 def test_wholes_that_no_rule_could_judge_are_named_as_left_out(run: Path, tmp_path: Path) -> None:
     open_run = shutil.copytree(run, tmp_path / "open")
     first, *others = [v.case for v in diagnose(run, quiet=True).verdicts]
@@ -503,7 +537,7 @@ def _sums(evidence: Sequence[str], pattern: str) -> dict[str, dict[str, int]]:
 
 
 def test_one_diagnosed_case_is_compared_with_other_failing_ones_and_the_user_is_told(
-    run: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = [v.case for v in diagnose(run, quiet=True).verdicts]
     found = diagnose(run, ids=every[:1])
@@ -511,6 +545,14 @@ def test_one_diagnosed_case_is_compared_with_other_failing_ones_and_the_user_is_
     assert [v.case for v in found.verdicts] == every[:1]
     assert len(asked) == min(8, len(every)) > 1 and asked <= set(every)
     assert f"{len(asked) - 1} other failing cases" in capsys.readouterr().err
+    monkeypatch.setattr(job, "COMPANY", 2)
+    for n in (1, 2, 3):  # those asked for count among them
+        found = diagnose(run, ids=every[:n])
+        rows = [json.loads(line) for line in (run / "diagnosis" / "variants.jsonl").read_text().splitlines()]
+        asked = list(dict.fromkeys(row["case"] for row in rows))
+        assert sorted(v.case for v in found.verdicts) == sorted(every[:n]) == sorted(asked[:n])
+        assert len(asked) == max(n, 2) < len(every)
+        assert ("1 other failing case " in capsys.readouterr().err) == (n == 1)
 
 
 def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path, tmp_path: Path) -> None:

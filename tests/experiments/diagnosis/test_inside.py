@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -552,6 +553,92 @@ def test_each_variant_has_noise_of_its_own(engine: LocalEngine, monkeypatch: pyt
     assert not torch.allclose(first, other) and not torch.allclose(first, seeded)
 
 
+def test_only_a_wrong_whole_with_a_right_own_part_is_opened_with_donors_that_say_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    golds = {"whole": 1, "own": 1, "f2": 2, "f3": 3, "f4": 4, "mute": 5, "s": 1, "t": 1, "dumb": 1}
+    made = {name: places.Decision((i, 0), gold, str(gold), name, (0,), 2)
+            for i, (name, gold) in enumerate(golds.items())}  # fmt: skip
+    says = {**golds, "whole": 6, "mute": 6, "dumb": 6}
+    kept: list[list[list[str]]] = []
+
+    def states_of(lm: Any, ids: Any, at: Any) -> list[torch.Tensor]:
+        said = [says[next(name for name, d in made.items() if d.ids == tuple(own))] for own in ids]
+        return [torch.eye(8)[token].expand(4, len(where), 8) for token, where in zip(said, at, strict=True)]
+
+    def rows(n_layers: int, whole: Any, own: Any, foreign: Any, same: Any, here: Any, seed: int) -> list[inside.Row]:
+        kept.append([[d.entity for d, _ in some] for some in ([own], foreign, same)])
+        return []
+
+    monkeypatch.setattr(inside, "states", states_of)
+    monkeypatch.setattr(inside, "_rows", rows)
+    monkeypatch.setattr(inside, "_outcomes", lambda *_: {})
+    lm = SimpleNamespace(unembed=lambda x: x, anatomy=SimpleNamespace(n_layers=3))
+    foreign, same = ([made[name] for name in names] for names in (("mute", "f2", "f3", "f4"), ("dumb", "s", "t")))
+    setting = inside.Setting("x", made["whole"], made["own"], foreign, same, answers=[1, 2, 3, 4, 5])
+    assert inside.measure(lm, setting) == {f"exit:decision:{layer}": "wrong" for layer in (-1, 0, 1, 2)}
+    assert kept == [[["own"], ["f2", "f3"], ["s"]]], "two others and one with the same answer, each saying its own"
+    says["own"] = 2
+    assert inside.measure(lm, setting) is None, "the own part is wrong"
+    says |= {"own": 1, "whole": 1}
+    assert inside.measure(lm, setting) is None, "the whole is right"
+    says["whole"] = 6
+    other = replace(setting, own=replace(made["own"], gold=2))
+    says["own"] = 2
+    assert inside.measure(lm, other) is None, "the own part asks for something else"
+    assert len(kept) == 1
+
+
+def test_a_state_is_put_in_after_the_layer_that_it_comes_from() -> None:
+    n_layers, width = 5, 3
+    whole = places.Decision(tuple(range(8)), 1, "7", "oak", (3, 5), 7)
+    own = places.Decision(tuple(range(6)), 1, "7", "oak", (2,), 5)
+    foreign = replace(own, gold=2)
+
+    def counted(first: int, at: int = 2) -> torch.Tensor:
+        """States whose number says where they come from: layers count from 0 (before block 0), places in tens."""
+        layers, positions = torch.arange(n_layers + 1.0), torch.arange(float(at))
+        return (first + layers[:, None] + 10 * positions)[..., None].expand(-1, -1, width)
+
+    here, mine, other = counted(100), counted(200), counted(300)
+    rows = [*inside._rows(n_layers, whole, (own, mine), [(foreign, other)], [(own, mine + 400)], here, 0)]
+    held = {"end-1": here[:, 0], "decision": here[:, 1]}
+    rows += [*inside._read("move", n_layers, held, whole), *inside._read("scope", n_layers, held, foreign)]
+    made: dict[str, tuple[set[int], set[int], set[float], int | None]] = {}
+    for cell, edits, donor in rows:
+        patches = [e for e in edits if isinstance(e, Patch)]
+        values = {float(v) for e in patches for v in e.value}
+        made[cell] = {e.position for e in patches}, {e.site.layer for e in patches}, values, donor
+    assert not {cell for cell in made if cell.startswith("move:decision")}, "the decision is there already"
+    for layer in inside.fixed_layers(n_layers):
+        after = layer + 1
+        expected = {
+            "own:entity": ({3, 5}, {layer}, {200.0 + after}, None),
+            "own:decision": ({7}, {layer}, {210.0 + after}, None),
+            "foreign:entity": ({3, 5}, {layer}, {300.0 + after}, 2),
+            "foreign:decision": ({7}, {layer}, {310.0 + after}, 2),
+            "same:entity": ({3, 5}, {layer}, {600.0 + after}, None),
+            "same:decision": ({7}, {layer}, {610.0 + after}, None),
+            "move:end-1": ({7}, {layer}, {100.0 + after}, None),
+            "scope:end-1": ({5}, {layer}, {100.0 + after}, 2),
+            "scope:decision": ({5}, {layer}, {110.0 + after}, 2),
+        }
+        assert {cell: made[f"{cell}:{layer}"] for cell in expected} == expected
+    back = {c: v for c, v in made.items() if c.startswith("back:")}
+    pairs = ["2>0", "2>1", "3>0", "3>1", "3>2", "4>0", "4>1", "4>2"]
+    assert sorted(back) == sorted(f"back:{place}:{pair}" for place in ("decision", "entity") for pair in pairs)
+    assert back["back:decision:4>1"] == ({7}, {1}, {115.0}, None)
+    assert back["back:entity:3>2"] == ({3, 5}, {2}, {104.0}, None)
+    assert made["back-foreign:decision:4>1"] == ({7}, {1}, {315.0}, 2)
+    assert made["back-same:entity:3>2"] == ({3, 5}, {2}, {604.0}, None)
+    for cell, stays, size in (("noise:decision:2", 113.0, 100.0), ("back-noise:decision:4>1", 112.0, 3.0)):
+        (edit,) = next(edits for name, edits, _ in rows if name == cell)
+        assert isinstance(edit, Patch) and float((edit.value - stays).norm()) == pytest.approx(size * width**0.5)
+    skipped = {cell: {(e.layer, e.position) for e in edits} for cell, edits, _ in rows if cell.startswith("skip")}  # type: ignore[union-attr]
+    assert skipped["skip:decision:4"] == {(4, 7)} and skipped["skip:everywhere:0"] == {(0, p) for p in range(3, 8)}
+    assert len(skipped) == 2 * n_layers
+
+
 @pytest.mark.parametrize(
     ("answers", "whole", "own", "expected"), [([0, 1], 2, 1, [0, 1, 2]), ([0, 1], 2, 2, [0, 1]), ([0, 1], 1, 0, [0, 1])]
 )
@@ -821,25 +908,89 @@ def test_a_layer_is_chosen_by_what_it_shows_beyond_noise_and_in_the_lower_half()
 def test_donors_are_like_parts_that_are_answered_right_each_about_something_else(
     engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def decided(entity: str, gold: int) -> places.Decision:
-        return places.Decision((1, 2), gold, str(gold), entity, (0,), 2)
+    def decided(entity: str, gold: int, value: str = "") -> places.Decision:
+        return places.Decision((1, 2), gold, value or str(gold), entity, (0,), 2)
 
-    def one(entity: str, gold: int, operation: str = "plus", right: bool = True) -> SimpleNamespace:
-        case = SimpleNamespace(id=entity, family="f", operation=operation, parts=(1, 2))
-        return SimpleNamespace(case=case, right=lambda role: right, asks={"whole": None}, made=decided(entity, gold),
-                               preamble=False)  # fmt: skip
+    def one(entity: str, gold: int, operation: str = "plus", right: bool = True, value: str = "", family: str = "f",
+            ) -> SimpleNamespace:  # fmt: skip
+        case = SimpleNamespace(id=entity, family=family, operation=operation, parts=(1, 2))
+        return SimpleNamespace(case=case, right=lambda role: right, asks={"whole": None}, preamble=False,
+                               made=decided(entity, gold, value))  # fmt: skip
 
     monkeypatch.setattr(places, "of_whole", lambda engine, ask, case, operand, bare: decided("own", 1))
     monkeypatch.setattr(places, "is_bare", lambda one: False)
     donors = [one("own", 1), one("like", 2), one("like", 2), one("times", 2, "times"), one("wrong", 2, right=False),
-              one("same", 1)]  # fmt: skip
+              one("same", 1), one("begins alike", 1, value="12"), one("of another family", 2, family="g"),
+              one("of another family, too", 1, family="g")]  # fmt: skip
     found = opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, donors, lambda d, *_: d.made, 0)  # type: ignore
     assert found is not None
     assert [d.entity for d in found.foreign] == ["like"] and [d.entity for d in found.same] == ["same"]
+    many = [one(f"{gold} {i}", gold) for gold in (1, 2) for i in range(9)]
+    drawn = [opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, many, lambda d, *_: d.made, seed)  # type: ignore
+             for seed in (0, 0, 1)]  # fmt: skip
+    assert [(len(s.foreign), len(s.same)) for s in drawn if s] == [(6, 3)] * 3, "some may not give their own answer"
+    assert drawn[0] == drawn[1] != drawn[2]
     behind = SimpleNamespace(**{**vars(donors[0]), "preamble": True})  # its working is not where the response begins
     assert opening._setting(SimpleNamespace(engine=None), behind, 0, donors, lambda d, *_: d.made, 0) is None  # type: ignore
     target = SimpleNamespace(who="w")
     assert len({opening._inputs(target, replace(found, answers=(1, n)), seed) for n in (2, 3) for seed in (0, 1)}) == 4  # type: ignore
+
+
+def test_a_failing_variant_is_opened_at_its_first_wrong_operand_or_at_its_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gold = asks.working(MIXED[2].worked).values
+    said = {"first": ("98", gold[1]), "second": (gold[0], "98"), "result": (gold[0], gold[1]), "lost": ("98", "99")}
+    some = {id: heard(replace(MIXED[2], id=id), wrote(MIXED[2], *operands)) for id, operands in said.items()}
+    some["right"] = heard(replace(MIXED[2], id="right"), {"whole": str(MIXED[2].worked)})
+    assert [one.fails for one in some.values()] == [True] * 4 + [False]
+    made = places.Decision((1, 2), 1, "7", "oak", (0,), 2)
+
+    def setting(target: Any, one: asks.Heard, operand: int, donors: Any, part: Any, seed: int) -> Any:
+        assert (donors, seed) == (["all"], 5)
+        return None if one.case.id == "lost" else inside.Setting(one.case.id, made, made, [], operand=operand)
+
+    monkeypatch.setattr(opening, "_setting", setting)
+    monkeypatch.setattr(places, "words", lambda tokenizer, decision, text: (len(text),))
+    groups: Any = {"a": [some["first"], some["second"], some["right"]], "b": [some["result"], some["lost"]]}
+    target, donors = SimpleNamespace(engine=None, tokenizer=None), ["all"]
+
+    def opened(**options: Any) -> dict[str, tuple[int, Sequence[int]]]:
+        found = opening.settings(target, groups, donors, 5, **options)  # type: ignore[arg-type]
+        return {id: (one.operand, one.source) for id, one in found.items()}
+
+    assert opened() == {"first": (0, ()), "second": (1, ()), "result": (0, ())}
+    assert opened(result=True) == {"first": (2, ()), "second": (2, ()), "result": (2, ())}
+    copied = {"first": "oak", "second": "o", "lost": "a"}
+    told = opened(source=lambda one, operand: copied[one.case.id] + "x" * operand if one.case.id in copied else None)
+    assert told == {"first": (0, (3,)), "second": (1, (2,)), "result": (0, ())}
+
+
+def test_cases_of_one_cause_and_source_are_opened_together_and_a_wrong_operation_at_its_result(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = []
+
+    def source(one: Any, operand: int) -> str | None:
+        return None
+
+    def settings(target: Any, some: Any, donors: Any, seed: int, *, result: bool, source: Any) -> str:
+        calls.append((list(some), donors, seed, result, source))
+        return f"settings {len(calls)}"
+
+    def opened(target: Any, some: Any, found: Any, folder: Path, reporter: Any, seed: int, what: str) -> Any:
+        assert (found, folder, seed) == (f"settings {len(calls)}", tmp_path, 3)
+        return {id: (what.rpartition(", ")[2], some[id]) for id in some}
+
+    monkeypatch.setattr(opening, "settings", settings)
+    monkeypatch.setattr(opening, "open_cases", opened)
+    causes = {"a": ("wrong-operation", None), "b": ("shortcut:last-item", source), "c": ("wrong-operation", None),
+              "d": ("shortcut:last-item", None)}  # fmt: skip
+    groups: Any = {id: [id.upper()] for id in "abcde"}
+    found = opening.open_settled(None, groups, causes, ["X"], tmp_path, None, 3)  # type: ignore[arg-type]
+    assert found == {id: (cause, [id.upper()]) for id, (cause, _) in causes.items()}
+    assert calls == [(["a", "c"], ["X"], 3, True, None), (["b"], ["X"], 3, False, source),
+                     (["d"], ["X"], 3, False, None)]  # fmt: skip
 
 
 def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_put_back_ones_by_the_right_one() -> (
@@ -860,10 +1011,10 @@ def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_
         noise_pool=Tally(0, 1), foreign_pool=Tally(1, 1), values=Tally(2, 2),
     )  # fmt: skip
     own = {"back:end:2>0": "gold", "back-noise:end:2>0": "wrong", "back-same:end:2>0": "gold"}
-    group = [opened(own | {"back-foreign:end:2>0": foreign}) for foreign in ("gold", "donor", "wrong")]
+    group = [opened(own | {"back-foreign:end:2>0": foreign}) for foreign in ("gold", "donor", "gold")]
     back = weighing._Test("back", ["end:2>0"], "back-noise", "back-foreign")
     assert weighing._judged(back, group, group) == Found(
-        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(1, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), values=Tally(1, 1)
+        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(2, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), values=Tally(1, 1)
     )
     blocks = [
         opened({"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"}),
@@ -888,6 +1039,17 @@ def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> N
     found = {id: one.tests["move"] for id, one in weighing.weigh(groups | {"d": [second] * 4}).items()}
     assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-3:1", Tally(2, 2), Tally(6, 6))
     assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(15, 15)), "each operand at its own place"
+
+
+def test_variants_judged_apart_are_added_at_the_cell_where_most_of_them_were() -> None:
+    some = [
+        Found("a:1", Tally(2, 2), Tally(1, 2), Tally(0, 2), Tally(9, 9), Tally(1, 1), values=Tally(2, 3)),
+        Found("b:2", Tally(1, 4), Tally(3, 4), Tally(2, 3), Tally(5, 9), Tally(0, 1), values=Tally(1, 4)),
+        Found("a:1", Tally(1, 1), Tally(0, 1), Tally(1, 1)),
+    ]
+    assert weighing._together(some, Tally(6, 8)) == Found(
+        "b:2", Tally(4, 7), Tally(4, 7), Tally(3, 6), Tally(6, 8), Tally(1, 2), values=Tally(3, 7)
+    )
 
 
 def test_a_place_that_few_prompts_have_is_not_chosen() -> None:
@@ -918,6 +1080,20 @@ def test_a_reading_counts_at_the_layer_behind_which_most_right_ones_go_away(test
     assert {(one.tests["exit" if test == "exit" else "scope:decision"].cell) for one in found.values()} == {
         "decision:2"
     }
+
+
+def test_states_put_in_after_half_of_the_blocks_are_late_ones() -> None:
+    for n_layers, late in ((4, {2, 3}), (5, {3, 4})):
+        cells = {f"{test}:decision:{layer}": "gold" if layer in late else "wrong"
+                 for test in ("own", "noise") for layer in range(n_layers)}  # fmt: skip
+        cells |= {f"own:entity:{layer}": cells[f"own:decision:{layer}"] for layer in range(n_layers)}
+        quiet = {cell: "wrong" if cell.startswith("noise") else outcome for cell, outcome in cells.items()}
+        skipped = {f"skip:decision:{layer}": "wrong" for layer in range(n_layers)}
+        some = [weighing.Opened(made | skipped) for made in (cells, quiet, quiet)]
+        tests = weighing.weigh(dict.fromkeys("abcd", some))["a"].tests
+        early, later = (("own:entity", "own:decision", "noise"), ("own:later",))
+        assert {(tests[name].layer in late, tests[name].own) for name in early} == {(False, Tally(0, 3))}
+        assert {(tests[name].layer in late, tests[name].own) for name in later} == {(True, Tally(3, 3))}
 
 
 def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:

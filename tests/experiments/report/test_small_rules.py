@@ -262,6 +262,26 @@ def test_what_stands_for_patching_is_the_layer_that_repairs_most_beyond_a_random
     assert landing._explored(counts[1:]) == ""
 
 
+def test_the_page_opens_on_a_wrong_answer_with_the_usual_cause_then_on_one_that_probes_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = ["none", "judged", "beside", "known", "sweep", "attention", "named", "usual"]
+    shares = [SimpleNamespace(cause=cause) for cause in ("undetermined", "lost", "format")]
+    verdicts = [SimpleNamespace(case="named", cause="format"), SimpleNamespace(case="usual", cause="lost"),
+                SimpleNamespace(case="known", cause="undetermined")]  # fmt: skip
+    found = SimpleNamespace(verdicts=verdicts, causes=lambda: shares)
+    monkeypatch.setattr(landing, "diagnosed_failures", lambda run: SimpleNamespace(found=found))
+    came = {id: Origin("unclear") for id in ids} | {"none": Origin("invalid"), "known": Origin("bridge")}
+    kept = [{"case": "sweep", "sweep": [1]}, {"case": "attention", "attention": [1]}, {"case": "none", "attention": [1],
+             "sweep": [1]}]  # fmt: skip
+    for last in range(1, len(ids) + 1):
+        for failing in (ids[:last], ids[:last][::-1]):
+            sets = {"f": SimpleNamespace(label="failure", ids=failing)}
+            assert landing.first_case(_run(case_sets=sets), came, kept, {"beside": "x", "none": "y"}) == ids[last - 1]
+    assert landing.first_case(_run(), {"a": Origin("invalid"), "b": Origin("loop")}, [], {}) == "b"
+    assert landing.first_case(_run(), {}, [], {}) is None
+
+
 def test_a_success_is_shown_beside_a_failure_of_its_family_depth_and_operation_only() -> None:
     def case(id: str, size: int, **about: Any) -> Case:
         return Case(id, "q" * size, "a", **{"family": "f", "depth": 2, "operation": "plus", **about})
@@ -327,6 +347,37 @@ def test_outcomes_of_roles_are_one_letter_each_and_chunks_hold_forty_cases(
     small = cases.collect([run], budget=cases._size(found.chunks["cases/0-0"]) + 10)
     assert list(small.chunks) == ["cases/0-0"] and small.index["dropped"] == ["cases/0-2", "cases/0-1"]
     assert cases.cut("abcd", 4) == ("abcd", None) and cases.cut("abcde", 4) == ("abcd", 5)
+
+
+def test_a_row_of_the_browser_has_the_first_answer_of_each_role_and_what_filters_use() -> None:
+    known = Case("a", "What is it?", "Oslo", (Part("?", "x", skill="recall"), Part("?", "y", skill="add")), family="f",
+                 depth=2, operation="plus")  # fmt: skip
+    graded = [
+        Graded("a", "whole", "incorrect", answer="Bergen"), Graded("a", "whole", "correct", answer="Oslo", repeat=1),
+        Graded("a", "part:0", "correct"), Graded("a", "part:1", "correct"),
+        Graded("a", "part:1", "incorrect", repeat=1),
+        Graded("b", "part:1", "abstained", family="g", depth=3, operation="minus", skills=("count",), gold="7"),
+        Graded("b", "whole", "invalid", gold="Rome"),
+    ]  # fmt: skip
+    sets = {"failures": SimpleNamespace(ids=["a"], entries=[]), "both": SimpleNamespace(ids=["a"], entries=[]),
+            "scaffold-k": SimpleNamespace(ids=["b"], entries=[SimpleNamespace(case="b", value=2)])}  # fmt: skip
+    run = _run(cases={"a": known}, graded=graded, case_sets=sets)
+    made = cases.index([run], [cases.Told({"a": Origin("named", "it")}, {"a": "b"})])
+    a, b = (dict(zip(made["columns"], row, strict=True)) for row in made["rows"])
+
+    def outcomes(row: dict[str, Any]) -> dict[str, str]:
+        return {r: made["outcomes"][int(o)] for r, o in zip(made["roles"], row["roles"], strict=False) if o != "."}
+
+    assert outcomes(a) == {"whole": "incorrect", "part:0": "correct", "part:1": "correct"}
+    assert outcomes(b) == {"whole": "invalid", "part:1": "abstained"}
+    named = [{k: [made[k][i] for i in row[k]] for k in ("skills", "sets")} for row in (a, b)]
+    assert named == [{"skills": ["recall", "add"], "sets": ["failures", "both"]},
+                     {"skills": ["count"], "sets": ["scaffold-k"]}]  # fmt: skip
+    about = [(made["families"][r["family"]], r["depth"], r["operation"], r["k"], r["twin"]) for r in (a, b)]
+    assert about == [("f", 2, "plus", None, "b"), ("g", 3, "minus", 2, None)]
+    told = [(r["question"], r["gold"], r["answer"], r["detail"]) for r in (a, b)]
+    assert told == [("What is it?", "Oslo", "Bergen", "it"), ("", "Rome", None, "")]
+    assert made["origins"][a["origin"]] == "named something else in the question" and b["origin"] is None
 
 
 def test_an_opened_case_has_each_answer_with_its_outcome_prompt_gold_and_tokens(

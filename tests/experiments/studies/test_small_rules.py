@@ -74,6 +74,11 @@ def test_means_over_questions_of_a_kind_are_those_of_all_its_values_with_student
     assert (row["low"], row["high"]) == (0, 1), "shares lie between 0 and 1"
     (row,) = mechanism.means(_study(wide), "lookback", "lookback_ratio", 1)
     assert row["low"] < 0 and row["high"] > 1, "other numbers do not"
+    lines = (tmp_path / "b" / "probes" / "lookback" / "values.csv").read_text().splitlines()
+    again = [",".join([*lines[1].split(",")[:4], value]) for value in ("0.5", "0.4", "nan")]
+    (tmp_path / "b" / "probes" / "lookback" / "values.csv").write_text("\n".join([*lines[:4], *again]))
+    (row,) = mechanism.means(_study(wide), "lookback", "lookback_ratio", 1)
+    assert (row["n"], row["value"]) == (3, pytest.approx((0.3 + 1 + 0.9) / 3)), "questions of a case are one value"
     closed = _of("a", note="why")
     told = mechanism.means(_study(closed, wide), "lookback", "lookback_ratio", 1)
     assert [(r["model"], r["what"], r["shown"]) for r in told[:1]] == [("a", "not opened up", "why")]
