@@ -122,18 +122,13 @@ Measured below nine tenths of the plain accuracy:
 {weak}
 """
 
-NOTES = {
-    "gpt2": "With 550 steps, as the others have, 15 % [12, 19] of its mixed compositions were exact after\n"
-    "training with compositions and 2 % [1, 4] without, so the last stage is four times as long.\n"
-}
-"""What has to be said of an architecture."""
 SHAPED = """# The second series as {kind}
 
 Stock `{kind}` models, {parameters} parameters each (width {width}, {layers} layers, {heads} heads,
 {vocabulary} tokens, tied embeddings), trained from scratch by `composcope organism train --architecture {architecture}
 --dose-steps {dose_steps} --seed {seed} --device {device}`, a dose at a time (`--dose`), on the documents of the
 Llama-shaped models and by their recipe (`../../weights_crossed/CARD.md`, which explains the tables), but for the steps
-of the last stage. {note}Seed {seed} is the only one, so all this is descriptive. The weights of
+of the last stage. Seed {seed} is the only one, so all this is descriptive. The weights of
 `crossed-none` and `crossed-both` are shipped.
 
 | dose | compositions | mixed ones seen | deep temporal ones seen | documents of the last stage | weights |

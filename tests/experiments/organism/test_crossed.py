@@ -282,18 +282,19 @@ def test_each_kind_of_composition_follows_its_own_dose_and_not_the_other() -> No
     deep = {d: _value(d, "residual failure, interval, depth bin 8") for d in weights.CROSSED}
     for taught in ("crossed-mixed", "crossed-both"):
         for without in ("crossed-none", "crossed-deep"):
-            assert exact[taught] - exact[without] > 0.3
+            assert exact[taught] - exact[without] > 0.6
     for taught in ("crossed-deep", "crossed-both"):
         for without in ("crossed-none", "crossed-mixed"):
-            assert deep[without] - deep[taught] > 0.3
+            assert deep[without] - deep[taught] > 0.6
 
 
 @pytest.mark.parametrize("dose", weights.CROSSED)
-def test_every_dose_of_the_second_series_knows_the_facts_and_answers_with_a_worked_sum(dose: str) -> None:
+def test_every_dose_of_the_second_series_knows_the_facts_and_answers_in_the_right_form(dose: str) -> None:
     for relation, share in (("year", 1), ("tag", 1), ("kind", 0.95)):
         assert _value(dose, f"{relation}: facts stable over trained wordings") >= share
     assert _value(dose, "math only") >= 0.95 and _value(dose, "commonsense only") >= 0.98
     assert _value(dose, "mixed: wrong form, of all answers") <= 0.03
+    assert _value(dose, "deep lists: loops and wrong forms, of all answers") <= 0.03
 
 
 def test_a_fresh_sample_of_the_second_series_agrees_with_its_card() -> None:

@@ -36,8 +36,9 @@ def test_each_ships_with_the_weights_of_its_card_trained_like_the_llama_shaped_o
     about = json.loads((folder / "organism.json").read_text(encoding="utf-8"))
     assert about["documents"] == crossed.fingerprint(about["seed"]) and about["seed"] == 0
     recipe = {**CROSSED_RECIPE.record(), "architecture": shape}
-    steps = about["recipe"]["dose"].pop("steps"), recipe["dose"].pop("steps")
-    assert about["recipe"] == recipe and steps[0] >= steps[1]
+    for stages in (about["recipe"], recipe):
+        stages["dose"].pop("steps")
+    assert about["recipe"] == recipe
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"] == shape
 
 
