@@ -43,7 +43,7 @@ BEYOND, DRAWN = "tests/probes/test_patching_contrasts.py", "tests/experiments/st
 STEPS = "tests/evaluation/grading/test_steps_of_reading.py"
 PARSED = "tests/evaluation/grading/test_numbers_and_dates.py"
 TABLES, COUNTED = "tests/evaluation/protocols/test_whole_tables.py", "tests/evaluation/protocols/test_counting.py"
-NUMBERS, RULES = "tests/probes/test_numbers_of_contrasts.py", "tests/probes/test_small_rules.py"
+NUMBERS, VALIDITY = "tests/probes/test_numbers_of_contrasts.py", "tests/probes/test_validity.py"
 PARTS, DIFFER = "tests/hooks/test_parts.py", "tests/hooks/test_layers_that_differ.py"
 
 # fmt: off
@@ -277,7 +277,7 @@ MUTANTS = (
     Mutant(P, "values in a wider chain count as equal", "(width <= 10 * step)", "(width <= 11 * step)", "tests/probes/test_tables.py -k close_all"),
     Mutant(P, "rows of groups without their spread", '"sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")}', '"sd": float("nan")}', "tests/probes/test_tables.py -k standard_deviation"),
     Mutant(P, "cases without depths are one apart", "depth = 0 if a.depth is None or b.depth is None else", "depth = 1 if a.depth is None or b.depth is None else", MATCHING + " -k without_depths"),
-    Mutant(P, "a trend of equal scores has an interval", "if sum(variances) <= 1e-24 or", "if", RULES + " -k doses"),
+    Mutant(P, "a trend of equal scores has an interval", "if sum(variances) <= 1e-24 or", "if", VALIDITY + " -k doses"),
     Mutant(P, "at least one token unless said otherwise", "def lowest(values: Array, k: float, at_least_one: bool = False)", "def lowest(values: Array, k: float, at_least_one: bool = True)", "tests/probes/test_readings.py -k int_of"),
     # experiments
     Mutant(X, "--limit dropped for case files", "kept, format = tuple(limit_cases(found, limit)), recommended_format(found)", "kept, format = tuple(found), recommended_format(found)", EFFECTS + ' -k limit'),
@@ -421,8 +421,8 @@ MUTANTS = (
     Mutant(E, "repeats of a case share nothing", 'return ("case", row.case) if found is None else found', "return found", COUNTED + " -k repeats"),
     Mutant(E, "the gap's interval forgets what cases share", "jointly, group, seed=seed, of=items, note=", "jointly, group, seed=seed, note=", TABLES + " -k compositionality"),
     Mutant(P, "labelings that are as far away do not count", "(scaled[layer] >= abs(x))", "(scaled[layer] > abs(x))", NUMBERS + " -k as_far"),
-    Mutant(P, "p of one tail only", "float(2 * (1 + tail) / (1 + permutations))", "float((1 + tail) / (1 + permutations))", RULES + " -k shuffled"),
-    Mutant(P, "layers are checked for one that exists", "if not found or not all(0 <= layer < n for layer in found):", "if not found or not any(0 <= layer < n for layer in found):", RULES + " -k cell"),
+    Mutant(P, "p of one tail only", "float(2 * (1 + tail) / (1 + permutations))", "float((1 + tail) / (1 + permutations))", VALIDITY + " -k shuffled"),
+    Mutant(P, "layers are checked for one that exists", "if not found or not all(0 <= layer < n for layer in found):", "if not found or not any(0 <= layer < n for layer in found):", SWEEPS + " -k cell"),
     Mutant(P, "one response without a slot leaves all out", 'if not any(e.slot for e in wholes) and position == "answer-slot":', 'if not all(e.slot for e in wholes) and position == "answer-slot":', "tests/probes/test_single_cases_by_token.py -k shares"),
     Mutant(H, "caches of unknown kinds are shared", "    if not grows:\n        return copy.deepcopy(past)", "    if False:\n        return copy.deepcopy(past)", READING + " -k private"),
     Mutant(H, "experts are looked for in a dense layer", "if layer.experts is None or layer.down is not None:", "if layer.experts is None:", "tests/hooks/test_experts.py -k mistakes"),
@@ -438,7 +438,7 @@ MUTANTS = (
     Mutant(H, "configurations inside others keep their attention", '        found += [c for key in getattr(config, "sub_configs", ()) if (c := getattr(config, key, None)) is not None]', "        pass", PARTS + " -k every_configuration"),
     Mutant(H, "rows trust another attention with a mask", '_attn_implementation) not in ("sdpa", "eager")', '_attn_implementation) in ("sdpa", "eager")', ROWS + " -k of_a_mask"),
     Mutant(P, "the best layer of a positive control", 'worst = max(whole, key=lambda r: r["value"])', 'worst = min(whole, key=lambda r: r["value"])', "tests/experiments/report/test_report_data.py -k own_controls"),
-    Mutant(P, "a factor near zero is one", "return 1.0 if abs(factor - 1) < 1e-2 else factor", "return 1.0 if abs(factor - 0) < 1e-2 else factor", RULES + " -k factor_of"),
+    Mutant(P, "a factor near zero is one", "return 1.0 if abs(factor - 1) < 1e-2 else factor", "return 1.0 if abs(factor - 0) < 1e-2 else factor", NEURONS + " -k factor_of"),
     Mutant(X, "organisms that are not there are not listed", '            rows.append(_row(f"organism:{dose}", False, str(e), "composcope organism train --all", required=False))', "            pass", "tests/experiments/test_runs_together.py -k lists_organisms"),
     Mutant(X, "files that are gone stop the page", "        except OSError:  # gone again, or never there\n            continue", "        except OSError:  # gone again, or never there\n            pass", "tests/experiments/report/test_report_data.py -k depends_on"),
     Mutant(X, "a lesson's source is run with the lesson's own answer", "given[i].source_answer or given[i].answer", "given[i].source_answer and given[i].answer", "tests/experiments/organism/test_plants.py -k behind_the_end"),
@@ -449,7 +449,7 @@ MUTANTS = (
     Mutant(P, "every other continuation starts with the answer", "return (tokens[:, :n] == torch.tensor(list(answer))).all(-1)", "return (tokens[:, :n] != torch.tensor(list(answer))).all(-1)", PATCHING + " -k divergence"),
     Mutant(E, "a sign right behind a number in words is lost", 'unit = re.match(r"\\s?(?:(?:of\\s)?an?\\s)?(%|per\\s?cent\\b|[A-Za-z]+)", text[m.end() :])', 'unit = re.match(r"\\s?(?:(?:of\\s)?an?\\s)?(%|per\\s?cent\\b|[A-Za-z]+)", text[m.end() + 1 :])', PARSED + " -k read_as"),
     Mutant(H, "statistics of no tokens", "    if not parts:\n        return VocabularyStatistics", "    if False:\n        return VocabularyStatistics", MASSES + " -k impossible"),
-    Mutant(P, "a readout one token before the prompt's end", '"prompt-end": (n - 1,)}\n        first', '"prompt-end": (n - 2,)}\n        first', RULES + " -k readouts_are"),
+    Mutant(P, "a readout one token before the prompt's end", '"prompt-end": (n - 1,)}\n        first', '"prompt-end": (n - 2,)}\n        first', READOUT + " -k readouts_are"),
     Mutant(X, "a run without a journal has lost its answers", "        if answered and lost:", "        if lost:", "tests/experiments/test_damaged_runs.py -k without_a_journal"),
     Mutant(X, "a picture without the case's own measurements", 'if v.role == "whole" and v.kind.startswith("composition") and not math.isnan(v.value):', "if False:", "tests/experiments/report/test_report_data.py -k pictures_hold"),
     # a second draw of that day; the nearest tests had missed them
@@ -619,7 +619,7 @@ MUTANTS = (
     Mutant(X, "the layer after half of the blocks is an early one", 'early = {test: [c for c in options(test) if _layer(c) < n_layers / 2] for test in ("own", "noise")}', 'early = {test: [c for c in options(test) if _layer(c) <= n_layers / 2] for test in ("own", "noise")}', OPENED + " -k late_ones"),
     Mutant(P, "cosines across groups are of the donors alone", 'members = {"dd": donor, "rr": other, "dr": donor | other}', 'members = {"dd": donor, "rr": other, "dr": donor}', NUMBERS + " -k share_nothing"),
     Mutant(P, "an unpatched answer that nobody can judge may be another one", "judged = ~(said.corrected.isnan() & ~unchanged)", "judged = ~said.corrected.isnan()", PATCHING + " -k neither_flips"),
-    Mutant(P, "a question that begins a prompt has the sink's key", "first, last = min(max(first, 1), context), min(last, context)", "first, last = min(first, context), min(last, context)", RULES + " -k regions_of_a_prompt"),
+    Mutant(P, "a question that begins a prompt has the sink's key", "first, last = min(max(first, 1), context), min(last, context)", "first, last = min(first, context), min(last, context)", READINGS + " -k regions_of_a_prompt"),
     Mutant(E, "a value in a longer one is blanked first", "in sorted(item.solved(level), key=lambda s: -len(s[1])):", "in item.solved(level):", "tests/evaluation/builders/test_scaffolds.py -k every_value_in_a_rewrite"),
     Mutant(X, "the first question of a kind speaks for its case", "[replace(some[0], value=sum(v.value for v in some) / len(some)) for some in cases.values()]", "[some[0] for some in cases.values()]", "tests/experiments/studies/test_small_rules.py -k means_over_questions"),
     Mutant(X, "a case's row shows the last of its repeated answers", 'outcomes.setdefault(place("roles", g.role), str(OUTCOMES.index(g.outcome)))', 'outcomes[place("roles", g.role)] = str(OUTCOMES.index(g.outcome))', "tests/experiments/report/test_small_rules.py -k row_of_the_browser"),
