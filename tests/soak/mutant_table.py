@@ -362,7 +362,7 @@ MUTANTS = (
     Mutant(X, "stable in any wording", 'return set(events) - wrong', 'return {e for a, (e, _) in zip(answers, items, strict=True) if a == world.world().fact("year", e)}', 'tests/experiments/organism/test_world_and_documents.py -k stable'),
     Mutant(X, "gain relative to the other way", "None not in (pair := (i.truth(role), i.truth(\"whole\")))", "None not in (pair := (i.truth(\"whole\"), i.truth(role)))", 'tests/experiments/figures/test_accuracies.py -k gain'),
     Mutant(X, "pair gains B - A", 'counting.difference("pair_gain", left, right, {}', 'counting.difference("pair_gain", right, left, {}', 'tests/experiments/figures/test_accuracies.py -k gain'),
-    Mutant(X, "bounds shown as the value", 'return " to ".join(shown(replace(row, value=end), form) for end in ends)', 'return " to ".join(shown(row, form) for end in ends)', 'tests/experiments/report/test_report_data.py -k range'),
+    Mutant(X, "bounds shown as the value", 'return " to ".join(shown(replace(row, value=end), form) for end in ends)', 'return " to ".join(shown(row, form) for end in ends)', 'tests/experiments/report/test_headline.py -k range'),
     # found from outside once more, in experiments: the tests had missed them
     Mutant(X, 'a shared ask keeps the role of its first case', 'replace(self.asks[row.ask], case=row.case, role=row.role)', 'replace(self.asks[row.ask], case=row.case)', 'tests/experiments/probing/test_single_cases.py -k stands_for_each'),
     Mutant(X, 'comparison of runs without what cases share', 'clusters = [_shared(a[k]) for k in keys]', 'clusters = [k[0] for k in keys]', 'tests/experiments/test_runs_together.py -k share_facts'),
@@ -451,7 +451,7 @@ MUTANTS = (
     Mutant(H, "statistics of no tokens", "    if not parts:\n        return VocabularyStatistics", "    if False:\n        return VocabularyStatistics", MASSES + " -k impossible"),
     Mutant(P, "a readout one token before the prompt's end", '"prompt-end": (n - 1,)}\n        first', '"prompt-end": (n - 2,)}\n        first', READOUT + " -k readouts_are"),
     Mutant(X, "a run without a journal has lost its answers", "        if answered and lost:", "        if lost:", "tests/experiments/test_damaged_runs.py -k without_a_journal"),
-    Mutant(X, "a picture without the case's own measurements", 'if v.role == "whole" and v.kind.startswith("composition") and not math.isnan(v.value):', "if False:", "tests/experiments/report/test_report_data.py -k pictures_hold"),
+    Mutant(X, "a picture without the case's own measurements", 'if v.role == "whole" and v.kind.startswith("composition") and not math.isnan(v.value):', "if False:", "tests/experiments/report/test_pictures.py -k pictures_hold"),
     # a second draw of that day; the nearest tests had missed them
     Mutant(E, "a judge that cannot be reached gave an unclear answer", 'None if reply.finish_reason == "error" else reply.text', 'None if reply.finish_reason == "correct" else reply.text', "tests/evaluation/test_judging.py -k judge_that_fails"),
     Mutant(E, "checksums of another length than those written before", "_LENGTH = 32", "_LENGTH = 31", "tests/evaluation/test_journal_files.py -k untouched"),
@@ -622,7 +622,7 @@ MUTANTS = (
     Mutant(P, "a question that begins a prompt has the sink's key", "first, last = min(max(first, 1), context), min(last, context)", "first, last = min(first, context), min(last, context)", READINGS + " -k regions_of_a_prompt"),
     Mutant(E, "a value in a longer one is blanked first", "in sorted(item.solved(level), key=lambda s: -len(s[1])):", "in item.solved(level):", "tests/evaluation/builders/test_scaffolds.py -k every_value_in_a_rewrite"),
     Mutant(X, "the first question of a kind speaks for its case", "[replace(some[0], value=sum(v.value for v in some) / len(some)) for some in cases.values()]", "[some[0] for some in cases.values()]", "tests/experiments/studies/test_small_rules.py -k means_over_questions"),
-    Mutant(X, "a case's row shows the last of its repeated answers", 'outcomes.setdefault(place("roles", g.role), str(OUTCOMES.index(g.outcome)))', 'outcomes[place("roles", g.role)] = str(OUTCOMES.index(g.outcome))', "tests/experiments/report/test_small_rules.py -k row_of_the_browser"),
+    Mutant(X, "a case's row shows the last of its repeated answers", 'outcomes.setdefault(place("roles", g.role), str(OUTCOMES.index(g.outcome)))', 'outcomes[place("roles", g.role)] = str(OUTCOMES.index(g.outcome))', "tests/experiments/report/test_cases.py -k row_of_the_browser"),
     Mutant(E, "a value that two steps share is found in a rewrite once only", "not pattern.search(rewrite) or", "not pattern.search(text) or", "tests/evaluation/builders/test_scaffolds.py -k every_value_in_a_rewrite"),
     Mutant(X, "as many others' states are put in as there are", "foreign = [(d, x) for d, x in donors if d.gold != whole.gold][:DONORS]", "foreign = [(d, x) for d, x in donors if d.gold != whole.gold]", OPENED + " -k only_a_wrong_whole"),
     Mutant(X, "a case whose own part is wrong is opened", "if said[0] == whole.gold or said[1] != setting.own.gold or whole.gold != setting.own.gold:", "if said[0] == whole.gold or whole.gold != setting.own.gold:", OPENED + " -k only_a_wrong_whole"),
@@ -635,6 +635,6 @@ MUTANTS = (
     Mutant(X, "later states come from half and the last layer alone", "late = sorted({n_layers // 2, 3 * n_layers // 4, n_layers - 1})", "late = sorted({n_layers // 2, n_layers - 1})", OPENED + " -k layer_that_it_comes_from"),
     Mutant(P, "nothing but flips has the bound of no flips", "alone = min(independent_pairs(outcomes), n)\n        found = clopper_pearson(alone if k else 0, alone)", "alone = min(independent_pairs(outcomes), n)\n        found = clopper_pearson(0, alone)", PATCHING + " -k nothing_but_flips"),
     Mutant(P, "every difference of rates has the error of one rate", 'if row["high"] - row["low"] < 2 * half:', "if rate:", BEYOND + " -k several_donors"),
-    Mutant(X, "a page opens on what probes kept before what is usual", 'return wrong, *why, bool(detail.get("attention")), bool(detail.get("sweep")), known, case in beside', 'return wrong, bool(detail.get("attention")), bool(detail.get("sweep")), known, *why, case in beside', "tests/experiments/report/test_small_rules.py -k page_opens_on"),
+    Mutant(X, "a page opens on what probes kept before what is usual", 'return wrong, *why, bool(detail.get("attention")), bool(detail.get("sweep")), known, case in beside', 'return wrong, bool(detail.get("attention")), bool(detail.get("sweep")), known, *why, case in beside', "tests/experiments/report/test_landing.py -k page_opens_on"),
     Mutant(X, "a foreign state put back counts by the donor's answer", '_tally(group, test.foreign, best, "donor" if test.cells == "own" else "gold")', '_tally(group, test.foreign, best, "donor")', OPENED + " -k counted_by_their"),
 )

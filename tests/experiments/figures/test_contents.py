@@ -21,7 +21,7 @@ from composcope.experiments import figures
 from composcope.experiments.figures import depth_curves, gates, layers, mechanism, scatters, skills, style, training
 from composcope.experiments.run.reader import ProbeData
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 
 @pytest.fixture(scope="module")

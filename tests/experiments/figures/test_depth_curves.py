@@ -15,7 +15,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
 from composcope.experiments.figures import depth_curves
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 
 def test_two_runs_are_compared_in_the_cells_of_a_channel_and_in_no_other_group(monkeypatch: pytest.MonkeyPatch) -> None:

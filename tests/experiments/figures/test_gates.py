@@ -11,7 +11,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.experiments.figures import gates
 from composcope.experiments.run.diagnosis import CauseShare
 
-from .bare_runs import answers, bare_run
+from ..bare_runs import answers, bare_run
 
 
 def test_stages_of_the_gates_are_in_the_order_in_which_they_are_passed() -> None:

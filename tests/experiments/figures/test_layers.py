@@ -11,7 +11,7 @@ from composcope.experiments import figures
 from composcope.experiments.figures import layers, style
 from composcope.experiments.run.reader import ProbeData
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 
 def test_a_step_has_the_number_of_cases_that_reach_it() -> None:

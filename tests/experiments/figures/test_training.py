@@ -12,7 +12,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.experiments.figures import training
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 
 @pytest.mark.parametrize(
