@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from copy import deepcopy
@@ -11,11 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.diagnosis import (
     asks,
@@ -32,9 +29,6 @@ from composcope.experiments.diagnosis import (
 )
 from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, inside_lines
 from composcope.experiments.organism import benchmarks, weights
-from composcope.experiments.run import diagnosis as results
-from composcope.experiments.studies import confusion
-from composcope.experiments.validity import scores as validity
 from composcope.hooks import load_model
 from composcope.hooks.edits import Patch
 from composcope.hooks.interchange import states
@@ -721,120 +715,6 @@ def test_a_part_with_the_same_answer_about_another_thing_mends_like_the_own_one(
             same.append(outcome[f"same:decision:{last}"] == "gold")
             noise.append(outcome[f"noise:decision:{last}"] == "gold")
     assert len(same) >= 5 and sum(same) > 0.8 * len(same) > 2 * sum(noise)
-
-
-def test_the_bridge_as_an_answer_is_not_counted_as_a_matter_of_form() -> None:
-    assert set(results.CAUSES) - {confusion.MERGED.get(cause, cause) for cause in results.CAUSES} == {
-        "near-miss",
-        "too-late",
-        "fragile",
-    }
-
-
-def test_the_confusion_matrix_counts_named_and_refused_causes(tmp_path: Path) -> None:
-    judged = [
-        *(confusion.DiagnosedCase("a", str(i), "lost", "lost", True) for i in range(8)),
-        *(confusion.DiagnosedCase("a", str(i), "lost", "undetermined", False) for i in range(2)),
-        *(confusion.DiagnosedCase("j", str(i), "undetermined", "undetermined", False) for i in range(9)),
-        confusion.DiagnosedCase("j", "9", "undetermined", "lost", True),
-    ]
-    scores = confusion.scores(judged)
-    assert scores["macro_f1"] == pytest.approx(2 * 8 / (2 * 8 + 3))
-    shares = [(scores[k]["count"], scores[k]["n"]) for k in ("named_right", "undetermined", "false_causes")]
-    assert shares == [(8, 10), (2, 10), (1, 10)]
-    assert confusion.matrix(judged)[0] == {"plant": "a", "truth": "lost", "n": 10, "lost": 8, "undetermined": 2}
-    grafts = [{"cause": "lost", "when": "first-kinds"}, {"cause": "jammed", "when": "other-kinds"}]
-    truth = confusion.truth_of(grafts)
-    halves = [replace(CASES[2], meta={**CASES[2].meta, "kinds": [kind, "edible"]}) for kind in ("edible", "flying")]
-    assert [truth(case) for case in halves] == ["lost", "undetermined"]
-    with pytest.raises(InputError, match="holds no plant"):
-        confusion.planted_in(tmp_path)
-    (tmp_path / "organism.json").write_text(json.dumps({"plant": {"grafts": grafts}}))
-    assert [p.model for p in confusion.planted_in(tmp_path)] == [str(tmp_path)]
-
-
-def test_guesses_are_taken_from_the_nearest_other_cases_and_scored_like_the_diagnosis() -> None:
-    numbers = list(validity.BASELINES.values())
-    rng = np.random.default_rng(0)
-    judged, known = [], []
-    for i in range(40):
-        cause = ("lost", "format")[i % 2]
-        judged.append(confusion.DiagnosedCase("a", str(i), cause, cause, False))
-        noise = {q: float(rng.normal()) for q in numbers}
-        known.append(confusion.Cheap("no answer" if cause == "format" else f"{i} is 3", noise | {numbers[1]: i % 2}))
-    found = confusion.guessed(judged, known)
-    assert list(found) == [*validity.BASELINES, confusion.ALL, confusion.TEXT]
-    assert found[list(validity.BASELINES)[1]] == found[confusion.TEXT] == 1.0
-    assert all(f is not None and f < 0.8 for n, f in found.items() if n in ("confidence", "likelihood"))
-    assert confusion.by_neighbours(np.zeros((6, 1)), ["x", "x", "x", "x", "y", "x"])[4] == "x"  # itself left out
-
-
-def test_a_number_that_a_case_lacks_is_guessed_by_as_the_mean_of_that_number() -> None:
-    numbers, causes = list(validity.BASELINES.values()), [("lost", "format")[i % 2] for i in range(16)]
-    rng = np.random.default_rng(1)
-    full = [{q: 1000.0 * k + 5 * (i % 2) + float(rng.normal()) for k, q in enumerate(numbers)} for i in range(16)]
-    for i in range(0, 16, 5):
-        full[i][numbers[0]] = np.nan
-    mean = float(np.nanmean([one[numbers[0]] for one in full]))
-    filled = [{q: mean if np.isnan(v) else v for q, v in one.items()} for one in full]
-    bare = [{q: v for q, v in one.items() if not np.isnan(v)} for one in full]
-    one, other = (confusion.guesses([confusion.Cheap("x", n) for n in some], causes) for some in (bare, filled))
-    assert one == other
-
-
-def test_what_mends_a_plant_is_counted_over_its_failing_variants_and_readings_change_nothing() -> None:
-    about = {"mended": {"neutral": {"count": 1, "n": 9}},
-             "interventions": {"skip": {"count": 8, "n": 9}, "exit": {"count": 3, "n": 9}}}  # fmt: skip
-    one = results.Diagnosis(Path("x"), (), (), about)
-    other = results.Diagnosis(Path("y"), (), (), {"mended": {}, "interventions": {"move": {"count": 2, "n": 3}}})
-    assert confusion.mends({"a": one, "b": other}) == [
-        {"plant": "a", "neutral": "1/9", "skip": "8/9", "move": ""},
-        {"plant": "b", "neutral": "", "skip": "", "move": "2/3"},
-    ]
-
-
-def test_a_change_is_counted_apart_in_plants_of_its_own_cause_and_of_others() -> None:
-    def diagnosis(**mended: tuple[int, int]) -> results.Diagnosis:
-        counts = {name: {"count": k, "n": n} for name, (k, n) in mended.items()}
-        return results.Diagnosis(Path("x"), (), (), {"mended": {}, "interventions": counts})
-
-    truths = {"a": ["lost"], "b": ["bridge-not-routed"], "c": ["shortcut"], "two": ["lost", "shortcut"]}
-    judged = [confusion.DiagnosedCase(p, str(i), t, t, True) for p, some in truths.items() for i, t in enumerate(some)]
-    plants = {"a": diagnosis(skip=(9, 10), move=(1, 10)), "b": diagnosis(skip=(2, 8), move=(7, 8)),
-              "c": diagnosis(skip=(0, 4), back=(1, 4)), "two": diagnosis(skip=(5, 9))}  # fmt: skip
-    counted = {key: (t["count"], t["n"]) for key, t in confusion.specific(judged, plants).items()}
-    assert counted == {
-        "skip: own cause": (9, 10), "skip: other causes": (2, 12), "move: own cause": (7, 8),
-        "move: other causes": (1, 10), "back: other causes": (1, 4), "others": (4, 26),
-    }  # fmt: skip
-
-
-def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counts = {"mended": {}, "interventions": {"skip": {"count": 8, "n": 9}}, "seconds": 6.0}
-    known = results.Diagnosis(tmp_path, (), (), counts)
-    judged: list[str] = []
-
-    def judge(planted: Any, *_: Any) -> confusion.Judged:
-        judged.append(planted.name)
-        named = enumerate(("lost", "lost", "undetermined"))
-        return confusion.Judged([confusion.DiagnosedCase("a", str(i), "lost", n, i == 0) for i, n in named], known)
-
-    replaced = {"judge": judge, "planted_in": lambda folder: [SimpleNamespace(name="a", folder=folder)]}
-    replaced |= {"guessed": lambda *_: {}, "read_run": lambda _: None, "labelled_failures": lambda _: []}
-    for name, function in replaced.items():
-        monkeypatch.setattr(confusion, name, function)
-    monkeypatch.setattr(confusion.work, "investigate", lambda *_, **__: None)
-    given = {"folder": ([tmp_path], []), "model": ([], ["organism:twin"]), "nothing": ([], [])}
-    found = {}
-    for name, (folders, models) in given.items():
-        found[name] = len(judged), confusion.run_study(folders, models, tmp_path / name)
-    assert [n for n, _ in found.values()] == [0, 1, 1] and len(judged) == 2
-    assert found["model"][1] == [] and "named right 2 of 3 (67 %)" in "\n".join(found["folder"][1])
-    assert "named right with an intervention that mends it: 1 of 2 (50 %)" in found["folder"][1]
-    for name, line in (("confusion", "a,lost,3,2,1"), ("mended", "a,8/9")):
-        assert (tmp_path / "folder" / f"{name}.csv").read_text().splitlines()[1] == line
 
 
 def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_does_not_compute() -> None:
