@@ -9,7 +9,7 @@ import pytest
 from composcope.experiments.diagnosis import rule, unsettled, weighing
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally, inside_lines
 
-from .told import DRAWN
+from .told import DRAWN, cause_of
 
 
 def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_does_not_compute() -> None:
@@ -170,8 +170,7 @@ def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> N
     for n, cause in ((1, None), (3, None), (4, "lost")):
         inside = weighing.weigh({str(i): every for i in range(n)})["0"]
         assert inside.tests["skip"].own == Tally(3, 3)
-        named = rule.from_inside(inside, Behaviour(True, 3, 4))
-        assert (named and named[0]) == cause
+        assert cause_of(inside, Behaviour(True, 3, 4)) == cause
         assert inside.enough or "more cases" in unsettled.open_question(Behaviour(True, 3, 4), inside)
 
 

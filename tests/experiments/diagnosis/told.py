@@ -10,8 +10,8 @@ from composcope.evaluation.cases import Case
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade, lists
-from composcope.experiments.diagnosis import asks, places, variants
-from composcope.experiments.diagnosis.evidence import Behaviour, Found, Tally
+from composcope.experiments.diagnosis import asks, places, rule, variants
+from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, world
 
 MIXED = benchmarks.mixed(12)
@@ -83,3 +83,8 @@ def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", 
 
 SHOWN = found(4)
 DRAWN = Behaviour(True, 4, 4, from_case=Tally(8, 8))
+
+
+def cause_of(opened: Inside, seen: Behaviour = DRAWN) -> str | None:
+    verdict = rule.from_inside(opened, seen)
+    return verdict and verdict[0]
