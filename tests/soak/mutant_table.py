@@ -281,7 +281,7 @@ MUTANTS = (
     Mutant(P, "rows of groups without their spread", '"sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")}', '"sd": float("nan")}', "tests/probes/test_tables.py -k standard_deviation"),
     Mutant(P, "cases without depths are one apart", "depth = 0 if a.depth is None or b.depth is None else", "depth = 1 if a.depth is None or b.depth is None else", MATCHING + " -k without_depths"),
     Mutant(P, "a trend of equal scores has an interval", "if sum(variances) <= 1e-24 or", "if", VALIDITY + " -k doses"),
-    Mutant(P, "at least one token unless said otherwise", "def lowest(values: Array, k: float, at_least_one: bool = False)", "def lowest(values: Array, k: float, at_least_one: bool = True)", "tests/probes/test_readings.py -k int_of"),
+    Mutant(P, "at least one token unless said otherwise", "def lowest(values: Array, k: float, at_least_one: bool = False)", "def lowest(values: Array, k: float, at_least_one: bool = True)", "tests/probes/test_readings.py -k lowest_share"),
     # experiments
     Mutant(X, "--limit dropped for case files", "kept, format = tuple(limit_cases(found, limit)), recommended_format(found)", "kept, format = tuple(found), recommended_format(found)", EFFECTS + ' -k limit'),
     Mutant(X, "--limit over the whole file", "key = (case.family, case.depth)\n        seen[key] += 1", "key = (None, None)\n        seen[key] += 1", EFFECTS + ' -k limit'),
