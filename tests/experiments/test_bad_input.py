@@ -13,10 +13,8 @@ import torch
 from exit_codes import done
 from safetensors.torch import load_file, save_file
 
-from composcope.errors import InputError
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments.cli import main
-from composcope.experiments.report.view import listen
 from composcope.experiments.run import read_json
 
 Capture = pytest.CaptureFixture[str]
@@ -278,8 +276,3 @@ def test_a_benchmark_that_publishes_no_sub_questions_is_refused_before_a_run_is_
     assert run("evaluate", taught, path, tmp_path / "r") == 1
     assert f"give hotpotqa:{path}" in error_of(capsys)
     assert not (tmp_path / "r").exists()
-
-
-def test_a_port_beyond_the_last_is_an_input_error() -> None:
-    with pytest.raises(InputError, match="--port 99999"):
-        listen(99999)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from composcope.errors import InputError
-from composcope.experiments.organism import series as organism_series
-from composcope.experiments.studies import validity as study
-from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
 from composcope.experiments.validity import over_seeds as over_seeds
 from composcope.experiments.validity.scores import BASELINES
 
@@ -97,28 +91,6 @@ def test_means_per_dose_are_joined_by_their_mean_over_trainings() -> None:
     assert (twin["n"], twin["interval"]) == (0, "none")
     *_, mean = over_seeds.means({seed: [{**about, "group": "none", "value": seed / 2}] for seed in (0, 1)})
     assert (mean["n"], mean["value"]) == (2, 0.25), "0 is a value"
-
-
-def test_doses_of_every_training_are_models_and_pairs_are_of_models_that_are_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    own, other = (SimpleNamespace(seed=s, shipped=s == 3, model=lambda d, s=s: f"m{s}-{d}") for s in (3, 12))
-    monkeypatch.setattr(study, "_trainings", lambda spec: [own, other] if spec.series else [own])
-    monkeypatch.setattr(organism_series, "check", lambda _: None)
-    spec = from_flags(["organism:none", "organism:twin"], series=("x",))
-    spec = replace(spec, pairs=(*spec.pairs, ModelPair("recipe", "none", "gone")))
-    made = study.models(spec)
-    assert [(m.model, m.label, m.groups) for m in made.models] == [
-        (f"m{s}-{d}", d if s == 3 else f"{d}-seed-12", {"dose": d, "seed": s})
-        for s in (3, 12) for d in ("none", "twin")]  # fmt: skip
-    assert made.pairs == (ModelPair("reference", "twin", "none"),)
-    assert study.models(replace(spec, series=())).models == spec.models
-    wrong: list[tuple[Spec, str]] = [
-        (Spec((StudyModel("org/x", "x"),)), "--model org/x"), (replace(spec, data=("a", "b")), "give one data set"),
-        (replace(spec, series=(), only_series=True), "--only-series")]  # fmt: skip
-    for given, said in wrong:
-        with pytest.raises(InputError, match=said):
-            study.models(given)
 
 
 def test_the_note_names_the_seeds_and_says_how_to_leave_the_shipped_training_out_where_it_is_in() -> None:

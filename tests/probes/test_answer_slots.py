@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from composcope.probes import from_case_sets
 from composcope.probes.examples import Example
 from composcope.probes.matching import check_templates
 from composcope.probes.positions import collisions, preceding_row, read_at
-from composcope.probes.slots import AT_ONCE, Slot, in_worked_form, token_span
+from composcope.probes.slots import AT_ONCE, Slot, continued, in_worked_form, token_span
 
 SPECIAL = ["<s>", "</s>", "<think>", "</think>", "<|user|>", "<|assistant|>"]
 TEXTS = [
@@ -209,7 +210,8 @@ def test_a_worked_answer_begins_where_its_working_begins(tokenizer: Any, said: s
     ("worked", "said", "same"),
     [("7 times 9 is 63", "7 times 4 is 28", True), ("7 times 9 is 63", "9 times 7 is 63.", True),
      ("7 times 9 is 63", "63", False), ("7 times 9 is 63", "The answer is 63", False),
-     ("Lima is 3 km away", "lima is 9 km away", True)],
+     ("Lima is 3 km away", "lima is 9 km away", True), ("So 3 + 4", "so 9 - 2", True), ("So 3 + 4", "so 9", False),
+     ("So 3", "Now 3", False), ("So 3 is it", "so 4 was not", True), ("So b 1", "so c 2", True), ("", "", True)],
 )  # fmt: skip
 def test_worked_forms_begin_alike_and_have_as_many_numbers(worked: str, said: str, same: bool) -> None:
     assert in_worked_form(worked, said) == same
@@ -261,9 +263,47 @@ def test_templates_are_compared_without_what_has_been_read() -> None:
         check_templates([*cases, _bare("d", prompt_ids=(9, 1, 1), cue_tokens=2)])
 
 
-def test_pairs_read_after_different_tokens_are_a_row_of_the_table() -> None:
-    cases = read_at([_bare("a", slot=Slot(1, (6,))), _bare("b", slot=Slot(2, (6,))), _bare("c"), _bare("d")]).examples
-    (row,) = preceding_row(cases, [("a", "b"), ("c", "d"), ("a", "c"), ("a", "elsewhere")])
-    assert (row["quantity"], row["count"], row["n"]) == ("preceding_token_differs", 2, 3)
-    assert preceding_row(cases, []) == []
-    assert collisions([((1, 2), (1, 3)), ((1, 2), (1, 2)), ((1,), (2,))]) == 1
+_short = partial(_bare, prompt_ids=(1, 2), response_ids=(3, 4, 5), answer_ids=(4,), cue_tokens=1, slot=Slot(1))
+
+
+def test_examples_move_to_their_slot_or_stay_at_the_end() -> None:
+    a = _short("a", slot=Slot(2, (7, 8)))
+    b = _short("b", slot=Slot(0))
+    lost = _short("c", slot=None)
+    spaced = _short("d", slot=Slot(1), answer_ids=(4, 6), separators=1)
+    found = read_at([a, b, lost, spaced])
+    assert [(e.case, e.prompt_ids, e.response_ids, e.answer_ids, e.begun, e.cue_tokens) for e in found.examples] == [
+        ("a", (1, 2, 3, 4), (5,), (7, 8), 2, 3), ("b", (1, 2), (3, 4, 5), (4,), 0, 1),
+        ("d", (1, 2, 3, 4), (5,), (6,), 2, 3)]  # fmt: skip
+    assert found.settings == {
+        "position": "answer-slot",
+        "coincide": "1 of 3 responses",
+        "without_slot": 1,
+        "separators_skipped": 1,
+    }
+    assert any("1 of 4 responses" in w and "'c'" in w for w in found.warnings)
+    end = read_at([a, b, lost, spaced], "prompt-end")
+    assert [e.prompt_ids for e in end.examples] == [(1, 2), (1, 2), (1, 2), (1, 2, 4)] and len(end.warnings) == 2
+    assert end.examples[3].response_ids == (3, 4, 5), "what it did not begin with stays"
+    with pytest.raises(NoCasesError, match="none of 1"):
+        read_at([lost])
+    with pytest.raises(InputError, match="position 'slot'"):
+        read_at([a], "slot")  # type: ignore[arg-type]
+
+
+def test_pairs_read_after_different_tokens_and_answers_that_begin_alike_are_counted() -> None:
+    examples = [_short(c, prompt_ids=(1, t)) for c, t in zip("abcd", (5, 5, 6, 7), strict=True)]
+    examples.append(_short("a", role="part:0", prompt_ids=(1, 9)))
+    [row] = preceding_row(examples, [("a", "b"), ("c", "d"), ("a", "c"), ("a", "x")])
+    assert (row["quantity"], row["count"], row["n"], row["value"]) == ("preceding_token_differs", 2, 3, 2 / 3)
+    assert preceding_row(examples, [("x", "y")]) == [] == preceding_row(examples, [])
+    assert collisions([((1, 2), (1, 3)), ((1, 2), (1, 2)), ((1,), (1,)), ((1,), (2,)), ((1,), (1, 4))]) == 2
+
+
+def test_text_that_follows_is_tokenized_in_its_context() -> None:
+    def words(text: str) -> tuple[int, ...]:
+        return tuple(len(w) for w in text.split(" "))
+
+    assert continued(words, "a bb", (1, 2), " ccc") == (3,)
+    assert continued(words, "a bb", (9, 9), " ccc") == (3,), "as a piece of the context is cut"
+    assert continued(words, "a bb", (1, 2), "c") == () == continued(words, "a bb", (1, 2), "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from composcope.evaluation.grading import grade
@@ -97,25 +99,6 @@ def test_values_are_found_however_they_are_written(response: str, gold: str, ans
     assert found(response, gold, answer_type) == answer
 
 
-def test_after_thinking_only_what_follows_it_counts() -> None:
-    response = "<think>7 it is</think> The answer is 7."
-    assert answer_span(response, "7", "number") == (37, 38)
-    assert answer_span("<think>7 it is", "7", "number") is None
-
-
-@pytest.mark.parametrize(
-    ("response", "answer", "answer_type"),
-    [
-        ("nothing of the kind", "12", "number"),
-        ("maybe", "yes", "boolean"),
-        ("x", None, "text"),
-        ("a, b", "c, d", "list"),
-    ],
-)
-def test_what_is_not_there_has_no_place(response: str, answer: str | None, answer_type: str) -> None:
-    assert answer_span(response, answer, answer_type) is None
-
-
 def test_tags_and_cues_say_where_to_look() -> None:
     response = "It may be 4 or 5.\nFinal answer: 4"
     assert found(response, "4", "number") == "4"
@@ -126,3 +109,42 @@ def test_tags_and_cues_say_where_to_look() -> None:
     for cued, span in ((True, (14, 15)), (False, (21, 22))):
         assert answer_span(said, "4", "number", segments=["4; and 4 it stays"], cued=cued) == span
     assert found("<reasoning>9 then 4</reasoning><answer>4</answer>", "4", "number", format="xml-answer") == "4"
+
+
+SPANS: list[tuple[str, str | None, str, dict[str, Any], str | None]] = [
+    ("It is 12, not 13.", "13", "number", {}, "13"), ("12 and 12", "12", "number", {"cued": True}, "12"),
+    ("3 x 4 = 12 apples, 12 in all", "12", "number", {"cued": True}, "12"),
+    ("It is 1 million now", "1000000", "number", {}, "1 million"), ("It is -5 now", "-5", "number", {}, "5"),
+    ("twelve apples", "12", "number", {}, "twelve"), ("none", "12", "number", {}, None),
+    ("On 4 July 1776 and in 1780", "1776-07-04", "date", {}, "4 July 1776"), ("in 1776", "1777", "date", {}, None),
+    ("1776, later 1776", "1776", "date", {"cued": True}, "1776"), ("It is true.", "yes", "boolean", {}, "true"),
+    ("It is not true.", "no", "boolean", {}, "not true"), ("Yes. It is false that ...", "yes", "boolean", {}, "Yes"),
+    ("They are Mars, then Venus", "Mars, Venus", "list", {}, "Mars, then Venus"),
+    ("Venus, Mars", "Mars, Venus", "list", {}, None), ("anything", None, "text", {}, None),
+    ("maybe", "yes", "boolean", {}, None), ("a, b", "c, d", "list", {}, None),
+    ("<think>12", "12", "number", {}, None), ("<think>12</think> 12", "12", "number", {}, "12"),
+    ("The capital is Lima.", "Lima", "text", {"golds": ("Lima",), "question": "What is the capital?"}, "Lima"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("response", "answer", "kind", "more", "place"), SPANS)
+def test_the_characters_of_an_answer(
+    response: str, answer: str | None, kind: str, more: dict[str, Any], place: str | None
+) -> None:
+    found = answer_span(response, answer, kind, **more)
+    assert (found and response[slice(*found)]) == place
+
+
+def test_of_several_places_the_first_counts_after_a_cue_and_the_last_without() -> None:
+    for response, answer, kind in (
+        ("12, so 12", "12", "number"),
+        ("1776, so 1776", "1776", "date"),
+        ("yes or yes", "yes", "boolean"),
+    ):
+        n = len(answer)
+        assert answer_span(response, answer, kind, segments=(response,), cued=True) == (0, n)
+        if kind != "boolean":
+            assert answer_span(response, answer, kind) == (len(response) - n, len(response))
+    assert answer_span("a 12 b 12", "12", "number", segments=("a 12",), cued=True) == (2, 4)
+    after = "<think>12</think> 12"
+    assert answer_span(after, "12", "number") == (18, 20)

@@ -20,7 +20,7 @@ from composcope.evaluation.journal import ask_identity
 from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
-from composcope.probes.examples import _judged, _question, _Writer
+from composcope.probes.examples import Example, _judged, _question, _Writer, part_of
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -228,3 +228,16 @@ def test_an_answer_that_comes_back_changed_is_refused(tokenizer: PreTrainedToken
         from_case_sets(words, [replace(case, answer=" ")], {"k": ask}, {"k": response}, sets)
     with pytest.raises(InputError, match="tokenizes to nothing"):  # blanks are tokens here, and no answer
         from_case_sets(tokenizer, [replace(case, answer=" ")], {"k": ask}, {"k": response}, sets)
+
+
+def test_fields_of_an_example_say_where_it_stands() -> None:
+    e = Example("a", "whole", "composition", "failure", (1, 2), (3, 4), (4,), 1, (0, 1), cluster="k", crossed=("x",))
+    assert e.shares == replace(e, group="success").shares and e.shares is not None
+
+
+def test_the_part_that_a_role_asks_about() -> None:
+    case = Case("c", "w", "x", (Part("a", "1"), Part("b", "2")))
+    assert [part_of(case, r) for r in ("part", "part:x", "part:", "whole", "pair:0")] == [None] * 5
+    assert [part_of(case, r) for r in ("part:1", "part:0:paraphrase:1")] == [case.parts[1], case.parts[0]]
+    with pytest.raises(InputError, match="2 parts"):
+        part_of(case, "part:2")

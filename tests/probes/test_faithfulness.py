@@ -356,3 +356,13 @@ def test_a_value_from_which_the_same_answer_follows_is_not_put_in() -> None:
     found: Any = SimpleNamespace(answer="6")
     values = candidates(None, None, found, written, ["6", "7", "8"], {}, {}, random.Random(0), 5)  # type: ignore[arg-type]
     assert [c.value for c in values] == ["7"], "neither the written value nor one that changes nothing"
+
+
+SUMS = [("plus", 7, 2, 9), ("+", 1, 1, 2), ("times", 7, 2, 14), ("*", 3, 3, 9), ("×", 3, 2, 6),
+        ("divided by", 8, 2, 4), ("/", 8, 3, None), ("÷", 8, 0, None),
+        ("minus", 7, 2, 5), ("-", 2, 2, 0), ("minus", 2, 7, None)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("operation", "a", "b", "result"), SUMS)
+def test_results_of_written_sums_are_whole_and_not_negative(operation: str, a: int, b: int, result: int | None) -> None:
+    assert result_of(a, operation, b) == result

@@ -235,3 +235,8 @@ def test_lengths_beyond_the_caliper_are_not_matched() -> None:
         return len(match([example("f", "failure", 100), example("s", "success", length)], caliper=caliper).pairs)
 
     assert [pairs(124, 1.0), pairs(126, 1.0), pairs(126, 1.1), pairs(80, 1.0), pairs(79, 1.0)] == [1, 0, 1, 1, 0]
+
+
+def test_a_contrast_is_possible_from_two_pairs_on() -> None:
+    pairs = (("a", "b"), ("c", "d"), ("e", "f"))
+    assert [Matched(pairs[:n], (), (), (), 0.0).possible for n in range(4)] == [False, False, True, True]

@@ -20,6 +20,7 @@ from composcope.probes.examples import Example
 from composcope.probes.neurons import quadrature
 from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding, _per_case
+from composcope.probes.neurons.paths import _factor
 from composcope.probes.neurons.quadrature import _TargetProbability
 from composcope.probes.neurons.sets import coarse
 
@@ -493,3 +494,13 @@ def _check_sets(folder: Path, scores: Tensor) -> None:
         assert getattr(got.pooled, measure) == pytest.approx(maps["overlap"][measure]["pooled"])
     counts = neurons.location_map(chosen.neurons, scores.shape[-2], scores.shape[-1]) * 8
     assert counts.round().int().tolist() == maps["heatmap_counts_16_bins"]
+
+
+def test_a_factor_of_experts_is_one_up_to_rounding_and_other_maps_are_refused() -> None:
+    mine, off, experts = torch.tensor([1.0, -2, 3]), torch.tensor([0, 0, 0.1]), torch.nn.Identity()
+    for factor, known in ((1.0, 1), (1.009, 1), (0.991, 1), (1.02, 1.02), (0.5, 0.5), (0.004, 0.004), (-2.0, -2)):
+        assert _factor(experts, factor * mine, mine) == pytest.approx(known, abs=1e-6)
+    assert _factor(experts, (mine + off).bfloat16(), mine) == pytest.approx(1.02, abs=5e-3)
+    for other in (mine + off, (mine + 6 * off).bfloat16(), mine * torch.nan):
+        with pytest.raises(ModelError, match="up to a factor"):
+            _factor(experts, other, mine)

@@ -319,3 +319,20 @@ def test_too_little_memory_shrinks_the_batch_and_the_result_says_so(lm: Model) -
     for result in (got, steps, scores):
         assert any("out of memory with" in w for w in result.warnings)
     assert not any("memory" in w for w in want.warnings)
+
+
+def test_a_result_is_saved_whatever_its_settings_are(tmp_path: Path) -> None:
+    result = ProbeResult(
+        "p", [{"a": 1}], {"t": torch.arange(4)[::2]}, {"t": ("x",)}, {"from": Path("a/b")}, ["w"], [{"v": 2}]
+    )
+    result.save(tmp_path / "r")
+    about = json.loads((tmp_path / "r" / "result.json").read_text())
+    assert about == {"schema": 1, "probe": "p", "axes": {"t": ["x"]}, "settings": {"from": "a/b"}, "warnings": ["w"]}
+    assert {f.name for f in (tmp_path / "r").iterdir()} == {
+        "table.csv",
+        "values.csv",
+        "tensors.safetensors",
+        "result.json",
+    }
+    replace(result, tensors={}, values=[]).save(tmp_path / "r")
+    assert {f.name for f in (tmp_path / "r").iterdir()} == {"table.csv", "result.json"}

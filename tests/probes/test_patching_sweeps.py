@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Site, load_model
 from composcope.probes import patching
+from composcope.probes.patching import positions as sweeps
 from composcope.probes.patching.attribution import _agreement
 from composcope.probes.patching.positions import undefined
 
@@ -234,3 +236,59 @@ def test_the_tops_of_screen_and_patches_are_the_largest_changes_of_either_sign()
     real = torch.tensor([[[-9.0, 1.0, 2.0, 0, 0, 0, 0, 0, 0, 0]]])
     found = _agreement(guess, real)
     assert found["top_overlap"] == [1.0] and found["slope"] == [pytest.approx((81 + 4) / 86)]
+
+
+NAN = float("nan")
+
+
+def test_a_cell_is_the_part_of_its_head() -> None:
+    x = list(range(12))
+    assert [x[sweeps.Cell((0,), h, 4).part(12)] for h in (0, 3)] == [[0, 1, 2], [9, 10, 11]] and x[
+        sweeps.Cell((0,)).part(12)
+    ] == x
+    assert sweeps._within([0, -1, 3], 4) == [0, 3, 3]
+    for wrong in ([], [4], [-5], [0, 4]):
+        with pytest.raises(InputError, match="4 tokens"):
+            sweeps._within(wrong, 4)
+    lm: Any = SimpleNamespace(
+        anatomy=SimpleNamespace(n_layers=3, heads=lambda layer: (4 + (layer == 2), 2), vocab_size=10)
+    )
+    assert sweeps.chosen_layers(lm, None) == [0, 1, 2] and sweeps.chosen_layers(lm, [2, 0]) == [2, 0]
+    for bad in ([], [3], [0, -1], [0, 3]):
+        with pytest.raises(InputError, match="0-2"):
+            sweeps.chosen_layers(lm, bad)
+    assert sweeps.head_count(lm, [0, 1]) == 4
+    with pytest.raises(InputError, match=r"\[4, 5\] heads"):
+        sweeps.head_count(lm, [1, 2])
+    check: Any = sweeps.check_pairs
+    pairs: Any = ([[1, 2]], [[3, 4]], [(5, 6)])
+    assert check(lm, *pairs, "mlp_out", "denoising") == [([1, 2], [3, 4], (5, 6))]
+    assert check(lm, *pairs, "mlp_out", "noising") == [([3, 4], [1, 2], (6, 5))]
+    for i, change in ((2, [(5, 10)]), (2, [(5, -1)]), (1, [[3]]), (0, [])):
+        given: list[Any] = list(pairs)
+        given[i] = change
+        with pytest.raises((InputError, NoCasesError)):
+            check(lm, *given, "mlp_out", "denoising")
+    for kind, direction in (("q", "denoising"), ("mlp_out", "both")):
+        with pytest.raises(InputError):
+            check(lm, *pairs, kind, direction)
+
+
+def test_measures_of_a_patch_are_shares_of_the_way_from_one_run_to_the_other() -> None:
+    ends = torch.tensor([[3.0, 0, 1], [1.0, 2, 0]], dtype=torch.float64)
+    patched = torch.tensor([[[3.0, 0, 1], [1, 2, 0], [1, 0, 5]]], dtype=torch.float64)
+    found = sweeps.measures(patched, ends, (0, 1))
+    assert found["recovered"][0].tolist() == [1, 0, 0.5] and found["logit_difference"][0].tolist() == [3, -1, 1]
+    p, q = patched[0].softmax(-1), ends[1].softmax(-1)
+    assert found["probability"][0].tolist() == pytest.approx(p[:, 0].tolist())
+    assert found["kl"][0].tolist() == pytest.approx([float((q * (q / row).log()).sum()) for row in p], abs=1e-9)
+    level = sweeps.measures(patched, ends[[0, 0]], (0, 1))["recovered"]
+    assert level.isnan().all()
+
+
+def test_the_best_place_of_a_sweep_is_the_largest_mean_over_pairs() -> None:
+    recovered = torch.tensor([[0.1, 0.9, NAN], [0.3, 0.2, NAN]])
+    row = sweeps._best(recovered, 4, [7, 8, 9], "position")
+    assert (row["layer"], row["position"], row["n"], row["value"]) == (4, 8, 2, pytest.approx(0.55))
+    none = sweeps._best(torch.full((2, 3), NAN), 4, [7, 8, 9], "position")
+    assert (none["position"], none["n"]) == (7, 0)

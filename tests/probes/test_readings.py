@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +18,7 @@ from tiny_models import tiny
 from composcope.errors import InputError, ModelError
 from composcope.hooks import load_model
 from composcope.probes import lookback, min_k, trajectory, validity
+from composcope.probes.lookback.measuring import layout, spans_of
 
 ARCHITECTURES = ("llama", "qwen3", "gpt2", "gemma2", "mistral", "gpt_oss", "qwen2", "granite", "cohere", "mixtral")
 
@@ -149,14 +155,6 @@ def test_a_span_scores_its_own_tokens_conditioned_on_what_stands_before() -> Non
     np.testing.assert_allclose(part.z, full.z[3:8], rtol=1e-5)
 
 
-def test_z_is_zero_for_the_certain_token_and_never_nan() -> None:
-    log_prob, mean, variance = np.array([0.0, -9.0, -1.0]), np.array([0.0, 0.0, -2.0]), np.array([0.0, 0.0, 4.0])
-    assert min_k.standardize(log_prob, mean, variance).tolist() == [0.0, -np.inf, 0.5]
-    assert min_k.standardize(log_prob, mean, variance, sigma_floor=3.0).tolist() == [0.0, -3.0, 1 / 3]
-    delicate = min_k.TokenScores(log_prob, mean, np.array([0.0, 0.009**2, 0.011**2]), log_prob, (1, 2, 3))
-    assert delicate.small_sigma == 2
-
-
 def test_length_matching_takes_away_the_advantage_of_a_longer_text() -> None:
     rng = np.random.default_rng(0)
     short, long = [], []
@@ -165,16 +163,6 @@ def test_length_matching_takes_away_the_advantage_of_a_longer_text() -> None:
         short.append(min_k.lowest(x[:7], 0.2))
         long.append(min_k.length_matched(x, 7, 0.2, draws=100, seed=i))
     assert abs(np.mean(short) - np.mean(long)) < 0.12
-    assert min_k.length_matched(x, 40, 0.2) == pytest.approx(min_k.lowest(x, 0.2))
-    assert np.isnan(min_k.length_matched(x, 4, 0.2))
-    drawn = [min_k.length_matched(x, 7, 0.2, draws=20, seed=seed) for seed in (0, 1, 2, 0)]
-    assert len(set(drawn)) == 3 and drawn[0] == drawn[3]
-
-
-def test_int_of_n_times_k_is_the_references_count() -> None:
-    # 90 * 0.7 is 62.99... in floating point
-    assert min_k.lowest(np.arange(90.0), 0.7) == np.arange(62).mean()
-    assert np.isnan(min_k.lowest(np.arange(4.0), 0.2)) and min_k.lowest(np.arange(4.0), 0.2, True) == 0
 
 
 @pytest.mark.parametrize(
@@ -239,3 +227,132 @@ def test_a_model_put_back_into_training_mode_is_refused() -> None:
 def test_input_errors_name_the_sequence() -> None:
     with pytest.raises(InputError, match="sequence 1"):
         min_k.score(load_model(tiny("llama")), [[5, 6], [5, 97]])
+
+
+def test_the_lowest_share_of_values_is_counted_as_in_the_reference() -> None:
+    values = np.array([5.0, 1, 4, 2, 3])
+    for k, mean in ((0.2, 1.0), (0.39, 1.0), (0.4, 1.5), (1.0, 3.0)):
+        assert min_k.lowest(values, k) == mean
+    assert math.isnan(min_k.lowest(values, 0.19)) and min_k.lowest(values, 0.19, True) == 1.0
+    assert min_k.lowest(np.arange(90.0), 0.7) == np.arange(62).mean()  # 90 * 0.7 is 62.99... in floating point
+    for k in (0.0, -0.1, 1.1):
+        with pytest.raises(InputError, match="k is"):
+            min_k.lowest(values, k)
+
+
+def test_z_is_the_distance_in_standard_deviations_and_zero_for_a_certain_token() -> None:
+    log_prob, mean = np.array([-1.0, 0, -2, 0.5]), np.array([-3.0, 0, -1, 0])
+    z = min_k.standardize(log_prob, mean, np.array([4.0, 0, 0, 0]))
+    assert z.tolist() == [1, 0, -np.inf, np.inf]
+    assert min_k.standardize(log_prob, mean, np.array([4.0, 0, 0.01, 0]), 0.5).tolist() == [1, 0, -2, 1]
+    tokens = min_k.TokenScores(log_prob, mean, np.array([1e-4, 0.99e-4, 1, 0]), z, (1, 2, 3, 4))
+    assert tokens.small_sigma == 2
+    found = min_k.aggregate([tokens], 0.5)
+    assert (found.min_k[0], found.log_prob[0]) == (-1.5, -0.625)
+
+
+def test_matching_lengths_averages_the_lowest_values_over_random_subsets() -> None:
+    values = np.array([0.0, 1, 2, 3])
+    assert min_k.length_matched(values, 4, 0.25) == 0 and min_k.length_matched(values, 4, 0.5) == 0.5
+    exact = np.mean([min(s) for s in itertools.combinations(values, 2)])
+    assert min_k.length_matched(values, 2, 0.5, draws=5000) == pytest.approx(exact, abs=0.05)
+    assert min_k.length_matched(values, 2, 0.5, seed=1) == min_k.length_matched(values, 2, 0.5, seed=1)
+    assert min_k.length_matched(values, 2, 0.5, seed=1) != min_k.length_matched(values, 2, 0.5, seed=2)
+    assert math.isnan(min_k.length_matched(values, 4, 0.2))
+    for n in (0, 5):
+        with pytest.raises(InputError, match="cannot match 4 tokens"):
+            min_k.length_matched(values, n)
+
+
+def test_questions_that_share_their_value_are_those_of_other_cases_and_of_one_kind() -> None:
+    def of(case: str, kind: str) -> Any:
+        return SimpleNamespace(case=case, kind=kind)
+
+    asked = [of("a", "whole"), of("b", "whole"), of("c", "whole"), of("a", "part"), of("c", "part"), of("c", "part")]
+    assert min_k._alike(asked, np.array([1.0, 1.0, 2.0, 1.0, 3.0, 3.0])) == 2
+
+
+def test_the_first_token_is_never_scored() -> None:
+    assert min_k._scored((1, 2, 3), None, 0) == (1, 3) == min_k._scored((1, 2, 3), (0, 3), 0)
+    assert min_k._scored((1, 2, 3), (2, 3), 0) == (2, 3)
+    for ids, span in (((1,), None), ((1, 2, 3), (2, 2)), ((1, 2, 3), (0, 1)), ((1, 2, 3), (1, 4))):
+        with pytest.raises(InputError, match="text 7"):
+            min_k._scored(ids, span, 7)
+
+
+@pytest.mark.parametrize(
+    ("alignment", "steps", "ids", "states"),
+    [("predictive", 9, (1, 2, 5, 6), (1, 4)), ("predictive", 2, (1, 2, 5), (1, 3)), ("token", 9, (1, 2, 5, 6), (2, 4)),
+     ("token", 2, (1, 2, 5, 6), (2, 4)), ("token", 1, (1, 2, 5), (2, 3))],
+)  # fmt: skip
+def test_states_stand_before_or_at_the_tokens_of_a_response(
+    alignment: Any, steps: int, ids: tuple[int, ...], states: tuple[int, int]
+) -> None:
+    found = trajectory._request((1, 2), (5, 6, 9), alignment, steps, (9,), 0)
+    assert (tuple(found.ids), found.states) == (ids, states)
+
+
+def test_requests_for_steps_that_cannot_be_are_refused() -> None:
+    for prompt, response, alignment, said in (
+        ((), (5,), "token", "0 prompt"),
+        ((1,), (), "token", "0 response"),
+        ((1,), (5,), "tokens", "alignment"),
+    ):
+        with pytest.raises(InputError, match=said):
+            trajectory._request(prompt, response, alignment, 3, (), 2)  # type: ignore[arg-type]
+    only = trajectory._request((1,), (9,), "token", 3, (9,), 0)
+    assert only.states == (1, 2), "a response that only ends has one state"
+
+
+def test_cosines_of_steps_and_of_pairs_are_those_of_numpy() -> None:
+    x = torch.randn(2, 5, 3, dtype=torch.float64)
+    found = trajectory._steps(x)
+    for layer, t in itertools.product(range(2), range(4)):
+        a, b = x[layer, t], x[layer, t + 1]
+        assert float(found["cosines"][layer, t]) == pytest.approx(float(a @ b / a.norm() / b.norm()))
+    states = torch.randn(4, 2, 3)
+    for centered in (False, True):
+        m = trajectory.cosine_matrix(states, centered)
+        y = states.double() - (states.double().mean(0) if centered else 0)
+        for i, j in itertools.product(range(4), range(4)):
+            assert float(m[1, i, j]) == pytest.approx(float(torch.cosine_similarity(y[i, 1], y[j, 1], dim=0)))
+    split = trajectory._split(m, 3, True)
+    assert (
+        float(split.dd[0]) == pytest.approx(float((m[0, 0, 1] + m[0, 0, 2] + m[0, 1, 2]) / 3))
+        and split.rr.isnan().all()
+    )
+    assert float(split.dr[1]) == pytest.approx(float(m[1, :3, 3].mean()))
+    assert trajectory._padded(torch.ones(1, 2), 4).isnan().tolist() == [[False, False, True, True]]
+
+
+def test_spans_are_one_or_none_for_each_prompt() -> None:
+    assert spans_of(None, 2, "s") == [None, None] and spans_of([(0, 1), None], 2, "s") == [(0, 1), None]
+    with pytest.raises(InputError, match="2 prompts, 1 s"):
+        spans_of([None], 2, "s")
+
+
+@pytest.mark.parametrize(
+    ("question", "few_shot", "expected"),
+    [
+        (None, None, []),
+        ((3, 6), None, [("sink", 0, 1), ("template", 1, 3), ("question", 3, 6), ("template", 6, 8)]),
+        ((0, 6), None, [("sink", 0, 1), ("question", 1, 6), ("template", 6, 8)]),  # the first key is the sink's
+        ((1, 8), None, [("sink", 0, 1), ("question", 1, 8)]),
+        ((6, 9), None, [("sink", 0, 1), ("template", 1, 6), ("question", 6, 8)]),  # what is cue is not the question's
+        ((5, 7), (0, 3), [("sink", 0, 1), ("few_shot", 1, 3), ("template", 3, 5), ("question", 5, 7),
+                          ("template", 7, 8)]),
+        ((3, 5), (5, 8), [("sink", 0, 1), ("template", 1, 3), ("question", 3, 5), ("few_shot", 5, 8)]),
+    ],
+)  # fmt: skip
+def test_regions_of_a_prompt_follow_its_spans_and_have_every_key_once(
+    question: tuple[int, int] | None, few_shot: tuple[int, int] | None, expected: list[tuple[str, int, int]]
+) -> None:
+    found = layout(10, 2, 14, question, few_shot)
+    assert (found.prompt, found.context, found.ranges[:2]) == (10, 8, ((0, 8), (8, 14)))
+    parts = [(name, *span) for name, span in zip(found.names, found.ranges[2:], strict=True) if span[0] < span[1]]
+    assert parts == expected + ([("cue", 8, 10), ("response", 10, 14)] if expected else [])
+    sums = torch.stack([torch.full((1, 1, 1), float(max(0, b - a))) for a, b in found.ranges])
+    masses = found.masses(sums)
+    assert (float(masses.context), float(masses.new)) == (8, 6)
+    sizes = {name: sum(b - a for other, a, b in parts if other == name) for name in ("template", "question")}
+    assert {n: float(masses.regions[n]) for n in sizes} == sizes if expected else not masses.regions

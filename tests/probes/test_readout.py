@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,10 +14,13 @@ from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Site, load_model
 from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
+from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
 from composcope.probes.readout.examples import _departure, _rows
+from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.readout.readings import _read, elsewhere, repeating_prompt
 from composcope.probes.result import ProbeResult
+from composcope.probes.slots import Slot
 
 from .synthetic_readouts import NAME, N, examples, planted
 
@@ -135,3 +139,15 @@ def test_what_is_compared_is_the_upper_half_of_the_layers_beside_layer_0() -> No
         mine = [r for r in rows if r["place"] == place and r["group"] in ("failure", "success")]
         assert [(r["value"], r["layer_0"]) for r in mine] == [(pytest.approx(compared), pytest.approx(at_0))] * 2
     assert [v["value"] for v in values] == pytest.approx([0.55] * 4), "of the last place"
+
+
+def test_readouts_are_taken_at_places_that_nearly_all_cases_have() -> None:
+    tokenizer = SimpleNamespace(decode=lambda ids: " ".join(f"w{i}" for i in ids))
+    ids = (1, 2, 3, 4, 5), (6, 7, 8), (6, 9)
+    own = Example("a", "whole", "composition", "failure", *ids, 1, (0, 1), slot=Slot(2))
+    usual = replace(own, case="b", group="success")
+    left, notes = readout_places(tokenizer, [own, usual], {})
+    places = {"question-end": (0,), "prompt-end": (4,), "answer-slot": (6,), "decision": (5,)}
+    assert left == {"a": places, "b": places} and [n.split()[1] for n in notes] == ["entity:"]
+    without, _ = readout_places(tokenizer, [own, replace(usual, slot=None)], {})
+    assert without["b"] == {"question-end": (0,), "prompt-end": (4,)}

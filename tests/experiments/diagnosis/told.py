@@ -1,4 +1,4 @@
-"""Cases as a model would have answered them, told by the tests of the diagnosis."""
+"""Cases as a model would have answered them and what opening it would have shown, told by tests of the diagnosis."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import replace
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case
+from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade, lists
-from composcope.experiments.diagnosis import asks, variants
+from composcope.experiments.diagnosis import asks, places, rule, variants
+from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, world
 
 MIXED = benchmarks.mixed(12)
+CASES = benchmarks.mixed(40)
 CHOICES = benchmarks.choices(24)
 OTHERS = asks.others([variants.Variant(c, "original") for c in CHOICES])
 WORLD = load("world:capital-currency,capital-continent")
@@ -63,3 +66,25 @@ def answered(followed: str) -> list[asks.Heard]:
         }[followed]()
         group.append(replace(heard(case, texts), variant=v))
     return group
+
+
+def decisions(engine: LocalEngine, case: Case, operand: int) -> tuple[places.Decision, places.Decision]:
+    made = {a.role: a for a in asks.Questions("x", "plain").asks(case, {})}
+    whole = places.of_whole(engine, made["whole"], case, operand)
+    part = places.of_part(engine, made["part:1"], case, operand)
+    assert whole is not None and part is not None
+    return whole, part
+
+
+def found(own: int, noise: int = 0, foreign: int = 4, cell: str = "decision:1", pool: int = 30) -> Found:
+    tallies = Tally(own, 4), Tally(noise, 4), Tally(foreign, 4), Tally(pool, 40)
+    return Found(cell, *tallies, noise_pool=Tally(noise, 4), values=Tally(9, 12))
+
+
+SHOWN = found(4)
+DRAWN = Behaviour(True, 4, 4, from_case=Tally(8, 8))
+
+
+def cause_of(opened: Inside, seen: Behaviour = DRAWN) -> str | None:
+    verdict = rule.from_inside(opened, seen)
+    return verdict and verdict[0]

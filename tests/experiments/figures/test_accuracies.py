@@ -11,7 +11,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols import counting
 from composcope.experiments.figures import accuracies, steps_and_whole
 
-from .bare_runs import answers, bare_run
+from ..bare_runs import answers, bare_run
 
 
 def test_statistics_of_figures_take_the_seed_of_the_run_and_what_its_cases_share(

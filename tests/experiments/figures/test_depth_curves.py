@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
 from composcope.experiments.figures import depth_curves
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 
 def test_two_runs_are_compared_in_the_cells_of_a_channel_and_in_no_other_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,3 +72,19 @@ def test_the_scatter_over_knowledge_counts_facts_once_where_the_run_does() -> No
     known.remove(facts)
     (row,) = depth_curves.stability_scatter.draw([run]).rows
     assert (row["x"], row["n_x"]) == (0.7, 90)
+
+
+def test_depths_that_a_benchmark_counts_in_another_bin_are_said() -> None:
+    def run(benchmark: str, *depths: int) -> Any:
+        cases = {str(d): Case(str(d), "q", "a", benchmark=benchmark, depth=d) for d in depths}
+        return SimpleNamespace(cases=cases)
+
+    binned = depth_curves._bins([run("organism-temporal", 2, 4, 7), run("organism-temporal", 9, 7)])
+    assert "4 includes 7; 6 includes 9" in binned
+    assert depth_curves._bins([run("mine", 2, 4, 7)]) == ""
+
+
+def test_a_difference_that_is_not_known_says_why_in_one_clause(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = [Metric("delta_depth", {}, n=4, count=None, value=value, note="no d50; more") for value in (None, 0.5)]
+    monkeypatch.setattr(depth_curves, "compare", lambda *_: SimpleNamespace(metrics=metrics))
+    assert [row["why"] for row in depth_curves._rows(None, bare_run(), bare_run())] == ["no d50", ""]

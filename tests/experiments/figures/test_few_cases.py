@@ -20,7 +20,7 @@ from composcope.experiments import figures
 from composcope.experiments.figures import catalog, drawing, grouping, heatmaps, style
 from composcope.experiments.figures.drawing import Drawing
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 GAP = "compositionality-gap"
 

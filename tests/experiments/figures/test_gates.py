@@ -11,7 +11,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.experiments.figures import gates
 from composcope.experiments.run.diagnosis import CauseShare
 
-from .bare_runs import answers, bare_run
+from ..bare_runs import answers, bare_run
 
 
 def test_stages_of_the_gates_are_in_the_order_in_which_they_are_passed() -> None:
@@ -61,3 +61,7 @@ def test_quadrants_and_bottlenecks_are_drawn_in_order_and_without_what_never_hap
     skill = [Metric("bottleneck", {"skill": s}, n=9, count=k, value=k / 9) for s, k in (("never", 0), ("b", 2))]
     skill.append(Metric("bottleneck", {"combination": ["x", "y"]}, n=9, count=4, value=4 / 9))
     assert [r["skill"] for r in gates.bottlenecks.draw([bare_run(metrics=skill)]).rows] == ["x + y", "b"]
+
+
+def test_tasks_that_no_revealed_step_solves_have_their_own_bar() -> None:
+    assert [gates._revealed(k) for k in (-1, 0, 2)] == ["none", "0", "2"]

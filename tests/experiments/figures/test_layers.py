@@ -11,7 +11,7 @@ from composcope.experiments import figures
 from composcope.experiments.figures import layers, style
 from composcope.experiments.run.reader import ProbeData
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 
 def test_a_step_has_the_number_of_cases_that_reach_it() -> None:
@@ -58,3 +58,21 @@ def test_pairs_of_another_length_are_counted_over_all_runs(monkeypatch: pytest.M
     found = layers.patching_positions.draw([bare_run(name=n, model=n, path=Path(n)) for n in "ab"])
     assert "Left out: 6 pairs of another length." in found.caption
     assert {(r["n"], r["token"], r["position"]) for r in found.rows} == {(6, "a", 0), (6, "b", 1)}
+
+
+def test_the_donor_is_the_first_curve_and_a_contrast_has_as_many_cases_as_its_smaller_group() -> None:
+    rows = [{"quantity": "flip_rate", "group": g, "layer": 0, "value": 0.5} for g in ("identity", "donor", "noise")]
+    found = layers._patch_rows(bare_run(), "m", ProbeData("patching", rows), "flip_rate")
+    assert [r["patch"] for r in found] == ["donor", "identity", "noise"]
+    held = [{"quantity": "held_lens", "kind": "bridge", "foils": "absent", "group": g, "n": n}
+            for g, n in (("failure", 7), ("success", 4), ("other", 2))]  # fmt: skip
+    counts = [layers._count(ProbeData("readout", held), "lens", "absent", "bridge", show)
+              for show in ("difference", "failure", "success")]  # fmt: skip
+    assert counts == [4, 7, 4]
+
+
+def test_sweeps_are_those_of_the_most_common_length_and_the_others_are_counted(everything: Path) -> None:
+    (run,) = figures.load([everything / "runs" / "temporal-control"])
+    swept = layers.sweeps_of(run)
+    assert swept is not None and (swept.left_out, tuple(swept.positions)) == (1, (0, 2, 3))
+    assert swept.tokens == ["", "", ":"] and {m.shape for m in swept.maps.values()} == {(5, 2, 3)}

@@ -6,8 +6,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from composcope.experiments import figures
-from composcope.experiments.figures import mechanism
+from composcope.experiments.figures import mechanism, style
 from composcope.experiments.run.reader import ProbeData
 
 
@@ -44,3 +46,42 @@ def test_rows_by_kind_leave_out_comparisons_and_other_groups(synthetic: ModuleTy
     synthetic.write_probe(run / "probes" / "min-k", "min-k", rows, {}, {})
     found = figures.draw("mink", [run]).rows
     assert [(r["kind"], r["group"]) for r in found] == [("composition", "failure"), ("composition", "success")]
+
+
+@pytest.fixture(scope="module")
+def runs(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[figures.RunData]:
+    folder, gap = tmp_path_factory.mktemp("study"), "compositionality-gap"
+    synthetic.make_run(folder / "gate", n=160, probes=(), failure=0.7)
+    for i, name in enumerate(("none", "twin")):
+        made = {"model": f"organism:{name}", "failure": 0.3 + 0.4 * i, "seed": i}
+        synthetic.make_run(folder / name, n=80, probes=(), protocol=gap, **made)
+    return figures.load([folder])
+
+
+@pytest.mark.parametrize(
+    ("known", "left"), [("all bridge operand", "all bridge operand"), ("all operand", "operand"), ("all", "all")]
+)
+def test_altered_steps_are_drawn_together_only_where_they_are_of_several_kinds(known: str, left: str) -> None:
+    rows = [{"what": what, "step": step, "group": group, "n": 9, "value": 1 / 3, "low": None, "high": None}
+            for what in mechanism.ENDS.values() for step in known.split() for group in mechanism.GROUPS]  # fmt: skip
+    mechanism._draw_altered(style.figure(3, 3).subplots(), rows)
+    assert list(dict.fromkeys(r["step"] for r in rows if r["drawn"] != "no")) == left.split()
+
+
+def test_captions_of_probes_say_how_many_cases_they_rest_on_and_where_they_read(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    cells = (("composition", "failure", 7), ("composition", "success", 9), ("math", "failure", 5))
+    rows = [{"quantity": "q", "kind": kind, "group": group, "n": n} for kind, group, n in cells]
+    found: Any = [(None, "one", ProbeData("neurons", rows)), (None, "other", ProbeData("neurons", ()))]
+    said = mechanism._counts(found, "q")
+    assert "one: 7 failure, 9 success" in said and "other" not in said and mechanism._counts(found[1:], "q") == ""
+    places: list[dict[str, Any]] = [{"position": "answer-slot", "coincide": "3 of 4"}, {}, {"position": "prompt-end"}]
+    where: Any = [(None, n, ProbeData("q", (), settings=s)) for n, s in zip("abc", places, strict=True)]
+    slot, end, mixed = (mechanism.read_where(w) for w in (where[:1], where[1:], where))
+    assert (
+        "at the answer slot" in slot and "3 of 4" in slot and "answer slot" not in end and "at the prompt's end" in end
+    )
+    assert "a: read at the answer slot" in mixed and "b, c: read at the prompt's end" in mixed
+    runs = figures.load([synthetic.make_run(tmp_path / "run", n=24, probes=("neurons",))])
+    assert mechanism.read_where(mechanism.with_probe(runs, "neurons")) in figures.draw("neuron-check", runs).caption

@@ -7,7 +7,7 @@ import pytest
 from composcope.experiments.figures import drawing, style
 from composcope.experiments.figures.look import Look, _fit
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 
 def test_numbers_are_left_out_of_a_narrow_axis_and_names_never() -> None:

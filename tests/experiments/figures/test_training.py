@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments.figures import training
+from composcope.experiments import figures
+from composcope.experiments.figures import layers, training
+from composcope.experiments.run.reader import ProbeData
 
-from .bare_runs import bare_run
+from ..bare_runs import bare_run
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,53 @@ def test_checkpoints_of_a_run_are_those_of_the_study_whose_runs_it_lies_among(tm
     inside, beside = (bare_run(path=tmp_path / folder / "a") for folder in ("runs", "other"))
     assert [c.path for c in training._of_study([inside, inside])] == [tmp_path / "training_curve.json"]
     assert training._of_study([beside]) == []
+
+
+@pytest.mark.parametrize("seeds", [("",), ("1", "2", "all")])
+def test_doses_are_points_of_one_training_or_a_line_for_each_and_their_mean(
+    seeds: tuple[str, ...], synthetic: ModuleType, tmp_path: Path
+) -> None:
+    synthetic.make_run(tmp_path / "none", n=4, probes=(), model="organism:none")
+    (tmp_path / "validity").mkdir()
+    lines, wanted = ["question,quantity,group,n,value,low,high,interval,verdict,seed"], {}
+    for i, seed in enumerate(seeds):
+        wanted[seed] = [0.1 + i, 0.4 + 2 * i]
+        sizes = (2, 1) if seed == "all" else (20, 20)
+        for dose, value, n in zip(("none", "twin"), wanted[seed], sizes, strict=True):
+            lines.append(f"follows the dose,mean cosine,{dose},{n},{value},{value - 0.1},{value + 0.1},t,,{seed}")
+    (tmp_path / "validity" / "table.csv").write_text("\n".join(lines) + "\n")
+    drawing = figures.draw("dose-response", [tmp_path])
+    assert ("mean cosine, twin (n=1 trainings)" in drawing.caption) == (len(seeds) > 1)
+    assert "mean cosine, none (n=2 trainings)" not in drawing.caption
+    (ax, *_) = drawing.figure.axes
+    named = {str(line.get_label()): [*map(float, np.ravel(line.get_ydata()))] for line in ax.lines}
+    if len(seeds) > 1:
+        of = {"1": "seed 1", "2": "seed 2", "all": "mean over trainings"}
+        assert {name: named.get(name) for name in of.values()} == {of[s]: pytest.approx(v) for s, v in wanted.items()}
+    else:
+        assert not any("seed" in name or "mean" in name for name in named)
+        assert {0.1, 0.4} <= {y for line in ax.lines for y in np.round(np.ravel(line.get_ydata()), 9)}
+
+
+def test_the_trend_over_doses_is_no_dose_and_a_readout_begins_before_the_first_block() -> None:
+    rows = [{"question": "follows the dose", "quantity": "q", "group": g, "n": "9", "value": "0.5", "verdict": v}
+            for g, v in (("none", ""), ("none < twin", "cannot say"))]  # fmt: skip
+    assert [r["dose"] for r in training._dose_rows(rows)] == ["none"]
+    maps = {"lens.absent.bridge.failure": np.array([[0.1], [0.2], [0.3]])}
+    found = layers._rows(ProbeData("readout", (), maps, settings={"places": ["end"]}))
+    assert [(r["layer"], r["value"]) for r in found] == [(-1, 0.1), (0, 0.2), (1, 0.3)]
+
+
+def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_undefined(tmp_path: Path) -> None:
+    rows = [("follows the dose", kind, "q") for kind in ("", "probe", "null", "confound")] + [
+        ("failures", "probe", "q")
+    ]
+    (tmp_path / "table.csv").write_text("question,kind,quantity\n" + "".join(f"{','.join(r)}\n" for r in rows))
+    assert [r["kind"] for r in training._raw(tmp_path / "table.csv")] == ["", "probe"]
+    known = [{"seed": s, "n": n, "quantity": "q", "dose": "low", "value": 0.5, "drawn": "solid"}
+             for s, n in (("0", 9), ("1", 9), ("all", 2))]  # fmt: skip
+    assert "ndefined" not in training._dose_caption("t", known, ["0", "1"], [], [])
+    assert "Undefined, not drawn: seed 2." in training._dose_caption("t", known, ["0", "1"], ["2"], [])
+    assert "Means over fewer trainings: q, low (n=2 trainings)." in training._dose_caption(
+        "t", known, ["0", "1", "2"], [], []
+    )

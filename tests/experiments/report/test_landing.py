@@ -1,4 +1,4 @@
-"""What the page opens on: a failing case beside a success, where its answer came from, and which probes to trust."""
+"""What the page opens on: a failing case beside a success, its cause, and which probes to trust."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,68 +16,23 @@ import pytest
 from browsing import Visit, wait_until
 
 from composcope.evaluation import dependence, statistics
-from composcope.evaluation.asks import Response
-from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.graded import Graded
+from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import MEANINGS, Metric
 from composcope.evaluation.protocols.base import PROTOCOLS, about
 from composcope.experiments import investigate, report
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import cases, landing, sections
 from composcope.experiments.report.causes import Causes, place
-from composcope.experiments.report.origins import KINDS, MEANS, origin, origins
+from composcope.experiments.report.origins import Origin, origins
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import Verdict, meaning
-from composcope.experiments.run.reader import RunData, load
+from composcope.experiments.run.reader import ProbeData, RunData, load
 from composcope.probes.catalog import PROBES, described
 from composcope.probes.verdicts import FEWEST_PAIRS, MATCHED, UNMATCHED, is_primary
 
+from ..bare_runs import bare_run
+
 AddCases = Callable[..., dict[str, Any]]
-TAGS = Case(
-    "tags", "What is the tag of the wheeled one plus the tag of the edible one? Here: cart, bread, kite.", "20",
-    (Part("Which is the wheeled one and which the edible one?", "cart and bread", answer_type="ordered-list"),
-     Part("What is the tag of the cart plus the tag of the bread?", "20", answer_type="number")),
-    answer_type="number", worked="8 plus 12 is 20",
-)  # fmt: skip
-CITY = Case("city", "What is the capital of the country where Kraków is?", "Warsaw",
-            (Part("Where is Kraków?", "Poland"), Part("What is the capital of Poland?", "Warsaw")))  # fmt: skip
-LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", answer_type="ordered-list")
-
-
-@pytest.mark.parametrize(
-    ("case", "answer", "said", "kind", "in_detail"),
-    [
-        (TAGS, "17", "5 plus 12 is 17", "operand", "5 where 8"),
-        (TAGS, "16", "12 plus 12 is 16", "operand", "12 where 8"),
-        (TAGS, "21", "8 plus 12 is 21", "result", "8 and 12"),
-        (TAGS, "bread", " bread<eos>", "bridge", "part 1"),
-        (CITY, "Poland", "Poland", "bridge", "part 1"),
-        (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
-        (CITY, "Poland", "Kraków lies in the south. So it is Poland.", "stopped", "part 1"),
-        (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "“Kraków”"),
-        (CITY, "The capital of the country is indeed the capital of Poland.", "", "unclear", ""),
-        (CITY, "Lima", "Lima", "unclear", ""),
-        (CITY, "Warsaw", "Warsaw", "unclear", ""),  # of the last part, too, but it is the whole's
-        (CITY, "no no no no", "no no no no", "loop", "no"),
-        (CITY, "no no", "no no", "unclear", ""),
-        (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
-        (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: A-Fest"),
-    ],
-)
-def test_where_a_wrong_answer_came_from_is_told_by_rule(
-    case: Case, answer: str, said: str, kind: str, in_detail: str
-) -> None:
-    found = origin(case, Graded(case.id, "whole", "incorrect", answer=answer), Response("a", said, "stop", 9, 3))
-    assert (found.kind, in_detail in found.detail) == (kind, True), found
-
-
-def test_what_could_not_be_judged_is_no_wrong_answer_and_what_is_right_elsewhere_is_named() -> None:
-    lost = origin(CITY, Graded("city", "whole", "invalid", reason="no-answer"), None)
-    assert (lost.kind, lost.detail) == ("invalid", "no-answer")
-    other = origin(CITY, Graded("city", "whole", "incorrect", answer="Lima"), None, ["peru", "lima"])
-    assert other.kind == "elsewhere" and "peru" in other.detail
-    number = origin(CITY, Graded("city", "whole", "incorrect", answer="7"), None, ["seven"])
-    assert number.kind == "unclear"
 
 
 def test_a_failure_stands_beside_its_donor_or_the_nearest_success_of_its_stratum(
@@ -501,10 +456,6 @@ def test_the_first_sentence_on_probes_begins_with_those_that_differ() -> None:
         ("differs", ["no"]), ("no difference shown", ["yes"]), ("cannot say", ["unknown"])]  # fmt: skip
 
 
-def test_every_origin_of_a_wrong_answer_has_a_meaning() -> None:
-    assert set(MEANS) == set(KINDS) and all(MEANS.values())
-
-
 def test_every_column_and_every_interval_of_the_first_tables_has_a_meaning() -> None:
     columns = {name for protocol in PROTOCOLS.own for name, _, _ in about(protocol).columns}
     assert columns and columns <= set(MEANINGS)
@@ -603,3 +554,79 @@ def test_a_folder_is_named_as_one_would_type_it(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert place(Path.cwd() / "runs" / "a") == str(Path("runs", "a")) and place(tmp_path / "b") == str(tmp_path / "b")
+
+
+def test_the_run_to_open_on_is_probed_and_has_the_most_to_compare() -> None:
+    def run(failures: int, successes: int, *probes: str) -> Any:
+        sets = [SimpleNamespace(label=label, ids=[f"{label}{i}" for i in range(k)])
+                for label, k in (("failure", failures), ("success", successes))]  # fmt: skip
+        return bare_run(probe_names=probes, case_sets=dict(enumerate(sets)))
+
+    assert landing.best([run(9, 9), run(2, 9, "p"), run(3, 3, "p"), run(4, 3, "p")]) == 3
+    assert landing.best([run(1, 1), run(5, 4)]) == 1 and landing.best([run(2, 2, "p"), run(9, 9)]) == 0
+    twice = SimpleNamespace(label="failure", ids=["b", "a"])
+    assert landing.groups(bare_run(case_sets={"x": twice, "y": twice})) == (["b", "a"], [])
+
+
+@pytest.mark.parametrize(
+    ("p", "n", "low", "kind", "smallest"),
+    [(0.049, 5, 0.1, "yes", False), (0.05, 5, 0.1, "no", True), (0.01, 4, 0.1, "open", True),
+     (0.01, 9, None, "open", True), (None, 9, 0.1, "open", True)],
+)  # fmt: skip
+def test_a_probe_differs_only_with_small_p_enough_pairs_and_an_interval(
+    p: float | None, n: int, low: float | None, kind: str, smallest: bool
+) -> None:
+    row = {"quantity": "lookback_ratio", "group": MATCHED, "kind": "composition", "n": n, "value": 0.2, "low": low,
+           "high": 0.3, "p_adjusted": p, "smallest_detectable": 0.512}  # fmt: skip
+    run = bare_run(probe=lambda name: ProbeData("lookback", [row]))
+    found = landing._finding(run, PROBES["lookback"], [{"kind": "yes"}], {True: ", corrected", False: ""})
+    assert found is not None and (found.kind, found.n, found.answer) == (kind, n, landing.ANSWERS[kind])
+    assert (found.smallest == "smallest detectable difference: 0.51 sd") == smallest
+    assert found.p == ("" if p is None else f"p {p:.2g}, corrected")
+    assert found.interval == ("no interval" if low is None else "[0.1, 0.3]")
+
+
+def test_what_stands_for_patching_is_the_layer_that_repairs_most_beyond_a_random_state() -> None:
+    rows = [{"quantity": "corrected_rate", "group": g, "layer": layer, "value": v}
+            for g, layer, v in (("donor", 0, 0.9), ("donor - random", 1, 0.2), ("donor - random", 2, 0.4),
+                                ("donor - noise", 3, 0.8))]  # fmt: skip
+    found = landing.finding(rows)
+    assert found is not None and found["layer"] == 2 and landing.says(found).endswith(", largest at layer 2")
+    counts = [{"group": g, "value": v} for g, v in ((MATCHED, 0.1), (MATCHED, None), ("other", 1))]
+    assert landing._explored(counts) == "explored: 1 comparison of failures and successes, none declared as main"
+    assert landing._explored(counts[1:]) == ""
+
+
+def test_the_page_opens_on_a_wrong_answer_with_the_usual_cause_then_on_one_that_probes_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = ["none", "judged", "beside", "known", "sweep", "attention", "named", "usual"]
+    shares = [SimpleNamespace(cause=cause) for cause in ("undetermined", "lost", "format")]
+    verdicts = [SimpleNamespace(case="named", cause="format"), SimpleNamespace(case="usual", cause="lost"),
+                SimpleNamespace(case="known", cause="undetermined")]  # fmt: skip
+    found = SimpleNamespace(verdicts=verdicts, causes=lambda: shares)
+    monkeypatch.setattr(landing, "diagnosed_failures", lambda run: SimpleNamespace(found=found))
+    came = {id: Origin("unclear") for id in ids} | {"none": Origin("invalid"), "known": Origin("bridge")}
+    kept = [{"case": "sweep", "sweep": [1]}, {"case": "attention", "attention": [1]}, {"case": "none", "attention": [1],
+             "sweep": [1]}]  # fmt: skip
+    for last in range(1, len(ids) + 1):
+        for failing in (ids[:last], ids[:last][::-1]):
+            sets = {"f": SimpleNamespace(label="failure", ids=failing)}
+            assert (
+                landing.first_case(bare_run(case_sets=sets), came, kept, {"beside": "x", "none": "y"}) == ids[last - 1]
+            )
+    assert landing.first_case(bare_run(), {"a": Origin("invalid"), "b": Origin("loop")}, [], {}) == "b"
+    assert landing.first_case(bare_run(), {}, [], {}) is None
+
+
+def test_a_success_is_shown_beside_a_failure_of_its_family_depth_and_operation_only() -> None:
+    def case(id: str, size: int, **about: Any) -> Case:
+        return Case(id, "q" * size, "a", **{"family": "f", "depth": 2, "operation": "plus", **about})
+
+    made = [case("fail", 10), case("near", 14), case("far", 30), case("op", 10, operation="times"),
+            case("deep", 10, depth=4), case("kin", 10, family="g"), case("alone", 9, family="z")]  # fmt: skip
+    sets = {"f": SimpleNamespace(label="failure", ids=["fail", "alone", "gone"]),
+            "s": SimpleNamespace(label="success", ids=["far", "near", "op", "deep", "kin"])}  # fmt: skip
+    run = bare_run(cases={c.id: c for c in made}, case_sets=sets)
+    assert landing.twins(run, []) == {"fail": "near"}
+    assert landing.twins(run, [{"case": "gone", "donor": "far"}]) == {"fail": "near", "gone": "far"}

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.experiments import report
 from composcope.experiments.cli import main
 from composcope.experiments.figures import catalog, style
+from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.figures.drawing import Drawing
 from composcope.experiments.report import cases, checks, headline, scripts, sections
 from composcope.experiments.report.write import write_figure_data
@@ -412,3 +414,15 @@ def test_a_page_has_a_folder_so_a_file_as_its_place_is_refused(
     run, page = synthetic.make_run(tmp_path / "run", n=4, probes=()), tmp_path / "page.html"
     assert main(["report", str(run), "--single-file", "--out", str(page)]) == 1
     assert f"--out {page}" in capsys.readouterr().err and not page.exists()
+
+
+def test_figures_of_a_section_are_those_that_declare_it_and_one_that_fails_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write: Any = import_module("composcope.experiments.report.write")  # the function of this name hides the module
+    for section in ("first", "behavior", "lookback", "optional"):
+        assert write._in(section) == [n for n, f in FIGURES.items() if f.section == section] != []
+    broken = replace(FIGURES["outcomes"], draw=lambda runs: 1 / 0)
+    monkeypatch.setattr(type(FIGURES), "__getitem__", lambda self, name: broken)
+    said = write._drawn("x", [])
+    assert said.rows == [] and "could not be drawn: ZeroDivisionError: division by zero" in str(said.empty)

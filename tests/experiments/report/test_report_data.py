@@ -1,13 +1,12 @@
-"""The data behind the views: packed arrays, pictures of single cases, gates, ladders, prompts as sent."""
+"""The data behind the views: checks, two runs compared, JSON of a page, and when a page is written anew."""
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
+import math
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,164 +15,17 @@ import numpy as np
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.metrics import Metric
-from composcope.experiments.report import cases, checks, comparison, headline, landing, pictures, view
-from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
-from composcope.experiments.report.scripts import packed
-from composcope.experiments.report.sections import number_text
+from composcope.experiments.report import checks, comparison, landing, scripts, view
 from composcope.experiments.run.compare import differing_settings
-from composcope.experiments.run.reader import load
+from composcope.experiments.run.reader import RunData, load
 from composcope.probes.catalog import PROBES
 from composcope.progress import no_bar
 
-AddCases = Callable[..., dict[str, Any]]
-
-
-def unpacked(value: dict[str, Any]) -> np.ndarray:
-    """What the page reads, computed as it does."""
-    kind, missing = ("<u2", 65535) if value["bits"] == 16 else ("u1", 255)
-    numbers = np.frombuffer(base64.b64decode(value["data"]), kind).astype(float)
-    numbers[numbers == missing] = np.nan
-    return (value["low"] + (value["high"] - value["low"]) * numbers / (missing - 1)).reshape(value["shape"])
-
-
-@pytest.mark.parametrize(("bits", "error"), [(16, 2**-17), (8, 2**-8.9)])
-def test_packed_arrays_come_back_within_half_a_step(bits: int, error: float) -> None:
-    values = np.random.default_rng(0).normal(0, 3, (4, 5, 6))
-    values[0, 0, :2] = np.nan, np.inf
-    found = unpacked(packed(values, bits))
-    span = np.nanmax(values[np.isfinite(values)]) - values[np.isfinite(values)].min()
-    assert np.isnan(found[0, 0, :2]).all()
-    np.testing.assert_allclose(found[np.isfinite(values)], values[np.isfinite(values)], atol=error * span)
-
-
-def test_packed_constants_empties_and_nothing_but_nan_are_kept() -> None:
-    assert unpacked(packed(np.full((2, 2), 0.25))).tolist() == [[0.25, 0.25], [0.25, 0.25]]
-    assert packed(np.zeros((3, 0)))["shape"] == [3, 0]
-    assert np.isnan(unpacked(packed(np.array([np.nan, -np.inf])))).all()
-
-
-def test_pictures_hold_the_arrays_of_each_case(synthetic: ModuleType, add_cases: AddCases, tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=8)
-    arrays = add_cases(run, ["case-0001", "case-0003"])
-    rows = ["case,role,kind,quantity,value", "a,whole,composition,min_k,0.5", "a,whole,composition & cue,min_k,0.25",
-            "a,part:0,math,min_k,1", "b,whole,composition,min_k,nan", "b,whole,composition,min_k,"]  # fmt: skip
-    (run / "probes" / "min-k" / "values.csv").write_text("\n".join(rows) + "\n")
-    found = pictures.collect(load([run]))
-    (about,) = found.index["runs"]
-    assert about["values"]["a"] == {"min k": 0.5, "min k (cue)": 0.25} and "b" not in about["values"]
-    assert [c["case"] for c in about["cases"]] == ["case-0001", "case-0003"]
-    assert about["cases"][1]["attention"] == ["whole", "part:0"] and about["cases"][1]["sweep"]
-    assert about["notes"]["lookback"] == "Kept for 2 of 9 cases (--case-details 2)."
-    second = found.files["pictures/0-1"]["probes"]["lookback"][1]
-    np.testing.assert_allclose(unpacked(second["arrays"]["attention"]), arrays["lookback"]["3.attention"], atol=1e-4)
-
-
-def test_too_large_pictures_lose_precision_then_attention_then_cases_and_say_so(
-    synthetic: ModuleType, add_cases: AddCases, tmp_path: Path
-) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=8)
-    add_cases(run, ["case-0001", "case-0003", "case-0005"])
-    data = load([run])
-    full = pictures._total(pictures.collect(data).files)
-    coarse = pictures.collect(data, full - 1)
-    entry = coarse.files["pictures/0-0"]["probes"]["lookback"][0]
-    assert entry["arrays"]["attention"]["bits"] == 8 and entry["arrays"]["ratio"]["bits"] == 16
-    assert coarse.index["notes"] == []
-    some = pictures.collect(data, int(0.55 * full))
-    assert "Attention per token of" in some.index["notes"][0] and len(some.files) == 3
-    assert [bool(c["attention"]) for c in some.index["runs"][0]["cases"]][-1] is False
-    few = pictures.collect(data, int(0.1 * full))
-    assert "were left out" in few.index["notes"][-1] and len(few.files) < 3
-    assert len(few.index["runs"][0]["cases"]) == len(few.files)
-
-
-def test_a_broken_file_of_single_cases_is_a_note(synthetic: ModuleType, add_cases: AddCases, tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=8)
-    add_cases(run, ["case-0001"])
-    (run / "probes" / "lookback" / "cases" / "tensors.safetensors").write_bytes(b"no")
-    found = pictures.collect(load([run]))
-    assert "cannot be read" in found.index["runs"][0]["notes"]["lookback"]
-    kept = ["neurons", "patching", "trajectory", "min-k", "readout"]
-    assert found.index["runs"][0]["cases"][0]["probes"] == kept
+from ..bare_runs import spaced
 
 
 def row(case: str, role: str, outcome: str, **more: Any) -> dict[str, Any]:
     return {"schema": 1, "case": case, "role": role, "outcome": outcome, **more}
-
-
-def test_gates_name_what_stopped_a_case(synthetic: ModuleType, tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=4, probes=())
-    (run / "cases.jsonl").unlink()
-    verdicts = {"all": ("correct", "correct"), "sub": ("incorrect", "correct"), "atom": ("correct", "incorrect"),
-                "both": ("incorrect", "abstained"), "open": ("invalid", "correct"),
-                "shut": ("incorrect", "invalid")}  # fmt: skip
-    asked = [(case, part, wording) for case, (part, wording) in verdicts.items()]
-    rows = [row(case, role, outcome) for case, part, wording in asked
-            for role, outcome in (("whole", "correct"), ("part:0", part), ("part:0:paraphrase:0", wording))
-            ]  # fmt: skip
-    rows.append(row("nothing", "whole", "correct"))
-    (run / "graded.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    assert gates(load([run])[0]) == {"all": PASSED, "sub": PARTS, "atom": ATOMS, "both": ATOMS, "open": OPEN,
-                                     "shut": PARTS}  # fmt: skip
-
-
-def test_gates_agree_with_the_runs_own_case_sets(synthetic: ModuleType, tmp_path: Path) -> None:
-    run = load([synthetic.make_run(tmp_path / "run", n=120, probes=(), seed=8)])[0]
-    found = gates(run)
-    in_sets = {case for found in run.case_sets.values() for case in found.ids}
-    passed = {c for c, g in found.items() if g == PASSED}
-    assert len(passed) > 20 and in_sets >= passed
-
-
-def test_the_index_has_outcomes_by_role_skills_and_k(synthetic: ModuleType, tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=3, probes=(), protocol="compositionality-gap")
-    path = run / "cases.jsonl"
-    about = [json.loads(line) for line in path.read_text().splitlines()]
-    about[0]["parts"][0]["skill"], about[0]["parts"][1]["skill"] = "sort", "add"
-    path.write_text("".join(json.dumps(a) + "\n" for a in about))
-    (run / "casesets" / "scaffold-k.jsonl").write_text(
-        json.dumps(
-            {"schema": 1, "set": "scaffold-k", "label": "failure", "case": "case-0001", "value": 2, "evidence": []}
-        )
-        + "\n"
-    )
-    solved = {"schema": 1, "set": "unaided", "label": "success", "case": "case-0000", "value": 0, "evidence": []}
-    (run / "casesets" / "unaided.jsonl").write_text(json.dumps(solved) + "\n")
-    index = cases.collect(load([run])).index
-    first, second = (dict(zip(index["columns"], r, strict=True)) for r in index["rows"][:2])
-    assert [index["skills"][s] for s in first["skills"]] == ["sort", "add"] and (first["k"], second["k"]) == (0, 2)
-    graded = {(g.case, g.role): g.outcome for g in load([run])[0].graded}
-    for r in (first, second):
-        for i, role in enumerate(index["roles"]):
-            assert index["outcomes"][int(r["roles"][i])] == graded[r["case"], role]
-
-
-def test_a_long_question_is_cut_in_the_middle_in_the_list_and_a_long_answer_at_its_end(
-    synthetic: ModuleType, tmp_path: Path
-) -> None:
-    text = "x" * 250 + "y" * 250
-    index = cases.collect(load([synthetic.make_run(tmp_path / "run", n=2, probes=(), text=text)])).index
-    shown = dict(zip(index["columns"], index["rows"][0], strict=True))
-    assert len(shown["question"]) == len(shown["answer"]) == 120 and shown["answer"] == "x" * 119 + "…"
-    assert index["cap"] == cases.CAPS[0], "what fits is not cut in the chunks"
-    short = cases.collect(load([tmp_path / "run"]), budget=1).index
-    assert short["cap"] == cases.CAPS[-1] and short["dropped"]
-    assert shown["question"].strip("x").strip("y") == " … " and shown["question"][0] + shown["question"][-1] == "xy"
-
-
-def test_prompts_as_sent_stand_in_the_chunk(synthetic: ModuleType, tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=2, probes=())
-    asks = [json.loads(line) for line in (run / "asks.jsonl").read_text().splitlines()]
-    (run / "rendered.json").write_text(json.dumps({
-        "schema": 1, "templates": [["<user>", "</user>"]], "asks": {asks[0]["ask"]: 0, asks[1]["ask"]: "all of it"}
-    }))  # fmt: skip
-    chunk = cases.collect(load([run])).chunks["cases/0-0"]
-    told = [dict(zip(chunk["fields"], r, strict=False)) for r in chunk["asked"]]
-    read = [[chunk["texts"][t[k]] for k in ("before", "prompt", "after") if t.get(k) is not None] for t in told]
-    assert ["<user>", asks[0]["prompt"], "</user>"] in read
-    assert "all of it" in [chunk["texts"][t["sent"]] for t in told if t.get("sent") is not None]
-    assert told[0]["given"] == 9 and told[0]["said"] == 3
 
 
 def test_a_check_is_of_its_probe_whatever_the_quantity_and_says_what_speaks_against_it() -> None:
@@ -212,26 +64,6 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     neurons = checks.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
     assert checks.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
-
-
-def test_a_small_p_is_not_rounded_to_nothing() -> None:
-    shown = [number_text("p_adjusted", p) for p in (0.0004, 0.001, 0.0049, 0.2, 1)]
-    assert shown == ["< 0.001", "0.001", "0.0049", "0.2", "1"]
-
-
-def test_a_run_with_few_cases_is_no_end_of_the_range_and_is_named(synthetic: ModuleType, tmp_path: Path) -> None:
-    for name, count, n in (("a", 3, 3), ("b", 10, 40), ("c", 20, 40)):
-        run = synthetic.make_run(tmp_path / name, n=4, probes=(), model=f"org/{name}")
-        document = {"schema": 1, "protocol": "double-gate", "metrics": [synthetic.rate("residual_failure", count, n)]}
-        (run / "metrics.json").write_text(json.dumps(document))
-    said = headline.lead(load([tmp_path])).replace("\u00a0", " ")
-    assert "25.0 %" in said and "50.0 %" in said and "100.0 %" not in said and "“a” has 3 gradable" in said
-
-
-def test_the_range_of_a_rate_is_that_of_its_bounds() -> None:
-    row = Metric("both", n=8, n_invalid=2, count=4, value=0.5, bound_low=0.4, bound_high=0.6)
-    assert [text.replace("\u00a0", " ") for text in (headline._bounds(row, "rate"),)] == ["40.0 % to 60.0 %"]
-    assert headline._bounds(replace(row, n_invalid=0), "rate") == ""
 
 
 def test_a_page_depends_on_what_it_shows_of_a_run_and_not_on_journal_log_or_pictures(tmp_path: Path) -> None:
@@ -320,3 +152,98 @@ def test_settings_that_differ_are_named_and_the_model_is_none_of_them() -> None:
     assert differing_settings(a, b) == [
         ("seed", "0", "1"), ("k", "not stated", "x" * 39 + "…"), ("name", "not stated", "y" * 40),
     ]  # fmt: skip
+
+
+def test_a_table_of_validity_counts_its_headline_answers_by_probe_and_question() -> None:
+    rows = [checks.check({"probe": p, "quantity": "q:0.2", "question": q, "model": m, "verdict": v, "headline": h})
+            for p, q, m, v, h in (("a", "x", "", "yes", True), ("a", "y", "m", "no", True), ("b", "x", "", "yes", True),
+                                  ("b", "y", "m", "cannot say", True), ("c", "x", "", "no", False))]  # fmt: skip
+    found = checks.matrix(rows)
+    assert (found["n"], found["said"]) == (4, "2 yes, 1 no, 1 undecided")
+    assert [(c["question"], c["model"]) for c in found["columns"]] == [("x", ""), ("y", "m")]
+    assert [(one["probe"], one["quantity"], [c and c["answer"] for c in one["cells"]]) for one in found["lines"]] == [
+        ("a", "q", ["yes", "no"]), ("b", "q", ["yes", "cannot say"])]  # fmt: skip
+    told = [{"kind": "yes", "about": "t"}, {"kind": "no"}, {"kind": "yes", "about": "t"}, {"kind": "reversed"}]
+    assert checks.counted(told, "yes") == (2, " (t)") and checks.counted(told, *checks.FAILS) == (2, "")
+
+
+def test_json_of_a_page_has_null_for_what_is_not_finite_and_keeps_everything_else() -> None:
+    value = {"a": [math.nan, math.inf, 1.5], 2: np.float32(0.5), "s": {1}}
+    value["t"] = (np.array([1, np.nan]), Path("x"), None)  # type: ignore[assignment]
+    found = scripts.finite(value)
+    assert found == {"a": [None, None, 1.5], "2": 0.5, "s": [1], "t": [[1.0, None], Path("x"), None]}
+    assert json.loads(scripts._json(value)) == {**found, "t": [[1.0, None], "x", None]}
+    assert json.loads(scripts._json({"plain": [1, "ü", True, None]})) == {"plain": [1, "ü", True, None]}
+
+
+def test_a_live_page_keeps_the_one_before_and_is_written_only_when_a_file_changed(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=2, probes=())
+    written: list[tuple[list[str], bool]] = []
+
+    def page(runs: Sequence[RunData], folder: Path, *, live: bool, progress: Any) -> None:
+        written.append(([r.name for r in runs], live))
+        folder.mkdir(parents=True)
+
+    monkeypatch.setattr(view, "write", page)
+    pages = view.Pages([run], tmp_path / "pages", lambda _: None)
+    assert [pages.refresh(), pages.refresh()] == [True, False]
+    for i in range(3):
+        (run / "log.txt").write_text(str(i))  # no part of the page
+        assert not pages.refresh()
+        (run / "metrics.json").write_text((run / "metrics.json").read_text() + " ")
+        assert pages.refresh()
+    assert pages.number == 4 and written == [(["run"], True)] * 4
+    assert sorted(p.name for p in (tmp_path / "pages").iterdir()) == ["3", "4"]
+    drawn: list[tuple[str, str]] = []
+
+    def figure(name: str, runs: Sequence[RunData], out: Path) -> None:
+        drawn.append((name, out.name))
+        (out / "data" / f"figure-{name}.js").write_text("")
+
+    monkeypatch.setattr(view, "write_figure_data", figure)
+    for number in (3, 4):
+        (tmp_path / "pages" / str(number) / "data").mkdir()
+        for name in ("outcomes", "outcomes", "../x", "no-figure"):
+            pages.draw(number, name)
+    pages.draw(1, "outcomes")
+    assert drawn == [("outcomes", "3"), ("outcomes", "4")]
+
+
+def test_a_comparison_leaves_out_what_it_counts_and_shows_each_side_in_its_own_place() -> None:
+    found = {"left_out_invalid": 2, "changed": 0, "only_a": 3, "only_b": 4}
+    assert comparison._left_out(found) == (
+        "Not compared, of all asks: 2 could not be judged in A or B, 3 were asked only in A, 4 were asked only in B."
+    )
+    assert comparison._left_out(dict.fromkeys(found, 0)) == "Every ask was judged in both runs."
+    row = {
+        "role": "whole",
+        "n": 40,
+        "a": 0.5,
+        "b": 0.25,
+        "difference": 0.25,
+        "low": -0.05,
+        "high": 0.5,
+        "interval": "t",
+        "a_only": 12,
+        "b_only": 2,
+        "p": 0.0004,
+        "p_adjusted": 0.03,
+        "test": "mcnemar",
+        "note": None,
+    }
+    shown = {k: spaced(str(v)) for k, v in comparison._role(row).items()}
+    assert shown == {"role": "whole", "n": "40", "a": "50.0 %", "b": "25.0 %", "difference": "+25.0 [−5.0, +50.0]",
+                     "method": "t", "a_only": "12", "b_only": "2", "p": "< 0.001", "p_adjusted": "0.03",
+                     "test": "mcnemar", "note": ""}  # fmt: skip
+    said = spaced(comparison.lead({"roles": [{**row, "role": "part"}, row]}, ["x", "y"]))
+    assert said == (
+        "Of 40 wholes judged in both, A (“x”) has 50.0 % right and B (“y”) 25.0 %: a difference of +25.0 "
+        "[−5.0, +50.0] points. They disagree on 14: 12 only A has right, 2 only B (mcnemar: p < 0.001)."
+    )
+    both = {"metric": "composition", "group": {"depth": 2}, "n": 4, "count": 2, "value": 0.5}
+    sides = {"a": {"metrics": [both]}, "b": {"metrics": [{**both, "group": {}}]}}
+    lines = comparison._metrics(sides)
+    assert [(r["name"], r["a"] == "not measured", r["b"] == "not measured") for r in lines] == [
+        ("composition depth 2", False, True), ("composition", True, False)]  # fmt: skip

@@ -263,3 +263,8 @@ def test_a_taken_port_and_a_missing_extra_are_one_line(
     monkeypatch.setattr(view, "find_spec", lambda name: None)
     assert main(["view", str(run)]) == 1
     assert "pip install 'composcope[view]'" in capsys.readouterr().err
+
+
+def test_a_port_beyond_the_last_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="--port 99999"):
+        view.listen(99999)

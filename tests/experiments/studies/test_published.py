@@ -7,24 +7,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy import stats as scipy_stats
 
-from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import composition_collapse, stad
 from composcope.experiments.console import exits
-from composcope.experiments.run.reader import ProbeData
-from composcope.experiments.studies import mechanism, pairs, results
-from composcope.experiments.studies.mechanism import _difference
-from composcope.experiments.studies.published import beside, group_key, name_key, pair_name, table
+from composcope.experiments.studies.published import benchmark_key, beside, group_key, name_key, pair_name, table
 from composcope.experiments.studies.spec import Spec
 from composcope.experiments.studies.study import STUDIES, Study, scaled_layers
 from composcope.probes import patching
 from composcope.probes.result import ProbeResult
 
-stats: Any = scipy_stats
+from .bare_studies import run_of, study_of
 
 _VALUE = re.compile(r"[-+]?\d+(\.\d+)?( to \d+(\.\d+)?)?")
 
@@ -134,97 +128,12 @@ def test_layers_are_the_published_ones_or_at_the_same_relative_depth() -> None:
     assert deep[0] == 0 and deep[-1] == 79 and len(deep) == len(published)
 
 
-def _measured(folder: Path, times: int) -> Any:
-    """A study of one run: twelve clusters of ``times`` equal cases, with a question of two kinds each."""
-    rng = np.random.default_rng(3)
-    rows = ["case,role,kind,group,cluster,crossed,quantity,value"]
-    for c, base in enumerate(rng.normal(0.5, 0.1, 12)):
-        kinds = {"composition": base + rng.normal(0.05, 0.02), "math": base}
-        rows += [f"c{c}-{i},whole,{kind},failure,fact {c},,lookback_ratio,{value}"
-                 for kind, value in kinds.items() for i in range(times)]  # fmt: skip
-    (folder / "probes" / "lookback").mkdir(parents=True)
-    (folder / "probes" / "lookback" / "values.csv").write_text("\n".join(rows) + "\n")
-    run = SimpleNamespace(path=folder, note=None, label="m", data="d", model=SimpleNamespace(model="m"))
-    return SimpleNamespace(runs=[run], preset=SimpleNamespace(name="agentcoma"))
-
-
-def test_cases_that_repeat_a_fact_make_no_mean_or_test_of_a_study_more_certain(tmp_path: Path) -> None:
-    once, often = _measured(tmp_path / "once", 1), _measured(tmp_path / "often", 4)
-    shown = [mechanism.means(s, "lookback", "lookback_ratio", 100) for s in (once, often)]
-    for a, b in zip(*shown, strict=True):
-        assert (a["group"], b["n"]) == (b["group"], 4 * a["n"]) and a["n"] == 12
-        assert a["value"] == pytest.approx(b["value"])
-        width = a["high"] - a["low"]  # skewed clusters get fewer degrees of freedom than cases that share nothing
-        assert width <= b["high"] - b["low"] < 1.2 * width
-    (a,), (b,) = mechanism.tests(once), mechanism.tests(often)
-    assert a["group"] == "composition - math" and a["difference"] == pytest.approx(b["difference"])
-    assert a["p"] == pytest.approx(b["p"])
-    # Both questions of a case rise and fall together, which Welch's test of independent groups would not know.
-    kinds = {
-        k: [v.value for v in found]
-        for k, found in mechanism._by_kind(once.runs[0], "lookback", "lookback_ratio").items()
-    }
-    assert a["p"] < 0.001 < stats.ttest_ind(kinds["composition"], kinds["math"], equal_var=False).pvalue
-
-
-def test_a_difference_of_means_has_welchs_interval() -> None:
-    a, b = np.array([1.0, 2.0, 4.0, 4.5]), np.array([3.0, 9.0, 9.5])
-    sides = []
-    for x in (a, b):
-        half = stats.t.ppf(0.975, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x))
-        sides.append({"value": x.mean(), "n": len(x), "low": x.mean() - half, "high": x.mean() + half, "interval": "t"})
-    found = _difference(*sides)
-    expected: Any = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
-    assert (found["value"], found["n"], found["interval"]) == (pytest.approx(a.mean() - b.mean()), 7, "Welch t")
-    assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
-    assert "low" not in _difference({**sides[0], "n": 1}, sides[1])
-
-
-def test_gains_of_a_pair_are_a_minus_b() -> None:
-    def run(*outcomes: str) -> Any:
-        rows = [Graded(f"c{i}", "whole", o) for i, o in enumerate(outcomes)]  # type: ignore[arg-type]
-        return SimpleNamespace(run=SimpleNamespace(graded=rows, protocol="reasoning-gap", cases={}))
-
-    (gain,) = pairs.differences(run("correct", "correct", "incorrect"), run("correct", "incorrect", "incorrect"))
-    assert (gain.metric, gain.value) == ("pair_gain", pytest.approx(1 / 3))
-
-
 def test_a_study_with_a_failed_run_or_unjudged_answers_does_not_end_well() -> None:
     ends = [({}, 0, exits.OK), ({}, 3, exits.INVALID_REMAINS), ({"a": "why"}, 0, exits.USER_ERROR),
             ({"a": "why"}, 3, exits.USER_ERROR)]  # fmt: skip
     for failed, n_invalid, code in ends:
         study = Study(Spec(()), STUDIES["stad"], Path("s"), (), failed=failed, n_invalid=n_invalid)
         assert study.exit_code() == code
-
-
-def test_a_failed_run_stands_in_the_tables_without_any_case() -> None:
-    study = Study(Spec(()), STUDIES["stad"], Path("s"), (), failed={"a": "why"})
-    assert results.failed_rows(study) == [{"model": "a", "what": "failed", "shown": "why", "n": 0}]
-
-
-def test_a_run_is_in_the_tables_with_what_was_opened_up_in_it() -> None:
-    patched = ProbeData("patching", [{"quantity": q, "group": g, "layer": i, "count": k, "n": 5}
-                                     for q, k in (("flip_rate", 2), ("corrected_rate", 1))
-                                     for g, i in (("donor", 0), ("donor", 1), ("recipient", 0))])  # fmt: skip
-    moved = ProbeData("trajectory", [{"quantity": "prompt_end_cosine", "group": "failure", "layer": i, "value": 0.5,
-                                      "n": 9} for i in range(3)]
-                      + [{"quantity": "step_cosine", "group": g, "layer": 1, "value": v, "n": 9}
-                         for g, v in (("failure", 0.5), ("success", 0.75))])  # fmt: skip
-
-    def run(note: str = "", **probes: ProbeData) -> Any:
-        about = {"label": "m", "data": "d", "note": note, "model": SimpleNamespace(model="x")}
-        return SimpleNamespace(run=SimpleNamespace(probe=probes.get), **about)
-
-    opened: Any = SimpleNamespace(runs=[run(patching=patched), run(trajectory=moved), run(), run("no weights")])
-    rows = mechanism.rows(opened)
-    assert [r["what"] for r in rows[:2]] == [
-        "patches that give the donor's answer",
-        "patches that give the right answer",
-    ]
-    assert [(r["count"], r["n"]) for r in rows[:2]] == [(4, 10), (2, 10)]
-    assert [r["group"] for r in rows[2:4]] == ["pairs failure, layer 0 of 2", "pairs failure, layer 2 of 2"]
-    assert (rows[4]["what"], rows[4]["value"], rows[4]["n"]) == ("step_cosine_difference", -0.25, 18)
-    assert [r["shown"] for r in rows[5:]] == ["no boundary set", "no weights"]
 
 
 def test_answers_are_patched_from_successes_into_failures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,3 +179,16 @@ def test_the_most_frequent_skills_and_bottlenecks_are_in_the_tables_and_levels_h
     assert rows["skills"] == ["s0", *(f"s{i}" for i in range(3, 12)), "failed"]
     assert rows["bottlenecks"] == ["failed", "s6", "s5", "s4", "s3", "s2"]
     assert rows["combinations"] == ["a", "c", "d", "failed"] and rows["levels"] == ["1", "", "failed"]
+
+
+def test_bottlenecks_are_the_most_counted_of_each_run_and_rows_are_the_most_frequent_on_each_data_set() -> None:
+    rows = [{"what": "x", "data": d, "group": g, "n": n, "invalid": i}
+            for d, g, n, i in (("d", "a", 9, None), ("d", "b", 2, 8), ("d", "c", 5, None), ("e", "c", 1, None))
+            ]  # fmt: skip
+    kept = stad._most(study_of(run_of(data="d"), run_of(data="e")), [*rows, {"what": "failed", "n": 0}], "skill", 2)
+    assert [(r.get("data"), r.get("group")) for r in kept] == [("d", "a"), ("d", "b"), ("e", "c"), (None, None)]
+
+
+def test_a_data_set_has_one_key_whatever_its_source() -> None:
+    specs = ("hub:tot@1", "Bamboogle:f.json", "stad:a/gsm8k_final.jsonl", "hub:stad:x", "organism:mixed")
+    assert [benchmark_key(spec) for spec in specs] == ["tot", "bamboogle", "gsm8k", "x", "organism"]

@@ -212,3 +212,9 @@ def test_a_failure_is_a_line_and_only_a_defect_leaves_its_traceback(tmp_path: Pa
     assert running._reason(InputError("no such\n  file"), file) == "no such file" and not file.exists()
     assert running._reason(ValueError("in the model"), file).startswith("unexpected ValueError: in the model")
     assert "ValueError" in file.read_text()
+
+
+def test_cases_of_a_depth_go_by_their_bin_and_belong_to_the_families_that_are_asked_for() -> None:
+    about = (("a", "x", 4, None), ("b", "x", 5, 4), ("c", "x", 4, 6), ("d", "y", 4, None), ("e", "x", 4, None))
+    cases = {c: SimpleNamespace(family=f, depth=d, depth_bin=b) for c, f, d, b in about}
+    assert by_depth(cases, {"a", "b", "c", "d"}, 4, ("x",)) == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Runs without a folder: what a figure reads of a run, and rows of answers, a letter each."""
+"""Runs without a folder: what figures, pages and tables read of a run, and rows of answers, a letter each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from composcope.evaluation.graded import Graded
 
 def bare_run(**about: Any) -> Any:
     given = {"name": "r", "model": "m", "benchmark": "b", "protocol": "double-gate", "path": Path("r"), "about": {},
-             "study": {}, "commands": [], "seed": 7, "metrics": [], "graded": [], "cases": {},
-             "probe": lambda _: None}  # fmt: skip
-    return SimpleNamespace(**given | about)
+             "study": {}, "commands": [], "seed": 7, "metrics": [], "graded": [], "cases": {}, "case_sets": {},
+             "probe_names": [], "chance": None, "config": None, "probe": lambda _: None}  # fmt: skip
+    made = SimpleNamespace(**given)
+    made.one = lambda name, **group: next((m for m in made.metrics if m.metric == name and m.group == group), None)
+    made.__dict__.update(about)
+    return made
+
+
+def spaced(text: str) -> str:
+    return text.replace("\u00a0", " ")
 
 
 def answers(*outcomes: str, roles: str = "whole part:0 part:1 code", cluster: str | None = None) -> list[Graded]:

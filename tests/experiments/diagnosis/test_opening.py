@@ -1,0 +1,104 @@
+"""Which variants are opened, where, and with which donors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from composcope.evaluation.engines.local import LocalEngine
+from composcope.experiments.diagnosis import asks, inside, opening, places
+
+from .told import MIXED, heard, wrote
+
+
+def test_donors_are_like_parts_that_are_answered_right_each_about_something_else(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decided(entity: str, gold: int, value: str = "") -> places.Decision:
+        return places.Decision((1, 2), gold, value or str(gold), entity, (0,), 2)
+
+    def one(entity: str, gold: int, operation: str = "plus", right: bool = True, value: str = "", family: str = "f",
+            ) -> SimpleNamespace:  # fmt: skip
+        case = SimpleNamespace(id=entity, family=family, operation=operation, parts=(1, 2))
+        return SimpleNamespace(case=case, right=lambda role: right, asks={"whole": None}, preamble=False,
+                               made=decided(entity, gold, value))  # fmt: skip
+
+    monkeypatch.setattr(places, "of_whole", lambda engine, ask, case, operand, bare: decided("own", 1))
+    monkeypatch.setattr(places, "is_bare", lambda one: False)
+    donors = [one("own", 1), one("like", 2), one("like", 2), one("times", 2, "times"), one("wrong", 2, right=False),
+              one("same", 1), one("begins alike", 1, value="12"), one("of another family", 2, family="g"),
+              one("of another family, too", 1, family="g")]  # fmt: skip
+    found = opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, donors, lambda d, *_: d.made, 0)  # type: ignore
+    assert found is not None
+    assert [d.entity for d in found.foreign] == ["like"] and [d.entity for d in found.same] == ["same"]
+    many = [one(f"{gold} {i}", gold) for gold in (1, 2) for i in range(9)]
+    drawn = [opening._setting(SimpleNamespace(engine=None), one("own", 1), 0, many, lambda d, *_: d.made, seed)  # type: ignore
+             for seed in (0, 0, 1)]  # fmt: skip
+    assert [(len(s.foreign), len(s.same)) for s in drawn if s] == [(6, 3)] * 3, "some may not give their own answer"
+    assert drawn[0] == drawn[1] != drawn[2]
+    behind = SimpleNamespace(**{**vars(donors[0]), "preamble": True})  # its working is not where the response begins
+    assert opening._setting(SimpleNamespace(engine=None), behind, 0, donors, lambda d, *_: d.made, 0) is None  # type: ignore
+    target = SimpleNamespace(who="w")
+    assert len({opening._inputs(target, replace(found, answers=(1, n)), seed) for n in (2, 3) for seed in (0, 1)}) == 4  # type: ignore
+
+
+def test_a_failing_variant_is_opened_at_its_first_wrong_operand_or_at_its_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gold = asks.working(MIXED[2].worked).values
+    said = {"first": ("98", gold[1]), "second": (gold[0], "98"), "result": (gold[0], gold[1]), "lost": ("98", "99")}
+    some = {id: heard(replace(MIXED[2], id=id), wrote(MIXED[2], *operands)) for id, operands in said.items()}
+    some["right"] = heard(replace(MIXED[2], id="right"), {"whole": str(MIXED[2].worked)})
+    assert [one.fails for one in some.values()] == [True] * 4 + [False]
+    made = places.Decision((1, 2), 1, "7", "oak", (0,), 2)
+
+    def setting(target: Any, one: asks.Heard, operand: int, donors: Any, part: Any, seed: int) -> Any:
+        assert (donors, seed) == (["all"], 5)
+        return None if one.case.id == "lost" else inside.Setting(one.case.id, made, made, [], operand=operand)
+
+    monkeypatch.setattr(opening, "_setting", setting)
+    monkeypatch.setattr(places, "words", lambda tokenizer, decision, text: (len(text),))
+    groups: Any = {"a": [some["first"], some["second"], some["right"]], "b": [some["result"], some["lost"]]}
+    target, donors = SimpleNamespace(engine=None, tokenizer=None), ["all"]
+
+    def opened(**options: Any) -> dict[str, tuple[int, Sequence[int]]]:
+        found = opening.settings(target, groups, donors, 5, **options)  # type: ignore[arg-type]
+        return {id: (one.operand, one.source) for id, one in found.items()}
+
+    assert opened() == {"first": (0, ()), "second": (1, ()), "result": (0, ())}
+    assert opened(result=True) == {"first": (2, ()), "second": (2, ()), "result": (2, ())}
+    copied = {"first": "oak", "second": "o", "lost": "a"}
+    told = opened(source=lambda one, operand: copied[one.case.id] + "x" * operand if one.case.id in copied else None)
+    assert told == {"first": (0, (3,)), "second": (1, (2,)), "result": (0, ())}
+
+
+def test_cases_of_one_cause_and_source_are_opened_together_and_a_wrong_operation_at_its_result(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = []
+
+    def source(one: Any, operand: int) -> str | None:
+        return None
+
+    def settings(target: Any, some: Any, donors: Any, seed: int, *, result: bool, source: Any) -> str:
+        calls.append((list(some), donors, seed, result, source))
+        return f"settings {len(calls)}"
+
+    def opened(target: Any, some: Any, found: Any, folder: Path, reporter: Any, seed: int, what: str) -> Any:
+        assert (found, folder, seed) == (f"settings {len(calls)}", tmp_path, 3)
+        return {id: (what.rpartition(", ")[2], some[id]) for id in some}
+
+    monkeypatch.setattr(opening, "settings", settings)
+    monkeypatch.setattr(opening, "open_cases", opened)
+    causes = {"a": ("wrong-operation", None), "b": ("shortcut:last-item", source), "c": ("wrong-operation", None),
+              "d": ("shortcut:last-item", None)}  # fmt: skip
+    groups: Any = {id: [id.upper()] for id in "abcde"}
+    found = opening.open_settled(None, groups, causes, ["X"], tmp_path, None, 3)  # type: ignore[arg-type]
+    assert found == {id: (cause, [id.upper()]) for id, (cause, _) in causes.items()}
+    assert calls == [(["a", "c"], ["X"], 3, True, None), (["b"], ["X"], 3, False, source),
+                     (["d"], ["X"], 3, False, None)]  # fmt: skip

@@ -1,0 +1,299 @@
+"""The rule's second half: a cause inside the model is named only from what its controls do not share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from composcope.experiments.diagnosis import asks, behaviour, readings, rule, unsettled
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally
+
+from .told import DRAWN, MIXED, SHOWN, cause_of, found, heard, wrote
+
+BACK = found(3, foreign=0, pool=32, cell="decision:4>0")
+
+
+TABLE = [
+    ({"skip": found(4, cell="decision:3"), "own:decision": SHOWN}, "lost", 3),
+    ({"skip": found(4, noise=3, cell="decision:3"), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"skip": found(4, noise=2, cell="decision:3"), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"skip": found(4, noise=1, cell="decision:3"), "own:decision": SHOWN}, "lost", 3),
+    ({"skip": found(4, cell="decision:3", pool=4)}, None, None),
+    *(({"skip": replace(found(4, noise=4, cell="decision:3"), pool=Tally(*pool)), "own:decision": SHOWN}, cause, block)
+      for pool, cause, block in (((36, 40), "lost", 3), ((35, 40), "bridge-not-computed", None),
+                                 ((12, 12), "lost", 3), ((11, 11), "bridge-not-computed", None))),
+    ({"skip": found(2, cell="everywhere:3")}, None, None),
+    ({"skip": found(4, cell="decision:3"), "move": found(0, cell="end-1:1", pool=19), "own:decision": SHOWN},
+      "lost", 3),
+    ({"skip": found(4, cell="decision:3"), "move": found(0, cell="end-1:1", pool=20)}, None, None),
+    ({"own:decision": SHOWN, "skip": found(0, pool=20), "move": found(4, cell="entity+0:1")}, None, None),
+    *(({"skip": found(4, cell="decision:3", pool=skip), "move": found(0, cell="end-1:1", pool=move)}, cause, block)
+      for skip, move, cause, block in ((38, 28, "lost", 3), (38, 29, None, None), (37, 20, None, None))),
+    ({"exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, "lost", 3),
+    ({"scope:decision": found(4, cell="decision:1", pool=32), "own:decision": SHOWN, "back": found(4, foreign=0)},
+      "lost", 2),
+    ({"exit": found(4, cell="decision:2")}, None, None),
+    ({"exit": found(4, cell="decision:2", pool=31), "own:decision": SHOWN}, None, None),
+    *(({"skip": Found("decision:3", Tally(2, 2), Tally(), pool=Tally(k, 4)),
+        "noise": Found("decision:0", Tally(0, 2), noise_pool=Tally(0, 4), pool=Tally(0, 4)),
+        "own:decision": SHOWN}, cause, block)
+      for k, cause, block in ((1, "bridge-not-computed", None), (2, "bridge-not-computed", None), (4, "lost", 3))),
+    ({"back": found(3, foreign=0, pool=32, cell="decision:4>0")}, "too-late", None),
+    ({"back": found(3, foreign=2, pool=32, cell="decision:4>0")}, None, None),
+    ({"back": replace(BACK, pool=Tally(31, 40)), "own:decision": SHOWN}, None, None),
+    ({"back": replace(BACK, pool=Tally(9, 40)), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"back": replace(BACK, own=Tally(1, 4)), "own:decision": SHOWN}, None, None),
+    ({"back": replace(BACK, own=Tally(0, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
+    ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
+    ({"skip": found(4, pool=35, cell="decision:3"), "own:decision": found(1)}, None, None),
+    ({"skip": found(4, pool=36, cell="decision:3"), "own:decision": found(1)}, "lost", 3),
+    *(({"skip": found(4, pool=pool, cell="decision:3"), "noise": found(0, pool=noise)}, cause, cause and 3)
+      for pool, noise, cause in ((24, 3, "lost"), (24, 4, None), (23, 0, None))),
+    ({"skip": found(4, pool=35, cell="decision:3"), "noise": replace(found(0), pool=Tally(0, 7))}, None, None),
+    ({"own:decision": found(4, noise=4)}, "fragile", None),
+    ({"noise": found(3, cell="decision:0"), "own:decision": SHOWN}, "fragile", None),
+    ({"noise": found(3, pool=4, cell="decision:0"), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"noise": found(4, pool=20, cell="decision:0"), "skip": found(4, cell="decision:3"), "own:decision": SHOWN},
+      "lost", 3),
+    ({"noise": found(0, pool=21, cell="decision:0"), "skip": found(4, cell="decision:3")}, None, None),
+    ({"noise": found(4, pool=33, cell="decision:0"), "skip": found(4, cell="decision:3", pool=38),
+      "own:decision": SHOWN}, "lost", 3),
+    ({"noise": found(4, pool=33, cell="decision:0"), "skip": found(4, cell="decision:3", pool=37)}, "fragile", None),
+    ({"noise": found(0, pool=20), "back": found(3, foreign=0, pool=32, cell="decision:4>0")}, "too-late", None),
+    ({"noise": found(0, pool=21), "back": found(3, foreign=0, cell="decision:4>0")}, None, None),
+    ({"noise": found(0, pool=21), "exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, "lost", 3),
+    ({"noise": found(0, pool=23), "exit": found(4, cell="decision:2", pool=32), "own:decision": SHOWN}, None, None),
+    ({"noise": found(0, pool=12), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"noise": found(0, pool=13), "own:decision": SHOWN}, None, None),
+    ({"scope:decision": found(4, pool=20), "own:decision": SHOWN}, None, None),
+    ({"exit": found(2), "own:decision": SHOWN}, None, None),
+    ({"exit": found(1), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1")}, "bridge-not-routed", None),
+    *(({"move": found(4, cell="end-1:1", pool=move), "noise": found(0, pool=noise)}, cause, None)
+      for move, noise, cause in ((37, 12, "bridge-not-routed"), (37, 13, None), (38, 13, "bridge-not-routed"),
+                                 (38, 28, "bridge-not-routed"), (38, 29, None))),
+    ({"own:decision": SHOWN, "scope:elsewhere": found(4, cell="end-1:1")}, "bridge-not-routed", None),
+    *(({"own:decision": SHOWN, "move": replace(found(4, cell="end-1:1"), values=Tally(*values))}, cause, None)
+      for values, cause in (((1, 1), None), ((2, 4), "bridge-not-routed"), ((4, 9), None))),
+    ({"own:decision": SHOWN, "move": found(2, cell="entity+0:1", pool=20)}, "bridge-not-routed", None),
+    ({"own:decision": SHOWN, "move": found(4, cell="entity+0:1", pool=19)}, "bridge-not-computed", None),
+    ({"own:decision": SHOWN, "move": found(1, cell="entity+0:1", pool=30)}, "bridge-not-computed", None),
+    ({"own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"own:decision": found(4, foreign=1), "move": found(4)}, None, None),
+    ({"own:decision": found(4, foreign=2)}, "bridge-not-computed", None), ({"own:decision": found(1)}, None, None),
+    ({"own:decision": found(4, noise=3)}, "fragile", None),
+    ({"own:decision": found(4, noise=2)}, "bridge-not-computed", None),
+    ({"own:decision": found(1), "own:entity": found(4, cell="entity:1")}, None, None),
+    ({"own:decision": found(1), "own:entity": found(4, foreign=1, cell="entity:1")}, None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tests", "cause", "block"), TABLE)
+def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
+    tests: dict[str, Found], cause: str | None, block: int | None
+) -> None:
+    verdict = rule.from_inside(Inside(4, tests), DRAWN)
+    assert (verdict and (verdict[0], verdict[3])) == (cause and (cause, block))
+
+
+@pytest.mark.parametrize(("hits", "cause"), [(4, None), (3, "lost")])
+def test_a_block_and_a_shortcut_that_half_of_the_edits_follow_conflict(hits: int, cause: str | None) -> None:
+    seen = replace(DRAWN, shortcut=Followed("largest-items", hits, 8, False))
+    assert cause_of(Inside(4, {"skip": found(4, cell="decision:1"), "own:decision": SHOWN}), seen) == cause
+    assert cause_of(Inside(4, {"own:decision": SHOWN}), seen) == (cause and "bridge-not-computed")
+
+
+def test_nothing_before_the_operation_is_wrong_where_the_case_itself_has_its_operands_right() -> None:
+    tests = {"skip": found(4, cell="decision:1"), "own:decision": SHOWN}
+    verdict = rule.from_inside(Inside(4, tests), DRAWN)
+    assert verdict and verdict[0] == "lost"
+    assert rule.from_inside(Inside(4, tests), replace(DRAWN, own_operands_right=True)) is None
+    case = MIXED[2]
+    first, second, *_ = (str(v) for v in asks.working(case.worked).values)
+    for operands, right in (((first, second), True), (("998", second), False)):
+        assert behaviour.behaviour([heard(case, wrote(case, *operands))]).own_operands_right == right
+
+
+def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_routed() -> None:
+    tests = {"own:decision": SHOWN}
+
+    def named(
+        entity: float, in_prompt: float, decision: float, in_prompt_decision: float = 1.0, others: float = 0.8
+    ) -> str | None:
+        held = [
+            readings.Held("absent", "entity", entity, others, 0.5, 9, 4),
+            readings.Held("in-prompt", "entity", in_prompt, 1.0, 0.5, 6, 4),
+            readings.Held("absent", "decision", decision, 1.0, 0.5, 9, 4),
+            readings.Held("in-prompt", "decision", in_prompt_decision, 1.0, 0.5, 6, 4),
+        ]
+        verdict = rule.from_inside(Inside(4, tests), DRAWN, held)
+        assert verdict or "it was computed" in unsettled.open_question(DRAWN, Inside(4, tests), held)
+        return verdict and verdict[0]
+
+    assert named(1.0, 1.0, 0.6) == "bridge-not-routed"
+    assert named(1.0, 1.0, 0.6, others=0.79) == "bridge-not-computed"  # only this case reads so
+    assert named(1.0, 0.7, 0.6) == named(0.5, 1.0, 0.6) == named(0.5, 1.0, 1.0, 0.9) == "bridge-not-computed"
+    assert named(1.0, 1.0, 1.0) is named(0.5, 0.5, 1.0) is None  # read where it is decided: not missing
+
+
+@pytest.mark.parametrize(("hits", "cause"), [(3, None), (2, "bridge-not-computed")])
+def test_a_shortcut_that_most_edits_follow_is_no_missing_bridge(hits: int, cause: str | None) -> None:
+    seen = replace(DRAWN, shortcut=Followed("item-3", hits, 5, own=False))
+    named = rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
+    assert (named and named[0]) == cause
+    assert named or "item-3" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
+
+
+def brought(own: int, foreign: int, of: int = 40) -> Found:
+    return replace(SHOWN, pool=Tally(own, of), foreign_pool=Tally(foreign, of))
+
+
+@pytest.mark.parametrize(
+    ("entity", "later", "cause"),
+    [
+        (brought(38, 38), brought(38, 38), "bridge-not-computed"),
+        (brought(12, 12, 12), brought(12, 12, 12), "bridge-not-computed"),
+        (brought(11, 11, 11), brought(11, 11, 11), None),
+        (brought(36, 40), brought(40, 40), "bridge-not-computed"),
+        (brought(35, 40), brought(40, 40), None),
+        (brought(40, 34), brought(40, 34), "bridge-not-computed"),
+        (brought(40, 33), brought(40, 40), None),
+        (brought(40, 40), brought(36, 40), "bridge-not-computed"),
+        (brought(40, 40), brought(35, 40), None),
+        (brought(40, 40), brought(40, 33), None),
+        (found(4, foreign=1), brought(40, 40), None),
+        (brought(40, 40), replace(brought(40, 40), noise=Tally(4, 4)), None),
+    ],
+)
+def test_a_model_that_selects_late_needs_its_bridge_only_in_later_layers(
+    entity: Found, later: Found, cause: str | None
+) -> None:
+    tests = {"own:entity": entity, "own:later": later, "own:decision": found(1, foreign=0)}
+    assert cause_of(Inside(4, tests)) == cause
+    few = unsettled.open_question(DRAWN, Inside(4, tests, uncomputed=Tally(1, 9)))
+    assert ("1 of 9" in few) or cause is None, "the bridge is missing, in too few cases"
+
+
+def test_a_left_out_block_needs_nearly_all_states_to_arrive_and_numbers_of_no_item_then_say_nothing() -> None:
+    run = replace(DRAWN, from_case=Tally(3, 10), from_cases=Tally(62, 80))
+
+    def named(n: int, seen: Behaviour = DRAWN, **more: Found) -> str | None:
+        own = {"own:entity": brought(n, 40), "own:later": brought(40, 40), "own:decision": found(1, foreign=0)}
+        one = Inside(4, own | more)
+        assert ("written operands" in unsettled.open_question(seen, one)) == (seen is run and n < 36)
+        return (rule.from_inside(one, seen) or (None,))[0]
+
+    skip = replace(found(4, noise=0, pool=0), pool=Tally(20, 40))
+    assert named(38, skip=skip) == "lost" and named(37, skip=skip) != "lost"
+    assert named(36, run) == "bridge-not-computed" and named(35, run) is None
+    shown = Inside(4, {"own:decision": SHOWN})
+    assert rule.from_inside(shown, DRAWN) and rule.from_inside(shown, run) is None
+
+
+@pytest.mark.parametrize(
+    ("skip", "noise", "others", "cause"),
+    [(36, 12, 1, "lost"), (35, 12, 1, None), (36, 13, 1, None), (36, 12, 2, None), (39, 39, 4, None)],
+)
+def test_a_block_that_alone_mends_nearly_all_is_lost_if_neither_noise_nor_other_blocks_mend_many(
+    skip: int, noise: int, others: int, cause: str | None
+) -> None:
+    block = replace(found(4, noise=others, cell="decision:2"), pool=Tally(skip, 40))
+    tests = {"skip": block, "noise": replace(found(0), pool=Tally(noise, 40)), "own:decision": found(1, foreign=0)}
+    assert cause_of(Inside(4, tests), replace(DRAWN, from_cases=Tally(62, 106))) == cause
+
+
+def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> None:
+    own = {"own:decision": SHOWN}
+
+    def named(n: int, variants: int, tests: dict[str, Found] = own) -> str | None:
+        return cause_of(Inside(n, tests), Behaviour(True, n, variants, from_case=Tally(2 * n, 2 * n)))
+
+    assert named(3, 4) == named(2, 2) == "bridge-not-computed"
+    assert named(2, 4) is named(2, 3) is None
+    assert named(2, 4, own | {"move": found(4, cell="entity+0:1")}) == "bridge-not-routed"
+    seen = Behaviour(True, 2, 4, from_case=Tally(4, 4))
+    assert "2 of 5 settings fail, so in similar questions" in unsettled.open_question(seen, Inside(2, own))
+    in_others_unknown = unsettled.open_question(replace(seen, unknown=3), Inside(2, own))
+    assert "similar questions" not in in_others_unknown and "meta.variants" in in_others_unknown
+
+
+def test_no_bridge_is_missed_where_another_question_gets_the_same_answer() -> None:
+    def named(other: Tally, telling: bool = True) -> str | None:
+        behind = Behind(True, Tally(4, 4), Tally(4, 4), Tally(), other, telling)
+        seen = replace(DRAWN, behind={"part:1": behind})
+        verdict = rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
+        assert verdict or "another question" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
+        return verdict and verdict[0]
+
+    assert named(Tally(2, 3)) == named(Tally(4, 4), telling=False) == "bridge-not-computed"
+    assert named(Tally(3, 4)) is None
+
+
+NEARLY = found(3, cell="end-7:2", pool=36)
+"""The state of another place of the question mends nine of ten of the other cases."""
+
+
+SPOILT = {"move": NEARLY, "own:decision": found(4, foreign=0), "skip": found(4, pool=31), "noise": found(1, pool=12)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({}, "bridge-not-routed"),
+        ({"move": replace(NEARLY, pool=Tally(35, 40))}, None),
+        ({"move": replace(NEARLY, pool=Tally(12, 12))}, "bridge-not-routed"),
+        ({"move": replace(NEARLY, pool=Tally(11, 11))}, None),
+        ({"move": replace(NEARLY, own=Tally(2, 4))}, None),
+        ({"move": replace(NEARLY, values=Tally(1, 1))}, None),
+        ({"move": replace(NEARLY, values=Tally(5, 11))}, None),
+        ({"move": replace(NEARLY, values=Tally(2, 4))}, "bridge-not-routed"),
+        ({"skip": found(4, noise=4, pool=32)}, None),
+        ({"noise": found(1, pool=13)}, None),
+    ],
+)
+def test_a_state_of_another_place_that_mends_nearly_everything_needs_no_donor_from_outside(
+    changed: dict[str, Found], cause: str | None
+) -> None:
+    nothing_of_the_case = Behaviour(True, 5, 4, from_case=Tally(5, 10), from_cases=Tally(62, 80))
+    for seen in (DRAWN, nothing_of_the_case):
+        assert cause_of(Inside(4, SPOILT | changed), seen) == cause
+
+
+def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> None:
+    seen = Behaviour(True, 5, 4, from_case=Tally(5, 10))
+    assert rule.to_open(seen)  # a block that replaces everything is still found
+    assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen) is None
+    many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(62, 80))
+    assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), many) is None
+    assert "5 of 10 written operands" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (Behaviour(True, 4, 4, exchanged=Tally(4, 4)), "operands"),
+        (Behaviour(True, 1, 4), "1 of 5 settings fail"),
+        (Behaviour(True, 1, 4, unknown=3), "1 of 5 settings fail, and in 3 more a part is not right"),
+        (Behaviour(False, 3, 4), "does not fail"),
+    ],
+)
+def test_patterns_that_no_cause_makes_are_refused_before_the_model_is_opened(seen: Behaviour, said: str) -> None:
+    assert not rule.to_open(seen)
+    assert said in unsettled.open_question(seen, None)
+    assert rule.to_open(Behaviour(True, 4, 4, from_case=Tally(10, 10)))
+
+
+@pytest.mark.parametrize(("tests", "mends"), [({"own:decision": SHOWN}, "own state decision:1"),
+                                              ({"own:decision": found(4, noise=4)}, None),
+                                              ({"own:decision": found(4, foreign=0)}, None),
+                                              ({"skip": found(4)}, None),
+                                              ({"skip": found(4, pool=35, cell="decision:2")}, None),
+                                              ({"skip": found(4, pool=36, noise=2, cell="decision:2")}, None),
+                                              ({"skip": found(4, pool=36, cell="decision:2")}, "skip block 2"),
+                                              ])  # fmt: skip
+def test_a_wrong_result_is_mended_by_its_own_parts_state_or_a_left_out_block_and_by_nothing_that_its_controls_do(
+    tests: dict[str, Found], mends: str | None
+) -> None:
+    assert rule.mended_inside(Inside(4, tests)) == mends

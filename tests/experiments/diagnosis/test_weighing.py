@@ -1,0 +1,187 @@
+"""What is counted over opened cases: the best cell of a test, its controls, and the pool of other cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from composcope.experiments.diagnosis import rule, unsettled, weighing
+from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally, inside_lines
+
+from .told import DRAWN, cause_of
+
+
+def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_does_not_compute() -> None:
+    def opened(worked: str) -> weighing.Opened:
+        own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}
+        return weighing.Opened({**own, "skip:decision:3": "wrong", "move:end-1:0": "wrong"}, worked=worked)
+
+    for answers, cause in (("777", None), ("737", "bridge-not-computed")):
+        found = weighing.weigh({id: [opened(answer) for answer in answers] for id in "abcd"})["a"]
+        assert found.worked == len(set(answers))
+        named = rule.from_inside(found, replace(DRAWN, n=3, variants=3))
+        assert (named and named[0]) == cause
+        assert named or "the same right answer" in unsettled.open_question(DRAWN, found)
+
+
+def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
+    def opened(*mended: str, place: str = "everywhere") -> weighing.Opened:
+        return weighing.Opened({f"skip:{place}:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"})
+
+    others = {"a": [opened("0")], "b": [opened("0")], "c": [opened("1")], "d": [opened()]}
+    own = {"x": [opened("1"), opened("1")]}
+    skip = weighing.weigh({**others, **own})["x"].tests["skip"]
+    assert (skip.cell, skip.own, skip.pool, skip.noise) == ("everywhere:0", Tally(0, 2), Tally(2, 4), Tally(2, 6))
+    # Where both mend as often, the smaller one.
+    two = weighing.Opened({**opened("2").outcomes, **opened("2", place="decision").outcomes})
+    both = {id: [two] for id in "abcd"}
+    assert weighing.weigh(both)["a"].tests["skip"].cell == "decision:2"
+
+
+def test_a_layer_is_chosen_by_what_it_shows_beyond_noise_and_in_the_lower_half() -> None:
+    def opened(**mended: str) -> weighing.Opened:
+        cells = {f"{test}:decision:{layer}": "wrong" for test in ("own", "noise", "skip") for layer in "0123"}
+        gold = {f"{test}:decision:{layer}": "gold" for test, layers in mended.items() for layer in layers}
+        return weighing.Opened(cells | gold)
+
+    noisy, quiet = opened(own="013", noise="0"), opened(own="023", noise="0")
+    tests = weighing.weigh({id: [noisy, quiet, noisy] for id in "abcd"})["a"].tests
+    assert tests["own:decision"].cell == "decision:1", "0 is mended by noise, and 3 stands in the upper half"
+    assert (tests["own:decision"].own, tests["own:decision"].noise) == (Tally(2, 3), Tally(0, 3))
+    assert tests["noise"].cell == "decision:0"
+
+
+def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_put_back_ones_by_the_right_one() -> (
+    None
+):
+    opened = weighing.Opened
+    group = [
+        opened({"own:decision:1": "gold", "noise:decision:1": "gold", "foreign:decision:1": "donor",
+                "same:decision:1": "gold", "own:decision:0": "wrong"}),
+        opened({"own:decision:1": "wrong", "noise:decision:1": "wrong", "foreign:decision:1": "gold"}),
+    ]  # fmt: skip
+    pool = [opened({"own:decision:1": "gold"}, value=value) for value in "77"]
+    last = {"own:decision:1": "gold", "noise:decision:1": "wrong", "foreign:decision:1": "donor"}
+    pool.append(opened(last, value="8"))
+    given = weighing._Test("own", ["decision:0", "decision:1"], "noise", "foreign")
+    assert weighing._judged(given, group, pool) == Found(
+        "decision:1", Tally(1, 2), Tally(1, 2), Tally(1, 2), Tally(3, 3), Tally(1, 1),
+        noise_pool=Tally(0, 1), foreign_pool=Tally(1, 1), values=Tally(2, 2),
+    )  # fmt: skip
+    own = {"back:end:2>0": "gold", "back-noise:end:2>0": "wrong", "back-same:end:2>0": "gold"}
+    group = [opened(own | {"back-foreign:end:2>0": foreign}) for foreign in ("gold", "donor", "gold")]
+    back = weighing._Test("back", ["end:2>0"], "back-noise", "back-foreign")
+    assert weighing._judged(back, group, group) == Found(
+        "end:2>0", Tally(3, 3), Tally(0, 3), Tally(2, 3), Tally(3, 3), Tally(3, 3), Tally(0, 3), values=Tally(1, 1)
+    )
+    blocks = [
+        opened({"skip:decision:0": "gold", "skip:decision:1": "gold", "skip:elsewhere:0": "gold"}),
+        opened({"skip:decision:1": "gold"}),
+    ]
+    skip = weighing._Test("skip", ["decision:0", "decision:1", "elsewhere:0"])
+    assert weighing._judged(skip, blocks, blocks[1:]) == Found(
+        "decision:1", Tally(2, 2), Tally(1, 1), Tally(), Tally(1, 1), Tally(), values=Tally(1, 1)
+    ), "other blocks at the same place are what a left-out block is compared with"
+
+
+def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> None:
+    def opened(operand: int, place: str) -> weighing.Opened:
+        cells = {f"move:{p}:1": "gold" if p == place else "wrong" for p in ("end-3", "end-4")}
+        return weighing.Opened({**cells, "skip:decision:1": "wrong"}, operand)
+
+    first, second = opened(0, "end-4"), opened(1, "end-3")
+    groups = {"x": [second, second], "y": [first, second], "a": [first] * 3, "b": [first, second], "c": [first] * 4}
+    found = {id: one.tests["move"] for id, one in weighing.weigh(groups).items()}
+    assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-4:1", Tally(0, 2), Tally(9, 11)), "few like ones"
+    assert (found["a"].cell, found["a"].own, found["a"].pool) == ("end-4:1", Tally(3, 3), Tally(6, 6))
+    found = {id: one.tests["move"] for id, one in weighing.weigh(groups | {"d": [second] * 4}).items()}
+    assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-3:1", Tally(2, 2), Tally(6, 6))
+    assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(15, 15)), "each operand at its own place"
+
+
+def test_variants_judged_apart_are_added_at_the_cell_where_most_of_them_were() -> None:
+    some = [
+        Found("a:1", Tally(2, 2), Tally(1, 2), Tally(0, 2), Tally(9, 9), Tally(1, 1), values=Tally(2, 3)),
+        Found("b:2", Tally(1, 4), Tally(3, 4), Tally(2, 3), Tally(5, 9), Tally(0, 1), values=Tally(1, 4)),
+        Found("a:1", Tally(1, 1), Tally(0, 1), Tally(1, 1)),
+    ]
+    assert weighing._together(some, Tally(6, 8)) == Found(
+        "b:2", Tally(4, 7), Tally(4, 7), Tally(3, 6), Tally(6, 8), Tally(1, 2), values=Tally(3, 7)
+    )
+
+
+def test_a_place_that_few_prompts_have_is_not_chosen() -> None:
+    often = {"move:end-1:0": "gold", "skip:decision:1": "wrong"}
+    seldom = {**often, "move:end-1:0": "wrong", "move:entity+9:0": "gold"}
+    groups = {str(i): [weighing.Opened(often)] for i in range(5)} | {"x": [weighing.Opened(seldom)]}
+    assert {one.tests["move"].cell for one in weighing.weigh(groups).values()} == {"end-1:0"}
+
+
+def test_a_state_that_brings_one_value_whatever_is_asked_brings_few_of_the_right_ones() -> None:
+    cells = {"move:end-1:0": "gold", "skip:decision:1": "wrong"}
+    constant = [weighing.Opened(cells, value="12")] * 5
+    others = [weighing.Opened(cells | {"move:end-1:0": "wrong"}, value=value) for value in ("3", "4", "5", "5")]
+    found = weighing.weigh({str(i): [one] for i, one in enumerate([*constant, *others])})
+    move = found["8"].tests["move"]
+    assert move.pool == Tally(5, 8) and move.values == Tally(1, 4)
+
+
+@pytest.mark.parametrize("test", ["exit", "scope"])
+def test_a_reading_counts_at_the_layer_behind_which_most_right_ones_go_away(test: str) -> None:
+    right = {0: 12, 1: 10, 2: 9, 3: 0}  # of twelve variants, so block 3 loses most of them
+
+    def opened(i: int) -> weighing.Opened:
+        read = {f"{test}:decision:{layer}": "gold" if i < n else "wrong" for layer, n in right.items()}
+        return weighing.Opened(read | {f"skip:decision:{layer}": "wrong" for layer in right})
+
+    found = weighing.weigh({id: [opened(3 * k + i) for i in range(3)] for k, id in enumerate("abcd")})
+    assert {(one.tests["exit" if test == "exit" else "scope:decision"].cell) for one in found.values()} == {
+        "decision:2"
+    }
+
+
+def test_states_put_in_after_half_of_the_blocks_are_late_ones() -> None:
+    for n_layers, late in ((4, {2, 3}), (5, {3, 4})):
+        cells = {f"{test}:decision:{layer}": "gold" if layer in late else "wrong"
+                 for test in ("own", "noise") for layer in range(n_layers)}  # fmt: skip
+        cells |= {f"own:entity:{layer}": cells[f"own:decision:{layer}"] for layer in range(n_layers)}
+        quiet = {cell: "wrong" if cell.startswith("noise") else outcome for cell, outcome in cells.items()}
+        skipped = {f"skip:decision:{layer}": "wrong" for layer in range(n_layers)}
+        some = [weighing.Opened(made | skipped) for made in (cells, quiet, quiet)]
+        tests = weighing.weigh(dict.fromkeys("abcd", some))["a"].tests
+        early, later = (("own:entity", "own:decision", "noise"), ("own:later",))
+        assert {(tests[name].layer in late, tests[name].own) for name in early} == {(False, Tally(0, 3))}
+        assert {(tests[name].layer in late, tests[name].own) for name in later} == {(True, Tally(3, 3))}
+
+
+def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> None:
+    def opened(*mended: str) -> weighing.Opened:
+        own = {f"own:decision:{layer}": "gold" for layer in "01"} | {
+            f"foreign:decision:{layer}": "donor" for layer in "01"
+        }
+        skip = {f"skip:decision:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"}
+        return weighing.Opened(skip | own)
+
+    found = weighing.weigh({"x": [opened("1"), opened("1", "2"), opened("2")]})["x"]
+    # the first variant is judged where the other two mend (2), the second where all are equal, the third at 1
+    assert found.tests["skip"].own == Tally(1, 3) == found.tests["skip"].pool
+    every = [opened("1")._replace(worked=worked) for worked in "112"]
+    for n, cause in ((1, None), (3, None), (4, "lost")):
+        inside = weighing.weigh({str(i): every for i in range(n)})["0"]
+        assert inside.tests["skip"].own == Tally(3, 3)
+        assert cause_of(inside, Behaviour(True, 3, 4)) == cause
+        assert inside.enough or "more cases" in unsettled.open_question(Behaviour(True, 3, 4), inside)
+
+
+def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not_without_other_words() -> None:
+    def one(source: str, other: str) -> weighing.Opened:
+        return weighing.Opened({"cut:source:0": source, "cut:other:0": other, "skip:decision:0": "wrong"})
+
+    some = [one("gold", "wrong"), one("gold", "wrong"), one("other", "wrong"), one("gold", "gold")]
+    cut = weighing.weigh({"a": some})["a"].cut
+    assert cut == {"source": Tally(4, 4), "other": Tally(1, 4), "mended": Tally(3, 4)}
+    assert rule.mended_inside(Inside(4, cut=cut)) == "attention to the copied words cut"
+    assert rule.mended_inside(Inside(4, cut={**cut, "other": Tally(2, 4)})) is None
+    lines = ["\n".join(inside_lines(Inside(4, cut={**cut, "other": Tally(k, 4)}))) for k in (0, 1, 2)]
+    assert ["does not show" in line for line in lines] == [False, False, True], "half of what the copied words do"

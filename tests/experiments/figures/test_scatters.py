@@ -1,0 +1,61 @@
+"""Scatters: the sizes of numbers that are asked for, the cases that were asked both, the size of a model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.graded import Graded
+from composcope.experiments.figures import scatters
+
+from ..bare_runs import bare_run
+
+
+def test_every_number_asked_for_is_a_row_of_the_sizes_and_equal_sets_are_one_curve() -> None:
+    def case(id: str, first: str, second: str, whole: str, original: str | None) -> Case:
+        parts = (Part("?", first, answer_type="number"), Part("?", second, answer_type="number"))
+        meta = {} if original is None else {"original": {"answer": original}}
+        return Case(id, "?", whole, parts, answer_type="number", meta=meta)
+
+    cases = [case("a", "10", "1", "1,000", "10"), case("b", "-100", "0", "10", "100")]
+    cases.append(Case("text", "?", "Paris", (Part("?", "10", answer_type="text"),), answer_type="text"))
+    run: Any = SimpleNamespace(benchmark="sums", cases={c.id: c for c in cases})
+    found = scatters._sizes(run)
+    told = {(r["set"], r["case"], r["answer"], r["x"], r["value"], r["n"]) for r in found}
+    assert {r["benchmark"] for r in found} == {"sums"} and told == {
+        ("whole (the pair)", "b", 10, 1, 0.5, 2), ("whole (the pair)", "a", 1000, 3, 1, 2),
+        ("first question = original of Q2", "a", 10, 1, 0.5, 2),
+        ("first question = original of Q2", "b", -100, 2, 1, 2),
+        ("second question", "b", 0, -0.5, 0.5, 2), ("second question", "a", 1, 0, 1, 2),
+    }  # fmt: skip
+
+
+def test_a_scatter_counts_the_cases_that_were_asked_both_and_second_hops_after_a_right_first() -> None:
+    named: dict[str, Any] = {"1": "correct", "0": "incorrect", "?": "invalid"}
+    roles = ("part:1", "pair:q1", "whole", "part:0")
+    rows = [Graded(f"c{i}", role, named[letter]) for i, letters in enumerate(("1111", "101", "110", "0?1", "0"))
+            for role, letter in zip(roles, letters, strict=False)]  # fmt: skip
+    run: Any = SimpleNamespace(graded=rows, name="r", benchmark="b", seed=0)
+    (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
+    assert (row["x"], row["n_x"]) == (3 / 4, 4), "the last case was not asked the pair"
+    assert (row["count"], row["n"]) == (1, 2), "only where the first is right in the pair"
+    run.graded = [replace(row, case=f"{row.case}-{i}", cluster=f"k{i}") for i in range(9) for row in rows]
+    (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
+    assert row["n"] == 18 and "korn" in row["interval"], "cases of a cluster share something"
+    few, many = (SimpleNamespace(benchmark="b", cases=range(n)) for n in (2, 3))
+    assert scatters._one_per_benchmark([few, many]) == scatters._one_per_benchmark([many, few]) == [many]  # type: ignore
+
+
+def test_the_size_of_a_model_is_what_the_study_says_or_else_its_weights() -> None:
+    weights = {"parameters": 3_000_000_000}
+    stated = [({"size": 7}, weights), ({}, weights), ({}, {}), ({}, {"parameters": 0})]
+    found = [
+        scatters._billions(bare_run(about=about, manifest=SimpleNamespace(model=model))) for about, model in stated
+    ]
+    assert found == [7.0, 3.0, None, None]
+    assert [scatters._power_of_ten(e) for e in (-4, -3, 0, 4, 5)] == ["1e-4", "0.001", "1", "10000", "1e5"]
+    assert [scatters._decades([{"x": x} for x in xs]) for xs in ((-0.5, 2.2), (3, 3), (0, 13))] == [
+        [-1, 0, 1, 2, 3], [3, 4], [0, 2, 4, 6, 8, 10, 12]]  # fmt: skip
+    assert [scatters.stacked(i) for i in (0, 1, 9)] == [9.0, 7.5, 4.0]

@@ -1,0 +1,39 @@
+"""Figures of skills: what is no skill, and maps of clusters and skills."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from composcope.experiments import figures
+from composcope.experiments.figures import skills
+
+
+def test_steps_that_no_skill_covers_are_no_part_of_the_evenness() -> None:
+    found = skills.SkillUse("x", 5, 2, {"a": 30, "b": 10, skills.OTHER: 60})
+    assert found.entropy == pytest.approx(-(0.75 * math.log2(0.75) + 0.25 * math.log2(0.25)))
+
+
+def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every_part(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    line = {"n_clusters": 10, "n_skills": 3, "usage": {"add": 4, "other": 1}}
+    (tmp_path / "granularity.jsonl").write_text(json.dumps(line) + "\n" + json.dumps({**line, "usage": None}) + "\n")
+    (found,) = skills._maps(tmp_path)
+    assert (found.clusters, found.n_skills, found.total, skills._name(found)) == (10, 3, 5, "M=10, N=3")
+    for name, again in (("a", 0), ("b", 1)):
+        path = synthetic.make_run(tmp_path / name, n=2, probes=(), protocol="compositionality-gap") / "cases.jsonl"
+        first, second = (json.loads(text) for text in path.read_text().splitlines())
+        first["parts"][0]["skill"], first["parts"][1]["skill"], second["parts"][again]["skill"] = "add", "sort", "add"
+        second["parts"][1 - again]["skill"] = None if name == "a" else "other"
+        path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
+    (used,) = skills._of_runs(figures.load([tmp_path / "a", tmp_path / "b"]))
+    assert (used.source, used.clusters, dict(used.usage)) == ("mixed", None, {"add": 2, "sort": 1})
+    maps = [skills.SkillUse("s", m, n, {"add": 6, "sort": 9, "other": 20}) for m in (5, 10) for n in (3, 2)]
+    shown = skills.skill_granularity.draw(maps)
+    assert [(r["clusters"], r["skills"], r["skill"], r["id"]) for r in shown.rows] == [
+        (10, n, s, i) for n in (2, 3) for i, s in enumerate(("sort", "add", "other"), 1)]  # fmt: skip

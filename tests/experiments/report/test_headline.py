@@ -1,0 +1,147 @@
+"""The first tables of a page: numbers with unit, interval and count, the lead, families, what is not shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from composcope.evaluation.graded import Graded
+from composcope.evaluation.metrics import Metric
+from composcope.experiments.report import headline
+from composcope.experiments.run.reader import load
+
+from ..bare_runs import bare_run, spaced
+
+
+@pytest.mark.parametrize(
+    ("row", "form", "shown", "interval", "count"),
+    [
+        (Metric("x", n=40, count=10, value=0.25, low=0.127, high=0.412), "rate", "25.0 %", "[12.7, 41.2]", "10 of 40"),
+        (Metric("x", n=40, count=-5, value=-0.125, low=-0.3, high=0.05), "points", "−12.5", "[−30.0, 5.0]", "n = 40"),
+        (Metric("x", n=9, value=3.456, low=1, high=5.5), "number", "3.46", "[1.00, 5.50]", "n = 9"),
+        (Metric("x", n=0, count=0), "rate", "undefined", "", "0 of 0"),
+        (Metric("x", n=9, count=3, value=1 / 3, cluster_n=4), "rate", "33.3 %", "", "3 of 9 in 4 clusters"),
+    ],
+)  # fmt: skip
+def test_a_number_of_a_table_has_its_unit_its_interval_and_its_count(
+    row: Metric, form: str, shown: str, interval: str, count: str
+) -> None:
+    found = headline.shown(row, form), headline.interval(row, form), headline._count(row, form)
+    assert tuple(map(spaced, found)) == (shown, interval, count)
+
+
+def test_a_cell_has_a_bar_from_0_to_100_is_few_below_15_and_says_the_range_of_what_is_open() -> None:
+    row = Metric("residual_failure", n=14, n_invalid=2, count=7, value=0.5, low=0.23, high=0.77, bound_low=0.4375,
+                 bound_high=0.5625)  # fmt: skip
+    cell = headline._cell(bare_run(metrics=[row]), "residual_failure", "rate")
+    assert cell is not None and (cell["at"], cell["from"], cell["to"], cell["few"]) == (50, 23, 77, True)
+    assert (cell["n"], cell["invalid"], spaced(cell["bounds"])) == (14, 2, "43.8 % to 56.2 %")
+    cell = headline._cell(bare_run(metrics=[replace(row, n=15, low=None)]), "residual_failure", "rate")
+    assert cell is not None and (cell["few"], cell["interval"], cell["from"]) == (False, "no interval", None)
+    facts = Metric("atom_stability", {"per": "fact"}, n=9, count=9, value=1)
+    assert (headline._cell(bare_run(metrics=[facts]), "atom_stability", "rate") or {})["n"] == 9
+    assert headline._cell(bare_run(metrics=[facts]), "residual_failure", "rate") is None
+    assert [headline._clip(v) for v in (-0.1, 0.12345, 1.2, None)] == [0, 12.35, 100, None]
+    assert headline.heading(("gap", "Gap", "points")) == "Gap, points" and headline.heading(("a", "A", "rate")) == "A"
+
+
+def test_tables_are_by_protocol_and_benchmark_without_columns_that_no_run_has(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    for name, protocol in (("a", "double-gate"), ("b", "double-gate"), ("c", "compositionality-gap")):
+        synthetic.make_run(tmp_path / name, n=24, probes=(), protocol=protocol, model=f"org/{name}")
+    found = headline.tables(load([tmp_path]))
+    assert [(t["protocol"], [r["run"] for r in t["rows"]]) for t in found] == [
+        ("double-gate", ["a", "b"]), ("compositionality-gap", ["c"])]  # fmt: skip
+    for table in found:
+        assert all(len(row["cells"]) == len(table["columns"]) == len(table["meanings"]) for row in table["rows"])
+        assert all(any(row["cells"][i] for row in table["rows"]) for i in range(len(table["columns"])))
+    assert found[1]["chance"] == "4\u00a0%"
+
+
+@pytest.mark.parametrize(
+    ("runs", "said"),
+    [
+        ([], "No headline metric"),
+        ([(0, 0, 3)], "No case has every part right"),
+        ([(5, 20, 2)], "“m0” has every part of 20 cases right and still gets 5 of the wholes wrong: 25.0 %"),
+        ([(5, 20, 2)], "(2 more wholes could not be graded)."),
+        ([(15, 20, 0), (5, 20, 0)], "from 25.0 % [8.7, 49.1] of 20 wholes wrong (“m1”) to 75.0 %"),
+        ([(15, 20, 0), (5, 20, 0), (1, 4, 3)], "Too few cases to say: “m2” has 4 gradable wholes and 3 others."),
+    ],
+)  # fmt: skip
+def test_the_lead_says_who_fails_how_often(runs: Sequence[tuple[int, int, int]], said: str) -> None:
+    from scipy.stats import binomtest
+
+    made = []
+    for i, (k, n, invalid) in enumerate(runs):
+        ends = binomtest(k, n).proportion_ci() if n else None
+        row = Metric("residual_failure", n=n, n_invalid=invalid, count=k, value=k / n if n else None,
+                     low=ends and ends.low, high=ends and ends.high)  # fmt: skip
+        made.append(bare_run(metrics=[row], model=f"m{i}", path=Path(str(i))))
+    assert said in spaced(headline.lead(made or [bare_run()]))
+
+
+def test_families_are_named_from_the_fewest_to_the_most_wrong_wholes() -> None:
+    found = [Metric("residual_failure", {"family": f}, n=20, count=k, value=k / 20, low=0.1, high=0.9)
+             for f, k in (("rank", 10), ("pair", 2), ("interval", 16))]  # fmt: skip
+    run = bare_run(select=lambda name, *by: found if by == ("family",) else [])
+    said = spaced(headline._families(run))
+    assert said.startswith("pair: 10.0 % [10.0, 90.0], 2 of 20 to interval: 80.0 %")
+    other = bare_run(select=lambda *_: [], path=Path("x"), model="n")
+    assert headline.families([other, run])[0].startswith("Not measured by family in this run; in m: pair")
+
+
+@pytest.mark.parametrize(
+    ("about", "word", "there"),
+    [
+        ({"chance": 0.1}, "lucky guess; the chance level is given", True),
+        ({}, "gives no chance level", True),
+        ({"config": SimpleNamespace(model="organism:x")}, "One training run per dose", True),
+        ({"config": SimpleNamespace(model="org/x")}, "One training run per dose", False),
+        ({"graded": [Graded("a", "whole", "invalid"), Graded("b", "whole", "correct")]}, "1 of 2 answers", True),
+        ({"graded": [Graded("b", "whole", "correct")]}, "could not be graded", False),
+        ({"probe_names": ["min-k"]}, "A difference is an association", True),
+        ({}, "No probe ran", True),
+        ({"probe_names": ["min-k"]}, "There is no validity check here", True),
+    ],
+)
+def test_what_the_numbers_do_not_show_is_said_only_where_it_applies(
+    about: dict[str, Any], word: str, there: bool, tmp_path: Path
+) -> None:
+    said = headline.caveats([bare_run(path=tmp_path, **about)], [])
+    assert any(word in one for one in said) == there
+
+
+@pytest.mark.parametrize(
+    ("kinds", "word"), [("no", "Not every probe"), ("reversed", "Not every probe"), ("open", "gives no verdicts")]
+)
+def test_only_headline_answers_of_validity_are_a_caveat(kinds: str, word: str, tmp_path: Path) -> None:
+    for head in (True, False):
+        said = headline.caveats([bare_run(path=tmp_path)], [{"kind": kinds, "headline": head}])
+        assert any(word in one for one in said) == head
+
+
+def row(case: str, role: str, outcome: str, **more: Any) -> dict[str, Any]:
+    return {"schema": 1, "case": case, "role": role, "outcome": outcome, **more}
+
+
+def test_a_run_with_few_cases_is_no_end_of_the_range_and_is_named(synthetic: ModuleType, tmp_path: Path) -> None:
+    for name, count, n in (("a", 3, 3), ("b", 10, 40), ("c", 20, 40)):
+        run = synthetic.make_run(tmp_path / name, n=4, probes=(), model=f"org/{name}")
+        document = {"schema": 1, "protocol": "double-gate", "metrics": [synthetic.rate("residual_failure", count, n)]}
+        (run / "metrics.json").write_text(json.dumps(document))
+    said = headline.lead(load([tmp_path])).replace("\u00a0", " ")
+    assert "25.0 %" in said and "50.0 %" in said and "100.0 %" not in said and "“a” has 3 gradable" in said
+
+
+def test_the_range_of_a_rate_is_that_of_its_bounds() -> None:
+    row = Metric("both", n=8, n_invalid=2, count=4, value=0.5, bound_low=0.4, bound_high=0.6)
+    assert [text.replace("\u00a0", " ") for text in (headline._bounds(row, "rate"),)] == ["40.0 % to 60.0 %"]
+    assert headline._bounds(replace(row, n_invalid=0), "rate") == ""

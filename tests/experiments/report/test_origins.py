@@ -1,0 +1,108 @@
+"""Where a wrong answer came from, told by rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.asks import Response
+from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.graded import Graded
+from composcope.experiments.report.origins import KINDS, MEANS, Origin, claimed, origin, origins, plain
+
+from ..bare_runs import bare_run
+
+SAID = {"a": Case("a", "What is it?", "Oslo", family="f", aliases=("Kristiania",)),
+        "b": Case("b", "And it?", "Bergen", family="f"), "c": Case("c", "?", "Oslo", family="g")}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "detail"),
+    [("Bergen", "elsewhere", "right in b"), ("It is kristiania", "unclear", ""), ("Rome", "unclear", "")],
+)
+def test_an_answer_is_right_elsewhere_only_in_another_case_of_its_family(answer: str, kind: str, detail: str) -> None:
+    rows = [Graded("a", "part:0", "incorrect", answer="x"), Graded("a", "whole", "incorrect", answer=answer),
+            Graded("a", "whole", "incorrect", answer="x", repeat=1), Graded("b", "whole", "correct"),
+            Graded("gone", "whole", "abstained")]  # fmt: skip
+    found = origins(bare_run(cases=SAID, graded=rows, responses={}))
+    assert found == {"a": Origin(kind, detail), "gone": Origin("unclear")}
+
+
+def test_a_claim_is_the_shorter_side_of_a_sentence_and_text_is_compared_without_accents_and_signs() -> None:
+    assert [claimed(t) for t in ("The capital of the land is Kraków.", "Oslo is the capital of it", "a is b", "")] == [
+        "krakow", "oslo", "b", ""]  # fmt: skip
+    assert plain("Łódź, 1,000.5 Äpfel_und-so!") == "łodz 1,000.5 apfel und so"
+    several = origin(SAID["b"], Graded("b", "whole", "incorrect", answer="Oslo"), None, ["a", "x", "y"])
+    assert several.detail == "right in a and 2 more"
+
+
+ITEMS, SUM = Part("?", "3, 4", answer_type="ordered-list"), Part("?", "7", worked="3 + 4 = 7")
+
+
+LADDER = Case("l", "How much?", "12", (ITEMS, SUM), answer_type="number", worked="3 + 4 + 5 = 12")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "detail"),
+    [("3 + 4 + 5 = 13", "result", "3 and 4 and 5"), ("3 + 4 + 6 = 13", "operand", "6 where 5 was needed"),
+     ("3 + 4 = 13", "unclear", ""), ("7", "bridge", "the answer of part 2"),
+     ("4", "bridge", "one item of the answer of part 1"), ("First I add. It is 7", "stopped", "the answer of part 2")],
+)  # fmt: skip
+def test_a_calculation_is_compared_with_the_one_that_the_case_needs(said: str, kind: str, detail: str) -> None:
+    answer = said.split("= ")[-1].split("is ")[-1]
+    found = origin(LADDER, Graded("l", "whole", "incorrect", answer=answer), Response("a", said, "stop", 9, 3))
+    assert (found.kind, found.detail) == (kind, detail)
+
+
+TAGS = Case(
+    "tags", "What is the tag of the wheeled one plus the tag of the edible one? Here: cart, bread, kite.", "20",
+    (Part("Which is the wheeled one and which the edible one?", "cart and bread", answer_type="ordered-list"),
+     Part("What is the tag of the cart plus the tag of the bread?", "20", answer_type="number")),
+    answer_type="number", worked="8 plus 12 is 20",
+)  # fmt: skip
+
+
+CITY = Case("city", "What is the capital of the country where Kraków is?", "Warsaw",
+            (Part("Where is Kraków?", "Poland"), Part("What is the capital of Poland?", "Warsaw")))  # fmt: skip
+
+
+LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", answer_type="ordered-list")
+
+
+@pytest.mark.parametrize(
+    ("case", "answer", "said", "kind", "in_detail"),
+    [
+        (TAGS, "17", "5 plus 12 is 17", "operand", "5 where 8"),
+        (TAGS, "16", "12 plus 12 is 16", "operand", "12 where 8"),
+        (TAGS, "21", "8 plus 12 is 21", "result", "8 and 12"),
+        (TAGS, "bread", " bread<eos>", "bridge", "part 1"),
+        (CITY, "Poland", "Poland", "bridge", "part 1"),
+        (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
+        (CITY, "Poland", "Kraków lies in the south. So it is Poland.", "stopped", "part 1"),
+        (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "“Kraków”"),
+        (CITY, "The capital of the country is indeed the capital of Poland.", "", "unclear", ""),
+        (CITY, "Lima", "Lima", "unclear", ""),
+        (CITY, "Warsaw", "Warsaw", "unclear", ""),  # of the last part, too, but it is the whole's
+        (CITY, "no no no no", "no no no no", "loop", "no"),
+        (CITY, "no no", "no no", "unclear", ""),
+        (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
+        (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: A-Fest"),
+    ],
+)
+def test_where_a_wrong_answer_came_from_is_told_by_rule(
+    case: Case, answer: str, said: str, kind: str, in_detail: str
+) -> None:
+    found = origin(case, Graded(case.id, "whole", "incorrect", answer=answer), Response("a", said, "stop", 9, 3))
+    assert (found.kind, in_detail in found.detail) == (kind, True), found
+
+
+def test_what_could_not_be_judged_is_no_wrong_answer_and_what_is_right_elsewhere_is_named() -> None:
+    lost = origin(CITY, Graded("city", "whole", "invalid", reason="no-answer"), None)
+    assert (lost.kind, lost.detail) == ("invalid", "no-answer")
+    other = origin(CITY, Graded("city", "whole", "incorrect", answer="Lima"), None, ["peru", "lima"])
+    assert other.kind == "elsewhere" and "peru" in other.detail
+    number = origin(CITY, Graded("city", "whole", "incorrect", answer="7"), None, ["seven"])
+    assert number.kind == "unclear"
+
+
+def test_every_origin_of_a_wrong_answer_has_a_meaning() -> None:
+    assert set(MEANS) == set(KINDS) and all(MEANS.values())

@@ -1,0 +1,162 @@
+"""The study of causes: planted against named, guesses from cheap numbers, and what mends a plant."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from composcope.errors import InputError
+from composcope.experiments.organism import benchmarks
+from composcope.experiments.run import diagnosis as results
+from composcope.experiments.studies import confusion
+from composcope.experiments.studies.confusion import Cheap, DiagnosedCase, Judged
+from composcope.experiments.validity.scores import BASELINES
+
+
+def _judged(*cases: tuple[str, str]) -> list[DiagnosedCase]:
+    return [DiagnosedCase("p", f"c{i}", truth, named, True) for i, (truth, named) in enumerate(cases)]
+
+
+def test_scores_of_a_confusion_are_those_of_its_counts() -> None:
+    refused = confusion.REFUSED
+    found = confusion.scores(_judged(("a", "a"), ("a", "a"), ("a", "b"), ("b", "b"), ("b", refused), (refused, "a"),
+                                     (refused, refused)))  # fmt: skip
+    assert found["f1"] == {"a": pytest.approx(2 * 2 / (2 * 2 + 2)), "b": pytest.approx(2 / (2 + 2))}
+    assert found["macro_f1"] == pytest.approx((4 / 6 + 2 / 4) / 2)
+    told = {k: (found[k]["count"], found[k]["n"]) for k in ("named_right", "undetermined", "false_causes")}
+    assert told == {"named_right": (3, 5), "undetermined": (1, 5), "false_causes": (1, 2)}
+    rows = confusion.matrix(_judged(("a", "a"), ("a", "b"), ("b", "b")))
+    assert rows == [
+        {"plant": "p", "truth": "a", "n": 2, "a": 1, "b": 1},
+        {"plant": "p", "truth": "b", "n": 1, "a": 0, "b": 1},
+    ]
+
+
+def test_numbers_weigh_alike_in_a_guess_whatever_their_units_and_a_case_does_not_vote_for_itself() -> None:
+    names = list(BASELINES.values())
+    large, small = names[0], names[1]
+    rng = np.random.default_rng(0)
+    kinds = ["x"] * 8 + ["y"] * 8
+    known = [Cheap(f"{kind * 4} {i}", {large: 1000 * rng.normal(), small: (kind == "y") + 0.01 * rng.normal(),
+                                       **dict.fromkeys(names[2:], 0.0)}) for i, kind in enumerate(kinds)]  # fmt: skip
+    found = confusion.guesses(known, kinds)
+    assert set(found) == {*BASELINES, confusion.ALL, confusion.TEXT}
+    assert found[list(BASELINES)[1]] == found[confusion.TEXT] == kinds
+    assert sum(a == b for a, b in zip(found[confusion.ALL], kinds, strict=True)) >= 14, (
+        "large units do not drown small ones"
+    )
+    assert confusion.by_neighbours(np.array([[0.0], [0.1], [5.0], [9.0]]), list("abbb")) == ["b"] * 4
+
+
+def test_the_bridge_as_an_answer_is_not_counted_as_a_matter_of_form() -> None:
+    assert set(results.CAUSES) - {confusion.MERGED.get(cause, cause) for cause in results.CAUSES} == {
+        "near-miss",
+        "too-late",
+        "fragile",
+    }
+
+
+def test_the_truth_about_a_case_is_what_was_planted_for_its_kinds_and_a_folder_without_plants_is_refused(
+    tmp_path: Path,
+) -> None:
+    grafts = [{"cause": "lost", "when": "first-kinds"}, {"cause": "jammed", "when": "other-kinds"}]
+    truth = confusion.truth_of(grafts)
+    case = benchmarks.mixed(3)[2]
+    halves = [replace(case, meta={**case.meta, "kinds": [kind, "edible"]}) for kind in ("edible", "flying")]
+    assert [truth(case) for case in halves] == ["lost", "undetermined"]
+    with pytest.raises(InputError, match="holds no plant"):
+        confusion.planted_in(tmp_path)
+    (tmp_path / "organism.json").write_text(json.dumps({"plant": {"grafts": grafts}}))
+    assert [p.model for p in confusion.planted_in(tmp_path)] == [str(tmp_path)]
+
+
+def test_guesses_are_taken_from_the_nearest_other_cases_and_scored_like_the_diagnosis() -> None:
+    numbers = list(BASELINES.values())
+    rng = np.random.default_rng(0)
+    judged, known = [], []
+    for i in range(40):
+        cause = ("lost", "format")[i % 2]
+        judged.append(DiagnosedCase("a", str(i), cause, cause, False))
+        noise = {q: float(rng.normal()) for q in numbers}
+        known.append(Cheap("no answer" if cause == "format" else f"{i} is 3", noise | {numbers[1]: i % 2}))
+    found = confusion.guessed(judged, known)
+    assert list(found) == [*BASELINES, confusion.ALL, confusion.TEXT]
+    assert found[list(BASELINES)[1]] == found[confusion.TEXT] == 1.0
+    assert all(f is not None and f < 0.8 for n, f in found.items() if n in ("confidence", "likelihood"))
+    assert confusion.by_neighbours(np.zeros((6, 1)), ["x", "x", "x", "x", "y", "x"])[4] == "x"  # itself left out
+
+
+def test_a_number_that_a_case_lacks_is_guessed_by_as_the_mean_of_that_number() -> None:
+    numbers, causes = list(BASELINES.values()), [("lost", "format")[i % 2] for i in range(16)]
+    rng = np.random.default_rng(1)
+    full = [{q: 1000.0 * k + 5 * (i % 2) + float(rng.normal()) for k, q in enumerate(numbers)} for i in range(16)]
+    for i in range(0, 16, 5):
+        full[i][numbers[0]] = np.nan
+    mean = float(np.nanmean([one[numbers[0]] for one in full]))
+    filled = [{q: mean if np.isnan(v) else v for q, v in one.items()} for one in full]
+    bare = [{q: v for q, v in one.items() if not np.isnan(v)} for one in full]
+    one, other = (confusion.guesses([Cheap("x", n) for n in some], causes) for some in (bare, filled))
+    assert one == other
+
+
+def test_what_mends_a_plant_is_counted_over_its_failing_variants_and_readings_change_nothing() -> None:
+    about = {"mended": {"neutral": {"count": 1, "n": 9}},
+             "interventions": {"skip": {"count": 8, "n": 9}, "exit": {"count": 3, "n": 9}}}  # fmt: skip
+    one = results.Diagnosis(Path("x"), (), (), about)
+    other = results.Diagnosis(Path("y"), (), (), {"mended": {}, "interventions": {"move": {"count": 2, "n": 3}}})
+    assert confusion.mends({"a": one, "b": other}) == [
+        {"plant": "a", "neutral": "1/9", "skip": "8/9", "move": ""},
+        {"plant": "b", "neutral": "", "skip": "", "move": "2/3"},
+    ]
+
+
+def test_a_change_is_counted_apart_in_plants_of_its_own_cause_and_of_others() -> None:
+    def diagnosis(**mended: tuple[int, int]) -> results.Diagnosis:
+        counts = {name: {"count": k, "n": n} for name, (k, n) in mended.items()}
+        return results.Diagnosis(Path("x"), (), (), {"mended": {}, "interventions": counts})
+
+    truths = {"a": ["lost"], "b": ["bridge-not-routed"], "c": ["shortcut"], "late": ["too-late"],
+              "two": ["lost", "shortcut"]}  # fmt: skip
+    judged = [DiagnosedCase(p, str(i), t, t, True) for p, some in truths.items() for i, t in enumerate(some)]
+    plants = {"a": diagnosis(skip=(9, 10), move=(1, 10)), "b": diagnosis(skip=(2, 8), move=(7, 8)),
+              "c": diagnosis(skip=(0, 4), back=(1, 4)), "late": diagnosis(back=(9, 10)),
+              "two": diagnosis(skip=(5, 9))}  # fmt: skip
+    counted = {key: (t["count"], t["n"]) for key, t in confusion.specific(judged, plants).items()}
+    assert counted == {
+        "skip: own cause": (9, 10), "skip: other causes": (2, 12), "move: own cause": (7, 8),
+        "move: other causes": (1, 10), "back: own cause": (9, 10), "back: other causes": (1, 4), "others": (4, 26),
+    }  # fmt: skip
+
+
+def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"mended": {}, "interventions": {"skip": {"count": 8, "n": 9}}, "seconds": 6.0}
+    known = results.Diagnosis(tmp_path, (), (), counts)
+    judged: list[str] = []
+
+    def judge(planted: Any, *_: Any) -> Judged:
+        judged.append(planted.name)
+        named = enumerate(("lost", "lost", "undetermined"))
+        return Judged([DiagnosedCase("a", str(i), "lost", n, i == 0) for i, n in named], known)
+
+    replaced = {"judge": judge, "planted_in": lambda folder: [SimpleNamespace(name="a", folder=folder)]}
+    replaced |= {"guessed": lambda *_: {}, "read_run": lambda _: None, "labelled_failures": lambda _: []}
+    for name, function in replaced.items():
+        monkeypatch.setattr(confusion, name, function)
+    monkeypatch.setattr(confusion.work, "investigate", lambda *_, **__: None)
+    given = {"folder": ([tmp_path], []), "model": ([], ["organism:twin"]), "nothing": ([], [])}
+    found = {}
+    for name, (folders, models) in given.items():
+        found[name] = len(judged), confusion.run_study(folders, models, tmp_path / name)
+    assert [n for n, _ in found.values()] == [0, 1, 1] and len(judged) == 2
+    assert found["model"][1] == [] and "named right 2 of 3 (67 %)" in "\n".join(found["folder"][1])
+    assert "named right with an intervention that mends it: 1 of 2 (50 %)" in found["folder"][1]
+    for name, line in (("confusion", "a,lost,3,2,1"), ("mended", "a,8/9")):
+        assert (tmp_path / "folder" / f"{name}.csv").read_text().splitlines()[1] == line

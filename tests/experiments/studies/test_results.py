@@ -1,0 +1,85 @@
+"""Tables of a study: numbers with their units, rows of every run, the paper's count beside ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from composcope.evaluation.metrics import Metric
+from composcope.experiments.studies import results
+from composcope.experiments.studies.spec import Spec
+from composcope.experiments.studies.study import STUDIES, Study
+
+from .bare_studies import run_of, study_of
+
+
+@pytest.mark.parametrize(
+    ("metric", "shown"),
+    [
+        (Metric("composition", n=9, value=0.25, low=0.1, high=0.5), "25.0 % [10.0, 50.0]"),
+        (Metric("gap", n=9, value=-0.25, low=-0.5, high=0.125), "-25.0 points [-50.0, +12.5]"),
+        (Metric("delta_whatever", n=9, value=0.1), "+10.0 points (no interval)"),
+        (Metric("mean_k", n=9, value=1.256, low=1, high=2), "1.26 [1.00, 2.00]"),
+        (Metric("code_gain", n=9, value=0.256, low=-0.1, high=1.5), "+26 % [-10, +150]"),
+        (Metric("second_hop", {"against": "part:1"}, n=9, value=-0.1, low=-0.2, high=0), "-10.0 points [-20.0, +0.0]"),
+        (Metric("d50", n=9, note=">6; more"), "undefined (>6)"),
+        (Metric("d50", n=9, value=3.0, high=5.0, note="low <2; x"), "3.00 [<2, 5.00]"),
+        (Metric("gap", n=0), "undefined"),
+    ],
+)
+def test_a_number_of_a_study_has_the_unit_of_its_kind(metric: Metric, shown: str) -> None:
+    assert results.shown(metric.metric, metric) == shown
+    assert results.shown(metric.metric, metric, interval=False) == shown.partition(" [")[0].replace(
+        " (no interval)", ""
+    )
+
+
+def test_rows_of_a_table_are_those_of_every_run_in_the_order_of_their_metrics() -> None:
+    metrics = [Metric("both", n=9, n_invalid=2, count=3, value=1 / 3, low=0.1, high=0.6, interval="t", note="why"),
+               Metric("both", {"depth": 2}, n=4), Metric("step:0", n=8, value=0.5)]  # fmt: skip
+    study = study_of(
+        run_of("a", metrics=metrics), run_of("b", metrics=metrics[2:]), name="compositional-gsm", failed={"c": "no"}
+    )
+    rows = results.metric_rows(study, ["step:0", "both", ("both", lambda g: "depth" in g)], step_0="first")
+    assert [(r["model"], r["what"], r.get("group")) for r in rows] == [
+        ("a", "first", ""), ("a", "both", ""), ("a", "both", "depth 2"), ("b", "first", ""), ("c", "failed", None)
+    ]  # fmt: skip
+    told = rows[1]
+    fields = ("value", "low", "high", "interval", "count", "n", "invalid", "note", "data", "family")
+    assert [told[k] for k in fields] == [
+        1 / 3, 0.1, 0.6, "t", 3, 9, 2, "why", "d", "f"]  # fmt: skip
+    assert results._compact("recall + recall + add + recall") == "2 × recall + add + recall"
+    side = results.comparison(replace(study, preset=replace(study.preset, headline=("both", "step:0"))))
+    assert [r.get("both") for r in side.rows] == [
+        "33.3 % [10.0, 60.0], n=9, 2 invalid",
+        "not measured",
+        "could not be run: no",
+    ]
+    assert side.rows[0]["step:0"] == "50.0 % (no interval), n=8" and side.columns == ("model", "both", "step:0")
+
+
+def test_the_papers_count_stands_beside_ours_and_is_made_once_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def recount(folder: Path, compat: str) -> list[Metric]:
+        asked.append((folder.name, compat))
+        if folder.name.startswith("b"):
+            raise results.NotAskedError("more")
+        return [Metric("both", n=9, value=0.75, low=0.5, high=0.9)]
+
+    monkeypatch.setattr(results, "recount", recount)
+    metrics = [Metric("both", n=9, value=0.5), Metric("gap", n=9, value=0.1)]
+    stopped = run_of("c", metrics=metrics, manifest=SimpleNamespace(stopped="asks"))
+    study = study_of(run_of("a", metrics=metrics), run_of("b", metrics=metrics), stopped)
+    for _ in range(2):
+        rows = results.metric_rows(study, ["both", "gap"])
+    assert [r["as the paper counts"] for r in rows] == ["75.0 %", None, *["needs other asks"] * 2, None, None]
+    assert asked == [("a-d", "agentcoma"), ("b-d", "agentcoma")]
+
+
+def test_a_failed_run_stands_in_the_tables_without_any_case() -> None:
+    study = Study(Spec(()), STUDIES["stad"], Path("s"), (), failed={"a": "why"})
+    assert results.failed_rows(study) == [{"model": "a", "what": "failed", "shown": "why", "n": 0}]

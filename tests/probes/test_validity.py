@@ -1,0 +1,101 @@
+"""Known answers: AUROCs, shuffled labels, doses, models told apart, planted effects, each computed in another way."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from composcope.errors import InputError, NoCasesError
+from composcope.probes import validity
+
+
+def test_aurocs_count_ties_half_and_have_delongs_interval() -> None:
+    x, y = np.array([3.0, 1, 4, 2, 2]), np.array([2.0, 0, 1, 2.5])
+    wins = [[(a > b) + 0.5 * (a == b) for b in y] for a in x]
+    value = float(np.mean(wins))
+    found = validity.auroc(x, y, level=0.9)
+    v = np.array(wins)
+    error = math.sqrt(v.mean(1).var(ddof=1) / 5 + v.mean(0).var(ddof=1) / 4)
+    logit, half = math.log(value / (1 - value)), stats.norm.ppf(0.95) * error / (value * (1 - value))
+    assert found[:3] == pytest.approx((value, 1 / (1 + math.exp(-(logit - half))), 1 / (1 + math.exp(-(logit + half)))))
+    for a, b, want in (
+        ([2.0, 3], [0.0, 1, 1], (1.0, 0.025**0.5, 1.0)),
+        ([0.0, 1], [2.0, 3, 4], (0.0, 0.0, 1 - 0.025**0.5)),
+    ):
+        assert validity.auroc(a, b)[:3] == pytest.approx(want)
+    clustered = validity.auroc([2.0, 3, 4, 5, 6, 7], [0.0, 1, 1, 0, 1, 1, 1], (list("aabcde"), list("fffghij")))
+    assert clustered[:2] == pytest.approx((1.0, 0.025 ** (1 / 5)))
+    one = validity.auroc([1.5], [1.0, 2.0])
+    assert one.value == 0.5 and math.isnan(one.low)
+    for a, b in (([], [1.0]), ([1.0], [])):
+        with pytest.raises(NoCasesError, match="AUROC"):
+            validity.auroc(a, b)
+
+
+def test_a_shuffled_p_is_the_share_of_labelings_as_far_from_the_middle() -> None:
+    x, y = np.array([5.0, 6, 9]), np.array([1.0, 2, 6.5])
+    pooled = np.concatenate([x, y])
+    gap: Callable[[Any, Any], float] = lambda a, b: float(np.mean(a) - np.mean(b))  # noqa: E731
+    null = [gap(pooled[list(c)], np.delete(pooled, list(c))) for c in itertools.combinations(range(6), 3)]
+    exact = 2 * min(np.mean(np.array(null) >= gap(x, y) - 1e-9), np.mean(np.array(null) <= gap(x, y) + 1e-9))
+    assert validity.shuffled_p(x, y, gap, permutations=4000) == pytest.approx(exact, abs=0.03)
+    assert validity.shuffled_p(x, y, permutations=9, clusters=(list("abc"), list("dea"))) != validity.shuffled_p(
+        x, y, permutations=9
+    )
+    far, near = (np.arange(10.0), list("aabbccddee")), (np.arange(10.0, 20.0), list("ffgghhiijj"))
+    whole = validity.shuffled_p(far[0], near[0], gap, permutations=2000, clusters=(far[1], near[1]))
+    assert whole == pytest.approx(2 / math.comb(10, 5), abs=0.01), "whole clusters change places"
+    for p, n in ((0, 1), (9, 0)):
+        with pytest.raises(InputError, match="give at least one"):
+            validity.shuffled_p(x[: 3 * n], y, permutations=p)
+
+
+def test_doses_are_monotone_only_where_every_mean_is_beyond_the_one_before() -> None:
+    def last(expected: str = "increasing", **doses: list[float]) -> Any:
+        return validity.dose_series(doses, expected=expected).table[-1]
+
+    up = last(a=[1.0, 2], b=[2.0, 3], c=[4.0, 5])
+    assert up["monotone"] and up["group"] == "a < b < c" and up["n"] == 6
+    order = [0, 0, 1, 1, 2, 2]
+    assert up["value"] == pytest.approx(stats.kendalltau(order, [1, 2, 2, 3, 4, 5])[0])
+    assert not last(a=[1.0, 2], b=[1.0, 2])["monotone"] and last(a=[1.0, 2], b=[1.0, 2])["value"] == 0
+    assert (
+        last("decreasing", a=[3.0, 2], b=[1.0, 1])["monotone"]
+        and not last("decreasing", a=[1.0, 1], b=[3.0, 3])["monotone"]
+    )
+    level = last(a=[1.0, 1], b=[1.0, 1])
+    assert level["value"] == 0 and math.isnan(level["low"])
+    with pytest.raises(NoCasesError, match="two doses"):
+        validity.dose_series({"a": [1.0]})
+    with pytest.raises(InputError, match="expected is 'up'"):
+        validity.dose_series({"a": [1.0], "b": [2.0]}, expected="up")
+
+
+def test_two_models_are_told_apart_in_the_expected_direction() -> None:
+    high, low = [3.0, 4, 5], [1.0, 2, 3]
+    up = validity.model_auroc(high, low, names=("t", "c")).table[0]
+    down = validity.model_auroc(high, low, names=("t", "c"), expected="decreasing").table[0]
+    assert (
+        (up["group"], down["group"]) == ("t - c", "c - t")
+        and up["value"] == pytest.approx(1 - down["value"])
+        and "p" not in up
+    )
+    failing = validity.failure_auroc(high, low, permutations=19).table[0]
+    assert (
+        failing["group"] == "failure - success"
+        and (failing["n_first"], failing["n_second"]) == (3, 3)
+        and failing["p"] >= 0.05
+    )
+    assert validity.membership_auroc(high, low, permutations=19).table[0]["group"] == "member - non-member"
+
+
+def test_a_planted_effect_is_in_standard_deviations_of_the_scores() -> None:
+    x = np.random.default_rng(0).normal(size=40)
+    found = [[r["value"] for r in validity.planted_recovery(x * scale, n=12, trials=40).table] for scale in (1, 50)]
+    assert found[0] == pytest.approx(found[1])
