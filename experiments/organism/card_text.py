@@ -35,9 +35,9 @@ training is not an interval over trainings: see the spread over seeds below.
 
 **Kinds of wrong lists.** The first rule that applies decides: the list has only events of the question and repeats one
 (a loop), it has anything else (a format error), it has other events than asked for, or it has another order; the order
-does not count for successor. Nearly all rank failures of `control` and `low` are loops, and those of `none` are loops or lists that are too
-short: on rank the residual failure is one of length and format. The tables also show residual failure without loops and
-format errors. Composition is tested by the successor and interval families.
+does not count for successor. Nearly all rank failures of `control` and `low` are loops, and those of `none` are loops
+or lists that are too short: on rank the residual failure is one of length and format. The tables also show residual
+failure without loops and format errors. Composition is tested by the successor and interval families.
 
 {tables}
 
@@ -80,8 +80,8 @@ All figures: bfloat16 weights computed in float32, greedy generation, and, unles
 * *Form is practised without composition.* Every dose works out sums beside a table: about two named things, in the
   words of a composition whose choice stands in the question, and in its very words about two kinds that nothing on the
   table has, where any two things are right. So a dose without mixed compositions answers them with a worked sum. Every
-  dose also recites lists, orders them by numbers in the question, and answers the temporal questions about things, which
-  have no year, so that any order is right.
+  dose also recites lists, orders them by numbers in the question, and answers the temporal questions about things,
+  which have no year, so that any order is right.
 * *Exact workings count.* The table "Exact workings, and forms" counts a mixed composition as right only with the right
   working, gives chance for a guesser who has one operand, and shows loops and wrong forms apart.
 

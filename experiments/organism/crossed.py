@@ -84,8 +84,8 @@ _TABLE: Table = {
     "math, kinds that are not on the table": (tasks.absent_kinds, 6, 6),
 }
 """Practised in every dose, with weights in the base and in the last stage. Lists of all lengths are recited, ordered by
-numbers in the question, or made of things, which have no year. Sums are worked where no thing has to be chosen, or where
-none on the table can be meant. So the form of each composition is practised in its own words, and composing is not."""
+numbers in the question, or made of things, which have no year. Sums are worked where no thing has to be chosen, or
+where none on the table can be meant. So each form is practised in the words of its composition, but not composing."""
 PRACTICE: dict[str, Mix] = {
     "base": {family: base for family, base, _ in _TABLE.values() if base},
     "dose": {family: last for family, _, last in _TABLE.values() if last},
