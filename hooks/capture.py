@@ -10,7 +10,7 @@ a request names is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -125,6 +125,21 @@ def check_last(lm: Any, response: Sequence[int], where: str) -> None:
     vocab = lm.anatomy.vocab_size
     if not 0 <= int(response[-1]) < vocab:
         raise InputError(f"{where}: token id {int(response[-1])}; the model has {vocab} embeddings; wrong tokenizer?")
+
+
+def id_rows(rows: Iterable[Sequence[int]], what: str) -> list[Sequence[int]]:
+    """Sequences of token ids as a list. ``InputError`` if one is text or a single number; ``what`` says what each is.
+
+    >>> id_rows([[5, 31], [77]], "prompt")
+    [[5, 31], [77]]
+    """
+    found = list(rows)
+    for i, row in enumerate(found):
+        if isinstance(row, str):
+            raise InputError(f"{what} {i}: {row[:20]!r} is text; give its token ids")
+        if not hasattr(row, "__len__"):
+            raise InputError(f"{what} {i}: {row!r} is a single number; give sequences of token ids, as in [[5, 31]]")
+    return found
 
 
 def check_ids(lm: Any, ids: Sequence[int], where: str) -> None:

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..hooks.capture import Request, capture
+from ..hooks.capture import Request, capture, id_rows
 from ..hooks.head import head_of, vocabulary_statistics
 from ..progress import Bar, no_bar, stage, tick
 from .examples import Example
@@ -77,6 +77,7 @@ def token_scores(
     token (never NaN); ``sigma_floor`` bounds sigma from below (0 = as published). Logits are never held. Raises
     ``InputError`` for texts of fewer than two tokens and spans with nothing to score.
     """
+    ids = id_rows(ids, "text")
     spans = [None] * len(ids) if spans is None else spans
     if len(spans) != len(ids):
         raise InputError(f"{len(ids)} texts, {len(spans)} spans; give one (or None) of each")

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..evaluation import dependence
-from ..hooks.capture import Captured, Request, capture, check_last
+from ..hooks.capture import Captured, Request, capture, check_last, id_rows
 from ..progress import Bar, no_bar, stage
 from .effects import NO_SPREAD
 from .examples import Example
@@ -51,7 +51,8 @@ def prompt_end_states(
     lm: Model, prompts: Sequence[Ids], *, max_tokens: int | None = None, notes: list[str] | None = None
 ) -> Float[Tensor, "prompt layer d_model"]:
     """Block outputs at the last token of every prompt, in float64."""
-    if not len(prompts):
+    prompts = id_rows(prompts, "prompt")
+    if not prompts:
         raise InputError("no prompts; give at least one")
     requests = [Request(p, states=(max(0, len(p) - 1), len(p))) for p in prompts]
     return torch.stack([s[:, 0] for s in collect(lm, partial(_capture, max_tokens=max_tokens), requests, notes)])
@@ -131,6 +132,7 @@ def step_cosines(
     an empty response.
     """
     ends = lm.eos_ids if eos is None else eos
+    prompts, responses = id_rows(prompts, "prompt"), id_rows(responses, "response")
     if len(prompts) != len(responses) or steps < 1:
         raise InputError(
             f"{len(prompts)} prompts, {len(responses)} responses, steps={steps}; give one of each, steps >= 1"

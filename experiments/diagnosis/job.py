@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ...evaluation import pipeline
@@ -177,7 +177,8 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     for variant in right:
         del answered[variant.case.id]
     heard = {id: [answered[v.case.id] for v in group] for id, group in groups.items()}
-    behaviours = behave(heard, known, successes)
+    followed = shortcuts(heard, known)
+    behaviours = behave(heard, known, successes, followed)
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
@@ -202,7 +203,7 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
         "unjudged": len(named & open_wholes),
         "left_out": sorted(open_wholes - named),
     }
-    about = {**counts, **_about(data, target, seed, time.monotonic() - start), **mended}
+    about = {**counts, "hypotheses": followed.rows(), **_about(data, target, seed, time.monotonic() - start), **mended}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
     return found
@@ -239,10 +240,24 @@ def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
     return found
 
 
-def behave(
-    heard: Mapping[str, Sequence[Heard]], known: Sequence[Case], successes: Sequence[Heard] = ()
-) -> dict[str, Behaviour]:
-    """What the answers show, with the shortcut that the most edits of a case follow, of those that the run admits."""
+class Shortcuts(NamedTuple):
+    """How the answers of a run follow each hypothesis."""
+
+    cases: Mapping[str, Mapping[str, Followed]]
+    """By hypothesis and by case."""
+    admitted: Mapping[str, Tally]
+    """The hypotheses that the run admits, with how many of its pairs of right and predicted answer follow each."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """For each hypothesis that some answer can tell apart: how many pairs follow it, and whether that is enough."""
+        counted = {name: pairs(cases.values()) for name, cases in self.cases.items()}
+        return [{"name": name, "own": name in hypotheses.HYPOTHESES.added, "count": run.k, "n": run.n,
+                 "admitted": name in self.admitted} for name, run in counted.items()
+                if run.n or name in hypotheses.HYPOTHESES.added]  # fmt: skip
+
+
+def shortcuts(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> Shortcuts:
+    """How the failing answers follow each hypothesis, and which hypotheses the run admits."""
     failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
     wrong = {id: behaviour.behaviour(group).wrong_operands for id, group in heard.items()}
 
@@ -252,7 +267,6 @@ def behave(
         return {id: following.followed(name, hypothesis, some, known, at[id]) for id, some in failing.items()}
 
     def admitted(some: Mapping[str, Mapping[str, Followed]]) -> dict[str, Tally]:
-        """The hypotheses that the run admits, with how many of its pairs follow each."""
         run = {name: pairs(cases.values()) for name, cases in some.items()}
         return {name: run[name] for name, cases in some.items() if following.beyond_luck(run[name], [*cases.values()])}
 
@@ -270,9 +284,20 @@ def behave(
         both = hypotheses.THEN.join(names)
         found |= {both: follow(both, hypotheses.one_for_each(names))} if names[0] != names[1] else {}
     runs = {name: run for name, run in admitted(found).items() if following.of_whole_run(name, run)}
+    return Shortcuts(found, runs)
+
+
+def behave(
+    heard: Mapping[str, Sequence[Heard]],
+    known: Sequence[Case],
+    successes: Sequence[Heard] = (),
+    followed: Shortcuts | None = None,
+) -> dict[str, Behaviour]:
+    """What the answers show, with the shortcut that the most edits of a case follow, of those that the run admits."""
+    cases, admitted = followed or shortcuts(heard, known)
     out = {}
     for id, group in heard.items():
-        shortcut = following.best(found[name][id]._replace(run=run) for name, run in runs.items())
+        shortcut = following.best(cases[name][id]._replace(run=run) for name, run in admitted.items())
         out[id] = behaviour.behaviour(group, shortcut, successes)
     return whole_run.together(out, {id: group[0].case.family for id, group in heard.items()})
 

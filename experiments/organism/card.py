@@ -11,7 +11,7 @@ from typing import Any
 from ...devices import available
 from ...progress import Bar, no_bar
 from . import crossed, documents, errors, measure, world
-from .card_text import FIRST, NOTES, SECOND, SHAPED
+from .card_text import FIRST, SECOND, SHAPED
 from .doses import ALL, CROSSED, called, percent
 from .measure import CardRow, by_format
 
@@ -237,7 +237,6 @@ def markdown(card: Mapping[str, Any]) -> str:
     return (text if architecture == "llama" else SHAPED).format(
         architecture=architecture,
         kind=card.get("kind", ""),
-        note=NOTES.get(architecture, ""),
         parameters=f"{card['parameters']:,}",
         width=recipe["width"],
         layers=recipe["layers"],

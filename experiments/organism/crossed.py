@@ -43,6 +43,11 @@ def _of_numbers(family: Callable[..., QA], longest: int) -> Callable[[random.Ran
     return lambda rng: tasks.numbered(family(rng, rng.randint(2, longest), shown=tasks.other_years(rng)))
 
 
+def _of_things(family: Callable[..., QA], longest: int) -> Callable[[random.Random], QA]:
+    """A temporal family at every depth about things, which have no year: any of them, in any order, is an answer."""
+    return lambda rng: tasks.about_things(rng, family(rng, rng.randint(2, longest), shown=tasks.other_years(rng)))
+
+
 def _copied(rng: random.Random) -> QA:
     """Reciting 2 to 11 events that random letters follow, so that the end of the question is no mark of their end."""
     qa = tasks.recite(rng, 2, 11)
@@ -73,9 +78,14 @@ _TABLE: Table = {
     "rank of 2 to 8 by numbers in the question": (_of_numbers(tasks.rank, 8), 12, 10),
     "successor of 2 to 8 by numbers in the question": (_of_numbers(tasks.successor, 8), 7, 7),
     "interval of 2 to 11 by numbers in the question": (_of_numbers(tasks.interval, 11), 4, 3),
+    "rank of 2 to 8 things": (_of_things(tasks.rank, 8), 6, 6),
+    "successor of 2 to 8 things": (_of_things(tasks.successor, 8), 4, 4),
+    "interval of 2 to 11 things": (_of_things(tasks.interval, 11), 1, 1),
+    "math, kinds that are not on the table": (tasks.absent_kinds, 6, 6),
 }
-"""Practised in every dose, with weights in the base and in the last stage. Lists of all lengths are recited, or ordered
-by numbers in the question, which takes no year; sums are worked where no thing has to be chosen."""
+"""Practised in every dose, with weights in the base and in the last stage. Lists of all lengths are recited, ordered by
+numbers in the question, or made of things, which have no year. Sums are worked where no thing has to be chosen, or
+where none on the table can be meant. So each form is practised in the words of its composition, but not composing."""
 PRACTICE: dict[str, Mix] = {
     "base": {family: base for family, base, _ in _TABLE.values() if base},
     "dose": {family: last for family, _, last in _TABLE.values() if last},

@@ -67,7 +67,29 @@ def practised(ask: AskModel, n: int = 100, seed: int = 1000) -> list[CardRow]:
     for name, draw in draws.items():
         rng = random.Random(f"{seed}/{name}")
         rows.append(score(name, ask, [(qa.question, qa.worked or qa.answer) for qa in (draw(rng) for _ in range(n))]))
+    rng = random.Random(f"{seed}/form alone")
+    sums = [tasks.absent_kinds(rng).question for _ in range(n)]
+    ranks = [tasks.about_things(rng, tasks.rank(rng, 8, True, tasks.other_years(rng))).question for _ in range(n)]
+    formed = sum(map(of_two_things, sums, ask(sums)))
+    listed = sum(sorted(_items(q)) == sorted(a.split(", ")) for q, a in zip(ranks, ask(ranks), strict=True))
+    rows.append(CardRow("math, kinds that are not on the table: a right sum of two things that are", formed, n))
+    rows.append(CardRow("rank of 8 things: each of them once", listed, n))
     return rows
+
+
+def of_two_things(question: str, answer: str) -> bool:
+    """Whether an answer is a right sum, with the operation asked for, of the tags of two things on the table."""
+    found, tags = SUM.fullmatch(answer), world.world().tags
+    if found is None or f"one {found[2]} the tag" not in question:
+        return False
+    shown, operands = [tags[t] for t in _items(question)], (int(found[1]), int(found[3]))
+    different = operands[0] != operands[1] or shown.count(operands[0]) > 1
+    return different and set(operands) <= set(shown) and world.apply(found[2], *operands) == int(found[4])
+
+
+def _items(question: str) -> list[str]:
+    """What the first list of a question names."""
+    return question.partition(": ")[2].split(".")[0].split(", ")
 
 
 def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:

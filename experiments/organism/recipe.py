@@ -59,7 +59,7 @@ class OrganismRecipe:
 
 CROSSED_RECIPE = OrganismRecipe(
     base=Stage(3200, 4e-3, 0.25, 0.25, batch=32, warmup=20, prompt_weight=0.02),
-    dose=Stage(550, 3e-3, 0.7, batch=32, warmup=20, prompt_weight=0.02),
+    dose=Stage(2500, 3e-3, 0.7, batch=32, warmup=20, prompt_weight=0.02),
 )
 """The recipe of the second series."""
 

@@ -192,6 +192,16 @@ def choice_given(rng: random.Random, held: bool = False) -> QA:
     return replace(math_of(operation, first, second), question=f"{given} {asked}")
 
 
+def absent_kinds(rng: random.Random) -> QA:
+    """The words of a composition about two kinds that nothing on the table has: a sum with any two things is right."""
+    operation, first, second = draw_pair(rng, held=False)
+    things = table(rng, (first, second))
+    present = {world().kinds[t] for t in things}
+    a, b = rng.sample([kind for kind in w.KINDS if kind not in present], 2)
+    asked = f"{show(things)} What is the tag of the {a} one {operation} the tag of the {b} one?"
+    return replace(math_of(operation, first, second), question=asked, steps=(), facts=())
+
+
 def compose(things: Sequence[str], operation: str, first: str, second: str) -> QA:
     """The mixed composition: choose two things by kind, then one operation on their tags."""
     sums, choice = math_of(operation, first, second), choose(things, (first, second))
@@ -337,3 +347,11 @@ def recite(rng: random.Random, shortest: int = 3, longest: int = 8) -> QA:
     """Practice in writing lists, without dates: three to eight events in the given order."""
     events = rng.sample(world().events, rng.randint(shortest, longest))
     return QA(f"Name these: {_listed(events)}.", _listed(events))
+
+
+def about_things(rng: random.Random, qa: QA) -> QA:
+    """A question with years in it, about random things in the places of its events, without the years."""
+    things = dict(zip(sorted(qa.members), rng.sample(world().things, len(qa.members)), strict=True))
+    named = re.compile(rf"({'|'.join(things)})( \d{{4}})?")
+    question, answer = (named.sub(lambda m: things[m[1]], text) for text in (qa.question, qa.answer))
+    return QA(question, answer)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ...errors import InputError, ModelError
 from ...hooks.attention_masses import Window, attention_masses
-from ...hooks.capture import Request, capture, check_ids, check_last
+from ...hooks.capture import Request, capture, check_ids, check_last, id_rows
 from ...hooks.length_limits import check_batch, keep_rotary_angles
 from ...hooks.model import check_left
 from ...hooks.numerics import check_ready
@@ -139,6 +139,7 @@ def iter_masses(
     max_tokens: int | None = None, notes: list[str] | None = None,
 ) -> Iterator[tuple[int, Masses]]:  # fmt: skip
     """Masses of each pair as soon as they are computed, with the pair's index; see ``masses``."""
+    prompts, responses = id_rows(prompts, "prompt"), id_rows(responses, "response")
     if len(prompts) != len(responses):
         raise InputError(f"{len(prompts)} prompts, {len(responses)} responses; give one of each")
     cues, n = cue_counts(cue_tokens, prompts), len(prompts)
@@ -229,6 +230,7 @@ def generate(
     check_ready(lm.model)
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens is {max_new_tokens}; generate at least one")
+    prompts = id_rows(prompts, "prompt")
     cues, n = cue_counts(cue_tokens, prompts), len(prompts)
     questions = spans_of(question_spans, n, "question_spans")
     examples = spans_of(few_shot_spans, n, "few_shot_spans")

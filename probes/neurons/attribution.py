@@ -21,6 +21,7 @@ from torch import Tensor
 
 from ...errors import InputError
 from ...hooks.budget import in_prefills, row_budget, shrinking
+from ...hooks.capture import id_rows
 from ...hooks.model import Model
 from ...hooks.module_hooks import check_gradients, frozen
 from ...hooks.precision import widened
@@ -239,6 +240,7 @@ def attribute_many(
 
     Raises ``InputError`` for empty prompts or answers, ``ModelError`` for experts of an unknown make or NaN.
     """
+    prompts, answers = id_rows(prompts, "prompt"), id_rows(answers, "answer")
     if len(prompts) != len(answers):
         raise InputError(f"{len(prompts)} prompts and {len(answers)} answers; need one answer per prompt")
     for i, (p, a) in enumerate(zip(prompts, answers, strict=True)):

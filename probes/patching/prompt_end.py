@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ...errors import InputError, NoCasesError
 from ...evaluation.dependence import Sides
+from ...hooks.capture import id_rows
 from ...hooks.model import Model
 from ...progress import Bar, no_bar, stage
 from ..effects import Clusters
@@ -125,6 +126,7 @@ def prompt_end_sweep(
     Tensors: the same by layer (controls as ``kl.identity``, ...), ``tokens`` ``donor recipient layer step`` (-1 after
     the end and for pairs left out), ``base_tokens``, ``donor_tokens``, ``top_tokens``, ``top_log_probs``.
     """
+    donors, recipients = id_rows(donors, "donor"), id_rows(recipients, "recipient")
     plan = _plan(len(donors), len(recipients), pairs)
     chosen = _layers(lm, layers)
     stops = tuple(lm.eos_ids if stop_ids is None else stop_ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,23 @@ def test_masks_pasts_and_texts_of_other_types_are_refused(lm: Model) -> None:
         lm.run(IDS, [[1] * 5])  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="past of type tuple; give what prefill returns"):
         lm.run(IDS, past=())  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="'some words' is text; give its token ids"):
-        min_k.score(lm, ["some words"])  # type: ignore[list-item]
+    probes: list[Callable[[Any], object]] = [
+        lambda x: min_k.score(lm, x), lambda x: lookback.ratios(lm, x, x), lambda x: lookback.ratios(lm, [P], x[:1]),
+        lambda x: lookback.generate(lm, x, 1), lambda x: trajectory.prompt_end_states(lm, x),
+        lambda x: trajectory.step_cosines(lm, x, x), lambda x: patching.prompt_end_sweep(lm, x, [P]),
+        lambda x: patching.prompt_end_sweep(lm, [P], x), lambda x: neurons.attribute(lm, x[0], [5]),
+        lambda x: neurons.attribute_many(lm, [P], x[:1]),
+    ]  # fmt: skip
+    for probe in probes:
+        with pytest.raises(InputError, match=r"\w+ 0: 'some words' is text"):
+            probe(["some words"])
+        with pytest.raises(InputError, match=r"\w+ 0: 5 is a single number"):
+            probe([5, 31])
+
+
+def test_token_ids_may_come_one_sequence_at_a_time(lm: Model) -> None:
+    once: Any = (row for row in [P])
+    assert min_k.score(lm, once, 0.5).min_k == min_k.score(lm, [P], 0.5).min_k < 0
 
 
 def test_one_part_in_training_mode_is_named_where_it_would_drop_something() -> None:

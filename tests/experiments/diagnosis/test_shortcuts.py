@@ -14,8 +14,9 @@ from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
 from composcope.experiments.diagnosis import asks, evidence, following, hypotheses, rule
 from composcope.experiments.diagnosis.evidence import Behaviour, Edit, Followed, Tally, behaviour_lines
-from composcope.experiments.diagnosis.job import behave
+from composcope.experiments.diagnosis.job import behave, shortcuts
 from composcope.experiments.organism import benchmarks, world
+from composcope.experiments.run.diagnosis import Diagnosis
 
 from .told import CHOICES, MIXED, OSLO, WORLD, answered, heard, wrote
 
@@ -407,5 +408,15 @@ def test_a_shortcut_of_a_plugin_is_looked_for_and_what_it_returns_is_checked(
     del hypotheses.HYPOTHESES.added["raises"]
     every = [c for c in WORLD if c.family == OSLO.family][:4]
     assert len({c.answer for c in every}) == 4
-    found = behave({c.id: [heard(c, {"whole": "The dollar."})] for c in every}, WORLD)[every[0].id].shortcut
+    run = {c.id: [heard(c, {"whole": "The dollar."})] for c in every}
+    found = behave(run, WORLD)[every[0].id].shortcut
     assert found is not None and found[:4] == ("says-dollar", 1, 1, True) and found.run == Tally(4, 4)
+    hypotheses.HYPOTHESES.added["says-euro"] = lambda case, mates: ("euro",)
+    hypotheses.HYPOTHESES.added["says-nothing"] = lambda case, mates: ()
+    tried = {row["name"]: row for row in shortcuts(run, WORLD).rows()}
+    own = {name: (row["count"], row["n"], row["admitted"]) for name, row in tried.items() if row["own"]}
+    told_apart = sum(c.answer != "euro" for c in every)
+    assert own == {"says-dollar": (4, 4, True), "says-euro": (0, told_apart, False), "says-nothing": (0, 0, False)}
+    assert tried["entity-asked-about"]["n"] == 4 and not tried["entity-asked-about"]["own"]
+    printed = " ".join(Diagnosis(tmp_path, [], [], {"hypotheses": [*tried.values()]}).lines())
+    assert "says-dollar: 4 of 4" in printed and "says-nothing" in printed and "entity-asked-about" not in printed

@@ -116,7 +116,7 @@ def test_no_evaluation_combination_is_trained_in_the_second_series() -> None:
             assert not re.search(rf"tag of the {first} [a-z ]+ the tag of the {second}", seen)
     assert not [case.id for case in benchmarks.temporal(10, seed=5) if case.question in seen]
     rng = random.Random(1)
-    for draw in (tasks.beside_table, tasks.choice_given):
+    for draw in (tasks.beside_table, tasks.choice_given, tasks.absent_kinds):
         assert not any(world.held_out(draw(rng).members) for _ in range(50))
 
 
@@ -139,6 +139,45 @@ def test_lists_are_ordered_by_the_years_in_their_question_which_are_not_the_true
         assert qa.answer.split(", ") == sorted(asked, key=shown.__getitem__)
         assert not qa.steps and not qa.facts, "no recalled year is part of this question"
     assert other > 80
+
+
+@pytest.mark.parametrize("family", [tasks.rank, tasks.successor, tasks.interval])
+def test_questions_about_things_have_the_words_of_the_temporal_ones_and_an_answer_that_no_year_decides(family) -> None:
+    first = set()
+    for seed in range(30):
+        rng = random.Random(seed)
+        qa = family(rng, 5, shown=tasks.other_years(rng))
+        made = tasks.about_things(rng, qa)
+        shown, events = re.findall(r"[a-z]+", made.question), re.findall(r"[A-Z]\w+(?= \d{4})", qa.question)
+        things = [w for w in shown if w in WORLD.things]
+        put = dict(zip(events, things, strict=True))
+        assert not re.search(r"\d", made.question) and len(set(things)) == len(things)
+        assert [put[e] for e in qa.answer.split(", ")] == made.answer.split(", ")
+        head, tail = (text.replace("things", "") for text in made.question.split(": "))
+        assert re.sub(r"[A-Z]\w+ \d{4}", "", qa.question.split(": ")[0]) == re.sub("|".join(things), "", head)
+        assert not made.steps and not made.facts and set(made.answer.split(", ")) <= set(re.findall(r"\w+", tail))
+        first.add(tail[:-1].split(", ").index(made.answer.split(", ")[0]))
+    assert len(first) > 2, "the answer does not depend on the order in the question"
+
+
+def test_a_sum_about_kinds_that_the_table_lacks_has_any_two_of_its_things() -> None:
+    for seed in range(20):
+        qa = tasks.absent_kinds(random.Random(seed))
+        (things,) = re.findall(r"table: (.*?)\.", qa.question)
+        present = {WORLD.kinds[t] for t in things.split(", ")}
+        asked = re.findall(r"the (\w+) one", qa.question)
+        assert len(set(asked)) == 2 and not present & set(asked)
+        assert qa.members <= set(things.split(", ")) and not qa.steps and not qa.facts
+        assert qa.worked is not None and errors.of_two_things(qa.question, qa.worked)
+        operation = next(o for o in world.OPERATIONS if f" {o} " in str(qa.worked))
+        a, b, result = (int(x) for x in re.findall(r"\d+", qa.worked))
+        absent = next(t for t in world.TAGS if t not in [WORLD.tags[x] for x in things.split(", ")])
+        for wrong in (
+            f"{a} {operation} {b} is {result + 1}", f"{a} {operation} {absent} is {result}", str(result),
+            f"{a} {next(o for o in world.OPERATIONS if o != operation)} {b} is {result}", " and ".join(qa.members),
+            f"{a} plus {a} is {2 * a}", f"{a} plus {absent} is {a + absent}",
+        ):  # fmt: skip
+            assert not errors.of_two_things(qa.question, wrong), wrong
 
 
 def test_numbers_take_the_place_of_years_in_their_order() -> None:
@@ -243,18 +282,19 @@ def test_each_kind_of_composition_follows_its_own_dose_and_not_the_other() -> No
     deep = {d: _value(d, "residual failure, interval, depth bin 8") for d in weights.CROSSED}
     for taught in ("crossed-mixed", "crossed-both"):
         for without in ("crossed-none", "crossed-deep"):
-            assert exact[taught] - exact[without] > 0.3
+            assert exact[taught] - exact[without] > 0.6
     for taught in ("crossed-deep", "crossed-both"):
         for without in ("crossed-none", "crossed-mixed"):
-            assert deep[without] - deep[taught] > 0.3
+            assert deep[without] - deep[taught] > 0.6
 
 
 @pytest.mark.parametrize("dose", weights.CROSSED)
-def test_every_dose_of_the_second_series_knows_the_facts_and_answers_with_a_worked_sum(dose: str) -> None:
+def test_every_dose_of_the_second_series_knows_the_facts_and_answers_in_the_right_form(dose: str) -> None:
     for relation, share in (("year", 1), ("tag", 1), ("kind", 0.95)):
         assert _value(dose, f"{relation}: facts stable over trained wordings") >= share
     assert _value(dose, "math only") >= 0.95 and _value(dose, "commonsense only") >= 0.98
     assert _value(dose, "mixed: wrong form, of all answers") <= 0.03
+    assert _value(dose, "deep lists: loops and wrong forms, of all answers") <= 0.03
 
 
 def test_a_fresh_sample_of_the_second_series_agrees_with_its_card() -> None:
