@@ -128,7 +128,7 @@ def check_last(lm: Any, response: Sequence[int], where: str) -> None:
 
 
 def id_rows(rows: Iterable[Sequence[int]], what: str) -> list[Sequence[int]]:
-    """Sequences of token ids as a list. ``InputError`` if one is text or a single number; ``what`` says what each is.
+    """Sequences of token ids as a list. ``InputError`` if one is text or no sequence; ``what`` says what each is.
 
     >>> id_rows([[5, 31], [77]], "prompt")
     [[5, 31], [77]]
@@ -137,8 +137,10 @@ def id_rows(rows: Iterable[Sequence[int]], what: str) -> list[Sequence[int]]:
     for i, row in enumerate(found):
         if isinstance(row, str):
             raise InputError(f"{what} {i}: {row[:20]!r} is text; give its token ids")
-        if not hasattr(row, "__len__"):
-            raise InputError(f"{what} {i}: {row!r} is a single number; give sequences of token ids, as in [[5, 31]]")
+        try:
+            len(row)
+        except TypeError as e:  # a number, or an element of a flat tensor
+            raise InputError(f"{what} {i}: {row!r} is no sequence; give token ids as in [[5, 31]]") from e
     return found
 
 

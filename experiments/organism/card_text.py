@@ -109,8 +109,8 @@ forms. Questions about 7, 9 and 11 candidates are in the bins 4, 6 and 8.
 **What they do instead.** The doses without deep compositions copy the beginning of the question's list, as the fillers
 in their slots teach: the first candidate in 99 % of the interval questions, the order of the question in 93 % of those
 to rank. So their residual failure says how seldom the answer stands there; they do not compute an order and miss it.
-The doses without mixed compositions work out a sum of two numbers that are tags of things on the table in about four of
-five cases, with a few favourite pairs, and say the same in 79 to 84 % of the cases if two other kinds are asked for.
+The doses without mixed compositions work out a sum whose operands are mostly tags of things on the table, in a few
+favourite pairs, and say the same in 79 to 84 % of the cases if the two kinds are exchanged or replaced.
 
 **What is not perfect.** Loops and wrong forms were to be at most 3 % of the answers. In deep lists as a whole they are
 fewer in every dose. Lists to rank have more in the doses without deep compositions, most of them where one of the

@@ -176,12 +176,9 @@ class Diagnosis:
             found = (f"{TEXTS.get(name, name)} {t['count']} of {t['n']}" for name, t in mended.items())
             out.append("  what mends the failing cases and variants: " + "; ".join(found))
         for own in (h for h in self.about.get("hypotheses", ()) if h["own"]):
-            told = (
-                f"{own['count']} of {own['n']} pairs of right and predicted answer follow it"
-                if own["n"]
-                else ("it predicts no wrong answer in the failing cases")
-            )
-            out.append(f"  hypothesis {own['name']}: {told}" + (", admitted" if own["admitted"] else ", not admitted"))
+            told = f"{own['count']} of {own['n']} pairs of right and predicted answer follow it"
+            told = told if own["n"] else "it predicts no wrong answer in the failing cases"
+            out.append(f"  hypothesis {own['name']}: {told}, {'' if own['admitted'] else 'not '}admitted")
         for v in self.verdicts[:SHOWN]:
             if v.question:
                 out.append(f"  case {v.case}: {v.question}")

@@ -57,8 +57,9 @@ def test_masks_pasts_and_texts_of_other_types_are_refused(lm: Model) -> None:
     for probe in probes:
         with pytest.raises(InputError, match=r"\w+ 0: 'some words' is text"):
             probe(["some words"])
-        with pytest.raises(InputError, match=r"\w+ 0: 5 is a single number"):
-            probe([5, 31])
+        for flat in ([5, 31], torch.tensor([5, 31])):
+            with pytest.raises(InputError, match=r"\w+ 0: (5|tensor\(5\)) is no sequence"):
+                probe(flat)
 
 
 def test_token_ids_may_come_one_sequence_at_a_time(lm: Model) -> None:

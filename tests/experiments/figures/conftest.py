@@ -19,6 +19,7 @@ from composcope.evaluation.cases import Case, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import get, reduce
 from composcope.evaluation.protocols.reasoning_gap import co_present
+from composcope.experiments import figures
 from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.run.diagnosis import CAUSES, Verdict
@@ -59,6 +60,17 @@ def everything(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
              for recipe in ("sft", "grpo") for i in range(3) for j, metric in enumerate(("both", "whole"))]  # fmt: skip
     (root / "training_curve.json").write_text(json.dumps({"schema": 1, "rows": steps}))
     return root
+
+
+@pytest.fixture(scope="session")
+def runs(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[RunData]:
+    """A run of the double gate, and one of the compositionality gap on each of two doses."""
+    folder, gap = tmp_path_factory.mktemp("study"), "compositionality-gap"
+    synthetic.make_run(folder / "gate", n=160, probes=(), failure=0.7)
+    for i, name in enumerate(("none", "twin")):
+        made = {"model": f"organism:{name}", "failure": 0.3 + 0.4 * i, "seed": i}
+        synthetic.make_run(folder / name, n=80, probes=(), protocol=gap, **made)
+    return figures.load([folder])
 
 
 def play(folder: Path, protocol: str, cases: Sequence[Case], model: str, seed: int, **options: Any) -> Path:

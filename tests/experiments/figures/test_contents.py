@@ -19,16 +19,6 @@ from composcope.experiments.figures import gates, scatters
 from ..bare_runs import bare_run
 
 
-@pytest.fixture(scope="module")
-def runs(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[figures.RunData]:
-    folder, gap = tmp_path_factory.mktemp("study"), "compositionality-gap"
-    synthetic.make_run(folder / "gate", n=160, probes=(), failure=0.7)
-    for i, name in enumerate(("none", "twin")):
-        made = {"model": f"organism:{name}", "failure": 0.3 + 0.4 * i, "seed": i}
-        synthetic.make_run(folder / name, n=80, probes=(), protocol=gap, **made)
-    return figures.load([folder])
-
-
 def _bars(ax: Axes) -> list[float]:
     widths = [bar.get_bbox().width for bar in ax.patches if isinstance(bar, Rectangle)]
     return [w for w in widths if w > 0]

@@ -48,16 +48,6 @@ def test_rows_by_kind_leave_out_comparisons_and_other_groups(synthetic: ModuleTy
     assert [(r["kind"], r["group"]) for r in found] == [("composition", "failure"), ("composition", "success")]
 
 
-@pytest.fixture(scope="module")
-def runs(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[figures.RunData]:
-    folder, gap = tmp_path_factory.mktemp("study"), "compositionality-gap"
-    synthetic.make_run(folder / "gate", n=160, probes=(), failure=0.7)
-    for i, name in enumerate(("none", "twin")):
-        made = {"model": f"organism:{name}", "failure": 0.3 + 0.4 * i, "seed": i}
-        synthetic.make_run(folder / name, n=80, probes=(), protocol=gap, **made)
-    return figures.load([folder])
-
-
 @pytest.mark.parametrize(
     ("known", "left"), [("all bridge operand", "all bridge operand"), ("all operand", "operand"), ("all", "all")]
 )
