@@ -86,6 +86,8 @@ NAMES = [
     ("Jane Austen", "The film is based on Emma and was seen by Jane Austen.", NOVEL, OPEN),
     ("Spanish", "It lies in Peru, where people speak Spanish.", "Which language is spoken in Lima?", RIGHT),
     ("Spanish", "It lies in Peru, where people speak Quechua.", "Which language is spoken in Lima?", WRONG),
+    ("Spanish", "It lies in Peru, where mostly Spanish is spoken.", "Which language is spoken in Lima?", RIGHT),
+    ("Spanish", "It lies in Peru, where old Spanish is famous.", "Which language is spoken in Lima?", OPEN),
     ("Tom Hanks", "Actor: Tom Hanks\nDirector: Robert Zemeckis", "Which actor is it?", RIGHT),
     ("Tom Hanks", "Director: Tom Hanks\nActor: Robert Zemeckis", "Which actor is it?", OPEN),
     ("Lisbon", "Country: Portugal\nCapital: Lisbon", "What is the capital of the country of the Douro?", RIGHT),

@@ -374,6 +374,8 @@ def test_d50_counts_what_is_open_and_says_where_few_cases_are() -> None:
     found = got(reduced(rows), "d50")
     assert (found.n, found.n_invalid, found.value) == (9, 0, 3.0) and "n < 5 at depth 4" in str(found.note)
     assert (found.bound_low, found.bound_high) == (3.0, 3.0)
+    nobody = got(reduced([*rows, *case_rows("w", "", "0", "0", depth=6)]), "d50")
+    assert nobody.n == 9 and "n < 5 at depth 4" in str(nobody.note) and "6" not in str(nobody.note), "no rate, no few"
     more = [*rows, *case_rows("x", "", "?", "1", depth=2), *case_rows("y", "", "1", "?", depth=4),
             *case_rows("z", "", "0", "?", depth=4), *case_rows("zz", "", "0", "?", depth=2)]  # fmt: skip
     opened = got(reduced(more), "d50")
