@@ -202,7 +202,7 @@ def test_scores_are_divided_by_the_root_of_the_width_unless_the_model_says_other
     given: dict[str, Any], used: float
 ) -> None:
     q = torch.zeros(1, 2, 3, 16)
-    call = Call(torch.nn.Identity(), q, q, q, None, given, lambda *_, **__: (q,))
+    call = Call(torch.nn.Identity(), q, q, q, None, given, lambda *_, **__: (q, None))
     assert _options(call) == {"scaling": used, "softcap": None, "sinks": None, "window": None}
 
 
