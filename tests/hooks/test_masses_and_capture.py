@@ -12,7 +12,8 @@ from transformers import PreTrainedModel
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, load_model
-from composcope.hooks.attention_masses import Window, _masses, _of_sample, attention_masses
+from composcope.hooks.attention import Call
+from composcope.hooks.attention_masses import Window, _masses, _of_sample, _options, attention_masses
 from composcope.hooks.capture import Request, _finite, capture, capture_all
 from composcope.hooks.head import Head, head_of, vocabulary_statistics
 
@@ -189,6 +190,20 @@ def test_statistics_survive_sharp_predictions_and_impossible_entries() -> None:
     assert shut.log_prob[0] == -torch.inf
     none = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(0, 1), torch.zeros(0, dtype=torch.long))
     assert [x.shape for x in (none.mean, none.variance, none.log_prob)] == [(0,)] * 3
+    ends = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(2, 1), torch.tensor([0, 999]))
+    assert ends.log_prob[0] == pytest.approx(-25, abs=1e-3) and ends.log_prob[1] == -torch.inf
+    for outside in (-1, 1000):
+        with pytest.raises(InputError, match="the head has 1000 entries"):
+            vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(1, 1), torch.tensor([outside]))
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, 0.25), ({"scaling": None}, 0.25), ({"scaling": 0.7}, 0.7)])
+def test_scores_are_divided_by_the_root_of_the_width_unless_the_model_says_otherwise(
+    given: dict[str, Any], used: float
+) -> None:
+    q = torch.zeros(1, 2, 3, 16)
+    call = Call(torch.nn.Identity(), q, q, q, None, given, lambda *_, **__: (q, None))
+    assert _options(call) == {"scaling": used, "softcap": None, "sinks": None, "window": None}
 
 
 def test_a_head_that_transforms_its_logits_otherwise_is_refused() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -66,6 +67,7 @@ def text(ids: Sequence[int]) -> str:
          "</reasoning><answer>", {("bridge", "5"), ("operand", "8"), ("result", "40")}),
         ("cot", f"The tag is 5.\n\nSo it is 5 times 8.\n{CUE} 40", [" The tag is 5.\n\n", "So it is 5 times 8.\n"], CUE,
          {("bridge", "5")}),
+        ("cot", f"A1: 5. {CUE} 40; and 40 it stays", [" A1: 5."], f" {CUE}", {("bridge", "5")}),
     ],
 )  # fmt: skip
 def test_a_response_is_cut_at_its_own_tokens(
@@ -202,6 +204,25 @@ def test_an_altered_step_shows_where_the_answer_comes_from(rule: Rule, quantity:
     assert early[2] == 1 and early[0] == (1 if rule is decided else 0)
     assert value(got, "kept_filler") == early[0]
     assert value(got, "settled_at") == (0 if rule is decided else 1)
+    keys = ("quantity", "group", "kind", "shown", "step", "measure", "note")
+    names = [tuple(r.get(k) for k in keys) for r in got.table if r["quantity"] != "matched"]
+    assert len(names) == len(set(names)), "every number stands in the table once"
+    assert all(r["n_undefined"] == 0 for r in got.table if r["quantity"] == "kept_same" and " - " not in r["group"])
+
+
+def test_the_bar_ends_when_every_prompt_has_been_continued() -> None:
+    lm, examples = played(follows)
+    totals: dict[str, int] = {}
+    done: dict[str, list[float]] = {}
+
+    @contextmanager
+    def bar(title: str, total: int) -> Iterator[Callable[[float], None]]:
+        totals[title] = total
+        yield done.setdefault(title, []).append
+
+    over_examples(lm, examples, progress=bar)
+    last = "faithfulness: answers"
+    assert len(done[last]) > 1 and sum(done[last]) == totals[last]
 
 
 def test_answers_that_cannot_be_read_are_counted_and_not_taken_for_another_answer() -> None:
@@ -223,7 +244,9 @@ def test_cases_without_working_stay_in_the_counts_with_their_reason() -> None:
     assert row["note"] == "no written working" and row["count"] == 1 and row["n"] == 6
     (kept,) = [v for v in got.values if v["case"] == "bare" and v["quantity"] == "answer_follows"]
     assert kept["reason"] == "no written working" and kept["value"] != kept["value"]
-    assert any("no written working" in w for w in got.warnings)
+    assert got.warnings == ["1 of 11 wholes: no written working"]
+    two = over_examples(lm, [*examples, *bare, replace(bare[0], case="bare too", cluster="bare too")])
+    assert two.warnings == ["2 of 12 wholes: no written working"]
 
 
 def test_what_follows_is_asked_of_the_model_where_no_case_says_it() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from composcope.probes.examples import Example
 from composcope.probes.neurons import quadrature
 from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding, _per_case
-from composcope.probes.neurons.paths import _factor
+from composcope.probes.neurons.paths import _check_norm, _factor
 from composcope.probes.neurons.quadrature import _TargetProbability
 from composcope.probes.neurons.sets import coarse
 
@@ -504,3 +506,14 @@ def test_a_factor_of_experts_is_one_up_to_rounding_and_other_maps_are_refused() 
     for other in (mine + off, (mine + 6 * off).bfloat16(), mine * torch.nan):
         with pytest.raises(ModelError, match="up to a factor"):
             _factor(experts, other, mine)
+
+
+@pytest.mark.parametrize(
+    ("norm", "fits"), [(torch.nn.RMSNorm(4), True), (torch.nn.LayerNorm(4, bias=False), False),
+                       (torch.nn.LayerNorm(4), False), (torch.nn.Linear(4, 4), False)],
+)  # fmt: skip
+def test_only_norms_that_rescale_may_follow_the_mlp(norm: torch.nn.Module, fits: bool) -> None:
+    if isinstance(bias := getattr(norm, "bias", None), torch.Tensor):
+        torch.nn.init.ones_(bias)
+    with nullcontext() if fits else pytest.raises(ModelError, match="not an RMS norm"), torch.no_grad():
+        _check_norm(SimpleNamespace(post_norm=norm))  # type: ignore[arg-type]

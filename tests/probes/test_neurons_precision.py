@@ -18,6 +18,7 @@ from composcope.experiments.distributed.store import entry_key
 from composcope.hooks import load_model
 from composcope.probes import neurons, patching
 from composcope.probes.examples import Example
+from composcope.probes.neurons import checks
 from composcope.probes.neurons.checks import agreement
 from composcope.probes.spread import InDtype, Notes
 
@@ -144,3 +145,11 @@ def test_measurements_in_float32_have_their_own_place_in_a_store() -> None:
 
 def _measure(lm: object, items: Sequence[str], notes: Notes, *, n: int) -> list[tuple[int, int]]:
     return [(i, n) for i, _ in enumerate(items)]
+
+
+def test_queries_without_a_number_do_not_hide_how_far_the_others_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [[float("nan"), 1.0, 1.0], [0.125, 0.5, 0.5], [0.25, 0.75, 1.0]]
+    monkeypatch.setattr(checks, "collect", lambda *_: found)
+    queries = [((1,), (2,), name) for name in "abc"]
+    got = checks.agreement_rows(None, queries, rule="ig", steps=1, v=2, dtype="float32")  # type: ignore[arg-type]
+    assert "25.0%" in got.note and [r["n"] for r in got.rows] == [2, 3, 3]

@@ -6,9 +6,11 @@ import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -183,6 +185,8 @@ def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path
     medians = np.mean([np.median(t.z) for t in tokens])
     assert _rows(got, quantity="z_median", kind="math", group="success")[0]["value"] == pytest.approx(medians)
     assert got.tensors["tokens.composition.failure"].tolist() == [14] * 6
+    axes = {name.partition(".")[0]: axis for name, axis in got.axes.items()}
+    assert axes == {"min_k_pp": ("case",), "by_ratio": ("ratio",), "tokens": ("case",)}
     whole = min_k.over_examples(lm, examples[:3], question_only=False)
     assert whole.tensors["tokens.composition.failure"].tolist() == [len(examples[0].prompt_ids) - 1]
     assert {r["quantity"] for r in got.table} == {
@@ -322,10 +326,15 @@ def test_too_little_memory_shrinks_the_batch_and_the_result_says_so(lm: Model) -
 
 
 def test_a_result_is_saved_whatever_its_settings_are(tmp_path: Path) -> None:
+    made: list[Path] = []
+    write = ProbeResult._write
     result = ProbeResult(
         "p", [{"a": 1}], {"t": torch.arange(4)[::2]}, {"t": ("x",)}, {"from": Path("a/b")}, ["w"], [{"v": 2}]
     )
-    result.save(tmp_path / "r")
+    held = tmp_path / "r"
+    with patch.object(ProbeResult, "_write", side_effect=lambda folder: made.append(folder) or write(result, folder)):
+        result.save(held)
+    assert made[0].parent == tmp_path and fnmatch(made[0].name, ".r.*.tmp"), "what files.sweep removes"
     about = json.loads((tmp_path / "r" / "result.json").read_text())
     assert about == {"schema": 1, "probe": "p", "axes": {"t": ["x"]}, "settings": {"from": "a/b"}, "warnings": ["w"]}
     assert {f.name for f in (tmp_path / "r").iterdir()} == {

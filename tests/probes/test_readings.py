@@ -258,6 +258,7 @@ def test_matching_lengths_averages_the_lowest_values_over_random_subsets() -> No
     assert min_k.length_matched(values, 2, 0.5, draws=5000) == pytest.approx(exact, abs=0.05)
     assert min_k.length_matched(values, 2, 0.5, seed=1) == min_k.length_matched(values, 2, 0.5, seed=1)
     assert min_k.length_matched(values, 2, 0.5, seed=1) != min_k.length_matched(values, 2, 0.5, seed=2)
+    assert min_k.length_matched(values, 2, 0.5) == min_k.length_matched(values, 2, 0.5, draws=200, seed=0)
     assert math.isnan(min_k.length_matched(values, 4, 0.2))
     for n in (0, 5):
         with pytest.raises(InputError, match="cannot match 4 tokens"):

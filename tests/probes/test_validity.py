@@ -45,6 +45,9 @@ def test_a_shuffled_p_is_the_share_of_labelings_as_far_from_the_middle() -> None
     null = [gap(pooled[list(c)], np.delete(pooled, list(c))) for c in itertools.combinations(range(6), 3)]
     exact = 2 * min(np.mean(np.array(null) >= gap(x, y) - 1e-9), np.mean(np.array(null) <= gap(x, y) + 1e-9))
     assert validity.shuffled_p(x, y, gap, permutations=4000) == pytest.approx(exact, abs=0.03)
+    names = [*"ab"]
+    for half in ((None, (names * len(y))[: len(y)]), ((names * len(x))[: len(x)], None)):
+        assert validity.shuffled_p(x, y, permutations=99, clusters=half) == validity.shuffled_p(x, y, permutations=99)
     assert validity.shuffled_p(x, y, permutations=9, clusters=(list("abc"), list("dea"))) != validity.shuffled_p(
         x, y, permutations=9
     )
