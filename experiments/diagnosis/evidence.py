@@ -173,7 +173,7 @@ class Found:
     same: Tally = Tally()
     """Variants that are mended by the state of a similar part about another entity with the same answer."""
     noise_pool: Tally = Tally()
-    """The control with noise on the variants of the cases that chose the cell."""
+    """The same control on the variants of the cases that chose the cell."""
     foreign_pool: Tally = Tally()
     """The variants of these cases that give a foreign donor's answer."""
     values: Tally = Tally()

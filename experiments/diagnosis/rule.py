@@ -47,6 +47,9 @@ place mends nearly everything (``nearly_all``); and the share in which a foreign
 ALL, QUIET = 0.95, 0.1
 """The share of the other cases' variants that counts as all of them, in a model that selects late (``selected_late``)
 and of a left-out block that has to show by itself what is wrong; it needs only most where noise mends hardly any."""
+FEW, MANY_BLOCKS = 0.15, 30
+"""The share of the other cases' variants that other left-out blocks may mend where one mends four of five, and how many
+variants this takes."""
 SPOILT = 1 / 3
 """The share of the family's failing cases with a part that the whole's context spoils."""
 READABLE = 0.95
@@ -290,10 +293,16 @@ def nearly_all(test: Found) -> bool:
 
 
 def by_itself(skip: Found, noise: Found) -> bool:
-    """Whether a left-out block shows by itself what is wrong: it may spoil the own part's state, too."""
+    """Whether a left-out block shows by itself what is wrong: it may spoil the own part's state, too.
+
+    In a model with some damage everywhere, no block mends four of five failures if it is left out and the others hardly
+    any.
+    """
     quiet = (noise.pool.k + 1) / (noise.pool.n + 2) <= QUIET  # rule of succession: none of a few says little
     alone = nearly_all(skip) and max(noise.pool.share, skip.noise.share) <= CONTROL
-    return skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST) or alone
+    others = skip.noise_pool.share if skip.noise_pool.n else 1.0
+    only = skip.pool.n >= MANY_BLOCKS and skip.pool.share >= READ and others <= FEW and noise.pool.share <= CONTROL
+    return skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST) or alone or only
 
 
 def selected_late(entity: Found, later: Found, wanted: float = ALL, wanted_foreign: float = BROUGHT) -> bool:

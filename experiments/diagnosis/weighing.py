@@ -126,7 +126,7 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
 
     best = max(test.options, key=lambda c: (excess(c), *_small(c)))
     beside = [c for c in test.options if c != best and c.partition(":")[0] == best.partition(":")[0]]
-    blocks = _sum(_tally(group, test.cells, c) for c in beside)
+    blocks, of_pool = (_sum(_tally(some, test.cells, c) for c in beside) for some in (group, pool))
     return Found(
         best,
         _tally(group, test.cells, best),
@@ -134,7 +134,7 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
         _tally(group, test.foreign, best, "donor" if test.cells == "own" else "gold") if test.foreign else Tally(),
         _tally(pool, test.cells, best),
         _tally(group, test.foreign.replace("foreign", "same"), best) if test.foreign else Tally(),
-        noise_pool=_tally(pool, test.noise, best),
+        noise_pool=of_pool if test.cells == "skip" else _tally(pool, test.noise, best),
         foreign_pool=_tally(pool, test.foreign, best, "donor") if test.cells == "own" else Tally(),
         values=_by_value(pool, test.cells, best),
     )
