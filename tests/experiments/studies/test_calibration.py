@@ -36,7 +36,7 @@ def test_tests_and_intervals_are_right_about_as_often_as_they_say(scenario: Scen
 
 
 def test_most_intervals_of_every_scenario_hold_the_truth_and_few_tests_find_what_is_not_there() -> None:
-    for row in (simulate(scenario, 6, seed=3) for scenario in SCENARIOS):
+    for row in (simulate(scenario, 6, seed=5) for scenario in SCENARIOS):
         assert row["scenario"] not in CLAIMED or row["false_positives_n"] + row["coverage_n"] >= 6, row
         assert (row["false_positives"] or 0) < 0.5 and (row["plain_false_positives"] or 0) < 1, row
         assert (row["coverage"] is None or row["coverage"] > 0.5) and row["plain_coverage"] != 0, row
