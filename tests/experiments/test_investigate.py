@@ -418,12 +418,13 @@ def test_a_job_diagnoses_and_reports_as_it_is_asked_to_and_stops_after_the_answe
     monkeypatch.setattr(investigate, "_diagnose", lambda *_, wanted: given.append(("diagnose", wanted)))
     config = Config(model="organism:none", benchmark="organism:mixed", limit=1, device="cpu")
     made: dict[str, Any] = {"probe": lambda *_: given.append("probe") or "no two", "quiet": True}
-    for options, wanted in (
+    jobs: tuple[tuple[dict[str, Any], list[Any]], ...] = (
         ({"report": True}, ["probe", ("report", True)]),
         ({"report": None, "diagnose": True}, ["probe", ("diagnose", True), ("report", False)]),
         ({"report": False, "diagnose": None}, ["probe", ("diagnose", None)]),
         ({"contrast": False, "diagnose": True}, []),
-    ):
+    )
+    for options, wanted in jobs:
         given.clear()
         found = investigate.investigate(config, tmp_path / "run", **made, **options)
         assert given == wanted
