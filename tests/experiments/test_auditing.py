@@ -153,6 +153,26 @@ def test_a_judge_fills_what_a_person_left_open_and_keeps_what_they_said(tmp_path
         assert [r["verdict"] for r in csv.DictReader(file)] == ["right"] * 3 + ["wrong"]
 
 
+def test_an_audit_waits_for_a_person_or_is_counted_as_the_judge_filled_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from composcope.experiments.models import target
+
+    found, _ = run()
+    asked, by_judge = audited(found, tmp_path, "12", None, seed=3), tmp_path / "judged"
+    drawn = (tmp_path / FILE).read_text(encoding="utf-8")
+    assert asked.document == {"audit": str(tmp_path / FILE)} and str(tmp_path / FILE) in asked.lines[0]
+    by_judge.mkdir()
+    assert draw(found, 12, by_judge, seed=3).read_text(encoding="utf-8") == drawn, "what was drawn waits as it is"
+    opened: list[tuple[str, str, str | None]] = []
+    monkeypatch.setattr(target, "open_role", lambda name, of, *, key_env: opened.append((name, of, key_env)) or Judge())
+    counted = audited(found, by_judge, "12", "J", seed=3, key_env="KEY")
+    assert opened == [("J", "--judge", "KEY")]
+    assert sum(e["labelled"] for e in counted.document["grader"] if e["answer_type"] == "all") == 12
+    assert len(counted.lines) == len(counted.document["grader"]) == 3
+    assert audited(found, tmp_path, None, None) == auditing.AuditSummary([], {})
+
+
 def test_one_answer_is_judged_once_for_each_gold(tmp_path: Path) -> None:
     found, _ = run([("number", "incorrect", 2, 1)])
     first, second = found.graded

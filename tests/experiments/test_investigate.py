@@ -24,6 +24,7 @@ from composcope.errors import ComposcopeError
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments import investigate
 from composcope.experiments.cli import main
+from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import job as diagnosis
 from composcope.experiments.evaluating.ask_plan import limit_cases, load_benchmark
 from composcope.experiments.investigate import report_inputs
@@ -402,6 +403,35 @@ def test_what_a_report_shows_decides_whether_it_is_written_again(synthetic: Modu
         path.write_text((path.read_text() if path.is_file() else "") + " ")
         before, first = first, investigate.report_inputs(run)
         assert first != before, shown
+
+
+def test_a_job_diagnoses_and_reports_as_it_is_asked_to_and_stops_after_the_answers_without_a_contrast(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: list[Any] = []
+
+    def show(run: Any, reporter: Any, again: bool) -> Path:
+        given.append(("report", again))
+        return run.path / "page"
+
+    monkeypatch.setattr(investigate, "_show", show)
+    monkeypatch.setattr(investigate, "_diagnose", lambda *_, wanted: given.append(("diagnose", wanted)))
+    config = Config(model="organism:none", benchmark="organism:mixed", limit=1, device="cpu")
+    made: dict[str, Any] = {"probe": lambda *_: given.append("probe") or "no two", "quiet": True}
+    jobs: tuple[tuple[dict[str, Any], list[Any]], ...] = (
+        ({"report": True}, ["probe", ("report", True)]),
+        ({"report": None, "diagnose": True}, ["probe", ("diagnose", True), ("report", False)]),
+        ({"report": False, "diagnose": None}, ["probe", ("diagnose", None)]),
+        ({"contrast": False, "diagnose": True}, []),
+    )
+    for options, wanted in jobs:
+        given.clear()
+        found = investigate.investigate(config, tmp_path / "run", **made, **options)
+        assert given == wanted
+        assert found.no_contrast == ("no two" if wanted else None) and found.path == tmp_path / "run"
+        assert found.report == (
+            tmp_path / "run" / "page" if ("report", True) in wanted or ("report", False) in wanted else None
+        )
 
 
 @pytest.mark.parametrize(("wanted", "seconds", "asked"), [(None, 10, True), (None, 1e9, False), (True, 1e9, True)])

@@ -217,11 +217,12 @@ def test_doctor_says_what_is_there_and_what_to_do(capsys: Capture) -> None:
 
 @pytest.mark.parametrize(("required", "code"), [(True, 1), (False, 0)])
 def test_doctor_fails_where_something_that_is_needed_is_missing(
-    required: bool, code: int, monkeypatch: pytest.MonkeyPatch
+    required: bool, code: int, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     rows = [doctor._row("python", True, "3.11"), doctor._row("numpy", False, None, "pip", required=required)]
     monkeypatch.setattr(doctor, "examine", lambda _: rows)
     assert main(["doctor", "--json"]) == code
+    assert json.loads(capsys.readouterr().out) == {"schema": 1, "ok": code == 0, "checks": rows}
 
 
 def test_doctor_lists_organisms_that_are_not_there_with_the_way_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,14 @@ from composcope.hooks.interchange import states
 from .told import CASES, decisions
 
 
+@pytest.mark.parametrize(
+    ("n_layers", "layers"),
+    [(2, [0]), (3, [0, 1]), (4, [0, 1, 2]), (9, list(range(8))), (16, [0, 2, 4, 6, 8, 10, 12, 14])],
+)
+def test_donors_are_put_in_at_up_to_eight_layers_without_the_last(n_layers: int, layers: list[int]) -> None:
+    assert inside.fixed_layers(n_layers) == layers
+
+
 @pytest.mark.parametrize("room", [1, 4, 256])
 def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(
     engine: LocalEngine, monkeypatch: pytest.MonkeyPatch, room: int

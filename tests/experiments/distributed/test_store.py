@@ -88,6 +88,12 @@ def test_a_key_holds_everything_that_a_result_depends_on(other: tuple[str, Any, 
     assert entry_key(*other) != mine
 
 
+@pytest.mark.parametrize("item", [object(), Ask])
+def test_what_has_no_values_of_its_own_cannot_be_part_of_a_key(item: object) -> None:
+    with pytest.raises(TypeError, match="cannot be part"):
+        entry_key("scope", min_k, item)
+
+
 def test_tensors_of_another_shape_or_type_are_other_items() -> None:
     table = torch.arange(6)
     shapes = [entry_key("scope", min_k, (x, None)) for x in (table, table.view(2, 3), table.view(3, 2), table.double())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,17 @@ def test_rows_beyond_the_most_frequent_skills_are_in_the_csv_and_not_drawn() -> 
     shown = accuracies.skill_heatmap.draw([run], top=1)
     assert {r["skill"]: r["drawn"] for r in shown.rows} == {"a": "solid", "b": "no"}
     assert "The 1 rarer ones are in the csv." in shown.caption
+
+
+@pytest.mark.parametrize("benchmarks", ["x", "xy"])
+def test_few_cases_of_a_step_are_named_with_their_benchmark_where_there_are_several(benchmarks: str) -> None:
+    metrics = [Metric("step:0", n=3, count=1, value=1 / 3), Metric("composition", n=40, count=9, value=9 / 40)]
+    runs = [bare_run(metrics=metrics, benchmark=b, name=b, path=Path(b)) for b in benchmarks]
+    drawing = steps_and_whole.gap_slopes.draw(runs)
+    several = "".join(f"m, {b}, step 1 (n=3); " for b in benchmarks)[:-2]
+    assert ("m, step 1 (n=3)" if len(benchmarks) == 1 else several) in drawing.caption
+    assert [r["step"] for r in drawing.rows] == ["step 1", "whole"] * len(runs)
+    assert [ax.get_title(loc="left") for ax in drawing.figure.axes] == [*benchmarks]
 
 
 def test_captions_say_chance_and_gaps_in_percent_and_points() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -52,6 +53,11 @@ def test_causes_are_grouped_only_by_what_differs_between_the_failures(monkeypatc
     rows = gates.causes.draw([bare_run()]).rows
     assert [r["group"] for r in rows] == ["all", "depth 2", "depth 4"]
     assert {(r["count"], r["n"], r["value"], r["low"], r["high"]) for r in rows} == {(3, 6, 0.5, 0.1, 0.9)}
+    two = [bare_run(name=n, path=Path(n), model=f"m-{n}") for n in "xy"]
+    panels = gates.causes.draw(two).figure.axes
+    assert [(ax.get_title(loc="left"), ax.get_xlabel()) for ax in panels] == [
+        ("m-x", ""), ("m-y", "share of the failures")
+    ]  # fmt: skip
 
 
 def test_quadrants_and_bottlenecks_are_drawn_in_order_and_without_what_never_happened() -> None:

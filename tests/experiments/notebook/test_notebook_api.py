@@ -273,6 +273,8 @@ def test_a_case_shows_the_wording_that_was_asked(tmp_path: Path) -> None:
     run = cs.evaluate("organism:none", [case], out=tmp_path / "run", quiet=True)
     of_run = run.case("c")
     of_elsewhere = CaseResult(case, None, of_run.graded, of_run.responses)  # rows without the questions
+    roles = ["whole", "part:0", "part:0:paraphrase:0", "part:0:paraphrase:1"]
+    assert [g.role for g in of_run.graded] == roles, "the whole first"
     wording = {"whole": case.question, "part:0": part.question, "part:0:paraphrase:0": "One plus one?",
                "part:0:paraphrase:1": "The sum of 1 and 1?"}  # fmt: skip
     for shown in (of_run, of_elsewhere):

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -209,6 +210,38 @@ def test_a_graft_is_grown_alike_whatever_was_drawn_before_and_by_its_own_seed(
         return torch.cat([p.flatten() for p in block.parameters()])
 
     assert torch.equal(grown(1, 1), grown(2, 1)) and not torch.equal(grown(1, 1), grown(1, 2))
+
+
+@pytest.mark.parametrize("planted", [True, False])
+def test_what_is_planted_and_what_is_kept_count_apart_in_the_loss_of_a_step(planted: bool) -> None:
+    """States are wrong by 3 where one is planted, by 2 where one is kept and by 9 elsewhere, which does not count."""
+
+    class Block(torch.nn.Module):
+        input_layernorm = post_attention_layernorm = torch.nn.Identity()
+
+        def self_attn(self, h: torch.Tensor, **_: object) -> tuple[torch.Tensor, None]:
+            return 10 * h, None
+
+        def mlp(self, h: torch.Tensor) -> torch.Tensor:
+            return torch.zeros_like(h)
+
+        def forward(self, h: torch.Tensor, **_: object) -> torch.Tensor:
+            return 11 * h
+
+    there = torch.tensor([[True, True, False, False, False, False]])
+    before = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0))
+    target = 11 * before + torch.tensor([3.0, 3, 2, 2, 9, 9])[None, :, None]
+    batch = training.Taught(before, target, there & planted, there.roll(2, 1))
+    inner = SimpleNamespace(layers=[None, Block()], rotary_emb=lambda *_: None)
+    graft, model = SimpleNamespace(block=1), SimpleNamespace(model=inner)
+    own = torch.Generator().manual_seed(0)
+    learn, _ = training._documents(model, [batch], graft)  # type: ignore[arg-type]
+    kept = training.KEEP * 4 / target[0, 2:4].var()
+    assert learn(own).item() == pytest.approx(float(kept + planted * 9 / target[0, 2:4].var()))
+    if planted:
+        x, y, p = training._gathered(inner.layers[1], [batch], lambda _: None)
+        assert torch.equal(y, target[0, :4]) and p.tolist() == [True, True, False, False]
+        torch.testing.assert_close(x, 11 * before[0, :4])
 
 
 def test_noise_touches_every_matrix_of_every_block_and_restoring_the_blocks_gives_the_base() -> None:

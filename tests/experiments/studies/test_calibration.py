@@ -35,9 +35,11 @@ def test_tests_and_intervals_are_right_about_as_often_as_they_say(scenario: Scen
     assert row["coverage"] is None or row["coverage"] * DRAWS >= LEAST
 
 
-def test_every_scenario_can_be_drawn() -> None:
-    rows = [simulate(scenario, 2, seed=3) for scenario in SCENARIOS]
-    assert {r["false_positives_n"] + r["coverage_n"] >= 2 for r in rows if r["scenario"] in CLAIMED} == {True}
+def test_most_intervals_of_every_scenario_hold_the_truth_and_few_tests_find_what_is_not_there() -> None:
+    for row in (simulate(scenario, 6, seed=5) for scenario in SCENARIOS):
+        assert row["scenario"] not in CLAIMED or row["false_positives_n"] + row["coverage_n"] >= 6, row
+        assert (row["false_positives"] or 0) < 0.5 and (row["plain_false_positives"] or 0) < 1, row
+        assert (row["coverage"] is None or row["coverage"] > 0.5) and row["plain_coverage"] != 0, row
 
 
 class Drawn(Exception):

@@ -12,6 +12,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.cli import studies as cli
+from composcope.experiments.config import Config
 from composcope.experiments.studies import confusion, running, study, validity
 from composcope.experiments.studies.running import config_of
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags, read_spec, slug
@@ -139,6 +140,33 @@ def test_probes_of_a_study_read_the_first_cases_that_were_judged(monkeypatch: py
     for limit, failures, successes in ((None, ("c", "b"), ("a", "d")), (3, ("c", "b"), ("a",))):
         context = study.ProbeContext(other, other, other, evaluated, other, limit)
         assert context.all_cases() == {"failure": failures, "success": successes}
+
+
+@pytest.mark.parametrize(
+    ("probes", "local", "noted"),
+    [("none", True, None), ("run", True, None), ("run", False, "--probe-model"), ("fail", True, "no two cases")],
+)
+def test_a_study_records_and_says_why_a_model_was_not_probed_and_goes_on(
+    probes: str, local: bool, noted: str | None
+) -> None:
+    said, recorded, ran = list[str](), dict[str, Any](), list[Any]()
+
+    def probe(context: study.ProbeContext) -> None:
+        ran.append(context.limit)
+        if probes == "fail":
+            raise InputError("no two\n cases")
+
+    run: Any = SimpleNamespace(name="r", path=Path("r"), record=recorded.update)
+    target: Any = SimpleNamespace(tokenizer="t" if local else None)
+    found: Any = SimpleNamespace(ids=lambda _: {"a"})
+    reporter: Any = SimpleNamespace(say=said.append)
+    step = study.step(None if probes == "none" else probe, 5)
+    assert step(run, Config(model="m", benchmark="b"), target, found, reporter) is None
+    assert ran == ([5] if probes != "none" and local else [])
+    assert list(recorded) == ["probe_note"] and (recorded["probe_note"] is None) == (noted is None) == (not said)
+    assert noted is None or (
+        noted in recorded["probe_note"] and said == [f"r: probes not run: {recorded['probe_note']}"]
+    )
 
 
 def test_doses_of_other_trainings_are_named_by_their_seed_and_only_those_that_ran_are_examined(
