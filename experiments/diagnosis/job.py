@@ -30,7 +30,7 @@ from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
 from . import asks, behaviour, following, hypotheses, opening, rule, unsettled, variants, whole_run
 from .asks import Heard
-from .evidence import Behaviour, Followed, Inside, Tally, behaviour_lines, inside_lines, pairs
+from .evidence import Behaviour, Followed, Found, Inside, Tally, behaviour_lines, inside_lines, pairs
 from .readings import Held, reading_lines
 
 COMPANY = 8
@@ -322,16 +322,16 @@ def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str,
 
 def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[Held]) -> Verdict:
     settled, evidence = rule.from_behaviour(found), (*behaviour_lines(found), *reading_lines(held))
-    if settled is not None and rule.said_instead(settled[0], inside):
+    if settled is not None and _said_instead(settled[0], inside):
         settled = None
     evidence += tuple(inside_lines(inside)) if inside is not None else ()
     inner = rule.mended_inside(inside) if inside is not None else None
     if settled is not None and (inner is not None or not rule.to_prove(found)):
         cause, shown = settled
-        return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or inner)
+        return Verdict(id, cause, evidence, _confidence(shown), rule.mended_by(found) or inner)
     if settled is None and inside is not None and (shown_inside := rule.from_inside(inside, found, held)) is not None:
         cause, shown, mends, block = shown_inside
-        return Verdict(id, cause, evidence, rule.confidence(shown), rule.mended_by(found) or mends, block)
+        return Verdict(id, cause, evidence, _confidence(shown), rule.mended_by(found) or mends, block)
     return Verdict(
         id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=unsettled.open_question(found, inside, held)
     )
@@ -351,3 +351,14 @@ def _sums(found: Iterable[Mapping[str, Tally]]) -> dict[str, dict[str, int]]:
             before = total.get(name, {"count": 0, "n": 0})
             total[name] = {"count": before["count"] + tally.k, "n": before["n"] + tally.n}
     return total
+
+
+def _confidence(shown: Tally) -> float:
+    return round((shown.k + 1) / (shown.n + 2), 2)
+
+
+def _said_instead(cause: str, found: Inside | None) -> bool:
+    """Whether a usual value is what the model says where it lacks a bridge that stands elsewhere in the question."""
+    if not cause.startswith("shortcut:usual") or found is None or not found.enough:
+        return False
+    return rule.brought(*(found.tests.get(name, Found("none:0")) for name in ("move", "skip", "noise")))

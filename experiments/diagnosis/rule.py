@@ -63,10 +63,6 @@ FEWEST = 2
 """With fewer failing variants than this (including the case), only the answer's own text settles a case."""
 
 
-def confidence(shown: Tally) -> float:
-    return round((shown.k + 1) / (shown.n + 2), 2)
-
-
 def mostly(shown: Tally, fewest: int = FEWEST) -> bool:
     return shown.n >= fewest and shown.share >= MOST
 
@@ -122,13 +118,6 @@ def to_prove(found: Behaviour) -> bool:
     enough = admitted(cases, cases.n, SHARED) and admitted(always, cases.n)
     by_part = cases.n >= COMPARED and not enough and not as_another_operation(found)
     return named(found) == "wrong-operation" and by_part
-
-
-def said_instead(cause: str, found: Inside | None) -> bool:
-    """Whether a usual value is what the model says where it lacks a bridge that stands elsewhere in the question."""
-    if not cause.startswith("shortcut:usual") or found is None or not found.enough:
-        return False
-    return brought(*(found.tests.get(name, Found("none:0")) for name in ("move", "skip", "noise")))
 
 
 def named(found: Behaviour) -> str | None:

@@ -47,11 +47,11 @@ TABLE = [
     ({"back": replace(BACK, own=Tally(0, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(4, foreign=1)}, None, None),
     ({"skip": found(4, cell="decision:3"), "own:decision": found(1)}, None, None),
-    ({"skip": found(4, pool=35, cell="decision:3"), "own:decision": found(1)}, None, None),
+    ({"skip": found(4, pool=31, cell="decision:3"), "own:decision": found(1)}, None, None),
     ({"skip": found(4, pool=36, cell="decision:3"), "own:decision": found(1)}, "lost", 3),
     *(({"skip": found(4, pool=pool, cell="decision:3"), "noise": found(0, pool=noise)}, cause, cause and 3)
       for pool, noise, cause in ((24, 3, "lost"), (24, 4, None), (23, 0, None))),
-    ({"skip": found(4, pool=35, cell="decision:3"), "noise": replace(found(0), pool=Tally(0, 7))}, None, None),
+    ({"skip": found(4, pool=31, cell="decision:3"), "noise": replace(found(0), pool=Tally(0, 7))}, None, None),
     ({"own:decision": found(4, noise=4)}, "fragile", None),
     ({"noise": found(3, cell="decision:0"), "own:decision": SHOWN}, "fragile", None),
     ({"noise": found(3, pool=4, cell="decision:0"), "own:decision": SHOWN}, "bridge-not-computed", None),
@@ -200,6 +200,21 @@ def test_a_block_that_alone_mends_nearly_all_is_lost_if_neither_noise_nor_other_
     skip: int, noise: int, others: int, cause: str | None
 ) -> None:
     block = replace(found(4, noise=others, cell="decision:2"), pool=Tally(skip, 40))
+    tests = {"skip": block, "noise": replace(found(0), pool=Tally(noise, 40)), "own:decision": found(1, foreign=0)}
+    assert cause_of(Inside(4, tests), replace(DRAWN, from_cases=Tally(62, 106))) == cause
+
+
+@pytest.mark.parametrize(
+    ("pool", "others", "noise", "cause"),
+    [(Tally(32, 40), 6, 12, "lost"), (Tally(31, 40), 6, 12, None), (Tally(32, 40), 7, 12, None),
+     (Tally(32, 40), 6, 13, None), (Tally(24, 30), 6, 12, "lost"), (Tally(24, 29), 6, 12, None),
+     (Tally(32, 40), None, 12, None)],
+)  # fmt: skip
+def test_a_block_that_mends_four_of_five_is_lost_by_itself_only_where_other_blocks_mend_hardly_any(
+    pool: Tally, others: int | None, noise: int, cause: str | None
+) -> None:
+    control = Tally() if others is None else Tally(others, 40)
+    block = replace(found(4, cell="decision:2"), pool=pool, noise_pool=control)
     tests = {"skip": block, "noise": replace(found(0), pool=Tally(noise, 40)), "own:decision": found(1, foreign=0)}
     assert cause_of(Inside(4, tests), replace(DRAWN, from_cases=Tally(62, 106))) == cause
 

@@ -83,6 +83,8 @@ def test_donors_in_the_place_of_the_own_one_are_counted_by_their_own_answer_and_
     assert weighing._judged(skip, blocks, blocks[1:]) == Found(
         "decision:1", Tally(2, 2), Tally(1, 1), Tally(), Tally(1, 1), Tally(), values=Tally(1, 1)
     ), "other blocks at the same place are what a left-out block is compared with"
+    chose = [opened({"skip:decision:1": "gold", "skip:decision:0": other}) for other in ("gold", "wrong")]
+    assert weighing._judged(skip, blocks[:1], chose).noise_pool == Tally(1, 2), "in the cases that chose it, too"
 
 
 def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> None:
