@@ -201,6 +201,15 @@ def test_the_bootstrap_of_few_cases_is_as_wide_as_students_interval() -> None:
     assert found.high - found.low == pytest.approx(student, rel=0.1)
 
 
+def test_the_skewness_of_a_mean_follows_from_that_of_its_values() -> None:
+    from scipy import stats
+
+    x = np.asarray([1, 2, 2, 9, 30.0])
+    found = st._skewness(np.column_stack([x, np.ones(5)]), lambda s: s[..., 0] / s[..., 1])
+    assert found == pytest.approx(stats.skew(x) * 5**0.5 / (5 - 2))
+    assert st._skewness(np.ones((5, 2)), lambda s: s[..., 0] / s[..., 1]) == 0
+
+
 def test_percentiles_of_skewed_values_are_further_out() -> None:
     def width(x: list[int], skewed: bool) -> float:
         columns = np.column_stack([x, np.ones(len(x))])

@@ -208,8 +208,10 @@ def failing() -> Source:
 
 @pytest.mark.parametrize("name", WRONG)
 def test_rules_name_the_class_of_a_failure(name: str) -> None:
-    sheet = taxonomy.taxonomy(failing()).files["annotate.jsonl"]
-    assert {line["case"]: line["label"] for line in sheet}[name] == EXPECTED[name]
+    asked = replace(failing(), prompts={name: f"question of {name}"})
+    sheet = taxonomy.taxonomy(asked).files["annotate.jsonl"]
+    [line] = [line for line in sheet if line["case"] == name]
+    assert line["label"] == EXPECTED[name] and line["question"] == f"question of {name}"
 
 
 def test_shares_of_failures_that_share_facts_have_an_interval_over_clusters() -> None:

@@ -127,6 +127,7 @@ def test_a_two_hop_question_asks_of_the_bridge_what_its_second_part_asks(family:
 
 @pytest.mark.parametrize("family", sorted({str(c.family) for c in MIXED}))
 def test_a_mixed_question_is_solved_by_its_parts_and_its_own_numbers(family: str) -> None:
+    kinds = {row["one"]: row["kind"] for row in rows("kinds")}
     for case in OF[family]:
         *known, math = case.parts
         found = re.fullmatch(r"What is (\d+) (.) (\d+)\?", math.question)
@@ -139,6 +140,8 @@ def test_a_mixed_question_is_solved_by_its_parts_and_its_own_numbers(family: str
         if case.domain == "choosing":
             held = dict(re.findall(r"(\d+) (\w+)", case.question.partition(". Mia")[0]))
             assert held[str(a)] == known[0].aliases[0] and len(numbers(case.question)) == 4
+            offered = re.split(r", | or ", known[0].question.partition(": ")[2].rstrip("?"))
+            assert len({kinds[one] for one in offered}) == 3, "no other thing is of the kind that is asked for"
 
 
 def test_one_fact_is_asked_and_answered_in_one_way_everywhere() -> None:

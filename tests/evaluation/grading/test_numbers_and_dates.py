@@ -141,6 +141,11 @@ NUMBERS: list[Row] = [
     *((words.without_mixed, (said,), said) for said in (
         "3 hundred", "2 million in 2019", "2 hundred 5 times", "3 hundred four nine", "5 million 3 billion",
         "3 hundred and 50-60", "3 thousand and 50%", "1 hundred and 200")),
+    *((dates.clock_in_digits, (said,), plain) for said, plain in (
+        ("2:00 at night", "2:00 am"), ("4:00 at night", "4:00 am"), ("12:15 at night", "12:15 am"),
+        ("11:30 at night", "11:30 pm"), ("2:10 in the evening", "2:10 pm"), ("7:10 in the early morning", "7:10 am"),
+        ("13:10 at night", "13:10"), ("quarter past 24", "24:15"), ("quarter past 25", "quarter past 25"),
+        ("59 minutes past 3", "3:59"), ("60 minutes past 3", "60 minutes past 3"), ("quarter to 1", "12:45"))),
     (words.value, ("hundred",), 100), (words.value, ("dozen",), 12), (words.value, ("two dozen",), 24),
     (words.value, ("four nine",), None), (words.value, ("ten twenty",), 1020), (words.value, ("twenty ten",), 2010),
     (words.value, ("nineteen forty-five",), 1945), (words.value, ("nineteen nine",), None),

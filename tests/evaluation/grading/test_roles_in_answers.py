@@ -358,6 +358,7 @@ LISTS = [
         "Dates:\n- Moon landing\n- Fall of the Wall\nOrder:\n1. Fall of the Wall\n2. Moon landing",
         OPEN,
     ),
+    ("list", "Haiti", "| state | capital |\n|---|---|\n| Haiti | Port-au-Prince |", RIGHT),
     ("list", SHARED, "| state | capital |\n|---|---|\n| Haiti | Port-au-Prince |\n| Dominican Republic | - |", RIGHT),
     ("list", SHARED, "| state | capital |\n|---|---|\n| Haiti | Port-au-Prince |\n| Cuba | Havana |", WRONG),
     ("ordered-list", EVENTS, "| | event |\n|---|---|\n| 1 | Moon landing |\n| 2 | fall of the Wall |", RIGHT),
