@@ -156,6 +156,15 @@ def test_a_judge_sees_what_is_open_of_every_type_with_the_aliases(tmp_path: Path
     assert any("Madison (also accepted: James Madison)" in p for p in judge.prompts)
 
 
+def test_a_judge_sees_the_answer_without_the_thinking_before_it(tmp_path: Path) -> None:
+    judge = Judge(right=["x = 9"], wrong=["surely"])
+    with Journal(tmp_path) as journal:
+        [found] = second_opinions(
+            [item("<think>It is 8, surely.</think>x = 9, y = 4", "9", "number")], judge, journal
+        ).grades
+    assert found.outcome == "correct" and "surely" not in judge.prompts[0].partition("Given answer: ")[2]
+
+
 def test_agreement_is_counted_on_a_sample_of_what_the_rules_decided_and_changes_nothing(tmp_path: Path) -> None:
     items = [item(f"{i} of them", "7", "number") for i in range(100)] + [
         item(f"7 {'!' * i}", "7", "number") for i in range(100)

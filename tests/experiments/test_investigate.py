@@ -20,7 +20,7 @@ import pytest
 import yaml
 from exit_codes import done
 
-from composcope.errors import ComposcopeError
+from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments import investigate
 from composcope.experiments.cli import main
@@ -466,3 +466,11 @@ def test_failures_are_diagnosed_with_the_runs_seed_if_it_is_quick_or_wanted(
     monkeypatch.setattr(diagnosis, "diagnosed", fails)
     investigate._diagnose(run, target, reporter, wanted)
     assert said[-1] == "r: not diagnosed: no state"
+
+
+def test_workers_of_ray_divide_a_probing_themselves(tmp_path: Path) -> None:
+    config = Config.model_validate(
+        {"model": "organism:low", "benchmark": "organism:mixed", "serving": {"engine": "ray"}}
+    )
+    with pytest.raises(InputError, match=r"--shard 1/2: .*ray.*--engine transformers"):
+        investigate.probe_shard(config, tmp_path, "1/2")

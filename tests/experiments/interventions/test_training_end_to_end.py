@@ -198,12 +198,17 @@ def test_an_interrupted_training_continues_to_the_same_adapter(traced: training.
         torch.testing.assert_close(other[name], one[name], atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("state", [None, "", '{"epoch": 0.5, "glo'])
-def test_a_checkpoint_whose_writing_was_cut_off_is_not_continued(state: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("state", "missing"),
+    [(None, ""), ("", ""), ('{"epoch": 0.5, "glo', ""), ("{}", "optimizer.pt"), ("{}", "scheduler.pt")],
+)
+def test_a_checkpoint_whose_writing_was_cut_off_is_not_continued(
+    state: str | None, missing: str, tmp_path: Path
+) -> None:
     for step, text in ((1, "{}"), (2, state)):
         folder = tmp_path / f"checkpoint-{step}"
         folder.mkdir()
-        for name in (adapters.WEIGHTS, "optimizer.pt", "scheduler.pt"):
+        for name in {adapters.WEIGHTS, "optimizer.pt", "scheduler.pt"} - ({missing} if step == 2 else set()):
             (folder / name).touch()
         if text is not None:
             (folder / "trainer_state.json").write_text(text)

@@ -400,3 +400,10 @@ def test_names_of_maps_and_axes_are_told_in_words() -> None:
         "failure - success", "failure", "math: failure - success", "math: p", "other"]  # fmt: skip
     assert displayed._distinct(["task", "task", "layer", "task"]) == ["task", "task 2", "layer", "task 3"]
     assert displayed._free("a", ["a", "a 2"]) == "a 3" and displayed._free("b", ["a"]) == "b"
+
+
+def test_a_run_that_was_never_counted_is_not_opened(run: RunResults, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    (tmp_path / "run" / "metrics.json").unlink()
+    with pytest.raises(InputError, match=r"metrics\.json"):
+        cs.open_run(tmp_path / "run")

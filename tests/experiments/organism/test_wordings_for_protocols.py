@@ -57,6 +57,7 @@ def test_as_many_chains_as_are_asked_for_can_be_drawn_whatever_the_seed(seed: in
         x, original = case.parts[0].answer, case.meta["original"]
         number = str(original["question"]).removeprefix("What is ").partition(" ")[0]
         assert number != x and int(original["answer"]) > 0
+        assert case.cluster != case.meta["crossed"] and f"the {case.cluster}?" in case.parts[0].question
 
 
 def test_wrong_lists_are_sorted_by_rule_into_loops_format_errors_and_the_rest() -> None:
