@@ -100,6 +100,7 @@ def test_fewer_than_eight_trainings_say_nothing_and_bring_no_p() -> None:
         w, value = _made(trainings=n)
         row = verdict(w.seen(value))
         assert row["verdict"] == said and "p" not in row and np.isnan(row["low"]) == (n == 1)
+        assert row["interval"] == ("none" if n == 1 else "t over trainings and cases")
 
 
 def test_fewer_than_five_clusters_of_cases_have_no_interval_and_say_nothing() -> None:
