@@ -284,8 +284,7 @@ def nearly_all(test: Found) -> bool:
 def by_itself(skip: Found, noise: Found) -> bool:
     """Whether a left-out block shows by itself what is wrong: it may spoil the own part's state, too.
 
-    In a model with some damage everywhere, no block mends four of five failures if it is left out and the others hardly
-    any.
+    In a model with some damage everywhere, other blocks mend many failures as well if they are left out.
     """
     quiet = (noise.pool.k + 1) / (noise.pool.n + 2) <= QUIET  # rule of succession: none of a few says little
     alone = nearly_all(skip) and max(noise.pool.share, skip.noise.share) <= CONTROL
