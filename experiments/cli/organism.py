@@ -177,10 +177,10 @@ def plant(
     cause: Annotated[list[str], typer.Option(help=_CAUSES)] = [],  # noqa: B006
     variant: Annotated[list[str], typer.Option(help="Variant of the cause (one for each --cause).")] = [],  # noqa: B006
     block: Annotated[list[int], typer.Option(help="Block to train (one for each --cause).")] = [],  # noqa: B006
-    base: Annotated[str, typer.Option(help="Organism to start from.")] = "twin",
+    base: Annotated[str, typer.Option(help=f"Organism to start from: {', '.join(recipes.SELECTS)}.")] = "twin",
     appended: Annotated[int, typer.Option(min=0, help="Blocks without effect, added after the base's own.")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the training texts.")] = 0,
-    steps: Annotated[int, typer.Option(min=1, help="Training steps for each cause.")] = 800,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps for each cause; else its own.")] = None,
     n: Annotated[int, typer.Option(min=8, help="Cases for the check.")] = 200,
     shipped: Annotated[bool, typer.Option("--shipped", help="Make all shipped plants again.")] = False,
     list_causes: Annotated[bool, typer.Option("--list", help="Show causes, variants and blocks.")] = False,
@@ -208,22 +208,22 @@ def plant(
         return
     plants = {out / p.name: p for p in recipes.SHIPPED.values()} if shipped else {}
     if not shipped:
-        grafts = _grafts(cause, variant, block)
+        grafts = _grafts(cause, variant, block, base)
         appended = max(appended, int(grafts[-1].cause == "too-late"))  # the item is selected in an appended block
-        plants = {out: recipes.Plant(out.name, grafts, seed, steps, base, appended)}
+        plants = {out: recipes.Plant(out.name, grafts, seed, steps or recipes.steps_of(grafts), base, appended)}
     made = [_make(p, folder, n, json) for folder, p in plants.items()]
     if json:
         show({"schema": 1, "plants": made}, True)
 
 
-def _grafts(causes: list[str], variants: list[str], blocks: list[int]) -> tuple[recipes.Graft, ...]:
+def _grafts(causes: list[str], variants: list[str], blocks: list[int], base: str) -> tuple[recipes.Graft, ...]:
     if len(causes) not in (1, 2):
         raise InputError("organism plant: give --cause once, or twice for a mixture")
     for option, given in (("--variant", variants), ("--block", blocks)):
         if given and len(given) != len(causes):
             raise InputError(f"organism plant: give {option} once for each --cause, or not at all")
     none = [None] * len(causes)
-    grafts = [recipes.graft(c, v, b) for c, v, b in zip(causes, variants or none, blocks or none, strict=True)]
+    grafts = [recipes.graft(c, v, b, base) for c, v, b in zip(causes, variants or none, blocks or none, strict=True)]
     if len(grafts) == 2:
         return recipes.mixture(grafts[0], grafts[1])
     return recipes.late(grafts[0]) if grafts[0].cause == "too-late" else (grafts[0],)
@@ -277,13 +277,27 @@ def _told(folder: Path, name: str, found: Sequence[Any], json: bool) -> dict[str
 
 def _known(json: bool) -> object:
     rows = [
-        {"cause": name, "variants": ", ".join(c.variants), "blocks": ", ".join(map(str, (c.block, *c.may))),
+        {"cause": name, "variants": ", ".join(c.variants), "blocks": ", ".join(map(str, recipes.blocks_of(name))),
          "meaning": c.meaning}
         for name, c in recipes.CAUSES.items()
     ]  # fmt: skip
     shipped = (*recipes.SHIPPED, *LISTERS, *WRITERS)
     if json:
-        return {"schema": 1, "causes": rows, "shipped": [f"organism:plant-{name}" for name in shipped]}
+        return {
+            "schema": 1,
+            "causes": rows,
+            "bases": recipes.SELECTS,
+            "shipped": [f"organism:plant-{name}" for name in shipped],
+        }
     lines = [line for r in rows for line in (
         f"{r['cause']}: {r['meaning']}", f"    --variant {r['variants']}   --block {r['blocks']}")]  # fmt: skip
-    return [*lines, "", "Shipped:", *(f"    organism:plant-{name}" for name in shipped)]
+    bases = [f"    --base {name}: block {block} selects the items" for name, block in recipes.SELECTS.items()]
+    return [
+        *lines,
+        "",
+        "Bases (other blocks than twin's where another one selects):",
+        *bases,
+        "",
+        "Shipped:",
+        *(f"    organism:plant-{name}" for name in shipped),
+    ]

@@ -6,27 +6,28 @@ parts, and wholes in which nothing is planted) it stays the base's. All other we
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
-from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
+from torch import Tensor, nn
 
-from ....model_loading import load
+from ....hooks.anatomy import Layer, resolve
+from ....hooks.parts import blocks_of
 from ..tasks import unknowable
 from ..train import Stage, encode, optimizers, rate
-from ..weights import path
 from . import lessons
+from .blocks import base_of, behind, final_norm, inward, states_of
 from .lessons import Lesson
-from .recipes import CAUSES, NOISE, Graft, Plant
+from .recipes import NOISE, Graft, Plant
 
 WHOLES, PARTS = 768, 768
 """Lessons of a training: what the block learns from."""
-ROWS, DOCUMENTS = 192, 8
-"""Of a step: states from each of the two sides where only the MLP learns, documents where the whole block does."""
+DOCUMENTS = 8
+"""Wholes, and as many parts, in a step."""
 LEARNING_RATE = 3e-3
 KEEP = 6.0
 """How much more it counts that a state stays than that one is planted."""
@@ -52,20 +53,6 @@ class Taught:
     """True where they are another question's ``[document position]``."""
     kept: Tensor
     """True where they are the base's own: where parts are answered, and a fifth of the others."""
-
-
-def states_of(model: Any, ids: Tensor, blocks: int, begin: Tensor | None = None, at: int = 0) -> Tensor:
-    """The residual stream behind that many blocks; from ``begin``, the stream in front of block ``at``, if given."""
-    inner = model.model
-    h = inner.embed_tokens(ids) if begin is None else begin
-    for block in inner.layers[at:blocks]:
-        if block.self_attn.o_proj.weight.any() or block.mlp.down_proj.weight.any():  # else it adds exactly zero
-            h = block(h, attention_mask=None, position_embeddings=_turns(model, h))
-    return h
-
-
-def _turns(model: Any, h: Tensor) -> Any:
-    return model.model.rotary_emb(h, torch.arange(h.shape[1])[None])
 
 
 def _encoded(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> tuple[Tensor, list[list[int]], Tensor]:
@@ -154,31 +141,6 @@ def places(tokenizer: Any, ids: Tensor, variant: str) -> tuple[Tensor, Tensor]:
     return torch.stack([f[0] for f in found]), torch.stack([f[1] for f in found])
 
 
-# --- models -------------------------------------------------------------------------------------------------------
-
-
-def with_blocks(base: Any, appended: int, seed: int) -> Any:
-    """A copy of a model with blocks behind its own that add exactly zero."""
-    torch.manual_seed(seed)
-    config = deepcopy(base.config)
-    config.num_hidden_layers = base.config.num_hidden_layers + appended
-    model: Any = LlamaForCausalLM(config)
-    model.load_state_dict(base.state_dict(), strict=False)
-    with torch.no_grad():
-        for block in model.model.layers[base.config.num_hidden_layers :]:
-            block.self_attn.o_proj.weight.zero_()
-            block.mlp.down_proj.weight.zero_()
-            for inward in (block.mlp.gate_proj, block.mlp.up_proj):
-                inward.weight.normal_(std=config.hidden_size**-0.5)
-    return model.eval()
-
-
-def base_of(plant: Plant) -> tuple[Any, PreTrainedTokenizerBase]:
-    """The organism that a plant begins with, blocks appended."""
-    model, tokenizer = load(path(plant.base), dtype="float32", device="cpu")
-    return with_blocks(model, plant.appended, plant.seed), tokenizer
-
-
 def grow(
     model: Any,
     tokenizer: Any,
@@ -197,10 +159,9 @@ def grow(
     if graft.cause == "none":
         spoil(grown, graft, seed)
         return grown
-    block = grown.model.layers[graft.block]
+    layer = resolve(grown).layers[graft.block]
     grown.requires_grad_(False)
-    block.requires_grad_(True)
-    block.self_attn.requires_grad_(CAUSES[graft.cause].attention)
+    layer.block.requires_grad_(True)
     rng = random.Random(f"{seed}/plant/{graft}")
     batches: list[Taught] = []
     for base in (model, *beside):
@@ -210,22 +171,21 @@ def grow(
                 given = [replace(x, right=None) for x in given]
             batches.append(taught(base, tokenizer, given, graft, next(iter(beside), None)))
     if graft.variant == "delayed":  # it begins as the block that selects the item in time
-        block.load_state_dict(beside[0].model.layers[0].state_dict())
-    _begin(block, *_gathered(block, batches, lambda h: _turns(grown, h)))
-    learn, finish = (_documents if CAUSES[graft.cause].attention else _rows)(grown, batches, graft)
+        layer.block.load_state_dict(blocks_of(beside[0])[0].state_dict())
+    _begin(grown, layer, batches)
     stage, opts = Stage(steps, LEARNING_RATE, 0.7, 0.02, warmup=5), optimizers(grown, LEARNING_RATE)
     order = torch.Generator().manual_seed(seed)
     for step in range(steps):
         for group in (g for opt in opts for g in opt.param_groups):
             group["lr"] = rate(stage, step)
-        loss = learn(order)
+        loss = loss_of(grown, layer.block, batches[int(torch.randint(len(batches), (), generator=order))])
         loss.backward()
         for opt in opts:
             opt.step()
             opt.zero_grad()
         if progress and ((step + 1) % 20 == 0 or step + 1 == steps):
             progress(step + 1, steps, float(loss.detach()))
-    finish()
+    _fit(layer, *_gathered(grown, layer, batches))
     grown.requires_grad_(False)
     return grown.eval()
 
@@ -236,85 +196,77 @@ def lessons_of(rng: random.Random, graft: Graft) -> list[Lesson]:
     return wholes + [lessons.part(rng) for _ in range(DOCUMENTS)]
 
 
-Learn = tuple[Callable[[torch.Generator], Tensor], Callable[[], None]]
-"""The loss of a step, and what ends the training."""
-
-
 @torch.no_grad()
-def _gathered(block: Any, batches: Sequence[Taught], turns: Callable[[Tensor], Any]) -> tuple[Tensor, Tensor, Tensor]:
+def _gathered(model: Any, layer: Layer, batches: Sequence[Taught]) -> tuple[Tensor, Tensor, Tensor]:
     """All states in front of the MLP, those wanted behind it, and which ones are planted."""
     found: list[tuple[Tensor, Tensor, Tensor]] = []
     for b in batches:
-        read, _ = block.self_attn(
-            block.input_layernorm(b.before), position_embeddings=turns(b.before), attention_mask=None
-        )
+        with _inputs(layer.mid) as read:
+            behind(model, layer.block, b.before)
         at = b.planted | b.kept
-        found.append(((b.before + read)[at], b.target[at], b.planted[at]))
+        found.append((read[0][at], b.target[at], b.planted[at]))
     x, y, p = zip(*found, strict=True)
     return torch.cat(x), torch.cat(y), torch.cat(p)
 
 
-def _rows(model: Any, batches: Sequence[Taught], graft: Graft) -> Learn:
-    """The MLP alone, from single states: its input hangs on frozen weights and is computed once."""
-    block = model.model.layers[graft.block]
-    x, y, p = _gathered(block, batches, lambda h: _turns(model, h))
-    sides = ((p.nonzero()[:, 0], 1.0), ((~p).nonzero()[:, 0], KEEP))
-
-    def learn(order: torch.Generator) -> Tensor:
-        loss = torch.zeros(())
-        for side, counts in sides:
-            i = side[torch.randint(len(side), (ROWS,), generator=order)]
-            out = x[i] + block.mlp(block.post_attention_layernorm(x[i]))
-            loss = loss + counts * (out - y[i]).pow(2).mean() / y[i].var()
-        return loss
-
-    return learn, lambda: _fit(block, x, y, p)
+@contextmanager
+def _inputs(module: nn.Module | None) -> Iterator[list[Tensor]]:
+    """What goes into a module, call by call."""
+    assert module is not None, "a block with attention and MLP in parallel"
+    found: list[Tensor] = []
+    hook = module.register_forward_pre_hook(lambda _, args: found.append(args[0]))
+    try:
+        yield found
+    finally:
+        hook.remove()
 
 
-def _begin(block: Any, x: Tensor, y: Tensor, p: Tensor) -> None:
+def _begin(model: Any, layer: Layer, batches: Sequence[Taught]) -> None:
     """Start from what is best without training; the gates of a block of no effect are set first."""
-    if not block.mlp.down_proj.weight.any():
-        _open_where_planted(block, x, p)
-    _fit(block, x, y, p)
+    x, y, p = _gathered(model, layer, batches)
+    if not _outward(layer).any():
+        _open_where_planted(layer, x, p)
+    _fit(layer, x, y, p)
+
+
+def _outward(layer: Layer) -> Tensor:
+    """The weight by which the MLP writes into the stream, ``[out in]``."""
+    assert layer.down is not None
+    return inward(layer.down.weight, layer.down)  # type: ignore[arg-type]
 
 
 @torch.no_grad()
-def _fit(block: Any, x: Tensor, y: Tensor, p: Tensor, ridge: float = 1e-4) -> None:
+def _fit(layer: Layer, x: Tensor, y: Tensor, p: Tensor, ridge: float = 1e-4) -> None:
     """The best way out of the MLP for what goes into it: weighted least squares, both sides equal, in closed form."""
-    read, mlp = block.post_attention_layernorm(x), block.mlp
-    h = mlp.act_fn(mlp.gate_proj(read)) * mlp.up_proj(read)
-    missing = y - x - mlp.down_proj(h)
+    assert layer.mid is not None and layer.mlp is not None
+    with _inputs(layer.down) as inner:
+        missing = y - x - layer.mlp(layer.mid(x))
+    h = inner[0]
     weight = torch.where(p, 1 / p.sum() / y[p].var(), KEEP / (~p).sum() / y[~p].var())[:, None]
     square = h.T @ (weight * h)
     square += ridge * square.diagonal().mean() * torch.eye(len(square))
-    mlp.down_proj.weight += torch.linalg.solve(square, h.T @ (weight * missing)).T
+    _outward(layer).add_(torch.linalg.solve(square, h.T @ (weight * missing)).T)
 
 
 @torch.no_grad()
-def _open_where_planted(block: Any, x: Tensor, p: Tensor) -> None:
+def _open_where_planted(layer: Layer, x: Tensor, p: Tensor) -> None:
     """Gates of a block of no effect: open where something is planted, shut elsewhere; then any linear map fits."""
     from sklearn.linear_model import LogisticRegression
 
-    read = block.post_attention_layernorm(x)
+    assert layer.mid is not None
+    read, gate = layer.mid(x), layer.up[0]
     told = LogisticRegression(C=100.0, class_weight="balanced", fit_intercept=False, max_iter=200)
     direction = torch.tensor(told.fit(read.numpy(), p.numpy()).coef_[0], dtype=read.dtype)
     direction /= (read[p] @ direction).mean()
-    block.mlp.gate_proj.weight.mul_(0.3).add_(GATE * direction)
+    inward(gate.weight, gate).mul_(0.3).add_(GATE * direction)  # type: ignore[arg-type]
 
 
-def _documents(model: Any, batches: Sequence[Taught], graft: Graft) -> Learn:
-    """The whole block, from documents."""
-    block = model.model.layers[graft.block]
-
-    def learn(order: torch.Generator) -> Tensor:
-        b = batches[int(torch.randint(len(batches), (), generator=order))]
-        out = block(b.before, attention_mask=None, position_embeddings=_turns(model, b.before))
-        wrong = (out - b.target).pow(2).mean(-1)
-        scale = b.target[b.kept].var()
-        kept = KEEP * wrong[b.kept].mean() / scale
-        return kept + wrong[b.planted].mean() / scale if b.planted.any() else kept
-
-    return learn, lambda: _fit(block, *_gathered(block, batches, lambda h: _turns(model, h)))
+def loss_of(model: Any, block: nn.Module, b: Taught) -> Tensor:
+    """How far one batch's states behind the block are from those wanted, in variances of those that are kept."""
+    wrong = (behind(model, block, b.before) - b.target).pow(2).mean(-1)
+    scale = b.target[b.kept].var()
+    kept = KEEP * wrong[b.kept].mean() / scale
+    return kept + wrong[b.planted].mean() / scale if b.planted.any() else kept
 
 
 def make(plant: Plant, progress: Callable[[str, int, int, float], None] | None = None) -> tuple[Any, Any]:
@@ -332,17 +284,6 @@ def make(plant: Plant, progress: Callable[[str, int, int, float], None] | None =
     return model, tokenizer
 
 
-def restored(model: Any, plant: Plant, blocks: Sequence[int] | None = None) -> Any:
-    """A copy with the base's weights back in the planted blocks: what verifies a plant, and no diagnosis can use."""
-    mended, (base, _) = deepcopy(model), base_of(plant)
-    everywhere = any(g.variant == NOISE for g in plant.grafts)
-    planted = range(len(mended.model.layers)) if everywhere else sorted({g.block for g in plant.grafts})
-    for i in blocks if blocks is not None else planted:
-        mended.model.layers[i].load_state_dict(base.model.layers[i].state_dict())
-    mended.model.norm.load_state_dict(base.model.norm.state_dict())
-    return mended
-
-
 @torch.no_grad()
 def spoil(model: Any, graft: Graft, seed: int) -> None:
     """Change a model in place, so that it fails by chance: by noise on every weight, or by drawing what it says.
@@ -350,10 +291,11 @@ def spoil(model: Any, graft: Graft, seed: int) -> None:
     Deterministic given the seed.
     """
     if graft.variant != NOISE:
-        model.model.norm.weight.mul_(FLAT)
+        for weight in final_norm(model).parameters():
+            weight.mul_(FLAT)
         return
     generator = torch.Generator().manual_seed(seed)
-    for i, block in enumerate(model.model.layers):
+    for i, block in enumerate(blocks_of(model)):
         for weight in (p for p in block.parameters() if p.dim() == 2 and p.any()):
             size = weight.std() * (BEHIND if i else FIRST)
             weight.add_(torch.randn(weight.shape, generator=generator) * size)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -15,8 +16,9 @@ import torch
 from composcope.errors import InputError, ModelError
 from composcope.experiments.models.resolve import resolve_model
 from composcope.experiments.organism import benchmarks, tasks, tokenizer, weights
-from composcope.experiments.organism.plants import checks, lessons, making, recipes, training
+from composcope.experiments.organism.plants import blocks, checks, lessons, making, recipes, training
 from composcope.experiments.organism.world import KINDS, world
+from composcope.hooks.parts import blocks_of
 from composcope.model_loading import load
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "planted-causes.md"
@@ -105,7 +107,10 @@ def test_a_mixture_gives_each_half_of_the_kinds_its_own_cause_in_the_first_opera
     [
         (lambda: recipes.graft("losst"), "--cause losst: unknown.*did you mean 'lost'"),
         (lambda: recipes.graft("shortcut", "lucky"), "--variant lucky: shortcut has usual"),
-        (lambda: recipes.graft("lost", block=0), "--block 0: lost can be planted in block 1, 2, 3"),
+        (lambda: recipes.graft("lost", block=0), "--block 0: in twin, lost can be planted in block 1, 2, 3"),
+        (lambda: recipes.graft("lost", block=2, base="crossed-both"), "--block 2: in crossed-both, lost .* block 3"),
+        (lambda: recipes.graft("lost", base="crossed-none"), "--base crossed-none: no organism.*crossed-both"),
+        (lambda: recipes.graft("too-late", base="crossed-both"), "--base crossed-both: too-late needs.*twin"),
         (lambda: recipes.mixture(recipes.graft("lost"), recipes.graft("lost")), "--block 3: give each cause"),
         (lambda: recipes.mixture(recipes.graft("lost"), recipes.graft("jammed")), "--cause jammed: a mixture takes"),
         (lambda: weights.path("plant-lots"), "plant-lots.*plant-lost-late"),
@@ -147,7 +152,7 @@ def test_a_lesson_wants_the_states_behind_the_end_of_its_sources_answer() -> Non
 
 def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_an_appended_one() -> None:
     twin, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
-    base, rng = training.with_blocks(twin, 1, 0), random.Random(3)
+    base, rng = blocks.with_blocks(twin, 1, 0), random.Random(3)
     emptied, delayed = recipes.late(recipes.graft("too-late"))
     assert (emptied.block, delayed.block) == (0, base.config.num_hidden_layers - 1)
     case, part = lessons.whole(rng), lessons.part(rng)
@@ -158,7 +163,7 @@ def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_
         states = twin(ids, output_hidden_states=True).hidden_states
         nobody = tasks.unknowable(rng)
         unknown, places, _ = training._encoded(tokens, [(nobody.question, nobody.answer)])
-        nothing = training.states_of(twin, unknown, 1)[0, places[0][0]]
+        nothing = blocks.states_of(twin, unknown, 1)[0, places[0][0]]
     for graft in (emptied, delayed):
         made = training.taught(base, tokens, given, graft, twin)
         assert made.planted[0].nonzero()[:, 0].tolist() == operands and not made.planted[1].any()
@@ -172,28 +177,65 @@ def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_
     assert not in_time.planted.any()
 
 
-def test_appended_blocks_change_no_digit() -> None:
-    base, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
+@pytest.mark.parametrize("base", recipes.SELECTS)
+def test_appended_blocks_change_no_digit_in_any_architecture(base: str) -> None:
+    model, tokens = load(weights.path(base), dtype="float32", device="cpu")
     ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
-    longer = training.with_blocks(base, 2, 0)
-    assert longer.config.num_hidden_layers == base.config.num_hidden_layers + 2
+    longer = blocks.with_blocks(model, 2, 0)
+    assert type(longer) is type(model) and longer.config.num_hidden_layers == recipes.BLOCKS + 2
     with torch.no_grad():
-        assert torch.equal(longer(ids).logits, base(ids).logits)
-        mine = training.states_of(base, ids, 2)
-        theirs = base(ids, output_hidden_states=True).hidden_states[2]
-        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-5)
+        assert torch.equal(longer(ids).logits, model(ids).logits)
+        theirs = model(ids, output_hidden_states=True).hidden_states
+        for n in (0, 2):
+            torch.testing.assert_close(blocks.states_of(model, ids, n), theirs[n], atol=1e-5, rtol=1e-5)
+        again = blocks.states_of(model, ids, 3, theirs[1], 1)
+        torch.testing.assert_close(again, theirs[3], atol=1e-5, rtol=1e-5)
+        last = blocks.states_of(model, ids, recipes.BLOCKS)
+        logits = model.lm_head(blocks.final_norm(model)(last))
+        torch.testing.assert_close(logits, model(ids).logits, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("cause", "learns"), [("lost", "mlp"), ("not-routed", "self_attn")])
-def test_only_the_named_block_changes_and_putting_it_back_gives_the_base(small: None, cause: str, learns: str) -> None:
-    plant = recipes.Plant("p", (recipes.graft(cause),), seed=1, steps=2)
-    base, _ = training.base_of(plant)
-    model, _ = training.make(plant)
-    before, after = base.state_dict(), model.state_dict()
-    changed = [name for name in before if not torch.equal(before[name], after[name])]
-    assert changed and all(name.startswith(f"model.layers.{plant.grafts[0].block}.") for name in changed)
-    assert any(learns in name for name in changed)
-    again = training.restored(model, plant).state_dict()
+@pytest.mark.parametrize(("base", "block"), recipes.SELECTS.items())
+def test_the_selecting_block_is_the_first_behind_which_the_state_carries_the_tag(base: str, block: int) -> None:
+    model, tokens = load(weights.path(base), dtype="float32", device="cpu")
+    rng, tags, brought, n = random.Random(0), world().tags, [0, 0], 0
+
+    def ids_of(case: lessons.Whole) -> torch.Tensor:
+        text = f"{tokens.bos_token}Question: {case.question}\nAnswer:"
+        return tokens(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
+
+    def said(case: lessons.Whole, behind: int, other: lessons.Whole) -> str:
+        with torch.no_grad():
+            state = blocks.states_of(model, ids_of(case), behind).clone()
+            state[:, -1] = blocks.states_of(model, ids_of(other), behind)[:, -1]
+            last = blocks.states_of(model, ids_of(case), recipes.BLOCKS, state, behind)[:, -1]
+            return tokens.decode([int(model.lm_head(blocks.final_norm(model)(last)).argmax())]).strip()
+
+    while n < 25:
+        case = lessons.whole(rng, held=True)
+        other = case.with_thing(case.first, rng.choice(KINDS[world().kinds[case.first]]))
+        tag = str(tags[other.first])
+        if tags[other.first] == tags[case.first] or said(other, 0, other) != tag:
+            continue
+        n += 1
+        for i, behind in enumerate((block, block + 1)):  # in front of the block, and behind it
+            brought[i] += said(case, behind, other) == tag
+    assert brought[0] <= 5 and brought[1] >= 20
+
+
+@pytest.mark.parametrize("base", recipes.SELECTS)
+@pytest.mark.parametrize("cause", ["lost", "not-routed"])
+def test_only_the_named_block_changes_and_putting_it_back_gives_the_base(small: None, cause: str, base: str) -> None:
+    plant = recipes.Plant("p", (recipes.graft(cause, base=base),), seed=1, steps=2, base=base)
+    model, organism = training.make(plant)[0], blocks.base_of(plant)[0]
+    before, after = organism.state_dict(), model.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    named = blocks_of(organism)[plant.grafts[0].block]
+    own = {n for n in before if any(before[n] is p or before[n].data_ptr() == p.data_ptr() for p in named.parameters())}
+    assert changed <= own
+    for part in ("attn", "mlp"):
+        assert any(part in name for name in changed)
+    again = blocks.restored(model, plant).state_dict()
     assert all(torch.equal(before[name], again[name]) for name in before)
 
 
@@ -202,7 +244,7 @@ def test_a_graft_is_grown_alike_whatever_was_drawn_before_and_by_its_own_seed(
 ) -> None:
     for name, n in (("WHOLES", 4), ("PARTS", 4), ("DOCUMENTS", 1)):  # four batches, which take turns
         monkeypatch.setattr(training, name, n)
-    model, tokens = training.base_of(recipes.Plant("p", (recipes.graft("lost"),), seed=1))
+    model, tokens = blocks.base_of(recipes.Plant("p", (recipes.graft("lost"),), seed=1))
 
     def grown(drawn_before: int, seed: int) -> torch.Tensor:
         torch.manual_seed(drawn_before)
@@ -217,42 +259,57 @@ def test_what_is_planted_and_what_is_kept_count_apart_in_the_loss_of_a_step(plan
     """States are wrong by 3 where one is planted, by 2 where one is kept and by 9 elsewhere, which does not count."""
 
     class Block(torch.nn.Module):
-        input_layernorm = post_attention_layernorm = torch.nn.Identity()
-
-        def self_attn(self, h: torch.Tensor, **_: object) -> tuple[torch.Tensor, None]:
-            return 10 * h, None
-
-        def mlp(self, h: torch.Tensor) -> torch.Tensor:
-            return torch.zeros_like(h)
+        def __init__(self) -> None:
+            super().__init__()
+            self.mid = torch.nn.Identity()
 
         def forward(self, h: torch.Tensor, **_: object) -> torch.Tensor:
-            return 11 * h
+            return self.mid(11 * h)
 
     there = torch.tensor([[True, True, False, False, False, False]])
     before = torch.randn(1, 6, 4, generator=torch.Generator().manual_seed(0))
     target = 11 * before + torch.tensor([3.0, 3, 2, 2, 9, 9])[None, :, None]
     batch = training.Taught(before, target, there & planted, there.roll(2, 1))
-    inner = SimpleNamespace(layers=[None, Block()], rotary_emb=lambda *_: None)
-    graft, model = SimpleNamespace(block=1), SimpleNamespace(model=inner)
-    own = torch.Generator().manual_seed(0)
-    learn, _ = training._documents(model, [batch], graft)  # type: ignore[arg-type]
+    block, model = Block(), SimpleNamespace()
+    model.get_decoder = lambda: SimpleNamespace()
     kept = training.KEEP * 4 / target[0, 2:4].var()
-    assert learn(own).item() == pytest.approx(float(kept + planted * 9 / target[0, 2:4].var()))
+    assert training.loss_of(model, block, batch).item() == pytest.approx(
+        float(kept + planted * 9 / target[0, 2:4].var())
+    )
     if planted:
-        x, y, p = training._gathered(inner.layers[1], [batch], lambda _: None)
+        layer: Any = SimpleNamespace(block=block, mid=block.mid)
+        x, y, p = training._gathered(model, layer, [batch])
         assert torch.equal(y, target[0, :4]) and p.tolist() == [True, True, False, False]
         torch.testing.assert_close(x, 11 * before[0, :4])
 
 
+@pytest.mark.parametrize("base", recipes.SELECTS)
+def test_a_model_that_is_drawn_from_has_flat_logits_in_any_architecture(base: str) -> None:
+    plant = recipes.Plant("p", (recipes.graft("none", "sampling", base=base),), seed=2, base=base)
+    model, tokens = training.make(plant)
+    ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        flat, own = model(ids).logits, blocks.base_of(plant)[0](ids).logits
+    torch.testing.assert_close(flat, training.FLAT * own, atol=1e-4, rtol=1e-4)
+    assert blocks.restored(model, plant)(ids).logits.equal(own)
+
+
+def test_causes_whose_parts_come_back_late_are_trained_longer() -> None:
+    g, usual = recipes.graft, recipes.steps_of
+    assert usual((g("lost"),)) == usual((g("shortcut"),)) == 800 == usual(recipes.late(g("too-late")))
+    longer = [(g("wrong-operation"),), (g("shortcut", "ends"),), recipes.mixture(g("lost"), g("shortcut"))]
+    assert [usual(x) for x in longer] == [1600] * 3
+
+
 def test_noise_touches_every_matrix_of_every_block_and_restoring_the_blocks_gives_the_base() -> None:
     plant = recipes.Plant("p", (recipes.graft("none"),), seed=2)
-    base, _ = training.base_of(plant)
+    base, _ = blocks.base_of(plant)
     model, _ = training.make(plant)
     before, after, again = base.state_dict(), model.state_dict(), training.make(plant)[0].state_dict()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {name for name in before if ".layers." in name and before[name].dim() == 2}
     assert all(torch.equal(after[name], again[name]) for name in after)
-    restored, one = training.restored(model, plant), training.restored(model, plant, (1,))
+    restored, one = blocks.restored(model, plant), blocks.restored(model, plant, (1,))
     assert all(torch.equal(value, before[name]) for name, value in restored.state_dict().items())
     mended = {name for name, value in one.state_dict().items() if not torch.equal(value, after[name])}
     assert mended == {name for name in changed if ".layers.1." in name}
