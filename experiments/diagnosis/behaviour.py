@@ -43,7 +43,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         original.fails, n, len(group) - 1, answers, own.cause if own else None, said,
         {k: t for k, t in mended.items() if t.n},
         Tally(len(right), len(working)), operation, Tally(len(other), len(right)),
-        len({one.case.worked for one in other}), wrong, shortcut, _unavailable(original),
+        frozenset(str(one.case.worked) for one in other), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
         own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),

@@ -120,8 +120,8 @@ class Behaviour:
     """Of these, variants with a wrong operation or result."""
     other_operation: Tally = Tally()
     """Of these, variants with the result that another operation gives for the same operands."""
-    sums: int = 0
-    """The number of different sums among these."""
+    sums: frozenset[str] = frozenset()
+    """The different sums among these; in a run, over all its cases with the results of another operation."""
     wrong_operands: Sequence[int] = ()
     """Positions of the operands that are wrong in most of the variants."""
     shortcut: Followed | None = None
@@ -212,7 +212,7 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
     out += [f"{TEXTS[k]}: right in {t}" for k, t in found.mended.items()]
     if found.operands_right.n:
-        sums = f" ({found.sums} different sum{'s' * (found.sums != 1)})"
+        sums = f" ({len(found.sums)} different sum{'s' * (len(found.sums) != 1)} over the run)"
         other = f", the result of another operation in {found.other_operation}{sums}" if found.other_operation.k else ""
         wrong = f"operation or result wrong in {found.operation_wrong}{other}"
         out.append(f"every operand right in {found.operands_right}; of these, {wrong}")

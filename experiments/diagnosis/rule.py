@@ -21,7 +21,8 @@ LUCK = 0.01
 """A run admits a shortcut if luck would follow it as often with less than this chance (two tests, half for each)."""
 OTHER_RESULT, TELLING = 0.8, 3
 """The share of the variants that has to give another operation's result, and the smallest number of settings that
-speak for a sign."""
+speak for a sign, or of different sums: in cases of models without a cause whose results are wrong, not one was that of
+another operation."""
 OWN_ITEMS, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.8
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
@@ -104,9 +105,16 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
 
 
 def as_another_operation(found: Behaviour) -> bool:
-    """Whether the results of right operands are those of another operation, for different sums."""
-    other = found.other_operation
-    return other.n >= TELLING and other.share >= OTHER_RESULT and found.sums >= FEWEST_DIFFERENT
+    """Whether the results of right operands are those of another operation, for different sums over the run.
+
+    The variants of a case may all have the same sum, so a case cannot show this by itself.
+    """
+    return other_results(found) and len(found.sums) >= TELLING
+
+
+def other_results(found: Behaviour) -> bool:
+    """Whether a case has wrong results of right operands, and nearly all are those of another operation."""
+    return "wrong-operation" in signs(found) and found.other_operation.share >= OTHER_RESULT
 
 
 def to_prove(found: Behaviour) -> bool:

@@ -18,6 +18,7 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     failing = [one for one in found.values() if one.fails]
     count = Counter(sign for one in failing for sign in rule.signs(one))
     whole = Counter(sign for one in failing for sign in rule.throughout(one))
+    sums = frozenset[str]().union(*(one.sums for one in failing if rule.other_results(one)))
     every = Tally(sum(t.k for t in written), sum(t.n for t in written))
 
     of_family = Counter(family[id] for id, one in found.items() if one.fails)
@@ -28,8 +29,8 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
         return {sign: Tally(counted[sign], len(failing)) for sign in sorted(shown) if one.fails}
 
     return {
-        id: replace(one, from_cases=every, shared=of_all(rule.signs(one), count, one),
-                    throughout=of_all(rule.signs(one), whole, one),
+        id: replace(one, from_cases=every, sums=sums if rule.other_results(one) else one.sums,
+                    shared=of_all(rule.signs(one), count, one), throughout=of_all(rule.signs(one), whole, one),
                     spoilt=Tally(spoiling[family[id]], of_family[family[id]]) if id in bad else Tally())
         for id, one in found.items()
     }  # fmt: skip
