@@ -238,8 +238,8 @@ def from_inside(
     own = later if selected_late(entity, later) and not demonstrated(own) else own
     known = demonstrated(own)
     works = known or by_itself(skip, noise)
-    beyond_others = nearly_all(skip) or skip.own.share - skip.noise.share > EXCESS
-    if shows(skip) and works and outdoes_noise(skip, noise) and beyond_others:
+    several = found.worked >= FEWEST_DIFFERENT and skip.own.share - skip.noise.share > EXCESS
+    if shows(skip) and works and outdoes_noise(skip, noise) and (nearly_all(skip) or several):
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise):
         return "fragile", noise.own, f"noise {noise.cell}", None
