@@ -80,7 +80,7 @@ def _behind(group: Sequence[Heard], successes: Sequence[Heard]) -> dict[str, Beh
     """For each part that can be asked behind the whole's context, how it is answered there."""
     original, found = group[0], {}
     failing = [one for one in group if one.fails]
-    alike = [one for one in successes if one.case.family == original.case.family]
+    alike = [one for one in successes if one.case.family == original.case.family and one.case.id == one.variant.source]
     last, open = len(original.case.parts) - 1, not original.case.options and original.case.answer_type != "boolean"
     for i in range(last + 1):
         role = BEHIND.format(i)
@@ -88,8 +88,9 @@ def _behind(group: Sequence[Heard], successes: Sequence[Heard]) -> dict[str, Beh
             same, other = _as_whole(failing, role), [one for one in failing if OTHER in one.grades and i == last]
             wrong, asked = _wrong(failing, role), Tally(len(_as_whole(other, OTHER)), len(other))
             found[f"part:{i}"] = Behind(
-                original in same, wrong, Tally(len(same), wrong.n), _wrong(alike, role), asked, open and i == last
-            )
+                original in same, wrong, Tally(len(same), wrong.n), _wrong(alike, role), asked, open and i == last,
+                original.right(role) is False,
+            )  # fmt: skip
     return found
 
 

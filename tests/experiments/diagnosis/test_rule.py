@@ -44,7 +44,7 @@ def test_a_cause_needs_most_variants_and_controls_that_do_not_share_it(found: Be
 
 
 NOTHING = Behaviour(True, 4, 4)
-SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8))
+SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8), own_wrong=True)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,40 @@ def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_suc
     families = with_others(4)
     compared = whole_run.together(group, families)["a"]
     assert rule.named(compared) == cause
-    assert compared.spoilt == (Tally(2, 6) if rule.spoilt(behind) else Tally())
+    assert compared.as_whole == (Tally(2, 6) if cause else Tally())
     assert rule.named(whole_run.together(group, with_others(5))["a"]) is None, "two of seven"
     alone = whole_run.together({**group, "b": NOTHING}, families)["a"]
     assert rule.named(alone) is None, "one case of six: what was planted elsewhere may reach a part as well"
     assert cause is None or any("spoils: 1 of 6" in line for line in behaviour_lines(alone))
+
+
+OTHERWISE = SPOILT._replace(own=False, same=Tally(0, 4))
+
+
+@pytest.mark.parametrize(
+    ("one", "cause"),
+    [
+        (replace(NOTHING, behind={"part:0": OTHERWISE}), "part-unavailable"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(own_wrong=False)}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(wrong=Tally(2, 4))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(wrong=Tally(2, 2))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(success=Tally(3, 8))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(success=Tally(0, 3))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(other=Tally(3, 4))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE}, own_operands_right=True), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE}, exchanged=Tally(3, 4)), "undetermined"),
+    ],
+)
+def test_a_part_with_whatever_wrong_answer_behind_the_context_explains_a_case_that_nothing_else_does(
+    one: Behaviour, cause: str
+) -> None:
+    def named(of: int, inside: Inside | None = None) -> str:
+        group = {str(i): one for i in range(5)} | {f"no {i}": NOTHING for i in range(of - 5)}
+        return job._verdict("0", whole_run.together(group)["0"], inside, ()).cause
+
+    assert named(10) == cause and named(11) == "undetermined"
+    block = Inside(4, {"skip": Found("decision:3", Tally(4, 4), Tally(0, 12), pool=Tally(40, 40))})
+    assert (named(10, block) == "lost") != one.own_operands_right
 
 
 def test_the_evidence_says_how_a_part_is_answered_behind_the_context() -> None:
