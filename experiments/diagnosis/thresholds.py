@@ -32,9 +32,6 @@ ABSENT = 0.5
 ROUTED = 0.5
 """The share of the variants, of the case and of the other cases, in which the state of another place has to be enough:
 among many places and layers, one of them mends a quarter by chance."""
-MISSING = 0.5
-"""The share of the family's opened cases, without those that have another cause, in which no state holds the bridge.
-Norms with noise reach 38 %."""
 BROUGHT, FOREIGN_BROUGHT, MANY = 0.9, 0.85, 12
 """The share of the other cases' variants, and their smallest number, in which a left-out block or the state of another
 place mends nearly everything (``nearly_all``); and the share in which a foreign state arrives if own ones do."""
