@@ -43,7 +43,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         original.fails, n, len(group) - 1, answers, own.cause if own else None, said,
         {k: t for k, t in mended.items() if t.n},
         Tally(len(right), len(working)), operation, Tally(len(other), len(right)),
-        len({one.case.worked for one in other}), wrong, shortcut, _unavailable(original),
+        frozenset(str(one.case.worked) for one in other), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
         own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
@@ -80,7 +80,7 @@ def _behind(group: Sequence[Heard], successes: Sequence[Heard]) -> dict[str, Beh
     """For each part that can be asked behind the whole's context, how it is answered there."""
     original, found = group[0], {}
     failing = [one for one in group if one.fails]
-    alike = [one for one in successes if one.case.family == original.case.family]
+    alike = [one for one in successes if one.case.family == original.case.family and one.case.id == one.variant.source]
     last, open = len(original.case.parts) - 1, not original.case.options and original.case.answer_type != "boolean"
     for i in range(last + 1):
         role = BEHIND.format(i)
@@ -88,8 +88,9 @@ def _behind(group: Sequence[Heard], successes: Sequence[Heard]) -> dict[str, Beh
             same, other = _as_whole(failing, role), [one for one in failing if OTHER in one.grades and i == last]
             wrong, asked = _wrong(failing, role), Tally(len(_as_whole(other, OTHER)), len(other))
             found[f"part:{i}"] = Behind(
-                original in same, wrong, Tally(len(same), wrong.n), _wrong(alike, role), asked, open and i == last
-            )
+                original in same, wrong, Tally(len(same), wrong.n), _wrong(alike, role), asked, open and i == last,
+                original.right(role) is False,
+            )  # fmt: skip
     return found
 
 

@@ -88,12 +88,15 @@ class Behind(NamedTuple):
     same: Tally
     """Failing settings in which it is the wrong answer that the whole gives."""
     success: Tally
-    """The control: wrong answers in the settings of its family whose whole is right, over the run."""
+    """The control: wrong answers in the run's cases of its family whose own whole is right. Variants of failing cases
+    are left out: one that is right by luck may have the same fault."""
     other: Tally = Tally()
     """The control: failing settings in which a part about something else, asked behind the same context, gets that
     answer as well. Then the answer comes from the context, whatever is asked."""
     telling: bool = True
     """Whether ``same`` says something: the part's right answer is the whole's, and it is not one of a few."""
+    own_wrong: bool = False
+    """Whether it is wrong in the case itself."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +123,8 @@ class Behaviour:
     """Of these, variants with a wrong operation or result."""
     other_operation: Tally = Tally()
     """Of these, variants with the result that another operation gives for the same operands."""
-    sums: int = 0
-    """The number of different sums among these."""
+    sums: frozenset[str] = frozenset()
+    """The different sums among these; in a run, over all its cases with the results of another operation."""
     wrong_operands: Sequence[int] = ()
     """Positions of the operands that are wrong in most of the variants."""
     shortcut: Followed | None = None
@@ -142,7 +145,9 @@ class Behaviour:
     shared: Mapping[str, Tally] = field(default_factory=dict)
     """For each unspecific sign of a cause (``rule.signs``), how many of the run's failing cases show it."""
     spoilt: Tally = Tally()
-    """Failing cases of the family with a part that the whole's context spoils."""
+    """Failing cases of the family with a part that the whole's context spoils, if this is one."""
+    as_whole: Tally = Tally()
+    """Those whose part then gives the whole's own answer, if this is one."""
     throughout: Mapping[str, Tally] = field(default_factory=dict)
     """The same of the signs that nearly all settings of a case show, those that do not fail counted as well."""
     behind: Mapping[str, Behind] = field(default_factory=dict)
@@ -212,7 +217,7 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     out += [f"{found.answers[c]} answers: {said}" for c, said in found.said.items()]
     out += [f"{TEXTS[k]}: right in {t}" for k, t in found.mended.items()]
     if found.operands_right.n:
-        sums = f" ({found.sums} different sum{'s' * (found.sums != 1)})"
+        sums = f" ({len(found.sums)} different sum{'s' * (len(found.sums) != 1)} over the run)"
         other = f", the result of another operation in {found.other_operation}{sums}" if found.other_operation.k else ""
         wrong = f"operation or result wrong in {found.operation_wrong}{other}"
         out.append(f"every operand right in {found.operands_right}; of these, {wrong}")
@@ -232,7 +237,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
             f"{part} behind the whole's context: wrong in {b.wrong}{same}; where the whole is right, in {b.success}"
         )
     if found.spoilt.n:
-        out.append(f"failing cases of the family with a part that its whole's context spoils: {found.spoilt}")
+        same = f", with the whole's own answer: {found.as_whole}" if found.as_whole.n else ""
+        out.append(f"failing cases of the family with a part that its whole's context spoils: {found.spoilt}{same}")
     for name, t in found.shared.items():
         whole = f"; in four of five of all their settings: {found.throughout[name]}" if name in found.throughout else ""
         out.append(f"failing cases of the run with this sign ({name}): {t}{whole}")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from ...evaluation.case import Case
 from ...evaluation.grading import text
-from . import rule
+from . import thresholds
 from .asks import Heard, operands, working
 from .evidence import Edit, Followed, Tally, beyond
 from .hypotheses import AFTER, REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
@@ -46,9 +46,10 @@ def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
     pairs by luck are many variants.
     """
     luck = max((edit.luck for case in cases for edit in case.edits), default=1.0)
-    able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < rule.UNLIKELY]
-    often = Tally(sum(beyond(tally, luck, rule.UNLIKELY) for tally in able), len(able))
-    return beyond(run, luck, rule.LUCK / 2) or (run.k >= PAIRS and beyond(often, rule.UNLIKELY, rule.LUCK / 2))
+    able = [Tally(case.hits, case.telling) for case in cases if luck**case.telling < thresholds.UNLIKELY]
+    often = Tally(sum(beyond(tally, luck, thresholds.UNLIKELY) for tally in able), len(able))
+    by_cases = run.k >= PAIRS and beyond(often, thresholds.UNLIKELY, thresholds.LUCK / 2)
+    return by_cases or beyond(run, luck, thresholds.LUCK / 2)
 
 
 def of_whole_run(name: str, run: Tally) -> bool:
@@ -56,7 +57,7 @@ def of_whole_run(name: str, run: Tally) -> bool:
 
     If it cannot compose, it may say what it says most often, or what belongs to the other operand.
     """
-    return run.share >= rule.BROUGHT or not {USUAL_OPERAND, REPEATED, AFTER} & set(name.split(THEN))
+    return run.share >= thresholds.BROUGHT or not {USUAL_OPERAND, REPEATED, AFTER} & set(name.split(THEN))
 
 
 def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:

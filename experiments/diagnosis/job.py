@@ -332,6 +332,8 @@ def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[He
     if settled is None and inside is not None and (shown_inside := rule.from_inside(inside, found, held)) is not None:
         cause, shown, mends, block = shown_inside
         return Verdict(id, cause, evidence, _confidence(shown), rule.mended_by(found) or mends, block)
+    if settled is None and (spoilt := rule.from_context(found)) is not None:
+        return Verdict(id, spoilt[0], evidence, _confidence(spoilt[1]), rule.mended_by(found))
     return Verdict(
         id, "undetermined", evidence, 0.0, rule.mended_by(found), settle=unsettled.open_question(found, inside, held)
     )

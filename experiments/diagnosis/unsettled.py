@@ -8,17 +8,12 @@ from dataclasses import replace
 from .evidence import Behaviour, Found, Inside, Tally
 from .readings import Held
 from .rule import (
-    BROUGHT,
-    FEWEST,
-    FEWEST_DIFFERENT,
-    FOREIGN_BROUGHT,
     blind,
     demonstrated,
     foreign_run,
     foreign_to,
     from_behaviour,
     half_followed,
-    mostly,
     readable,
     seldom,
     selected_late,
@@ -27,6 +22,7 @@ from .rule import (
     usual,
     usually_fails,
 )
+from .thresholds import BROUGHT, FEWEST, FEWEST_DIFFERENT, FOREIGN_BROUGHT, mostly
 
 MORE = "more variants with parts that the model knows (meta.variants of the case)"
 

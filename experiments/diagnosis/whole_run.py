@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from . import rule
-from .evidence import Behaviour, Inside, Tally
+from . import rule, thresholds
+from .evidence import Behaviour, Behind, Inside, Tally
 from .readings import Held
 
 
@@ -18,19 +18,27 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     failing = [one for one in found.values() if one.fails]
     count = Counter(sign for one in failing for sign in rule.signs(one))
     whole = Counter(sign for one in failing for sign in rule.throughout(one))
+    sums = frozenset[str]().union(*(one.sums for one in failing if rule.other_results(one)))
     every = Tally(sum(t.k for t in written), sum(t.n for t in written))
 
     of_family = Counter(family[id] for id, one in found.items() if one.fails)
-    bad = {id for id, one in found.items() if one.fails and any(map(rule.spoilt, one.behind.values()))}
-    spoiling = Counter(family[id] for id in bad)
+    before = {id: one for id, one in found.items() if one.fails and not one.own_operands_right}
+
+    def of_families(shows: Callable[[Behind], bool]) -> dict[str, Tally]:
+        """For each case with such a part, how many of its family have one."""
+        some = [id for id, one in before.items() if any(map(shows, one.behind.values()))]
+        counted = Counter(family[id] for id in some)
+        return {id: Tally(counted[family[id]], of_family[family[id]]) for id in some}
+
+    bad, same = of_families(rule.spoilt), of_families(rule.as_the_whole)
 
     def of_all(shown: set[str], counted: Counter[str], one: Behaviour) -> dict[str, Tally]:
         return {sign: Tally(counted[sign], len(failing)) for sign in sorted(shown) if one.fails}
 
     return {
-        id: replace(one, from_cases=every, shared=of_all(rule.signs(one), count, one),
-                    throughout=of_all(rule.signs(one), whole, one),
-                    spoilt=Tally(spoiling[family[id]], of_family[family[id]]) if id in bad else Tally())
+        id: replace(one, from_cases=every, sums=sums if rule.other_results(one) else one.sums,
+                    shared=of_all(rule.signs(one), count, one), throughout=of_all(rule.signs(one), whole, one),
+                    spoilt=bad.get(id, Tally()), as_whole=same.get(id, Tally()))
         for id, one in found.items()
     }  # fmt: skip
 
@@ -52,6 +60,6 @@ def uncomputed(
     other = {id for id, cause in named.items() if cause not in ("", "fragile", "bridge-not-computed")}
     lacking, every = Counter(families[id] for id in missing), Counter(families[id] for id in found)
     without = Counter(families[id] for id in found if id not in other)
-    tally = {f: Tally(lacking[f], max(without[f], min(rule.COMPARED, n))) for f, n in every.items()}
+    tally = {f: Tally(lacking[f], max(without[f], min(thresholds.COMPARED, n))) for f, n in every.items()}
     shown = {id: replace(one, uncomputed=tally[families[id]]) for id, one in found.items()}
     return {id: shown[id] if id in missing or rule.usual(shown[id]) else one for id, one in found.items()}

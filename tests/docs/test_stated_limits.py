@@ -19,7 +19,7 @@ from composcope.evaluation.protocols import compare
 from composcope.evaluation.sandbox import cpython
 from composcope.experiments.building import benchmarks
 from composcope.experiments.cli import root
-from composcope.experiments.diagnosis import job, rule
+from composcope.experiments.diagnosis import job, thresholds
 from composcope.experiments.distributed import engine
 from composcope.experiments.organism.plants import checks
 from composcope.experiments.report import cases
@@ -74,9 +74,9 @@ STATED: list[tuple[str, str, list[Any]]] = [
     ("planted-causes", r"are right in at most (\d+ %) of the cases in which what was planted", [checks.WHOLES]),
     ("planted-causes", r"is followed in at least (\d+ %) of the cases", [checks.FOLLOWED]),
     ("planted-causes", r"mend at least (\d+ %) of the wholes", [checks.MENDED]),
-    ("diagnose", r"\*not routed\* are not named where noise mends more than (\d+ %) of these", [rule.CONTROL]),
-    ("diagnose", r"a bridge above (\d+ %) of the foils of each kind", [rule.READABLE]),
-    ("diagnose", r"refused only if fewer than (\d+ %) of its operands", [rule.FOREIGN_RUN]),
+    ("diagnose", r"\*not routed\* are not named where noise mends more than (\d+ %) of these", [thresholds.CONTROL]),
+    ("diagnose", r"a bridge above (\d+ %) of the foils of each kind", [thresholds.READABLE]),
+    ("diagnose", r"refused only if fewer than (\d+ %) of its operands", [thresholds.FOREIGN_RUN]),
 ]  # fmt: skip
 
 

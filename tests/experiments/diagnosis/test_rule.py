@@ -44,7 +44,7 @@ def test_a_cause_needs_most_variants_and_controls_that_do_not_share_it(found: Be
 
 
 NOTHING = Behaviour(True, 4, 4)
-SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8))
+SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8), own_wrong=True)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,40 @@ def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_suc
     families = with_others(4)
     compared = whole_run.together(group, families)["a"]
     assert rule.named(compared) == cause
-    assert compared.spoilt == (Tally(2, 6) if rule.spoilt(behind) else Tally())
+    assert compared.as_whole == (Tally(2, 6) if cause else Tally())
     assert rule.named(whole_run.together(group, with_others(5))["a"]) is None, "two of seven"
     alone = whole_run.together({**group, "b": NOTHING}, families)["a"]
     assert rule.named(alone) is None, "one case of six: what was planted elsewhere may reach a part as well"
     assert cause is None or any("spoils: 1 of 6" in line for line in behaviour_lines(alone))
+
+
+OTHERWISE = SPOILT._replace(own=False, same=Tally(0, 4))
+
+
+@pytest.mark.parametrize(
+    ("one", "cause"),
+    [
+        (replace(NOTHING, behind={"part:0": OTHERWISE}), "part-unavailable"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(own_wrong=False)}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(wrong=Tally(2, 4))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(wrong=Tally(2, 2))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(success=Tally(3, 8))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(success=Tally(0, 3))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE._replace(other=Tally(3, 4))}), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE}, own_operands_right=True), "undetermined"),
+        (replace(NOTHING, behind={"part:0": OTHERWISE}, exchanged=Tally(3, 4)), "undetermined"),
+    ],
+)
+def test_a_part_with_whatever_wrong_answer_behind_the_context_explains_a_case_that_nothing_else_does(
+    one: Behaviour, cause: str
+) -> None:
+    def named(of: int, inside: Inside | None = None) -> str:
+        group = {str(i): one for i in range(5)} | {f"no {i}": NOTHING for i in range(of - 5)}
+        return job._verdict("0", whole_run.together(group)["0"], inside, ()).cause
+
+    assert named(10) == cause and named(11) == "undetermined"
+    block = Inside(4, {"skip": Found("decision:3", Tally(4, 4), Tally(0, 12), pool=Tally(40, 40))})
+    assert (named(10, block) == "lost") != one.own_operands_right
 
 
 def test_the_evidence_says_how_a_part_is_answered_behind_the_context() -> None:
@@ -148,12 +177,29 @@ def test_a_fault_that_the_text_names_settles_a_case_alone() -> None:
     assert rule.from_behaviour(whole_run.together(group)["a"]) == ("format", Tally(3, 3))
 
 
-@pytest.mark.parametrize("sums", [1, 2])
-def test_the_result_of_another_operation_settles_a_case_alone_if_it_is_not_one_sum_that_comes_back(sums: int) -> None:
-    one = replace(WRONG_RESULT, other_operation=Tally(4, 4), sums=sums)
-    group = whole_run.together({"a": one} | {str(i): NOTHING for i in range(9)})
-    assert rule.from_behaviour(group["a"]) == (("wrong-operation", Tally(4, 4)) if sums > 1 else None)
-    assert any(f"the result of another operation in 4 of 4 ({sums} " in line for line in behaviour_lines(group["a"]))
+TIMES, PLUS, LESS = "3 times 4 is 12", "3 plus 4 is 7", "9 minus 4 is 5"
+
+
+@pytest.mark.parametrize(
+    ("of_each", "cause"),
+    [
+        ([{TIMES, PLUS, LESS}], "wrong-operation"),
+        ([{TIMES}, {PLUS}, {LESS}], "wrong-operation"),
+        ([{TIMES}, {PLUS}], None),
+        ([{TIMES}, {TIMES}, {TIMES}], None),  # one sum comes back
+    ],
+)
+def test_the_results_of_another_operation_settle_few_cases_if_they_are_those_of_different_sums(
+    of_each: list[set[str]], cause: str | None
+) -> None:
+    shows = [replace(WRONG_RESULT, other_operation=Tally(3, 3), sums=frozenset(sums)) for sums in of_each]
+    luck = replace(WRONG_RESULT, other_operation=Tally(2, 3), sums=frozenset({TIMES, PLUS, LESS}))
+    group = {str(i): one for i, one in enumerate(shows)} | {"luck": luck} | {f"no {i}": NOTHING for i in range(16)}
+    found = whole_run.together(group)
+    assert rule.from_behaviour(found["0"]) == (("wrong-operation", Tally(3, 3)) if cause else None)
+    assert rule.from_behaviour(found["luck"]) is None, "it may be luck where some other results come out as well"
+    said = f"the result of another operation in 3 of 3 ({len(set[str]().union(*of_each))} different sum"
+    assert any(said in line for line in behaviour_lines(found["0"]))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +215,7 @@ def test_wrong_results_in_a_part_of_the_cases_need_the_own_parts_state_to_mend_t
     showing: int, other: int, opened: bool, cause: str
 ) -> None:
     one = Behaviour(True, 4, 4, operands_right=Tally(4, 4), operation_wrong=Tally(4, 4),
-                    other_operation=Tally(other, 4), sums=2)  # fmt: skip
+                    other_operation=Tally(other, 4), sums=frozenset((TIMES, PLUS, LESS)))  # fmt: skip
     group = {str(i): one for i in range(showing)} | {f"other {i}": NOTHING for i in range(10 - showing)}
     found = whole_run.together(group)["0"]
     assert rule.from_behaviour(found) is not None

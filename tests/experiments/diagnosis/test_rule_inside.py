@@ -98,6 +98,14 @@ def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
     assert (verdict and (verdict[0], verdict[3])) == (cause and (cause, block))
 
 
+@pytest.mark.parametrize(("pool", "worked", "cause"), [(35, 1, None), (35, 2, "lost"), (36, 1, "lost")])
+def test_a_left_out_block_has_to_mend_different_right_answers_unless_it_mends_nearly_all_other_cases(
+    pool: int, worked: int, cause: str | None
+) -> None:
+    tests = {"skip": found(4, cell="decision:3", pool=pool), "own:decision": SHOWN}
+    assert cause_of(Inside(4, tests, worked=worked)) == cause
+
+
 @pytest.mark.parametrize(("hits", "cause"), [(4, None), (3, "lost")])
 def test_a_block_and_a_shortcut_that_half_of_the_edits_follow_conflict(hits: int, cause: str | None) -> None:
     seen = replace(DRAWN, shortcut=Followed("largest-items", hits, 8, False))
