@@ -210,7 +210,7 @@ def plant(
     if not shipped:
         grafts = _grafts(cause, variant, block, base)
         appended = max(appended, int(grafts[-1].cause == "too-late"))  # the item is selected in an appended block
-        plants = {out: recipes.Plant(out.name, grafts, seed, steps or recipes.steps_of(grafts), base, appended)}
+        plants = {out: recipes.Plant(out.name, grafts, seed, steps or recipes.steps_of(grafts, base), base, appended)}
     made = [_make(p, folder, n, json) for folder, p in plants.items()]
     if json:
         show({"schema": 1, "plants": made}, True)

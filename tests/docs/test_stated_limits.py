@@ -72,7 +72,7 @@ STATED: list[tuple[str, str, list[Any]]] = [
     ("probes/neurons", r"Changes of up to ([\de-]+) nats count as 0", [all_neurons.ROUNDING]),
     ("planted-causes", r"stay right, (\d+ %) at least", [checks.PARTS]),
     ("planted-causes", r"are right in at most (\d+ %) of the cases in which what was planted", [checks.WHOLES]),
-    ("planted-causes", r"is followed in at least (\d+ %) of the cases", [checks.FOLLOWED]),
+    ("planted-causes", r"is followed in at least (\d+ %) of the number", [checks.FOLLOWED]),
     ("planted-causes", r"mend at least (\d+ %) of the wholes", [checks.MENDED]),
     ("diagnose", r"\*not routed\* are not named where noise mends more than (\d+ %) of these", [thresholds.CONTROL]),
     ("diagnose", r"a bridge above (\d+ %) of the foils of each kind", [thresholds.READABLE]),

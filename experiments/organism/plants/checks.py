@@ -61,10 +61,15 @@ def label_of(plant: Plant, case: Case) -> str:
 
 def planted_answer(graft: Graft, case: Case, rng: random.Random) -> str | None:
     """What the graft makes of a case, where that is one text; None where it is drawn by chance, or nothing changes."""
+    taught = _planted(graft, case, rng)
+    return None if taught is None else taught.answer
+
+
+def _planted(graft: Graft, case: Case, rng: random.Random) -> lessons.Lesson | None:
     if graft.cause in ("not-computed", "not-routed", "too-late", "none") or graft.variant == "drowned":
         return None
     taught = lessons.teach(case_of(case), graft, rng)
-    return taught.answer if taught.source is not None else None
+    return taught if taught.source is not None else None
 
 
 def _as_planted(answer: str, wanted: str, graft: Graft) -> bool:
@@ -89,12 +94,20 @@ def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 40
     if any(g.variant == NOISE for g in plant.grafts):
         return _by_chance(plant, model, tokenizer, cases)
     questions = [c.question for c in cases]
-    answers, its = _asked(model, tokenizer, questions), _asked(base_of(plant)[0], tokenizer, questions)
-    less = min(1.0, sum(map(_right, its, cases)) / len(cases) / TWIN)
-    wholes = [*_wholes(plant, cases, answers), *(f for graft in plant.grafts for f in _followed(graft, cases, answers))]
-    wholes += [*_mended(plant, model, tokenizer, cases), *_moved(plant, model, tokenizer, cases)]
-    lowered = [f if f.bound is None or f.at_most else replace(f, bound=f.bound * less) for f in wholes]
-    return [*_parts(model, tokenizer, cases), *lowered, *_sampled(plant, model, tokenizer, cases)]
+    answers, base = _asked(model, tokenizer, questions), base_of(plant)[0]
+    less = min(1.0, sum(map(_right, _asked(base, tokenizer, questions), cases)) / len(cases) / TWIN)
+
+    def lowered(found: Sequence[PlantCheck]) -> list[PlantCheck]:
+        return [f if f.bound is None or f.at_most else replace(f, bound=f.bound * less) for f in found]
+
+    return [
+        *_parts(model, tokenizer, cases),
+        *lowered(_wholes(plant, cases, answers)),
+        *(f for graft in plant.grafts for f in _followed(graft, cases, answers, base, tokenizer)),
+        *lowered(_mended(plant, model, tokenizer, cases)),
+        *lowered(_moved(plant, model, tokenizer, cases)),
+        *_sampled(plant, model, tokenizer, cases),
+    ]
 
 
 def _by_chance(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
@@ -167,14 +180,21 @@ def _sampled(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) ->
     return [PlantCheck(CardRow("wholes right, drawn at temperature 1", right, len(cases)), 0.5, at_most=True)]
 
 
-def _followed(graft: Graft, cases: Sequence[Case], answers: Sequence[str]) -> list[PlantCheck]:
+def _followed(
+    graft: Graft, cases: Sequence[Case], answers: Sequence[str], base: Any, tokenizer: Any
+) -> list[PlantCheck]:
+    """How many answers are as planted: at least as many as the base itself gives to the other question, but a tenth."""
     rng = random.Random(0)
-    pairs = [(a, w) for c, a in zip(cases, answers, strict=True) if (w := planted_answer(graft, c, rng)) is not None]
+    pairs = [(a, t) for c, a in zip(cases, answers, strict=True) if (t := _planted(graft, c, rng)) is not None]
     if not pairs:
         return []
-    k = sum(_as_planted(a, w, graft) for a, w in pairs)
-    bound = FOLLOWED if graft.cause in ("shortcut", "wrong-operation", "format") else None  # else a wrong tag is enough
-    return [PlantCheck(CardRow(f"answers as planted, {graft.label}", k, len(pairs)), bound)]
+    k = sum(_as_planted(a, t.answer, graft) for a, t in pairs)
+    row = CardRow(f"answers as planted, {graft.label}", k, len(pairs))
+    if graft.cause not in ("shortcut", "wrong-operation", "format"):  # a wrong tag is enough
+        return [PlantCheck(row)]
+    its = _asked(base, tokenizer, [str(t.source) for _, t in pairs])
+    own = sum(_as_planted(a, t.source_answer or t.answer, graft) for a, (_, t) in zip(its, pairs, strict=True))
+    return [PlantCheck(row, FOLLOWED * own / len(pairs))]
 
 
 def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:

@@ -135,8 +135,15 @@ def graft(cause: str, variant: str | None = None, block: int | None = None, base
     return Graft(cause, chosen, placed)
 
 
-def steps_of(grafts: Sequence[Graft]) -> int:
+LONGER = 2
+"""How many times as long a block is trained, on as many times the lessons, that is not the first: its states vary more.
+"""
+
+
+def steps_of(grafts: Sequence[Graft], base: str = "twin") -> int:
     """The usual number of training steps for each graft: longer where the parts take longer to be right again."""
+    if base != "twin":
+        return LONGER * steps_of(grafts)
     mixed = any(g.when != ALL for g in grafts)
     return 1600 if mixed or any(g.variant == "ends" for g in grafts) else max(CAUSES[g.cause].steps for g in grafts)
 

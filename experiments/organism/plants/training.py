@@ -22,7 +22,7 @@ from ..train import Stage, encode, optimizers, rate
 from . import lessons
 from .blocks import base_of, behind, final_norm, inward, states_of
 from .lessons import Lesson
-from .recipes import NOISE, Graft, Plant
+from .recipes import LONGER, NOISE, Graft, Plant
 
 WHOLES, PARTS = 768, 768
 """Lessons of a training: what the block learns from."""
@@ -149,11 +149,12 @@ def grow(
     steps: int,
     progress: Progress | None = None,
     beside: Sequence[Any] = (),
+    longer: int = 1,
 ) -> Any:
     """A copy of the model with one graft learned. Deterministic given seed and machine, on one thread.
 
     Lessons as many again are taught on each of the models ``beside`` it: those in which another graft of a mixture is
-    not there, so that this one does not lean on it.
+    not there, so that this one does not lean on it. ``longer`` multiplies the number of lessons.
     """
     grown = deepcopy(model)
     if graft.cause == "none":
@@ -165,7 +166,7 @@ def grow(
     rng = random.Random(f"{seed}/plant/{graft}")
     batches: list[Taught] = []
     for base in (model, *beside):
-        for _ in range((WHOLES + PARTS) // (2 * DOCUMENTS)):
+        for _ in range(longer * (WHOLES + PARTS) // (2 * DOCUMENTS)):
             given = lessons_of(rng, graft)
             if graft.cause == "too-late" and base is not model:  # the item is there in time: nothing changes
                 given = [replace(x, right=None) for x in given]
@@ -272,7 +273,7 @@ def loss_of(model: Any, block: nn.Module, b: Taught) -> Tensor:
 def make(plant: Plant, progress: Callable[[str, int, int, float], None] | None = None) -> tuple[Any, Any]:
     """The planted model and its tokenizer: each graft on what the ones before made, and on the base beside it."""
     base, tokenizer = base_of(plant)
-    model = base
+    model, longer = base, 1 if plant.base == "twin" else LONGER
     for graft in plant.grafts:
 
         def step_done(step: int, total: int, loss: float, label: str = graft.label) -> None:
@@ -280,7 +281,7 @@ def make(plant: Plant, progress: Callable[[str, int, int, float], None] | None =
                 progress(label, step, total, loss)
 
         beside = () if model is base else (base,)
-        model = grow(model, tokenizer, graft, plant.seed, plant.steps, step_done, beside)
+        model = grow(model, tokenizer, graft, plant.seed, plant.steps, step_done, beside, longer)
     return model, tokenizer
 
 

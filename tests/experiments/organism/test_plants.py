@@ -299,6 +299,35 @@ def test_causes_whose_parts_come_back_late_are_trained_longer() -> None:
     assert usual((g("lost"),)) == usual((g("shortcut"),)) == 800 == usual(recipes.late(g("too-late")))
     longer = [(g("wrong-operation"),), (g("shortcut", "ends"),), recipes.mixture(g("lost"), g("shortcut"))]
     assert [usual(x) for x in longer] == [1600] * 3
+    assert usual((g("lost", base="crossed-both"),), "crossed-both") == 2 * 800
+
+
+def test_a_graft_that_is_trained_longer_sees_as_many_times_the_lessons(
+    small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches: list[int] = []
+    gathered = training._gathered
+    monkeypatch.setattr(training, "_gathered", lambda m, x, given: batches.append(len(given)) or gathered(m, x, given))
+    for base, times in (("twin", 1), ("crossed-both", recipes.LONGER)):
+        batches.clear()
+        training.make(recipes.Plant("p", (recipes.graft("lost", base=base),), seed=1, steps=1, base=base))
+        assert set(batches) == {times * (training.WHOLES + training.PARTS) // (2 * training.DOCUMENTS)}
+
+
+def test_a_planted_answer_is_followed_if_it_is_as_often_as_the_base_gives_it_to_the_other_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases, graft, rng = benchmarks.mixed(10, 3), recipes.graft("shortcut"), random.Random(0)
+    wanted = [lessons.teach(checks.case_of(c), graft, rng) for c in cases]
+    its = [x.answer for x in wanted[:5]] + ["12 plus 12 is 24"] * 5  # the base answers half of the sources as planted
+    monkeypatch.setattr(
+        checks, "_asked", lambda model, tokenizer, asked: its if asked == [x.source for x in wanted] else []
+    )
+    answers = [x.answer for x in wanted[:4]] + ["?"] * 6
+    (found,) = checks._followed(graft, cases, answers, None, None)
+    assert (found.row.k, found.row.n) == (4, 10) and found.bound == pytest.approx(0.9 * 0.5) and not found.passed
+    (enough,) = checks._followed(graft, cases, [*answers[:4], wanted[4].answer, *answers[5:]], None, None)
+    assert enough.passed
 
 
 def test_noise_touches_every_matrix_of_every_block_and_restoring_the_blocks_gives_the_base() -> None:
