@@ -26,6 +26,8 @@ import under_load  # beside this file
 HERE = Path(__file__).parent
 MODEL_SERVER = HERE.parent / "model_server.py"
 PORT_TRIES = 50
+UNFINISHED = 2
+"""Exit code where answers are left without a judgement."""
 
 
 @dataclass
@@ -50,6 +52,8 @@ class Disturbed:
 
     kills: list[str] = field(default_factory=list)
     starts: int = 0
+    unfinished: int = 0
+    """How often the driver ended by itself with asks left (exit code 2), because the server was away too long."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -105,6 +109,9 @@ def disturb(
             found.starts += 1
             killed = watch(study, driver, out, left, total, rng, found)
         if killed:
+            continue
+        if driver.returncode == UNFINISHED != expected and found.unfinished < 3:  # what is left is asked again
+            found.unfinished += 1
             continue
         if driver.returncode != expected:
             said = (out.parent / f"stderr-{found.starts - 1}.txt").read_text()[-600:]
@@ -182,8 +189,8 @@ def run(study: Study, folder: Path, seed: int) -> tuple[list[str], list[str]]:
     rows = len(under_load.graded(calm))
     lines = [
         f"{study.name}: {rows} graded asks, {len(found.kills)} times kill -9 ({', '.join(found.kills)}), the driver "
-        f"started {found.starts} times, {time.monotonic() - start:.0f} s; "
-        + ("equal to the undisturbed run" if not problems else "NOT EQUAL")
+        f"started {found.starts} times ({found.unfinished} of them after it ended with asks left), "
+        f"{time.monotonic() - start:.0f} s; " + ("equal to the undisturbed run" if not problems else "NOT EQUAL")
     ]
     return lines, problems
 
