@@ -47,9 +47,12 @@ class Teacher(BaseEngine):
         self.provenance: dict[str, str] = {}
         self.wrong = wrong
         self.asked = 0
+        self.seeds: list[int] = []
+        """Of the requests for skills."""
 
     def reply(self, ask: Ask) -> str:
         if ask.role.startswith("induce"):
+            self.seeds.append(ask.seed)
             if self.wrong == "mute":
                 return "No."
             shown = [k for k, (_, words, _) in KINDS.items() if re.search("|".join(words.split()), ask.prompt)]
@@ -117,6 +120,14 @@ def test_unreadable_assignments_are_counted_and_never_other() -> None:
     assert granularity(found).n_steps == 36 - 11
     with pytest.raises(NoCasesError, match="could not be read three times"):
         map_skills(ITEMS, Teacher("mute"), 3, 5)
+
+
+def test_skills_are_asked_for_with_the_users_seed_and_with_another_each_further_time() -> None:
+    teacher, mute = Teacher(), Teacher("mute")
+    search(ITEMS, teacher, clusters=(1, 3), skills=(2,), seed=7)
+    with pytest.raises(NoCasesError):
+        map_skills(ITEMS, mute, 3, 5, seed=7)
+    assert (teacher.seeds, mute.seeds) == ([7, 7], [7, 8, 9])
 
 
 def test_granularity_is_entropy_other_rate_and_overlap() -> None:

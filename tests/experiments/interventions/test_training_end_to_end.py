@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -137,6 +138,22 @@ def test_a_folder_where_nothing_was_trained_yet_takes_other_options(tmp_path: Pa
             replace(recipe, thinking=True), BASE, _set(recipe), tmp_path, TrainerOptions(device="cpu", max_steps=1)
         )
     assert training.train(recipe, BASE, _set(recipe), tmp_path, TrainerOptions(device="cpu", max_steps=1)).steps == 1
+
+
+def test_answers_of_its_own_are_sampled_for_the_training_questions_by_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = replace(_recipe("sft-trace"), solutions="self")
+    questions, asked = _set(recipe), list[Any]()
+    found = [(questions.cases[1], "right")]
+    monkeypatch.setattr(training, "sample_right", lambda *given: asked.append(given) or found)
+    given = (recipe, questions, "model", "tokenizer", TrainerOptions(seed=5), Reporter(quiet=True))
+    kept, about = training._solutions(*given)
+    assert kept == found and about == {"solutions": {"questions": len(questions.cases), "kept": 1}}
+    assert asked == [(recipe, questions.cases, "model", "tokenizer", 5)]
+    found = []
+    with pytest.raises(InputError, match="no sampled answer of the base model is right"):
+        training._solutions(*given)
+    written, nothing = training._solutions(replace(recipe, solutions="written"), *given[1:])
+    assert [case for case, _ in written] == [*questions.cases] and nothing == {} and len(asked) == 2
 
 
 SWITCH = (
