@@ -67,6 +67,10 @@ def text(ids: Sequence[int]) -> str:
          "</reasoning><answer>", {("bridge", "5"), ("operand", "8"), ("result", "40")}),
         ("cot", f"The tag is 5.\n\nSo it is 5 times 8.\n{CUE} 40", [" The tag is 5.\n\n", "So it is 5 times 8.\n"], CUE,
          {("bridge", "5")}),
+        ("cot", f"A1: 5. 7 was wrong. {CUE} 40", [" A1: 5.", " 7 was wrong."], f" {CUE}", {("bridge", "5")}),
+        ("cot", f"A1: 5. 2 times 20 is 40. 8 times 5 is 40. {CUE} 40",
+         [" A1: 5.", " 2 times 20 is 40.", " 8 times 5 is 40."], f" {CUE}",
+         {("bridge", "5"), ("operand", "8"), ("operand", "5"), ("result", "40")}),
         ("cot", f"A1: 5. {CUE} 40; and 40 it stays", [" A1: 5."], f" {CUE}", {("bridge", "5")}),
     ],
 )  # fmt: skip

@@ -107,6 +107,16 @@ def test_a_question_with_an_x_of_its_own_is_no_first_question_either() -> None:
     assert not [c for c in built.cases if "farm" in c.id]
 
 
+def test_no_item_is_its_own_first_question() -> None:
+    cakes = _item("cakes", "A café sells 12 cakes and one bun. How many pieces?", 13, "n = 12", "return n + 1")
+    wide = Rules(max_ratio=100, max_constant_ratio=100)
+    with pytest.raises(NoCasesError, match="none of 1 items makes a pair"):
+        build([cakes], rules=wide)
+    assert [case.id for case in build([cakes, BOOKS], rules=wide).cases if "cakes" in case.id.split("+")[1:]] == [
+        "books+cakes"
+    ]
+
+
 def test_a_pair_whose_joint_program_comes_to_something_else_is_struck_out_and_another_chosen() -> None:
     # The second solution has a helper of the name that the joint program gives to the first one.
     first = _item("first", "5 and 2?", 7, "return 5 + 2")

@@ -16,6 +16,7 @@ from composcope.evaluation import sandbox
 from composcope.evaluation.sandbox import Limits, extract_code, run_answer, run_code, running
 from composcope.evaluation.sandbox.cpython import LockedPython, Unavailable, self_test
 from composcope.evaluation.sandbox.monty import Monty
+from composcope.evaluation.sandbox.program import MAX_PRINTED
 from composcope.evaluation.sandbox.results import parse_reply, result_of
 
 LIMITS = Limits(seconds=1, memory_mb=256)
@@ -118,6 +119,12 @@ def test_printed_answers_count_only_where_there_is_no_entry_function() -> None:
     assert run_code("print('a')\nprint(6 * 7)").text == "42"
     both = run_code(_solution("print('working')", "return 5"))
     assert (both.text, both.printed) == ("5", "working\n")
+
+
+@pytest.mark.parametrize(("lines", "reason"), [(2, None), (3, "output")])
+def test_all_that_is_printed_together_has_a_limit(lines: int, reason: str | None) -> None:
+    result = run_code(f"for _ in range({lines}):\n    print('x' * {MAX_PRINTED // 2 - 1})\n" + _solution("return 5"))
+    assert (result.reason, result.value) == (reason, None if reason else 5)
 
 
 def test_printed_answers_count_where_the_entry_function_returns_nothing_or_was_called_with_arguments() -> None:
