@@ -79,6 +79,12 @@ def test_clusters_of_questions_follow_their_words() -> None:
     assert sorted(r // 6 for r in found.representatives) == [0, 1, 2]
 
 
+def test_words_are_the_same_with_and_without_capitals_and_counted_with_their_pairs() -> None:
+    first, second, turned = embed(["Apples and PEARS", "apples and pears", "pears and apples"]).vectors
+    assert first == pytest.approx(second) and first @ first == pytest.approx(1)
+    assert 0.2 < first @ turned < 0.99, "the same words in other pairs"
+
+
 def test_representatives_are_nearest_their_centroids() -> None:
     angles = np.radians([0, 10, 23, 90, 100, 120])
     found = cluster(Embedding(np.stack([np.cos(angles), np.sin(angles)], axis=1), "angles"), 2)

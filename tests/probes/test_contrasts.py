@@ -63,6 +63,13 @@ def test_effects_have_the_variance_of_their_own_size_also_where_cases_share_clus
     assert np.isnan(effects.hedges_g_paired([1.0, 2.0]).value), "its factor would be 0"
 
 
+def test_a_permutation_test_has_as_many_permutations_as_are_asked_for() -> None:
+    groups = {"failure": A, "success": B + 9.0}
+    (few, many) = (_row(contrast.between(groups, test="permutation", resamples=n), "failure - success")["p"]
+                   for n in (99, 999))  # fmt: skip
+    assert few == pytest.approx(1 / 100) and many == pytest.approx(1 / 1000)
+
+
 def test_a_map_of_skewed_values_is_as_rarely_false_as_it_says() -> None:
     rng = np.random.default_rng(4)
 

@@ -113,6 +113,14 @@ def test_a_wrong_bridge_is_found_where_it_is_the_only_like_value_written() -> No
     assert isinstance(both, Working) and not both.written
 
 
+def test_a_result_is_the_last_place_and_a_bridge_the_first_where_it_is_written() -> None:
+    e = example("What is X?", f"A1: 5. So 5. 8 times 5 is 40. 40 it is. {CUE} 40", "40")
+    found = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7"]})
+    assert isinstance(found, Working)
+    before = {w.what: text(e.response_ids[: w.first]) for w in found.written if w.what != "operand"}
+    assert before == {"bridge": " A1:", "result": " A1: 5. So 5. 8 times 5 is 40."}
+
+
 def test_sums_are_worked_out_exactly_or_not_at_all() -> None:
     assert [result_of(6, o, 4) for o in ("plus", "minus", "times", "×")] == [10, 2, 24, 24]
     assert result_of(6, "divided by", 4) is None and result_of(6, "/", 3) == 2 and result_of(1, "÷", 0) is None

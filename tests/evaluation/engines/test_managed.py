@@ -133,6 +133,10 @@ def test_the_last_words_of_a_server_are_its_first_cause(tmp_path: Path, log: str
     server = ManagedServer(launch(tmp_path, "dead"))
     server.launch.log.write_text(log)
     assert server._last_words().partition(": ")[2] == said
+    with server.launch.log.open("a") as file:
+        server._log_start = file.tell()
+        file.write("of this start\n")
+    assert server._last_words().partition(": ")[2] == "of this start", "an earlier start's errors are past"
 
 
 def test_a_server_that_is_never_healthy_is_stopped(tmp_path: Path) -> None:
