@@ -83,6 +83,8 @@ def test_words_are_the_same_with_and_without_capitals_and_counted_with_their_pai
     first, second, turned = embed(["Apples and PEARS", "apples and pears", "pears and apples"]).vectors
     assert first == pytest.approx(second) and first @ first == pytest.approx(1)
     assert 0.2 < first @ turned < 0.99, "the same words in other pairs"
+    apples, _, _, pears = embed(["apples apples apples pears", "apples pears"]).vectors[0]
+    assert apples / pears == pytest.approx(1 + np.log(3)), "a word that comes three times counts less than three times"
 
 
 def test_representatives_are_nearest_their_centroids() -> None:
