@@ -13,7 +13,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation import sandbox
-from composcope.evaluation.sandbox import Limits, extract_code, run_answer, run_code, running
+from composcope.evaluation.sandbox import Limits, extract_code, monty, run_answer, run_code, running
 from composcope.evaluation.sandbox.cpython import LockedPython, Unavailable, self_test
 from composcope.evaluation.sandbox.monty import Monty
 from composcope.evaluation.sandbox.program import MAX_PRINTED
@@ -287,3 +287,17 @@ def test_an_ordinary_user_without_namespaces_still_has_the_wall_of_seccomp(tmp_p
     told = json.loads(done.stdout)
     assert told["backend"] == "cpython" and "seccomp" in told["walls"], told
     assert not [w for w in told["walls"] if "namespace" in w or w == "empty root"], told
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(type("WorkerCrashed", (Exception,), {})("gone"), "crashed"), (TimeoutError("time limit exceeded"), "time"),
+     (TimeoutError("of the program's own"), "error"), (NameError("name 'eval' is not defined"), "refused"),
+     (NameError("name 'nothing' is not defined"), "error"), (ZeroDivisionError("division by zero"), "error"),
+     (AttributeError("module 'sys' has no attribute 'path'"), "refused"),
+     (AttributeError("module 'sys' has no attribute 'nothing'"), "error"),
+     (TypeError("'with' is not yet supported"), "refused")],
+)  # fmt: skip
+def test_what_ended_a_program_is_told_apart_from_what_the_backend_lacks(error: Exception, reason: str) -> None:
+    found = monty._failed(error)
+    assert (found.reason, found.ok) == (reason, False) and str(error)[:20] in found.detail
