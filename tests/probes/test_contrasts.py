@@ -537,3 +537,14 @@ def test_flipped_signs_of_roles_keep_clusters_together() -> None:
     assert row["test"] == "sign-flip permutation of clusters" and row["p"] == pytest.approx(2 / 64, abs=0.015)
     few = contrast.paired(roles, test="permutation", clusters=[i // 6 for i in range(24)]).table[0]
     assert np.isnan(few["p"])
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_maps_of_very_small_numbers_are_tested_like_those_of_large_ones_on_either_side(paired: bool) -> None:
+    rng = np.random.default_rng(1)
+    values, nothing = rng.normal(1.0, 0.5, size=(9, 3)), np.zeros((9, 3))
+    usual = maps.map_test(values, nothing, permutations=99, paired=paired)
+    for scale in (1e-200, 1e200):
+        for first, second, sign in ((scale * values, nothing, 1), (nothing, scale * values, -1)):
+            found = maps.map_test(first, second, permutations=99, paired=paired)
+            assert found.statistic == pytest.approx(sign * usual.statistic) and (found.p < 0.05).all()

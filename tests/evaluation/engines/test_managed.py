@@ -14,7 +14,7 @@ import pytest
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.engines import transport, vllm
+from composcope.evaluation.engines import supervisor, transport, vllm
 from composcope.evaluation.engines.managed import Launch, ManagedEngine, ManagedServer
 
 SERVER = Path(__file__).with_name("moody_server.py")
@@ -222,3 +222,31 @@ def test_a_vllm_server_comes_back_with_the_same_weights_or_not_at_all(
     named = vllm.serve("org/m", python="/py", log=tmp_path / "log", dtype="bfloat16")
     assert named.identity == {"model": "org/m", "revision": "unstated", "chat_options": "{}"}
     assert "bfloat16" in named.server.launch.command(1) and named.provenance["dtype"] == "bfloat16"
+
+
+SLOW_TO_END = """
+import signal, sys, time
+def end(*_):
+    time.sleep(0.5)
+    open(sys.argv[1], "w").write("ended in peace")
+    sys.exit(7)
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "grace", "code", "peace"),
+    [(SLOW_TO_END, 20.0, 7, True), (SLOW_TO_END, 0.0, 128 + signal.SIGKILL, False),
+     ("import time; print('ready', flush=True); time.sleep(60)", 5.0, 128 + signal.SIGTERM, False)],
+)  # fmt: skip
+def test_a_supervised_program_has_its_time_to_end_and_its_exit_status_is_told(
+    program: str, grace: float, code: int, peace: bool, tmp_path: Path
+) -> None:
+    command = [sys.executable, str(Path(supervisor.__file__)), str(grace), sys.executable, "-c", program]
+    supervised = subprocess.Popen([*command, str(tmp_path / "file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert supervised.stdin is not None and supervised.stdout is not None
+    assert supervised.stdout.readline() == b"ready\n"
+    supervised.stdin.close()
+    assert supervised.wait(30) == code and (tmp_path / "file").exists() is peace
