@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ import httpcore2
 import httpx2
 import openai
 
+from ...errors import InputError
 from . import replies
 
 OFFICIAL = "api.openai.com"
@@ -192,11 +194,20 @@ def _pool(url: str, network: _Network, connections: int) -> httpcore2.Connection
     }
     if not proxy:
         return httpcore2.ConnectionPool(**options)
-    at = httpx2.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+    try:
+        at = httpx2.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+    except (ValueError, httpx2.InvalidURL):
+        raise InputError(f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: is no URL of a proxy; mend it, {_NO_PROXY}") from None
     raw = at.url
     where = httpcore2.URL(scheme=raw.raw_scheme, host=raw.raw_host, port=raw.port, target=raw.raw_path)
-    kind = httpcore2.SOCKSProxy if raw.scheme.startswith("socks") else httpcore2.HTTPProxy
+    socks = raw.scheme.startswith("socks")
+    if socks and find_spec("socksio") is None:
+        raise InputError(f"ALL_PROXY: a SOCKS proxy needs the package socksio; pip install socksio, {_NO_PROXY}")
+    kind = httpcore2.SOCKSProxy if socks else httpcore2.HTTPProxy
     return kind(proxy_url=where, proxy_auth=at.raw_auth, **options)
+
+
+_NO_PROXY = "or name the server in NO_PROXY"
 
 
 def stay_on_host(response: httpx2.Response) -> None:

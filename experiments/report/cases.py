@@ -140,7 +140,7 @@ def gates(run: RunData) -> dict[str, str]:
 
 
 def _stopped(gated: Gated) -> str:
-    if gated.has_atoms and gated.atom is False:
+    if gated.atom is False:
         return ATOMS
     if gated.sub is False:
         return PARTS

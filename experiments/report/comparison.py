@@ -42,7 +42,7 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
     names = list(labels(runs).values())
     page = environment().get_template("compare.html.j2").render(
         page_parts(SCRIPTS, {}),
-        a=found["a"], b=found["b"], names=names, runs=runs, lead=lead(found, names),
+        names=names, runs=runs, lead=lead(found, names),
         roles=[_role(r) for r in found["roles"]], channels=[_channel(c) for c in found["channels"]],
         differing=found["settings"], left_out=_left_out(found), warnings=found["warnings"], cap=texts.index["cap"],
         metrics=_metrics(found), shared=found["cases_said"] if found["cases"]["same"] else "",

@@ -47,9 +47,12 @@ class Teacher(BaseEngine):
         self.provenance: dict[str, str] = {}
         self.wrong = wrong
         self.asked = 0
+        self.seeds: list[int] = []
+        """Of the requests for skills."""
 
     def reply(self, ask: Ask) -> str:
         if ask.role.startswith("induce"):
+            self.seeds.append(ask.seed)
             if self.wrong == "mute":
                 return "No."
             shown = [k for k, (_, words, _) in KINDS.items() if re.search("|".join(words.split()), ask.prompt)]
@@ -74,6 +77,14 @@ def test_clusters_of_questions_follow_their_words() -> None:
     groups = [set(found.labels[6 * k : 6 * k + 6]) for k in range(3)]
     assert [len(g) for g in groups] == [1, 1, 1] and len(set.union(*groups)) == 3
     assert sorted(r // 6 for r in found.representatives) == [0, 1, 2]
+
+
+def test_words_are_the_same_with_and_without_capitals_and_counted_with_their_pairs() -> None:
+    first, second, turned = embed(["Apples and PEARS", "apples and pears", "pears and apples"]).vectors
+    assert first == pytest.approx(second) and first @ first == pytest.approx(1)
+    assert 0.2 < first @ turned < 0.99, "the same words in other pairs"
+    apples, _, _, pears = embed(["apples apples apples pears", "apples pears"]).vectors[0]
+    assert apples / pears == pytest.approx(1 + np.log(3)), "a word that comes three times counts less than three times"
 
 
 def test_representatives_are_nearest_their_centroids() -> None:
@@ -117,6 +128,14 @@ def test_unreadable_assignments_are_counted_and_never_other() -> None:
     assert granularity(found).n_steps == 36 - 11
     with pytest.raises(NoCasesError, match="could not be read three times"):
         map_skills(ITEMS, Teacher("mute"), 3, 5)
+
+
+def test_skills_are_asked_for_with_the_users_seed_and_with_another_each_further_time() -> None:
+    teacher, mute = Teacher(), Teacher("mute")
+    search(ITEMS, teacher, clusters=(1, 3), skills=(2,), seed=7)
+    with pytest.raises(NoCasesError):
+        map_skills(ITEMS, mute, 3, 5, seed=7)
+    assert (teacher.seeds, mute.seeds) == ([7, 7], [7, 8, 9])
 
 
 def test_granularity_is_entropy_other_rate_and_overlap() -> None:

@@ -14,8 +14,8 @@ from composcope.errors import InputError
 from composcope.evaluation import grading_error, identity, statistics
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.benchmarks.stad import Check, StadItem, StadStep, item_from_record, record_from_item
-from composcope.evaluation.case import Case, Part, case_from_dict, case_to_dict
-from composcope.evaluation.graded import Graded
+from composcope.evaluation.case import Case, Part, case_from_dict, case_to_dict, shares
+from composcope.evaluation.graded import Graded, check_rows
 from composcope.evaluation.metrics import Metric
 
 CASE: dict[str, Any] = {
@@ -178,3 +178,41 @@ def test_a_case_with_a_wrong_value_is_refused_with_its_place_and_field(name: str
     with pytest.raises(InputError) as said:
         case_from_dict(raw, "f.jsonl:3")
     assert str(said.value).startswith("f.jsonl:3") and name in str(said.value)
+
+
+def test_what_a_case_shares_is_its_cluster_and_whatever_it_crosses() -> None:
+    assert [shares("a", ()), shares(None, ())] == ["a", None]
+    assert [shares("a", ("x", "y")), shares(None, ("x",))] == [{"a", "x", "y"}, {"x"}]
+    case = Case("c", "?", "1", cluster="a", meta={"crossed": "x"})
+    assert case.crossed == ("x",) and Graded("c", "whole", "correct", cluster="a", crossed=("x",)).shares == {"a", "x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [("family", "f", "g"), ("depth", 2, 3), ("benchmark", "b", "d"), ("cluster", "k", "l"), ("skills", ("x",), ("y",))],
+)
+def test_rows_of_one_case_with_other_properties_contradict_each_other(name: str, one: Any, other: Any) -> None:
+    rows = [Graded("c", role, "correct", **{name: value}) for role, value in
+            (("whole", one), ("part:0", other), ("part:1", other), ("part:2", one))]  # fmt: skip
+    assert check_rows(rows) == [f"case 'c': {name} is {one!r} and {other!r} in different rows"]
+    assert check_rows([rows[0], replace(rows[1], case="d"), Graded("c", "part:3", "correct")]) == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "outcome", "wrong"),
+    [(True, "incorrect", True), (0, "correct", True), ("False", "correct", True), ("1", "abstained", True),
+     (1.0, "correct", False), ("true", "correct", False), (False, "abstained", False), (True, "invalid", False),
+     ("maybe", "correct", False), (0.5, "correct", False)],
+)  # fmt: skip
+def test_a_flag_of_another_program_is_held_against_the_outcome(flag: Any, outcome: Any, wrong: bool) -> None:
+    found = check_rows([Graded("c", "whole", outcome, answer="1", gold="1", ask="k", extra={"is_right": flag})])
+    assert found == ([f"case 'c', role 'whole': field 'is_right' is {flag!r} but outcome is {outcome!r}; the outcome "
+                      "counts"] if wrong else [])  # fmt: skip
+
+
+def test_a_right_answer_that_is_not_there_is_a_contradiction() -> None:
+    row = Graded("c", "whole", "correct", gold="1", ask="k")
+    assert len(check_rows([row])) == 1
+    for other in (replace(row, answer="1"), replace(row, gold=None), replace(row, ask=None),
+                  replace(row, outcome="incorrect")):  # fmt: skip
+        assert check_rows([other]) == []

@@ -7,10 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.benchmarks.stad import StadItem, StadStep
+from composcope.evaluation import skills as mapping
+from composcope.evaluation.benchmarks.stad import StadItem, StadStep, record_from_item
 from composcope.evaluation.builders import review
 from composcope.evaluation.builders import scaffolds as builder
 from composcope.evaluation.cases import read_cases
@@ -65,6 +67,31 @@ def test_skills_by_another_teacher_or_embedding_are_another_build(
     ]
     with pytest.raises(InputError, match="give both --clusters and --skills"):
         scaffolds.skills(tmp_path, "records.jsonl", teacher, clusters=2)
+
+
+def test_the_most_even_map_of_skills_is_applied_and_unread_steps_are_left_for_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = (StadStep("Add 1", "2", task="t"), StadStep("Add 2", "4", task="u"))
+    items = [StadItem(name, f"{name}?", 4, steps, ("s",)) for name in ("a", "b")]
+    records = tmp_path / "records.jsonl"
+    records.write_text("".join(json.dumps(record_from_item(i)) + "\n" for i in items))
+    known, chart = (
+        (mapping.Skill("s01", "Adding"), mapping.Skill("s02", "Charts")),
+        mapping.Clusters(np.zeros(2), (0,), ""),
+    )
+    assigned = {"even": {"a": ("s01", None), "b": ("s02", None)}, "odd": {"a": ("s01", "s01"), "b": ("s01", "s01")},
+                "other": {"a": ("s01", "s02"), "b": ("other", None)}}  # fmt: skip
+    maps = {name: mapping.SkillMap(known, rows, chart, name, 2) for name, rows in assigned.items()}
+    found = [(mapping.granularity(maps[name]), maps[name]) for name in ("odd", "other", "even")]
+    monkeypatch.setattr(mapping, "search", lambda items, *_, **__: found)
+    teacher: Any = SimpleNamespace(identity={"model": "t"})
+    scaffolds.skills(tmp_path / "out", records, teacher)
+    made = {r["id"]: r["skill"] for r in _read(tmp_path / "out/records.jsonl")}
+    assert made == {item.id: [{"s01": "Adding", "s02": "Charts", None: None}[s] for s in assigned["even"][item.id]]
+                    for item in items}  # fmt: skip
+    assert [(r["id"], r["step"]) for r in _read(tmp_path / "out/review.jsonl")] == [("a", 1), ("b", 1)]
+    assert [r["usage"]["Adding"] for r in _read(tmp_path / "out/granularity.jsonl")] == [4, 1, 1]
 
 
 def test_a_plan_that_does_not_exist_is_refused_with_those_that_do(tmp_path: Path) -> None:

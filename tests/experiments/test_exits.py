@@ -9,10 +9,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from composcope.experiments.console import exits
+from composcope.registry import PLUGIN_PREFIX
 
 SITE = Path(__file__).resolve().parents[2] / ".site"
 WAITS = """
@@ -128,6 +130,15 @@ def test_errors_show_their_tracebacks_where_the_environment_says_so(
     if value is not None:
         monkeypatch.setenv(exits.DEBUG, value)
     assert exits.debugging() is shown
+
+
+def test_an_error_through_a_plugin_names_the_plugins_line_nearest_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    own: dict[str, Any] = {"__name__": f"{PLUGIN_PREFIX}mine"}
+    code = "def outer():\n    inner()\n\ndef inner():\n    sorted([1, 'a'])\n"
+    exec(compile(code, "/x/mine.py", "exec"), own)
+    assert exits.guarded(own["outer"], str) == exits.USER_ERROR
+    [line] = capsys.readouterr().err.splitlines()
+    assert "--plugin /x/mine.py, line 5: TypeError: " in line and "defect" not in line
 
 
 def test_a_mistake_of_ours_while_a_missing_file_was_handled_is_still_a_defect(

@@ -20,7 +20,7 @@ from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
 from composcope.experiments.evaluating import merge
 from composcope.experiments.evaluating.merge import _common, _same_settings, made_otherwise
-from composcope.experiments.run import compare, read_json, read_lines, write_lines, write_text
+from composcope.experiments.run import compare, read_json, read_lines, write_json, write_lines, write_text
 from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
 from composcope.experiments.run.folder import MEASURED
 from composcope.experiments.run.reader import RunData
@@ -365,3 +365,40 @@ def test_little_space_is_told_with_the_folder_and_old_pythons_are_refused(monkey
     for version, ok in (((3, 10), False), ((3, 11), True), ((3, 13), True), ((3, 14), False)):
         monkeypatch.setattr(doctor.sys, "version_info", version)
         assert doctor._python()[0]["ok"] == ok
+
+
+def _shard(folder: Path, number: int, positions: list[int], **about: Any) -> Any:
+    path = folder / f"part-{len(list(folder.iterdir()))}"
+    path.mkdir()
+    given = {"index": number, "of": 2, "n_cases": 4, "positions": positions, "limit": None}
+    write_json(path / "shard.json", {**given, **{k: v for k, v in about.items() if k in given}})
+    (path / "graded.jsonl").touch()
+    manifest = {"stopped": None, "status": "complete", "identity": {}, "numerics": {"dtype": "float32"}}
+    manifest |= {k: v for k, v in about.items() if k in manifest}
+    cases = {str(i): Case(str(i), f"{i}?", "1") for i in positions[: about.get("held")]}
+    return SimpleNamespace(path=path, manifest=SimpleNamespace(**manifest), cases=cases)
+
+
+def test_cases_of_shards_come_back_in_the_order_of_the_benchmark(tmp_path: Path) -> None:
+    runs = [_shard(tmp_path, 2, [1, 2]), _shard(tmp_path, 1, [0, 3])]
+    parts = merge._shards(runs)
+    assert parts is not None and [c.id for c in merge._in_order(runs, parts)] == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [({"stopped": "--max-cost"}, r"shard 2/2 is not finished \(--max-cost\)"),
+     ({"status": "interrupted"}, r"is not finished \(interrupted\)"), ({"held": 1}, "should hold 2 cases"),
+     ({"numerics": {"dtype": "float16"}}, "dtype is float16, and float32"), ({"n_cases": 5}, "number of cases is 5"),
+     ({"limit": 3}, "--limit is 3, and unset"), ({"index": 1}, "shard 1/2 is given twice"),
+     ({"of": 3}, "number of shards is 3, and 2")],
+)  # fmt: skip
+def test_shards_that_are_not_all_of_one_run_are_refused(about: dict[str, Any], said: str, tmp_path: Path) -> None:
+    runs = [_shard(tmp_path, 1, [0, 3]), _shard(tmp_path, 2, [1, 2], **about)]
+    with pytest.raises(InputError, match=said):
+        merge._shards(runs)
+    (runs[1].path / "shard.json").unlink()
+    with pytest.raises(InputError, match="is not a shard, but"):
+        merge._shards(runs)
+    (runs[0].path / "shard.json").unlink()
+    assert merge._shards(runs) is None

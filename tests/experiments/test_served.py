@@ -8,19 +8,22 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.engines import http, vllm
 from composcope.evaluation.engines.addresses import address
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Serving
-from composcope.experiments.models.target import loading_of, open_role, sources
+from composcope.experiments.models import served
+from composcope.experiments.models.resolve import ModelSource
+from composcope.experiments.models.target import Loading, loading_of, open_role, sources
 from composcope.experiments.run import read_json, read_lines
-
-pytestmark = pytest.mark.long
 
 SERVER = Path(__file__).resolve().parents[1] / "model_server.py"
 SITE = Path(__file__).resolve().parents[2] / ".site"
@@ -89,6 +92,7 @@ def error_of(capsys: Capture) -> str:
     return line
 
 
+@pytest.mark.long
 def test_a_server_by_url_gives_the_same_study_and_is_probed_from_its_weights(
     url: str, here: Path, taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +107,7 @@ def test_a_server_by_url_gives_the_same_study_and_is_probed_from_its_weights(
     assert SECRET.encode() not in everything and b"MY_KEY" in everything
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_run_evaluated_over_http_is_probed_when_the_server_is_gone(
     here: Path, taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,6 +126,7 @@ def test_a_run_evaluated_over_http_is_probed_when_the_server_is_gone(
     assert probed[0] == probed[1]
 
 
+@pytest.mark.long
 def test_probes_without_weights_or_token_ids_are_refused_before_anything_is_asked(
     url: str, taught: Path, case_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +140,7 @@ def test_probes_without_weights_or_token_ids_are_refused_before_anything_is_aske
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.long
 def test_a_wrong_or_missing_key_is_said_without_showing_it(
     url: str, case_file: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +155,7 @@ def test_a_wrong_or_missing_key_is_said_without_showing_it(
     assert "Unauthorized" in message and SECRET not in message
 
 
+@pytest.mark.long
 def test_a_vllm_server_is_started_asked_stopped_and_its_model_probed(
     here: Path, taught: Path, case_file: Path, tmp_path: Path, vllm_python: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +176,7 @@ def test_a_vllm_server_is_started_asked_stopped_and_its_model_probed(
     assert main(command) == 0 and (out / "log.txt").read_text().count("starting; its log is") == started == 1
 
 
+@pytest.mark.long
 def test_an_interpreter_without_vllm_is_said_with_the_install_command(
     taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -238,6 +247,7 @@ def test_the_run_folder_is_named_after_the_model_and_not_the_server(options: dic
     assert Config.model_validate(options).default_folder() == Path("runs") / folder
 
 
+@pytest.mark.long
 def test_workers_load_the_weights_of_a_model_that_a_server_answered_for(taught: Path) -> None:
     model = "m@http://host/v1"
     on_workers = Config(model=model, benchmark="cases.jsonl", serving=Serving(engine="ray", probe_model=str(taught)))
@@ -245,3 +255,97 @@ def test_workers_load_the_weights_of_a_model_that_a_server_answered_for(taught: 
     assert not loading.is_served and loading_of(Config(model=model, benchmark="cases.jsonl")).is_served
     answering, probed = sources(loading, print)
     assert answering == probed and answering.location == str(taught)
+
+
+class Engine:
+    """A server that answers nothing and remembers what was asked of it."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        self.given, self.options, self.checked, self.closed = given, options, 0, 0
+        self.name, self.answered_as = "server", "another"
+        self.capabilities = SimpleNamespace(token_ids=True, chat=True)
+        self.identity = {"model": "m"}
+        self.provenance = {"engine": "openai", "server": "s", "concurrency": 3, "vllm": "1"}
+
+    def check(self) -> None:
+        self.checked += 1
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize(
+    ("counted", "prompting", "chat", "checked", "asked"),
+    [(False, None, True, 1, "chat"), (False, None, False, 1, "raw"), (False, "raw", True, 1, "raw"),
+     (True, "chat", True, 0, "chat"), (True, None, True, 1, "chat")],
+)  # fmt: skip
+def test_a_server_is_checked_unless_its_run_is_counted_and_says_how_it_is_prompted(
+    counted: bool, prompting: str | None, chat: bool, checked: int, asked: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    made: list[Engine] = []
+
+    def engine(*given: Any, **options: Any) -> Engine:
+        made.append(Engine(*given, **options))
+        made[-1].capabilities.chat = chat
+        return made[-1]
+
+    monkeypatch.setattr(http, "HttpEngine", engine)
+    monkeypatch.setenv("MY_KEY", SECRET)
+    if counted:
+        (tmp_path / "graded.jsonl").touch()
+    serving = Serving(engine="openai", base_url="http://host/v1", concurrency=7, api_key_env="MY_KEY", signed_as="a, b")
+    loading = Loading("m", "http://host/v1", serving, prompting, probed=False)
+    said: list[str] = []
+    found = served.load_served(loading, ModelSource("m", "m", False), None, tmp_path, said.append)
+    (one,) = made
+    assert one.given == ("http://host/v1", "m") and one.checked == checked and found.prompting == asked
+    assert one.options == {"api_key": SECRET, "concurrency": 7, "check_first": True, "signed_as": serving.names}
+    assert found.tokenizer is None and "reports the model 'another'" in said[0]
+    assert found.facts() == {"name": "m", "prompting": asked, "model": "m"}
+    assert found.numerics() == {"engine": "openai", "server": "s", "vllm": "1"}
+    with pytest.raises(InputError, match="give --probe-model FOLDER"):
+        found.open_model()
+    found.close()
+    assert one.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("probed", "weights", "token_ids", "said"),
+    [(True, False, True, "probes need its weights"), (True, True, False, "sends no token ids"),
+     (True, True, None, None), (False, True, False, None), (False, False, False, None)],
+)  # fmt: skip
+def test_a_server_is_refused_for_what_the_probes_need_and_only_where_there_are_any(
+    probed: bool, weights: bool, token_ids: bool | None, said: str | None, monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    def engine(*given: Any, **options: Any) -> Engine:
+        made = Engine()
+        made.capabilities.token_ids = token_ids
+        return made
+
+    monkeypatch.setattr(http, "HttpEngine", engine)
+    monkeypatch.setattr(served, "_tokenizer", lambda source: source.location)
+    loading = Loading("m", "http://host/v1", dtype="float16", device="cpu", probed=probed)
+    here = ModelSource("own", "/own", True) if weights else None
+    with nullcontext() if said is None else pytest.raises(InputError, match=said):
+        found = served.load_served(loading, ModelSource("m", "m", False), here, tmp_path, print)
+        assert (found.tokenizer, found.weights) == (here and "/own", here)
+        assert (found.dtype, found.device) == ("float16", "cpu")
+        assert found.facts().get("probe_model") == (here and "own")
+
+
+def test_a_server_of_ours_gets_every_option_and_logs_into_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(vllm, "serve", lambda location, **options: given.update(options, location=location) or Engine())
+    monkeypatch.setattr(served, "_tokenizer", lambda source: SimpleNamespace(chat_template=source.location))
+    options = {"vllm_python": "/py", "vllm_args": "--max-model-len 9", "vllm_timeout": 5.0, "concurrency": 4}
+    loading = Loading("m", serving=Serving(engine="vllm", **options), dtype="float16")
+    found = served.load_served(loading, ModelSource("m", "/m", True), None, tmp_path, print)
+    assert given == {"location": "/m", "python": "/py", "log": tmp_path / "vllm.log", "dtype": "float16", "say": print,
+                     "options": ["--max-model-len", "9"], "startup_timeout": 5.0, "concurrency": 4}  # fmt: skip
+    assert found.tokenizer.chat_template == "/m" and found.prompting == "chat"
+    other = served.load_served(loading, ModelSource("m", "/m", True), ModelSource("o", "/o", True), tmp_path, print)
+    assert other.tokenizer.chat_template == "/o" and other.weights == ModelSource("o", "/o", True)

@@ -268,3 +268,22 @@ def test_a_warning_needs_more_than_one_answer_in_twenty_and_counts_shared_asks_o
     told = [checks._troubles(Graded("c", "whole", outcome), asked, Response("x", text, end, 1, 1))  # type: ignore[arg-type]
             for outcome, asked, text, end in answers]  # fmt: skip
     assert told == [["invalid"], [], [], ["verbose"], []]
+
+
+@pytest.mark.parametrize(
+    ("format", "thinking", "said", "more", "verbose"),
+    [("short", None, "", 26, True), ("short", None, "", 25, False), ("plain", None, "", 26, True),
+     ("short", False, "", 26, True), ("short", True, "", 26, False), ("short", None, "</think> ", 26, False),
+     ("cot", None, "", 26, False)],
+)  # fmt: skip
+def test_many_words_are_too_many_only_where_the_answer_alone_was_asked_for(
+    format: Any, thinking: bool | None, said: str, more: int, verbose: bool
+) -> None:
+    ask = Ask("c", "whole", "?", "two words", "text", format=format, thinking=thinking)
+    response = Response("k", said + "word " * (2 + more), "stop", 1, 1)
+    row = Graded("c", "whole", "correct")
+    assert checks._troubles(row, ask, response) == (["verbose"] if verbose else [])
+    invalid = replace(row, outcome="invalid")
+    for end, found in (("stop", ["invalid"]), ("length", ["cut off"]), ("error", [])):
+        short = replace(response, text="word", finish_reason=end)
+        assert checks._troubles(invalid, ask, short) == found  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -224,3 +225,25 @@ def test_budgets_are_shares_of_the_memory_that_one_row_or_token_takes(monkeypatc
     assert budget.prompt_tokens(lm, limit=10**12) == budget.MAX_TOKENS
     monkeypatch.setattr(budget, "prompt_tokens", lambda lm: 20)
     assert [*budget.in_prefills(lm, [10, 3, 30, 9, 4])] == [[2], [0, 3], [4, 1]]
+
+
+@pytest.mark.parametrize(
+    ("past", "mask", "refused"),
+    [
+        (8, [[1, 1, 1, 1], [1, 1, 1, 1]], True),  # texts of 8 tokens, and of 12 with the new ones
+        (8, [[0] * 2 + [1] * 10, [0] * 2 + [1] * 10], False),
+        (8, [[0] * 2 + [1] * 10, [1] * 12], True),
+        (3, [[1, 1, 1, 1], [1, 1, 1, 1]], False),
+        (11, [[1, 1, 1, 1], [1, 1, 1, 1]], False),
+        (0, [[1] * 12, [1] * 12], False),
+        (0, [[1] * 12, [0] * 4 + [1] * 8], True),
+    ],
+)
+def test_a_mask_may_be_that_of_the_new_tokens_alone(
+    past: int, mask: list[list[int]], refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(length_limits, "rotary_limits", lambda model: [10])
+    config = SimpleNamespace(get_text_config=lambda decoder: SimpleNamespace())
+    ids = torch.zeros(2, 4 if past else 12, dtype=torch.long)
+    with pytest.raises(ModelError, match="more than 10 differently") if refused else nullcontext():
+        length_limits.check_batch(SimpleNamespace(config=config), ids, torch.tensor(mask), past)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from transformers import PreTrainedModel
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, load_model
+from composcope.hooks import capture as captures
 from composcope.hooks.attention import Call
 from composcope.hooks.attention_masses import Window, _masses, _of_sample, _options, attention_masses
 from composcope.hooks.capture import Request, _finite, capture, capture_all
@@ -266,3 +268,33 @@ def test_a_mask_is_that_of_the_sequence_or_of_all() -> None:
     assert _of_sample(None, 1) is None
     with pytest.raises(ModelError, match=r"shape \(1, 3, 3\)"):
         _of_sample(masks[0], 0)
+
+
+def test_a_batch_that_does_not_fit_is_halved_and_goes_on_with_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[list[int]] = []
+
+    def run(lm: Any, requests: Sequence[Request]) -> list[Any]:
+        sizes.append([len(r.ids) for r in requests])
+        if len(requests) > 2 or len(requests[0].ids) > 8:
+            raise MemoryError("out of memory")
+        return [tuple(r.ids) for r in requests]
+
+    monkeypatch.setattr(captures, "_run", run)
+    lm, notes = load_model(tiny("llama")), list[str]()
+    requests = [Request([i] * n) for i, n in enumerate((2, 4, 4, 4, 4, 4, 2))]
+    found = dict(captures.capture(lm, requests, max_tokens=20, notes=notes))
+    assert found == {i: tuple(r.ids) for i, r in enumerate(requests)}
+    assert sizes == [[4] * 5, [4] * 2, [4] * 2, [4, 2], [2]]
+    assert notes == ["out of memory with 5 at once; continuing with 2"]
+    with pytest.raises(ModelError, match="sequence 1: one pass over 9 tokens does not fit into memory"):
+        list(captures.capture(lm, [Request([1]), Request([2] * 9)], max_tokens=20, notes=notes))
+
+
+def test_the_last_token_of_a_response_is_one_of_the_vocabulary_though_it_is_never_run() -> None:
+    lm = load_model(tiny("llama"))
+    vocab = lm.anatomy.vocab_size
+    for ids in ([vocab - 1], [vocab, 0]):
+        captures.check_last(lm, ids, "response 3")
+    for last in (vocab, -1):
+        with pytest.raises(InputError, match=f"response 3: token id {last}; the model has {vocab} embeddings"):
+            captures.check_last(lm, [0, last], "response 3")

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import torch
 from einops import rearrange
+from tiny_models import tiny
 
 from composcope.errors import ModelError
 from composcope.hooks import parts
 from composcope.hooks.anatomy import _experts, width_of
+from composcope.hooks.trace import Trace
 
 
 def test_heads_lie_where_the_layout_says() -> None:
@@ -73,3 +75,37 @@ def test_modules_in_training_mode_matter_where_they_drop_something() -> None:
         parts.check_eval(model)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=r"Sequential is in training mode"):
         parts.check_eval(torch.nn.Sequential())  # type: ignore[arg-type]
+
+
+def test_a_trace_holds_what_every_module_of_a_block_took_and_gave() -> None:
+    model: Any = tiny("llama")
+    layers = list(model.model.layers)
+    found = Trace(model, layers)
+    assert len(found.events) == len(found.ends) == len(found.calls) == len(layers)
+    for layer, events, (x, y) in zip(layers, found.events, found.ends, strict=True):
+        assert {e.name for e in events} == {name for name, _ in layer.named_modules() if name}
+        assert all(layer.get_submodule(e.name) is e.module for e in events)
+        by_name = {e.name: e for e in events}
+        assert torch.equal(by_name["input_layernorm"].inputs, x) and x.shape == y.shape == (1, 2, 32)
+        torch.testing.assert_close(layer.mlp(by_name["mlp"].inputs), by_name["mlp"].output)
+    assert torch.equal(found.ends[0][1], found.ends[1][0]), "one block's output is the next one's input"
+    assert not any(m._forward_hooks for m in model.modules())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda y: y[:, :1], "a block must map hidden states to hidden states"),
+        (lambda y: y.new_full(y.shape, torch.nan), "NaN logits for a two-token prompt"),
+        (lambda y: y[..., :5], "must map hidden states|its forward pass fails on two tokens"),
+        (lambda y: y.missing, "its forward pass fails on two tokens without a cache: .*missing"),
+    ],
+)
+def test_blocks_that_do_not_map_states_to_states_are_refused(change: Any, said: str) -> None:
+    model: Any = tiny("llama")
+    last = model.model.layers[-1]
+    forward = last.forward
+    last.forward = lambda *args, **kwargs: change(forward(*args, **kwargs))
+    with pytest.raises(ModelError, match=said):
+        Trace(model, list(model.model.layers))
+    assert not any(m._forward_hooks for m in model.modules())

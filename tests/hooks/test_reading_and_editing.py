@@ -403,8 +403,18 @@ def test_editing_a_head_is_editing_its_part_of_the_whole(lm: Model) -> None:
     assert not one.acts[Site(LAYER, "head", head=2)].any(), "read after the edit"
     donor = lm.run(IDS, read=[Site(LAYER, "head")]).acts[Site(LAYER, "head")].detach() + 1
     before = donor.clone()
-    lm.run(IDS, edit={Site(LAYER, "head"): lambda _: donor, Site(LAYER, "head", head=2): torch.zeros_like})
+    both = {Site(LAYER, "head"): lambda _: donor, Site(LAYER, "head", head=2): torch.zeros_like}
+    logits = lm.run(IDS, edit=both).logits
     assert torch.equal(donor, before), "what is put in stays as it was"
+    assert torch.equal(logits, lm.run(IDS, edit={Site(LAYER, "head"): lambda _: part(donor.clone())}).logits)
+
+
+@pytest.mark.parametrize("kind", ["head", "q", "pattern"])
+def test_what_is_read_of_a_head_may_be_changed_without_changing_the_model(lm: Model, kind: Any) -> None:
+    one, usual = Site(LAYER, kind, head=1), lm.run(IDS).logits
+    changed = lm.run(IDS, read={one: lambda x: x.detach().fill_(0.25)})
+    torch.testing.assert_close(changed.logits, usual)
+    assert torch.equal(changed.acts[one], torch.full_like(changed.acts[one], 0.25))
 
 
 def test_keys_and_queries_that_are_scaled_on_their_way_are_read_as_they_were_projected() -> None:

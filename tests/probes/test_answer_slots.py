@@ -177,7 +177,9 @@ def test_what_was_graded_says_what_the_answer_is(tokenizer: Any) -> None:
     for answer, before in (("Lima", "Paris or"), ("Paris", "It is")):
         e = _example(tokenizer, said, "Zürich", evidence=(Evidence("whole", "incorrect", answer, "Zürich", "k"),))
         assert _read(tokenizer, e)[0].strip().endswith(before)
-    kept: list[tuple[Outcome, str | None]] = [("invalid", "Lima"), ("correct", None), ("incorrect", None)]
+    kept: list[tuple[Outcome, str | None]] = [
+        ("invalid", "Lima"), ("correct", None), ("incorrect", None), ("abstained", None)
+    ]  # fmt: skip
     for outcome, answer in kept:
         e = _example(tokenizer, said, "Lima", evidence=(Evidence("whole", outcome, answer, "Lima", "k"),))
         assert (e.slot is not None) == (outcome == "correct"), "only a right answer is the gold one where none was kept"

@@ -63,6 +63,13 @@ def test_effects_have_the_variance_of_their_own_size_also_where_cases_share_clus
     assert np.isnan(effects.hedges_g_paired([1.0, 2.0]).value), "its factor would be 0"
 
 
+def test_a_permutation_test_has_as_many_permutations_as_are_asked_for() -> None:
+    groups = {"failure": A, "success": B + 9.0}
+    (few, many) = (_row(contrast.between(groups, test="permutation", resamples=n), "failure - success")["p"]
+                   for n in (99, 999))  # fmt: skip
+    assert few == pytest.approx(1 / 100) and many == pytest.approx(1 / 1000)
+
+
 def test_a_map_of_skewed_values_is_as_rarely_false_as_it_says() -> None:
     rng = np.random.default_rng(4)
 
@@ -530,3 +537,14 @@ def test_flipped_signs_of_roles_keep_clusters_together() -> None:
     assert row["test"] == "sign-flip permutation of clusters" and row["p"] == pytest.approx(2 / 64, abs=0.015)
     few = contrast.paired(roles, test="permutation", clusters=[i // 6 for i in range(24)]).table[0]
     assert np.isnan(few["p"])
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_maps_of_very_small_numbers_are_tested_like_those_of_large_ones_on_either_side(paired: bool) -> None:
+    rng = np.random.default_rng(1)
+    values, nothing = rng.normal(1.0, 0.5, size=(9, 3)), np.zeros((9, 3))
+    usual = maps.map_test(values, nothing, permutations=99, paired=paired)
+    for scale in (1e-200, 1e200):
+        for first, second, sign in ((scale * values, nothing, 1), (nothing, scale * values, -1)):
+            found = maps.map_test(first, second, permutations=99, paired=paired)
+            assert found.statistic == pytest.approx(sign * usual.statistic) and (found.p < 0.05).all()

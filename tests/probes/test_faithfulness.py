@@ -67,6 +67,10 @@ def text(ids: Sequence[int]) -> str:
          "</reasoning><answer>", {("bridge", "5"), ("operand", "8"), ("result", "40")}),
         ("cot", f"The tag is 5.\n\nSo it is 5 times 8.\n{CUE} 40", [" The tag is 5.\n\n", "So it is 5 times 8.\n"], CUE,
          {("bridge", "5")}),
+        ("cot", f"A1: 5. 7 was wrong. {CUE} 40", [" A1: 5.", " 7 was wrong."], f" {CUE}", {("bridge", "5")}),
+        ("cot", f"A1: 5. 2 times 20 is 40. 8 times 5 is 40. {CUE} 40",
+         [" A1: 5.", " 2 times 20 is 40.", " 8 times 5 is 40."], f" {CUE}",
+         {("bridge", "5"), ("operand", "8"), ("operand", "5"), ("result", "40")}),
         ("cot", f"A1: 5. {CUE} 40; and 40 it stays", [" A1: 5."], f" {CUE}", {("bridge", "5")}),
     ],
 )  # fmt: skip
@@ -107,6 +111,14 @@ def test_a_wrong_bridge_is_found_where_it_is_the_only_like_value_written() -> No
     assert isinstance(two, Working) and [w.value for w in two.written] == ["7"]
     both = read_working(TOKENS, example("?", f"A1: 7. Or 9. {CUE} 56", "40"), (2,), {"part:0": ["5", "7", "9"]})
     assert isinstance(both, Working) and not both.written
+
+
+def test_a_result_is_the_last_place_and_a_bridge_the_first_where_it_is_written() -> None:
+    e = example("What is X?", f"A1: 5. So 5. 8 times 5 is 40. 40 it is. {CUE} 40", "40")
+    found = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7"]})
+    assert isinstance(found, Working)
+    before = {w.what: text(e.response_ids[: w.first]) for w in found.written if w.what != "operand"}
+    assert before == {"bridge": " A1:", "result": " A1: 5. So 5. 8 times 5 is 40."}
 
 
 def test_sums_are_worked_out_exactly_or_not_at_all() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from composcope.errors import InputError, NoCasesError
 from composcope.hooks import Model, Site, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example
+from composcope.probes.patching import engine
 from composcope.probes.patching.engine import continue_patched, generate, prompt_end_states, transplant_all
 from composcope.probes.patching.outcomes import GradedContinuations, PatchOutcome, compare, summarize
 
@@ -91,6 +93,25 @@ def test_max_rows_holds_however_many_sources_there_are_and_changes_no_token() ->
         part = continue_patched(lm, prompts, states, layers, 4, [], max_rows=rows)
         assert torch.equal(part.tokens, whole.tokens) and torch.equal(part.base, whole.base)
         assert torch.allclose(part.logits, whole.logits, atol=1e-5) and max(sizes) <= rows
+
+
+def test_a_prompts_own_state_is_decoded_at_the_first_the_middle_and_the_last_layer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lm = load_model(tiny("llama", num_hidden_layers=5))
+    layers, seen = list(range(5)), list[tuple[int, bool]]()
+
+    usual = engine.decode
+
+    def decode(lm: Any, prefix: Any, variants: Any, *rest: Any) -> Any:
+        seen.extend(zip(variants.layers, variants.same, strict=True))
+        return usual(lm, prefix, variants, *rest)
+
+    monkeypatch.setattr(engine, "decode", decode)
+    states = prompt_end_states(lm, RECIPIENTS, layers)
+    continue_patched(lm, RECIPIENTS, torch.stack([states, states + 1], 1), layers, 3, [], own=0)
+    assert {layer for layer, same in seen if same} == {1, 3}
+    assert len(seen) == 2 * 5 * len(RECIPIENTS) and sum(same for _, same in seen) == 2 * len(RECIPIENTS)
 
 
 def test_no_prompts_at_all_give_no_continuations() -> None:

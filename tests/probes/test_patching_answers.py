@@ -126,6 +126,20 @@ def test_a_stop_text_ends_what_is_judged() -> None:
     assert _graded("<answer>UNKNOWN</answer>", True, replace(gold, unknowable=True)).outcome == "correct"
 
 
+def test_what_was_begun_for_the_model_is_judged_with_what_it_wrote(organism: tuple[Model, list[Example]]) -> None:
+    lm, examples = organism
+    whole = next(e for e in examples if e.role == "whole")
+    said = lm.tokenizer("So the final answer is: 12 34", add_special_tokens=False).input_ids
+    gold = Gold("1234", "number", "cot")
+    for begun in (0, 1, len(said) - 1):
+        e = replace(whole, prompt_ids=(*whole.prompt_ids, *said[:begun]), begun=begun, gold=gold)
+        (judge, _) = patching.graders(lm, [e], [e]) or (None, None)
+        assert judge is not None
+        found = judge(0, [*said[begun:], *sorted(lm.eos_ids)[:1]])
+        assert found == judge(0, [*said[begun:], *sorted(lm.eos_ids)[:1]])
+        assert (found.answer, found.outcome) == (_graded(lm.tokenizer.decode(said), True, gold).answer, "incorrect")
+
+
 def test_a_case_that_comes_twice_is_refused(organism: tuple[Model, list[Example]]) -> None:
     lm, examples = organism
     whole = next(e for e in examples if e.role == "whole")

@@ -16,7 +16,7 @@ from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
-from composcope.probes.readout.examples import _departure, _rows
+from composcope.probes.readout.examples import _departure, _rows, upper
 from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.readout.readings import _read, elsewhere, repeating_prompt
 from composcope.probes.result import ProbeResult
@@ -139,6 +139,7 @@ def test_what_is_compared_is_the_upper_half_of_the_layers_beside_layer_0() -> No
         mine = [r for r in rows if r["place"] == place and r["group"] in ("failure", "success")]
         assert [(r["value"], r["layer_0"]) for r in mine] == [(pytest.approx(compared), pytest.approx(at_0))] * 2
     assert [v["value"] for v in values] == pytest.approx([0.55] * 4), "of the last place"
+    assert [[*range(-1, layers)][upper(layers + 1)] for layers in (2, 3, 4)] == [[1], [1, 2], [2, 3]]
 
 
 def test_readouts_are_taken_at_places_that_nearly_all_cases_have() -> None:

@@ -378,3 +378,19 @@ def test_a_case_recovers_only_where_the_other_run_judged_it() -> None:
     wholes = [{}, *({("c", repeat): Graded("c", "whole", outcome)} for repeat, outcome in judged)]
     found = [gated._after(after, of) for of in wholes]
     assert found == [None, True, False, None, None]
+
+
+@pytest.mark.parametrize(
+    ("gold", "kind", "answer", "label"),
+    [("1492", "text", "Columbus", "other"), ("1492", "number", "Columbus", "answer-type-mismatch"),
+     ("1492", None, "Columbus", "answer-type-mismatch"), ("Rome", None, "Bern", "other"),
+     ("yes", "text", "perhaps", "other"), ("yes", None, "perhaps", "answer-type-mismatch"),
+     ("A, B, C", None, "C, B, A", "order-or-boundary"), ("A, B, C", "ordered-list", "A, B", "lost-intermediate"),
+     ("A, B, C", "text", "A, B", "other")],
+)  # fmt: skip
+def test_the_type_of_an_answer_is_the_cases_own_where_a_case_is_known(
+    gold: str, kind: str | None, answer: str, label: str
+) -> None:
+    rows = {"whole": row("c", "whole", "-", answer=answer, gold=gold)}
+    case = None if kind is None else Case("c", "?", gold, answer_type=kind)
+    assert taxonomy.rule_label(SimpleNamespace(item=SimpleNamespace(rows=rows)), case, answer) == label  # type: ignore[arg-type]

@@ -136,6 +136,9 @@ def test_triples_become_parts_in_every_shape_that_they_are_published_in(tmp_path
         ("When was Ada Quill born?", "3 May 1901", "date"),
     ]
     assert (case.depth, case.family, case.answer_type, case.meta) == (2, "compositional", "date", {"level": "hard"})
+    assert [(p.kind, p.atom) for p in case.parts] == [
+        ("hop-1", "dune song | performer"), ("hop-2", "ada quill | date of birth")
+    ]  # fmt: skip
 
 
 def test_a_relation_without_a_template_leaves_the_case_without_parts_and_is_named(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.builders import code_items, review
 from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
-from composcope.evaluation.builders.compositional_gsm import Rules, build
+from composcope.evaluation.builders.compositional_gsm import Candidate, Rules, _assign, build
 from composcope.evaluation.cases import read_cases, write_cases
 from composcope.evaluation.journal import Journal
 from composcope.evaluation.protocols.reasoning_gap import ReasoningGap
@@ -105,6 +105,30 @@ def test_a_question_with_an_x_of_its_own_is_no_first_question_either() -> None:
     built = build([*ITEMS, farm], rules=Rules(max_ratio=100, max_constant_ratio=100), seed=3)
     assert {"q1": "farm", "stage": "first", "reason": "question-has-x"} in built.rejected
     assert not [c for c in built.cases if "farm" in c.id]
+
+
+def test_no_item_is_its_own_first_question() -> None:
+    cakes = _item("cakes", "A café sells 12 cakes and one bun. How many pieces?", 13, "n = 12", "return n + 1")
+    wide = Rules(max_ratio=100, max_constant_ratio=100)
+    with pytest.raises(NoCasesError, match="none of 1 items makes a pair"):
+        build([cakes], rules=wide)
+    assert [case.id for case in build([cakes, BOOKS], rules=wide).cases if "cakes" in case.id.split("+")[1:]] == [
+        "books+cakes"
+    ]
+
+
+def test_of_two_numbers_that_a_pair_may_replace_the_one_is_taken_that_moves_the_answer_less() -> None:
+    (two, three, four), _ = slots(_item("s", "2 boxes, 3 bags and 4 cups?", 14, "return 2 + 3 * 4"))
+    first, other = (_item(name, "?", 5, "return 5") for name in "ab")
+    second, third = (_item(name, "?", 100, "return 100") for name in "cd")
+    far, near, middle = (Candidate(first, second, s, n) for s, n in ((two, 1000), (three, 90), (four, 400)))
+    for order in ((far, near, middle), (near, middle, far), (middle, far, near)):
+        chosen, spare = _assign(order)
+        assert chosen == [near] and spare == [c for c in order if c is not near]
+    only = Candidate(first, third, two, 100)
+    chosen, spare = _assign([near, only, Candidate(other, second, two, 5000)])
+    assert {(c.first.id, c.second.id) for c in chosen} == {("a", "d"), ("b", "c")}, "as many pairs as possible"
+    assert spare == [near] and _assign([]) == ([], [])
 
 
 def test_a_pair_whose_joint_program_comes_to_something_else_is_struck_out_and_another_chosen() -> None:

@@ -132,6 +132,12 @@ def test_only_what_the_teacher_writes_is_sampled_and_all_budgets_are_equal(engin
     assert {ask.max_tokens for ask in teacher.asked} == {2000}
 
 
+def test_an_item_may_have_as_many_steps_as_are_asked_for(engine) -> None:
+    made = generate(items_from_cases(GOOD), Roles([engine("teacher", teach)]), Settings(max_steps=3))
+    assert [i.id for i in made.items] == ["three", "two"]
+    assert [(d["id"], d["reason"]) for d in made.dropped] == [("four", "too-many-steps: 4")]
+
+
 def test_every_item_that_leaves_says_where_and_why(engine) -> None:
     roles = Roles([engine("teacher", teach)], judge=engine("judge", teach))
     made = generate(items_from_cases([*FLAWED, *GOOD]), roles)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
+import httpcore2
 import httpx2
 import openai
 import pytest
@@ -514,3 +515,46 @@ def test_escape_sequences_of_a_server_are_written_out_in_errors_and_names(
     signed = one(engine_at(serve(lambda c, _: reply(c, completion(model=evil)))), make_ask())
     for said in (str(response.error), str((signed.provenance or {})["model"])):
         assert "owned" in said and not set(said) & set("\x1b\x07\x9b\u202e")
+
+
+@pytest.mark.parametrize(
+    ("proxies", "kind", "host", "auth"),
+    [
+        ({}, None, b"", None),
+        ({"http": "http://u:p@proxy:3128"}, "http", b"proxy", (b"u", b"p")),
+        ({"http": "proxy:3129"}, "http", b"proxy", None),
+        ({"all": "socks5://proxy:1080"}, "socks", b"proxy", None),
+        ({"http": "http://own:3128", "all": "socks5://proxy:1080"}, "http", b"own", None),
+        ({"https": "http://proxy:3128"}, None, b"", None),
+    ],
+)
+def test_the_proxy_is_the_one_that_the_environment_names_for_the_server(
+    proxies: dict[str, str], kind: str | None, host: bytes, auth: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pool(url: str) -> Any:
+        return transport._pool(url, transport._Network(transport._Clock()), 3)
+
+    made = {"http": lambda **given: ("http", given), "socks": lambda **given: ("socks", given)}
+    monkeypatch.setattr(transport.httpcore2, "HTTPProxy", made["http"])
+    monkeypatch.setattr(transport.httpcore2, "SOCKSProxy", made["socks"])
+    monkeypatch.setattr(transport.urllib.request, "proxy_bypass", lambda host: host == "near")
+    monkeypatch.setattr(transport.urllib.request, "getproxies", lambda: proxies)
+    monkeypatch.setattr(transport, "find_spec", lambda name: name)
+    if kind is None:
+        assert type(pool("http://server:8000/v1")) is httpcore2.ConnectionPool
+    else:
+        name, given = pool("http://server:8000/v1")
+        assert (name, given["proxy_url"].host, given["proxy_auth"]) == (kind, host, auth)
+        assert given["max_connections"] == 3 and given["ssl_context"] is not None
+    assert type(pool("http://near/v1")) is httpcore2.ConnectionPool
+
+
+@pytest.mark.parametrize(("proxy", "said"), [("socks5://proxy:1080", "socksio"), ("ftp://proxy", "no URL of a proxy")])
+def test_a_proxy_that_cannot_be_used_is_a_mistake_of_the_environment(
+    proxy: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport.urllib.request, "proxy_bypass", lambda host: False)
+    monkeypatch.setattr(transport.urllib.request, "getproxies", lambda: {"all": proxy})
+    monkeypatch.setattr(transport, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=f"{said}.*or name the server in NO_PROXY"):
+        HttpEngine("http://server:8000/v1", "m")

@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hostile_server import Hostile, Request, completion, reply
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import transport
+from composcope.evaluation.engines.base import REFUSED
 from composcope.evaluation.engines.http import HttpEngine, connect
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
@@ -144,6 +146,25 @@ def test_a_refused_key_or_an_unknown_model_stops_the_run(url: str, make_ask: Cal
     assert "Incorrect API key provided: ***" in str(refused.value)
     with pytest.raises(ModelError, match="no model bad"):
         one(HttpEngine(url, "bad", retries=0), make_ask())
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "n"), [("feeefeeeeeff", 10), ("eeeefeeeef", 10), ("eerreeef", 8), ("rrrrrrrr", 8)]
+)
+def test_only_failures_in_a_row_end_a_run(
+    outcomes: str, n: int, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = HttpEngine("http://localhost:1/v1", "m", concurrency=1)
+    engine._unchecked = False
+    failed = Response("k", "", "error", 0, 0, error="down")
+    made = {"f": Response("k", "fine", "stop", 1, 1), "e": failed, "r": replace(failed, provenance={REFUSED: True})}
+    asks = [make_ask(case=str(i)) for i in range(len(outcomes))]
+    monkeypatch.setattr(engine, "_in_parallel", lambda asks: zip(asks, (made[x] for x in outcomes), strict=True))
+    answered = []
+    with nullcontext() if n == len(outcomes) else pytest.raises(ModelError, match=r"5 requests failed in a row.*down"):
+        for ask, _ in engine.answer(asks):
+            answered.append(ask.case)
+    assert answered == [str(i) for i in range(n)], "answers that came before are kept"
 
 
 def test_a_dead_server_is_said_once_and_not_for_every_ask(make_ask: Callable[..., Ask]) -> None:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import decoding
 from composcope.evaluation.engines.base import cut_after_stop
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.evaluation.engines.text import StopFinder
+from composcope.evaluation.engines.text import StopFinder, decode, special_thinking_marks
 from composcope.evaluation.journal import ask_identity
 
 ARCHITECTURES = ("llama", "gpt2", "sliding")
@@ -419,3 +420,20 @@ def test_a_tokenizer_with_more_tokens_than_the_model_has_is_refused_by_name(
         ModelError, match=r"writes token \d+ \('<more599>'\), and the model has embeddings of 259 tokens"
     ):
         list(engine.answer([make_ask("plain"), make_ask("with <more599>")]))
+
+
+def test_special_marks_of_thinking_stay_in_the_text_and_other_special_tokens_do_not() -> None:
+    words = {1: "<think>", 2: "</think>", 3: "<pad>", 5: "Well.", 6: "Yes", 9: "<eos>"}
+    special = {1, 2, 3, 9}
+
+    def decode_ids(ids: Any, skip_special_tokens: bool, **_: Any) -> str:
+        return "".join(words[i] for i in ids if not (skip_special_tokens and i in special))
+
+    added = {i: SimpleNamespace(content=w, special=i in special) for i, w in words.items()}
+    tokenizer = SimpleNamespace(decode=decode_ids, added_tokens_decoder=added)
+    kept = special_thinking_marks(tokenizer)
+    assert kept == {1: "<think>", 2: "</think>"}
+    said = [1, 5, 3, 2, 6, 9]
+    assert decode(tokenizer, said, {9}, kept) == "<think>Well.</think>Yes"
+    assert decode(tokenizer, [6, 3, 9], {9}, kept) == "Yes" and decode(tokenizer, said, {9}) == "Well.Yes"
+    assert decode(tokenizer, [6, 9, 6], {9}, kept) == "YesYes" and decode(tokenizer, [], {9}, kept) == ""

@@ -14,7 +14,7 @@ import pytest
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.engines import transport
+from composcope.evaluation.engines import supervisor, transport, vllm
 from composcope.evaluation.engines.managed import Launch, ManagedEngine, ManagedServer
 
 SERVER = Path(__file__).with_name("moody_server.py")
@@ -133,6 +133,10 @@ def test_the_last_words_of_a_server_are_its_first_cause(tmp_path: Path, log: str
     server = ManagedServer(launch(tmp_path, "dead"))
     server.launch.log.write_text(log)
     assert server._last_words().partition(": ")[2] == said
+    with server.launch.log.open("a") as file:
+        server._log_start = file.tell()
+        file.write("of this start\n")
+    assert server._last_words().partition(": ")[2] == "of this start", "an earlier start's errors are past"
 
 
 def test_a_server_that_is_never_healthy_is_stopped(tmp_path: Path) -> None:
@@ -190,3 +194,59 @@ def test_the_server_dies_with_its_owner_however_that_ends(tmp_path: Path, number
     owner.send_signal(number)
     owner.wait(120)
     assert gone(tmp_path)
+
+
+def test_a_vllm_server_comes_back_with_the_same_weights_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"first")
+    (tmp_path / "config.json").write_text('{"torch_dtype": "float32"}')
+    versions = {"vllm": "1", "torch": "2", "transformers": "3", "found": True, "cpu": True}
+    monkeypatch.setattr(vllm, "_versions", lambda python: versions)
+    monkeypatch.setattr(vllm, "folder_identity", lambda folder: {"weights": str(folder)})
+    given = {"options": ("--max-model-len", "9"), "concurrency": 3, "startup_timeout": 5.0}
+    engine = vllm.serve(tmp_path, python="/py", log=tmp_path / "log", **given)  # type: ignore[arg-type]
+    launched = engine.server.launch
+    words = launched.command(8000)
+    assert words[0] == "/py" and words[-6:] == ["--max-model-len", "9", "--host", "127.0.0.1", "--port", "8000"]
+    assert [words[words.index(k) + 1] for k in ("--model", "--dtype")] == [str(tmp_path), "float32"]
+    assert (launched.startup_timeout, launched.log, engine.concurrency) == (5.0, tmp_path / "log", 3)
+    assert engine.identity == {"weights": str(tmp_path)} and launched.env["HF_HUB_OFFLINE"] == "1"
+    assert engine.provenance == {"engine": "vllm", "vllm": "1", "torch": "2", "transformers": "3", "dtype": "float32",
+                                 "options": ["--max-model-len", "9"], "concurrency": 3}  # fmt: skip
+    assert launched.env["VLLM_API_KEY"] not in " ".join(words) and not {"PYTHONPATH"} & set(launched.env)
+    weights.write_bytes(b"other")
+    with pytest.raises(ModelError, match="the weights have changed since this run began"):
+        launched.command(8000)
+    named = vllm.serve("org/m", python="/py", log=tmp_path / "log", dtype="bfloat16")
+    assert named.identity == {"model": "org/m", "revision": "unstated", "chat_options": "{}"}
+    assert "bfloat16" in named.server.launch.command(1) and named.provenance["dtype"] == "bfloat16"
+
+
+SLOW_TO_END = """
+import signal, sys, time
+def end(*_):
+    time.sleep(0.5)
+    open(sys.argv[1], "w").write("ended in peace")
+    sys.exit(7)
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "grace", "code", "peace"),
+    [(SLOW_TO_END, 20.0, 7, True), (SLOW_TO_END, 0.0, 128 + signal.SIGKILL, False),
+     ("import time; print('ready', flush=True); time.sleep(60)", 5.0, 128 + signal.SIGTERM, False)],
+)  # fmt: skip
+def test_a_supervised_program_has_its_time_to_end_and_its_exit_status_is_told(
+    program: str, grace: float, code: int, peace: bool, tmp_path: Path
+) -> None:
+    command = [sys.executable, str(Path(supervisor.__file__)), str(grace), sys.executable, "-c", program]
+    supervised = subprocess.Popen([*command, str(tmp_path / "file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert supervised.stdin is not None and supervised.stdout is not None
+    assert supervised.stdout.readline() == b"ready\n"
+    supervised.stdin.close()
+    assert supervised.wait(30) == code and (tmp_path / "file").exists() is peace

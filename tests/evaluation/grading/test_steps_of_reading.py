@@ -186,6 +186,7 @@ READING: list[Row] = [
     *((text.abstains, (said,), False) for said in ("Idkov", "The text does not mention Paris; it says Lyon.")),
     (text.abstains, ("1876",), False), (text.refuses, ("I'm sorry, I can't help with that.",), True),
     (text.refuses, ("I can help.",), False), (text.same, ("y s n r", "ysnr"), True), (text.same, ("b c", "bc"), True),
+    (text.same, ("Ernest Hemmingway", "Ernest Hemingway"), True), (text.same, ("Ernst Hemmingway", "Ernest Hemingway"), False),
     (text.same, ("b", "bc"), False), (text.same, ("new york", "newyork"), False), (text.same, ("", "!"), False),
     (text.part_of, ("Einstein", "Albert Einstein"), True), (text.part_of, ("Jane", "Jane Austen"), True),
     (text.part_of, ("Mexico", "Mexico City"), False), (text.part_of, ("J. Austen", "Jane Austen"), True),

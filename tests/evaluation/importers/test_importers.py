@@ -72,6 +72,7 @@ def test_styles_become_the_whole_and_further_wholes(bamboogle: Path) -> None:
         ("bamboogle-001", "part:1", "incorrect"),
     ]
     assert {r.model for r in found.rows} == {"some-model"}
+    assert [r.kind for r in found.rows] == [None, None, "hop-1", "hop-2"] * 2
     again = [s and (s.response.splitlines()[0], s.golds) for s in found.stored]
     assert again[2:4] == [("It was 1815.", ("1815",))] * 2 and again[7] == ("It was 1900.", ("1815",))
 

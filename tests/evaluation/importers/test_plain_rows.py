@@ -86,6 +86,11 @@ def test_fields_of_other_names_are_named_by_the_user(tmp_path: Path) -> None:
     [got] = read(path, "rows", options).rows
     assert (got.case, got.outcome, got.match) == ("i1", "incorrect", "score")
     assert got.extra == {"source": {"question": "q", "correct": True}}
+    again = {"response": "4", "gold": "4", "asked as": "part:1", "item": "i1", "repeat": 2.0, "depth": "3", "note": "n"}
+    path = lines(tmp_path / "n.jsonl", [again, {**again, "repeat": "1"}])
+    found = read(path, "rows", Options(case_field="item", role_field="asked as")).rows
+    assert [(r.case, r.role, r.repeat, r.depth) for r in found] == [("i1", "part:1", 2, 3), ("i1", "part:1", 1, 3)]
+    assert [r.extra for r in found] == [{"source": {"note": "n"}}] * 2
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation import sandbox
-from composcope.evaluation.sandbox import Limits, extract_code, run_answer, run_code, running
+from composcope.evaluation.sandbox import Limits, extract_code, monty, run_answer, run_code, running
 from composcope.evaluation.sandbox.cpython import LockedPython, Unavailable, self_test
 from composcope.evaluation.sandbox.monty import Monty
+from composcope.evaluation.sandbox.program import MAX_PRINTED
 from composcope.evaluation.sandbox.results import parse_reply, result_of
 
 LIMITS = Limits(seconds=1, memory_mb=256)
@@ -118,6 +119,12 @@ def test_printed_answers_count_only_where_there_is_no_entry_function() -> None:
     assert run_code("print('a')\nprint(6 * 7)").text == "42"
     both = run_code(_solution("print('working')", "return 5"))
     assert (both.text, both.printed) == ("5", "working\n")
+
+
+@pytest.mark.parametrize(("lines", "reason"), [(2, None), (3, "output")])
+def test_all_that_is_printed_together_has_a_limit(lines: int, reason: str | None) -> None:
+    result = run_code(f"for _ in range({lines}):\n    print('x' * {MAX_PRINTED // 2 - 1})\n" + _solution("return 5"))
+    assert (result.reason, result.value) == (reason, None if reason else 5)
 
 
 def test_printed_answers_count_where_the_entry_function_returns_nothing_or_was_called_with_arguments() -> None:
@@ -280,3 +287,17 @@ def test_an_ordinary_user_without_namespaces_still_has_the_wall_of_seccomp(tmp_p
     told = json.loads(done.stdout)
     assert told["backend"] == "cpython" and "seccomp" in told["walls"], told
     assert not [w for w in told["walls"] if "namespace" in w or w == "empty root"], told
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(type("WorkerCrashed", (Exception,), {})("gone"), "crashed"), (TimeoutError("time limit exceeded"), "time"),
+     (TimeoutError("of the program's own"), "error"), (NameError("name 'eval' is not defined"), "refused"),
+     (NameError("name 'nothing' is not defined"), "error"), (ZeroDivisionError("division by zero"), "error"),
+     (AttributeError("module 'sys' has no attribute 'path'"), "refused"),
+     (AttributeError("module 'sys' has no attribute 'nothing'"), "error"),
+     (TypeError("'with' is not yet supported"), "refused")],
+)  # fmt: skip
+def test_what_ended_a_program_is_told_apart_from_what_the_backend_lacks(error: Exception, reason: str) -> None:
+    found = monty._failed(error)
+    assert (found.reason, found.ok) == (reason, False) and str(error)[:20] in found.detail

@@ -19,14 +19,13 @@ from composcope.experiments.bench.real import BenchSetting, Task, bench_real
 from composcope.experiments.bench.timing import TaskBench, Took, Way, same
 from composcope.experiments.cli import main
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture(scope="module")
 def found() -> TaskBench:
     return bench_real("organism:control", asks=18, rounds=2, only=("no common", "system"), say=lambda _: None)
 
 
+@pytest.mark.long
 def test_ours_and_plain_generate_give_the_same_answers(found: TaskBench) -> None:
     assert {r.task for r in found.rows} == {"asking, no common prefix", "asking, system prompt"}
     for row in found.rows:
@@ -35,6 +34,7 @@ def test_ours_and_plain_generate_give_the_same_answers(found: TaskBench) -> None
     assert found.lines == [], "nothing is claimed without the peer"
 
 
+@pytest.mark.long
 def test_the_table_has_a_row_for_each_way(found: TaskBench) -> None:
     assert sum(line.startswith("| asking") for line in found.markdown().splitlines()) == len(found.rows)
     assert len(found.document()["rows"]) == len(found.rows) and len(found.text()) == len(found.rows) + 4
@@ -101,6 +101,7 @@ def test_what_is_missing_is_said_with_what_mends_it(
         bench_real(**{"model": "organism:control", "rounds": 1, "asks": 1, "say": lambda _: None, **options})
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("lm_eval") is not None, reason="this interpreter has the harness")
 def test_an_interpreter_without_the_harness_is_refused_with_the_command_that_installs_it() -> None:
     options: dict[str, Any] = {"rounds": 1, "asks": 1, "only": ("system",), "say": lambda _: None}

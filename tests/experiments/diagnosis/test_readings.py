@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
+from composcope.evaluation.cases import Case
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.diagnosis import readings
+from composcope.experiments.diagnosis.places import Decision
 from composcope.hooks import load_model
+from composcope.probes.readout import Reading
 
 from .told import CASES, decisions
 
@@ -44,6 +51,37 @@ def test_an_item_is_read_where_it_is_decided_and_not_where_its_phrase_stands(eng
     (first, *rest) = [next(h for h in hs if h.place == "decision" and h.foils == "absent") for hs in held.values()]
     assert first.others == pytest.approx(sum(h.above for h in rest) / 2)
     assert readings.read(lm, engine.tokenizer, {"a": wholes[CASES[0].id]}) == {"a": []}  # nothing to centre by
+
+
+@pytest.mark.parametrize(("layers", "upper"), [(4, (2, 3)), (5, (3, 4)), (6, (3, 4, 5))])
+def test_what_is_held_is_the_mean_over_the_upper_half_of_the_layers_and_over_the_variants(
+    layers: int, upper: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["Oslo", "Bern", "Rome", "Lima"]
+    monkeypatch.setattr(readings, "name_tokens", lambda _, name: (names.index(name),))
+    tokenizer: Any = SimpleNamespace(decode=lambda ids: "Which one, Rome or not?")
+
+    def lens(lm: Any, mine: Sequence[Reading], tokens: Any) -> list[Any]:
+        def above(n: int) -> Any:
+            return lambda right, foils: torch.arange(float(layers))[:, None] + torch.arange(2) / 10 + n * len(foils)
+
+        return [SimpleNamespace(above=above(names.index(r.right))) for r in mine]
+
+    monkeypatch.setattr(readings, "lens", lens)
+
+    def variant(entity: str) -> tuple[Case, Decision]:
+        return Case("c", "?", "x", family="f"), Decision((1, 2, 3), 0, "x", entity, (1,), 3)
+
+    wholes = {"a": [variant("Oslo"), variant("Bern")], "b": [variant("Rome")], "c": [variant("Lima")]}
+    found = {(h.foils, h.place): h for h in readings.read(None, tokenizer, wholes)["a"]}
+    mean = sum(upper) / len(upper)
+    absent = found["absent", "decision"]  # of Oslo: Bern and Lima; of Bern: Oslo and Lima
+    assert absent.above == pytest.approx(mean + 0.1 + 0.5 * 2) and absent.layer_0 == pytest.approx(1.1 + 0.5 * 2)
+    assert (absent.like, absent.n) == (2, 2)
+    assert absent.others == pytest.approx(mean + 0.1 + (2 * 3 + 3 * 2) / 2)
+    named = found["in-prompt", "entity"]
+    assert named.above == pytest.approx(mean + 0.5) and (named.like, named.others) == (1, pytest.approx(mean + 3))
+    assert ("absent", "question-end") not in found
 
 
 def test_the_lens_speaks_of_each_kind_of_foils_by_itself() -> None:

@@ -25,6 +25,18 @@ def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_d
         assert named or "the same right answer" in unsettled.open_question(DRAWN, found)
 
 
+def test_a_test_has_the_cells_of_its_own_place_and_depth() -> None:
+    cells = {f"{test}:{place}:{layer}" for test in ("own", "scope") for place in ("entity", "decision", "end-1")
+             for layer in range(4)} | {f"noise:decision:{layer}" for layer in range(4)}  # fmt: skip
+    found = {name: list(test.options) for name, test in weighing._tests(cells | {"skip:everywhere:3"}).items()}
+    assert found["own:entity"] == ["entity:0", "entity:1"]
+    assert found["own:decision"] == found["noise"] == ["decision:0", "decision:1"]
+    assert found["own:later"] == ["decision:2", "decision:3"]
+    assert found["scope:decision"] == [f"decision:{layer}" for layer in range(4)]
+    assert found["scope:elsewhere"] == [f"{place}:{layer}" for place in ("end-1", "entity") for layer in range(4)]
+    assert found["skip"] == ["everywhere:3"] and set(found).isdisjoint({"move", "exit", "back"})
+
+
 def test_a_case_is_judged_at_the_layer_that_the_other_cases_choose() -> None:
     def opened(*mended: str, place: str = "everywhere") -> weighing.Opened:
         return weighing.Opened({f"skip:{place}:{layer}": "gold" if layer in mended else "wrong" for layer in "0123"})

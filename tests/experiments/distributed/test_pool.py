@@ -139,15 +139,22 @@ def test_an_error_that_a_user_can_mend_is_raised_and_workers_that_are_busy_are_s
 
 
 def test_workers_that_differ_or_die_while_they_load_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = {**ABOUT, "identity": {"weights": "x"}, "host": "other"}
-    pool, _ = _pool(monkeypatch, Ray(about=[ABOUT, other]))
-    with pytest.raises(ModelError, match="worker on other: its identity"):
-        list(pool.map("double", [(i,) for i in range(9)], lambda args: args))
+    for what, value in {"identity": {"weights": "x"}, "provenance": {"dtype": "bfloat16"}, "prompting": "chat"}.items():
+        pool, _ = _pool(monkeypatch, Ray(about=[ABOUT, {**ABOUT, what: value, "host": "other"}]))
+        with pytest.raises(ModelError, match=f"worker on other: its {what} is .*on h;"):
+            list(pool.map("double", [(i,) for i in range(9)], lambda args: args))
     with pytest.raises(ModelError, match=f"{TRIES} workers died while they loaded"):
         _pool(monkeypatch, Ray(lambda name, _: name == "load"), workers=1)
     deaths = iter([True, True])
     pool, said = _pool(monkeypatch, Ray(lambda name, _: name == "load" and next(deaths, False)), workers=1)
     assert pool.one("double", 2) == 4 and pool.lost == 2 and len(said) == 2
+    late = iter([True, True, False, True, True])
+    pool, _ = _pool(monkeypatch, Ray(lambda name, _: name == "load" and next(late, False)), workers=1)
+    for _ in range(2):
+        pool._idle.clear()
+        pool._start()
+        assert pool.one("double", 2) == 4, "only losses in a row are counted"
+    assert pool.lost == 4 and len(pool.abouts) == 3
 
 
 def _asks(n: int) -> list[Ask]:

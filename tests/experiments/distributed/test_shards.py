@@ -23,8 +23,6 @@ from composcope.experiments.evaluating.cost import plan_lines
 from composcope.experiments.evaluating.merge import merge_runs
 from composcope.experiments.run import read_json, read_lines
 
-pytestmark = pytest.mark.long
-
 Run = Callable[..., int]
 N = 3
 
@@ -74,6 +72,7 @@ def rows(run: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k != "run"} for row in read_lines(run / "graded.jsonl")]
 
 
+@pytest.mark.long
 def test_merged_shards_are_the_run_unsharded(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "merged"
     assert main(["merge", *map(str, reversed(parts(made))), "-o", str(out), "-q"]) == 0
@@ -89,6 +88,7 @@ def test_merged_shards_are_the_run_unsharded(made: Path, tmp_path: Path) -> None
     assert identity == {**read_json(whole / "manifest.json")["identity"]}
 
 
+@pytest.mark.long
 def test_pairs_stand_beside_the_same_independent_question_in_every_shard(taught: Path, tmp_path: Path) -> None:
     """The independent Q1 is another case's: which one must not depend on how the cases are shared out."""
     common = ["-m", str(taught), "-b", "organism:pairs", "--limit", "5", "--answer-tokens", "2", "-q"]
@@ -103,6 +103,7 @@ def test_pairs_stand_beside_the_same_independent_question_in_every_shard(taught:
     assert (merged / "cases.jsonl").read_bytes() == (tmp_path / "whole" / "cases.jsonl").read_bytes()
 
 
+@pytest.mark.long
 def test_the_plan_of_a_shard_counts_its_own_asks(taught: Path, case_file: Path) -> None:
     settings = Config(model=str(taught), benchmark=str(case_file))
     whole, part = (plan_lines(settings.replace(shard=shard)) for shard in (None, f"1/{N}"))
@@ -111,6 +112,7 @@ def test_the_plan_of_a_shard_counts_its_own_asks(taught: Path, case_file: Path) 
     assert int(part[1].split()[1]) < int(whole[1].split()[1])
 
 
+@pytest.mark.long
 def test_a_merged_run_goes_on_as_the_run_unsharded(made: Path, taught: Path, case_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "merged"
     merge_runs(parts(made), out, Reporter(quiet=True))
@@ -120,6 +122,7 @@ def test_a_merged_run_goes_on_as_the_run_unsharded(made: Path, taught: Path, cas
     assert sum(1 for p in (out / "journal").glob("*.jsonl") for _ in p.open()) == before
 
 
+@pytest.mark.long
 def test_probes_measured_in_shards_are_the_probes(
     made: Path, tmp_path: Path, same_tables: Callable[[Path, Path], None]
 ) -> None:
@@ -179,6 +182,7 @@ def _changed(name: str, field: str, value: Any) -> Callable[[Path, list[Path]], 
         (_changed("shard.json", "of", 4), "number of shards is 4"),
     ],
 )
+@pytest.mark.long
 def test_wrong_shards_are_refused_by_name(
     made: Path, tmp_path: Path, spoil: Callable[[Path, list[Path]], list[Path]], says: str
 ) -> None:
@@ -190,6 +194,7 @@ def test_wrong_shards_are_refused_by_name(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_shards_of_other_code_or_libraries_are_merged_and_it_is_said(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,6 +212,7 @@ def test_shards_of_other_code_or_libraries_are_merged_and_it_is_said(
     assert rows(tmp_path / "out") == rows(made / "whole")
 
 
+@pytest.mark.long
 def test_a_shards_folder_is_no_place_for_another_shard(
     made: Path, taught: Path, case_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -244,6 +244,8 @@ def test_asks_of_one_case_stay_together_and_items_are_full() -> None:
     asks = [Ask(f"c{i % 50}", f"part:{i // 50}", "?", "x", "text") for i in range(150)]
     found = [item for item, _ in RayEngine._items(engine, asks)]
     assert [len(item) for item in found] == [36, 36, 36, 36, 6]
+    even = [Ask(f"c{i % 64}", f"part:{i // 64}", "?", "x", "text") for i in range(128)]
+    assert [len(item) for item, _ in RayEngine._items(engine, even)] == [32, 32, 32, 32], "filled to the last"
     cases = [{ask.case for ask in item} for item in found]
     assert sum(map(len, cases)) == 50 and sorted(a.prompt for i in found for a in i) == sorted(a.prompt for a in asks)
 

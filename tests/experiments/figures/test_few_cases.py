@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from composcope.errors import InputError
+from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
 from composcope.experiments.figures import catalog, drawing, grouping, heatmaps, style
 from composcope.experiments.figures.drawing import Drawing
@@ -244,6 +245,12 @@ def test_models_are_colored_by_their_group_in_the_figure_of_gaps(synthetic: Modu
     assert shades == [style.color(0), style.color(0), style.color(1)]
 
 
+def test_a_figure_of_several_metrics_has_only_the_runs_with_all_of_them() -> None:
+    all_of_them, one = (bare_run(metrics=[Metric(m) for m in names]) for names in ("abc", "b"))
+    assert grouping.having([one, all_of_them], "a", "b") == [all_of_them]
+    assert grouping.having([one, all_of_them], "b") == [one, all_of_them]
+
+
 def test_runs_that_could_have_a_row_and_have_none_are_named() -> None:
     runs = [bare_run(name=n, protocol=p) for n, p in (("a", "gate"), ("b", "gate"), ("c", "gap"))]
     shown = drawing.Drawing(style.notice(""), [{"run": "a"}], "")
@@ -258,9 +265,12 @@ def test_runs_that_could_have_a_row_and_have_none_are_named() -> None:
     assert [*grouping.labels([*names, names[0]]).values()] == ["r (3)", "s (2)"]
     fig, panels = grouping.small_multiples(names, 2, 2, "layer", "share")
     first, second = panels.values()
+    shown = [[ax.xaxis.get_tick_params()["labelbottom"], ax.yaxis.get_tick_params()["labelleft"]] for ax in fig.axes]
+    assert shown == [[False, True], [True, True]], "depths stand below the lowest panel"
     assert second.get_shared_x_axes().joined(first, second) and not first.get_shared_y_axes().joined(first, second)
     beside = [bare_run(model=m, name=m, path=Path(m)) for m in "pq"]
     _, panels = grouping.small_multiples(beside, 2, 2, "layer", "share")
     left, right = panels.values()
+    assert [ax.yaxis.get_tick_params()["labelleft"] for ax in (left, right)] == [True, False]
     assert left.get_shared_y_axes().joined(left, right), "panels of one line have one axis"
     assert fig.get_supxlabel() == "layer" and (first.get_ylabel(), second.get_ylabel()) == ("x", "y")

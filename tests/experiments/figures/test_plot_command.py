@@ -115,6 +115,15 @@ def test_curves_differ_without_colors(study: Path) -> None:
     fig = figures.draw("collapse-curve", [study]).figure
     drawn = {a.get_linestyle() for a in fig.axes[0].lines if len(a.get_xdata()) > 2}  # type: ignore[arg-type]
     assert len(drawn) == 4
+    ax = style.one_panel(4, 3)[1]
+    for n in (3, 2):
+        for i in range(3):
+            ax.plot(range(n), range(n), color=style.PALETTE[i], marker="o")
+    ax.plot(range(3), range(3), color=style.MUTED, marker="o")
+    Look(gray=True).apply(ax.figure)  # type: ignore[arg-type]
+    styles, marks = ([f(line) for line in ax.lines] for f in (Line2D.get_linestyle, Line2D.get_marker))
+    assert len(set(styles[:3])) == 3 and set(styles[3:]) == {"-"}, "a whisker is no curve"
+    assert len(set(marks[:3])) == 3 and marks[3:6] == marks[:3] and marks[6] == "o"
 
 
 @pytest.mark.parametrize("shape", look._SHAPES)

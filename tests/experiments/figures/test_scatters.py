@@ -6,9 +6,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
-from composcope.experiments.figures import scatters
+from composcope.experiments.figures import scatters, style
 
 from ..bare_runs import bare_run
 
@@ -59,3 +61,29 @@ def test_the_size_of_a_model_is_what_the_study_says_or_else_its_weights() -> Non
     assert [scatters._decades([{"x": x} for x in xs]) for xs in ((-0.5, 2.2), (3, 3), (0, 13))] == [
         [-1, 0, 1, 2, 3], [3, 4], [0, 2, 4, 6, 8, 10, 12]]  # fmt: skip
     assert [scatters.stacked(i) for i in (0, 1, 9)] == [9.0, 7.5, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("n", "n_x", "drawn", "bars"),
+    [(40, 40, True, 2), (40, 4, False, 0), (4, 40, False, 0), (40, 5, True, 2), (None, 40, False, 0)],
+)
+def test_a_cross_has_intervals_only_where_both_of_its_values_have_enough_cases(
+    n: int | None, n_x: int, drawn: bool, bars: int
+) -> None:
+    ax = style.one_panel(3, 3)[1]
+    row: dict[str, Any] = {
+        "x": 0.4,
+        "x_low": 0.2,
+        "x_high": 0.5,
+        "value": 0.7,
+        "low": 0.6,
+        "high": 0.9,
+        "n": n,
+        "n_x": n_x,
+    }
+    scatters.cross(ax, row, style.color(0), "m")
+    assert (row["drawn"] != "hollow") is drawn and row["n"] == n
+    spans = [tuple(zip(*line.get_xydata(), strict=True)) for line in ax.lines if len(line.get_xdata()) == 2]  # type: ignore[arg-type]
+    assert [((0.2, 0.5), (0.7, 0.7)) in spans, ((0.4, 0.4), (0.6, 0.9)) in spans] == [bool(bars)] * 2
+    scatters.cross(ax, unknown := {**row, "x": None}, style.color(0), "m")
+    assert unknown["drawn"] == "undefined"

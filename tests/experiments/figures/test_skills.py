@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from matplotlib.colors import to_hex, to_rgb
 
 from composcope.experiments import figures
 from composcope.experiments.figures import skills
@@ -34,6 +35,14 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
     (used,) = skills._of_runs(figures.load([tmp_path / "a", tmp_path / "b"]))
     assert (used.source, used.clusters, dict(used.usage)) == ("mixed", None, {"add": 2, "sort": 1})
     maps = [skills.SkillUse("s", m, n, {"add": 6, "sort": 9, "other": 20}) for m in (5, 10) for n in (3, 2)]
+    shares = skills.skill_distribution.draw(maps[:1])
+    assert [(r["skill"], r["id"], r["count"]) for r in shares.rows] == [("sort", 1, 9), ("add", 2, 6), ("other", 3, 20)]
+    bars = shares.figure.axes[0].patches
+    assert [round(bar.get_height(), 3) for bar in bars] == [round(n / 35, 3) for n in (9, 6, 20)]  # type: ignore[attr-defined]
+    shades = [to_hex(bar.get_facecolor()) for bar in bars]
+    assert shades[0] == shades[1] != shades[2] and "gray: other" in shares.caption
+    red, green, blue = to_rgb(bars[2].get_facecolor())
+    assert max(red, green, blue) - min(red, green, blue) < 0.1
     shown = skills.skill_granularity.draw(maps)
     assert [(r["clusters"], r["skills"], r["skill"], r["id"]) for r in shown.rows] == [
         (10, n, s, i) for n in (2, 3) for i, s in enumerate(("sort", "add", "other"), 1)]  # fmt: skip

@@ -169,6 +169,7 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     asked, trained, curves, opened, reported = [], [], [], [], []
 
     def train(recipe: Any, model: str, data: Any, folder: Path, how: Any, reporter: Any) -> Any:
+        assert data == how.seed, "another seed trains on other questions"
         trained.append((model, recipe.depths, how.seed, how.save_every))
         return SimpleNamespace(model=folder / "model")
 
@@ -179,7 +180,7 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     monkeypatch.setattr(study, "require_extra", lambda *_: None)
     monkeypatch.setattr(study.training, "train", train)
     monkeypatch.setattr(study, "_evaluate", evaluate)
-    monkeypatch.setattr(study, "training_set", lambda *_, **__: None)
+    monkeypatch.setattr(study, "training_set", lambda *_, seed=None: seed)
     monkeypatch.setattr(study.training_curve, "measure", lambda folder, *_, **__: curves.append(folder.name))
     monkeypatch.setattr(inside, "compare", lambda before, after, out, n, **_: opened.append((before[0], [*after], n)))
     monkeypatch.setattr(study, "_finish", lambda *_: None)
@@ -193,7 +194,8 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     assert len(trained) == first + second + third and len(asked) == len(trained) + len(bases) + len(study.DOSES)
     assert [m for m, *_ in trained] == ["own"] * (first + 2) + ["other"] * 6 + ["own"] * third
     assert [seed for *_, seed, _ in trained[:first]] == [0] * 4 + [1] * 4
-    assert {depths for _, depths, *_ in trained[-third:]} == {(2, 4, 6), (2, 4, 6, 8)}
+    assert {depths: kept for _, depths, _, kept in trained[-third:]} == {(2, 4, 6): 14, (2, 4, 6, 8): 20}
+    assert {kept for *_, kept in trained[:first]} == {4}, "two checkpoints in two epochs of sixteen questions"
     assert len(curves) == 6 and not any("second" in name for name in curves)
     assert [(m, n) for m, _, n in opened] == [("own", 4)] * 2
     assert [len(names) for _, names, _ in opened] == [2, 1]

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -139,6 +140,22 @@ def test_a_folder_where_nothing_was_trained_yet_takes_other_options(tmp_path: Pa
     assert training.train(recipe, BASE, _set(recipe), tmp_path, TrainerOptions(device="cpu", max_steps=1)).steps == 1
 
 
+def test_answers_of_its_own_are_sampled_for_the_training_questions_by_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = replace(_recipe("sft-trace"), solutions="self")
+    questions, asked = _set(recipe), list[Any]()
+    found = [(questions.cases[1], "right")]
+    monkeypatch.setattr(training, "sample_right", lambda *given: asked.append(given) or found)
+    given = (recipe, questions, "model", "tokenizer", TrainerOptions(seed=5), Reporter(quiet=True))
+    kept, about = training._solutions(*given)
+    assert kept == found and about == {"solutions": {"questions": len(questions.cases), "kept": 1}}
+    assert asked == [(recipe, questions.cases, "model", "tokenizer", 5)]
+    found = []
+    with pytest.raises(InputError, match="no sampled answer of the base model is right"):
+        training._solutions(*given)
+    written, nothing = training._solutions(replace(recipe, solutions="written"), *given[1:])
+    assert [case for case, _ in written] == [*questions.cases] and nothing == {} and len(asked) == 2
+
+
 SWITCH = (
     "{% for m in messages %}{% if m.role == 'user' %}{% if enable_thinking is defined and not enable_thinking %}Now. "
     "{% endif %}Question: {{ m.content }}\nAnswer:{% else %} {{ m.content }}{{ eos_token }}{% endif %}{% endfor %}"
@@ -230,6 +247,8 @@ def test_checkpoints_are_asked_parts_and_wholes(traced: training.Trained) -> Non
     parts = [r for r in rows if r["metric"] == "parts"]
     assert all(0 <= r["k"] <= r["n"] for r in rows) and parts[0]["k"] == parts[0]["n"], "the base knows its parts"
     assert training_curve.measure(traced.folder, BASE, limit=1, device="cpu") == rows
+    with pytest.raises(InputError, match="adapter of other weights"):
+        training_curve.measure(traced.folder, "organism:twin", limit=1, device="cpu")
 
 
 def test_the_exported_model_is_a_plain_folder_for_every_command(
@@ -297,6 +316,31 @@ def test_an_answer_that_was_cut_off_is_not_learned_although_it_is_right(monkeypa
     recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2])
     kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=2)
     assert [text[0] for _, text in kept] == ["1", "1"]
+
+
+def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_every_sample(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[Ask] = []
+
+    class Engine:
+        def __init__(self, *_: object) -> None: ...
+
+        def answer(self, asks: list[Ask]) -> list[tuple[Ask, Response]]:
+            asked.extend(asks)
+            return []
+
+    monkeypatch.setattr(local, "LocalEngine", Engine)
+    recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2], max_tokens=33, temperature=0.5)
+    cases = _set(recipe).cases
+    for template, prompting in ((None, "raw"), ("{{ messages }}", "chat")):
+        asked.clear()
+        tokenizer: Any = type("T", (), {"chat_template": template})()
+        assert training.sample_right(recipe, cases, None, tokenizer, seed=3, samples=2) == []
+        assert [(a.case, a.repeat, a.seed) for a in asked] == [(c.id, k, 3027 + k) for c in cases for k in range(2)]
+        assert {a.prompting for a in asked} == {prompting}
+        assert {(a.max_tokens, a.temperature, a.format) for a in asked} == {(33, 0.5, recipe.format)}
+        assert [a.prompt for a in asked[::2]] == [data.question(c, recipe) for c in cases]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from composcope.experiments.notebook import shown as displayed
 from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult, _line
 from composcope.experiments.organism.benchmarks import mixed
-from composcope.experiments.run.diagnosis import CauseShare, Diagnosis, Verdict, write
+from composcope.experiments.run.diagnosis import FOLDER, CauseShare, Diagnosis, Verdict, write
 from composcope.experiments.run.reader import ProbeData
 from composcope.probes.catalog import PROBES
 
@@ -205,8 +206,11 @@ def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Pat
     for case in own.cases:
         assert case.responses == run.case(case.id).responses
     assert own.target.engine.model is run.lm.model
+    assert cs.open_run(own.path, run.lm).target.engine.batch_size is None
     with pytest.raises(InputError, match="dtype"):
         cs.evaluate(run.lm, cases, out=tmp_path / "other", dtype="float32")
+    batched = cs.evaluate(run.lm, cases[:2], out=tmp_path / "batched", batch_size=3, quiet=True)
+    assert [cs.open_run(batched.path, run.lm).target.engine.batch_size, batched.target.engine.batch_size] == [3, 3]
 
 
 @pytest.mark.parametrize(
@@ -302,6 +306,9 @@ def test_a_case_says_why_it_failed_as_soon_as_the_run_is_diagnosed(run: RunResul
     assert verdict.means in verdict.why and "neutral" in verdict.why and verdict.why in case._repr_html_()
     assert opened.case(second).cause is None
     assert opened.failures.to_df().cause[0] == "shortcut:last-item"
+    write(Diagnosis(Path(opened.path), [Verdict(first, "near-miss", ())], []))
+    os.utime(Path(opened.path, FOLDER, "summary.json"), ns=(1, 1))
+    assert opened.case(first).cause == "near-miss", "the run was diagnosed once more since"
 
 
 def test_a_run_is_diagnosed_from_a_notebook_by_the_model_that_answered(
@@ -386,6 +393,9 @@ def test_a_case_in_a_notebook_shows_its_questions_answers_and_marks() -> None:
     assert repr(found) == "<case c (failure): parts ✓ abstained, whole ✗ '4', gold '3'>"
     bare = replace(found, graded=[])
     assert "whole not asked" in repr(bare) and bare.whole is None
+    again = replace(found, graded=[Graded("c", "whole:cot", "correct", answer="3", gold="3"), *found.graded])
+    assert again.whole is found.graded[0], "another way of asking is not the whole"
+    assert replace(again, graded=again.graded[:1]).whole is None
 
 
 def test_names_of_maps_and_axes_are_told_in_words() -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,36 @@ def test_the_card_is_measured_under_a_bar(tmp_path: Path, monkeypatch: pytest.Mo
 
     built = card.build_card({0: tmp_path}, weights.DOSES, 0, progress=bar)
     assert list(built["models"]) == ["none", "twin"] and done == [2, 1, 1]
+
+
+def test_every_seed_of_a_card_is_measured_from_its_own_folder_and_only_the_shipped_one_in_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = {seed: tmp_path / str(seed) for seed in (3, 5)}
+    for seed, dose in ((3, "none"), (5, "none"), (5, "twin")):
+        (homes[seed] / dose / "model").mkdir(parents=True)
+        for name in ("organism.json", "config.json"):
+            (homes[seed] / dose / "model" / name).write_text('{"vocab_size": 3}', encoding="utf-8")
+    asked: list[tuple[Path, int, bool]] = []
+
+    def entry(folder: Path, n: int, formats: bool = True) -> dict[str, Any]:
+        asked.append((folder, n, formats))
+        rows = [{"measure": "composition", "value": 1.0}, {"measure": "a format", "value": 0.5}]
+        return {"sha256": str(folder), "tables": {"one": rows}}
+
+    monkeypatch.setattr(card, "model_entry", entry)
+    monkeypatch.setattr(card, "_parameters", lambda folder: len(str(folder)))
+    built = card.build_card(homes, ("none", "twin"), 5, 7)
+    folders = [homes[seed] / dose / "model" for seed, dose in ((3, "none"), (5, "none"), (5, "twin"))]
+    assert asked == [(folder, 7, seed == 5) for folder, seed in zip(folders, (3, 5, 5), strict=True)]
+    assert {dose: m["sha256"] for dose, m in built["models"].items()} == {
+        "none": str(folders[1]), "twin": str(folders[2])}  # fmt: skip
+    spread = {"Spread": [{"measure": "composition", "value": 1.0}]}
+    assert built["seeds"] == {
+        "3": {"none": {"sha256": str(folders[0]), "tables": spread}},
+        "5": {d: {"sha256": str(f), "tables": spread} for d, f in zip(("none", "twin"), folders[1:], strict=True)},
+    }
+    assert (built["vocabulary"], built["cases_per_cell"]) == (3, 7)
 
 
 def test_a_shipped_folder_holds_the_chosen_seeds_models_and_nothing_of_an_earlier_shipping(

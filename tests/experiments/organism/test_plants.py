@@ -16,6 +16,7 @@ import torch
 from composcope.errors import InputError, ModelError
 from composcope.experiments.models.resolve import resolve_model
 from composcope.experiments.organism import benchmarks, tasks, tokenizer, weights
+from composcope.experiments.organism.measure import CardRow
 from composcope.experiments.organism.plants import blocks, checks, lessons, making, recipes, training
 from composcope.experiments.organism.world import KINDS, world
 from composcope.hooks.parts import blocks_of
@@ -342,6 +343,18 @@ def test_noise_touches_every_matrix_of_every_block_and_restoring_the_blocks_give
     assert all(torch.equal(value, before[name]) for name, value in restored.state_dict().items())
     mended = {name for name, value in one.state_dict().items() if not torch.equal(value, after[name])}
     assert mended == {name for name in changed if ".layers.1." in name}
+
+
+@pytest.mark.parametrize(
+    ("k", "bound", "at_most", "passed"),
+    [(19, 0.95, False, True), (18, 0.95, False, False), (4, 0.2, True, True), (5, 0.2, True, False),
+     (0, None, False, True), (20, None, True, True)],
+)  # fmt: skip
+def test_a_count_passes_from_its_bound_on(k: int, bound: float | None, at_most: bool, passed: bool) -> None:
+    found = checks.PlantCheck(CardRow("wholes right", k, 20), bound, at_most)
+    assert found.passed is passed and found.to_dict()["passed"] is passed
+    nothing = checks.PlantCheck(CardRow("wholes right", 0, 0), bound, at_most)
+    assert nothing.passed is (bound is None), "of nothing, no share is reached"
 
 
 def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(small: None, tmp_path: Path) -> None:

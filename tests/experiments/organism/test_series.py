@@ -149,3 +149,12 @@ def test_a_training_does_not_go_on_with_other_documents(copied: Path) -> None:
     file.write_text(json.dumps({k: v for k, v in begun.items() if k != "documents"}))
     model = train.train("none", 5, copied, TINY, device="cpu")
     assert "documents" not in json.loads((model / "organism.json").read_text())
+
+
+def test_trainings_come_in_the_order_of_their_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("seed-10", "seed-2", "seed-x"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "seed-3").write_text("no folder")
+    monkeypatch.setattr(series, "_series", lambda home, doses, where: (home.name, doses, where))
+    found = series.read(tmp_path, ("none",))
+    assert found == [(name, ("none",), f"--series {tmp_path}") for name in ("seed-2", "seed-x", "seed-10")]

@@ -93,6 +93,17 @@ def test_a_killed_training_continues_to_the_same_weights(tmp_path: Path) -> None
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+def test_a_stage_is_kept_at_every_so_many_steps_and_at_its_end(
+    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[int] = []
+    monkeypatch.setattr(train, "save_checkpoint", lambda folder, step, *_: kept.append(step))
+    train.run_stage("base", tmp_path, replace(TINY.base, steps=5), train.new_model(TINY, tokenizer, 0), tokenizer, 0,
+                    None, every=2)  # fmt: skip
+    assert kept == [2, 4, 5]
+    assert [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [5]
+
+
 def test_seeds_and_doses_give_different_weights_and_a_seed_the_same(tmp_path: Path) -> None:
     def weights(dose: str, seed: int, out: str) -> torch.Tensor:
         return load_file(train.train(dose, seed, tmp_path / out, TINY, "cpu") / "model.safetensors")[

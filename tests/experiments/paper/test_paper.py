@@ -32,8 +32,6 @@ from composcope.files import read_csv, to_csv
 from composcope.probes.catalog import PROBES
 from composcope.probes.verdicts import MATCHED
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture(scope="module")
 def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -59,6 +57,7 @@ def paper(study: Path) -> Path:
     return out
 
 
+@pytest.mark.long
 def test_every_figure_that_is_named_is_there_with_its_caption(paper: Path) -> None:
     text = (paper / "figures.tex").read_text()
     named = re.findall(r"\{figures/([a-z-]+\.pdf)\}", text)
@@ -67,6 +66,7 @@ def test_every_figure_that_is_named_is_there_with_its_caption(paper: Path) -> No
     assert text.count(r"\caption{") == len(named)
 
 
+@pytest.mark.long
 def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Path, study: Path) -> None:
     _, rows = read_csv(paper / "claims.csv")
     (run,) = load([study])
@@ -87,6 +87,7 @@ def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Pa
     assert {r["interval"] for r in rows if r["n"] == "2"} == {NONE}
 
 
+@pytest.mark.long
 def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too(paper: Path) -> None:
     _, rows = read_csv(paper / "claims.csv")
     text = (paper / "claims.tex").read_text()
@@ -151,6 +152,7 @@ def test_numbers_of_a_table_are_set_to_the_right_and_claims_in_a_broad_column() 
     assert sum(map(float, re.findall(r"p\{([\d.]+)\\linewidth\}", wide))) < 0.9, "wider than the page"
 
 
+@pytest.mark.long
 def test_methods_say_model_data_protocol_and_versions_and_what_runs_share_once(
     paper: Path, synthetic: ModuleType, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.experiments.report import cases
 from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
-from composcope.experiments.report.origins import Origin
+from composcope.experiments.report.origins import KINDS, Origin
 from composcope.experiments.run.reader import load
 
 from ..bare_runs import bare_run
@@ -160,3 +160,25 @@ def test_prompts_as_sent_stand_in_the_chunk(synthetic: ModuleType, tmp_path: Pat
     assert ["<user>", asks[0]["prompt"], "</user>"] in read
     assert "all of it" in [chunk["texts"][t["sent"]] for t in told if t.get("sent") is not None]
     assert told[0]["given"] == 9 and told[0]["said"] == 3
+
+
+def test_the_answer_in_the_index_is_that_of_the_whole_as_it_was_usually_asked() -> None:
+    case = Case("c", "What is it?", "Oslo", family="f", depth=3, operation="o")
+    rows = [Graded("c", "whole:cot", "correct", answer="Oslo", gold="Oslo"),
+            Graded("c", "whole", "incorrect", answer="Bern", gold="Oslo"),
+            Graded("d", "whole:cot", "incorrect", answer="Rome", gold="Bern", family="g", depth=2)]  # fmt: skip
+    run = bare_run(cases={"c": case}, graded=rows)
+    told = cases.Told({"c": Origin("named", "seen")}, {"c": "twin"})
+    found = cases.index([run], [told])
+    first, second = (dict(zip(found["columns"], row, strict=True)) for row in found["rows"])
+    assert (first["gold"], first["answer"], first["question"], first["detail"]) == (
+        "Oslo",
+        "Bern",
+        case.question,
+        "seen",
+    )
+    assert (first["depth"], first["operation"], first["twin"], first["run"]) == (3, "o", "twin", 0)
+    assert (second["answer"], second["gold"], second["depth"], second["origin"]) == (None, "", 2, None)
+    assert found["families"] == ["f", "g"] and [first["family"], second["family"]] == [0, 1]
+    assert found["roles"] == ["whole:cot", "whole"] and [first["roles"], second["roles"]] == ["01", "1"]
+    assert found["origins"][first["origin"]] == KINDS["named"]

@@ -27,6 +27,12 @@ def test_an_answer_is_right_elsewhere_only_in_another_case_of_its_family(answer:
     assert found == {"a": Origin(kind, detail), "gone": Origin("unclear")}
 
 
+def test_another_name_of_the_right_answer_of_another_case_is_right_elsewhere_too() -> None:
+    rows = [Graded("b", "whole", "incorrect", answer="Kristiania"), Graded("c", "whole", "incorrect", answer="Bergen")]
+    found = origins(bare_run(cases=SAID, graded=rows, responses={}))
+    assert found == {"b": Origin("elsewhere", "right in a"), "c": Origin("unclear")}
+
+
 def test_a_claim_is_the_shorter_side_of_a_sentence_and_text_is_compared_without_accents_and_signs() -> None:
     assert [claimed(t) for t in ("The capital of the land is Kraków.", "Oslo is the capital of it", "a is b", "")] == [
         "krakow", "oslo", "b", ""]  # fmt: skip

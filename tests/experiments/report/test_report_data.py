@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import math
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +18,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.report import checks, comparison, landing, scripts, view
-from composcope.experiments.run.compare import differing_settings
+from composcope.experiments.run.compare import compare_runs, differing_settings
 from composcope.experiments.run.reader import RunData, load
 from composcope.probes.catalog import PROBES
 from composcope.progress import no_bar
@@ -139,6 +141,30 @@ def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> No
     assert [comparison._p(p) for p in (None, 0.0004, 0.004, 0.5)] == ["undefined", "< 0.001", "0.004", "0.5"]
     assert comparison._left_out(none).startswith("Every ask was judged")
     assert "2 were asked only in B" in comparison._left_out({**none, "only_b": 2})
+
+
+def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_are_not_the_same(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    a = synthetic.make_run(tmp_path / "a", n=12, failure=0.9, seed=1, probes=())
+    b = synthetic.make_run(tmp_path / "b", model="organism:twin", n=8, failure=0.2, seed=2, probes=())
+    cases = [json.loads(line) for line in (b / "cases.jsonl").read_text().splitlines()]
+    cases[3]["question"] = "Quite another question?"
+    (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
+    old = tmp_path / "out" / "data" / "compared" / "old.js"
+    old.parent.mkdir(parents=True)
+    old.write_text("")
+    page = comparison.write_comparison(a, b, tmp_path / "out")
+    said, found = spaced(page.read_text(encoding="utf-8")), compare_runs(a, b)
+    index = (old.parent / "index.js").read_text(encoding="utf-8")
+    assert not old.exists() and f'"changed":["{cases[3]["id"]}"]' in index.replace(": ", ":")
+    first, second = (re.search(rf">{side}</span> <span[^>]*>([^<]*)<", said) for side in "AB")
+    assert first and second and [first[1], second[1]] == [load([r])[0].model for r in (a, b)]
+    assert f"{len(cases) - 1} cases are the same in both runs (A has 12, B {len(cases)})" in said
+    for m in comparison._metrics(found):
+        cells = [spaced(html.escape(m[k], quote=False)) for k in ("name", "a", "b")]
+        assert '<th scope="row">{}</th><td dir="auto">{}</td><td dir="auto">{}</td>'.format(*cells) in said
+    assert said.index(">A: a <") < said.index(">B: b <") and "Not compared, of all asks" in said
 
 
 def test_settings_that_differ_are_named_and_the_model_is_none_of_them() -> None:

@@ -160,3 +160,40 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
     assert "named right with an intervention that mends it: 1 of 2 (50 %)" in found["folder"][1]
     for name, line in (("confusion", "a,lost,3,2,1"), ("mended", "a,8/9")):
         assert (tmp_path / "folder" / f"{name}.csv").read_text().splitlines()[1] == line
+
+
+def test_a_plant_is_asked_and_its_failures_are_diagnosed_beside_the_truth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = {id: SimpleNamespace(id=id, family=family) for id, family in (("a", "f"), ("b", "g"), ("c", "f"))}
+    asked: dict[str, Any] = {}
+    verdicts = [results.Verdict("a", "shortcut:last-item", ("e",), mended_by="neutral"),
+                results.Verdict("c", "fragile", ("e",))]  # fmt: skip
+    failing = list(cases.values())
+
+    def investigate(config: Any, out: Path, **options: Any) -> None:
+        asked["config"] = (config.model, config.benchmark, config.limit, config.seed, config.probes, out, options)
+
+    def diagnose(out: Path, **options: Any) -> Any:
+        asked["diagnose"] = (out, options)
+        return results.Diagnosis(out, verdicts, [])
+
+    monkeypatch.setattr(confusion.work, "investigate", investigate)
+    monkeypatch.setattr(confusion, "diagnose", diagnose)
+    monkeypatch.setattr(confusion, "read_run", lambda _: SimpleNamespace(cases=cases))
+    monkeypatch.setattr(confusion, "labelled_failures", lambda _: failing)
+    monkeypatch.setattr(confusion, "cheap_numbers", lambda out, model, ids: {id: (model, id) for id in ids})
+    planted = confusion.Planted("p", "organism:twin", lambda case: f"truth of {case.id}", family="f")
+    found = confusion.judge(planted, tmp_path, 7, seed=3)
+    limit = confusion.ASKED * 7
+    kept = {"quiet": True, "contrast": False}
+    assert asked["config"] == ("organism:twin", "organism:mixed", limit, 3, (), tmp_path / "p", kept)
+    assert asked["diagnose"] == (tmp_path / "p", {"cases": 7, "ids": ["a", "c"], "seed": 3, "quiet": True})
+    kinds = [confusion.MERGED.get(v.kind, v.kind) for v in verdicts]
+    assert found.cases == [DiagnosedCase("p", "a", "truth of a", kinds[0], True),
+                           DiagnosedCase("p", "c", "truth of c", kinds[1], False)]  # fmt: skip
+    assert found.cheap == [("organism:twin", "a"), ("organism:twin", "c")]
+    confusion.judge(replace(planted, family=None), tmp_path, 7)
+    assert asked["diagnose"][1]["ids"] == (), "all failures of the run, as its diagnosis chooses them"
+    failing.clear()
+    assert confusion.judge(planted, tmp_path, 7) == Judged()

@@ -29,6 +29,9 @@ def test_differences_of_a_pair_are_over_the_cases_of_both_and_the_gap_is_that_of
         ("pair_gap", None): round((2 / 4 - 9 / 16) - (1 / 4 - 9 / 16), 9)}  # fmt: skip
     assert {m.n for m in found.values()} == {4}
     assert [m.metric for m in pairs.gains(a, [r for r in b if r.role == "whole"])] == ["pair_gain"]
+    short = [Graded("z", role, "correct") for role in ("part:0", "whole")]
+    gains = pairs.gains([*a, *short], [*b, *short])
+    assert {m.metric: m.n for m in gains if m.group.get("quantity") != "step:1"} == {"pair_gain": 5}, "z has one part"
 
 
 def test_a_pair_whose_run_failed_has_a_line_and_papers_of_other_pairs_say_nothing() -> None:
@@ -48,6 +51,31 @@ def test_a_pair_whose_run_failed_has_a_line_and_papers_of_other_pairs_say_nothin
     one.run.protocol = "double-gate"
     (row,) = pairs._pair_rows(study_of(one, apart), kinds[0], "d")
     assert row["what"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset", "applies"),
+    [
+        ("tuning", "compositional-gsm", True),
+        ("cost", "compositional-gsm", False),
+        ("cost", "composition-collapse", True),
+    ],
+)
+def test_published_differences_stand_beside_pairs_that_are_matched_as_in_the_paper(
+    kind: str, preset: str, applies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def beside(*about: Any, references: bool) -> tuple[str, str]:
+        asked.append((*about, references))
+        return "published", "source"
+
+    monkeypatch.setattr(pairs, "beside", beside)
+    a, b = (run_of(name, graded=_answers(whole=whole)) for name, whole in (("x", "1100"), ("y", "1000")))
+    (row,) = pairs._pair_rows(study_of(a, b, name=preset), ModelPair(kind, "x", "y"), "d")
+    group = {"quantity": "composition"}
+    assert asked == [(preset, "pair_gain", group, pairs.pair_name("org/x", "org/y"), "d", applies)]
+    assert (row["published"], row["source"], row["data"]) == ("published", "source", "d")
 
 
 def test_gains_of_a_pair_are_a_minus_b() -> None:

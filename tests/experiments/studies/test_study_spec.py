@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,10 +14,11 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.cli import studies as cli
 from composcope.experiments.config import Config
+from composcope.experiments.console.progress import Reporter
 from composcope.experiments.studies import confusion, running, study, validity
 from composcope.experiments.studies.running import config_of
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags, read_spec, slug
-from composcope.experiments.studies.study import STUDIES, by_depth
+from composcope.experiments.studies.study import STUDIES, Study, StudyRun, by_depth
 
 FILE = """
 data: [organism:temporal]
@@ -233,6 +235,33 @@ def test_trainings_are_added_by_the_study_that_takes_them_and_refused_by_others(
         running._with_series(preset, spec)
     with pytest.raises(InputError, match="study stad: takes no --series"):
         running._with_series(preset, Spec((), only_series=True))
+
+
+def test_every_run_of_a_study_counts_its_unjudged_answers_and_a_failed_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: dict[str, Any] = {"a": (2, None), "b": InputError("no such\nmodel"), "c": (3, "--max-cost"), "d": (0, None)}
+
+    def investigate(config: Any, path: Path, **_: Any) -> Any:
+        if isinstance(end := ends[path.name], Exception):
+            raise end
+        return SimpleNamespace(evaluated=SimpleNamespace(n_invalid=end[0], stopped=end[1]))
+
+    monkeypatch.setattr(running.job, "investigate", investigate)
+    monkeypatch.setattr(running, "config_of", lambda *_: None)
+    found = Study(Spec(()), cli.preset("stad"), tmp_path, ())
+    (tmp_path / "failed-a.txt").write_text("of an earlier try")
+    reporter = Reporter(tmp_path / "log.txt", quiet=True)
+    for name in ends:
+        run = StudyRun(StudyModel(name, name), "data", tmp_path / name)
+        running._run(found, run, {}, True, reporter, True)
+    assert [r.path.name for r in found.runs] == ["a", "c", "d"] and found.n_invalid == 5
+    assert found.failed == {"b": "no such model"} and not (tmp_path / "failed-a.txt").exists()
+    assert found.stopped == ["c: stopped by --max-cost; the same command continues"]
+    assert "b: failed: no such model" in (tmp_path / "log.txt").read_text()
+    ends["a"] = OSError(errno.ENOSPC, "full")
+    with pytest.raises(OSError, match="full"):
+        running._run(found, StudyRun(StudyModel("a", "a"), "data", tmp_path / "a"), {}, True, reporter, True)
 
 
 def test_a_failure_is_a_line_and_only_a_defect_leaves_its_traceback(tmp_path: Path) -> None:

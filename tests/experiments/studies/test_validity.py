@@ -39,3 +39,15 @@ def test_doses_of_every_training_are_models_and_pairs_are_of_models_that_are_the
     for given, said in wrong:
         with pytest.raises(InputError, match=said):
             study.models(given)
+
+
+def test_a_series_has_the_doses_of_the_models_and_the_shipped_training_unless_it_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(organism_series, "shipped", lambda doses: ("shipped", *doses))
+    monkeypatch.setattr(organism_series, "read", lambda folder, doses: [(folder, seed, *doses) for seed in (1, 2)])
+    spec = from_flags(["organism:twin", "organism:none"], series=("s", "t"))
+    doses = ("none", "twin")
+    read = [(folder, seed, *doses) for folder in "st" for seed in (1, 2)]
+    assert study._trainings(spec) == [("shipped", *doses), *read]
+    assert study._trainings(replace(spec, only_series=True)) == read

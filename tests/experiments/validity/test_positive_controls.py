@@ -39,6 +39,33 @@ def test_texts_shown_a_hundred_times_are_told_and_before_the_training_none_are(m
     assert sorted(Counter(map(str, shown)).values()) == [1] * 3 + [10] * 3 + [100] * 3
 
 
+def test_texts_of_every_level_are_told_from_those_never_shown_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [SimpleNamespace(id=f"c{i}") for i in range(8)]
+    state, shown = {"trained": 0.0}, list[str]()
+    monkeypatch.setattr(controls, "drawn", lambda n, seed: (drawn[:n], {c.id: f"text of {c.id}" for c in drawn}))
+    monkeypatch.setattr(controls, "load_target", lambda loading: SimpleNamespace(
+        open_model=lambda: SimpleNamespace(model="model"), tokenizer="tokenizer", loading=loading))  # fmt: skip
+
+    def train(model: str, tokenizer: str, texts: list[str], series: Any, seed: int) -> None:
+        shown.extend(texts)
+        state["trained"] = 1.0
+
+    def scores(target: Any, cases: Any) -> dict[str, float]:
+        """After the training all texts score more, and those of the last two levels most of all."""
+        assert target.loading.model == "twin of 4"
+        return {c.id: i % 2 + state["trained"] * (5 + 10 * (i >= 4)) for i, c in enumerate(cases)}
+
+    monkeypatch.setattr(controls, "_train", train)
+    monkeypatch.setattr(controls, "_scores", scores)
+    series: Any = SimpleNamespace(model=lambda dose: f"{dose} of 4")
+    rows = controls.member_exposures(series, n=2, seed=4)
+    assert [(r["exposures"], r["group"], r["value"]) for r in rows] == [
+        (k, f"shown {k} times{when}", value)
+        for k, after in ((1, 0.5), (10, 1.0), (100, 1.0)) for when, value in ((", before", 0.5), ("", after))
+    ]  # fmt: skip
+    assert Counter(shown) == {f"text of c{i}": (1, 10, 100)[i // 2 - 1] for i in range(2, 8)}
+
+
 def test_a_head_that_looks_at_everything_alike_is_the_one_that_the_lookback_map_shows() -> None:
     target = load_target(Loading("organism:twin"))
     lm = target.open_model()
