@@ -1,0 +1,51 @@
+"""Words and numbers of an answer that are not what they look like, each beside answers in which they are.
+
+Judged by hand before grading. OPEN: not right; whether wrong or undecided is not for this table to say.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.grading import grade
+
+RIGHT, WRONG, NONE = {"correct"}, {"incorrect"}, {"invalid"}
+OPEN = {"incorrect", "invalid"}
+
+_MONTH = "In which month does the fair open?"
+_FRIEND = "Who fed the cat?"
+_TOWN = "In which town was she born?"
+_MONEY = "Which currency is used in Seoul?"
+# (answer type, gold, response, question or None, expected)
+ORDINARY_WORDS = [
+    ("text", "May", "The fair may open in July.", _MONTH, OPEN),
+    ("text", "May", "may", _MONTH, RIGHT),
+    ("text", "May", "It opens in May.", _MONTH, RIGHT),
+    ("text", "May", "it may be july", _MONTH, OPEN),
+    ("text", "May", "it is in may", _MONTH, RIGHT),
+    ("text", "May", "I may be wrong, but the fair opens in May.", _MONTH, RIGHT),
+    ("text", "May", "May I ask which fair?", _MONTH, OPEN),
+    ("text", "Will", "It will have been Ida.", _FRIEND, OPEN),
+    ("text", "Will", "Will fed the cat.", _FRIEND, RIGHT),
+    ("text", "Will", "will", _FRIEND, RIGHT),
+    ("text", "Grace", "Bo fed it with grace.", _FRIEND, OPEN),
+    ("text", "Nice", "She was born in a nice little town near Lyon.", _TOWN, OPEN),
+    ("text", "Nice", "She was born in Nice.", _TOWN, RIGHT),
+    ("text", "Nice", "nice", _TOWN, RIGHT),
+    ("text", "Bath", "She took a bath in London.", _TOWN, OPEN),
+    ("text", "Bath", "She was born in Bath.", _TOWN, RIGHT),
+    ("text", "won", "Seoul won the bid in 1981, and people there pay in yen.", _MONEY, OPEN),
+    ("text", "won", "They pay in won.", _MONEY, RIGHT),
+    ("text", "won", "Seoul won the bid; its currency is the won.", _MONEY, RIGHT),
+    ("text", "lead", "Tin can lead to the same result.", "Which metal is it?", OPEN),
+    ("text", "lead", "It is lead.", "Which metal is it?", RIGHT),
+    ("text", "Oxygen", "Plants give off oxygen in Norway.", "Which gas do plants give off?", RIGHT),
+]
+
+
+@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS])
+def test_a_word_counts_in_the_sense_that_it_has(
+    answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
+) -> None:
+    result = grade(response, "stop", gold, answer_type, question=question)
+    assert result.outcome in expected, result
