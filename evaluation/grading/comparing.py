@@ -344,7 +344,9 @@ def _lists(said: Said) -> list[str]:
     that."""
     whole = without_greeting(cues.corrected(said.text[: cues.REACH]))
     parts = [s for s in sentences(whole) if "\n" not in whole]
-    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *lists.simpler(whole)]))
+    last = whole.rstrip().rpartition("\n")[2]
+    drawn = [last, *lists.simpler(last)] if cues.concludes(last) else []
+    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *lists.simpler(whole), *drawn]))
 
 
 def _boolean(said: Said, asked: Asked) -> Verdict:

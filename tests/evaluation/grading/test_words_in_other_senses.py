@@ -41,9 +41,34 @@ ORDINARY_WORDS = [
     ("text", "lead", "It is lead.", "Which metal is it?", RIGHT),
     ("text", "Oxygen", "Plants give off oxygen in Norway.", "Which gas do plants give off?", RIGHT),
 ]
+_SQUARES = "Which square numbers are between 20 and 70?"
+_POPES = "Which popes reigned between Pius XII and John Paul II?"
+BETWEEN = [
+    ("list", "25, 36, 49, 64", "The square numbers between 20 and 70 are 25, 36, 49, and 64.", _SQUARES, RIGHT),
+    ("list", "25, 36, 49, 64", "Between 20 and 70, the squares are 25, 36, 49 and 64.", _SQUARES, RIGHT),
+    ("list", "25, 36, 49, 64", "The squares between 20 and 70 are **25, 36, 49 and 64**.", _SQUARES, RIGHT),
+    ("list", "25, 36, 49, 64", "The square numbers between 20 and 70 are 25, 36, and 49.", _SQUARES, WRONG),
+    ("list", "25, 36, 49, 64", "The square numbers between 20 and 70 are 25, 36, 49, 64 and 81.", _SQUARES, WRONG),
+    ("list", "25, 36, 49, 64", "5 squared is 25.\n8 squared is 64.\nSo they are 25, 36, 49 and 64.", _SQUARES, RIGHT),
+    ("list", "25, 36, 49, 64", "25, 36, 49, 64\nSo they are 25, 36 and 49, not 64.", _SQUARES, OPEN),
+    (
+        "list",
+        "John XXIII, Paul VI",
+        "The popes between Pius XII and John Paul II were John XXIII and Paul VI.",
+        _POPES,
+        RIGHT,
+    ),
+    (
+        "list",
+        "John XXIII, Paul VI",
+        "The popes between Pius XII and John Paul II were Paul VI and Pius XI.",
+        _POPES,
+        WRONG,
+    ),
+]
 
 
-@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS])
+@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS, *BETWEEN])
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
