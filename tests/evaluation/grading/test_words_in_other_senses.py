@@ -66,9 +66,24 @@ BETWEEN = [
         WRONG,
     ),
 ]
+_POWER = "What is 3 to the power of 4, minus 6?"
+GOES_ON = [
+    ("number", "75", "3^4 = 81, minus 6 is 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81; minus 6 makes 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81, so minus 6 gives 75", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81 and subtracting 6 leaves 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81, which minus 6 is 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81, and 81 minus 6 is 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81, minus 6 is 74.", _POWER, WRONG),
+    ("number", "81", "3^4 = 81, minus 6 is 75.", _POWER, OPEN),
+    ("number", "54", "4 x 9 = 36, times 1.5 is 54.", "What is 4 times 9, times 1.5?", RIGHT),
+    ("number", "36", "4 x 9 = 36, as each of the 9 rows is 4 wide.", "What is 4 times 9?", RIGHT),
+]
 
 
-@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS, *BETWEEN])
+@pytest.mark.parametrize(
+    ("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS, *BETWEEN, *GOES_ON]
+)
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
