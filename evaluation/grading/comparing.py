@@ -19,6 +19,7 @@ from . import (
     cues,
     dates,
     echo,
+    formulas,
     lists,
     mathematics,
     names,
@@ -90,7 +91,7 @@ def _number(said: Said, asked: Asked) -> Verdict:
 def _quantity(said: Said, asked: Asked) -> Verdict:
     wanted = [numbers.parse(g) if mathematics.is_plain_number(g) else None for g in asked.golds]
     if wanted[0] is None:
-        return _formula(said.text, asked)
+        return _formula(said, asked)
     golds = in_unit([w for w in wanted if w is not None], asked.question)
     own = roles.own_number(said.rest or said.text, asked.question) if asked.question else None
     if own is not None and (number := numbers.parse(own)) is not None:
@@ -145,8 +146,14 @@ def _no_number(segment: str, found: numeric_answer.QuantityReading, golds: Seque
     return undecided(segment, "expression without a result") if found.reason == "expression" else None
 
 
-def _formula(segment: str, asked: Asked) -> Verdict:
+def _formula(said: Said, asked: Asked) -> Verdict:
     golds = asked.golds
+    if formulas.is_formula(golds[0], asked.question):
+        found = formulas.read(said.text, golds, asked.question, said.cued)
+        if found is None or found.right is None:
+            return undecided(said.text, found.how) if found else None
+        return _right(said.text, found.how) if found.right else _wrong(said.text)
+    segment = said.text
     if not re.search(r"\d|\\", golds[0]):
         return _name(Said(segment, cued=True), asked)
     if any(re.sub(r"[\s$]", "", segment.rstrip(".")) == re.sub(r"[\s$]", "", g) for g in golds):
@@ -206,6 +213,8 @@ def _dated(said: Said, found: dates.DateReading, wanted: Sequence[dates.Date], t
 
 def _text(said: Said, asked: Asked) -> Verdict:
     """A name or phrase. A gold answer that is a number, a date, or yes or no is compared as that type."""
+    if formulas.is_formula(asked.golds[0], asked.question):
+        return _formula(said, asked) or undecided(said.text, "no formula")  # what same() ignores counts here
     if any(text.same(said.text[:400], gold) for gold in asked.golds):
         return _right(said.text, "exact")
     # words where a number or a date is asked for are another answer
@@ -335,7 +344,9 @@ def _lists(said: Said) -> list[str]:
     that."""
     whole = without_greeting(cues.corrected(said.text[: cues.REACH]))
     parts = [s for s in sentences(whole) if "\n" not in whole]
-    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *lists.simpler(whole)]))
+    last = whole.rstrip().rpartition("\n")[2]
+    drawn = [last, *lists.simpler(last)] if cues.concludes(last) else []
+    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *lists.simpler(whole), *drawn]))
 
 
 def _boolean(said: Said, asked: Asked) -> Verdict:

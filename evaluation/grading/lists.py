@@ -25,6 +25,10 @@ _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _WHICH = re.compile(r",\s(?:which|who|whose|where)\s[^.,;\n]{1,80}(?=[.,;]|$)")
 _SO = re.compile(r"\A[^\n]*?,\s(?:so|thus|hence|therefore)\s[^,\n]*?\b(?:are|is|include)\s")
+_BETWEEN = re.compile(
+    r"\A[^\n,:]{0,80}?\b[Bb]etween\s[^,:\n]{1,40}?\sand\s[^,:\n]{1,60}?(?:,\s[^,:\n]{1,40}?)?\s(?:are|were|is|was|include)\s"
+)
+"""What the items lie between: "The even numbers between 3 and 9 are ..."."""
 _ADDED = re.compile(r",\s(?:in|on|from|as)\s[a-z][^,;\n]*\Z")
 """What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
@@ -75,6 +79,8 @@ def simpler(answer: str) -> list[str]:
     if (short := _WHICH.sub("", plain)) != plain:
         found.append(short)
     if (short := _SO.sub("", plain)) != plain:
+        found.append(short)
+    if (short := _BETWEEN.sub("", plain)) != plain:
         found.append(short)
     if (short := _ADDED.sub("", plain)) != plain:
         found.append(short)

@@ -50,6 +50,23 @@ _IT_IS = re.compile(r"\W*(?:it|that|this|he|she)(?:'s|\s(?:is|was))\s(?!not\b)",
 _IT_IS_NOT = re.compile(r"\W*(?:it|that|this|he|she)(?:(?:'s|\s(?:is|was))\snot|\s(?:is|was)n't)\s", re.IGNORECASE)
 _BETWEEN = frozenset("public state national international grammar high central royal grand".split())
 """Words between a place and what is named after it: "Hyderabad Public School"."""
+_ORDINARY = frozenset(
+    "may march august will mark bill frank grace hope faith rose jack drew grant rich art rob pat sue carol dawn joy "
+    "summer bush page bell job jobs gates chase banks rice bacon swift pope hardy wolf nice reading bath cork mobile "
+    "deal hull sale split tours lens angers male turkey mars chad guinea jersey buffalo phoenix cologne "
+    "lima".split()
+)
+"""Names that are other words in small letters."""
+_VERB_AFTER = r"(?=\s(?:be|have|not|also|only|go|get|become|help|lead)\b)"
+_VERB = re.compile(
+    r"(?<!\bthe\s)(?<!\ba\s)(?<!korean\s)\b(?:won|lead|saw|rose)"
+    r"(?=\s(?:the|an?|its|his|her|their|our|my|this|that|these|it|him|them|us|to)\b)"
+    r"|(?:(?<=\bcan\s)|(?<=\bmay\s)|(?<=\bwill\s)|(?<=\bcould\s))lead\b"
+)
+"""Names of things that are verbs where an object follows: "The team won the cup."."""
+_VERBS = frozenset(("won", "lead", "saw", "rose"))
+_LEAST = 3
+"""Most words of a sentence in which a name may have a small letter although others have a capital."""
 _SHORT = 8
 """Most words of an answer or a correction that is too short to contain another answer."""
 _BARE = 3
@@ -104,7 +121,26 @@ def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> NameV
 
 
 def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
-    """What a text of these sentences says."""
+    """What a text of these sentences says; words that only look like the name leave it undecided."""
+    said_ = [_without_ordinary(s, golds) for s in said]
+    found = _named(_without_ordinary(plain, golds), said_, golds)
+    return NameVerdict(None, "another word") if found.right is False and said_ != [*said] else found
+
+
+def _without_ordinary(sentence: str, golds: Sequence[str]) -> str:
+    """A sentence with a mark before words that are a gold name but for the capital, or its verb: "It may be June."."""
+    hidden = {g.lower() for g in golds if g.lower() in _ORDINARY and g[:1].isupper()} - {*golds}
+    if hidden and len(sentence.split()) > _LEAST:
+        cased = any(c.isupper() for c in sentence)
+        for word in hidden:
+            after = "" if cased else _VERB_AFTER
+            asked = rf"{word.capitalize()}(?=\s(?:I|we|you|it|he|she|they)\b)"
+            sentence = re.sub(rf"(?<![\w'-])(?:{word}(?![\w'-]){after}|{asked})", f"x{word}", sentence)
+    verbs = {g for g in golds if g in _VERBS}
+    return _VERB.sub(lambda m: f"x{m[0]}" if m[0] in verbs else m[0], sentence) if verbs else sentence
+
+
+def _named(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:
     names = _names(golds)
     if (corrected := _correction(plain, names)) is not None:
         return corrected

@@ -267,6 +267,12 @@ def _result(sentence: str) -> QuantityReading | None:
         if equals and held:
             results.append(held)
             concluded = None
+        elif (
+            results
+            and (on := _GOES_ON.match(clause))
+            and (more := [n for n in free if at > n.start >= begin + on.end()])
+        ):
+            concluded = more[-1]  # "2 * 5 = 10, plus 1 is 11"
         elif results and joint and (so := _only(clause, begin)):
             concluded = so  # "76, but his birthday had not come yet, so he was 75"
         elif held and not results:
@@ -289,6 +295,13 @@ _THEN = re.compile(
     re.I,
 )
 """A clause after an equation that draws another conclusion."""
+_GOES_ON = re.compile(
+    r"\s*(?:(?:and|so|then|now|which)\s+){0,2}(?:\d[\d.,]*\s+)?"
+    r"(?:plus|minus|times|less|add|subtract|adding|subtracting|multipl\w+|divid\w+|tak(?:e|ing)\s+away)\b"
+    r"[^=;,]{0,60}?\b(?:is|are|gives?|makes?|leaves?|yields?|to\s+get|comes\s+to|we\s+get)\b",
+    re.IGNORECASE,
+)
+"""A clause after an equation that computes on with its result."""
 _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|at|on|where|using)\b", re.I)
 """A clause after an equation that explains and does not answer."""
 _SO = re.compile(r"\bso\s\Z", re.IGNORECASE)

@@ -1,0 +1,207 @@
+"""Formulas with variables, such as 5x and f(x) = 2x + 3: which gold answers are one, and which one a text answers with.
+
+Of the formulas in a text those count that the question does not have. After an answer cue the first of them is the
+answer, without a cue the last one; of an equation the last side. Another formula that equals the gold answer leaves
+the answer undecided.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import cues, mathematics, text
+from .view import fold
+
+_FUNCTIONS = frozenset("sin cos tan cot sec log ln exp sqrt pi arcsin arccos arctan sinh cosh tanh frac".split())
+_SIGNS = str.maketrans(
+    {"\u00d7": "*", "\u00b7": "*", "\u22c5": "*", "\u2212": "-", "\u2013": "-", "\u03c0": "\\pi "}
+    | {c: f"^{n}" for n, c in enumerate("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")}
+)
+_MARKS = [
+    (re.compile(r"\\\\|\\quad\b"), "\n"),
+    (re.compile(r"\\[\[\]()]|\\(?:left|right|displaystyle|,|;|!)|&|\$"), " "),
+    (re.compile(r"\\(?:text|mathrm|boxed|mathbf)\s*\{([^{}]*)\}"), r"\1"),
+    (re.compile(r"\\(?:cdot|times)\b"), "*"),
+    (re.compile(r"\\[dt]frac"), r"\\frac"),
+    (re.compile(r"(?<=[\w)])\*\*(?=[\w(])"), "^"),
+    (re.compile(r"(?<![\w)}])\*{1,2}|\*{1,2}(?![\w({\\])|`+"), " "),
+    (re.compile(r"(?<![A-Za-z\\])pi(?![A-Za-z])"), r"\\pi"),
+]
+_ALPHABET = re.compile(r"[\w.'^{}()\[\]+*/=|\\\s-]+")
+_COEFFICIENT = re.compile(r"-?\d+(?:\.\d+)?\s?(?P<letter>[a-z]|[xyz]{2,3})")
+_NUMBER = r"\d+(?:\.\d+)?(?:[A-Za-z]{1,3}(?![A-Za-z])|(?![A-Za-z]))"
+"""A number, with the variables that it is the coefficient of."""
+_CONSTANT = re.compile(r"\+\s*[cC]\s*\Z")
+_SOLUTION = re.compile(r"(?P<letter>[A-Za-z])=[^=A-Za-z]+")
+"""A variable with its value: "x = 3"."""
+_NAMED_FORM = re.compile(r"\b(?:simplif|factor|expand|reduc|combin|express|rewrit|collect|form\b)", re.IGNORECASE)
+"""A question that asks for a formula in another form of equal value."""
+_STRONG = re.compile(r"[A-Za-z].*[+*/^(-].*\w|[(\d\\-].*[A-Za-z]|\w\s*[+*/^-].*[A-Za-z]")
+_NOT = re.compile(r"(?:\bnot|n't|\bthan|\bnever)\b(?:\s(?!but\b)[a-z]+){0,2}\W*\Z", re.IGNORECASE)
+_OR = re.compile(r"\bor\b(?:\s\w+){0,2}\W*\Z", re.IGNORECASE)
+_MOST, _LONGEST = 8, 200
+"""Formulas of a text that are compared, and characters of one."""
+
+
+@dataclass(frozen=True)
+class FormulaVerdict:
+    """What a text says about a gold formula: ``right``, wrong (False) or undecided (None), and how or why."""
+
+    right: bool | None
+    how: str
+
+
+def is_formula(gold: str, question: str | None = None) -> bool:
+    """Whether a gold answer is a formula with a variable: "5x", "2x + 3", but no name such as "B12", "7up" or "U-2".
+
+    A number with a letter behind it is one for x, y and z, or where the question uses the letter as a variable.
+    """
+    plain = _cleaned(gold).strip()
+    if not plain or "\n" in plain or not _ALPHABET.fullmatch(plain):
+        return False
+    if only := _COEFFICIENT.fullmatch(plain):
+        letter = only["letter"]
+        asked = rf"(?<![A-Za-z]){letter}\s?[+*/^=-]|[+*/^=-]\s?\d*{letter}(?![A-Za-z])"
+        return {*letter} <= {*"xyz"} or re.search(asked, _cleaned(question or "")) is not None
+    bare = re.sub(r"\\[A-Za-z]+", " ", plain)
+    letters = [w for w in re.findall(r"[A-Za-z]+", bare) if w not in _FUNCTIONS]
+    powers = re.search(r"[=^]", bare) is not None
+    if (not letters and not ("\\pi" in plain and re.search(r"\d", bare))) or re.search(
+        r"[A-Za-z]\d|[+*/^=-]\s*\Z|\A\s*[+*/^=]|[+*/=]\s*[+*/=]", bare
+    ):
+        return False
+    if any(len(w) > 1 and not (powers and len(w) == 2) and {*w} - {*"xyz"} for w in letters):
+        return False
+    if powers or re.search(r"[\w)]\s*\+\s*[\w(\\-]", bare) or re.search(r"\d[a-z]?\s?\(|\)\s?\(", bare):
+        return True
+    if re.search(r"[*/]|\\frac", plain):
+        return re.search(r"\d", bare) is not None
+    called = any(w in _FUNCTIONS for w in re.findall(r"[A-Za-z]+", plain))
+    return called or ("-" in bare.strip()[1:] and not re.search(r"[A-Z]", bare))
+
+
+def read(said: str, golds: Sequence[str], question: str | None, cued: bool) -> FormulaVerdict | None:
+    """What a text says about gold formulas; None where it has no formula of its own."""
+    part = _cleaned(cues.corrected(said[: cues.REACH] if cued else said[-cues.REACH :]))
+    wanted = [g for g in golds if is_formula(g, question)]
+    if any(text.same(said, g) for g in golds if g not in wanted):
+        return FormulaVerdict(True, "alias")
+    every = _formulas(part, wanted, question or "")
+    own = [(at, formula) for at, formula in every if not _NOT.search(part[max(0, at - 40) : at])]
+    if not own:
+        return FormulaVerdict(None, "denied") if every else None
+    chosen = own[0 if cued else -1][1]
+    others = [*{_compact(formula): formula for _, formula in own if formula != chosen}.values()][-_MOST:]
+    equal = _equal(chosen, wanted)
+    if equal is None:
+        return FormulaVerdict(
+            None, "math-verify needs the main thread" if not mathematics.available_here() else "formula"
+        )
+    if any(_OR.search(part[max(0, at - 40) : at]) for at, _ in own):
+        return FormulaVerdict(None, "several formulas")
+    if equal:
+        same = any(_letters(chosen) == _letters(_last_side(g)) for g in wanted)
+        exact = any(_signs(chosen) == _signs(_last_side(g)) for g in wanted)
+        if not same and _form_open(chosen, question):
+            return FormulaVerdict(None, "another form")
+        return FormulaVerdict(True, "exact" if exact else "math-verify")
+    open_ = any(_equal(other, wanted) for other in others)
+    return FormulaVerdict(None, "several formulas") if open_ else FormulaVerdict(False, "another formula")
+
+
+def _formulas(part: str, wanted: Sequence[str], question: str) -> list[tuple[int, str]]:
+    """(position, last side) of each formula of a text that its question does not have."""
+    known = {w for g in wanted for w in re.findall(r"(?<!\\)\b[A-Za-z]{2,}\b", _cleaned(g))} | _FUNCTIONS
+    names = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
+    atom = rf"\\[A-Za-z]+|(?<![A-Za-z])(?<![A-Za-z]')(?:{names}|[A-Za-z])(?![A-Za-z])|{_NUMBER}"
+    run = re.compile(rf"(?:{atom}|[+*/^=(){{}}\[\]|_'-]|[ \t])+")
+    asked = _spaced(_cleaned(question))
+    solutions = [m["letter"] for g in wanted if (m := _SOLUTION.fullmatch(_compact(_cleaned(g))))]
+    found: list[tuple[int, str]] = []
+    weak: list[tuple[int, str]] = []
+    for m in run.finditer(part):
+        formula = re.sub(r"\A\s*(?:[aAI]\s+(?=[\w\\(]))?", "", m[0]).strip(" \t'|_")
+        if not re.search(r"\w", formula) or formula in ("a", "A", "I") or len(formula) > _LONGEST:
+            continue
+        sides = [_balanced(s) for s in formula.split("=") if re.search(r"\w", s)]
+        strong = [s for s in sides if _STRONG.search(s)]
+        kept = [s for s in strong if not _inside(_spaced(s), asked)]
+        solution = _SOLUTION.fullmatch(_compact(formula))
+        if solutions:
+            if solution and solution["letter"] in solutions:
+                found.append((m.start(), sides[-1]))
+            weak += [(m.start(), formula)] if re.fullmatch(r"[^A-Za-z=]+", formula) else []
+        elif kept:
+            called = len(kept) > 1 and re.fullmatch(r"[A-Za-z]'{0,2}\([A-Za-z]\)", _compact(kept[-1]))
+            found.append((m.start(), kept[0] if called else kept[-1]))
+        elif not strong and "=" in formula and any("=" in g for g in wanted):
+            found.append((m.start(), sides[-1]))
+        elif not strong:
+            weak.append((m.start(), sides[-1]))
+    alone = text.strip_opening(part).strip(" .\n")
+    return found or [(at, formula) for at, formula in weak if formula == alone]
+
+
+def _equal(given: str, wanted: Sequence[str]) -> bool | None:
+    """Whether a formula equals a gold formula; None where nothing can tell."""
+    if any(_signs(given) == _signs(_last_side(g)) for g in wanted):
+        return True
+    if not mathematics.available_here():
+        return None
+    if _CONSTANT.search(given) and all(_CONSTANT.search(g) for g in wanted):  # of integration
+        given, wanted = (_CONSTANT.sub("", given), [_CONSTANT.sub("", g) for g in wanted])
+    verdicts = [mathematics.verify(given, _cleaned(g)) for g in wanted]
+    return True if any(verdicts) else None if all(v is None for v in verdicts) else False
+
+
+def _form_open(given: str, question: str | None) -> bool:
+    """Whether a formula of the right value may not have the form that a question asks for: "x + x" for 2x."""
+    if question is None:
+        return False
+    terms = {t for t in re.split(r"[+*/()^\[\]{}-]", _compact(given)) if t}
+    asked = {*re.split(r"[^\w.\\]", _spaced(_cleaned(question)))}
+    return _NAMED_FORM.search(question) is not None or terms <= asked
+
+
+def _inside(formula: str, asked: str) -> bool:
+    return re.search(rf"(?<![\w.^)+*/-]){re.escape(formula)}(?![\w^(]|\.\d|[+*/-]\w)", asked) is not None
+
+
+def _signs(formula: str) -> str:
+    """The signs of a formula in their order, without those that may be left out."""
+    return re.sub(r"(?<=\d)\*(?=[A-Za-z(])|[{}]", "", _compact(formula))
+
+
+def _letters(formula: str) -> str:
+    """The signs of a formula in no order, without brackets and marks of products."""
+    return "".join(sorted(fold(c) for c in re.sub(r"\\frac|[*/{}()\\]", "", _compact(formula))))
+
+
+def _last_side(gold: str) -> str:
+    return _balanced(_cleaned(gold).rpartition("=")[2])
+
+
+def _compact(formula: str) -> str:
+    return re.sub(r"\s", "", formula)
+
+
+def _spaced(formula: str) -> str:
+    """A text without spaces around the operators of its formulas."""
+    return re.sub(r"[ \t]*([+*/^=-])[ \t]*", r"\1", formula).strip()
+
+
+def _balanced(side: str) -> str:
+    side = side.strip()
+    while side.endswith((")", "]", "}")) and sum(side.count(c) for c in ")]}") > sum(side.count(c) for c in "([{"):
+        side = side[:-1].strip()
+    while side.startswith(("(", "[", "{")) and sum(side.count(c) for c in ")]}") < sum(side.count(c) for c in "([{"):
+        side = side[1:].strip()
+    return side.rstrip("+*/^-=([{ ")
+
+
+def _cleaned(formula: str) -> str:
+    """A formula without marks of layout, its signs and powers in ASCII."""
+    formula = formula.translate(_SIGNS)
+    for pattern, kept in _MARKS:
+        formula = pattern.sub(kept, formula)
+    return formula

@@ -1,0 +1,91 @@
+"""Words and numbers of an answer that are not what they look like, each beside answers in which they are.
+
+Judged by hand before grading. OPEN: not right; whether wrong or undecided is not for this table to say.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.grading import grade
+
+RIGHT, WRONG, NONE = {"correct"}, {"incorrect"}, {"invalid"}
+OPEN = {"incorrect", "invalid"}
+
+_MONTH = "In which month does the fair open?"
+_FRIEND = "Who fed the cat?"
+_TOWN = "In which town was she born?"
+_MONEY = "Which currency is used in Seoul?"
+# (answer type, gold, response, question or None, expected)
+ORDINARY_WORDS = [
+    ("text", "May", "The fair may open in July.", _MONTH, OPEN),
+    ("text", "May", "may", _MONTH, RIGHT),
+    ("text", "May", "It opens in May.", _MONTH, RIGHT),
+    ("text", "May", "it may be july", _MONTH, OPEN),
+    ("text", "May", "it is in may", _MONTH, RIGHT),
+    ("text", "May", "I may be wrong, but the fair opens in May.", _MONTH, RIGHT),
+    ("text", "May", "May I ask which fair?", _MONTH, OPEN),
+    ("text", "Will", "It will have been Ida.", _FRIEND, OPEN),
+    ("text", "Will", "Will fed the cat.", _FRIEND, RIGHT),
+    ("text", "Will", "will", _FRIEND, RIGHT),
+    ("text", "Grace", "Bo fed it with grace.", _FRIEND, OPEN),
+    ("text", "Nice", "She was born in a nice little town near Lyon.", _TOWN, OPEN),
+    ("text", "Nice", "She was born in Nice.", _TOWN, RIGHT),
+    ("text", "Nice", "nice", _TOWN, RIGHT),
+    ("text", "Bath", "She took a bath in London.", _TOWN, OPEN),
+    ("text", "Bath", "She was born in Bath.", _TOWN, RIGHT),
+    ("text", "won", "Seoul won the bid in 1981, and people there pay in yen.", _MONEY, OPEN),
+    ("text", "won", "They pay in won.", _MONEY, RIGHT),
+    ("text", "won", "Seoul won the bid; its currency is the won.", _MONEY, RIGHT),
+    ("text", "lead", "Tin can lead to the same result.", "Which metal is it?", OPEN),
+    ("text", "lead", "It is lead.", "Which metal is it?", RIGHT),
+    ("text", "Oxygen", "Plants give off oxygen in Norway.", "Which gas do plants give off?", RIGHT),
+]
+_SQUARES = "Which square numbers are between 20 and 70?"
+_POPES = "Which popes reigned between Pius XII and John Paul II?"
+BETWEEN = [
+    ("list", "25, 36, 49, 64", "The square numbers between 20 and 70 are 25, 36, 49, and 64.", _SQUARES, RIGHT),
+    ("list", "25, 36, 49, 64", "Between 20 and 70, the squares are 25, 36, 49 and 64.", _SQUARES, RIGHT),
+    ("list", "25, 36, 49, 64", "The squares between 20 and 70 are **25, 36, 49 and 64**.", _SQUARES, RIGHT),
+    ("list", "25, 36, 49, 64", "The square numbers between 20 and 70 are 25, 36, and 49.", _SQUARES, WRONG),
+    ("list", "25, 36, 49, 64", "The square numbers between 20 and 70 are 25, 36, 49, 64 and 81.", _SQUARES, WRONG),
+    ("list", "25, 36, 49, 64", "5 squared is 25.\n8 squared is 64.\nSo they are 25, 36, 49 and 64.", _SQUARES, RIGHT),
+    ("list", "25, 36, 49, 64", "25, 36, 49, 64\nSo they are 25, 36 and 49, not 64.", _SQUARES, OPEN),
+    (
+        "list",
+        "John XXIII, Paul VI",
+        "The popes between Pius XII and John Paul II were John XXIII and Paul VI.",
+        _POPES,
+        RIGHT,
+    ),
+    (
+        "list",
+        "John XXIII, Paul VI",
+        "The popes between Pius XII and John Paul II were Paul VI and Pius XI.",
+        _POPES,
+        WRONG,
+    ),
+]
+_POWER = "What is 3 to the power of 4, minus 6?"
+GOES_ON = [
+    ("number", "75", "3^4 = 81, minus 6 is 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81; minus 6 makes 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81, so minus 6 gives 75", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81 and subtracting 6 leaves 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81, which minus 6 is 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81, and 81 minus 6 is 75.", _POWER, RIGHT),
+    ("number", "75", "3^4 = 81, minus 6 is 74.", _POWER, WRONG),
+    ("number", "81", "3^4 = 81, minus 6 is 75.", _POWER, OPEN),
+    ("number", "54", "4 x 9 = 36, times 1.5 is 54.", "What is 4 times 9, times 1.5?", RIGHT),
+    ("number", "36", "4 x 9 = 36, as each of the 9 rows is 4 wide.", "What is 4 times 9?", RIGHT),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS, *BETWEEN, *GOES_ON]
+)
+def test_a_word_counts_in_the_sense_that_it_has(
+    answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
+) -> None:
+    result = grade(response, "stop", gold, answer_type, question=question)
+    assert result.outcome in expected, result
