@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation import statistics
+from ...evaluation import statistics, text_files
 from ...evaluation.case import Case, Part
 from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark
@@ -21,6 +21,7 @@ from ...evaluation.protocols.compare import compare
 from ...files import finite
 from ...progress import Bar, no_bar
 from ...terminal import how_many
+from .folder import missing
 from .reader import RunData, read_about
 from .single_cases import read_values
 from .summary import headline
@@ -114,8 +115,7 @@ def _channels(
 
 def _rows(run: RunData) -> dict[Key, Graded]:
     path = run.path / "graded.jsonl"
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; is {run.path} a run folder?")
+    text_files.existing(path, missing(path))
     # Not ``run.graded``: here, rows that only one run has are counted and not refused.
     return {(r.case, r.role, r.repeat): r for r in read_graded(path)}
 
