@@ -100,7 +100,7 @@ def _findings_in_words(path: Path) -> list[str]:
 
     run, causes = read_run(path), read_diagnosis(path)
     enough = min(map(len, groups(run))) >= FEWEST_PAIRS
-    how = f"run composcope probe {path}" if enough else f"failures cannot be compared with successes: {lacking(run)}"
+    how = f"run composcope probe {path}" if enough else f"there is nothing to compare: {lacking(run)}"
     lines = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
     if causes is not None:
         lines.append(causes.sentence(words=True))

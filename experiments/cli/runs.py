@@ -267,7 +267,7 @@ def compare(
 ) -> int:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar's test, discordant cases first."""
     from ..console.progress import Reporter
-    from ..run.compare import compare_runs, comparison_lines
+    from ..run.compare import compare_runs, comparison_lines, document
 
     found = compare_runs(a, b, progress=Reporter(quiet=quiet).bar)
     page = None
@@ -276,7 +276,7 @@ def compare(
 
         page = str(write_comparison(a, b, out, found))
     lines = [*comparison_lines(found), *([f"page: {page}"] if page else [])]
-    show({**found, "page": page} if json else lines, json)
+    show({**document(found), "page": page} if json else lines, json)
     return exits.OK
 
 
