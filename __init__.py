@@ -39,7 +39,9 @@ def __getattr__(name: str) -> Any:
         found = getattr(import_module(_LAZY[name], __name__), name)
         globals()[name] = found  # later accesses find it directly
         return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .errors import did_you_mean
+
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{did_you_mean(name, _LAZY)}")
 
 
 def __dir__() -> list[str]:

@@ -3,6 +3,7 @@
 Every message is one line that names the file or option, the field, the value seen and the fix.
 """
 
+import re
 from collections.abc import Iterable
 
 
@@ -42,9 +43,20 @@ def require_extra(what: str, extra: str, *modules: str) -> None:
 def did_you_mean(value: str, known: Iterable[str], prefix: str = "") -> str:
     """``; did you mean 'x'?`` with the known name nearest to a misspelled one; empty if none is near.
 
-    ``prefix`` is written before the name, and is not compared.
+    Among near names, one that ends in the same word is nearest. If none is near, names that have the value as one of
+    their words are given. ``prefix`` is written before the name, and is not compared.
+
+    >>> did_you_mean("gap", ["reasoning-gap", "scaffolding"])
+    "; did you mean 'reasoning-gap'?"
     """
     from difflib import get_close_matches
 
-    near = get_close_matches(value, list(known), n=1)
-    return f"; did you mean {prefix + near[0]!r}?" if near else ""
+    names = list(known)
+    near = get_close_matches(value, names, n=3)
+    same = [name for name in near if _words(name)[-1:] == _words(value)[-1:]]
+    best = (same or near)[:1] or [name for name in names if _words(value) and value.lower() in _words(name)][:3]
+    return f"; did you mean {' or '.join(repr(prefix + name) for name in best)}?" if best else ""
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[\W_]+", name.lower()) if word]

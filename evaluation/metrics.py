@@ -8,7 +8,7 @@ that the metric would take if everything invalid had turned out one way or the o
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -95,6 +95,25 @@ def to_document(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str
 def dumps(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()) -> str:
     """``to_document`` as JSON text, strict (no NaN) and with a final newline."""
     return json.dumps(to_document(protocol, metrics, warnings), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as text, with its unit."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def points(difference: float, digits: int = 1) -> str:
+    """A difference of shares as text, with its unit."""
+    return f"{100 * difference:.{digits}f} points"
+
+
+def span(low: float | None, high: float | None, shown: Callable[[float], str]) -> str:
+    """An interval as every command prints it, after a value: each end with its unit. Empty without an interval.
+
+    >>> span(0.5, 0.75, percent)
+    ' [50.0 %, 75.0 %]'
+    """
+    return "" if low is None or high is None else f" [{shown(low)}, {shown(high)}]"
 
 
 def mark(n: int, note: str | None = None) -> str | None:

@@ -153,6 +153,8 @@ def _resample(
         return np.asarray(statistic(draws @ patterns), dtype=float).ravel()
 
 
+OTHER_PAIRS = "clopper-pearson of other pairs"
+SHARED_PAIRS = "McNemar and t over clusters, the larger p"
 _METHODS = {
     "clopper-pearson": "exact interval of a share, over cases that have nothing in common",
     "clopper-pearson over clusters": "exact interval of a share, over groups of cases that share something; for "
@@ -160,8 +162,7 @@ _METHODS = {
     "clopper-pearson band": "the depths at which the interval of the share contains one half",
     "korn-graubard band": "the depths at which the interval of the share contains one half; for cases that share facts "
     "or items",
-    "clopper-pearson of other pairs": "all cases show the same difference; the interval bounds the share of cases that "
-    "could differ",
+    OTHER_PAIRS: "all cases show the same difference; the interval bounds the share of cases that could differ",
     "korn-graubard": "interval of a share, over as many independent cases as would have the same error, because cases "
     "share facts or items",
     "korn-graubard, crossed": "interval of a share, over as many independent cases as would have the same error; "
@@ -181,6 +182,15 @@ def method_in_words(name: str) -> str:
     'interval of a share'
     """
     return _METHODS.get(name, name)
+
+
+def method_shown(name: str | None) -> str:
+    """A method's name as a line of text gives it in brackets: the name, or words where it says too little."""
+    return (
+        "every pair has this difference; exact limits for pairs that could have another"
+        if name == OTHER_PAIRS
+        else str(name)
+    )
 
 
 def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable]) -> Interval:
@@ -235,7 +245,7 @@ def paired_difference(
             return Interval(None, None, dependence.FEW)
         d, n = float(difference[0]), int(dependence.effective(clusters)) if clusters and shared else len(difference)
         upper = clopper_pearson(0, n).high or 0.0
-        return Interval(d - upper * (1 + d), d + upper * (1 - d), "clopper-pearson of other pairs")
+        return Interval(d - upper * (1 + d), d + upper * (1 - d), OTHER_PAIRS)
     columns = np.column_stack([difference, np.ones(len(difference))])
     interval = bootstrap(
         columns, lambda s: s[..., 0] / s[..., 1], seed=seed, clusters=clusters, n_resamples=n_resamples
@@ -254,9 +264,6 @@ class McNemar:
     p: float | None
     """None where cases share something and there are too few clusters for a test."""
     test: str = "exact McNemar"
-
-
-SHARED_PAIRS = "McNemar and t over clusters, the larger p"
 
 
 def mcnemar(a: Sequence[bool], b: Sequence[bool], clusters: Sequence[Hashable] | None = None) -> McNemar:

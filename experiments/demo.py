@@ -11,12 +11,13 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from ..errors import ComposcopeError
-from ..evaluation.metrics import Metric
+from ..evaluation.metrics import Metric, percent, span
 from ..probes.verdicts import TRAININGS
 from ..terminal import how_many
 from .console import exits
@@ -234,8 +235,8 @@ def _rate(row: Metric | None) -> str:
     n = "n=0" if row is None else f"n={row.n}" + (f", {row.n_invalid} without an answer" if row.n_invalid else "")
     if row is None or row.value is None:
         return f"undefined ({n})"
-    ends = "" if row.low is None or row.high is None else f" [{100 * row.low:.0f}, {100 * row.high:.0f}]"
-    return f"{100 * row.value:.0f} %{ends} ({n})"
+    shown = partial(percent, digits=0)
+    return f"{shown(row.value)}{span(row.low, row.high, shown)} ({n})"
 
 
 def _validity_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:

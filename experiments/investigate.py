@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ComposcopeError, InputError, NoCasesError
+from ..errors import ComposcopeError, InputError
 from ..files import file_sha256, text_hash
 from ..terminal import quietly
 from .config import Config, Serving, Shard
@@ -76,13 +76,19 @@ class Investigation:
 
         return diagnose(self.path, **options)
 
-    def exit_code(self) -> int:
-        """2 if answers without a judgement remain, else 0.
+    def closing(self) -> str | None:
+        """The last line of a command that could not compare what it was to compare; the counts were said before."""
+        absent = _absent(self.evaluated)
+        if self.no_contrast is None or absent is None:
+            return self.no_contrast
+        return f"{self.path}: no contrast possible: {absent} with every part right; {_fix(absent)}"
 
-        Raises ``NoCasesError`` if there was nothing to compare, since the comparison was requested; the rest is kept.
+    def exit_code(self) -> int:
+        """1 if there was nothing to compare, since the comparison was requested; 2 if answers without a judgement
+        remain; else 0.
         """
         if self.no_contrast is not None:
-            raise NoCasesError(self.no_contrast)
+            return exits.USER_ERROR
         return exits.INVALID_REMAINS if self.evaluated.n_invalid else exits.OK
 
 
@@ -94,7 +100,7 @@ def _findings_in_words(path: Path) -> list[str]:
 
     run, causes = read_run(path), read_diagnosis(path)
     enough = min(map(len, groups(run))) >= FEWEST_PAIRS
-    how = f"run composcope probe {path}" if enough else f"they would have nothing to compare: {lacking(run)}"
+    how = f"run composcope probe {path}" if enough else f"there is nothing to compare: {lacking(run)}"
     lines = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
     if causes is not None:
         lines.append(causes.sentence(words=True))
@@ -147,7 +153,7 @@ def investigate(
             _record(run, plan.benchmark, target)
             if shard is not None:
                 write_json(run.path / SHARD_FILE, shard_record(benchmark, shard, config.limit))
-            evaluated = _evaluate(run, plan, target, judge, config.max_asks, reporter)
+            evaluated = _evaluate(run, plan, target, judge, config, reporter)
             run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
@@ -186,12 +192,10 @@ def _record(run: OpenRun, benchmark: LoadedBenchmark, target: Target) -> None:
     )
 
 
-def _evaluate(
-    run: OpenRun, plan: AskPlan, target: Target, judge: Any, max_asks: int | None, reporter: Reporter
-) -> Evaluated:
+def _evaluate(run: OpenRun, plan: AskPlan, target: Target, judge: Any, config: Config, reporter: Reporter) -> Evaluated:
     if judge is not None:  # recorded so that the run can be scored without the judge
         run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
-    for line in cost.notices(plan, target.tokenizer):
+    for line in cost.notices(plan, target.tokenizer, config.limit):
         reporter.say(f"{run.name}: {line}")
     if (run.path / "journal").is_dir() and not (run.path / "metrics.json").exists():
         reporter.say(f"{run.name}: the evaluation did not finish; the missing answers are asked first")
@@ -201,7 +205,7 @@ def _evaluate(
         plan.protocol,
         target.engine,
         reporter=reporter,
-        max_asks=max_asks,
+        max_asks=config.max_asks,
         compat=plan.options.asking.compat,
         judge=judge,
     )
@@ -226,12 +230,17 @@ def _judge(named: str | None, serving: Serving, batch_size: int | None) -> Any:
 def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
     """Run the probes; returns the reason if there is no contrast, else None."""
     missing = no_contrast(found, run.path)
+    if missing is not None:
+        reporter.say(missing)
     if not config.probes or not any(found.ids(label) for label in ("failure", "success")):
         return missing
     from . import probing
 
     chosen = _chosen(target, found, config)
     reporter.note(f"{run.name}: {chosen.note}")
+    if not chosen.contrast:
+        why = chosen.note if missing is None else "so failures are not compared with successes"
+        reporter.say(f"{run.name}: {why}; probes that need both are left out, the others measure the cases there are")
     probing.save_chosen(run, chosen)
     with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
         probing.run_probes(run, lm, chosen, config, reporter)
@@ -299,17 +308,27 @@ def _diagnose(run: OpenRun, target: Target, reporter: Reporter, wanted: bool | N
 
 def no_contrast(found: Evaluated, path: Path) -> str | None:
     """One line with the counts if failures or successes are missing, else None."""
+    absent = _absent(found)
+    if absent is None:
+        return None
+    sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
+    judged = "; see why answers are invalid (`--answer-tokens`, `--format`, `--no-thinking`)" if found.n_invalid else ""
+    return (
+        f"{path}: no contrast possible: {absent} with every part right among {len(found.cases)} cases ({sets}; "
+        f"{found.n_invalid} answers invalid); the evaluation and report are kept; {_fix(absent)}{judged}"
+    )
+
+
+def _absent(found: Evaluated) -> str | None:
+    """What is missing for a comparison: ``no case``, ``no failure`` or ``no success``; None if nothing is."""
     failures, successes = (found.ids(label) for label in ("failure", "success"))
     if failures and successes:
         return None
-    sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
-    what = "no case" if not failures and not successes else "no failure" if not failures else "no success"
-    fix = "harder" if what == "no failure" else "easier"
-    judged = "; see why answers are invalid (`--answer-tokens`, `--format`, `--no-thinking`)" if found.n_invalid else ""
-    return (
-        f"{path}: no contrast possible: {what} with every part right among {len(found.cases)} cases ({sets}; "
-        f"{found.n_invalid} answers invalid); the evaluation and report are kept; use more or {fix} cases{judged}"
-    )
+    return "no case" if not failures and not successes else "no failure" if not failures else "no success"
+
+
+def _fix(absent: str) -> str:
+    return f"use more or {'harder' if absent == 'no failure' else 'easier'} cases"
 
 
 def _show(run: OpenRun, reporter: Reporter, again: bool) -> Path:

@@ -38,6 +38,15 @@ def _recipe(name: str, architecture: str, size: str, steps: int | None, dose_ste
     return replace(recipe, base=base, dose=dose)
 
 
+@app.command("list", cls=Command, epilog=example("organism list"))
+def list_names(json: AsJson = False) -> None:
+    """List the shipped organisms by the names that --model takes."""
+    from ..organism.weights import names
+
+    found = [f"organism:{name}" for name in names()]
+    show({"schema": 1, "organisms": found} if json else found, json)
+
+
 @app.command(cls=Command, epilog=example("organism train --dose control --seed 0 --out organisms"))
 def train(
     out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues it.")],

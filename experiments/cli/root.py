@@ -1,7 +1,7 @@
 """The command line. Each command imports what it needs when it runs, so that ``--help`` never waits for torch.
 
-Data goes to stdout, progress and logs to stderr. Exit codes: 0 ok, 1 user error, 2 invalid results remain,
-130 interrupted, 141 output not read to its end (see ``exits``).
+Data goes to stdout, progress and logs to stderr. Exit codes: 0 ok, 1 user error or nothing to compare, 2 invalid
+results remain, 130 interrupted, 141 output not read to its end (see ``exits``).
 """
 
 import os
@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
+from ...terminal import to_stderr
 from ..config import RAY, Asking, Config, Probing, Serving
 from ..console import exits
 from ..console.printing import show
@@ -96,6 +97,8 @@ def _root(
 def _done(found: Any, json: bool) -> int:
     """Print the result of a run, and return its exit code."""
     show(found.document() if json else found.summary(), json)
+    if (closing := found.closing()) is not None:
+        to_stderr(closing)
     return found.exit_code()
 
 

@@ -1,6 +1,7 @@
 """Commands on existing runs: score, diagnose, verify, report, plot, compare, ls, merge."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -125,6 +126,15 @@ def verify(
     return exits.USER_ERROR if found.problems else exits.OK
 
 
+def _say_unfinished(folders: Iterable[Path]) -> None:
+    """Say on stderr which of the runs are not finished, since what is shown of them is not all."""
+    from ..run.folder import unfinished
+
+    for folder in folders:
+        if (why := unfinished(folder)) is not None:
+            to_stderr(f"{folder}: {why}")
+
+
 @with_plugins
 def report(
     runs: RunArgs,
@@ -143,6 +153,7 @@ def report(
         raise InputError(f"--out {out}: give a folder; the page is written to report.html in it")
     data = load(runs)
     folders = [run.path for run in data]
+    _say_unfinished(folders)
     from ..console.progress import Reporter
     from ..report import write
 
@@ -205,6 +216,7 @@ def plot(
     """Draw one figure (pdf, svg, png, and its data as csv) from one or more runs."""
     from ..console.progress import Reporter
     from ..figures import catalog
+    from ..run.folder import find_runs
 
     if list_ or figure is None:
         found = catalog.figure_names()
@@ -216,6 +228,8 @@ def plot(
         figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look,
         progress=Reporter(quiet=quiet).bar,
     )  # fmt: skip
+    chosen = None if only is None else [name.strip() for name in only.split(",")]
+    _say_unfinished(path for path in find_runs(runs or ()) if chosen is None or path.name in chosen)
     show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
     return exits.OK
 
@@ -232,8 +246,10 @@ def paper(
     from ..console.progress import Reporter
     from ..figures.catalog import look
     from ..report.paper import write
+    from ..run.folder import find_runs
 
     files = write(runs, out, gray=look(None, True, style).gray, progress=Reporter(quiet=quiet).bar)
+    _say_unfinished(find_runs(runs))
     show(
         {"schema": 1, "files": files} if json else f"{out}: {how_many(len(files), 'file')}; claims.csv, main.tex", json
     )
@@ -251,7 +267,7 @@ def compare(
 ) -> int:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar's test, discordant cases first."""
     from ..console.progress import Reporter
-    from ..run.compare import compare_runs, comparison_lines
+    from ..run.compare import compare_runs, comparison_lines, document
 
     found = compare_runs(a, b, progress=Reporter(quiet=quiet).bar)
     page = None
@@ -260,7 +276,7 @@ def compare(
 
         page = str(write_comparison(a, b, out, found))
     lines = [*comparison_lines(found), *([f"page: {page}"] if page else [])]
-    show({**found, "page": page} if json else lines, json)
+    show({**document(found), "page": page} if json else lines, json)
     return exits.OK
 
 

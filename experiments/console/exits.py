@@ -1,6 +1,7 @@
 """Turn exceptions into one line on stderr and an exit code.
 
-0 ok, 1 user error, 2 invalid results remain, 130 interrupted, 141 nobody read the output to its end.
+0 ok, 1 user error or nothing to compare, 2 invalid results remain, 130 interrupted, 141 nobody read the output to its
+end.
 
 A defect of the program is reported in one line too, and its traceback goes to a file. With ``--debug`` (or
 ``COMPOSCOPE_DEBUG=1``) every error shows its traceback.

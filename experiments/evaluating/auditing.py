@@ -19,6 +19,7 @@ from ...evaluation import judging, statistics
 from ...evaluation.asks import Ask
 from ...evaluation.engines.base import Engine
 from ...evaluation.graded import Graded
+from ...evaluation.metrics import percent, span
 from ...files import read_csv, to_csv
 from ..run import write_text
 from .evaluate import Evaluated
@@ -117,7 +118,7 @@ class Rate:
     high: float
 
     def __str__(self) -> str:
-        return f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        return percent(self.value) + span(self.low, self.high, percent)
 
 
 @dataclass(frozen=True)

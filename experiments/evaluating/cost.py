@@ -44,6 +44,7 @@ def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list
         f"cases: {len(plan.cases)} of {benchmark.name}, protocol {plan.protocol.name}"
         f"{protocol_reason(plan.protocol.name, benchmark)}, prompting {prompting}"
         + format_notice(plan.options.format, benchmark),
+        *limit_notice(plan.cases, config.limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
@@ -123,12 +124,13 @@ def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[
     return lines
 
 
-def notices(plan: AskPlan, tokenizer: Any) -> list[str]:
+def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str]:
     """What a run says before it asks: how many cases, in which format, and what may surprise."""
     formatted = format_notice(plan.options.format, plan.benchmark, _own_format(plan.protocol))
     return [
         f"{how_many(len(plan.cases), 'case')} of {plan.benchmark.name}, protocol {plan.protocol.name}"
         f"{protocol_reason(plan.protocol.name, plan.benchmark)}{formatted}",
+        *limit_notice(plan.cases, limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
         *_thinking_notice(plan, tokenizer),
@@ -166,6 +168,14 @@ def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
     first = ", ".join(f"{c.id} ({c.meta.get('problem') or 'no reason given'})" for c in bare[:_SHOWN])
     more = ", ..." if len(bare) > _SHOWN else ""
     return [f"{len(bare)} of {len(cases)} cases have no parts and are not counted in any gate: {first}{more}"]
+
+
+def limit_notice(cases: Sequence[Case], limit: int | None) -> list[str]:
+    """One line that says how many cases a limit makes; empty without one, and for cases of one family and depth."""
+    strata = len({(c.family, c.depth) for c in cases})
+    if limit is None or strata < 2:
+        return []
+    return [f"the limit is {limit} per family and depth; {strata} of these make {how_many(len(cases), 'case')}"]
 
 
 def depth_notice(cases: Sequence[Case]) -> list[str]:

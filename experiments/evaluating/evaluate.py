@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, NotAskedError
 from ...evaluation import metrics as metric_rows
 from ...evaluation import pipeline, protocols, sandbox
 from ...evaluation.asks import Ask, Grade
@@ -36,7 +36,7 @@ from ...terminal import how_many
 from ..config import Asking, Config
 from ..console.progress import Reporter
 from ..run import checks, write_lines
-from ..run.folder import locked, short, write_text
+from ..run.folder import locked, short, unfinished, write_text
 from ..run.reader import RunData, read_config
 from ..run.schema import AGAIN, Answerer, Evaluated
 from ..run.writer import OpenRun
@@ -236,7 +236,12 @@ def rescore(
         config = own_config(run)
         how = config.asking if compat is None else config.asking.replace(compat=compat)
         cases = list(run.cases.values())
-        protocol, found = _graded_again(run, cases, how, progress or reporter.bar)
+        try:
+            protocol, found = _graded_again(run, cases, how, progress or reporter.bar)
+        except NotAskedError as e:
+            if (why := unfinished(path)) is None:
+                raise
+            raise NotAskedError(f"{path}: {why}") from e
         for warning in found.warnings:
             reporter.say(f"{path.name}: {warning}")
         reporter.say(f"{path.name}: {how_many(len(found.graded), 'answer')} graded again")

@@ -15,7 +15,7 @@ from ...evaluation.journal import segments
 from ...files import text_hash
 from ...terminal import how_many
 from ..console.progress import Reporter
-from ..run.folder import MEASURED, find_runs, read_json, short, write_lines
+from ..run.folder import MEASURED, find_runs, read_json, short, unfinished, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import begin_run
@@ -62,6 +62,8 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
 
 def _check_answers(run: RunData) -> None:
     own_config(run)
+    if run.counted is None and (why := unfinished(run.path)) is not None:
+        raise InputError(f"{run.path}: {why}")
     if not segments(run.path / "journal"):
         raise InputError(f"{run.path / 'journal'}: has no answers; restore the folder, or make the run again")
 

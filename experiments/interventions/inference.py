@@ -19,6 +19,7 @@ from ...evaluation.case import Case
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.grading import grade
+from ...evaluation.metrics import percent, span
 from ...evaluation.prompts import FORMATS
 from ...evaluation.statistics import share
 from ...probes.examples import Example
@@ -246,4 +247,5 @@ def lines(result: ProbeResult) -> list[str]:
 def _share(row: Row) -> str:
     if not row["n"]:
         return "undefined (n=0)"
-    return f"{100 * row['value']:.0f} % [{100 * row['low']:.0f}, {100 * row['high']:.0f}] ({row['count']}/{row['n']})"
+    shown = partial(percent, digits=0)
+    return f"{shown(row['value'])}{span(row['low'], row['high'], shown)} ({row['count']}/{row['n']})"

@@ -87,11 +87,8 @@ def _organism(name: str) -> ModelSource:
     dose = name.removeprefix("organism:")
     from ..organism import weights
 
-    if dose not in (known := weights.names()):
-        meant = did_you_mean(dose, known, "organism:") or ";"
-        raise InputError(
-            f"--model {name}: no such organism{meant} use one of {', '.join('organism:' + d for d in known)}"
-        )
+    if (unknown := weights.misnamed(dose)) is not None:
+        raise InputError(f"--model {name}: {unknown}")
     folder = Path(weights.path(dose))
     if not folder.is_dir():
         raise ModelError(

@@ -1,15 +1,17 @@
 """Get results in a notebook: evaluate a model, or open an existing run."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import ComposcopeError, InputError
 from ...evaluation.case import Case
 from ...evaluation.cases import check_cases, hash_cases
 from ...evaluation.protocols.asking import default_protocol, recommended_format
-from ..config import Asking, Config, Probing, Serving
+from ..config import Asking, Config, Probing, Serving, flag
 from ..evaluating.ask_plan import LoadedBenchmark, limit_cases
 from ..run.reader import read_run
 from .probing import in_memory
@@ -49,15 +51,17 @@ def evaluate(
         raise InputError(f"{given[0]}={settings[given[0]]!r}: not for a model in memory; leave {given[0]} out")
     name = str(model) if named else _name_of(model)
     file = str(cases) if isinstance(cases, str | Path) else None
-    config = Config(**settings, model=name, benchmark=file or "cases", probes=())
-    benchmark = None if isinstance(cases, str | Path) else _benchmark(cases, config.limit)
+    with _options_named():
+        config = Config(**settings, model=name, benchmark=file or "cases", probes=())
+        benchmark = None if isinstance(cases, str | Path) else _benchmark(cases, config.limit)
     config = config if benchmark is None else config.replace(benchmark=benchmark.name)
     folder = Path(out) if out is not None else config.default_folder()
     if benchmark is not None:
         benchmark = replace(benchmark, name=str(folder / "cases.jsonl"))  # the file in which the run keeps its cases
         config = config.replace(benchmark=benchmark.name)
-    target = None if named else in_memory(model, tokenizer, config)
-    investigate(config, folder, quiet=quiet, contrast=False, benchmark=benchmark, target=target)
+    with _options_named():
+        target = None if named else in_memory(model, tokenizer, config)
+        investigate(config, folder, quiet=quiet, contrast=False, benchmark=benchmark, target=target)
     return RunResults(read_run(folder), None if named else model, tokenizer, target)
 
 
@@ -70,6 +74,22 @@ def open_run(folder: str | Path, model: Any = None, tokenizer: Any = None) -> Ru
     found = read_run(folder)
     found.counted_now()
     return RunResults(found, model, tokenizer)
+
+
+@contextmanager
+def _options_named() -> Iterator[None]:
+    """Inside, an error that names options of the command line has a note with their names in ``evaluate``."""
+    try:
+        yield
+    except ComposcopeError as e:
+        sections = (Config, Asking, Serving)
+        names = {option: option for section in sections for option in section.model_fields} | {"benchmark": "cases"}
+        known = {flag(option): f"{name}=" for option, name in names.items()}
+        known |= {flag(option, False): f"{name}=False" for option, name in names.items()}
+        said = [f"{o} is {known[o]}" for o in dict.fromkeys(re.findall(r"--[a-z-]+", str(e))) if o in known]
+        if said:
+            e.add_note(f"in Python: {', '.join(said)}")
+        raise
 
 
 def _name_of(model: Any) -> str:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ...errors import InputError
+from ...errors import InputError, did_you_mean
 from . import doses
 
 FOLDER = Path(__file__).parent / "weights"
@@ -28,11 +28,8 @@ def path(name: str) -> Path:
 
     Raises ``InputError`` for an unknown name, or if the installation lacks the weights.
     """
-    if name not in (known := names()):
-        trained, plants = ([n for n in known if n.startswith(PLANTED) == planted] for planted in (False, True))
-        raise InputError(
-            f"organism {name!r}: unknown dose; use one of {', '.join(trained)}, or a plant: {', '.join(plants)}"
-        )
+    if (unknown := misnamed(name)) is not None:
+        raise InputError(f"organism {name!r}: {unknown}")
     bare = name.removeprefix(PLANTED)
     again = "plant --shipped" if name.startswith(PLANTED) else f"train --dose {name}"
     if bare in (*WRITERS, *LISTERS):
@@ -47,6 +44,13 @@ def path(name: str) -> Path:
     if not (folder / "model.safetensors").is_file():
         raise InputError(f"{folder}: no weights here; reinstall composcope or run: composcope organism {again}")
     return folder
+
+
+def misnamed(name: str) -> str | None:
+    """What is said of a name that no shipped organism has; None for a known name."""
+    if name in (known := names()):
+        return None
+    return f"no such organism{did_you_mean(name, known, 'organism:') or ';'} `composcope organism list` lists all"
 
 
 def names() -> tuple[str, ...]:

@@ -29,6 +29,11 @@ from .sections import number_text
 PATCHED = "corrected_rate"
 SAYS = {**PRIMARY, PATCHED: "wholes righted by a success's state, beyond a random one's"}
 """What each quantity measures, in words: one finding per probe."""
+UNITS = {
+    "lookback_ratio": "a ratio between 0 and 1", "min_k_pp": "in standard deviations", "step_cosine": "a cosine",
+    "suppress_log_ratio_excess": "in nats", "answer_follows": "a share of cases", PATCHED: "a share of pairs",
+}  # fmt: skip
+"""What its number is, in words."""
 ANSWERS = {"yes": "differs", "no": "no difference shown", "open": "cannot say"}
 ALPHA, FEWEST = 0.05, 5
 RARE = 0.05
@@ -58,6 +63,8 @@ class Finding:
     """The same as the answer to whether it can be trusted."""
     passed: str
     """The same as a CSS class: ``yes``, ``no`` or ``open``."""
+    unit: str = ""
+    """What the number is (``UNITS``)."""
 
     @property
     def trusted(self) -> str:
@@ -273,7 +280,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
         ANSWERS[kind], kind,
         f"p {number_text('p_adjusted', p)}{together[is_primary(row)]}" if p is not None else "", more,
         f"own test: {_tested(tests) if tests else 'none'}", _trust(tests),
-        "no" if bad else "yes" if tests and good == len(tests) else "open",
+        "no" if bad else "yes" if tests and good == len(tests) else "open", UNITS[str(row["quantity"])],
     )  # fmt: skip
 
 
@@ -319,7 +326,7 @@ def in_words(run: RunData) -> list[str]:
     Probes that had nothing to compare share one line, which says why.
 
     >>> in_words(read_run("runs/demo/control--mixed"))[1]
-    "lookback: no difference shown: how much heads look back at the prompt: failures - successes 0.031 [...], n=24 ..."
+    "lookback: no difference shown: how much heads look back at the prompt: failures minus successes 0.031 [...] (a ..."
     """
     answers = [v for v in checks.read_validity([run.path, run.path.parent])[0] if v["headline"]]
     out, without, together = [], [], _corrected_together(run)
@@ -330,9 +337,10 @@ def in_words(run: RunData) -> list[str]:
         elif f is None or not f.value:  # a single pair has no value
             without.append(probe.name)
         else:
-            side = "" if f.says.startswith(SAYS[PATCHED]) else "failures - successes "
+            side = "" if f.says.startswith(SAYS[PATCHED]) else "failures minus successes "
             more = f", {f.p}" if f.p else ""
-            found = f"{f.says}: {side}{f.value} {f.interval}, n={f.n}{more}"
+            ends = f" {f.interval} ({f.unit})" if "[" in f.interval else f" ({f.unit}; {f.interval})"
+            found = f"{f.says}: {side}{f.value}{ends}, n={f.n}{more}"
             out.append(f"{probe.name}: {f.answer}: {found}; {f.test}")
     out += [f"{', '.join(without)}: nothing to compare: {lacking(run)}"] if without else []
     known = {p.name for p in described()}

@@ -6,21 +6,22 @@ numbers of probes are compared case by case, over the cases that both runs probe
 """
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation import statistics
+from ...evaluation import statistics, text_files
 from ...evaluation.case import Case, Part
 from ...evaluation.graded import Graded, read_graded
-from ...evaluation.metrics import mark
+from ...evaluation.metrics import mark, percent, points, span
 from ...evaluation.protocols.compare import compare
 from ...files import finite
 from ...progress import Bar, no_bar
 from ...terminal import how_many
+from .folder import missing
 from .reader import RunData, read_about
 from .single_cases import read_values
 from .summary import headline
@@ -38,9 +39,10 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
 
     Where cases share facts, items or templates, interval and test respect it (``statistics.mcnemar``). Only asks that
     both runs judged are paired, and only if the id means the same question in both; the rest is counted.
-    ``discordant`` lists the wholes on which the runs differ. ``channels`` holds the metrics of ``protocols.compare``
-    (empty unless both runs are double-gate runs). ``probes`` holds the probes' numbers on the cases that both runs
-    probed (see ``compare_probes``). Raises ``InputError`` when the runs share no case.
+    ``shares`` has the intervals of both accuracies of each role, ``discordant`` the wholes on which the runs differ.
+    ``channels`` holds the metrics of ``protocols.compare`` (empty unless both runs are double-gate runs), and
+    ``probes`` the probes' numbers on the cases that both runs probed (see ``compare_probes``). Raises ``InputError``
+    when the runs share no case.
     """
     runs = (RunData(Path(a)), RunData(Path(b)))
     rows_a, rows_b = map(_rows, runs)
@@ -60,10 +62,11 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
     groups: dict[str, list[Key]] = {}
     for key in judged:
         groups.setdefault(_role(key[1]), []).append(key)
-    table = []
+    table, shares = [], {}
     with progress("comparing what was asked", len(groups)) as advance:
         for name, keys in sorted(groups.items(), key=lambda item: (item[0] != "whole", item[0])):
             table.append(_paired(name, keys, rows_a, rows_b, seed))
+            shares[name] = [_share(keys, rows) for rows in (rows_a, rows_b)]
             advance(1)
     for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
         row["p_adjusted"] = p
@@ -83,12 +86,18 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         "channels": channels,
         "warnings": warnings,
         "roles": table,
+        "shares": shares,
         "probes": probes,
         "probes_said": probes_said,
         "discordant": [
             _discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)
         ],
     }
+
+
+def document(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The comparison as ``--json`` prints it: without the intervals of the shares, which only the text has."""
+    return {name: value for name, value in found.items() if name != "shares"}
 
 
 def differing_settings(a: RunData, b: RunData) -> list[tuple[str, str, str]]:
@@ -114,8 +123,7 @@ def _channels(
 
 def _rows(run: RunData) -> dict[Key, Graded]:
     path = run.path / "graded.jsonl"
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; is {run.path} a run folder?")
+    text_files.existing(path, missing(path))
     # Not ``run.graded``: here, rows that only one run has are counted and not refused.
     return {(r.case, r.role, r.repeat): r for r in read_graded(path)}
 
@@ -156,6 +164,11 @@ def _paired(
     }
 
 
+def _share(keys: Sequence[Key], rows: Mapping[Key, Graded]) -> statistics.Interval:
+    """The interval of one run's share of right answers."""
+    return statistics.rate_interval([rows[k].outcome == "correct" for k in keys], [_shared(rows[k]) for k in keys])
+
+
 def _shared(row: Graded) -> Hashable:
     """What an answer shares with others: a part its atom with parts of other cases, and its cluster with its own."""
     own = row.shares or row.case
@@ -187,7 +200,7 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
     lines += [f"  {_discordant_line(d)}" for d in discordant[:most]]
     lines += [_channel_line(m) for m in found["channels"]]
     lines += [f"  {w}" for w in found["warnings"]]
-    lines += [_role_line(r) for r in found["roles"]]
+    lines += [line for r in found["roles"] for line in _role_lines(r, found["shares"][r["role"]])]
     lines += probe_lines(found["probes"], found["probes_said"])
     left = [f"{found[k]} {text}" for k, text in _LEFT_OUT.items() if found[k]]
     return lines + ([f"not compared: {', '.join(left)}"] if left else [])
@@ -211,19 +224,39 @@ def _channel_line(m: Mapping[str, Any]) -> str:
     name = f"{m['metric']} ({where})" if where else m["metric"]
     if m["value"] is None:
         return f"{name}: none, n={m['n']} ({m['note']})"
-    scale, unit = (1, "steps") if m["metric"] == "delta_depth" else (100, "points")
-    text = f"{name}: {scale * m['value']:+.1f} {unit}"
-    if m["low"] is not None:
-        text += f" [{scale * m['low']:+.1f}, {scale * m['high']:+.1f}] ({m['interval']})"
+    shown = _steps if m["metric"] == "delta_depth" else points
+    text = f"{name}: {shown(m['value'])}" + _ends(m, shown)
     return f"{text}, n={m['n']} ({m['note']})"
 
 
-def _role_line(r: Mapping[str, Any]) -> str:
-    text = f"{r['role']}: A {100 * r['a']:.1f} %, B {100 * r['b']:.1f} %, difference {100 * r['difference']:.1f} points"
-    if r["low"] is not None:
-        text += f" [{100 * r['low']:.1f}, {100 * r['high']:.1f}] ({r['interval']})"
-    text += f", n={r['n']}, {r['test']}" + ("" if r["p"] is None else f" p={r['p']:.3g} (Holm {r['p_adjusted']:.3g})")
-    return text + (f" ({r['note']})" if r["note"] else "")
+def _steps(value: float) -> str:
+    return f"{value:.1f} steps"
+
+
+def _ends(row: Mapping[str, Any], shown: Callable[[float], str]) -> str:
+    ends = span(row["low"], row["high"], shown)
+    return f"{ends} ({statistics.method_shown(row['interval'])})" if ends else ""
+
+
+def _role_lines(r: Mapping[str, Any], shares: Sequence[statistics.Interval]) -> list[str]:
+    """The shares of both runs on one line; on the next the difference with its test."""
+    sides = zip("AB", (r["a"], r["b"]), shares, strict=True)
+    said = (f"{side} {percent(v)}{_ends(i.columns(), percent)}" for side, v, i in sides)
+    note = f" ({r['note']})" if r["note"] else ""
+    p = r["test"] if r["p"] is None else f"p={r['p']:.3g} (Holm {r['p_adjusted']:.3g}), {_test(r)}"
+    return [
+        f"{r['role']}: {', '.join(said)}, n={r['n']}{note}",
+        f"  A - B: {points(r['difference'])}{_ends(r, points)}, {p}",
+    ]
+
+
+def _test(r: Mapping[str, Any]) -> str:
+    """The test in words; where it is two, and the interval is that of the one with the smaller p, this is said."""
+    if r["test"] != statistics.SHARED_PAIRS:
+        return str(r["test"])
+    apart = r["p"] >= 1 - statistics.CONFIDENCE and r["low"] is not None and (r["low"] > 0 or r["high"] < 0)
+    why = ": the interval is that of t alone, so it leaves out 0 although p is not small" if apart else ""
+    return f"the larger p of two tests, McNemar's and t over clusters{why}"
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...evaluation.case import Case, shares
+from ...evaluation.metrics import percent, span
 from ...evaluation.statistics import rate_interval
 from ...files import read_csv, to_csv
 from . import read_json, read_lines, write_json, write_lines, write_text
@@ -111,8 +113,8 @@ class CauseShare:
     interval: str
 
     def __str__(self) -> str:
-        between = "" if self.low is None or self.high is None else f" [{100 * self.low:.0f}, {100 * self.high:.0f}]"
-        return f"{self.cause}: {self.count} of {self.n} ({100 * self.share:.0f} %{between})"
+        shown = partial(percent, digits=0)
+        return f"{self.cause}: {self.count} of {self.n} ({shown(self.share)}{span(self.low, self.high, shown)})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,7 +176,10 @@ class Diagnosis:
             out.append(f"    composcope diagnose {self.path} --case ID opens one")
         if mended := self.about.get("mended", {}):
             found = (f"{TEXTS.get(name, name)} {t['count']} of {t['n']}" for name, t in mended.items())
-            out.append("  what mends the failing cases and variants: " + "; ".join(found))
+            out.append(
+                "  what mends the failing cases and variants (no intervals, since the variants of a case belong "
+                f"together): {'; '.join(found)}"
+            )
         for own in (h for h in self.about.get("hypotheses", ()) if h["own"]):
             told = f"{own['count']} of {own['n']} pairs of right and predicted answer follow it"
             told = told if own["n"] else "it predicts no wrong answer in the failing cases"

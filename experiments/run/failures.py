@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...evaluation.protocols.base import Entry, Evidence
 from ...terminal import how_many
 from .diagnosis import Diagnosis, count, meaning, read_diagnosis
+from .folder import unfinished
 from .reader import RunData
 from .summary import runs_in, shortened
 
@@ -90,7 +91,7 @@ def failing_cases(folder: str | Path, note: Callable[[str], None] = lambda _: No
     finished = [run for run in runs if run.counted is not None or run.manifest.status == "complete"] or runs
     for run in runs:
         if run not in finished:
-            note(f"{run.path}: left out, since the run is not finished ({run.manifest.status})")
+            note(f"{run.path}: left out: {unfinished(run.path)}")
     return [row for run in finished for row in _of_run(run)]
 
 

@@ -57,12 +57,19 @@ def read_lines(path: str | Path) -> list[dict[str, Any]]:
 
 def missing(path: str | Path) -> str:
     """The end of the error message for a file that does not exist: an unfinished run is to be continued."""
-    folder, manifest = Path(path).parent, Path(path).parent / "manifest.json"
-    if not Path(path).exists() and manifest.is_file():
-        made = read_json(manifest)
-        if made.get("status") != "complete":
-            return f"the run is not finished ({made.get('status')}); continue it with: {made.get('command')}"
-    return f"is {folder} a run folder?"
+    folder = Path(path).parent
+    return (None if Path(path).exists() else unfinished(folder)) or f"is {folder} a run folder?"
+
+
+def unfinished(folder: str | Path) -> str | None:
+    """A sentence that says that a run is not finished, and how to continue it; None for a finished run and for no run.
+
+    Every command that needs a finished run says it in these words.
+    """
+    made = read_json(Path(folder) / "manifest.json") if is_run(folder) else {"status": "complete"}
+    if made.get("status") == "complete":
+        return None
+    return f"the run is not finished ({made.get('status')}); continue it with: {made.get('command')}"
 
 
 def _of_schema(value: Any, where: str) -> dict[str, Any]:

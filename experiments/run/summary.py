@@ -3,12 +3,14 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from ...evaluation.metrics import MEANINGS, Metric, quoted
+from ...evaluation.metrics import MEANINGS, Metric, percent, points, quoted, span
 from ...evaluation.protocols.base import Entry, about
+from ...evaluation.statistics import method_shown
 from .folder import is_run
 from .reader import RunData
 from .schema import Manifest, Metrics
@@ -120,8 +122,8 @@ def metric_line(metric: Metric) -> str:
     m = quoted(metric)
     group = ", ".join(f"{k}={v}" for k, v in m.group.items())
     text = f"{m.metric}{f' [{group}]' if group else ''}: {_value(m.metric, m.value)}"
-    if m.low is not None and m.high is not None:
-        text += f" [{_value(m.metric, m.low)}, {_value(m.metric, m.high)}] ({m.interval})"
+    if ends := span(m.low, m.high, partial(_value, m.metric)):
+        text += f"{ends} ({method_shown(m.interval)})"
     text += f", n={m.n}"
     if m.n_invalid:
         text += f", invalid={m.n_invalid}"
@@ -133,7 +135,7 @@ def _value(metric: str, value: float | None) -> str:
         return "undefined"
     if metric in _PLAIN:
         return f"{value:.2f}"
-    return f"{100 * value:.1f} {'points' if metric in _DIFFERENCES else '%'}"
+    return points(value) if metric in _DIFFERENCES else percent(value)
 
 
 def list_folder(folder: str | Path) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ from composcope.experiments.evaluating.ask_plan import (
     prepare,
     with_examples,
 )
-from composcope.experiments.evaluating.cost import depth_notice
+from composcope.experiments.evaluating.cost import depth_notice, limit_notice
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
 
@@ -45,6 +45,14 @@ def test_a_depth_that_is_not_the_number_of_parts_is_named_unless_the_benchmark_h
     assert depth_notice(fits) == depth_notice(load_benchmark("organism:temporal", limit=2).cases) == []
     (line,) = depth_notice([*fits, case("long", 3), case("short", 2, 1)])
     assert "warning" in line and "2 of 7" in line and "long" in line and "short" in line and "'depth'" in line
+
+
+def test_a_limit_says_how_many_cases_it_makes_where_there_are_several_families_or_depths() -> None:
+    several = load_benchmark("organism:temporal", limit=2).cases
+    strata = {(c.family, c.depth) for c in several}
+    (line,) = limit_notice(several, 2)
+    assert all(f" {n} " in line for n in (2, len(strata), len(several))) and len(strata) > 1
+    assert limit_notice(several, None) == limit_notice(several[:1], 2) == []
 
 
 def configured(protocol: str, **options: Any) -> AskOptions:

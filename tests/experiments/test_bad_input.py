@@ -54,7 +54,7 @@ def model_copy(taught: Path, tmp_path: Path) -> Path:
         ("nowhere", "--model nowhere: no such folder"),
         ("my@localhost:9/v1", "give my@http://localhost:9/v1"),
         ("my model/v1", "--model my model/v1: no such folder, and no hub id"),
-        ("organism:cat", "--model organism:cat: no such organism; use one of organism:none, organism:control"),
+        ("organism:cat", "--model organism:cat: no such organism; `composcope organism list`"),
         ("nobody/nothing", "HF_HUB_OFFLINE is set"),
     ],
 )
@@ -171,10 +171,12 @@ def test_an_empty_case_set_is_said_with_its_counts_and_the_rest_is_kept(
 ) -> None:
     write_cases([c for i, c in enumerate(planted()) if i % 2 == keep], tmp_path / "cases.jsonl")
     assert run("investigate", taught, tmp_path / "cases.jsonl", tmp_path / "r", "--probes", "min-k") == 1
-    message = error_of(capsys)
-    assert f"no contrast possible: {what}" in message
-    assert "among 6 cases" in message
-    assert "both-right-whole-wrong" in message
+    err = capsys.readouterr().err
+    (first,) = [line for line in err.splitlines() if "among 6 cases" in line]
+    assert f"no contrast possible: {what}" in first and "both-right-whole-wrong" in first
+    assert err.index(first) < err.index("are left out"), "said before the probes run"
+    last = err.splitlines()[-1]
+    assert f"no contrast possible: {what}" in last and "error" not in last and "among" not in last
     assert (tmp_path / "r" / "report.html").is_file()
     assert (tmp_path / "r" / "probes" / "min-k" / "table.csv").is_file()
     assert read_json(tmp_path / "r" / "metrics.json")["metrics"]

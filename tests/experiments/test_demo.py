@@ -60,7 +60,7 @@ def test_the_dose_question_is_about_cases_whose_parts_every_model_has_right() ->
 
 def test_the_summary_names_what_was_not_answered_and_what_is_undefined() -> None:
     row = Metric("both", value=0.25, low=0.1, high=0.5, n=8, n_invalid=2)
-    assert demo._rate(row) == "25 % [10, 50] (n=8, 2 without an answer)"
+    assert demo._rate(row) == "25 % [10 %, 50 %] (n=8, 2 without an answer)"
     assert demo._rate(Metric("both")) == "undefined (n=0)"
     assert demo._rate(None) == "undefined (n=0)"
 
@@ -94,7 +94,7 @@ def test_lines_of_the_demo_have_rates_with_intervals_and_depths_in_order(
 ) -> None:
     assert (
         demo._rate(Metric("x", n=9, n_invalid=2, value=0.256, low=0.1, high=0.5))
-        == "26 % [10, 50] (n=9, 2 without an answer)"
+        == "26 % [10 %, 50 %] (n=9, 2 without an answer)"
     )
     assert [demo._rate(m) for m in (None, Metric("x", n=0))] == ["undefined (n=0)", "undefined (n=0)"]
     rows = [Metric("residual_failure", {"depth_bin": d}, n=9, value=d / 10) for d in (6, 2, 4)]

@@ -268,6 +268,6 @@ def test_a_diagnosis_is_summed_up_by_its_causes_the_most_frequent_first() -> Non
     part = replace(found, about={"failures": 9})
     assert part.sentence().startswith("Causes of 4 of 9 failures")
     assert [str(s) for s in found.causes()][:2] == [
-        "format: 2 of 4 (50 % [10, 90])",
-        "near-miss: 1 of 4 (25 % [10, 90])",
+        "format: 2 of 4 (50 % [10 %, 90 %])",
+        "near-miss: 1 of 4 (25 % [10 %, 90 %])",
     ]

@@ -16,6 +16,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, write_cases
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.statistics import OTHER_PAIRS, SHARED_PAIRS, Interval
 from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
 from composcope.experiments.evaluating import merge
@@ -243,12 +244,12 @@ def test_a_channel_is_a_line_with_its_interval_and_without_what_every_channel_is
     row = {"metric": "delta_comp", "group": {"per": "fact", "depth_bin": 4}, "n": 9, "note": "9 facts"}
     value = {"value": -0.25, "low": -0.5, "high": 0.1, "interval": "t"}
     assert compare._channel_line({**row, **value}) == (
-        "delta_comp (depth_bin 4): -25.0 points [-50.0, +10.0] (t), n=9 (9 facts)"
+        "delta_comp (depth_bin 4): -25.0 points [-50.0 points, 10.0 points] (t), n=9 (9 facts)"
     )
-    steps = {"metric": "delta_depth", "group": {"per": "fact"}, "value": 1.5, "low": None}
-    assert compare._channel_line({**row, **steps}) == "delta_depth: +1.5 steps, n=9 (9 facts)"
+    steps = {"metric": "delta_depth", "group": {"per": "fact"}, "value": 1.5, "low": None, "high": None}
+    assert compare._channel_line({**row, **steps}) == "delta_depth: 1.5 steps, n=9 (9 facts)"
     known = {**row, **steps, "low": -0.5, "high": 2, "interval": "t"}
-    assert compare._channel_line(known) == "delta_depth: +1.5 steps [-0.5, +2.0] (t), n=9 (9 facts)"
+    assert compare._channel_line(known) == "delta_depth: 1.5 steps [-0.5 steps, 2.0 steps] (t), n=9 (9 facts)"
 
 
 CASES = [
@@ -330,9 +331,10 @@ def test_two_runs_are_compared_in_lines_that_name_the_side_of_each_number() -> N
 
             "interval": "t", "a_only": 12, "b_only": 2, "p": 0.01, "p_adjusted": 0.03, "test": "mcnemar",
             "note": None}  # fmt: skip
-    assert compare._role_line(role) == (
-        "whole: A 50.0 %, B 25.0 %, difference 25.0 points [-5.0, 50.0] (t), n=40, mcnemar p=0.01 (Holm 0.03)"
-    )
+    shares = [Interval(0.3, 0.7, "exact"), Interval(None, None, "too few")]
+    sides, difference = compare._role_lines(role, shares)
+    assert sides == "whole: A 50.0 % [30.0 %, 70.0 %] (exact), B 25.0 %, n=40"
+    assert difference == "  A - B: 25.0 points [-5.0 points, 50.0 points] (t), p=0.01 (Holm 0.03), mcnemar"
     probe = {"quantity": "q", "kind": "k", "a": 0.5, "b": 0.25, "n": 8, "value": 0.25, "low": 0.1, "high": 0.4,
 
             "interval": "t", "effect": 0.5, "test": "welch", "p": 0.02, "p_adjusted": 0.04, "probe": "x",
@@ -345,6 +347,31 @@ def test_two_runs_are_compared_in_lines_that_name_the_side_of_each_number() -> N
     assert compare._probe_line(probe) == (
         "  q (k): A 0.5, B 0.25, n=8, difference +0.25 [+0.1, +0.4] (t), g=0.50, welch p=0.02 (Holm 0.04)".strip()
     )
+
+
+@pytest.mark.parametrize(
+    ("low", "p", "explained"), [(0.01, 0.0625, True), (0.01, 0.04, False), (-0.01, 0.0625, False), (None, 0.5, False)]
+)
+def test_an_interval_that_leaves_out_0_beside_a_p_that_is_not_small_is_explained(
+    low: float | None, p: float, explained: bool
+) -> None:
+    role = {"low": low, "high": None if low is None else 0.8, "p": p, "test": SHARED_PAIRS}
+    assert ("leaves out 0" in compare._test(role)) == explained and "two tests" in compare._test(role)
+    assert compare._test({**role, "test": "exact McNemar"}) == "exact McNemar"
+
+
+def test_shares_have_their_intervals_in_the_text_and_the_document_stays_as_it_was(
+    evaluated: Path, better: Path, capsys: Capture
+) -> None:
+    found = compare_runs(evaluated, better)
+    whole, (a, b) = found["roles"][0], found["shares"]["whole"]
+    assert a.low < whole["a"] < a.high and b.low < whole["b"] < b.high
+    assert main(["compare", str(evaluated), str(better), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(found) - set(told) == {"shares"}
+    assert main(["compare", str(evaluated), str(better)]) == 0
+    said = capsys.readouterr().out
+    assert said.count(" %]") == 2 * len(found["roles"]) and OTHER_PAIRS not in said
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,11 @@ def test_lines_show_the_chosen_layer_with_its_controls_and_the_other_layers_of_w
     head, *said = inference.lines(ProbeResult("patching", rows, settings=settings, warnings=["w"]))
     assert head == "patching: layer 2 chosen on the first half of the cases; counted on the second"
     assert said == [
-        "  failure: unchanged: correct 0 % [10, 90] (0/8)",
-        "  failure: donor: correct 75 % [10, 90] (6/8)",
-        "  failure: failing donor: correct 12 % [10, 90] (1/8)",
-        "  success: donor: correct 88 % [10, 90] (7/8)",
-        "  failure: donor at layer 1: correct 25 % [10, 90] (2/8)",
+        "  failure: unchanged: correct 0 % [10 %, 90 %] (0/8)",
+        "  failure: donor: correct 75 % [10 %, 90 %] (6/8)",
+        "  failure: failing donor: correct 12 % [10 %, 90 %] (1/8)",
+        "  success: donor: correct 88 % [10 %, 90 %] (7/8)",
+        "  failure: donor at layer 1: correct 25 % [10 %, 90 %] (2/8)",
         "  w",
     ]
     none = inference.lines(

@@ -214,6 +214,19 @@ def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
+    ("options", "note"),
+    [({"limit": 0}, "in Python: --limit is limit="), ({"also": "no-such-way"}, "in Python: --also is also="),
+     ({"probs": 3}, None)],
+)  # fmt: skip
+def test_an_error_that_names_options_of_the_command_line_notes_their_names_in_python(
+    options: dict[str, Any], note: str | None, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as e:
+        cs.evaluate("organism:control", "organism:mixed", out=tmp_path / "run", quiet=True, **options)
+    assert getattr(e.value, "__notes__", []) == ([] if note is None else [note])
+
+
+@pytest.mark.parametrize(
     ("options", "named"), [({"probs": 3}, "probs"), ({"probes": "all"}, "probes"), ({"limit": 0}, "--limit")]
 )
 def test_an_option_that_is_not_there_is_named(options: dict[str, Any], named: str, tmp_path: Path) -> None:

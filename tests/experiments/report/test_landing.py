@@ -140,6 +140,20 @@ def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
     assert (f"at least {FEWEST_PAIRS} failures" in line) == (said != "missing")
 
 
+def test_a_finding_in_words_says_what_its_number_is_and_where_it_has_no_interval(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    assert set(landing.UNITS) == set(landing.SAYS) and all(landing.UNITS.values())
+    folder = synthetic.make_run(tmp_path / "run", n=4, probes=())
+    row = {"quantity": "min_k_pp", "group": MATCHED, "kind": "composition", "n": 9, "value": -0.25, "p_adjusted": 0.5}
+    for ends, said in (({"low": -0.5, "high": 0.25}, "-0.25 [-0.5, 0.25] ("), ({"low": None, "high": None}, "-0.25 (")):
+        shutil.rmtree(folder / "probes", ignore_errors=True)
+        synthetic.write_probe(folder / "probes" / "min-k", "min-k", [row | ends], {}, {})
+        (line,) = landing.in_words(RunData(folder))
+        told = line.partition(said)[2].partition(")")[0]
+        assert landing.UNITS["min_k_pp"] in told and ("no interval" in told) == (ends["low"] is None)
+
+
 @pytest.fixture(scope="module")
 def two(synthetic: ModuleType, add_cases: AddCases, write_page: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
