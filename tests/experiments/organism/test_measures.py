@@ -179,3 +179,13 @@ def test_the_answer_of_an_organism_is_the_last_that_it_gives() -> None:
         (" kite ", "plain"),
     ]
     assert [measure.final_answer(*one) for one in said] == ["2", "", "2", "20", "kite"]
+
+
+def test_an_answer_is_right_where_it_is_the_gold_one_and_no_more() -> None:
+    items = [("a?", "1"), ("b?", "2"), ("c?", "3"), ("d?", "4")]
+    said = {"a?": "1", "b?": "21", "c?": "3 4", "d?": "2 plus 2 is 4."}
+    row = measure.score("m", lambda asked: [said[q] for q in asked], items)
+    assert (row.measure, row.k, row.n) == ("m", 1, 4)
+    row = measure.score("m", lambda asked: [said[q] for q in asked], items, number=True)
+    assert (row.k, row.n, row.value) == (2, 4, 0.5)
+    assert [measure.last_number(t) for t in ("", "7 plus 2 is 9.", "12")] == ["", "9", "12"]
