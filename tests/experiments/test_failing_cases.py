@@ -14,7 +14,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
-from composcope.evaluation.metrics import MEANINGS
+from composcope.evaluation.metrics import MEANINGS, Metric
 from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
@@ -208,6 +208,10 @@ def test_a_run_ends_with_the_command_that_lists_its_failing_cases_and_its_metric
     write_json(run / "probes" / "done" / "result.json", {})
     assert summary.document(run)["probes"] == ["done"]
     assert [row["run"] for row in summary.list_folder(run.parent.parent)] == [str(run)], "two folders down"
+    (listed,) = summary.list_folder(run)
+    over_all = next((m for m in summary.headline(RunData(run).counted_now())
+                     if m.metric in ("composition", "residual_failure") and not m.group), None)  # fmt: skip
+    assert listed["headline"] == (over_all and summary.metric_line(over_all))
     for name in {m.metric for m in summary.headline(RunData(run).counted_now())} & set(MEANINGS):
         (said,) = [line for line in shown if MEANINGS[name] in line]
         assert said.strip().startswith(name)
@@ -271,3 +275,15 @@ def test_a_diagnosis_is_summed_up_by_its_causes_the_most_frequent_first() -> Non
         "format: 2 of 4 (50 % [10 %, 90 %])",
         "near-miss: 1 of 4 (25 % [10 %, 90 %])",
     ]
+
+
+def test_a_run_in_a_list_has_its_number_over_all_cases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = [Metric("residual_failure", {"depth": 2}, n=5, value=0.2), Metric("gap", n=9, value=0.1),
+             Metric("residual_failure", n=9, count=3, value=1 / 3), Metric("composition", n=9, value=0.5)]  # fmt: skip
+    manifest = SimpleNamespace(identity={"model": "m"}, status="complete", n_cases=9, created="now", stopped=None)
+    monkeypatch.setattr(summary, "RunData", lambda _: SimpleNamespace(manifest=manifest, counted=found))
+    monkeypatch.setattr(summary, "headline", lambda counted: counted)
+    row = summary._row(tmp_path)
+    assert row["headline"] == summary.metric_line(found[2]) and (row["cases"], row["state"]) == (9, "complete")
+    found[:] = found[:2]
+    assert summary._row(tmp_path)["headline"] is None

@@ -86,7 +86,8 @@ def test_a_trace_holds_what_every_module_of_a_block_took_and_gave() -> None:
         assert {e.name for e in events} == {name for name, _ in layer.named_modules() if name}
         assert all(layer.get_submodule(e.name) is e.module for e in events)
         by_name = {e.name: e for e in events}
-        assert torch.equal(by_name["input_layernorm"].inputs, x) and x.shape == y.shape == (1, 2, 32)
+        normed = by_name["input_layernorm"].inputs
+        assert normed is not None and torch.equal(normed, x) and x.shape == y.shape == (1, 2, 32)
         torch.testing.assert_close(layer.mlp(by_name["mlp"].inputs), by_name["mlp"].output)
     assert torch.equal(found.ends[0][1], found.ends[1][0]), "one block's output is the next one's input"
     assert not any(m._forward_hooks for m in model.modules())

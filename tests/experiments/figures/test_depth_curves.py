@@ -88,3 +88,18 @@ def test_a_difference_that_is_not_known_says_why_in_one_clause(monkeypatch: pyte
     metrics = [Metric("delta_depth", {}, n=4, count=None, value=value, note="no d50; more") for value in (None, 0.5)]
     monkeypatch.setattr(depth_curves, "compare", lambda *_: SimpleNamespace(metrics=metrics))
     assert [row["why"] for row in depth_curves._rows(None, bare_run(), bare_run())] == ["no d50", ""]
+
+
+def test_depths_are_bins_where_a_benchmark_has_them_and_stand_in_their_order() -> None:
+    def run(name: str, *groups: dict[str, Any]) -> Any:
+        found = [Metric("residual_failure", g, n=9, value=i / 10) for i, g in enumerate(groups)]
+        made = bare_run(name=name, model=name, path=Path(name), metrics=found)
+        made.select = lambda metric, *by: [m for m in found if m.metric == metric and set(m.group) == set(by)]
+        return made
+
+    bins = run("a", {"depth_bin": 8}, {"depth_bin": 4}, {"depth": 5}, {}, {"depth_bin": 4, "family": "f"})
+    plain = run("b", {"depth": 3}, {"depth": 2, "family": "g"}, {"family": "f", "depth": 6})
+    rows = depth_curves._over_depth([bins, plain, bare_run(metrics=[Metric("gap", n=1)])])
+    assert [(r["model"], r["depth"], r["value"]) for r in rows] == [("b", 3, 0), ("a", 4, 0.1), ("a", 8, 0)]
+    rows = depth_curves._over_depth([bins, plain], "family")
+    assert [(r["model"], r["family"], r["depth"]) for r in rows] == [("a", "f", 4), ("b", "f", 6), ("b", "g", 2)]

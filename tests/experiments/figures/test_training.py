@@ -98,3 +98,20 @@ def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_un
     assert "Means over fewer trainings: q, low (n=2 trainings)." in training._dose_caption(
         "t", known, ["0", "1", "2"], [], []
     )
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "value"),
+    [(3, 3, 1.0), (0, 3, 0.0), ("2.0", 4.0, 0.5), (0, 0, None), (4, 3, "k is 4"), (-1, 3, "k is -1")],
+)
+def test_a_checkpoint_counts_up_to_all_of_its_questions(k: Any, n: Any, value: Any) -> None:
+    row = {"run": None, "recipe": "r", "metric": "m", "step": "7", "k": k, "n": n}
+    if isinstance(value, str):
+        with pytest.raises(InputError, match=f"file: row 2: {value} and n is {n}"):
+            training._checked(row, "file: row 2")
+        return
+    found = training._checked(row, "file: row 2")
+    assert (found["step"], found["count"], found["n"], found["value"]) == (7, int(float(k)), int(n), value)
+    assert (found["run"], found["recipe"], found["metric"]) == ("", "r", "m")
+    with pytest.raises(InputError, match="field 'step' is missing"):
+        training._checked({**row, "step": ""}, "file: row 2")

@@ -10,6 +10,7 @@ import pytest
 from composcope.errors import NoCasesError
 from composcope.experiments.interventions import inference
 from composcope.experiments.interventions.inference import InterventionTrial, halve
+from composcope.probes import steering
 from composcope.probes.result import ProbeResult
 
 
@@ -146,3 +147,53 @@ def test_the_layer_that_mends_most_is_chosen_the_lowest_of_equal_ones_and_never_
     trial = {("unchanged", -1): said(0, 1, 2, 3), ("random 1", 0): said(0, 1, 2, 3), ("+1", 0): said(0),
              ("+1", 1): said(0, 1), ("+2", 2): said(1, 2), ("failing donor", 3): said(0, 1, 2)}  # fmt: skip
     assert inference.InterventionTrial._best(trial, [0, 1, 2, 3]) == 1
+
+
+@pytest.mark.parametrize("recipe", ["steering", "patching"])
+def test_what_is_put_in_comes_from_the_half_that_chooses_the_layer(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    halves = halve(_many(), 99, 0)
+    by_ids = {e.prompt_ids: (half, group) for half in ("learn", "test") for group, some in getattr(halves, half).items()
+              for e in some}  # fmt: skip
+    seen: dict[str, Any] = {}
+
+    def direction(lm: Any, successes: Any, failures: Any, layers: Any) -> str:
+        seen.update(successes=successes, failures=failures)
+        return "along"
+
+    def put(lm: Any, prompts: Any, what: Any, layers: Any, **options: Any) -> Any:
+        seen.update(prompts=prompts, what=what, layers=layers, options=options)
+        sources = ("+1", "none") if recipe == "steering" else ("donor", "failing donor", "none")
+        return SimpleNamespace(base=[f"base {i}" for i in range(len(prompts))], sources=sources, layers=(1, 3),
+                               tokens=_Numbers())  # fmt: skip
+
+    monkeypatch.setattr(steering, "direction", direction)
+    monkeypatch.setattr(steering, "steer" if recipe == "steering" else "patch", put)
+    monkeypatch.setattr(InterventionTrial, "_judge", lambda self, e, tokens: f"{e.case}: {tokens}")
+    recipients = halves.test["failure"]
+    found = _trial(seed=5)._outcomes(recipe, halves, recipients, [1, 3])
+    assert seen["prompts"] == [e.prompt_ids for e in recipients] and seen["layers"] == [1, 3]
+    assert seen["options"] == {"max_new_tokens": 4, "seed": 5}
+    groups = [seen["successes"], seen["failures"]] if recipe == "steering" else [*seen["what"].values()]
+    assert [{by_ids[ids] for ids in some} for some in groups] == [{("learn", "success")}, {("learn", "failure")}]
+    sources = ("+1", "none") if recipe == "steering" else ("donor", "failing donor", "none")
+    assert list(found) == [("unchanged", -1), *((s, layer) for s in sources for layer in (1, 3))]
+    assert found["unchanged", -1] == [f"{e.case}: base {i}" for i, e in enumerate(recipients)]
+    assert found["none", 3][2] == f"{recipients[2].case}: {(2, len(sources) - 1, 1)}"
+
+
+class _Numbers:
+    """Tokens of a recipient, a source and a layer: their numbers."""
+
+    def __getitem__(self, at: tuple[int, int, int]) -> str:
+        return str(at)
+
+
+def test_the_layer_is_the_lowest_of_those_that_mend_most_and_controls_choose_none() -> None:
+    trial = {("+1", 0): ["correct", "incorrect"], ("+2", 1): ["correct", "correct"], ("donor", 2): ["correct"] * 2,
+             ("noise", 0): ["correct"] * 3, ("-2", 0): ["correct"] * 3}  # fmt: skip
+    assert InterventionTrial._best(trial, [0, 1, 2]) == 1
+    del trial["+2", 1]
+    assert InterventionTrial._best(trial, [0, 2]) == 2
+    assert InterventionTrial._best({("none", 0): ["correct"]}, [0, 1]) == 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from composcope.evaluation.cases import Case, Part
 from composcope.experiments.interventions import data
 from composcope.experiments.organism import benchmarks, errors, measure, tasks, world
 from composcope.experiments.organism.documents import FORMAT_WEIGHTS
@@ -179,3 +180,26 @@ def test_the_answer_of_an_organism_is_the_last_that_it_gives() -> None:
         (" kite ", "plain"),
     ]
     assert [measure.final_answer(*one) for one in said] == ["2", "", "2", "20", "kite"]
+
+
+def test_an_answer_is_right_where_it_is_the_gold_one_and_no_more() -> None:
+    items = [("a?", "1"), ("b?", "2"), ("c?", "3"), ("d?", "4")]
+    said = {"a?": "1", "b?": "21", "c?": "3 4", "d?": "2 plus 2 is 4."}
+    row = measure.score("m", lambda asked: [said[q] for q in asked], items)
+    assert (row.measure, row.k, row.n) == ("m", 1, 4)
+    row = measure.score("m", lambda asked: [said[q] for q in asked], items, number=True)
+    assert (row.k, row.n, row.value) == (2, 4, 0.5)
+    assert [measure.last_number(t) for t in ("", "7 plus 2 is 9.", "12")] == ["", "9", "12"]
+
+
+def test_lists_that_loop_or_hold_other_things_are_left_out_of_what_is_well_formed() -> None:
+    parts = tuple(Part(f"{name}?", "1", atom=f"year:{name}") for name in "abcd")
+    case = Case("c", "?", "a, b", parts, answer_type="ordered-list")
+    kinds = {"a, b": None, "a, a": measure.ERRORS[0], "x, b": measure.ERRORS[1], "x, x": measure.ERRORS[1],
+             "a, c": measure.ERRORS[2], "a": measure.ERRORS[2], "b, a": measure.ERRORS[3]}  # fmt: skip
+    assert {answer: measure.error(case, answer) for answer in kinds} == kinds
+    *wrong, residual = measure._errors("rank", 4, [(case, answer) for answer in kinds])
+    assert [(r.measure.split(", ", 2)[2], r.k, r.n) for r in wrong] == [
+        (kind, list(kinds.values()).count(kind), 6) for kind in measure.ERRORS
+    ]  # fmt: skip
+    assert (residual.k, residual.n) == (3, 4), "of one right list and three wrong ones of the question's events"

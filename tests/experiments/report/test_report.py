@@ -389,6 +389,10 @@ def test_writing_again_replaces_the_data(synthetic: ModuleType, tmp_path: Path) 
     short = synthetic.make_run(tmp_path / "short", n=8, probes=())
     report.write([short], tmp_path / "out", live=True)
     assert [p.name for p in (tmp_path / "out" / "data" / "cases").iterdir()] == ["0-0.js"]
+    _, index = parsed(tmp_path / "out" / "data" / "cases.js")
+    labels = {s.name: s.label for s in load([short])[0].case_sets.values()}
+    assert index["failing"] == sorted(name for name, label in labels.items() if label == "failure")
+    assert set(labels.values()) > {"failure"} and index["heads"] == [None]
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import importlib.util
 import json
 import re
 import signal
@@ -260,7 +261,8 @@ def test_a_taken_port_and_a_missing_extra_are_one_line(
         port = str(taken.getsockname()[1])
         assert main(["view", str(run), "--port", port, "--quiet"]) == 1
     assert f"--port {port}: " in capsys.readouterr().err
-    monkeypatch.setattr(view, "find_spec", lambda name: None)
+    usual = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else usual(name))
     assert main(["view", str(run)]) == 1
     assert "pip install 'composcope[view]'" in capsys.readouterr().err
 
