@@ -75,6 +75,10 @@ _CALLED = re.compile(
 """\"Is it legal to ...?" and "It isn't legal."."""
 _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE)
 """\"Could" leaves open what "could not" denies."""
+_BUT_IT = re.compile(
+    r",?\s(?:but|yet)\s(?:it|he|she|they)\s(?:is|are|was|were|does|do|did|can|could|will|has|have)(?P<no>n't|\snot|not)?\W*\Z",
+    re.I,
+)
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
 _IS_IT_TRUE = re.compile(r"\A\W*is\sit\s(?:true|correct|right|the\scase)\sthat\s", re.IGNORECASE)
 _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
@@ -283,6 +287,9 @@ def affirms(text: str, question: str) -> bool | None:
 
 
 def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | None:
+    but = _BUT_IT.search(sentence)
+    if but and _in_order([w for w in asked if w != "number"], _content(sentence[: but.start()])):
+        return None if {t.word for t in tokens(sentence[: but.start()])} & _DENYING else not but["no"]
     asked = _without_adverbs(sentence, _short_of_object(sentence, asked))
     sentence = _IMPOSSIBLE.sub(" not ", _claim(sentence, asked))
     words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence))]

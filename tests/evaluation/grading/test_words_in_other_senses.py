@@ -79,10 +79,41 @@ GOES_ON = [
     ("number", "54", "4 x 9 = 36, times 1.5 is 54.", "What is 4 times 9, times 1.5?", RIGHT),
     ("number", "36", "4 x 9 = 36, as each of the 9 rows is 4 wide.", "What is 4 times 9?", RIGHT),
 ]
+_BACH = "Was Bach alive when Handel died?"
+_FERRY = "Can you walk from Dover to Calais?"
+_PRIME = "Is 51 a prime number?"
+YES_OR_NO = [
+    ("boolean", "no", "Yes... wait, Bach died in 1750 and Handel in 1759, so no.", _BACH, RIGHT),
+    ("boolean", "yes", "Yes... wait, Bach died in 1750 and Handel in 1759, so no.", _BACH, WRONG),
+    ("boolean", "no", "Yes. Hold on - wait, Bach died nine years earlier. So the answer is no.", _BACH, RIGHT),
+    ("boolean", "yes", "Yes. Wait, Bach died in 1750.", _BACH, NONE),
+    ("boolean", "yes", "Yes. Wait, let me count again. Yes.", _BACH, RIGHT),
+    ("boolean", "no", "No, sorry.", _BACH, RIGHT),
+    ("boolean", "no", "He wasn't: he had died in 1750.", _BACH, RIGHT),
+    ("boolean", "no", "He was: he died in 1760.", _BACH, WRONG),
+    ("boolean", "no", "Unfortunately not.", _FERRY, RIGHT),
+    ("boolean", "no", "Sadly, no.", _FERRY, RIGHT),
+    ("boolean", "no", "I'm afraid not, there is water between them.", _FERRY, RIGHT),
+    ("boolean", "no", "You can't; there is water between them.", _FERRY, RIGHT),
+    ("boolean", "no", "You can.", _FERRY, WRONG),
+    ("boolean", "no", "Sure, you can walk on the beach.", _FERRY, WRONG),
+    ("boolean", "yes", "Surely you can't.", _FERRY, OPEN),
+    ("boolean", "yes", "Sure, I can tell you more.", _FERRY, NONE),
+    ("boolean", "no", "Impossible.", _FERRY, RIGHT),
+    ("boolean", "no", "Never!", _FERRY, RIGHT),
+    ("boolean", "no", "It is not possible.", _FERRY, RIGHT),
+    ("boolean", "no", "Never mind.", _FERRY, NONE),
+    ("boolean", "yes", "Never.", "Is it true that he never slept?", NONE),
+    ("boolean", "yes", "Impossible.", "Is it impossible to count all primes?", NONE),
+    ("boolean", "no", "It's widely held that 51 is prime, but it isn't.", _PRIME, RIGHT),
+    ("boolean", "no", "51 may look like a prime number, but it is not.", _PRIME, RIGHT),
+    ("boolean", "no", "51 is odd, but it isn't.", _PRIME, NONE),
+    ("boolean", "yes", "It's widely held that 51 is prime, but it isn't.", "Is 51 composite?", NONE),
+]
 
 
 @pytest.mark.parametrize(
-    ("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS, *BETWEEN, *GOES_ON]
+    ("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO]
 )
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
