@@ -16,7 +16,7 @@ from ..asks import Grade
 from ..case import ANSWER_TYPES
 from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
-from . import echo, names, text
+from . import echo, names, text, unanswered
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract
 from .view import object_in, plain, visible
@@ -117,6 +117,8 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     if found.shortened:
         return Grade("invalid", None, None, "too-long")
     compare = COMPARISONS[answer_type]
+    if all(unanswered.answers_nothing(s, asked.golds, answer_type, asked.question) for s in found.segments):
+        return undecided(opening, "nothing answered")
     for n, segment in enumerate(found.segments):
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         verdict = compare(said, asked)

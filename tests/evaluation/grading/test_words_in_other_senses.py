@@ -110,10 +110,46 @@ YES_OR_NO = [
     ("boolean", "no", "51 is odd, but it isn't.", _PRIME, NONE),
     ("boolean", "yes", "It's widely held that 51 is prime, but it isn't.", "Is 51 composite?", NONE),
 ]
+_CUBE = "What does this program print?\nprint(3 ** 3 - 2)"
+PROGRAMS = [
+    ("number", "25", "```python\nprint(3 ** 3 - 2)\n```", _CUBE, NONE),
+    ("number", "25", "```\nprint(3 ** 3 - 2)\n```", _CUBE, NONE),
+    ("number", "25", "print(3 ** 3 - 2)", _CUBE, NONE),
+    ("number", "2", "```python\nprint(3 ** 3 - 2)\n```", _CUBE, NONE),
+    ("number", "25", "```python\nprint(3 ** 3 - 2)  # 25\n```", _CUBE, RIGHT),
+    ("number", "25", "```python\nprint(3 ** 3 - 2)\n```\nprints 25.", _CUBE, RIGHT),
+    ("number", "25", "```python\nprint(25)\n```", _CUBE, RIGHT),
+    ("number", "25", "```python\nprint(24)\n```", _CUBE, WRONG),
+    ("text", "Oslo", "```python\nprint('Oslo')\n```", None, RIGHT),
+    ("list", "3, 6, 9", "```python\nprint([n for n in range(1, 10) if n % 3 == 0])\n```", None, NONE),
+]
+_PAINT = "A wall of 12 m needs 3 l of paint. How many litres does a wall of 20 m need?"
+_LAKE = "Which lake lies in the country where Nairobi is?"
+_ORDER = "Order these by mass: ant, whale, cat."
+NOTHING_SAID = [
+    ("number", "5", "How many litres does a wall of 40 m need? How many does one of 8 m need?", _PAINT, NONE),
+    ("number", "5", "How many litres does a wall of 20 m need? 5", _PAINT, RIGHT),
+    ("number", "5", "Is it 5?", _PAINT, NONE),
+    ("number", "5", "5?", _PAINT, RIGHT),
+    ("number", "45", "15% of 300", "What is 15% of 300?", NONE),
+    ("number", "45", "15% of 300 = 40", "What is 15% of 300?", WRONG),
+    ("text", "Lake Victoria", "Which lake lies in the country where Kampala is?", _LAKE, NONE),
+    ("text", "Lake Victoria", "the country where Nairobi is", _LAKE, NONE),
+    ("text", "Lake Victoria", "Lake Chad, isn't it?", _LAKE, WRONG),
+    ("text", "Lake Victoria", "Which lake? Lake Chad.", _LAKE, WRONG),
+    ("text", "Lake Victoria", "Hello there! I'm here to help.", _LAKE, NONE),
+    ("text", "Where Are We Going?", "Where Are We Going?", "Which book did she write?", RIGHT),
+    ("ordered-list", "ant, cat, whale", "Certainly! I can help you to order the animals.", _ORDER, NONE),
+    ("ordered-list", "ant, cat, whale", "ant, whale, cat", _ORDER, WRONG),
+    ("boolean", "yes", "Of course!", "Is 9 odd?", RIGHT),
+    ("text", "7z", "Simplify 8z - 2z. Simplify 9z + z.", "Simplify 3z + 4z.", NONE),
+    ("text", "7z", "Simplify 3z + 4z to 7z.", "Simplify 3z + 4z.", RIGHT),
+]
 
 
 @pytest.mark.parametrize(
-    ("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO]
+    ("answer_type", "gold", "response", "question", "expected"),
+    [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO, *PROGRAMS, *NOTHING_SAID],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
