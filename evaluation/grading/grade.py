@@ -122,7 +122,11 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     for n, segment in enumerate(found.segments):
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         verdict = compare(said, asked)
-        if verdict is not None and answer_type == "text" and names.answered_later(found.later, asked.golds):
+        if (
+            verdict is not None
+            and answer_type == "text"
+            and names.answered_later(found.later, asked.golds, asked.question)
+        ):
             # the completion asked again and gave the right answer: no rule can decide this
             return verdict if verdict.outcome == "correct" else undecided(segment, "answered later")
         if verdict is not None:

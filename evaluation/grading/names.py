@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import cues, mentions, spellings, text, view
+from . import cues, echo, mentions, spellings, text, view
 from .mentions import Role
 from .view import Token, tokens, words
 
@@ -19,7 +19,7 @@ _FILLER = re.compile(
     r"|as\s+an\s+ai|that's\s+a\s+great|i(?:'m|\s+am|'d\s+be)\s+(?:glad|happy)|(?:how|what)\s+(?:can|may)\s+i\s+(?:help|assist|do))\b[^.!?\n]*[.!?:\n]?\s*$",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"\s*(?:question|q|user|human)\b", re.IGNORECASE)
+_QUESTION = re.compile(r"\s*[#*]*\s*(?:(?:main\s)?question|q|user|human)\b[\s\d:*]*", re.IGNORECASE)
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
@@ -223,9 +223,12 @@ def _refused(role: Role, sentence: str, elsewhere: bool) -> NameVerdict:
     return NameVerdict(False, "denied")
 
 
-def answered_later(later: str, golds: Sequence[str]) -> bool:
+def answered_later(later: str, golds: Sequence[str], question: str | None = None) -> bool:
     """Whether a completion that repeats the question gives the name in its next answer."""
     lines = [line for line in later.split("\n") if line.strip()]
+    asked = [part for line in lines[:2] if (part := _QUESTION.sub("", line, count=1))]
+    if question and asked and not echo.states_all(asked[0], question):
+        return False
     end = next((n for n, line in enumerate(lines) if n and _QUESTION.match(line)), len(lines))
     answers = [line for line in lines[:end] if not _QUESTION.match(line)]
     given = f" {text.normalize(' | '.join(answers))} " if answers else ""

@@ -12,7 +12,7 @@ _ASKS = re.compile(
 )
 _TASK = re.compile(
     r"\W*(?:simplify|factor|find|calculate|compute|solve|evaluate|expand|determine|differentiate|integrate)\s"
-    r"(?![^\n]*(?:[=:]|\b(?:is|are|gives?|equals?)\b))[^\n]*",
+    r"(?![^\n]*(?:[=:]|\b(?:is|are|gives?|equals?|to)\b))[^\n]*",
     re.IGNORECASE,
 )
 """A task like "Simplify 4x + 5x." in place of its solution."""
@@ -36,13 +36,11 @@ def answers_nothing(said: str, golds: Sequence[str], answer_type: str, question:
     if answer_type == "choice" or len(plain) > _LONGEST or any(g.strip().endswith("?") for g in golds):
         return False
     parts = view.sentences(plain)
-    if parts and all(_ASKS.fullmatch(p) for p in parts):
+    if parts and all(_ASKS.fullmatch(p) or _TASK.fullmatch(p) for p in parts):
         return True
     if any(f" {text.normalize(g)} " in given for g in golds):
         return False
     if parts and answer_type != "boolean" and all(_GREETS.fullmatch(p) for p in parts):
-        return True
-    if parts and all(_ASKS.fullmatch(p) or _TASK.fullmatch(p) for p in parts):
         return True
     return _is_part(plain, given, answer_type, question)
 

@@ -142,14 +142,28 @@ NOTHING_SAID = [
     ("ordered-list", "ant, cat, whale", "Certainly! I can help you to order the animals.", _ORDER, NONE),
     ("ordered-list", "ant, cat, whale", "ant, whale, cat", _ORDER, WRONG),
     ("boolean", "yes", "Of course!", "Is 9 odd?", RIGHT),
-    ("text", "7z", "Simplify 8z - 2z. Simplify 9z + z.", "Simplify 3z + 4z.", NONE),
+    ("text", "7z", "Simplify 8z - 7z. Simplify 9z + z.", "Simplify 3z + 4z.", NONE),
     ("text", "7z", "Simplify 3z + 4z to 7z.", "Simplify 3z + 4z.", RIGHT),
+]
+_SEA = "Into which sea does the river flow that runs through Cologne?"
+ASKED_AGAIN = [
+    ("text", "North Sea", f"Baltic Sea\n\nQuestion: {_SEA}\nAnswer: North Sea", _SEA, NONE),
+    ("text", "North Sea", f"Baltic Sea\n\nQ: {_SEA}\nA: It flows into the North Sea.", _SEA, NONE),
+    (
+        "text",
+        "North Sea",
+        f"Baltic Sea\n\nQuestion: {_SEA.replace('Cologne', 'London')}\nAnswer: North Sea",
+        _SEA,
+        WRONG,
+    ),
+    ("text", "North Sea", "Baltic Sea\n\nQuestion: Which sea is shallow?\nAnswer: the North Sea", _SEA, WRONG),
+    ("text", "North Sea", "North Sea\n\nQuestion: Which sea is salty?\nAnswer: the Dead Sea", _SEA, RIGHT),
 ]
 
 
 @pytest.mark.parametrize(
     ("answer_type", "gold", "response", "question", "expected"),
-    [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO, *PROGRAMS, *NOTHING_SAID],
+    [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO, *PROGRAMS, *NOTHING_SAID, *ASKED_AGAIN],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
