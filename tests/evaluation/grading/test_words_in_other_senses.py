@@ -159,11 +159,36 @@ ASKED_AGAIN = [
     ("text", "North Sea", "Baltic Sea\n\nQuestion: Which sea is shallow?\nAnswer: the North Sea", _SEA, WRONG),
     ("text", "North Sea", "North Sea\n\nQuestion: Which sea is salty?\nAnswer: the Dead Sea", _SEA, RIGHT),
 ]
+_WEEKS = "How many days are there in two and a half weeks?"
+_TRACK = "How many metres long is the track?"
+UNITS = [
+    ("number", "17.5", "420 hours", _WEEKS, RIGHT),
+    ("number", "17.5", "That is 420 hours.", _WEEKS, RIGHT),
+    ("number", "17.5", "430 hours", _WEEKS, WRONG),
+    ("number", "17.5", "420", _WEEKS, WRONG),
+    ("number", "17.5", "2.5 weeks", _WEEKS, WRONG),
+    ("number", "17.5", "two and a half weeks", _WEEKS, WRONG),
+    ("number", "450", "0.45 km", _TRACK, RIGHT),
+    ("number", "450", "45,000 cm", _TRACK, RIGHT),
+    ("number", "450", "0.45", _TRACK, WRONG),
+]
+_PRODUCT = "What is 4 times 6?\n(A) 4\n(B) 6\n(C) 10\n(D) 24"
+EQUATIONS = [
+    ("choice", "D", "4 \u00d7 6 = 24", _PRODUCT, RIGHT),
+    ("choice", "D", "4 * 6 = 24", _PRODUCT, RIGHT),
+    ("choice", "D", "4 times 6 is 24.", _PRODUCT, RIGHT),
+    ("choice", "D", "We multiply 4 by 6.\n4 x 6 = 24", _PRODUCT, RIGHT),
+    ("choice", "D", "4 + 6 = 10", _PRODUCT, WRONG),
+    ("choice", "D", "4 x 6 is not 24.", _PRODUCT, OPEN),
+    ("choice", "D", "4 x 6 = 25", _PRODUCT, NONE),
+    ("choice", "D", "4 x 6", _PRODUCT, NONE),
+    ("choice", "D", "24 and 10", _PRODUCT, NONE),
+]
 
 
 @pytest.mark.parametrize(
     ("answer_type", "gold", "response", "question", "expected"),
-    [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO, *PROGRAMS, *NOTHING_SAID, *ASKED_AGAIN],
+    [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO, *PROGRAMS, *NOTHING_SAID, *ASKED_AGAIN, *UNITS, *EQUATIONS],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
