@@ -76,8 +76,7 @@ _CALLED = re.compile(
 _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE)
 """\"Could" leaves open what "could not" denies."""
 _BUT_IT = re.compile(
-    r",?\s(?:but|yet)\s(?:it|he|she|they)\s(?:is|are|was|were|does|do|did|can|could|will|has|have)(?P<no>n't|\snot|not)?\W*\Z",
-    re.I,
+    r"\s(?:but|yet)\s(?:it|he|she|they)\s(?:is|are|was|were|do|does|did|can|could)(?P<no>n't|\s?not)?\W*\Z", re.I
 )
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
 _IS_IT_TRUE = re.compile(r"\A\W*is\sit\s(?:true|correct|right|the\scase)\sthat\s", re.IGNORECASE)
@@ -339,7 +338,8 @@ def _claim(sentence: str, asked: Sequence[str]) -> str:
     "17 is a prime number because it has no other divisors."
     """
     clauses = [c for c in _REASON.split(sentence) if _in_order(asked, _content(c))]
-    return clauses[0] if len(clauses) == 1 and not clauses[0].lstrip().casefold().startswith("that ") else sentence
+    whole = len(clauses) != 1 or clauses[0].lstrip().casefold().startswith("that ") or _BUT_IT.search(sentence)
+    return sentence if whole else clauses[0]
 
 
 def _of_its_subject(sentence: str, asked: Sequence[str], names: set[str]) -> bool | None:

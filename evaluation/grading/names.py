@@ -57,6 +57,9 @@ _ORDINARY = frozenset(
     "lima".split()
 )
 """Names that are other words in small letters."""
+_NO_ADJECTIVES = frozenset(("may", "will", "march", "august"))
+_NO_VERB_AFTER = r"(?<!\bis )(?<!\bwas )(?<!\bin )(?<!\bof )(?<!\bnamed )(?<!\bcalled )"
+"""Before these words such a name is a name even in small letters: "It is in may."."""
 _VERB_AFTER = r"(?=\s(?:be|have|not|also|only|go|get|become|help|lead)\b)"
 _VERB = re.compile(
     r"(?<!\bthe\s)(?<!\ba\s)(?<!korean\s)\b(?:won|lead|saw|rose)"
@@ -134,8 +137,9 @@ def _without_ordinary(sentence: str, golds: Sequence[str]) -> str:
         cased = any(c.isupper() for c in sentence)
         for word in hidden:
             after = "" if cased else _VERB_AFTER
+            before = _NO_VERB_AFTER if word in _NO_ADJECTIVES else ""
             asked = rf"{word.capitalize()}(?=\s(?:I|we|you|it|he|she|they)\b)"
-            sentence = re.sub(rf"(?<![\w'-])(?:{word}(?![\w'-]){after}|{asked})", f"x{word}", sentence)
+            sentence = re.sub(rf"(?<![\w'-]){before}(?:{word}(?![\w'-]){after}|{asked})", f"x{word}", sentence)
     verbs = {g for g in golds if g in _VERBS}
     return _VERB.sub(lambda m: f"x{m[0]}" if m[0] in verbs else m[0], sentence) if verbs else sentence
 

@@ -74,6 +74,8 @@ ROWS = [
     ("Integrate 4x.", "2x^2 + C", "2x^2", WRONG),
     ("What is a + 2a?", "3a", "That makes 3a.", RIGHT),
     ("What is a + 2a?", "3a", "3a^2", WRONG),
+    ("Which terms are 4, 8, 12?", "4n", "The general term is 4n.", RIGHT),
+    ("Which terms are 4, 8, 12?", "4n", "4^n", WRONG),
 ]
 
 

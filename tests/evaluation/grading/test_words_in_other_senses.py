@@ -25,6 +25,7 @@ ORDINARY_WORDS = [
     ("text", "May", "it is in may", _MONTH, RIGHT),
     ("text", "May", "I may be wrong, but the fair opens in May.", _MONTH, RIGHT),
     ("text", "May", "May I ask which fair?", _MONTH, OPEN),
+    ("text", "May", "The fair opens in may, and Ida comes.", _MONTH, RIGHT),
     ("text", "Will", "It will have been Ida.", _FRIEND, OPEN),
     ("text", "Will", "Will fed the cat.", _FRIEND, RIGHT),
     ("text", "Will", "will", _FRIEND, RIGHT),
@@ -107,6 +108,7 @@ YES_OR_NO = [
     ("boolean", "yes", "Impossible.", "Is it impossible to count all primes?", NONE),
     ("boolean", "no", "It's widely held that 51 is prime, but it isn't.", _PRIME, RIGHT),
     ("boolean", "no", "51 may look like a prime number, but it is not.", _PRIME, RIGHT),
+    ("boolean", "no", "They look like fish that breathe air, but they don't.", "Do trout breathe air?", RIGHT),
     ("boolean", "no", "51 is odd, but it isn't.", _PRIME, NONE),
     ("boolean", "yes", "It's widely held that 51 is prime, but it isn't.", "Is 51 composite?", NONE),
 ]
