@@ -32,6 +32,8 @@ _COEFFICIENT = re.compile(r"-?\d+(?:\.\d+)?\s?(?P<letter>[a-z]|[xyz]{2,3})")
 _NUMBER = r"\d+(?:\.\d+)?(?:[A-Za-z]{1,3}(?![A-Za-z])|(?![A-Za-z]))"
 """A number, with the variables that it is the coefficient of."""
 _CONSTANT = re.compile(r"\+\s*[cC]\s*\Z")
+_SECTION = re.compile(r"[\w.]*(?:\(\w+\))+")
+"""A part of a law: "501(c)(3)"."""
 _SOLUTION = re.compile(r"(?P<letter>[A-Za-z])=[^=A-Za-z]+")
 """A variable with its value: "x = 3"."""
 _NAMED_FORM = re.compile(r"\b(?:simplif|factor|expand|reduc|combin|express|rewrit|collect|form\b)", re.IGNORECASE)
@@ -57,7 +59,7 @@ def is_formula(gold: str, question: str | None = None) -> bool:
     A number with a letter behind it is one for n, x, y and z, or where the question uses the letter as a variable.
     """
     plain = _cleaned(gold).strip()
-    if not plain or "\n" in plain or not _ALPHABET.fullmatch(plain):
+    if not plain or "\n" in plain or not _ALPHABET.fullmatch(plain) or _SECTION.fullmatch(plain):
         return False
     if only := _COEFFICIENT.fullmatch(plain):
         letter = only["letter"]

@@ -84,7 +84,9 @@ def test_a_formula_is_compared_as_one(question: str, gold: str, response: str, e
     assert grade(response, "stop", gold, "text", question=question).outcome == expected
 
 
-@pytest.mark.parametrize("gold", ["B12", "R2-D2", "3M", "7up", "C++", "AT&T", "Catch-22", "x-ray", "U-2", "A+", "24/7"])
+@pytest.mark.parametrize(
+    "gold", ["B12", "R2-D2", "3M", "7up", "C++", "AT&T", "Catch-22", "x-ray", "U-2", "A+", "501(c)(3)"]
+)
 def test_a_name_with_signs_is_no_formula(gold: str) -> None:
     assert not formulas.is_formula(gold)
     assert grade(gold, "stop", gold, "text").outcome == RIGHT
