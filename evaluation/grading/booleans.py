@@ -23,12 +23,14 @@ _LEADING = re.compile(
     r"(?!\w|\s+(?:doubt|one|matter|wonder|question)\b)",
     re.IGNORECASE,
 )
-_SUBJECT = r"(?:(?:so|therefore|thus|hence)[\s,]+)?(?:it|he|she|they|there)"
+_SUBJECT = r"(?:(?:so|therefore|thus|hence)[\s,]+)?(?:it|he|she|they|there|you|we|one)"
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|ca|can|could|wo|will|would|has|have|had)"
 _PHRASES = [
     (
         re.compile(
             r"\W*(?:(?:absolutely|certainly|definitely|of\s+course)\s+not|not\s+(?:really|at\s+all)|no\s+way|wrong"
+            r"|(?:unfortunately|sadly|regrettably|alas|probably|surely|clearly),?\s+(?:not|no)|i(?:'m|\s+am)\s+afraid\s+(?:not|no)"
+            r"|by\s+no\s+means|(?:it|that|this)(?:'s|\s+is)\s+(?:not\s+possible|impossible)|impossible|never"
             r"|that(?:'s|\s+is)\s+(?:wrong|not\s+right)|i\s+(?:don't|do\s+not)\s+(?:think|believe)\s+so|i\s+doubt\s+it|n)\s*(?:[,.!;:]|$)",
             re.IGNORECASE,
         ),
@@ -41,7 +43,14 @@ _PHRASES = [
         ),
         False,
     ),
-    (re.compile(rf"\W*{_SUBJECT}\s+{_AUXILIARY}\s*(?:[.!;]|$)", re.IGNORECASE), True),
+    (re.compile(rf"\W*{_SUBJECT}\s+{_AUXILIARY}\s*(?:[.!;]|:(?!\s*(?:yes|no|not)\b)|$)", re.IGNORECASE), True),
+    (
+        re.compile(
+            r"\W*sure(?:ly)?,?\s+(?:you|it|he|she|they|we|one|there)\s+(?:can|could|may|do|does|did|will|would|has|have)\b(?!'|\s*not\b)",
+            re.IGNORECASE,
+        ),
+        True,
+    ),
     (
         re.compile(
             r"\W*(?:absolutely|certainly|definitely|of\s+course|exactly|right|that(?:'s|\s+is)\s+right|without\s+(?:a\s+)?doubt"
@@ -75,7 +84,19 @@ _REPORTED = re.compile(
     r"(?:say|think|answer|assume|guess|believe|argue)s?\W{1,3}\Z",
     re.IGNORECASE,
 )
+_DRAWN = re.compile(
+    r"\b(?:so|therefore|thus|hence),?\s+(?:(?:the\s+answer|it|that)(?:'s|\s+is)\s+)?(?P<word>yes|no|true|false)\s*(?:[.!;,]|\Z)",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"wait|second|think|redo|scratch|strike|mistake|error|wrong|incorrect|not\s+right", re.IGNORECASE
+)
+"""Corrections after which the answer before them no longer counts, even where no other one follows."""
+_NEGATIVE = re.compile(r"\b(?:impossible|never|not|no)\b|n't\b", re.IGNORECASE)
+_DENIES = re.compile(r"\W*(?:(?:it|that|this)(?:'s|\s+is)\s+)?(?:impossible|never)\b", re.IGNORECASE)
 _OPPOSITE = re.compile(r"\b(?:opposite|contrary|reverse|converse)\s(?:is|was)\s", re.IGNORECASE)
+_NEAR = 400
+"""Characters after a correction in which a conclusion may follow."""
 _NEXT = 3
 """Sentences after a correction, one of which may open with the answer."""
 _MOST = 60
@@ -110,7 +131,7 @@ def uncued(text: str) -> bool | None:
     if _BOTH.search(parts[0]):
         return None
     first = _corrected(plain)
-    if first is not None:
+    if first is not None or _taken_back(plain):
         return first
     found = {said for s in parts if (said := _sentence(s)) is not None}
     return found.pop() if len(found) == 1 else None
@@ -123,10 +144,25 @@ def _corrected(plain: str) -> bool | None:
         if correction.word in ("no", "nope") and _opens(after) is None:
             after = f"{correction.word} {after}"
         following = view.sentences(after)[:_NEXT] if correction.sure else []
+        if correction.sure and (drawn := _DRAWN.search(after[:_NEAR])):
+            return _VALUES[drawn["word"].casefold()]
         if (said := next((v for s in (after, *following) if (v := _opens(s)) is not None), None)) is not None:
             return said
     parts = view.sentences(plain)
-    return _sentence(parts[0]) if parts else None
+    return _sentence(parts[0]) if parts and not _taken_back(plain) else None
+
+
+def _taken_back(plain: str) -> bool:
+    """Whether a text takes an answer back and gives no other one: "No... wait, he died in 1791."."""
+    found = next((c for c in cues.corrections(plain) if c.sure and _TAKEN_BACK.search(c.word)), None)
+    if found is None or (_sentence(plain[: found.at]) is None and _opens(plain) is None):
+        return False
+    return all(_sentence(s) is None for s in view.sentences(plain[found.at :])[:_MOST])
+
+
+def agrees_with_a_denial(text: str, question: str | None) -> bool:
+    """Whether "Impossible" and "Never" may affirm, because the question has such a word itself."""
+    return _DENIES.match(view.plain(text[:200])) is not None and _NEGATIVE.search(question or "") is not None
 
 
 def opens(text: str) -> bool:

@@ -29,6 +29,8 @@ _MARKED = re.compile(
 _MOST = 60
 """Sentences, from the end, among which a conclusion is looked for."""
 _LINE = 1000
+_SHORT = 200
+"""Characters of an equation."""
 _BRACKETED = re.compile(r"\((?P<letter>[A-Z])\)")
 _SEVERAL = re.compile(
     r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:maybe\s+|possibly\s+|perhaps\s+)?(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)"
@@ -64,6 +66,11 @@ _TICKS, _CROSSES = "\u2705\u2714\u2713", "\u274c\u2717\u2718"
 _NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|them)\b.{0,40})?\W*$", re.IGNORECASE)
 """An answer that takes no option: "None of the above."."""
 _SO = re.compile(r",\s(?:so|therefore|thus|hence)\s")
+_EQUATION = re.compile(
+    r"[^=]*\d\s*(?:[-+*/\u00d7\u00f7x\u2212]|times|plus|minus|divided\s+by|multiplied\s+by|\s\s)\s*\d[^=]*?(?:=|\b(?:is|are|equals|gives|makes)\b)"
+    r"\s*(?P<result>[$\u20ac\u00a3]?-?\d[\d.,]*(?:\s?[^\W\d]+)?)\W*",
+    re.IGNORECASE,
+)
 _ENDINGS = ("", "s", "es")
 _NEVER = re.compile(
     r"\b(?:all|any|anything|everything)\s(?:but|except)\s(?:the\s|an?\s)?\w+|(?:^|(?<=[.;,!]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*",
@@ -101,6 +108,8 @@ def uncued(text: str, options: _Options) -> ChosenOption:
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
             return found
     found = _opening(_corrected(plain), options)
+    if found.reason == "several choices" and (result := _computed(parts[-1] if parts else "", options)):
+        return ChosenOption(result)
     if found.letter is None and (last := _ENDS_WITH.search(plain)) and last["letter"] in _said(parts[-1], options):
         return ChosenOption(last["letter"])
     if found.letter or (found.reason != "no-answer" and not _SO.search(parts[-1] if parts else "")):
@@ -119,6 +128,14 @@ def holds(text: str, letter: str, options: _Options) -> bool:
     """Whether a text has an option's letter or its text, in whatever role."""
     marked = (next(g for g in m.groups() if g) for m in _MARKED.finditer(text))
     return letter in {*(m.upper() for m in marked), *_named(text, options)}
+
+
+def _computed(sentence: str, options: _Options) -> str | None:
+    """The option that an equation in numbers ends with: "6 x 4 = 24"."""
+    m = _EQUATION.fullmatch(sentence) if len(sentence) <= _SHORT else None
+    numeric = all(option.strip().lstrip("-$\u20ac\u00a3")[:1].isdigit() for _, option in options)
+    said = _named(m["result"], options) if m and numeric else set()
+    return said.pop() if len(said) == 1 else None
 
 
 def _ticked(plain: str, options: _Options) -> str | None:

@@ -16,7 +16,6 @@ from ..options import letter_of
 from . import (
     booleans,
     choices,
-    cues,
     dates,
     echo,
     formulas,
@@ -31,7 +30,7 @@ from . import (
     words,
 )
 from .units import in_unit, may_be_a_share, may_be_in_another_unit, none_of, only_new, percent_in_doubt
-from .view import HALF, sentences, without_greeting
+from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
 _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
@@ -322,7 +321,7 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
     def compare(said: Said, asked: Asked) -> Verdict:
         golds = [lists.split(g) for g in asked.golds]
         first: Verdict = None
-        for segment in _lists(said):
+        for segment in lists.readings(said.text):
             given = lists.split(segment)
             results = [lists.compare(given, gold, ordered) for gold in golds if given]
             if any(equal for equal, _ in results):
@@ -339,16 +338,6 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
     return compare
 
 
-def _lists(said: Said) -> list[str]:
-    """The texts that may be the list: all of it, its first sentence, its last one; or, if something corrects them, only
-    that."""
-    whole = without_greeting(cues.corrected(said.text[: cues.REACH]))
-    parts = [s for s in sentences(whole) if "\n" not in whole]
-    last = whole.rstrip().rpartition("\n")[2]
-    drawn = [last, *lists.simpler(last)] if cues.concludes(last) else []
-    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *lists.simpler(whole), *drawn]))
-
-
 def _boolean(said: Said, asked: Asked) -> Verdict:
     wanted = booleans.value(asked.golds[0])
     if wanted is None:
@@ -357,7 +346,7 @@ def _boolean(said: Said, asked: Asked) -> Verdict:
     stated = echo.affirms(said.rest or said.text, asked.question) if asked.question else None
     if given is not None and stated not in (None, given) and not said.cued and not booleans.opens(said.text):
         return undecided(said.text, "yes and no")  # a remark further on may be about something else
-    given = stated if given is None else given
+    given = None if booleans.agrees_with_a_denial(said.text, asked.question) else stated if given is None else given
     if given is None:
         return None
     shown = "yes" if given else "no"

@@ -75,6 +75,9 @@ _CALLED = re.compile(
 """\"Is it legal to ...?" and "It isn't legal."."""
 _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE)
 """\"Could" leaves open what "could not" denies."""
+_BUT_IT = re.compile(
+    r"\s(?:but|yet)\s(?:it|he|she|they)\s(?:is|are|was|were|do|does|did|can|could)(?P<no>n't|\s?not)?\W*\Z", re.I
+)
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
 _IS_IT_TRUE = re.compile(r"\A\W*is\sit\s(?:true|correct|right|the\scase)\sthat\s", re.IGNORECASE)
 _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
@@ -283,6 +286,9 @@ def affirms(text: str, question: str) -> bool | None:
 
 
 def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | None:
+    but = _BUT_IT.search(sentence)
+    if but and _in_order([w for w in asked if w != "number"], _content(sentence[: but.start()])):
+        return None if {t.word for t in tokens(sentence[: but.start()])} & _DENYING else not but["no"]
     asked = _without_adverbs(sentence, _short_of_object(sentence, asked))
     sentence = _IMPOSSIBLE.sub(" not ", _claim(sentence, asked))
     words = [t.word for t in tokens(_NO_DOUBT.sub(" ", sentence))]
@@ -332,7 +338,8 @@ def _claim(sentence: str, asked: Sequence[str]) -> str:
     "17 is a prime number because it has no other divisors."
     """
     clauses = [c for c in _REASON.split(sentence) if _in_order(asked, _content(c))]
-    return clauses[0] if len(clauses) == 1 and not clauses[0].lstrip().casefold().startswith("that ") else sentence
+    whole = len(clauses) != 1 or clauses[0].lstrip().casefold().startswith("that ") or _BUT_IT.search(sentence)
+    return sentence if whole else clauses[0]
 
 
 def _of_its_subject(sentence: str, asked: Sequence[str], names: set[str]) -> bool | None:

@@ -32,6 +32,8 @@ _COEFFICIENT = re.compile(r"-?\d+(?:\.\d+)?\s?(?P<letter>[a-z]|[xyz]{2,3})")
 _NUMBER = r"\d+(?:\.\d+)?(?:[A-Za-z]{1,3}(?![A-Za-z])|(?![A-Za-z]))"
 """A number, with the variables that it is the coefficient of."""
 _CONSTANT = re.compile(r"\+\s*[cC]\s*\Z")
+_SECTION = re.compile(r"[\w.]*(?:\(\w+\))+")
+"""A part of a law: "501(c)(3)"."""
 _SOLUTION = re.compile(r"(?P<letter>[A-Za-z])=[^=A-Za-z]+")
 """A variable with its value: "x = 3"."""
 _NAMED_FORM = re.compile(r"\b(?:simplif|factor|expand|reduc|combin|express|rewrit|collect|form\b)", re.IGNORECASE)
@@ -39,8 +41,8 @@ _NAMED_FORM = re.compile(r"\b(?:simplif|factor|expand|reduc|combin|express|rewri
 _STRONG = re.compile(r"[A-Za-z].*[+*/^(-].*\w|[(\d\\-].*[A-Za-z]|\w\s*[+*/^-].*[A-Za-z]")
 _NOT = re.compile(r"(?:\bnot|n't|\bthan|\bnever)\b(?:\s(?!but\b)[a-z]+){0,2}\W*\Z", re.IGNORECASE)
 _OR = re.compile(r"\bor\b(?:\s\w+){0,2}\W*\Z", re.IGNORECASE)
-_MOST, _LONGEST = 8, 200
-"""Formulas of a text that are compared, and characters of one."""
+_LONGEST = 200
+"""Characters of a formula that is compared."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,15 @@ class FormulaVerdict:
 def is_formula(gold: str, question: str | None = None) -> bool:
     """Whether a gold answer is a formula with a variable: "5x", "2x + 3", but no name such as "B12", "7up" or "U-2".
 
-    A number with a letter behind it is one for x, y and z, or where the question uses the letter as a variable.
+    A number with a letter behind it is one for n, x, y and z, or where the question uses the letter as a variable.
     """
     plain = _cleaned(gold).strip()
-    if not plain or "\n" in plain or not _ALPHABET.fullmatch(plain):
+    if not plain or "\n" in plain or not _ALPHABET.fullmatch(plain) or _SECTION.fullmatch(plain):
         return False
     if only := _COEFFICIENT.fullmatch(plain):
         letter = only["letter"]
         asked = rf"(?<![A-Za-z]){letter}\s?[+*/^=-]|[+*/^=-]\s?\d*{letter}(?![A-Za-z])"
-        return {*letter} <= {*"xyz"} or re.search(asked, _cleaned(question or "")) is not None
+        return {*letter} <= {*"nxyz"} or re.search(asked, _cleaned(question or "")) is not None
     bare = re.sub(r"\\[A-Za-z]+", " ", plain)
     letters = [w for w in re.findall(r"[A-Za-z]+", bare) if w not in _FUNCTIONS]
     powers = re.search(r"[=^]", bare) is not None
@@ -91,7 +93,7 @@ def read(said: str, golds: Sequence[str], question: str | None, cued: bool) -> F
     if not own:
         return FormulaVerdict(None, "denied") if every else None
     chosen = own[0 if cued else -1][1]
-    others = [*{_compact(formula): formula for _, formula in own if formula != chosen}.values()][-_MOST:]
+    others = [formula for _, formula in own if formula != chosen]
     equal = _equal(chosen, wanted)
     if equal is None:
         return FormulaVerdict(
@@ -105,7 +107,7 @@ def read(said: str, golds: Sequence[str], question: str | None, cued: bool) -> F
         if not same and _form_open(chosen, question):
             return FormulaVerdict(None, "another form")
         return FormulaVerdict(True, "exact" if exact else "math-verify")
-    open_ = any(_equal(other, wanted) for other in others)
+    open_ = any(_letters(other) == _letters(_last_side(g)) for other in others for g in wanted)
     return FormulaVerdict(None, "several formulas") if open_ else FormulaVerdict(False, "another formula")
 
 

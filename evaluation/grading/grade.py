@@ -16,7 +16,7 @@ from ..asks import Grade
 from ..case import ANSWER_TYPES
 from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
-from . import echo, names, text
+from . import echo, names, text, unanswered
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract
 from .view import object_in, plain, visible
@@ -117,10 +117,16 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     if found.shortened:
         return Grade("invalid", None, None, "too-long")
     compare = COMPARISONS[answer_type]
+    if all(unanswered.answers_nothing(s, asked.golds, answer_type, asked.question) for s in found.segments):
+        return undecided(opening, "nothing answered")
     for n, segment in enumerate(found.segments):
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         verdict = compare(said, asked)
-        if verdict is not None and answer_type == "text" and names.answered_later(found.later, asked.golds):
+        if (
+            verdict is not None
+            and answer_type == "text"
+            and names.answered_later(found.later, asked.golds, asked.question)
+        ):
             # the completion asked again and gave the right answer: no rule can decide this
             return verdict if verdict.outcome == "correct" else undecided(segment, "answered later")
         if verdict is not None:

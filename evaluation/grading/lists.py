@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from ..asks import Grade
-from . import mentions, names, numbers, numeric_answer, text, view
+from . import cues, mentions, names, numbers, numeric_answer, text, view
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2}(?=[.)])|[a-h](?=\)))[.)]\s*(?=[^\W\d])")
@@ -67,6 +67,16 @@ def split(answer: str) -> list[str]:
     if separator is _COMMA and _DASHES.fullmatch(answer):
         return _clean(_DASH.split(answer))
     return _clean(separator.split(answer))
+
+
+def readings(said: str) -> list[str]:
+    """The texts that may be the list: all of it, its first sentence, its last one; or, if something corrects them, only
+    that."""
+    whole = view.without_greeting(cues.corrected(said[: cues.REACH]))
+    parts = view.sentences(whole) if "\n" not in whole else []
+    last = whole.rstrip().rpartition("\n")[2]
+    drawn = [last, *simpler(last)] if cues.concludes(last) else []
+    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *simpler(whole), *drawn]))
 
 
 def simpler(answer: str) -> list[str]:

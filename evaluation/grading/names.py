@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from . import cues, mentions, spellings, text, view
+from . import cues, echo, mentions, spellings, text, view
 from .mentions import Role
 from .view import Token, tokens, words
 
@@ -19,7 +19,7 @@ _FILLER = re.compile(
     r"|as\s+an\s+ai|that's\s+a\s+great|i(?:'m|\s+am|'d\s+be)\s+(?:glad|happy)|(?:how|what)\s+(?:can|may)\s+i\s+(?:help|assist|do))\b[^.!?\n]*[.!?:\n]?\s*$",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"\s*(?:question|q|user|human)\b", re.IGNORECASE)
+_QUESTION = re.compile(r"\s*[#*]*\s*(?:(?:main\s)?question|q|user|human)\b[\s\d:*]*", re.IGNORECASE)
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
@@ -57,6 +57,9 @@ _ORDINARY = frozenset(
     "lima".split()
 )
 """Names that are other words in small letters."""
+_NO_ADJECTIVES = frozenset(("may", "will", "march", "august"))
+_NO_VERB_AFTER = r"(?<!\bis )(?<!\bwas )(?<!\bin )(?<!\bof )(?<!\bnamed )(?<!\bcalled )"
+"""Before these words such a name is a name even in small letters: "It is in may."."""
 _VERB_AFTER = r"(?=\s(?:be|have|not|also|only|go|get|become|help|lead)\b)"
 _VERB = re.compile(
     r"(?<!\bthe\s)(?<!\ba\s)(?<!korean\s)\b(?:won|lead|saw|rose)"
@@ -134,8 +137,9 @@ def _without_ordinary(sentence: str, golds: Sequence[str]) -> str:
         cased = any(c.isupper() for c in sentence)
         for word in hidden:
             after = "" if cased else _VERB_AFTER
+            before = _NO_VERB_AFTER if word in _NO_ADJECTIVES else ""
             asked = rf"{word.capitalize()}(?=\s(?:I|we|you|it|he|she|they)\b)"
-            sentence = re.sub(rf"(?<![\w'-])(?:{word}(?![\w'-]){after}|{asked})", f"x{word}", sentence)
+            sentence = re.sub(rf"(?<![\w'-]){before}(?:{word}(?![\w'-]){after}|{asked})", f"x{word}", sentence)
     verbs = {g for g in golds if g in _VERBS}
     return _VERB.sub(lambda m: f"x{m[0]}" if m[0] in verbs else m[0], sentence) if verbs else sentence
 
@@ -223,9 +227,12 @@ def _refused(role: Role, sentence: str, elsewhere: bool) -> NameVerdict:
     return NameVerdict(False, "denied")
 
 
-def answered_later(later: str, golds: Sequence[str]) -> bool:
+def answered_later(later: str, golds: Sequence[str], question: str | None = None) -> bool:
     """Whether a completion that repeats the question gives the name in its next answer."""
     lines = [line for line in later.split("\n") if line.strip()]
+    asked = [part for line in lines[:2] if (part := _QUESTION.sub("", line, count=1))]
+    if question and asked and not echo.states_all(asked[0], question):
+        return False
     end = next((n for n, line in enumerate(lines) if n and _QUESTION.match(line)), len(lines))
     answers = [line for line in lines[:end] if not _QUESTION.match(line)]
     given = f" {text.normalize(' | '.join(answers))} " if answers else ""

@@ -339,7 +339,8 @@ def equal(a: Number, gold: Number) -> bool:
     a = _in(a, gold.asked.dimension if gold.asked else gold.dimension)
     if gold.asked and a.dimension == gold.asked.dimension:
         base = a.value * a.factor
-        repeats = a.factor != gold.asked.factor and any(d and close(base, v * f) for v, d, f, _ in gold.repeated)
+        known = {f for _, d, f, _ in gold.repeated if d}  # "9000 seconds" does not repeat "2.5 hours"
+        repeats = a.factor in known and any(d and close(base, v * f) for v, d, f, _ in gold.repeated)
         return not repeats and close(base, gold.value * gold.asked.factor)
     if a.dimension and gold.dimension and not plain_degrees:
         return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * gold.factor)

@@ -43,6 +43,8 @@ _LANGUAGES = frozenset("python py python3 javascript js typescript ts java c cpp
 _STATEMENT = re.compile(
     r"^\s*(?:def|return|import|from|for|while|function|const|let|var)\s|\bprint\(|console\.log\(", re.M
 )
+_LITERAL = re.compile(r"(?:print|console\.log)\(\s*(\"[^\"]*\"|'[^']*'|-?\d[\d.]*)\s*\);?")
+"""A program that prints what it has in words."""
 _RESULT = re.compile(r"(?:#|//)[^\n]*\b(?:output|outputs|result|answer|prints)\b[^\n]*", re.IGNORECASE)
 _FAREWELL = re.compile(
     r"(?<=[\s*.!?:)\]}])(?:i\s+hope\s+(?:this|that|it)\b|(?:please\s+)?(?:let\s+me\s+know|feel\s+free)\b"
@@ -126,8 +128,12 @@ def without_programs(text: str) -> str:
 
 def _results(m: re.Match[str]) -> str:
     program = m["tag"].lower() in _LANGUAGES or (not m["tag"] and _STATEMENT.search(m["body"]))
-    if not program or m["body"].strip().count("\n") == 0:
+    line = m["body"].strip()
+    if not program or ("\n" not in line and not _STATEMENT.search(line)):
         return m[0]
+    if "\n" not in line:
+        literal = _LITERAL.fullmatch(line)
+        return literal[1] if literal else line.partition("#")[2]
     return "\n".join(comment.lstrip("#/ ") for comment in _RESULT.findall(m["body"]))
 
 

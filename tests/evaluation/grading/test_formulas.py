@@ -74,6 +74,8 @@ ROWS = [
     ("Integrate 4x.", "2x^2 + C", "2x^2", WRONG),
     ("What is a + 2a?", "3a", "That makes 3a.", RIGHT),
     ("What is a + 2a?", "3a", "3a^2", WRONG),
+    ("Which terms are 4, 8, 12?", "4n", "The general term is 4n.", RIGHT),
+    ("Which terms are 4, 8, 12?", "4n", "4^n", WRONG),
 ]
 
 
@@ -82,7 +84,9 @@ def test_a_formula_is_compared_as_one(question: str, gold: str, response: str, e
     assert grade(response, "stop", gold, "text", question=question).outcome == expected
 
 
-@pytest.mark.parametrize("gold", ["B12", "R2-D2", "3M", "7up", "C++", "AT&T", "Catch-22", "x-ray", "U-2", "A+", "24/7"])
+@pytest.mark.parametrize(
+    "gold", ["B12", "R2-D2", "3M", "7up", "C++", "AT&T", "Catch-22", "x-ray", "U-2", "A+", "501(c)(3)"]
+)
 def test_a_name_with_signs_is_no_formula(gold: str) -> None:
     assert not formulas.is_formula(gold)
     assert grade(gold, "stop", gold, "text").outcome == RIGHT

@@ -424,10 +424,10 @@ def test_what_counts_is_what_the_question_asks_for(
 
 
 @pytest.mark.parametrize(
-    "piece", ["Tina ", "born ", "a", "1 ", "(1", "A \u2705", "it's ", "x: ", "Tina has 1, ", "? that's "]
+    "piece", ["Tina ", "born ", "a", "1 ", "(1", "A \u2705", "it's ", "x: ", "Tina has 1, ", "? that's ", "4y or "]
 )
 @pytest.mark.parametrize(
-    ("answer_type", "gold"), [("text", "Paris"), ("number", "14"), ("date", "1775"), ("choice", "C")]
+    ("answer_type", "gold"), [("text", "Paris"), ("number", "14"), ("date", "1775"), ("choice", "C"), ("text", "4y")]
 )
 def test_a_long_repetition_is_graded_in_no_time(piece: str, answer_type: str, gold: str) -> None:
     options = OPTIONS if answer_type == "choice" else ()

@@ -25,6 +25,7 @@ ORDINARY_WORDS = [
     ("text", "May", "it is in may", _MONTH, RIGHT),
     ("text", "May", "I may be wrong, but the fair opens in May.", _MONTH, RIGHT),
     ("text", "May", "May I ask which fair?", _MONTH, OPEN),
+    ("text", "May", "The fair opens in may, and Ida comes.", _MONTH, RIGHT),
     ("text", "Will", "It will have been Ida.", _FRIEND, OPEN),
     ("text", "Will", "Will fed the cat.", _FRIEND, RIGHT),
     ("text", "Will", "will", _FRIEND, RIGHT),
@@ -79,10 +80,117 @@ GOES_ON = [
     ("number", "54", "4 x 9 = 36, times 1.5 is 54.", "What is 4 times 9, times 1.5?", RIGHT),
     ("number", "36", "4 x 9 = 36, as each of the 9 rows is 4 wide.", "What is 4 times 9?", RIGHT),
 ]
+_BACH = "Was Bach alive when Handel died?"
+_FERRY = "Can you walk from Dover to Calais?"
+_PRIME = "Is 51 a prime number?"
+YES_OR_NO = [
+    ("boolean", "no", "Yes... wait, Bach died in 1750 and Handel in 1759, so no.", _BACH, RIGHT),
+    ("boolean", "yes", "Yes... wait, Bach died in 1750 and Handel in 1759, so no.", _BACH, WRONG),
+    ("boolean", "no", "Yes. Hold on - wait, Bach died nine years earlier. So the answer is no.", _BACH, RIGHT),
+    ("boolean", "yes", "Yes. Wait, Bach died in 1750.", _BACH, NONE),
+    ("boolean", "yes", "Yes. Wait, let me count again. Yes.", _BACH, RIGHT),
+    ("boolean", "no", "No, sorry.", _BACH, RIGHT),
+    ("boolean", "no", "He wasn't: he had died in 1750.", _BACH, RIGHT),
+    ("boolean", "no", "He was: he died in 1760.", _BACH, WRONG),
+    ("boolean", "no", "Unfortunately not.", _FERRY, RIGHT),
+    ("boolean", "no", "Sadly, no.", _FERRY, RIGHT),
+    ("boolean", "no", "I'm afraid not, there is water between them.", _FERRY, RIGHT),
+    ("boolean", "no", "You can't; there is water between them.", _FERRY, RIGHT),
+    ("boolean", "no", "You can.", _FERRY, WRONG),
+    ("boolean", "no", "Sure, you can walk on the beach.", _FERRY, WRONG),
+    ("boolean", "yes", "Surely you can't.", _FERRY, OPEN),
+    ("boolean", "yes", "Sure, I can tell you more.", _FERRY, NONE),
+    ("boolean", "no", "Impossible.", _FERRY, RIGHT),
+    ("boolean", "no", "Never!", _FERRY, RIGHT),
+    ("boolean", "no", "It is not possible.", _FERRY, RIGHT),
+    ("boolean", "no", "Never mind.", _FERRY, NONE),
+    ("boolean", "yes", "Never.", "Is it true that he never slept?", NONE),
+    ("boolean", "yes", "Impossible.", "Is it impossible to count all primes?", NONE),
+    ("boolean", "no", "It's widely held that 51 is prime, but it isn't.", _PRIME, RIGHT),
+    ("boolean", "no", "51 may look like a prime number, but it is not.", _PRIME, RIGHT),
+    ("boolean", "no", "They look like fish that breathe air, but they don't.", "Do trout breathe air?", RIGHT),
+    ("boolean", "no", "51 is odd, but it isn't.", _PRIME, NONE),
+    ("boolean", "yes", "It's widely held that 51 is prime, but it isn't.", "Is 51 composite?", NONE),
+]
+_CUBE = "What does this program print?\nprint(3 ** 3 - 2)"
+PROGRAMS = [
+    ("number", "25", "```python\nprint(3 ** 3 - 2)\n```", _CUBE, NONE),
+    ("number", "25", "```\nprint(3 ** 3 - 2)\n```", _CUBE, NONE),
+    ("number", "25", "print(3 ** 3 - 2)", _CUBE, NONE),
+    ("number", "2", "```python\nprint(3 ** 3 - 2)\n```", _CUBE, NONE),
+    ("number", "25", "```python\nprint(3 ** 3 - 2)  # 25\n```", _CUBE, RIGHT),
+    ("number", "25", "```python\nprint(3 ** 3 - 2)\n```\nprints 25.", _CUBE, RIGHT),
+    ("number", "25", "```python\nprint(25)\n```", _CUBE, RIGHT),
+    ("number", "25", "```python\nprint(24)\n```", _CUBE, WRONG),
+    ("text", "Oslo", "```python\nprint('Oslo')\n```", None, RIGHT),
+    ("list", "3, 6, 9", "```python\nprint([n for n in range(1, 10) if n % 3 == 0])\n```", None, NONE),
+]
+_PAINT = "A wall of 12 m needs 3 l of paint. How many litres does a wall of 20 m need?"
+_LAKE = "Which lake lies in the country where Nairobi is?"
+_ORDER = "Order these by mass: ant, whale, cat."
+NOTHING_SAID = [
+    ("number", "5", "How many litres does a wall of 40 m need? How many does one of 8 m need?", _PAINT, NONE),
+    ("number", "5", "How many litres does a wall of 20 m need? 5", _PAINT, RIGHT),
+    ("number", "5", "Is it 5?", _PAINT, NONE),
+    ("number", "5", "5?", _PAINT, RIGHT),
+    ("number", "45", "15% of 300", "What is 15% of 300?", NONE),
+    ("number", "45", "15% of 300 = 40", "What is 15% of 300?", WRONG),
+    ("text", "Lake Victoria", "Which lake lies in the country where Kampala is?", _LAKE, NONE),
+    ("text", "Lake Victoria", "the country where Nairobi is", _LAKE, NONE),
+    ("text", "Lake Victoria", "Lake Chad, isn't it?", _LAKE, WRONG),
+    ("text", "Lake Victoria", "Which lake? Lake Chad.", _LAKE, WRONG),
+    ("text", "Lake Victoria", "Hello there! I'm here to help.", _LAKE, NONE),
+    ("text", "Where Are We Going?", "Where Are We Going?", "Which book did she write?", RIGHT),
+    ("ordered-list", "ant, cat, whale", "Certainly! I can help you to order the animals.", _ORDER, NONE),
+    ("ordered-list", "ant, cat, whale", "ant, whale, cat", _ORDER, WRONG),
+    ("boolean", "yes", "Of course!", "Is 9 odd?", RIGHT),
+    ("text", "7z", "Simplify 8z - 7z. Simplify 9z + z.", "Simplify 3z + 4z.", NONE),
+    ("text", "7z", "Simplify 3z + 4z to 7z.", "Simplify 3z + 4z.", RIGHT),
+]
+_SEA = "Into which sea does the river flow that runs through Cologne?"
+ASKED_AGAIN = [
+    ("text", "North Sea", f"Baltic Sea\n\nQuestion: {_SEA}\nAnswer: North Sea", _SEA, NONE),
+    ("text", "North Sea", f"Baltic Sea\n\nQ: {_SEA}\nA: It flows into the North Sea.", _SEA, NONE),
+    (
+        "text",
+        "North Sea",
+        f"Baltic Sea\n\nQuestion: {_SEA.replace('Cologne', 'London')}\nAnswer: North Sea",
+        _SEA,
+        WRONG,
+    ),
+    ("text", "North Sea", "Baltic Sea\n\nQuestion: Which sea is shallow?\nAnswer: the North Sea", _SEA, WRONG),
+    ("text", "North Sea", "North Sea\n\nQuestion: Which sea is salty?\nAnswer: the Dead Sea", _SEA, RIGHT),
+]
+_WEEKS = "How many days are there in two and a half weeks?"
+_TRACK = "How many metres long is the track?"
+UNITS = [
+    ("number", "17.5", "420 hours", _WEEKS, RIGHT),
+    ("number", "17.5", "That is 420 hours.", _WEEKS, RIGHT),
+    ("number", "17.5", "430 hours", _WEEKS, WRONG),
+    ("number", "17.5", "420", _WEEKS, WRONG),
+    ("number", "17.5", "2.5 weeks", _WEEKS, WRONG),
+    ("number", "17.5", "two and a half weeks", _WEEKS, WRONG),
+    ("number", "450", "0.45 km", _TRACK, RIGHT),
+    ("number", "450", "45,000 cm", _TRACK, RIGHT),
+    ("number", "450", "0.45", _TRACK, WRONG),
+]
+_PRODUCT = "What is 4 times 6?\n(A) 4\n(B) 6\n(C) 10\n(D) 24"
+EQUATIONS = [
+    ("choice", "D", "4 \u00d7 6 = 24", _PRODUCT, RIGHT),
+    ("choice", "D", "4 * 6 = 24", _PRODUCT, RIGHT),
+    ("choice", "D", "4 times 6 is 24.", _PRODUCT, RIGHT),
+    ("choice", "D", "We multiply 4 by 6.\n4 x 6 = 24", _PRODUCT, RIGHT),
+    ("choice", "D", "4 + 6 = 10", _PRODUCT, WRONG),
+    ("choice", "D", "4 x 6 is not 24.", _PRODUCT, OPEN),
+    ("choice", "D", "4 x 6 = 25", _PRODUCT, NONE),
+    ("choice", "D", "4 x 6", _PRODUCT, NONE),
+    ("choice", "D", "24 and 10", _PRODUCT, NONE),
+]
 
 
 @pytest.mark.parametrize(
-    ("answer_type", "gold", "response", "question", "expected"), [*ORDINARY_WORDS, *BETWEEN, *GOES_ON]
+    ("answer_type", "gold", "response", "question", "expected"),
+    [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO, *PROGRAMS, *NOTHING_SAID, *ASKED_AGAIN, *UNITS, *EQUATIONS],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
