@@ -271,3 +271,10 @@ def test_a_diagnosis_is_summed_up_by_its_causes_the_most_frequent_first() -> Non
         "format: 2 of 4 (50 % [10 %, 90 %])",
         "near-miss: 1 of 4 (25 % [10 %, 90 %])",
     ]
+
+
+def test_counts_of_what_mends_say_why_they_have_no_interval() -> None:
+    verdicts = [Verdict("c", "format", ("e",))]
+    about = {"mended": {"filler": {"count": 2, "n": 4}, "repeated": {"count": 0, "n": 4}}}
+    (line,) = (x for x in Diagnosis(Path("r"), verdicts, (), about).lines() if "2 of 4" in x)
+    assert "0 of 4" in line and "no intervals" in line
