@@ -239,8 +239,9 @@ def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluate
     chosen = _chosen(target, found, config)
     reporter.note(f"{run.name}: {chosen.note}")
     if not chosen.contrast:
-        why = chosen.note if missing is None else "so failures are not compared with successes"
-        reporter.say(f"{run.name}: {why}; probes that need both are left out, the others measure the cases there are")
+        left_out = "probes that need failures and successes are left out, the others measure the cases there are"
+        unmatched = "failures and successes are too few or too different to be matched; probes compare them unmatched"
+        reporter.say(f"{run.name}: {unmatched if missing is None else left_out}")
     probing.save_chosen(run, chosen)
     with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
         probing.run_probes(run, lm, chosen, config, reporter)

@@ -287,3 +287,10 @@ def test_a_run_in_a_list_has_its_number_over_all_cases(monkeypatch: pytest.Monke
     assert row["headline"] == summary.metric_line(found[2]) and (row["cases"], row["state"]) == (9, "complete")
     found[:] = found[:2]
     assert summary._row(tmp_path)["headline"] is None
+
+
+def test_counts_of_what_mends_say_why_they_have_no_interval() -> None:
+    verdicts = [Verdict("c", "format", ("e",))]
+    about = {"mended": {"filler": {"count": 2, "n": 4}, "repeated": {"count": 0, "n": 4}}}
+    (line,) = (x for x in Diagnosis(Path("r"), verdicts, (), about).lines() if "2 of 4" in x)
+    assert "0 of 4" in line and "no intervals" in line

@@ -40,7 +40,7 @@ def test_all_four_together_take_at_most_20_megabytes() -> None:
 
 
 def test_an_unknown_dose_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"'medium'.*organism list"):
+    with pytest.raises(InputError, match=r"'medium'.*composcope organism list"):
         weights.path("medium")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Entry, Evidence
+from composcope.evaluation.statistics import OTHER_PAIRS
 from composcope.experiments.run import summary
 
 
@@ -16,6 +17,8 @@ def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
     assert (
         line("gap", -0.25, low=-0.5, high=0.1, interval="t") == "gap: -25.0 points [-50.0 points, 10.0 points] (t), n=9"
     )
+    same = line("gap", 0.0, low=-0.5, high=0.5, interval=OTHER_PAIRS)
+    assert "[-50.0 points, 50.0 points] (" in same and OTHER_PAIRS not in same and "pair" in same
     assert line("both", 0.5, n_invalid=2, note="x") == "both: 50.0 %, n=9, invalid=2 (x)"
     assert (line("d50", 3.456), line("mean_k", None)) == ("d50: 3.46, n=9", "mean_k: undefined, n=9")
     assert summary.metric_line(Metric("both", {"depth": 2, "family": "f"}, n=1, value=1.0)).startswith(
