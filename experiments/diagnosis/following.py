@@ -16,6 +16,7 @@ from . import thresholds
 from .asks import Heard, operands, working
 from .evidence import Edit, Followed, Tally, beyond
 from .hypotheses import AFTER, REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
+from .variants import MARK
 
 PAIRS = 6
 """The smallest number of pairs of right and predicted answer that follow a shortcut which only some cases follow."""
@@ -64,19 +65,22 @@ def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:
     """The value that is said most often where the same kind is asked for and another value is right.
 
     So it is said whatever is right. For cases without a table, the kind is the family. No value may be said as often.
+    The answers to a case and its own variants do not count for it: they would only be said to repeat each other.
     With ``by_kind=False`` it is the value that is said most often as this operand, whatever kind is asked for.
     """
-    given: dict[tuple[object, str], Counter[str]] = {}
+    given: dict[tuple[object, str, str], Counter[str]] = {}
     for one in heard:
         for place, kind, right in _asked_for(one.case, by_kind):
             value = one.next_value(place)[0] if operands(one.case) else text.normalize(_answered(one)[0])
             if value:
-                given.setdefault((kind, right), Counter())[value] += 1
+                given.setdefault((kind, right, one.variant.source), Counter())[value] += 1
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         said: list[str | None] = [None] * max(1, operands(case))
+        source = case.id.partition(MARK)[0]
         for place, kind, right in _asked_for(case, by_kind):
-            counted = sum((c for (k, r), c in given.items() if k == kind and r != right), Counter[str]())
+            others = (c for (k, r, s), c in given.items() if k == kind and r != right and s != source)
+            counted = sum(others, Counter[str]())
             match counted.most_common(2):
                 case [(value, n), *rest] if not rest or rest[0][1] < n:
                     said[place] = value

@@ -16,7 +16,6 @@ from .thresholds import (
     COMPARED,
     CONTROL,
     EXCESS,
-    FEW,
     FEWEST,
     FEWEST_DIFFERENT,
     FOREIGN,
@@ -37,6 +36,7 @@ from .thresholds import (
     SHARED,
     SPOILT,
     TELLING,
+    TWO_THIRDS,
     UNLIKELY,
     admitted,
     mostly,
@@ -281,7 +281,8 @@ def by_itself(skip: Found, noise: Found) -> bool:
     quiet = (noise.pool.k + 1) / (noise.pool.n + 2) <= QUIET  # rule of succession: none of a few says little
     alone = nearly_all(skip) and max(noise.pool.share, skip.noise.share) <= CONTROL
     others = skip.noise_pool.share if skip.noise_pool.n else 1.0
-    only = skip.pool.n >= MANY_BLOCKS and skip.pool.share >= READ and others <= FEW and noise.pool.share <= CONTROL
+    beyond_all = skip.pool.share - others >= EXCESS and skip.pool.share - noise.pool.share >= CONTROL
+    only = skip.pool.n >= MANY_BLOCKS and skip.pool.share >= TWO_THIRDS and beyond_all
     return skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST) or alone or only
 
 

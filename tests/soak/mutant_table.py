@@ -326,7 +326,7 @@ MUTANTS = (
     Mutant(X, "a left-out block proves a result whatever the others do", "if nearly_all(skip) and skip.noise.share <= CONTROL else None", "if mostly(skip.own) else None", WITHIN + " -k wrong_result"),
     Mutant(X, "luck follows a shortcut as often as it likes", "return rare(Tally(shown.n - shown.k, shown.n), 1 - luck, unlikely)", "return shown.share > luck", "tests/experiments/diagnosis/test_shortcuts.py -k luck_admits"),
     Mutant(X, "an excess over noise may come by luck", "return test.pool.share - noise.pool.share >= ADMITTED and beyond(test.pool, luck, LUCK)", "return test.pool.share - noise.pool.share >= ADMITTED", "tests/experiments/diagnosis/test_rule.py -k excess_over_noise"),
-    Mutant(X, "a block is lost by itself though other blocks mend as well", "others <= FEW and", "", WITHIN + " -k four_of_five"),
+    Mutant(X, "a block is lost by itself though other blocks mend as well", "skip.pool.share - others >= EXCESS and ", "", WITHIN + " -k two_thirds"),
     Mutant(X, "other blocks of the cases that chose are not counted", "noise_pool=of_pool if test.cells", "noise_pool=Tally() if test.cells", WEIGHED + " -k donors_in"),
     Mutant(X, "a block is lost though what follows does not work", "works = known or by_itself(skip, noise)", "works = True", WITHIN + " -k cause_inside"),
     Mutant(X, "a bridge that one case lacks is computed nowhere", "    if seldom(found):\n        return None\n", "", FAMILY + " -k nowhere"),

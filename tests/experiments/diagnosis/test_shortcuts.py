@@ -383,6 +383,14 @@ def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_fa
     assert not any(one.shortcut for one in behave(two, WORLD).values())
 
 
+def test_what_a_model_says_to_a_case_and_its_own_variants_is_no_usual_answer_of_this_case() -> None:
+    first, *more = [c for c in WORLD if c.family == OSLO.family]
+    own = [replace(first, id=f"{first.id}~{i}", answer=c.answer) for i, c in enumerate(more[:3], 1)]
+    every = [heard(c, {"whole": "Gold."}) for c in (first, *own)] + [heard(more[4], {"whole": "Silver."})]
+    said = following.most_said(every)
+    assert said(first, ()) == ("silver",) == said(own[0], ()) and said(more[5], ()) == ("gold",)
+
+
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
     group = [heard(OSLO, {"whole": "The dollar."})]
     assert following.followed("x", lambda case, mates: (case.answer.upper(),), group, WORLD)[:3] == ("x", 0, 0)
