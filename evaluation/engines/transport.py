@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -200,11 +199,11 @@ def _pool(url: str, network: _Network, connections: int) -> httpcore2.Connection
         raise InputError(f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: is no URL of a proxy; mend it, {_NO_PROXY}") from None
     raw = at.url
     where = httpcore2.URL(scheme=raw.raw_scheme, host=raw.raw_host, port=raw.port, target=raw.raw_path)
-    socks = raw.scheme.startswith("socks")
-    if socks and find_spec("socksio") is None:
-        raise InputError(f"ALL_PROXY: a SOCKS proxy needs the package socksio; pip install socksio, {_NO_PROXY}")
-    kind = httpcore2.SOCKSProxy if socks else httpcore2.HTTPProxy
-    return kind(proxy_url=where, proxy_auth=at.raw_auth, **options)
+    kind = httpcore2.SOCKSProxy if raw.scheme.startswith("socks") else httpcore2.HTTPProxy
+    try:
+        return kind(proxy_url=where, proxy_auth=at.raw_auth, **options)
+    except RuntimeError as e:  # the package for SOCKS is not installed
+        raise InputError(f"ALL_PROXY: a SOCKS proxy needs the package socksio; pip install it, {_NO_PROXY}") from e
 
 
 _NO_PROXY = "or name the server in NO_PROXY"

@@ -539,7 +539,6 @@ def test_the_proxy_is_the_one_that_the_environment_names_for_the_server(
     monkeypatch.setattr(transport.httpcore2, "SOCKSProxy", made["socks"])
     monkeypatch.setattr(transport.urllib.request, "proxy_bypass", lambda host: host == "near")
     monkeypatch.setattr(transport.urllib.request, "getproxies", lambda: proxies)
-    monkeypatch.setattr(transport, "find_spec", lambda name: name)
     if kind is None:
         assert type(pool("http://server:8000/v1")) is httpcore2.ConnectionPool
     else:
@@ -555,6 +554,10 @@ def test_a_proxy_that_cannot_be_used_is_a_mistake_of_the_environment(
 ) -> None:
     monkeypatch.setattr(transport.urllib.request, "proxy_bypass", lambda host: False)
     monkeypatch.setattr(transport.urllib.request, "getproxies", lambda: {"all": proxy})
-    monkeypatch.setattr(transport, "find_spec", lambda name: None)
+
+    def refuse(**_: object) -> None:
+        raise RuntimeError("SOCKS needs a package")
+
+    monkeypatch.setattr(transport.httpcore2, "SOCKSProxy", refuse)
     with pytest.raises(InputError, match=f"{said}.*or name the server in NO_PROXY"):
         HttpEngine("http://server:8000/v1", "m")
