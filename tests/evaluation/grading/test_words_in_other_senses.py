@@ -197,3 +197,8 @@ def test_a_word_counts_in_the_sense_that_it_has(
 ) -> None:
     result = grade(response, "stop", gold, answer_type, question=question)
     assert result.outcome in expected, result
+
+
+@pytest.mark.parametrize("name", ["Find Me", "Factor X", "Solve et Coagula"])
+def test_a_name_that_reads_like_a_task_is_an_answer(name: str) -> None:
+    assert grade(f"{name}.", "stop", name, "text", question="What is it called?").outcome == "correct"
