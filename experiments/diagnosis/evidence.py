@@ -263,6 +263,7 @@ def inside_lines(found: Inside) -> list[str]:
     words = {
         "skip": "leaving out a block",
         "back": "the later state put into an earlier layer",
+        "across": "the later state of another place put where the answer is decided, in an earlier layer",
         "exit": "the answer read after an earlier layer",
         "move": "the state of another place put where the answer is decided",
         "noise": "noise of the donors' size",

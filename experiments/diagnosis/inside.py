@@ -5,15 +5,15 @@ Cells are named ``test:place:layer``. A donor state is put in after a layer, eit
 a similar part with another answer (``foreign``), of a similar part about another entity with the same answer
 (``same``), or noise of the same size in place of the own state (``noise``). ``skip`` leaves out a block, at the
 decision or from the entity on; its control is leaving out other blocks. ``back`` puts the decision's own later state
-into an earlier layer (controls ``back-foreign``, ``back-same``, ``back-noise``). ``exit`` reads the answer after a
-layer. ``cut`` keeps the decision from attending to the words that a shortcut copies (``source``), or to as many others,
-the control (``other``).
+into an earlier layer (controls ``back-foreign``, ``back-same``, ``back-noise``), ``across`` the later state of another
+place. ``exit`` reads the answer after a layer. ``cut`` keeps the decision from attending to the words that a shortcut
+copies (``source``), or to as many others, the control (``other``).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,7 +70,7 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
     """Run the interventions on one decision; None if the decision is already right, or the own part's is wrong.
 
     ``held`` keeps the states of donors, which other settings share. Costs about (13 layers + 36) rows of the prompt
-    from the entity on, and two rows for each fixed layer and place that is searched.
+    from the entity on, and two rows for each fixed layer and place that is searched, and four more for each place.
     """
     whole, prompts = setting.whole, [setting.own, *setting.foreign, *setting.same]
     places = whole.readings()
@@ -91,14 +91,16 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
     noise = random.Random(f"{seed}/noise/{setting.variant}").getrandbits(32)
     rows = list(_rows(n_layers, whole, (setting.own, there[0]), foreign, same, here, noise))
     rows += [*_cuts(n_layers, setting, seed), *_read("move", n_layers, by_place, whole)]
+    rows += _across(n_layers, by_place, whole)
     outcomes = _outcomes(lm, whole, rows, answers, whole.gold, said[0])
     if foreign:
         donor, _ = foreign[0]
         rows = list(_read("scope", n_layers, by_place, donor))
         outcomes |= _outcomes(lm, donor, rows, answers, whole.gold, said[0])
     for name, position in places.items():
-        for test, layer in ((t, n) for t in ("move", "scope") for n in fixed_layers(n_layers)):
-            if (cell := f"{test}:{names[position]}:{layer}") in outcomes:
+        for cell in [c for c in outcomes if c.startswith(("move:", "scope:", "across:"))]:
+            test, place, layer = cell.split(":")
+            if place == names[position]:
                 outcomes[f"{test}:{name}:{layer}"] = outcomes[cell]
     for layer, x in enumerate(here[:, -1], start=-1):
         outcomes[f"exit:decision:{layer}"] = _outcome(_top(lm.unembed(x), answers), whole.gold, None, said[0])
@@ -154,6 +156,22 @@ def _read(test: str, n_layers: int, states_of: Mapping[str, Tensor], prompt: Dec
                 yield f"move:{place}:{layer}", [Patch(residual(layer), prompt.last, x[layer + 1])], None
 
 
+def _across(n_layers: int, states_of: Mapping[str, Tensor], whole: Decision) -> Iterator[Row]:
+    """Put a later state of another place of the whole into an earlier layer at the decision."""
+    for source, target in later_pairs(n_layers, {0, n_layers // 4}):
+        if 2 * source <= n_layers:
+            continue
+        for place, x in states_of.items():
+            if place != "decision":
+                yield f"across:{place}:{source}>{target}", [Patch(residual(target), whole.last, x[source + 1])], None
+
+
+def later_pairs(n_layers: int, targets: Collection[int]) -> list[tuple[int, int]]:
+    """The layers from which a state is put into an earlier one, and those that it is put into; fixed beforehand."""
+    late = sorted({n_layers // 2, 3 * n_layers // 4, n_layers - 1})
+    return [(source, target) for source in late for target in sorted(targets) if target < source]
+
+
 def competing(answers: Sequence[int], whole: Tensor, own: Tensor) -> list[int]:
     """The answers and the token that the whole itself puts on top (logits), so that its wrong answer competes.
 
@@ -206,18 +224,14 @@ def _rows(
             [Skip(layer, p) for p in range(min(whole.at, default=0), whole.last + 1)],
             None,
         )
-    late = sorted({n_layers // 2, 3 * n_layers // 4, n_layers - 1})
-    for source in late:
-        for target in sorted({0, n_layers // 4, n_layers // 2}):
-            if target >= source:
-                continue
-            for place, (positions, index) in places.items():
-                value = here[source + 1, index]
-                pair = f"{place}:{source}>{target}"
-                yield f"back:{pair}", [Patch(residual(target), p, value) for p in positions], None
-                noise = jolted(here[target + 1, index], value - here[target + 1, index])
-                yield f"back-noise:{pair}", [Patch(residual(target), p, noise) for p in positions], None
-                for name, donors in (("back-foreign", foreign[:1]), ("back-same", same)):
-                    for donor, state in donors:
-                        edits = [Patch(residual(target), p, state[source + 1, index]) for p in positions]
-                        yield f"{name}:{pair}", edits, donor.gold if name == "back-foreign" else None
+    for source, target in later_pairs(n_layers, {0, n_layers // 4, n_layers // 2}):
+        for place, (positions, index) in places.items():
+            value = here[source + 1, index]
+            pair = f"{place}:{source}>{target}"
+            yield f"back:{pair}", [Patch(residual(target), p, value) for p in positions], None
+            noise = jolted(here[target + 1, index], value - here[target + 1, index])
+            yield f"back-noise:{pair}", [Patch(residual(target), p, noise) for p in positions], None
+            for name, donors in (("back-foreign", foreign[:1]), ("back-same", same)):
+                for donor, state in donors:
+                    edits = [Patch(residual(target), p, state[source + 1, index]) for p in positions]
+                    yield f"{name}:{pair}", edits, donor.gold if name == "back-foreign" else None

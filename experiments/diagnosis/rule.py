@@ -240,6 +240,9 @@ def from_inside(
     foreign = foreign_run(seen) or (foreign_to(seen) and not usual(found))
     if (not arrives and (foreign or not known)) or noise.pool.share > CONTROL:
         return None
+    across = test("across")
+    if nearly_all(across) and varied(across) and move.pool.share < ROUTED:
+        return "too-late", across.own, f"later state moved {across.cell}", None
     for read in (move, test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
             if not varied(read):
@@ -249,8 +252,8 @@ def from_inside(
         return "bridge-not-routed", own.own, f"own state {own.cell}", None
     if readable(held, "decision") or any(read_there(test(name), found) for name in ("exit", "scope:decision")):
         return None
-    if back.own.k and back.pool.share >= ADMITTED and beats_noise(back, noise):  # it is computed, in a later layer
-        return None
+    if any(test.own.k and test.pool.share >= ADMITTED and beats_noise(test, noise) for test in (back, across)):
+        return None  # it is computed, in a later layer
     if seldom(found):
         return None
     if not usual(found) and (found.worked < FEWEST_DIFFERENT or not usually_fails(seen) or blind(seen)):

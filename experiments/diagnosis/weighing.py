@@ -90,6 +90,7 @@ def _tests(cells: set[str]) -> dict[str, _Test]:
         "exit": _Test("exit", [c for c in options("exit") if _layer(c) < n_layers - 1], falls=True),
         "back": _Test("back", options("back"), "back-noise", "back-foreign"),
         "move": _Test("move", options("move"), elsewhere=True),
+        "across": _Test("across", options("across"), elsewhere=True),
         "noise": _Test("noise", early["noise"]),
         "own:entity": _Test("own", [c for c in early["own"] if c.startswith("entity")], "noise", "foreign"),
         "own:decision": _Test("own", [c for c in early["own"] if c.startswith("decision")], "noise", "foreign"),

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerBase
 
-from ....hooks.anatomy import resolve
+from ....hooks.anatomy import Layer, resolve
 from ....hooks.parts import blocks_of, decoder_of, first_tensor
 from ....model_loading import load
 from ..weights import path
@@ -65,12 +65,24 @@ def with_blocks(base: Any, appended: int, seed: int) -> Any:
     model.load_state_dict(base.state_dict(), strict=False)
     with torch.no_grad():
         for layer in resolve(model).layers[own:]:
-            for outward in (layer.out, layer.down):
-                for weight in outward.parameters() if outward is not None else ():
-                    weight.zero_()
+            _silence(layer)
             for projection in layer.up:
                 projection.weight.normal_(std=config.hidden_size**-0.5)  # type: ignore[operator]
     return model
+
+
+def without(model: Any, block: int) -> Any:
+    """A copy of a model in which one block adds nothing."""
+    left: Any = deepcopy(model)
+    _silence(resolve(left).layers[block])
+    return left
+
+
+@torch.no_grad()
+def _silence(layer: Layer) -> None:
+    for outward in (layer.out, layer.down):
+        for weight in outward.parameters() if outward is not None else ():
+            weight.zero_()
 
 
 def base_of(plant: Plant) -> tuple[Any, PreTrainedTokenizerBase]:

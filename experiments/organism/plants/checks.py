@@ -12,7 +12,7 @@ from ....hooks.parts import blocks_of
 from .. import benchmarks, measure
 from ..measure import CardRow
 from . import lessons
-from .blocks import base_of, final_norm, restored, states_of
+from .blocks import base_of, final_norm, restored, states_of, without
 from .recipes import ALL, NOISE, Graft, Plant
 from .training import places
 
@@ -105,6 +105,7 @@ def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 40
         *lowered(_wholes(plant, cases, answers)),
         *(f for graft in plant.grafts for f in _followed(graft, cases, answers, base, tokenizer)),
         *lowered(_mended(plant, model, tokenizer, cases)),
+        *_left_out(plant, model, tokenizer, cases),
         *lowered(_moved(plant, model, tokenizer, cases)),
         *_sampled(plant, model, tokenizer, cases),
     ]
@@ -218,6 +219,19 @@ def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> 
             wrong = [all(t.split()[-1] != c.answer for t in ts) for c, ts in zip(cases, texts, strict=True)]
             other = [r for r, m, w in zip(right, mine, wrong, strict=True) if w and not m]
             row = CardRow(f"the other cause's wholes right, {where}", sum(other), len(other))
+            found.append(PlantCheck(row, WHOLES, at_most=True))
+    return found
+
+
+def _left_out(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
+    """Without the planted block, a bridge that is not computed has to be missing all the same: if a later block can
+    select the item as well, the planted block only hides what the model can do, which is *lost*."""
+    found = []
+    for graft in plant.grafts if len(plant.grafts) == 1 else ():
+        if graft.cause == "not-computed":
+            answers = _asked(without(model, graft.block), tokenizer, [c.question for c in cases])
+            right = sum(_right(a, c) for a, c in zip(answers, cases, strict=True))
+            row = CardRow(f"wholes right, block {graft.block} left out", right, len(cases))
             found.append(PlantCheck(row, WHOLES, at_most=True))
     return found
 

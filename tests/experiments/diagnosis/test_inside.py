@@ -44,7 +44,9 @@ def test_donors_at_the_decision_give_their_own_answers_and_noise_gives_neither(
         if len(outcomes) < 3:
             assert outcome == inside.measure(lm, setting), "donors that are held give what they give anew"
         if outcome is not None:
-            cells = {name: [c for c in outcome if c.startswith(f"move:{name}:")] for name in whole.readings()}
+            cells = {name: [c for c in outcome if c.startswith((f"move:{name}:", f"across:{name}:"))]
+                     for name in whole.readings()}  # fmt: skip
+            assert {sum(c.startswith("across") for c in some) for n, some in cells.items() if n != "decision"} == {2}
             by_place: dict[int, set[tuple[str, ...]]] = {}
             for name, position in whole.readings().items():
                 by_place.setdefault(position, set()).add(tuple(outcome[c] for c in cells[name]))
@@ -132,6 +134,7 @@ def test_a_state_is_put_in_after_the_layer_that_it_comes_from() -> None:
     rows = [*inside._rows(n_layers, whole, (own, mine), [(foreign, other)], [(own, mine + 400)], here, 0)]
     held = {"end-1": here[:, 0], "decision": here[:, 1]}
     rows += [*inside._read("move", n_layers, held, whole), *inside._read("scope", n_layers, held, foreign)]
+    rows += inside._across(n_layers, held, whole)
     made: dict[str, tuple[set[int], set[int], set[float], int | None]] = {}
     for cell, edits, donor in rows:
         patches = [e for e in edits if isinstance(e, Patch)]
@@ -152,6 +155,9 @@ def test_a_state_is_put_in_after_the_layer_that_it_comes_from() -> None:
             "scope:decision": ({5}, {layer}, {110.0 + after}, 2),
         }
         assert {cell: made[f"{cell}:{layer}"] for cell in expected} == expected
+    across = {c: v for c, v in made.items() if c.startswith("across:")}
+    assert across == {f"across:end-1:{source}>{target}": ({7}, {target}, {101.0 + source}, None)
+                      for source in (3, 4) for target in (0, 1)}  # fmt: skip
     back = {c: v for c, v in made.items() if c.startswith("back:")}
     pairs = ["2>0", "2>1", "3>0", "3>1", "3>2", "4>0", "4>1", "4>2"]
     assert sorted(back) == sorted(f"back:{place}:{pair}" for place in ("decision", "entity") for pair in pairs)

@@ -14,6 +14,8 @@ from .told import DRAWN, MIXED, SHOWN, cause_of, found, heard, wrote
 BACK = found(3, foreign=0, pool=32, cell="decision:4>0")
 
 
+ACROSS = found(3, cell="end-1:3>0", pool=36)
+"""The later state of another place, put where the answer is decided."""
 AS_OTHERS = replace(found(4, cell="decision:3"), noise_pool=Tally(2, 4))
 """A left-out block; other ones, left out, mend half."""
 TABLE = [
@@ -47,6 +49,15 @@ TABLE = [
     ({"back": replace(BACK, pool=Tally(9, 40)), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"back": replace(BACK, own=Tally(1, 4)), "own:decision": SHOWN}, None, None),
     ({"back": replace(BACK, own=Tally(0, 4)), "own:decision": SHOWN}, "bridge-not-computed", None),
+    ({"across": ACROSS, "own:decision": SHOWN}, "too-late", None),
+    ({"across": ACROSS}, None, None),
+    *(({"across": replace(ACROSS, **changed), "own:decision": SHOWN}, cause, None)
+      for changed, cause in (({"pool": Tally(35, 40)}, None), ({"values": Tally(1, 1)}, None),
+                             ({"own": Tally(2, 4)}, None), ({"own": Tally(0, 4)}, "bridge-not-computed"),
+                             ({"pool": Tally(9, 40)}, "bridge-not-computed"))),
+    *(({"across": ACROSS, "move": found(4, cell="end-1:1", pool=move), "own:decision": SHOWN}, cause, None)
+      for move, cause in ((19, "too-late"), (20, "bridge-not-routed"))),
+    ({"across": ACROSS, "noise": found(0, pool=13), "own:decision": SHOWN}, None, None),
     ({"skip": AS_OTHERS, "own:decision": found(4, foreign=1)}, None, None),
     ({"skip": AS_OTHERS, "own:decision": found(1)}, None, None),
     ({"skip": replace(AS_OTHERS, pool=Tally(31, 40)), "own:decision": found(1)}, None, None),

@@ -196,6 +196,31 @@ def test_appended_blocks_change_no_digit_in_any_architecture(base: str) -> None:
         torch.testing.assert_close(logits, model(ids).logits, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("base", recipes.SELECTS)
+def test_a_block_that_is_left_out_adds_nothing_and_the_others_stay(base: str) -> None:
+    model, tokens = load(weights.path(base), dtype="float32", device="cpu")
+    ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
+    left = blocks.without(model, 2)
+    with torch.no_grad():
+        states = blocks.states_of(model, ids, 2)
+        assert torch.equal(blocks.behind(left, blocks_of(left)[2], states), states)
+        assert not torch.equal(blocks.behind(model, blocks_of(model)[2], states), states)
+        assert torch.equal(blocks.states_of(left, ids, 2), states)
+
+
+def test_what_a_later_block_selects_as_well_does_not_pass_as_not_computed() -> None:
+    model, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
+    cases = benchmarks.mixed(10, 4)
+
+    def left_out(some: Any, block: int, *causes: str) -> list[tuple[int, bool]]:
+        plant = recipes.Plant("p", tuple(recipes.Graft(cause, "scrambled", block) for cause in causes), 0)
+        return [(f.row.k, f.passed) for f in checks._left_out(plant, some, tokens, cases)]
+
+    assert left_out(model, 0, "not-computed") == [(0, True)]
+    assert left_out(blocks.with_blocks(model, 1, 0), recipes.BLOCKS, "not-computed") == [(10, False)]
+    assert left_out(model, 0, "lost") == left_out(model, 0, "not-computed", "lost") == []
+
+
 @pytest.mark.parametrize(("base", "block"), recipes.SELECTS.items())
 def test_the_selecting_block_is_the_first_behind_which_the_state_carries_the_tag(base: str, block: int) -> None:
     model, tokens = load(weights.path(base), dtype="float32", device="cpu")
