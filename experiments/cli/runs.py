@@ -216,7 +216,7 @@ def plot(
     """Draw one figure (pdf, svg, png, and its data as csv) from one or more runs."""
     from ..console.progress import Reporter
     from ..figures import catalog
-    from ..run.folder import find_runs
+    from ..run.folder import runs_in
 
     if list_ or figure is None:
         found = catalog.figure_names()
@@ -229,7 +229,8 @@ def plot(
         progress=Reporter(quiet=quiet).bar,
     )  # fmt: skip
     chosen = None if only is None else [name.strip() for name in only.split(",")]
-    _say_unfinished(path for path in find_runs(runs or ()) if chosen is None or path.name in chosen)
+    inside = [path for folder in runs or () for path in runs_in(folder)]
+    _say_unfinished(path for path in inside if chosen is None or path.name in chosen)
     show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
     return exits.OK
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ...errors import InputError, did_you_mean
 from ...progress import Bar
 from ...registry import Registry
-from ..run.folder import find_runs, is_run, unfinished
+from ..run.folder import find_runs, is_run, runs_in, unfinished
 from ..run.reader import RunData
 from .drawing import Drawing, Figure, of_function, write
 from .look import WIDTHS, Look
@@ -89,7 +89,8 @@ def plot(
         if drawing.empty is not None:
             reason, command = drawing.empty.rstrip("."), FIGURES[figure].command
             how = f"; to make the data, run: {command}" if command else ""
-            how = "".join(f"; {p}: {why}" for p in find_runs(chosen) if (why := unfinished(p)) is not None) or how
+            inside = [path for folder in chosen for path in runs_in(folder)]
+            how = "".join(f"; {p}: {why}" for p in inside if (why := unfinished(p)) is not None) or how
             raise InputError(f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{how}")
         files = write(drawing, figure, where, pdf=True, look=look)
         advance(1)

@@ -159,11 +159,18 @@ def find_runs(folders: Iterable[str | Path]) -> list[Path]:
     for folder in map(Path, folders):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such run folder; see `composcope ls`")
-        inside = [folder] if is_run(folder) else sorted(p for p in folder.iterdir() if is_run(p))
+        inside = runs_in(folder)
         if not inside:
             raise InputError(f"{folder}: holds no run (no manifest.json); see `composcope ls`")
         found += [p for p in inside if p not in found]
     return found
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run that a folder is, or the runs directly under it; none for anything else, such as a folder of skill maps."""
+    if is_run(folder):
+        return [folder]
+    return sorted(p for p in folder.iterdir() if is_run(p)) if folder.is_dir() else []
 
 
 def one_run(folder: str | Path) -> Path:

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from composcope.experiments import figures
+from composcope.experiments.cli import main
 from composcope.experiments.figures import skills
 
 
@@ -46,3 +47,17 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
     shown = skills.skill_granularity.draw(maps)
     assert [(r["clusters"], r["skills"], r["skill"], r["id"]) for r in shown.rows] == [
         (10, n, s, i) for n in (2, 3) for i, s in enumerate(("sort", "add", "other"), 1)]  # fmt: skip
+
+
+def test_figures_of_skill_maps_are_drawn_from_a_folder_without_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, line = tmp_path / "maps", {"n_clusters": 2, "n_skills": 2, "usage": {"add": 4, "sort": 1}}
+    folder.mkdir()
+    (folder / "granularity.jsonl").write_text(json.dumps(line) + "\n")
+    assert main(["plot", "skill-distribution", str(folder), "--out", str(tmp_path / "drawn"), "--json"]) == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert files and all(Path(file).is_file() for file in files)
+    (folder / "granularity.jsonl").write_text(json.dumps({**line, "usage": {}}) + "\n")
+    assert main(["plot", "skill-distribution", str(folder), "--out", str(tmp_path / "drawn")]) == 1
+    assert f"nothing to draw from {folder}" in capsys.readouterr().err
