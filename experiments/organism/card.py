@@ -11,9 +11,11 @@ from typing import Any
 from ...devices import available
 from ...progress import Bar, no_bar
 from . import crossed, documents, errors, measure, world
-from .card_text import FIRST, SECOND, SHAPED
 from .doses import ALL, CROSSED, called, percent
 from .measure import CardRow, by_format
+
+CARDS = Path(__file__).parent / "cards"
+"""The words of the model cards, around their tables."""
 
 
 def ask_folder(folder: Path, device: str = "cpu") -> measure.AskModel:
@@ -232,9 +234,10 @@ def markdown(card: Mapping[str, Any]) -> str:
     weak = "\n".join(f"* {line}" for line in weak_formats(models)) or "* none"
     tables = "\n\n".join(table(name, models) for name in first["tables"])
     mix = ", ".join(f"{name} {base:g} / {last:g} %" for name, (base, last) in documents.FORMAT_WEIGHTS.items())
-    text, skills = (SECOND, crossed.skill_weights()) if first["dose"] in CROSSED else (FIRST, documents.skill_weights())
+    text, skills = ("second", crossed) if first["dose"] in CROSSED else ("first", documents)
     architecture = recipe.get("architecture", "llama")
-    return (text if architecture == "llama" else SHAPED).format(
+    words = CARDS / f"{text if architecture == 'llama' else 'shaped'}.md"
+    return words.read_text(encoding="utf-8").format(
         architecture=architecture,
         kind=card.get("kind", ""),
         parameters=f"{card['parameters']:,}",
@@ -254,7 +257,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         seed=first["seed"],
         device=first["device"],
         formats=mix,
-        skills=", ".join(f"{name} {base:g} / {last:g}" for name, (base, last) in skills.items()),
+        skills=", ".join(f"{name} {base:g} / {last:g}" for name, (base, last) in skills.skill_weights().items()),
         tables=tables,
         weak=weak,
         spread=spread(seeds, list(models)),
