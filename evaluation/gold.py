@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import InputError
 from .case import Case, Part
 from .grading import dates, numbers
-from .grading.mathematics import is_plain_number
+from .grading.formulas import is_plain_number
 from .text_files import number_text, text_field
 
 _FORMULA = re.compile(r"\\[A-Za-z]+|\$|\^|\d\s*[-+*/=]\s*\d|\d\s*[A-Za-z]\b")

@@ -5,7 +5,7 @@ Reading a response: ``view`` (what of it counts), ``cues`` ("the answer is"), ``
 question), ``mentions`` (whether a name is asserted, denied or in passing).
 By type of answer: ``text`` (also which answers count as abstaining) and ``names`` (with ``peoples``: countries, their
 adjectives and languages), ``booleans``, ``choices``, ``dates`` (and times of day), ``lists``, ``numbers`` (reads
-numbers), ``numeric_answer`` (which number is the answer), ``words`` (numbers in words), ``mathematics`` (formulas).
+numbers), ``numeric_answer`` (which number is the answer), ``words`` (numbers in words), ``formulas``.
 """
 
 from .extract import extract

@@ -20,7 +20,6 @@ from . import (
     echo,
     formulas,
     lists,
-    mathematics,
     names,
     numbers,
     numeric_answer,
@@ -88,7 +87,7 @@ def _number(said: Said, asked: Asked) -> Verdict:
 
 
 def _quantity(said: Said, asked: Asked) -> Verdict:
-    wanted = [numbers.parse(g) if mathematics.is_plain_number(g) else None for g in asked.golds]
+    wanted = [numbers.parse(g) if formulas.is_plain_number(g) else None for g in asked.golds]
     if wanted[0] is None:
         return _formula(said, asked)
     golds = in_unit([w for w in wanted if w is not None], asked.question)
@@ -107,8 +106,8 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
         doubtful = percent_in_doubt(found.number, golds, asked.question)
         return undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
     # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
-    if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and mathematics.available_here():
-        if any(mathematics.verify(said.text[:400], g) for g in asked.golds):
+    if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and formulas.available_here():
+        if any(formulas.verify(said.text[:400], g) for g in asked.golds):
             return _right(said.text, "math-verify")
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         # several numbers where one is asked for, and the rule takes another one than the right one
@@ -157,9 +156,9 @@ def _formula(said: Said, asked: Asked) -> Verdict:
         return _name(Said(segment, cued=True), asked)
     if any(re.sub(r"[\s$]", "", segment.rstrip(".")) == re.sub(r"[\s$]", "", g) for g in golds):
         return _right(segment, "exact")
-    if not mathematics.available_here():
+    if not formulas.available_here():
         return undecided(segment, "math-verify needs the main thread")
-    verdicts = [mathematics.verify(segment[:2000], g) for g in golds]
+    verdicts = [formulas.verify(segment[:2000], g) for g in golds]
     if any(verdicts):
         return _right(segment, "math-verify")
     return None if all(v is None for v in verdicts) else _wrong(segment)
@@ -275,7 +274,7 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
         return _ratio
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
         return _year if _YEAR.fullmatch(gold) else _date
-    return _number if _PURE_NUMBER.fullmatch(gold) and mathematics.is_plain_number(gold) else _name
+    return _number if _PURE_NUMBER.fullmatch(gold) and formulas.is_plain_number(gold) else _name
 
 
 def _name(said: Said, asked: Asked) -> Verdict:

@@ -1,4 +1,4 @@
-"""Formulas with variables, such as 5x and f(x) = 2x + 3: which gold answers are one, and which one a text answers with.
+"""Formulas such as 5x and f(x) = 2x + 3: which gold answers are one, and which one a text answers with; math-verify.
 
 Of the formulas in a text those count that the question does not have. After an answer cue the first of them is the
 answer, without a cue the last one; of an equation the last side. Another formula that equals the gold answer leaves
@@ -6,10 +6,12 @@ the answer undecided.
 """
 
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from . import cues, mathematics, text
+from ..graded import Graded
+from . import cues, numbers, text, words
 from .view import fold
 
 _FUNCTIONS = frozenset("sin cos tan cot sec log ln exp sqrt pi arcsin arccos arctan sinh cosh tanh frac".split())
@@ -96,9 +98,7 @@ def read(said: str, golds: Sequence[str], question: str | None, cued: bool) -> F
     others = [formula for _, formula in own if formula != chosen]
     equal = _equal(chosen, wanted)
     if equal is None:
-        return FormulaVerdict(
-            None, "math-verify needs the main thread" if not mathematics.available_here() else "formula"
-        )
+        return FormulaVerdict(None, "math-verify needs the main thread" if not available_here() else "formula")
     if any(_OR.search(part[max(0, at - 40) : at]) for at, _ in own):
         return FormulaVerdict(None, "several formulas")
     if equal:
@@ -148,11 +148,11 @@ def _equal(given: str, wanted: Sequence[str]) -> bool | None:
     """Whether a formula equals a gold formula; None where nothing can tell."""
     if any(_signs(given) == _signs(_last_side(g)) for g in wanted):
         return True
-    if not mathematics.available_here():
+    if not available_here():
         return None
     if _CONSTANT.search(given) and all(_CONSTANT.search(g) for g in wanted):  # of integration
         given, wanted = (_CONSTANT.sub("", given), [_CONSTANT.sub("", g) for g in wanted])
-    verdicts = [mathematics.verify(given, _cleaned(g)) for g in wanted]
+    verdicts = [verify(given, _cleaned(g)) for g in wanted]
     return True if any(verdicts) else None if all(v is None for v in verdicts) else False
 
 
@@ -207,3 +207,88 @@ def _cleaned(formula: str) -> str:
     for pattern, kept in _MARKS:
         formula = pattern.sub(kept, formula)
     return formula
+
+
+SECONDS = 5
+
+
+def is_plain_number(gold: str) -> bool:
+    """True where a gold answer is one number with at most a unit or a noun, and no formula."""
+    plain = numbers.normalized(gold)
+    if numbers.parse(gold) is None:
+        return False
+    rest = plain
+    for n in numbers.find_all(plain):
+        rest = rest.replace(plain[n.start : n.end], " ", 1)
+    rest = re.sub(r"(?<=[a-z])\s?\^\s?[23]", "", rest)
+    if re.search(r"[\d\\=^()\[\],*+]", rest):
+        return False
+    return all(len(w) > 1 or w.lower() in words.UNITS for w in re.findall(r"°?[A-Za-z]+", rest))
+
+
+def available_here() -> bool:
+    """math-verify limits its time by a signal, which only the main thread can receive."""
+    return threading.current_thread() is threading.main_thread()
+
+
+def verify(answer: str, gold: str) -> bool | None:
+    """Whether math-verify finds them equal (None: unread). Raises ``RuntimeError`` outside the main thread."""
+    if not available_here():
+        raise RuntimeError("math-verify needs the main thread: its time limit is a signal")
+    import logging
+
+    from math_verify import parse
+    from math_verify import verify as equal
+
+    logging.getLogger("math_verify").setLevel(logging.CRITICAL)
+    wanted, given = (parse(_as_math(t), parsing_timeout=SECONDS) for t in (gold, answer))
+    if not wanted or not given:
+        return None
+    return bool(equal(wanted, given, timeout_seconds=SECONDS))
+
+
+def _as_math(text: str) -> str:
+    text = text.strip()
+    return text if "$" in text or "\\boxed" in text else f"${text}$"
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """How often math-verify and the number rules differ, and on which answers."""
+
+    n: int
+    """Answers that both could judge."""
+    n_unread: int
+    """Answers that math-verify could not read."""
+    disagreements: tuple[tuple[str, str, bool], ...]
+    """(answer, gold, verdict of the rules) of the answers on which they differ."""
+
+    @property
+    def rate(self) -> float | None:
+        return len(self.disagreements) / self.n if self.n else None
+
+
+def second_opinion_on(rows: Iterable[Graded]) -> SecondOpinion:
+    """Let math-verify judge again what was matched, or not, as a number; main thread only."""
+    judged = (
+        (row.answer, row.gold, row.outcome == "correct")
+        for row in rows
+        if row.answer and row.gold and row.outcome in ("correct", "incorrect") and any(c.isdigit() for c in row.gold)
+        if row.match in (None, "numeric", "math-verify")
+    )
+    return second_opinion(judged)
+
+
+def second_opinion(judged: Iterable[tuple[str, str, bool]]) -> SecondOpinion:
+    """Let math-verify judge (answer, gold, our verdict) triples again; main thread only."""
+    n = unread = 0
+    differ = []
+    for answer, gold, ours in judged:
+        theirs = verify(answer, gold)
+        if theirs is None:
+            unread += 1
+            continue
+        n += 1
+        if theirs != ours:
+            differ.append((answer, gold, ours))
+    return SecondOpinion(n, unread, tuple(differ))

@@ -12,7 +12,7 @@ from ...evaluation.asks import Ask, Response
 from ...evaluation.engines import replies
 from ...evaluation.engines.base import THINKING_OPENED
 from ...evaluation.graded import Graded
-from ...evaluation.grading import mathematics
+from ...evaluation.grading import formulas
 from ...evaluation.judging import JudgedGrades
 from ...evaluation.metrics import Metric, mark
 
@@ -30,9 +30,9 @@ def second_opinion(rows: Sequence[Graded], asks: Mapping[str, Ask], most: int = 
     numeric = [row for row in rows if row.ask in asks and asks[str(row.ask)].answer_type == "number"]
     numeric = [row for row in numeric if not (row.reason or "").startswith("compat")]
     different = list({(row.answer, row.gold, row.outcome): row for row in numeric}.values())
-    if not different or not mathematics.available_here():
+    if not different or not formulas.available_here():
         return [], []
-    found = mathematics.second_opinion_on(different[:most])
+    found = formulas.second_opinion_on(different[:most])
     k, n = len(found.disagreements), found.n
     notes = ["of different answers"]
     if found.n_unread:

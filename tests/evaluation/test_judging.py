@@ -14,7 +14,7 @@ import pytest
 from composcope.evaluation import judging
 from composcope.evaluation.asks import Ask, Grade, Response
 from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response
-from composcope.evaluation.grading import grade, mathematics
+from composcope.evaluation.grading import formulas, grade
 from composcope.evaluation.journal import Journal, ask_identity
 from composcope.evaluation.judging import SAMPLE, second_opinions
 
@@ -78,7 +78,7 @@ def test_agreement_counts_the_confusion_matrix_and_leaves_unjudged_cases_out() -
 
 
 def test_the_second_opinion_lists_answers_on_which_math_verify_differs() -> None:
-    report = mathematics.second_opinion([("1/2", "0.5", True), ("3", "4", False), ("\\frac{6}{8}", "3/4", False)])
+    report = formulas.second_opinion([("1/2", "0.5", True), ("3", "4", False), ("\\frac{6}{8}", "3/4", False)])
     assert report.n == 3 and report.disagreements == (("\\frac{6}{8}", "3/4", False),)
     assert report.rate == pytest.approx(1 / 3)
 
@@ -90,7 +90,7 @@ def test_math_verify_is_refused_outside_the_main_thread() -> None:
 
     def work() -> None:
         try:
-            mathematics.verify("1", "1")
+            formulas.verify("1", "1")
         except RuntimeError as e:
             raised.append(str(e))
 

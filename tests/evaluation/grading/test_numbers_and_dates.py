@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from composcope.evaluation.grading import dates, mathematics, numbers, numeric_answer, units, words
+from composcope.evaluation.grading import dates, formulas, numbers, numeric_answer, units, words
 
 Row = tuple[Callable[..., Any], tuple[Any, ...], Any]
 
@@ -200,12 +200,12 @@ NUMBERS: list[Row] = [
     (_same_quantity, ("24 m", "24 s"), False), (_shown, ("1/3",), "1/3"), (_shown, ("-0.05",), "-0.05"),
     (_shown, ("12.5 %",), "12.5%"), (_shown, ("1250",), "1250"), (_shown, ("none",), "0"), (_shown, ("7/6",), "7/6"),
     (lambda s: numbers.computes(s), ("12 times 2",), True), (numbers.computes, ("12 or 2",), False),
-    (mathematics.is_plain_number, ("12 apples",), True), (mathematics.is_plain_number, ("5 cm^2",), True),
-    (mathematics.is_plain_number, ("2x",), False), (mathematics.is_plain_number, ("5 m",), True),
-    (mathematics.is_plain_number, ("x = 5",), False), (mathematics.is_plain_number, ("apples",), False),
-    (mathematics.is_plain_number, ("(1, 2)",), False), (mathematics.verify, ("1/2", "0.5"), True),
-    (mathematics.verify, ("0.5", "1/3"), False), (mathematics.verify, ("", "1"), None),
-    (mathematics.verify, ("1", ""), None), (mathematics.verify, ("$\\frac{1}{2}$", "\\boxed{0.5}"), True),
+    (formulas.is_plain_number, ("12 apples",), True), (formulas.is_plain_number, ("5 cm^2",), True),
+    (formulas.is_plain_number, ("2x",), False), (formulas.is_plain_number, ("5 m",), True),
+    (formulas.is_plain_number, ("x = 5",), False), (formulas.is_plain_number, ("apples",), False),
+    (formulas.is_plain_number, ("(1, 2)",), False), (formulas.verify, ("1/2", "0.5"), True),
+    (formulas.verify, ("0.5", "1/3"), False), (formulas.verify, ("", "1"), None),
+    (formulas.verify, ("1", ""), None), (formulas.verify, ("$\\frac{1}{2}$", "\\boxed{0.5}"), True),
 ]  # fmt: skip
 
 QUANTITIES: list[Row] = [
