@@ -10,15 +10,10 @@ counts``). The probes run on all questions: lookback ratios (Table 3), Min-K%++ 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .config import Asking
-from .studies import mechanism, pairs
 from .studies.results import metric_rows
-from .studies.study import Preset, Study, StudyTable
-
-if TYPE_CHECKING:
-    from .studies.study import ProbeContext
+from .studies.study import Preset, ProbeContext, Study, StudyTable
+from .studies.tables import means, pairs, tests
 
 QRNCA = {"rule": "reference", "steps": 20, "t": 0.2, "u": 0.3, "v": 20, "answer_tokens": None}
 """QRNCA's integration, thresholds and set size as released by its authors; AgentCoMa does not say which it used. Free
@@ -55,18 +50,16 @@ def tables(study: Study) -> list[StudyTable]:
             "controls", "Other ways to ask: extra context (Fig. 6), self-ask (Table 7), reversed steps", controls
         ),
         StudyTable(
-            "lookback",
-            "Lookback ratio by question type (Table 3), %",
-            mechanism.means(study, "lookback", "lookback_ratio", 100),
+            "lookback", "Lookback ratio by question type (Table 3), %", means(study, "lookback", "lookback_ratio", 100)
         ),
-        StudyTable("lookback-tests", "Pairwise t-tests of the lookback ratio (Table 14)", mechanism.tests(study)),
-        StudyTable("min-k", "Min-K%++ by question type (Fig. 7)", mechanism.means(study, "min-k", "min_k_pp", 1)),
+        StudyTable("lookback-tests", "Pairwise t-tests of the lookback ratio (Table 14)", tests(study)),
+        StudyTable("min-k", "Min-K%++ by question type (Fig. 7)", means(study, "min-k", "min_k_pp", 1)),
         StudyTable(
             "neurons",
             "Neuron overlap of two question types (Fig. 8), %",
-            mechanism.means(study, "neurons", "neuron_overlap", 100),
+            means(study, "neurons", "neuron_overlap", 100),
         ),
-        *pairs.table(study),
+        *pairs(study),
     ]
 
 

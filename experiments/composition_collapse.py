@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .config import Asking
-from .studies import mechanism, pairs
 from .studies.results import metric_rows
-from .studies.study import Preset, Study, StudyTable
-
-if TYPE_CHECKING:
-    from .studies.study import ProbeContext
+from .studies.study import Preset, ProbeContext, Study, StudyTable, by_depth, scaled_layers
+from .studies.tables import mechanism, pairs
 
 FAMILIES = ("successor", "interval", "temporal_successor", "temporal_interval_decoy", "temporal_interval")
 SUCCESS_DEPTH, FAILURE_DEPTH = 4, 6
@@ -30,8 +27,6 @@ LAYERS, LAYERS_OF = (0, 4, 8, 12, 16, 20, 24, 28, 32, 35), 36
 
 def probe(opened: ProbeContext) -> None:
     """Prompt-end patching, prompt-end cosines and step cosines on the boundary set."""
-    from .studies.study import by_depth, scaled_layers
-
     failures, successes = opened.gated()
     cases = opened.evaluated.cases
     donors = by_depth(cases, successes, SUCCESS_DEPTH, FAMILIES)[: opened.limit]
@@ -96,8 +91,8 @@ def tables(study: Study) -> list[StudyTable]:
         StudyTable("d50", "Depth of 50 % failure (Table 4)",
               metric_rows(study, [("d50", lambda g: set(g) <= {"family"})])),
         StudyTable("recovery", "Residual failures that chain of thought gets right (section 6)", recovery),
-        StudyTable("mechanism", "Patching and cosines on the boundary set (App. I)", mechanism.rows(study)),
-        *pairs.table(study),
+        StudyTable("mechanism", "Patching and cosines on the boundary set (App. I)", mechanism(study)),
+        *pairs(study),
     ]  # fmt: skip
 
 

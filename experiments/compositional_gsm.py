@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .config import Asking
-from .studies import pairs
 from .studies.results import metric_rows
 from .studies.study import Preset, Study, StudyTable
+from .studies.tables import pairs
 
 
 def _bare(group: Mapping[str, Any]) -> bool:
@@ -45,7 +45,7 @@ def tables(study: Study) -> list[StudyTable]:
         StudyTable("controls", "Why there is a gap (Fig. 9-12)", metric_rows(study, hops),
               "Rows with `against` are differences from Q2 alone; second_hop: the pair, given Q1 right inside it."),
         StudyTable("code", "Code against words (Fig. 8)", [r for r in code if r["what"] != "failed"]),
-        *pairs.table(study),
+        *pairs(study),
     ]  # fmt: skip
 
 

@@ -35,7 +35,7 @@ from .evaluating.ask_plan import (
 )
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of
-from .run import rendered, summary, write_json
+from .run import single_cases, summary, write_json
 from .run.folder import MEASURED, check_place
 from .run.provenance import plugin_files, source_hash
 from .run.reader import read_run
@@ -213,7 +213,7 @@ def _evaluate(run: OpenRun, plan: AskPlan, target: Target, judge: Any, config: C
         reporter.say(f"{run.name}: {line}")
     if found.stopped:
         reporter.say(f"{run.name}: stopped by {found.stopped}; the same command continues")
-    rendered.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
+    single_cases.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
     run.record(n_invalid=found.n_invalid, stopped=found.stopped)
     return found
 

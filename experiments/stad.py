@@ -11,9 +11,9 @@ answers count as solved by scaffolding. Here every answer has 2,000 tokens.
 from collections import Counter
 
 from .config import Asking
-from .studies import pairs
 from .studies.results import metric_rows
 from .studies.study import Preset, Row, Study, StudyTable
+from .studies.tables import pairs
 
 TOP_COMBINATIONS, TOP_BOTTLENECKS, TOP_SKILLS = 3, 5, 10
 """The numbers of rows that the paper prints."""
@@ -38,7 +38,7 @@ def tables(study: Study) -> list[StudyTable]:
         StudyTable("bottlenecks", f"The {TOP_BOTTLENECKS} most frequent bottlenecks (Fig. 3)", _bottlenecks(study)),
         StudyTable("levels", "Success by revealed steps, and with blanked values (Table 8)",
               metric_rows(study, levels)),
-        *pairs.table(study),
+        *pairs(study),
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ...terminal import how_many, quietly
 from ..config import check_options
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
-from ..run.rendered import Rendered, read_rendered
+from ..run.single_cases import Rendered, read_rendered
 from .shown import ProbeResults, Table, frame_html, heading, signals
 
 if TYPE_CHECKING:

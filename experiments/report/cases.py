@@ -18,7 +18,7 @@ from ...evaluation.protocols import counting
 from ...evaluation.protocols.double_gate import Gated, gate_cases
 from ..figures.grouping import labels
 from ..run.reader import RunData
-from ..run.rendered import Rendered, read_rendered
+from ..run.single_cases import Rendered, read_rendered
 from .origins import KINDS, MEANS, Origin, origins
 
 COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question", "gold",

@@ -1,19 +1,25 @@
-"""What probes measured in single cases: numbers of all of them, and maps, tokens and sweeps of a few.
+"""What a run keeps of single cases: numbers of all, maps, tokens and sweeps of a few, and prompts as they were sent.
 
-kept = read_single_cases(run.path, "lookback")  # probes/lookback/cases
-kept.entries[0].about["tokens"], kept.entries[0].arrays["ratio"]
-read_values(run.path, "lookback")[0].value  # probes/lookback/values.csv
+    kept = read_single_cases(run.path, "lookback")  # probes/lookback/cases
+    kept.entries[0].about["tokens"], kept.entries[0].arrays["ratio"]
+    read_values(run.path, "lookback")[0].value  # probes/lookback/values.csv
+    read_rendered(run.path).text(key, prompt)  # rendered.json
+
+A chat template nearly always puts the same text before and after a prompt, so ``rendered.json`` has them once. They are
+decoded from the token ids that were fed: what the model saw, not what a template should have produced.
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ...errors import InputError
+from ...errors import ComposcopeError, InputError
+from ...evaluation.asks import Ask, Response
 from ...evaluation.case import shares
 from ...files import read_csv
-from . import read_json
+from .folder import read_json, write_json
 from .reader import Array, Row, read_tensors
 
 
@@ -81,3 +87,67 @@ def read_values(run: Path, probe: str) -> list[CaseValue]:
         crossed = [c for c in (row.get("crossed") or "").split("; ") if c]
         found.append(CaseValue(case, role, kind, quantity, value, shares(row.get("cluster") or None, crossed)))
     return found
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What the chat template made of prompts."""
+
+    templates: Sequence[Sequence[str]] = ()
+    """Pairs of text before and after a prompt."""
+    asks: Mapping[str, Any] | None = None
+    """For each ask the number of its pair, or its whole text where the prompt is not in it."""
+
+    def around(self, key: str) -> Sequence[str] | None:
+        """The text before and after the prompt of an ask; None if it is not known."""
+        how = (self.asks or {}).get(key)
+        return self.templates[how] if isinstance(how, int) and 0 <= how < len(self.templates) else None
+
+    def whole(self, key: str) -> str | None:
+        """The whole text of an ask whose prompt is not in it; None for any other."""
+        how = (self.asks or {}).get(key)
+        return how if isinstance(how, str) else None
+
+    def text(self, key: str, prompt: str) -> str:
+        """An ask as it was put to the model: the prompt alone, where what was added to it is not known."""
+        before, after = self.around(key) or ("", "")
+        return self.whole(key) or f"{before}{prompt}{after}"
+
+
+def read_rendered(run: Path) -> Rendered:
+    """The texts around a run's prompts; empty if the run has none, or if they cannot be read."""
+    path = run / "rendered.json"
+    if not path.is_file():
+        return Rendered()
+    try:
+        found = read_json(path)
+    except ComposcopeError:
+        return Rendered()
+    return Rendered(found.get("templates") or (), found.get("asks") or {})
+
+
+def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> dict[str, Any]:
+    """``templates``: pairs of text before and after a prompt; ``asks``: each ask's pair number or whole text.
+
+    Asks whose engine returned no prompt ids are left out: how their server wrote them is unknown.
+    """
+    from ...probes.single_cases import decode  # loads torch, which reading does not need
+
+    templates: dict[tuple[str, str], int] = {}
+    found: dict[str, int | str] = {}
+    for key, ask in asks.items():
+        ids = responses[key].prompt_ids if key in responses else None
+        if ids is None:
+            continue
+        text = decode(tokenizer, ids)
+        # The last occurrence, because worked examples come before the question.
+        before, mark, after = text.rpartition(ask.prompt)
+        found[key] = templates.setdefault((before, after), len(templates)) if mark else text
+    return {"schema": 1, "templates": [list(t) for t in templates], "asks": found}
+
+
+def save_rendered(
+    folder: Path, tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Response]
+) -> Path | None:
+    """Write ``rendered.json`` into a run; does nothing without a tokenizer."""
+    return None if tokenizer is None else write_json(folder / "rendered.json", rendered(tokenizer, asks, responses))

@@ -23,8 +23,8 @@ from composcope.experiments.config import Config
 from composcope.experiments.probing import run as probing
 from composcope.experiments.probing.run import _unmatched, choose, correct_together, inputs_hash, write_cases
 from composcope.experiments.run import write_text
-from composcope.experiments.run.rendered import Rendered, rendered, save_rendered
 from composcope.experiments.run.schema import Evaluated
+from composcope.experiments.run.single_cases import Rendered, rendered, save_rendered
 from composcope.files import read_csv, to_csv
 from composcope.probes import lookback as lookback_probe
 from composcope.probes import min_k as min_k_probe

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from composcope.experiments.run.reader import ProbeData
-from composcope.experiments.studies import mechanism
-from composcope.experiments.studies.mechanism import _difference
+from composcope.experiments.studies import tables
+from composcope.experiments.studies.tables import _difference
 from composcope.files import to_csv
 
 from .bare_studies import run_of, study_of
@@ -37,7 +37,7 @@ def test_means_over_questions_of_a_kind_are_those_of_all_its_values_with_student
     rng = np.random.default_rng(0)
     every, other = rng.normal(0.5, 0.1, 15), rng.normal(0.3, 0.1, 7)
     run = _measured(tmp_path / "a", math=every, composition=other)
-    found = mechanism.means(study_of(run), "lookback", "lookback_ratio", 100)
+    found = tables.means(study_of(run), "lookback", "lookback_ratio", 100)
     half = stats.t.ppf(0.975, 14) * every.std(ddof=1) / math.sqrt(15)
     first = found[0]
     assert [(r["group"], r["n"], r["interval"]) for r in found] == [("math", 15, "t"), ("composition", 7, "t")]
@@ -45,17 +45,17 @@ def test_means_over_questions_of_a_kind_are_those_of_all_its_values_with_student
         [every.mean(), every.mean() - half, every.mean() + half, every.std(ddof=1), every.var(ddof=1)])  # fmt: skip
     assert first["shown"] == f"{100 * first['value']:.4g} [{100 * first['low']:.4g}, {100 * first['high']:.4g}]"
     wide = _measured(tmp_path / "b", k=np.array([0.0, 1.0, 0.9]))
-    (row,) = mechanism.means(study_of(wide), "lookback", "lookback_ratio", 100)
+    (row,) = tables.means(study_of(wide), "lookback", "lookback_ratio", 100)
     assert (row["low"], row["high"]) == (0, 1), "shares lie between 0 and 1"
-    (row,) = mechanism.means(study_of(wide), "lookback", "lookback_ratio", 1)
+    (row,) = tables.means(study_of(wide), "lookback", "lookback_ratio", 1)
     assert row["low"] < 0 and row["high"] > 1, "other numbers do not"
     lines = (tmp_path / "b" / "probes" / "lookback" / "values.csv").read_text().splitlines()
     again = [",".join([*lines[1].split(",")[:4], value]) for value in ("0.5", "0.4", "nan")]
     (tmp_path / "b" / "probes" / "lookback" / "values.csv").write_text("\n".join([*lines[:4], *again]))
-    (row,) = mechanism.means(study_of(wide), "lookback", "lookback_ratio", 1)
+    (row,) = tables.means(study_of(wide), "lookback", "lookback_ratio", 1)
     assert (row["n"], row["value"]) == (3, pytest.approx((0.3 + 1 + 0.9) / 3)), "questions of a case are one value"
     closed = run_of("a", note="why")
-    told = mechanism.means(study_of(closed, wide), "lookback", "lookback_ratio", 1)
+    told = tables.means(study_of(closed, wide), "lookback", "lookback_ratio", 1)
     assert [(r["model"], r["what"], r["shown"]) for r in told[:1]] == [("a", "not opened up", "why")]
 
 
@@ -65,7 +65,7 @@ def test_kinds_are_compared_by_welchs_test_and_corrected_together(tmp_path: Path
         k: rng.normal(m, s, n)
         for k, m, s, n in (("composition", 0.5, 0.1, 9), ("math", 0.6, 0.3, 12), ("choice", 0.4, 0.2, 7))
     }
-    found = mechanism.tests(study_of(_measured(tmp_path, **sides)))
+    found = tables.tests(study_of(_measured(tmp_path, **sides)))
     assert [r["group"] for r in found] == ["composition - choice", "composition - math", "choice - math"]
     p = [stats.ttest_ind(*(sides[k] for k in r["group"].split(" - ")), equal_var=False).pvalue for r in found]
     assert [r["p"] for r in found] == pytest.approx(p)
@@ -81,12 +81,12 @@ def test_patches_are_counted_over_layers_of_donors_that_can_be_judged() -> None:
     rows = [{"quantity": "flip_rate", "group": g, "layer": i, "count": c, "n": n}
             for g, i, c, n in (("donor", 0, 1, 8), ("donor", 1, 5, 7), ("donor", 2, None, 0), ("random", 1, 7, 8))
             ]  # fmt: skip
-    found = mechanism._patches(ProbeData("patching", rows), "what", "flip_rate", "m")
+    found = tables._patches(ProbeData("patching", rows), "what", "flip_rate", "m")
     assert (found["count"], found["n"], found["value"]) == (6, 15, 6 / 15)
     assert found["shown"] == "6 of 15 (7, 8 pairs × 2 layers; no interval)"
-    none = mechanism._patches(ProbeData("patching", []), "what", "flip_rate", "m")
+    none = tables._patches(ProbeData("patching", []), "what", "flip_rate", "m")
     assert none["value"] is None and none["shown"].startswith("undefined")
-    row = mechanism._cosine_row("x", {"n": 9, "value": 0.5, "low": 0.25, "high": None}, 3, 4, "m", "pairs, ")
+    row = tables._cosine_row("x", {"n": 9, "value": 0.5, "low": 0.25, "high": None}, 3, 4, "m", "pairs, ")
     assert (row["group"], row["shown"]) == ("pairs, layer 3 of 4", "0.5000 (no interval)")
 
 
@@ -106,19 +106,19 @@ def _clustered(folder: Path, times: int) -> Any:
 
 def test_cases_that_repeat_a_fact_make_no_mean_or_test_of_a_study_more_certain(tmp_path: Path) -> None:
     once, often = _clustered(tmp_path / "once", 1), _clustered(tmp_path / "often", 4)
-    shown = [mechanism.means(s, "lookback", "lookback_ratio", 100) for s in (once, often)]
+    shown = [tables.means(s, "lookback", "lookback_ratio", 100) for s in (once, often)]
     for a, b in zip(*shown, strict=True):
         assert (a["group"], b["n"]) == (b["group"], 4 * a["n"]) and a["n"] == 12
         assert a["value"] == pytest.approx(b["value"])
         width = a["high"] - a["low"]  # skewed clusters get fewer degrees of freedom than cases that share nothing
         assert width <= b["high"] - b["low"] < 1.2 * width
-    (a,), (b,) = mechanism.tests(once), mechanism.tests(often)
+    (a,), (b,) = tables.tests(once), tables.tests(often)
     assert a["group"] == "composition - math" and a["difference"] == pytest.approx(b["difference"])
     assert a["p"] == pytest.approx(b["p"])
     # Both questions of a case rise and fall together, which Welch's test of independent groups would not know.
     kinds = {
         k: [v.value for v in found]
-        for k, found in mechanism._by_kind(once.runs[0], "lookback", "lookback_ratio").items()
+        for k, found in tables._by_kind(once.runs[0], "lookback", "lookback_ratio").items()
     }
     assert a["p"] < 0.001 < stats.ttest_ind(kinds["composition"], kinds["math"], equal_var=False).pvalue
 
@@ -150,7 +150,7 @@ def test_a_run_is_in_the_tables_with_what_was_opened_up_in_it() -> None:
         return SimpleNamespace(run=SimpleNamespace(probe=probes.get), **about)
 
     opened: Any = SimpleNamespace(runs=[run(patching=patched), run(trajectory=moved), run(), run("no weights")])
-    rows = mechanism.rows(opened)
+    rows = tables.mechanism(opened)
     assert [r["what"] for r in rows[:2]] == [
         "patches that give the donor's answer",
         "patches that give the right answer",

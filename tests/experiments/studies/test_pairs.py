@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from composcope.evaluation.graded import Graded
-from composcope.experiments.studies import pairs
+from composcope.experiments.studies import tables
 from composcope.experiments.studies.spec import ModelPair
 
 from ..bare_runs import answers
@@ -23,14 +23,14 @@ def _answers(**roles: str) -> list[Graded]:
 def test_differences_of_a_pair_are_over_the_cases_of_both_and_the_gap_is_that_of_products() -> None:
     a = _answers(part_0="11011", part_1="10111", whole="1001?")
     b = _answers(part_0="1011", part_1="1101", whole="0001")
-    found = {(m.metric, m.group.get("quantity")): m for m in pairs.gains(a, b, seed=3)}
+    found = {(m.metric, m.group.get("quantity")): m for m in tables.gains(a, b, seed=3)}
     assert {k: round(m.value or 0, 9) for k, m in found.items()} == {
         ("pair_gain", "step:0"): 0, ("pair_gain", "step:1"): 0, ("pair_gain", "composition"): 0.25,
         ("pair_gap", None): round((2 / 4 - 9 / 16) - (1 / 4 - 9 / 16), 9)}  # fmt: skip
     assert {m.n for m in found.values()} == {4}
-    assert [m.metric for m in pairs.gains(a, [r for r in b if r.role == "whole"])] == ["pair_gain"]
+    assert [m.metric for m in tables.gains(a, [r for r in b if r.role == "whole"])] == ["pair_gain"]
     short = [Graded("z", role, "correct") for role in ("part:0", "whole")]
-    gains = pairs.gains([*a, *short], [*b, *short])
+    gains = tables.gains([*a, *short], [*b, *short])
     assert {m.metric: m.n for m in gains if m.group.get("quantity") != "step:1"} == {"pair_gain": 5}, "z has one part"
 
 
@@ -40,16 +40,16 @@ def test_a_pair_whose_run_failed_has_a_line_and_papers_of_other_pairs_say_nothin
     kinds = [ModelPair("cost", "x", "y"), ModelPair("tuning", "x", "gone")]
     study = study_of(one, other, name="compositional-gsm")
     study.spec = replace(study.spec, pairs=tuple(kinds))
-    (table,) = pairs.table(study)
+    (table,) = tables.pairs(study)
     made, failed = table.rows
     assert (made["pair"], made["value"], made["n"]) == ("cost: x − y", 0.25, 4)
     assert (failed["pair"], failed["what"], failed["shown"]) == ("tuning: x − gone", "failed", "no run of gone")
-    assert pairs.table(study_of(one)) == []
+    assert tables.pairs(study_of(one)) == []
     apart = run_of(
         "y", graded=[replace(r, case=f"other-{r.case}") for r in _answers(whole="10")], protocol="double-gate"
     )
     one.run.protocol = "double-gate"
-    (row,) = pairs._pair_rows(study_of(one, apart), kinds[0], "d")
+    (row,) = tables._pair_rows(study_of(one, apart), kinds[0], "d")
     assert row["what"] == "failed"
 
 
@@ -70,11 +70,11 @@ def test_published_differences_stand_beside_pairs_that_are_matched_as_in_the_pap
         asked.append((*about, references))
         return "published", "source"
 
-    monkeypatch.setattr(pairs, "beside", beside)
+    monkeypatch.setattr(tables, "beside", beside)
     a, b = (run_of(name, graded=_answers(whole=whole)) for name, whole in (("x", "1100"), ("y", "1000")))
-    (row,) = pairs._pair_rows(study_of(a, b, name=preset), ModelPair(kind, "x", "y"), "d")
+    (row,) = tables._pair_rows(study_of(a, b, name=preset), ModelPair(kind, "x", "y"), "d")
     group = {"quantity": "composition"}
-    assert asked == [(preset, "pair_gain", group, pairs.pair_name("org/x", "org/y"), "d", applies)]
+    assert asked == [(preset, "pair_gain", group, tables.pair_name("org/x", "org/y"), "d", applies)]
     assert (row["published"], row["source"], row["data"]) == ("published", "source", "d")
 
 
@@ -83,5 +83,5 @@ def test_gains_of_a_pair_are_a_minus_b() -> None:
         rows = [Graded(f"c{i}", "whole", o) for i, o in enumerate(outcomes)]  # type: ignore[arg-type]
         return SimpleNamespace(run=SimpleNamespace(graded=rows, protocol="reasoning-gap", cases={}))
 
-    (gain,) = pairs.differences(run("correct", "correct", "incorrect"), run("correct", "incorrect", "incorrect"))
+    (gain,) = tables.differences(run("correct", "correct", "incorrect"), run("correct", "incorrect", "incorrect"))
     assert (gain.metric, gain.value) == ("pair_gain", pytest.approx(1 / 3))

@@ -21,7 +21,7 @@ from composcope.experiments.run import read_json
 from composcope.experiments.run import reader as io
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import ProbeData
-from composcope.experiments.studies import mechanism, pairs
+from composcope.experiments.studies import tables
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
 from composcope.experiments.studies.study import STUDIES, Study, StudyRun
 
@@ -80,7 +80,7 @@ def test_a_model_that_could_not_be_opened_up_stands_in_the_tables_with_its_reaso
     (tmp_path / "closed" / "manifest.json").write_text(json.dumps(manifest))
     spec = from_flags(["models/opened", "models/closed"])
     runs = [StudyRun(m, "organism:mixed", tmp_path / m.label) for m in spec.models]
-    rows = mechanism.means(
+    rows = tables.means(
         Study(spec, agentcoma_study.PRESET, tmp_path, ("organism:mixed",), runs), "min-k", "min_k_pp", 1
     )
     assert [r["model"] for r in rows] == ["opened"] * 3 + ["closed"]
@@ -88,7 +88,7 @@ def test_a_model_that_could_not_be_opened_up_stands_in_the_tables_with_its_reaso
     # Nobody asked for probes: nothing is missing.
     (tmp_path / "closed" / "manifest.json").write_text(json.dumps(manifest | {"probe_note": None}))
     alone = Study(spec, agentcoma_study.PRESET, tmp_path, ("organism:mixed",), [StudyRun(*_parts(runs[1]))])
-    assert mechanism.means(alone, "min-k", "min_k_pp", 1) == []
+    assert tables.means(alone, "min-k", "min_k_pp", 1) == []
 
 
 def _parts(run: StudyRun) -> tuple[StudyModel, str, Path]:
@@ -333,7 +333,7 @@ def test_printed_gains_of_tuning_stand_beside_pairs_of_tuning_alone(gsm: Path) -
     study = Study(Spec(models, data, pairs=matched), compositional_gsm.PRESET, gsm, data)
     study.runs += [StudyRun(m, data[0], gsm / run) for m in models for run in read_json(gsm / "study.json")["runs"]
                    if run.startswith(m.label)]  # fmt: skip
-    (table,) = pairs.table(study)
+    (table,) = tables.pairs(study)
     printed = {str(r["pair"]).partition(":")[0]: r["published"] for r in table.rows if "step:0" in str(r["group"])}
     assert "IT - PT" in printed["tuning"] and printed["cost"] == ""
 
@@ -353,12 +353,12 @@ def test_a_few_single_cases_of_each_probe_are_kept_for_the_report(agentcoma: Pat
 def test_patches_are_counted_of_the_donor_over_all_layers() -> None:
     rows = [{"quantity": "flip_rate", "group": group, "count": k, "n": 4, "layer": k}
             for group, k in (("donor", 1), ("donor", 2), ("random", 4))]  # fmt: skip
-    row = mechanism._patches(ProbeData("patching", rows, {}, {}, {}, ()), "patches", "flip_rate", "m")
+    row = tables._patches(ProbeData("patching", rows, {}, {}, {}, ()), "patches", "flip_rate", "m")
     assert (row["value"], row["n"]) == (3 / 8, 8)
 
 
 def test_patches_of_which_none_could_be_judged_are_undefined() -> None:
     rows = [{"quantity": "flip_rate", "group": "donor", "count": 0, "n": 0}] * 3
     probe = ProbeData("patching", rows, {}, {}, {}, ())
-    row = mechanism._patches(probe, "patches", "flip_rate", "m")
+    row = tables._patches(probe, "patches", "flip_rate", "m")
     assert row["value"] is None and row["n"] == 0 and row["shown"].startswith("undefined (no continuation")
