@@ -8,7 +8,7 @@ import typer
 
 from ..console import exits
 from ..console.printing import show
-from .flags import Silent
+from .flags import AsJson, Seed, Silent
 from .help import Command, Commands, example, under
 
 app = typer.Typer(
@@ -28,12 +28,10 @@ SCAFFOLDS = {
 """Headings for the options of long commands."""
 SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 Out = Annotated[Path, typer.Option("--out", "-o", help="Output folder; the same command continues it.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
 KeyEnv = Annotated[
     str | None,
     typer.Option("--api-key-env", help="API keys as HOST=VARIABLE (environment variables), comma-separated."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
 
 def register(root: typer.Typer) -> None:

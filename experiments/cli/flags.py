@@ -8,6 +8,7 @@ Flags arrive as text, and only the model checks them.
 """
 
 import inspect
+import os
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import UnionType
@@ -25,6 +26,7 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder (defau
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print the number of asks, tokens and forward passes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; the log file still has it.")]
 Silent = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 """``Quiet`` of a command that writes no log."""
@@ -49,6 +51,12 @@ _ELSEWHERE = {
 }
 """Flags that ``--help`` lists under another heading than their section's."""
 _SHORT = {"model": "-m", "benchmark": "-b", "protocol": "-p"}
+
+
+def go_offline(model: str, benchmark: str = "") -> None:
+    """Switch the hub off for a local model and local data; this must happen before the hub's library is imported."""
+    if not benchmark.startswith("hub:") and (model.startswith("organism:") or Path(model).expanduser().exists()):
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
 def with_config(

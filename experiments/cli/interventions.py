@@ -1,6 +1,7 @@
 """``composcope intervene`` and ``composcope study interventions``."""
 
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,8 +10,17 @@ import typer
 from ...errors import InputError
 from ..console import exits
 from ..console.printing import show
-from ..interventions.recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, check_options, parse_depths, resolve
-from .flags import Silent
+from ..interventions.recipes import (
+    INFERENCE,
+    OBJECTIVES,
+    PRESETS,
+    SOLUTIONS,
+    AdapterRecipe,
+    check_options,
+    parse_depths,
+    resolve,
+)
+from .flags import AsJson, Device, Silent, go_offline
 from .help import Command, example, under
 
 HEADINGS = {
@@ -29,7 +39,6 @@ Train = Annotated[str, typer.Option(help="Training cases: organism:temporal or a
 Evaluation = Annotated[str | None, typer.Option(help="Evaluation cases (default: those not trained on).")]
 Preset = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRESETS)}.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data, adapter and sampling.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")]
 
 
 def register(app: typer.Typer) -> None:
@@ -81,24 +90,21 @@ def intervene(
     seed: Seed = 0,
     dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default on a CPU: float32).")] = None,
     device: Device = None,
-    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+    json: AsJson = False,
     quiet: Silent = False,
 ) -> int:
     """Teach a model to compose (LoRA; SFT or GRPO), or steer and patch the failures of a run without training."""
-    check_options(recipe, locals())
+    given = dict(locals())
+    check_options(recipe, given)
     if recipe in INFERENCE:
         return _infer(recipe, run, model, cases, layers, max_tokens, seed, device, json, quiet)
-    made = resolve(
-        recipe, preset, None if depths is None else parse_depths(depths), solutions=solutions, format=format,
-        prompts=prompts, epochs=epochs, learning_rate=learning_rate, rank=rank, alpha=alpha, beta=beta,
-        generations=generations, prompts_per_step=prompts_per_step, examples_per_step=examples_per_step,
-        micro_batch=micro_batch, max_tokens=max_tokens, thinking=thinking,
-    )  # fmt: skip
+    changes = {f.name: given[f.name] for f in fields(AdapterRecipe) if f.name in given and f.name != "depths"}
+    made = resolve(recipe, preset, None if depths is None else parse_depths(depths), **changes)
     if run is not None:
         raise InputError(f"{run}: only steering and patching take a run; for {recipe} give --model and --out")
     if model is None or out is None:
         raise InputError(f"--recipe {recipe}: give --model (the model to train) and --out (the output folder)")
-    _offline(model)
+    go_offline(model)
     from ...errors import require_extra
     from ..console.progress import Reporter
     from ..interventions import training
@@ -131,8 +137,6 @@ def _infer(
 ) -> int:  # fmt: skip
     if run is None:
         raise InputError(f"--recipe {recipe}: give an evaluated run, as in composcope intervene --recipe {recipe} RUN")
-    if cases < 1:
-        raise InputError(f"--cases {cases}: give a whole number of at least 1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from ..console.progress import Reporter
     from ..interventions import inference
@@ -154,11 +158,6 @@ def _numbers(text: str | None) -> list[int] | None:
     return [int(p) for p in pieces]
 
 
-def _offline(model: str) -> None:
-    if model.startswith("organism:") or Path(model).expanduser().exists():
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
-
 def _one_thread(model: str, device: str | None) -> None:
     """Use one thread for organisms: they are slower on several, and one makes training reproducible."""
     import torch
@@ -178,11 +177,11 @@ def study(
         str, typer.Option(help="Second base: train (a Qwen3 organism), none, or a model folder.")
     ] = "train",
     device: Device = None,
-    json: Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")] = False,
+    json: AsJson = False,
     quiet: Silent = False,
 ) -> Any:
     """Compare a baseline with three recipes and four depth mixes, on two base models, with probes before and after."""
-    _offline(model)
+    go_offline(model)
     from ..interventions import study as job
     from ..interventions.study_tables import markdown
 

@@ -166,8 +166,6 @@ def generate(
 
     if benchmark not in BENCHMARKS:
         raise InputError(f"benchmark {benchmark!r}: unknown; use one of {', '.join(BENCHMARKS)}")
-    if n < 1:
-        raise InputError(f"--n {n}: give a whole number of at least 1")
     cases = BENCHMARKS[benchmark](n, seed)
     write_cases(cases, out)
     show({"schema": 1, "cases": len(cases), "file": out} if json else f"{how_many(len(cases), 'case')}: {out}", json)

@@ -4,7 +4,6 @@ Data goes to stdout, progress and logs to stderr. Exit codes: 0 ok, 1 user error
 results remain, 130 interrupted, 141 output not read to its end (see ``exits``).
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,20 @@ from ..console import exits
 from ..console.printing import show
 from . import build, interventions, start, studies
 from . import runs as run_commands
-from .flags import AsJson, ConfigFile, DryRun, Out, Quiet, RunArg, Seed, with_config, with_file, with_plugins
+from .flags import (
+    AsJson,
+    ConfigFile,
+    Device,
+    DryRun,
+    Out,
+    Quiet,
+    RunArg,
+    Seed,
+    go_offline,
+    with_config,
+    with_file,
+    with_plugins,
+)
 from .help import Command, Commands, example
 from .organism import app as organism
 
@@ -102,12 +114,6 @@ def _done(found: Any, json: bool) -> int:
     return found.exit_code()
 
 
-def _go_offline(model: str, benchmark: str = "") -> None:
-    """Switch the hub off for a local model and local data; this must happen before the hub's library is imported."""
-    if not benchmark.startswith("hub:") and (model.startswith("organism:") or Path(model).expanduser().exists()):
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
-
 @command("investigate --model organism:control --benchmark organism:mixed --limit 40")
 @with_plugins
 @with_config(Config, Asking, Serving, Probing, leave_out=("rows_dtype",))
@@ -150,7 +156,7 @@ def _run(
 ) -> int:  # fmt: skip
     """Run the investigation, or with ``--dry-run`` only print its cost."""
     config = Config(**given)
-    _go_offline(config.model, config.benchmark)
+    go_offline(config.model, config.benchmark)
     from ..evaluating.ask_plan import load_benchmark
 
     # Read before the next import, which loads PyTorch: an error in a case file is said at once.
@@ -190,7 +196,7 @@ def probe(
     find_runs([run])  # raises for a folder without a manifest, which would become a new run
     serving = Serving.read(raw.get("serving")).for_probing(given.pop("serving", {}))
     config = Config.read(raw, **{"probes": "all", **given, "serving": serving})
-    _go_offline(config.model)
+    go_offline(config.model)
     from .. import investigate as job
 
     if shard is not None:
@@ -204,12 +210,12 @@ def probe(
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/demo"),
     seed: Seed = 0,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")] = None,
+    device: Device = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
     """Investigate the shipped dose series of organisms and write one report; about four minutes on two cores."""
-    _go_offline("organism:control")
+    go_offline("organism:control")
     from ..demo import run_demo
 
     lines = run_demo(out, seed=seed, device=device, quiet=quiet)
@@ -224,7 +230,7 @@ def demo(
 
 def _organisms_are_here() -> None:
     """Train, list and check the shipped organisms."""
-    _go_offline("organism:control")
+    go_offline("organism:control")
 
 
 app.add_typer(organism, name="organism", callback=_organisms_are_here)

@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...files import write_between
 from ..console import exits
 from ..console.printing import show
-from .flags import AsJson, Quiet, Silent
+from .flags import AsJson, Device, Quiet, Silent
 from .help import Command, Commands, example
 
 N_CASES = 12
@@ -186,7 +186,7 @@ def evaluation(
     batch_size: Annotated[int, typer.Option(min=1, help="Asks per batch for all tools.")] = 64,
     repeats: Annotated[int, typer.Option(min=1, help="Passes; the table shows medians.")] = 3,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each tool.")] = 1,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")] = None,
+    device: Device = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
     lm_eval_python: Annotated[
         str | None, typer.Option(help="Python with lm-eval[hf]; without it, that row is skipped.")

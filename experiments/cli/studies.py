@@ -267,7 +267,6 @@ def study(
         spec = read_spec(models, chosen.name, **of_study)
     else:
         spec = from_flags(model or _default_models(name), **of_study)
-    _check(spec)
     if not any(d.startswith("hub:") for d in spec.data) and all(_local(m.model) for m in spec.models):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from ..studies.running import conduct
@@ -335,12 +334,6 @@ def _default_models(name: str) -> list[str]:
 
     wanted = DOSES if name == "validity" else ("control", "twin")
     return [f"organism:{dose}" for dose in wanted]
-
-
-def _check(spec: Any) -> None:
-    for option, value in (("--limit", spec.limit), ("--probe-cases", spec.probe_cases)):
-        if value is not None and value < 1:
-            raise InputError(f"{option} {value}: give a whole number of at least 1")
 
 
 def _local(model: str) -> bool:
