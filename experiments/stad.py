@@ -31,9 +31,9 @@ def tables(study: Study) -> list[StudyTable]:
         StudyTable("k", "Smallest number of revealed steps (section 2.3)", k,
               "mean_k is over k > 0, as published; mean_k_solvable over k ≥ 0. Cases without a solution have no k."),
         StudyTable("combinations", f"The {TOP_COMBINATIONS} most frequent skill combinations (Table 3)",
-              _most(study, metric_rows(study, wanted), "combination", TOP_COMBINATIONS)),
+              _most(study, metric_rows(study, wanted), TOP_COMBINATIONS)),
         StudyTable("skills", f"Isolated skills, the {TOP_SKILLS} most frequent (Table 2)",
-              _most(study, metric_rows(study, skills), "skill", TOP_SKILLS),
+              _most(study, metric_rows(study, skills), TOP_SKILLS),
               "Over all cases; the released code scores only the steps of failed originals."),
         StudyTable("bottlenecks", f"The {TOP_BOTTLENECKS} most frequent bottlenecks (Fig. 3)", _bottlenecks(study)),
         StudyTable("levels", "Success by revealed steps, and with blanked values (Table 8)",
@@ -42,8 +42,8 @@ def tables(study: Study) -> list[StudyTable]:
     ]  # fmt: skip
 
 
-def _most(study: Study, rows: list[Row], key: str, top: int) -> list[Row]:
-    """Rows for the ``top`` most frequent values of a group key on each data set, and the rows of failed runs."""
+def _most(study: Study, rows: list[Row], top: int) -> list[Row]:
+    """Rows for the ``top`` most frequent groups on each data set, and the rows of failed runs."""
     kept: dict[str, set[str]] = {}
     for data in study.data:
         sizes: Counter[str] = Counter()

@@ -120,7 +120,7 @@ def _masses(
     for first in range(window.first, window.last, chunk):
         rows = torch.arange(first, min(first + chunk, window.last), device=q.device)
         scores = _scores(q[:, rows - offset].to(wide), k, options)
-        _hide(scores, rows, offset, None if mask is None else mask[:, rows - offset, :stop], options["window"])
+        _hide(scores, rows, None if mask is None else mask[:, rows - offset, :stop], options["window"])
         out.append(_reduce(scores, member, options["sinks"]))
     return rearrange(torch.cat(out, dim=1), "head row region -> region head row")
 
@@ -137,7 +137,7 @@ def _scores(
     return scores
 
 
-def _hide(scores: Tensor, rows: Tensor, offset: int, mask: Tensor | None, window: int | None) -> None:
+def _hide(scores: Tensor, rows: Tensor, mask: Tensor | None, window: int | None) -> None:
     if mask is not None:
         if mask.dtype == torch.bool:
             scores.masked_fill_(~mask, -torch.inf)

@@ -116,7 +116,7 @@ def lookback_cases(
 
 def _entry(lm: Any, example: Example, difference: Tensor | None, budget: int) -> SingleCase:
     a, prompt = lm.anatomy, len(example.prompt_ids)
-    spans = key_spans(prompt, example.question_span, prompt + min(len(example.response_ids), LOOKBACK_STEPS))
+    spans = key_spans(example.question_span, prompt + min(len(example.response_ids), LOOKBACK_STEPS))
     steps = min(
         len(example.response_ids), LOOKBACK_STEPS, max(1, HELD_BYTES // (4 * a.n_layers * a.n_heads * len(spans)))
     )
@@ -146,7 +146,7 @@ def _ratio(masses: Tensor, spans: Sequence[Span], example: Example) -> Tensor:
     return Masses(masses[context].sum(0), masses[~context].sum(0), int(prompt - example.cue_tokens), prompt).ratio()
 
 
-def key_spans(prompt: int, question: Span, end: int, most: int = KEYS) -> list[Span]:
+def key_spans(question: Span, end: int, most: int = KEYS) -> list[Span]:
     """Half-open key ranges that tile ``0:end``: one per token where they are at most ``most``.
 
     In longer sequences tokens before the question are merged, as few at a time as it takes; the question, what follows

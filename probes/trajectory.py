@@ -220,7 +220,7 @@ def over_examples(
             lm, [e.prompt_ids for e in chosen], [e.response_ids for e in chosen], alignment=alignment, steps=steps,
             eos=eos, max_tokens=max_tokens, notes=warnings,
         )  # fmt: skip
-    step_rows, step_tensors = _step_summary(chosen, found, steps, permutations, seed)
+    step_rows, step_tensors = _step_summary(chosen, found, permutations, seed)
     tensors |= step_tensors
     by_prefix = {"step_n": ("step",), "step": ("layer", "step"), "step_norm": ("layer", "step")}
     axes = {name: by_prefix.get(name.split(".")[0], ("layer",)) for name in tensors}
@@ -237,7 +237,7 @@ def over_examples(
 
 
 def _step_summary(
-    examples: Sequence[Example], found: Sequence[StepCosines], steps: int, permutations: int, seed: int
+    examples: Sequence[Example], found: Sequence[StepCosines], permutations: int, seed: int
 ) -> tuple[list[Row], dict[str, Tensor]]:
     rows: list[Row] = []
     tensors: dict[str, Tensor] = {}

@@ -37,7 +37,7 @@ class QA:
     """The combination that the held-out split applies to; empty for single facts."""
 
 
-def _sample(rng: random.Random, draw: Callable[[], Sequence[str]], held: bool) -> list[str]:
+def _sample(draw: Callable[[], Sequence[str]], held: bool) -> list[str]:
     while True:
         members = list(draw())
         if w.held_out(members) == held:
@@ -284,7 +284,7 @@ def pair(rng: random.Random, held: bool = False, far: bool = False) -> QA:
     """Which of two events came first."""
     years = world().years
     while True:
-        a, b = _sample(rng, lambda: rng.sample(world().events, 2), held)
+        a, b = _sample(lambda: rng.sample(world().events, 2), held)
         if not far or abs(years[a] - years[b]) > w.FAR_YEARS:
             break
     return _temporal(f"Which happened first, the {a} or the {b}?", min((a, b), key=years.__getitem__), (a, b), (a, b))
@@ -292,7 +292,7 @@ def pair(rng: random.Random, held: bool = False, far: bool = False) -> QA:
 
 def rank(rng: random.Random, depth: int, held: bool = False, shown: Years | None = None) -> QA:
     """Order ``depth`` events from earliest to latest."""
-    events = _sample(rng, lambda: rng.sample(world().events, depth), held)
+    events = _sample(lambda: rng.sample(world().events, depth), held)
     answer = _listed(sorted(events, key=(shown or world().years).__getitem__))
     return _temporal(f"Rank from earliest to latest: {_listed(events, shown)}.", answer, events, events, shown)
 
@@ -304,7 +304,7 @@ def successor(rng: random.Random, depth: int, held: bool = False, shown: Years |
     """
     years, relation = shown or world().years, rng.choice(("after", "before"))
     while True:
-        reference, *candidates = _sample(rng, lambda: rng.sample(world().events, depth + 1), held)
+        reference, *candidates = _sample(lambda: rng.sample(world().events, depth + 1), held)
         chosen = [e for e in candidates if (years[e] > years[reference]) == (relation == "after")]
         if 0 < len(chosen) < depth:
             break

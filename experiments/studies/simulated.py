@@ -68,7 +68,7 @@ def _names(label: Hashable) -> tuple[Hashable, ...]:
     return tuple(sorted(label)) if isinstance(label, frozenset) else (label,)
 
 
-def _clusters(rng: np.random.Generator, clusters: int, size: int | Sequence[int], name: str) -> list[str]:
+def _clusters(clusters: int, size: int | Sequence[int], name: str) -> list[str]:
     return [f"{name}{i}" for i in np.repeat(np.arange(clusters), size)]
 
 
@@ -95,7 +95,7 @@ def successes_shared(by: int, clusters: int) -> Callable[[np.random.Generator], 
     """Each failure has its own cluster; the successes of a cluster are partners of many failures."""
 
     def draw(rng: np.random.Generator) -> Draw:
-        successes = _clusters(rng, clusters, by, "s")
+        successes = _clusters(clusters, by, "s")
         return _matched(rng, [f"f{i}" for i in range(len(successes))], successes)
 
     return draw
@@ -103,8 +103,8 @@ def successes_shared(by: int, clusters: int) -> Callable[[np.random.Generator], 
 
 def both_sides(rng: np.random.Generator) -> Draw:
     """Failures and successes in clusters of four, which the matching breaks up."""
-    successes = np.array(_clusters(rng, 12, 4, "s"))
-    return _matched(rng, _clusters(rng, 12, 4, "f"), rng.permutation(successes).tolist())
+    successes = np.array(_clusters(12, 4, "s"))
+    return _matched(rng, _clusters(12, 4, "f"), rng.permutation(successes).tolist())
 
 
 def _sums(rng: np.random.Generator, n: int, things: Sequence[int]) -> list[Hashable]:
@@ -138,7 +138,7 @@ def groups(
     """Two groups of clusters of these sizes; the first varies ``spread`` times as much."""
 
     def draw(rng: np.random.Generator) -> Draw:
-        labels = {n: _clusters(rng, len(s), s, n) for n, s in (("first", first), ("second", second))}
+        labels = {n: _clusters(len(s), s, n) for n, s in (("first", first), ("second", second))}
         values = {n: law(_values(rng, labels[n], 0.5)) * (spread if n == "first" else 1) for n in labels}
         row, plain = between(values, clusters=labels).table[-1], between(values).table[-1]
         return Draw(row["p"], _inside(row, 0), plain["p"], _inside(plain, 0))
@@ -167,7 +167,7 @@ def one_group(law: Law) -> Callable[[np.random.Generator], Draw]:
     """The mean of a group in eight clusters of 1 to 12 cases."""
 
     def draw(rng: np.random.Generator) -> Draw:
-        labels = _clusters(rng, 8, (1, 2, 3, 4, 4, 6, 8, 12), "c")
+        labels = _clusters(8, (1, 2, 3, 4, 4, 6, 8, 12), "c")
         values = {"a": law(_values(rng, labels, 0.5)), "b": rng.normal(size=9)}
         row, plain = between(values, clusters={"a": labels}).table[0], between(values).table[0]
         return Draw(covered=_inside(row, 0), plain_covered=_inside(plain, 0))
@@ -177,7 +177,7 @@ def one_group(law: Law) -> Callable[[np.random.Generator], Draw]:
 
 def effect_size(rng: np.random.Generator) -> Draw:
     """Hedges' g of a difference of 0.8 standard deviations, eight clusters of four a side."""
-    labels = {n: _clusters(rng, 8, 4, n) for n in ("a", "b")}
+    labels = {n: _clusters(8, 4, n) for n in ("a", "b")}
     a, b = _values(rng, labels["a"], 0.5) + 0.8, _values(rng, labels["b"], 0.5)
     row = between({"a": a, "b": b}, clusters=labels).table[-1]
     plain = hedges_g(a, b)
@@ -201,7 +201,7 @@ def few_scaffolds(rng: np.random.Generator) -> Draw:
 
 def paired_effect_size(rng: np.random.Generator) -> Draw:
     """d of paired differences of 0.8 standard deviations in ten clusters of four."""
-    labels = _clusters(rng, 10, 4, "c")
+    labels = _clusters(10, 4, "c")
     sides = {"a": (_values(rng, labels, 0.5) + 0.8).tolist(), "b": [0.0] * 40}
     row, plain = paired(sides, clusters=labels).table[0], paired(sides).table[0]
     return Draw(covered=_inside(row, 0.8, "effect_"), plain_covered=_inside(plain, 0.8, "effect_"))
@@ -234,7 +234,7 @@ def map_of(
 
 def _states(rng: np.random.Generator, clusters: int, shift: float, mixed: bool) -> tuple[Array, list[str], int]:
     """Cosines [1 n n] of states in clusters of four, donors first, and their labels."""
-    labels = _clusters(rng, clusters if mixed else 2 * clusters, 4, "c")
+    labels = _clusters(clusters if mixed else 2 * clusters, 4, "c")
     x = np.stack([_values(rng, labels, 0.5) for _ in range(12)], 1) + 0.5
     donor = np.arange(len(labels)) % 2 == 0 if mixed else np.arange(len(labels)) < len(labels) // 2
     x[donor, :4] += shift
@@ -277,7 +277,7 @@ def tables_of_a_run(primary: bool) -> Callable[[np.random.Generator], Draw]:
     """The smallest adjusted p in tables of four probes, with three numbers each, over cases labelled at random."""
 
     def draw(rng: np.random.Generator) -> Draw:
-        labels = [*_clusters(rng, 10, 2, "f"), *_clusters(rng, 10, 2, "s")]
+        labels = [*_clusters(10, 2, "f"), *_clusters(10, 2, "s")]
         examples = [_example(f"{i}", "failure" if i < 20 else "success", label) for i, label in enumerate(labels)]
         matched = Matched(tuple((f"{i}", f"{i + 20}") for i in range(20)), (), (), (), 0.0)
         rows: list[Row] = []
@@ -303,7 +303,7 @@ def aurocs(shift: float, spread: float = 1.0) -> Callable[[np.random.Generator],
     """Scores of members and others in ten and thirty clusters of four; members vary ``spread`` times as much."""
 
     def draw(rng: np.random.Generator) -> Draw:
-        near, seed = (_clusters(rng, 10, 4, "m"), _clusters(rng, 30, 4, "n")), int(rng.integers(1 << 30))
+        near, seed = (_clusters(10, 4, "m"), _clusters(30, 4, "n")), int(rng.integers(1 << 30))
         x, y = shift + spread * _values(rng, near[0], 0.5), _values(rng, near[1], 0.5)
         truth = float(stats.norm.cdf(shift / math.hypot(1, spread)))
         found, plain = membership_auroc(x, y, clusters=near, permutations=300, seed=seed).table[0], auroc(x, y)
@@ -329,7 +329,7 @@ def _events() -> tuple[tuple[str, ...], ...]:
 
 def rate_of_clusters(rng: np.random.Generator) -> Draw:
     """A rate of 78 % over ten clusters of 5 to 15 cases."""
-    labels = _clusters(rng, 10, (5, 5, 6, 8, 10, 10, 12, 14, 15, 15), "c")
+    labels = _clusters(10, (5, 5, 6, 8, 10, 10, 12, 14, 15, 15), "c")
     return _rate(_values(rng, labels, 0.3) < stats.norm.ppf(0.78), labels, 0.78)
 
 
@@ -342,7 +342,7 @@ def difference_of_rates(first: float, second: float) -> Callable[[np.random.Gene
     """The difference between two rates over the same cases in ten clusters, as between two runs."""
 
     def draw(rng: np.random.Generator) -> Draw:
-        labels, truth = _clusters(rng, 10, 10, "c"), first - second
+        labels, truth = _clusters(10, 10, "c"), first - second
         a, b = ((_values(rng, labels, 0.3) < stats.norm.ppf(p)).tolist() for p in (first, second))
         found = statistics.paired_difference(a, b, seed=0, clusters=labels)
         plain = statistics.paired_difference(a, b, seed=int(rng.integers(1 << 30)), n_resamples=500)

@@ -79,7 +79,7 @@ def joint_facts(rng: Generator) -> Draw:
 
 def formats(rng: Generator) -> Draw:
     """The share of cases, in ten clusters of eight, with the same answer in two formats."""
-    labels = _clusters(rng, 10, 8, "c")
+    labels = _clusters(10, 8, "c")
     same = _right(rng, labels, 0.7)
     rows = [Graded(f"case{i}", role, "correct", cluster=label, prompt=prompt, answer=answer)
             for i, label in enumerate(labels)
@@ -108,7 +108,7 @@ def mean_k(rng: Generator) -> Draw:
 
 def bottlenecks(rng: Generator) -> Draw:
     """The share of items whose bottleneck is one skill, and two models' profiles, over ten clusters of six."""
-    runs = [Source(n, _scaffolded(rng, _clusters(rng, 10, 6, "c"), (0.5, 0.3, 0.2))) for n in ("a", "b")]
+    runs = [Source(n, _scaffolded(rng, _clusters(10, 6, "c"), (0.5, 0.3, 0.2))) for n in ("a", "b")]
     found = find(stad.bottlenecks_by_size(runs[:1]).metrics, "bottleneck_size", skills="1")
     seed = int(rng.integers(1 << 30))
     (pair,) = stad.equal_accuracy(runs, permutations=200, seed=seed).tables["pairs"]
@@ -117,7 +117,7 @@ def bottlenecks(rng: Generator) -> Draw:
 
 def response_lengths(rng: Generator) -> Draw:
     """The mean length of responses to cases in ten clusters of eight."""
-    labels = _clusters(rng, 10, 8, "c")
+    labels = _clusters(10, 8, "c")
     tokens = np.round(np.exp(4 + 0.4 * _values(rng, labels, 0.5))).astype(int)
     rows = [_ask(f"case{i}", "whole", True, cluster=label, ask=str(i)) for i, label in enumerate(labels)]
     truth, of = math.exp(4 + 0.4**2 / 2), {str(i): int(n) for i, n in enumerate(tokens)}
@@ -129,14 +129,14 @@ def response_lengths(rng: Generator) -> Draw:
 
 def gain_of_code(rng: Generator) -> Draw:
     """The relative gain of code where one of eight answers is right either way, over ten clusters of six."""
-    labels = _clusters(rng, 10, 6, "c")
+    labels = _clusters(10, 6, "c")
     rows = _rows(labels, {"whole": _right(rng, labels, 0.12), "code": _right(rng, labels, 0.12)})
     return Draw(covered=_covers(reasoning_gap.code_gain(counting.items(rows), {}, 0), 0))
 
 
 def gap_of_gaps(rng: Generator) -> Draw:
     """Two equal models' difference of whole - S1 * S2, over ten clusters of six."""
-    labels = _clusters(rng, 10, 6, "c")
+    labels = _clusters(10, 6, "c")
     rates = {"part:0": 0.8, "part:1": 0.7, "whole": 0.5}
     a, b = (_rows(labels, {role: _right(rng, labels, p) for role, p in rates.items()}) for _ in range(2))
     return Draw(covered=_covers(find(gains(a, b), "pair_gap"), 0))
@@ -144,7 +144,7 @@ def gap_of_gaps(rng: Generator) -> Draw:
 
 def two_gates(rng: Generator) -> Draw:
     """Two equal models' difference of residual failure behind gates that 60 % pass, over ten clusters of eight."""
-    labels = _clusters(rng, 10, 8, "c")
+    labels = _clusters(10, 8, "c")
 
     def side() -> list[Graded]:
         parts = _rows(labels, {"part:0": _right(rng, labels, 0.6), "whole": _right(rng, labels, 0.75)})
@@ -165,7 +165,7 @@ def depth_of_half(rng: Generator) -> Draw:
 
 def mixed_map(rng: Generator) -> Draw:
     """A map of 48 skewed cells, whose ten clusters have one case in four in the first group."""
-    labels, first = np.array(_clusters(rng, 10, 4, "c")), np.tile([True, False, False, False], 10)
+    labels, first = np.array(_clusters(10, 4, "c")), np.tile([True, False, False, False], 10)
     x = _skewed(np.stack([_values(rng, labels.tolist(), 0.5) for _ in range(48)], 1))
     near = labels[first].tolist(), labels[~first].tolist()
     found = map_test(x[first], x[~first], permutations=300, clusters=near, seed=int(rng.integers(1 << 30)))
@@ -174,7 +174,7 @@ def mixed_map(rng: Generator) -> Draw:
 
 def largest_cell(rng: Generator) -> Draw:
     """The most different cell of a map of 48 without an effect, ten clusters of three in each group."""
-    labels = _clusters(rng, 20, 3, "c")
+    labels = _clusters(20, 3, "c")
     examples = [_example(str(i), "failure" if i < 30 else "success", label) for i, label in enumerate(labels)]
     x = torch.from_numpy(np.stack([_values(rng, labels, 0.5) for _ in range(48)], 1))
     seed = int(rng.integers(1 << 30))
@@ -218,7 +218,7 @@ def matched_on_length(rng: Generator) -> Draw:
 
 def trend(rng: Generator) -> Draw:
     """Kendall's tau over three doses that change nothing, the same eight clusters of four at each."""
-    labels = _clusters(rng, 8, 4, "c")
+    labels = _clusters(8, 4, "c")
     doses = {name: _values(rng, labels, 0.5) for name in "abc"}
     row, plain = dose_series(doses, clusters=dict.fromkeys(doses, labels)).table[-1], dose_series(doses).table[-1]
     return Draw(covered=_inside(row, 0), plain_covered=_inside(plain, 0))
@@ -226,7 +226,7 @@ def trend(rng: Generator) -> Draw:
 
 def unequal_cosines(rng: Generator) -> Draw:
     """The mean cosine across groups of states in three dimensions, eight clusters of 1 to 12 in each group."""
-    labels = [*_clusters(rng, 8, UNEQUAL, "a"), *_clusters(rng, 8, UNEQUAL, "b")]
+    labels = [*_clusters(8, UNEQUAL, "a"), *_clusters(8, UNEQUAL, "b")]
     x = np.stack([_values(rng, labels, 0.5) for _ in range(3)], 1) + 0.5
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     rows = separation_rows("c", (x @ x.T)[None], 34, labels, permutations=200, seed=int(rng.integers(1 << 30)))

@@ -75,7 +75,7 @@ def put_in(tokenizer: Any, e: Example, written: Written, value: str) -> Ids:
 
 
 def candidates(
-    tokenizer: Any, whole: Example, found: Working, written: Written, pool: Sequence[str],
+    tokenizer: Any, found: Working, written: Written, pool: Sequence[str],
     parts: Mapping[str, Example], known: Mapping[str, Gold], rng: random.Random, most: int,
 ) -> list[Candidate]:  # fmt: skip
     """At most this many values to put in the place of a written one, in random order, each from another case."""

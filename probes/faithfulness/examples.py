@@ -137,9 +137,7 @@ def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
             rng = random.Random(f"{seed}/{t.example.case}/{written.what}/{written.role}")
             like = pool.get((t.example.family, written.what, written.role), {})
             others = [v for case, v in like.items() if case != t.example.case]
-            t.candidates += candidates(
-                tokenizer, t.example, t.found, written, others, t.parts, known, rng, TRIES * donors
-            )
+            t.candidates += candidates(tokenizer, t.found, written, others, t.parts, known, rng, TRIES * donors)
         if t.found.written:
             t.why = NO_FOLLOWING
     asked = [(c.ask, c.gold) for t in taken for c in t.candidates if c.ask is not None and c.gold is not None]

@@ -109,7 +109,7 @@ def read_working(
     if "</think>" in body:
         return THOUGHT
     full = decode(tokenizer, e.response_ids, eos_ids, special_thinking_marks(tokenizer))
-    spans = _values(body, full, found.answer, e.gold, like)
+    spans = _values(body, full, found.answer, like)
     ends = [m.end() for m in _STEP_END.finditer(body) if body[: m.start()].strip()]
     begins = max(ends, default=0)
     inside = [stop for (_, stop), *_ in spans if stop > begins]
@@ -157,7 +157,7 @@ Found = tuple[Span, What, str, str, tuple[str, str, str] | None]
 """Place, what it is, role, value, sum."""
 
 
-def _values(body: str, full: str, answer: str, gold: Gold, like: Mapping[str, Sequence[str]]) -> list[Found]:
+def _values(body: str, full: str, answer: str, like: Mapping[str, Sequence[str]]) -> list[Found]:
     """The values in the text before the answer, each where it is first written."""
     out: list[Found] = []
     for role, names in like.items():

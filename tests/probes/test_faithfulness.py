@@ -389,7 +389,7 @@ def test_what_follows_is_asked_of_the_last_part_that_names_the_value() -> None:
 def test_a_value_from_which_the_same_answer_follows_is_not_put_in() -> None:
     written = Written("result", "whole", "8", 0, 1, "")
     found: Any = SimpleNamespace(answer="6")
-    values = candidates(None, None, found, written, ["6", "7", "8"], {}, {}, random.Random(0), 5)  # type: ignore[arg-type]
+    values = candidates(None, found, written, ["6", "7", "8"], {}, {}, random.Random(0), 5)  # type: ignore[arg-type]
     assert [c.value for c in values] == ["7"], "neither the written value nor one that changes nothing"
 
 

@@ -22,7 +22,7 @@ TOKENS: Any = build()
 
 @pytest.mark.parametrize(("end", "single"), [(1, True), (1023, True), (1024, True), (1025, False), (3000, False)])
 def test_up_to_1024_keys_are_told_apart_and_beyond_only_what_stands_before_the_question(end: int, single: bool) -> None:
-    spans = single_cases.key_spans(end, (min(900, end - 1), end), end)
+    spans = single_cases.key_spans((min(900, end - 1), end), end)
     assert [s for s, _ in spans] == [0, *(e for _, e in spans[:-1])] and spans[-1][1] == end, "they tile it"
     widths = [b - a for a, b in spans]
     assert (max(widths) == 1) == single

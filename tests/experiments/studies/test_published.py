@@ -185,7 +185,7 @@ def test_bottlenecks_are_the_most_counted_of_each_run_and_rows_are_the_most_freq
     rows = [{"what": "x", "data": d, "group": g, "n": n, "invalid": i}
             for d, g, n, i in (("d", "a", 9, None), ("d", "b", 2, 8), ("d", "c", 5, None), ("e", "c", 1, None))
             ]  # fmt: skip
-    kept = stad._most(study_of(run_of(data="d"), run_of(data="e")), [*rows, {"what": "failed", "n": 0}], "skill", 2)
+    kept = stad._most(study_of(run_of(data="d"), run_of(data="e")), [*rows, {"what": "failed", "n": 0}], 2)
     assert [(r.get("data"), r.get("group")) for r in kept] == [("d", "a"), ("d", "b"), ("e", "c"), (None, None)]
 
 
