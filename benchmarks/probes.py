@@ -24,13 +24,13 @@ from ..experiments.console.printing import markdown_table
 from ..experiments.run.provenance import memory_peaks, reset_peaks
 from ..files import write_between
 from ..hooks import Model
-from .tasks import Against, Models, Outputs, Preset, Task, build, check_device, make, preset
+from .tasks import Against, BenchPreset, Models, Outputs, ProbeTask, build, check_device, make, preset
 
 FAILED = float("nan")
 
 
 @dataclass(frozen=True)
-class Row:
+class ProbeTiming:
     """Our way against another one."""
 
     task: str
@@ -74,13 +74,17 @@ def compare(ours: Outputs, theirs: Outputs) -> tuple[float, float, int | None]:
     return error, scale, tokens
 
 
-def measure(task: Task, preset: Preset, device: torch.device, repeats: int, memory: bool) -> list[Row]:
+def measure(
+    task: ProbeTask, preset: BenchPreset, device: torch.device, repeats: int, memory: bool
+) -> list[ProbeTiming]:
     """One row per other way: paired times in alternating order, errors, memory."""
     peak = peak_memory(preset.name, task.name, "ours") if memory else FAILED
     return [_row(task, name, preset, device, repeats, peak, memory) for name in task.against]
 
 
-def _row(task: Task, name: str, preset: Preset, device: torch.device, repeats: int, peak: float, memory: bool) -> Row:
+def _row(
+    task: ProbeTask, name: str, preset: BenchPreset, device: torch.device, repeats: int, peak: float, memory: bool
+) -> ProbeTiming:
     way, on_cpu = task.against[name], device.type == "cpu"
     ours = task.ours()  # warm
     if preset.warm_up:
@@ -91,7 +95,7 @@ def _row(task: Task, name: str, preset: Preset, device: torch.device, repeats: i
     ratios = [b / a for a, b in zip(mine, others, strict=True)]
     error, scale, tokens = compare(way.cut(ours), took[1][-1].found)
     other_peak = peak_memory(preset.name, task.name, name) if memory and name != "float32" else FAILED
-    return Row(
+    return ProbeTiming(
         task.name, task.setting, name, median(ratios), min(ratios), max(ratios), len(ratios), median(mine),
         median(others), error, scale, tokens, peak, other_peak, way.note,
     )  # fmt: skip
@@ -132,7 +136,7 @@ def _peak(lm: Model, restart: bool = True) -> float:
     return peaks["cuda"][f"cuda:{lm.device.index or 0}"] if lm.device.type == "cuda" else peaks["rss"]
 
 
-def with_float32(task: Task, preset: Preset, lm: Model, wide: Model) -> Task:
+def with_float32(task: ProbeTask, preset: BenchPreset, lm: Model, wide: Model) -> ProbeTask:
     """For models of lower precision: the same task on the same weights in float32 (``wide``) as one more way."""
     if wide is lm:
         return task
@@ -146,13 +150,13 @@ HEAD = ("task", "setting", "against", "time ratio [range]", "s (ours)", "s (othe
 
 
 @dataclass(frozen=True)
-class Bench:
+class ProbeBench:
     """What was measured, and on what."""
 
     preset: str
     shape: str
     machine: Mapping[str, Any]
-    rows: Sequence[Row]
+    rows: Sequence[ProbeTiming]
 
     def to_json(self) -> str:
         rows = [{k: None if v != v or v == math.inf else v for k, v in asdict(r).items()} for r in self.rows]
@@ -179,7 +183,7 @@ class Bench:
         write_between(path, BEGIN.format(name=self.preset), END.format(name=self.preset), self.to_markdown())
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: ProbeTiming) -> tuple[str, ...]:
     ratio = f"{row.ratio:.3g} [{row.ratio_low:.3g}, {row.ratio_high:.3g}], n={row.pairs}"
     error = "–" if math.isnan(row.error) else f"{row.error:.1e} ({row.scale:.1e})"
     if row.differing_tokens is not None:
@@ -190,8 +194,8 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def bench_probes(
-    chosen: Preset, only: Sequence[str] = (), *, repeats: int = 5, memory: bool = True, out: Path | None = None
-) -> Bench:
+    chosen: BenchPreset, only: Sequence[str] = (), *, repeats: int = 5, memory: bool = True, out: Path | None = None
+) -> ProbeBench:
     """Measure the probes of a preset; what is done so far is in ``out`` after every task.
 
     Every pair is our way and the other one in the same process, one after the other, on one thread, in alternating
@@ -206,7 +210,7 @@ def bench_probes(
     check_device(chosen.shape)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    found = Bench(chosen.name, str(chosen.shape), machine(chosen.shape.device, 1), ())
+    found = ProbeBench(chosen.name, str(chosen.shape), machine(chosen.shape.device, 1), ())
     models = Models()
     try:
         for task in only or chosen.tasks:

@@ -16,10 +16,13 @@ from dataclasses import dataclass, replace
 from ..errors import InputError
 from ..experiments.interventions.recipes import PRESETS, AdapterRecipe
 
+HALF = 2
+"""Bytes of a number in half precision, in which studies run."""
+
 
 @dataclass(frozen=True)
-class Size:
-    """Shape of a Llama-like model with gated MLPs and grouped key-value heads."""
+class Shape:
+    """A Llama-like model with gated MLPs and grouped key-value heads."""
 
     layers: int
     d_model: int
@@ -27,7 +30,13 @@ class Size:
     heads: int
     kv_heads: int
     vocab: int
-    tied: bool = False
+    dtype: str = "float32"
+    device: str = "cpu"
+    context: int = 4096
+
+    def __str__(self) -> str:
+        size = f"{self.layers} layers, d={self.d_model}, d_ff={self.d_mlp}, V={self.vocab}"
+        return f"{size}, {self.dtype}, {self.device}"
 
     @property
     def d_head(self) -> int:
@@ -46,11 +55,12 @@ class Size:
 
     @property
     def weights(self) -> int:
-        return self.blocks + (1 if self.tied else 2) * self.head
+        return self.blocks + 2 * self.head
 
-    def kv_bytes(self, itemsize: int = 2) -> int:
+    @property
+    def kv_bytes(self) -> int:
         """Keys and values of one token."""
-        return 2 * self.layers * self.kv_heads * self.d_head * itemsize
+        return 2 * self.layers * self.kv_heads * self.d_head * HALF
 
     def token(self, keys: float, logits: bool = False, share: float = 1.0) -> float:
         """FLOP of one token that attends to ``keys`` keys, through a ``share`` of the blocks."""
@@ -62,10 +72,10 @@ class Size:
         return tokens * self.token(tokens / 2) + 2 * self.head * logits
 
 
-SIZES: Mapping[str, Size] = {
-    "llama12": Size(12, 768, 3072, 12, 4, 32_000),
-    "8B": Size(32, 4096, 14_336, 32, 8, 128_256),
-    "70B": Size(80, 8192, 28_672, 64, 8, 128_256),
+SIZES: Mapping[str, Shape] = {
+    "llama12": Shape(12, 768, 3072, 12, 4, 32_000),
+    "8B": Shape(32, 4096, 14_336, 32, 8, 128_256, "bfloat16", "cuda", 8192),
+    "70B": Shape(80, 8192, 28_672, 64, 8, 128_256),
 }
 """A small random Llama, and the shapes of Llama-3.1 8B and 70B."""
 
@@ -108,7 +118,7 @@ POSITIVE = "patching, positive control"
 H100 = Hardware("80 GB GPU, 990 TFLOP/s bf16, 3.35 TB/s", 990e12, 3.35e12, 80e9)
 
 
-def item_flops(size: Size, load: Load) -> dict[str, float]:
+def item_flops(size: Shape, load: Load) -> dict[str, float]:
     """FLOP of one item of each step: an ask, an example, a pair."""
     n, r, layers = load.prompt, load.response, size.layers
     half = (layers - 1) / (2 * layers)
@@ -130,38 +140,38 @@ def item_flops(size: Size, load: Load) -> dict[str, float]:
     }
 
 
-def study_flops(size: Size, load: Load) -> dict[str, float]:
+def study_flops(size: Shape, load: Load) -> dict[str, float]:
     """FLOP of each step of a study."""
     per, n = item_flops(size, load), load.examples
     counts = {"ask": load.asks, "patching": load.pairs, POSITIVE: load.positive, "trajectory": n / 3}
     return {name: flops * counts.get(name, n) for name, flops in per.items()}
 
 
-def gpus_for(size: Size, hardware: Hardware, itemsize: int = 2) -> int:
+def gpus_for(size: Shape, hardware: Hardware) -> int:
     """GPUs that one copy of the model needs: its weights in 80 % of their memory, a power of two."""
     count = 1
-    while size.weights * itemsize > 0.8 * hardware.memory * count:
+    while size.weights * HALF > 0.8 * hardware.memory * count:
         count *= 2
     return count
 
 
-def decode_seconds(size: Size, load: Load, hardware: Hardware, itemsize: int = 2) -> tuple[float, int]:
+def decode_seconds(size: Shape, load: Load, hardware: Hardware) -> tuple[float, int]:
     """Seconds that one copy of the model takes for one answer's tokens, and the batch: memory-bound, full memory.
 
     Each step reads the weights once for the whole batch and every row's keys and values; or is bound by arithmetic.
     """
-    gpus = gpus_for(size, hardware, itemsize)
-    kv = size.kv_bytes(itemsize) * (load.prompt + load.response)
-    batch = min(256, int((0.9 * hardware.memory * gpus - size.weights * itemsize) // kv))
+    gpus = gpus_for(size, hardware)
+    kv = size.kv_bytes * (load.prompt + load.response)
+    batch = min(256, int((0.9 * hardware.memory * gpus - size.weights * HALF) // kv))
     if batch < 1:
-        raise InputError(f"no room for one sequence beside {size.weights * itemsize / 1e9:.0f} GB of weights")
-    moved = (size.weights * itemsize + batch * kv) / (hardware.bandwidth * gpus)
+        raise InputError(f"no room for one sequence beside {size.weights * HALF / 1e9:.0f} GB of weights")
+    moved = (size.weights * HALF + batch * kv) / (hardware.bandwidth * gpus)
     flops = batch * size.token(load.prompt + load.response / 2, True)
     computed = flops / (hardware.flops * hardware.utilization * gpus)
     return load.response * max(moved, computed) / batch, batch
 
 
-def seconds(size: Size, load: Load, hardware: Hardware, gpus: int) -> dict[str, float] | None:
+def seconds(size: Shape, load: Load, hardware: Hardware, gpus: int) -> dict[str, float] | None:
     """Seconds of each step on ``gpus`` GPUs, as many copies as fit at work all the time; None where none fits.
 
     Asks: prompts at the utilization given, answers as ``decode_seconds``. Probes: at the utilization given; for models
@@ -177,10 +187,10 @@ def seconds(size: Size, load: Load, hardware: Hardware, gpus: int) -> dict[str, 
     return {name: flops / speed / copies for name, flops in steps.items()} | {"ask": load.asks * asking / copies}
 
 
-def graph_bytes(size: Size, load: Load, itemsize: int = 2) -> float:
+def graph_bytes(size: Shape, load: Load) -> float:
     """Activations that one question's rows keep for going backward: (6d + 4m) a layer, and logits with a gradient."""
     rows = size.layers * load.nodes
-    per_layer = (6 * size.d_model + 4 * size.d_mlp) * itemsize
+    per_layer = (6 * size.d_model + 4 * size.d_mlp) * HALF
     return rows * (per_layer * size.layers / 2 + 2 * size.vocab * 4)
 
 
@@ -193,9 +203,9 @@ def lines(load: Load | None = None, hardware: Hardware = H100) -> list[str]:
         _row("P, weights of the blocks", chosen, lambda s: f"{s.blocks / 1e9:.2f}e9"),
         _row("H, weights of the head", chosen, lambda s: f"{s.head / 1e9:.2f}e9"),
         _row("all weights in bfloat16", chosen, lambda s: f"{s.weights * 2 / 1e9:.0f} GB"),
-        _row("keys and values of a token", chosen, lambda s: f"{s.kv_bytes() / 1024:.0f} KiB"),
+        _row("keys and values of a token", chosen, lambda s: f"{s.kv_bytes / 1024:.0f} KiB"),
         _row(f"of {load.prompt + load.response} tokens", chosen,
-             lambda s: f"{s.kv_bytes() * (load.prompt + load.response) / 1e6:.0f} MB"),
+             lambda s: f"{s.kv_bytes * (load.prompt + load.response) / 1e6:.0f} MB"),
         _row("rows' activations, one question", chosen, lambda s: f"{graph_bytes(s, load) / 1e9:.1f} GB"),
         _row("GPUs of 80 GB for one copy", chosen, lambda s: f"{gpus_for(s, hardware)}"),
         "", "| FLOP of one | " + " | ".join(chosen) + " |", "|---|" + "--:|" * len(chosen),
@@ -213,7 +223,7 @@ def lines(load: Load | None = None, hardware: Hardware = H100) -> list[str]:
     return out
 
 
-def _row(name: str, sizes: Mapping[str, Size], value: Callable[[Size], str]) -> str:
+def _row(name: str, sizes: Mapping[str, Shape], value: Callable[[Shape], str]) -> str:
     return f"| {name} | " + " | ".join(value(s) for s in sizes.values()) + " |"
 
 
@@ -277,7 +287,7 @@ STUDIES = (
 )  # fmt: skip
 
 
-def training_seconds(size: Size, recipe: AdapterRecipe, load: Load, hardware: Hardware) -> float:
+def training_seconds(size: Shape, recipe: AdapterRecipe, load: Load, hardware: Hardware) -> float:
     """Seconds of one training on one copy of the model, one GPU of it at work at a time.
 
     GRPO generates a prompt's completions in one batch, which reads all weights for each token. Then each sequence goes
@@ -291,12 +301,12 @@ def training_seconds(size: Size, recipe: AdapterRecipe, load: Load, hardware: Ha
     found = flops / (hardware.flops * hardware.utilization)
     if recipe.objective == "grpo":
         steps = recipe.prompts * recipe.epochs
-        moved = 2 * size.weights + recipe.generations * size.kv_bytes() * tokens
+        moved = 2 * size.weights + recipe.generations * size.kv_bytes * tokens
         found += steps * load.response * moved / hardware.bandwidth
     return found
 
 
-def study_minutes(size: Size, study: Planned, gpus: int, hardware: Hardware = H100) -> float | None:
+def study_minutes(size: Shape, study: Planned, gpus: int, hardware: Hardware = H100) -> float | None:
     """Minutes of a study on ``gpus`` GPUs; None where no copy of the model fits.
 
     Trainings run side by side, one to a copy: never faster than the longest of them.

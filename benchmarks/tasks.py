@@ -19,29 +19,11 @@ from ..model_loading import DTYPES
 from ..probes import lookback, min_k, neurons, patching
 from ..probes.patching.engine import TOP
 from . import published
+from .scale import SIZES, Shape
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A random Llama."""
-
-    layers: int
-    d_model: int
-    d_mlp: int
-    heads: int
-    kv_heads: int
-    vocab: int
-    dtype: str = "float32"
-    device: str = "cpu"
-    context: int = 4096
-
-    def __str__(self) -> str:
-        size = f"{self.layers} layers, d={self.d_model}, d_ff={self.d_mlp}, V={self.vocab}"
-        return f"{size}, {self.dtype}, {self.device}"
-
-
-@dataclass(frozen=True)
-class Preset:
+class BenchPreset:
     """A model shape and the sizes of the tasks on it."""
 
     name: str
@@ -57,11 +39,8 @@ class Preset:
         return replace(self.shape, vocab=sizes.get("vocab", self.shape.vocab))
 
 
-LLAMA12 = Shape(12, 768, 3072, 12, 4, 32_000)
-LLAMA8B = Shape(32, 4096, 14_336, 32, 8, 128_256, "bfloat16", "cuda", 8192)
-
-PRESETS: dict[str, Preset] = {
-    "quick": Preset(
+PRESETS: dict[str, BenchPreset] = {
+    "quick": BenchPreset(
         "quick",
         Shape(4, 128, 512, 4, 2, 2000),
         {
@@ -72,9 +51,9 @@ PRESETS: dict[str, Preset] = {
             "min-k": {"tokens": 256, "vocab": 8000},
         },
     ),
-    "llama12": Preset(
+    "llama12": BenchPreset(
         "llama12",
-        LLAMA12,
+        SIZES["llama12"],
         {
             "attribution-32": {"prompt": 32, "nodes": 20},
             "attribution-128": {"prompt": 128, "nodes": 20},
@@ -85,9 +64,9 @@ PRESETS: dict[str, Preset] = {
         },
         warm_up=False,
     ),
-    "gpu": Preset(
+    "gpu": BenchPreset(
         "gpu",
-        LLAMA8B,
+        SIZES["8B"],
         {
             "attribution-default": {"prompt": 300},
             "attribution": {"prompt": 300, "nodes": 20},
@@ -97,7 +76,7 @@ PRESETS: dict[str, Preset] = {
         },
         against=("forward", "float32 rows"),
     ),
-    "smollm2": Preset(
+    "smollm2": BenchPreset(
         "smollm2",
         Shape(30, 576, 1536, 9, 3, 49_152),
         {"rows": {"prompt": 62, "after": 12, "layers": 8, "rows": 500}},
@@ -106,7 +85,7 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def preset(name: str) -> Preset:
+def preset(name: str) -> BenchPreset:
     if name not in PRESETS:
         raise InputError(f"preset {name!r}: use one of {', '.join(PRESETS)}")
     return PRESETS[name]
@@ -169,7 +148,7 @@ class Against:
 
 
 @dataclass(frozen=True)
-class Task:
+class ProbeTask:
     """One row group of the benchmark table."""
 
     name: str
@@ -181,12 +160,12 @@ class Task:
         return self.ours if name == "ours" else self.against[name].run
 
 
-def build(preset: Preset, name: str, lm: Model) -> Task:
+def build(preset: BenchPreset, name: str, lm: Model) -> ProbeTask:
     """The named task of a preset, on a model of its shape."""
     if name not in preset.tasks:
         raise InputError(f"benchmark {name!r}: preset {preset.name} has {', '.join(preset.tasks)}")
     task = _BUILDERS[_kind(name)](name, lm, preset.tasks[name])
-    return Task(task.name, task.setting, task.ours, {k: w for k, w in task.against.items() if k in preset.against})
+    return ProbeTask(task.name, task.setting, task.ours, {k: w for k, w in task.against.items() if k in preset.against})
 
 
 def _kind(name: str) -> str:
@@ -226,11 +205,11 @@ def _published_attribution(lm: Model, prompt: Sequence[int], target: int, nodes:
     )
 
 
-def _attribution(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
+def _attribution(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     """The published rule, so that scores compare number by number."""
     (prompt,), nodes, model = texts(lm, 1, sizes["prompt"]), sizes["nodes"], lm.model
     target, ends = 5, sorted({0, lm.anatomy.n_layers - 1})
-    return Task(
+    return ProbeTask(
         name,
         f"all layers, T={sizes['prompt']}, published rule, m={nodes}",
         lambda: {"score": neurons.attribute(lm, prompt, [target], nodes, "reference")},
@@ -247,7 +226,7 @@ def _attribution(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
     )
 
 
-def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
+def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     """Our default: Gauss-Legendre nodes, refined where completeness is missed; its own error is the gap."""
     (prompt,) = texts(lm, 1, sizes["prompt"])
 
@@ -255,7 +234,7 @@ def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> Task
         got = neurons.attribute_many(lm, [prompt], [[5]], rows_dtype=rows_dtype)
         return {"score": got.scores[0][0]}
 
-    return Task(
+    return ProbeTask(
         name,
         f"all layers, T={sizes['prompt']}, refined Gauss-Legendre",
         ours,
@@ -269,10 +248,10 @@ def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> Task
     )
 
 
-def _lookback(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
+def _lookback(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     (prompt,), (response,) = texts(lm, 1, sizes["prompt"]), texts(lm, 1, sizes["response"], seed=1)
     cue, model = 4, lm.model
-    return Task(
+    return ProbeTask(
         name,
         f"N={sizes['prompt']}, R={sizes['response']}",
         lambda: {"ratio": lookback.ratios(lm, [prompt], [response], cue)[0]},
@@ -284,7 +263,7 @@ def _lookback(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
     )
 
 
-def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
+def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     new, n_recipients, model = sizes["new"], sizes.get("recipients", 1), lm.model
     donors = texts(lm, sizes["donors"], sizes["prompt"])
     recipients = texts(lm, n_recipients, sizes["prompt"], seed=1)
@@ -301,7 +280,7 @@ def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
         tokens, logits = run(model, *args)
         return {"tokens": tokens, "top_log_probs": logits.cpu().log_softmax(-1).topk(TOP).values}
 
-    return Task(
+    return ProbeTask(
         name,
         f"{len(pairs)} pairs x {n} layers x {new} new tokens, T={sizes['prompt']}",
         ours,
@@ -323,7 +302,7 @@ def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
     )
 
 
-def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
+def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     """States put in at one position after some layers, spread over all; the last position's prediction is read."""
     (prompt,), count, some = texts(lm, 1, sizes["prompt"]), sizes["rows"], min(10, sizes["rows"])
     at, read, tokens = len(prompt) - 1 - sizes["after"], [len(prompt) - 1], [5, 6]
@@ -341,7 +320,7 @@ def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
                  for (e,) in rows[:some]]  # fmt: skip
         return {"log_probs": torch.stack(found)[:, None, tokens]}
 
-    return Task(
+    return ProbeTask(
         name,
         f"{count} rows over {len(layers)} layers, T={len(prompt)}, {sizes['after']} positions after the patch",
         ours,
@@ -355,9 +334,9 @@ def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
     )  # fmt: skip
 
 
-def _min_k(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
+def _min_k(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     (ids,), model = texts(lm, 1, sizes["tokens"]), lm.model
-    return Task(
+    return ProbeTask(
         name,
         f"T={sizes['tokens']}, V={lm.anatomy.vocab_size}",
         lambda: {"z": torch.from_numpy(min_k.token_scores(lm, [ids])[0].z)},
@@ -369,7 +348,7 @@ def _min_k(name: str, lm: Model, sizes: Mapping[str, int]) -> Task:
     )
 
 
-_BUILDERS: dict[str, Callable[[str, Model, Mapping[str, int]], Task]] = {
+_BUILDERS: dict[str, Callable[[str, Model, Mapping[str, int]], ProbeTask]] = {
     "attribution": _attribution,
     "attribution-default": _attribution_default,
     "lookback": _lookback,

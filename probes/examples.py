@@ -21,7 +21,7 @@ from ..evaluation.engines.base import think
 from ..evaluation.grading import grade
 from ..evaluation.prompts import write_answer
 from ..evaluation.protocols.presenting import examples_in
-from .slots import AT_ONCE, Asked, Said, Slot, in_worked_form, locate
+from .slots import AT_ONCE, Exchange, Said, Slot, in_worked_form, locate
 
 if TYPE_CHECKING:
     from ..evaluation.graded import Graded
@@ -229,11 +229,11 @@ class _Writer:
             family=case.family, depth=case.depth, operation=case.operation, cluster=case.cluster,
             crossed=case.crossed,
             few_shot_span=self._few_shot_span(ask, text, prompt_ids, where), gold=gold,
-            slot=self._slot(source, Asked(ask, response, text, question), gold, said),
+            slot=self._slot(source, Exchange(ask, response, text, question), gold, said),
             separators=self._separators(answer_ids),
         )  # fmt: skip
 
-    def _slot(self, source: Case | Part, asked: Asked, gold: Gold, said: Said | None) -> Slot | None:
+    def _slot(self, source: Case | Part, asked: Exchange, gold: Gold, said: Said | None) -> Slot | None:
         """Where the response's answer begins.
 
         For a worked answer ("7 times 9 is 63") this is its beginning: its first number is the first thing that the

@@ -36,7 +36,7 @@ class Slot:
 AT_ONCE = Slot(0)
 
 
-class Asked(NamedTuple):
+class Exchange(NamedTuple):
     """One ask with its response and grade."""
 
     ask: Ask
@@ -57,7 +57,7 @@ class Tokens(NamedTuple):
     """Of the tokens before the first."""
 
 
-def locate(tokenizer: Any, encode: Callable[[str], Ids], asked: Asked, said: Said) -> Slot | None:
+def locate(tokenizer: Any, encode: Callable[[str], Ids], asked: Exchange, said: Said) -> Slot | None:
     """The slot of a response; None if its answer, or the gold answer in its place, cannot be located.
 
     A right answer is scored as written; otherwise the gold answer is scored after the text before the slot.

@@ -49,7 +49,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidatePair:
     """A pair of items that satisfies the rules."""
 
     first: CodeItem
@@ -105,8 +105,8 @@ def build(items: Sequence[CodeItem], size: int | None = None, seed: int = 0, rul
 
 def _candidates(
     items: Sequence[CodeItem], rng: random.Random, rules: Rules
-) -> tuple[list[Candidate], list[dict[str, Any]]]:
-    found: list[Candidate] = []
+) -> tuple[list[CandidatePair], list[dict[str, Any]]]:
+    found: list[CandidatePair] = []
     rejected: list[dict[str, Any]] = [
         {"q1": i.id, "stage": "first", "reason": "question-has-x"} for i in items if has_x(i)
     ]
@@ -118,7 +118,7 @@ def _candidates(
         for slot in usable:
             for first in _firsts(givers, second, slot, rng, rules):
                 outcome = _try(first, second, slot, before, rules)
-                if isinstance(outcome, Candidate):
+                if isinstance(outcome, CandidatePair):
                     found.append(outcome)
                 else:
                     names = {"q1": first.id, "q2": second.id, "constant": slot.value, "x": first.answer}
@@ -137,7 +137,7 @@ def _firsts(
 
 def _try(
     first: CodeItem, second: CodeItem, slot: ReplaceableNumber, before: CodeResult, rules: Rules
-) -> Candidate | dict[str, Any]:
+) -> CandidatePair | dict[str, Any]:
     """The candidate, or the reason why these items do not make one."""
     if first.answer == slot.value:
         return {"reason": "same-number"}
@@ -156,7 +156,7 @@ def _try(
         return {"reason": "answer-too-far", "answer": answer}
     if rules.plausible_steps and (step := _implausible(before, after)):
         return {"reason": "implausible-step", "answer": answer, "detail": step}
-    return Candidate(first, second, slot, answer)
+    return CandidatePair(first, second, slot, answer)
 
 
 def _implausible(before: CodeResult, after: CodeResult) -> str | None:
@@ -171,7 +171,7 @@ def _implausible(before: CodeResult, after: CodeResult) -> str | None:
     return None
 
 
-def _pairs(candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate], list[dict[str, Any]]]:
+def _pairs(candidates: list[CandidatePair]) -> tuple[list[CandidatePair], list[CandidatePair], list[dict[str, Any]]]:
     """The best pairs whose joint programs come to their answers, the candidates left over, and those that failed.
 
     Only programs of chosen pairs are run: where one fails its pair is struck out, and pairs are chosen again.
@@ -194,7 +194,7 @@ def _pairs(candidates: list[Candidate]) -> tuple[list[Candidate], list[Candidate
         candidates = [c for c in candidates if id(c) not in failed]
 
 
-def _joint_problem(c: Candidate) -> dict[str, Any] | None:
+def _joint_problem(c: CandidatePair) -> dict[str, Any] | None:
     """Why the program of a pair fails: it does not run, or its result is not the pair's answer; else None."""
     result = run_code(pair_code(c), limits=replace(LIMITS, seconds=2 * LIMITS.seconds))
     if not result.ok:
@@ -204,14 +204,14 @@ def _joint_problem(c: Candidate) -> dict[str, Any] | None:
     return None
 
 
-def _assign(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+def _assign(candidates: Sequence[CandidatePair]) -> tuple[list[CandidatePair], list[CandidatePair]]:
     """As many pairs as possible, and among these the ones whose answers moved least."""
     if not candidates:
         return [], []
     firsts = {i: n for n, i in enumerate(dict.fromkeys(c.first.id for c in candidates))}
     seconds = {i: n for n, i in enumerate(dict.fromkeys(c.second.id for c in candidates))}
     cost = np.full((len(firsts), len(seconds)), _FORBIDDEN)
-    best: dict[tuple[int, int], Candidate] = {}
+    best: dict[tuple[int, int], CandidatePair] = {}
     for c in candidates:
         place = (firsts[c.first.id], seconds[c.second.id])
         if c.cost < cost[place]:
@@ -223,14 +223,14 @@ def _assign(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Cand
 
 
 def _match_magnitudes(
-    pairs: Sequence[Candidate], answers: Sequence[int], size: int | None, rng: random.Random
-) -> tuple[list[Candidate], list[Candidate]]:
+    pairs: Sequence[CandidatePair], answers: Sequence[int], size: int | None, rng: random.Random
+) -> tuple[list[CandidatePair], list[CandidatePair]]:
     """Draw pairs so that each quantile bin of the items' answers (at most ten) has its share."""
     if size is not None and (size < 1 or size > len(pairs)):
         raise NoCasesError(f"size is {size}, but {len(pairs)} pairs satisfy the rules; give 1 to {len(pairs)}")
     edges = np.unique(np.quantile(answers, np.linspace(0, 1, 1 + min(10, max(1, len(answers) // 20)))))[1:-1]
     shares = np.bincount(np.digitize(answers, edges), minlength=len(edges) + 1) / len(answers)
-    bins: list[list[Candidate]] = [[] for _ in shares]
+    bins: list[list[CandidatePair]] = [[] for _ in shares]
     for pair in rng.sample(list(pairs), len(pairs)):
         bins[int(np.digitize(pair.answer, edges))].append(pair)
     counts = np.array([len(b) for b in bins])
@@ -262,7 +262,7 @@ def _quotas(shares: np.ndarray, total: int) -> np.ndarray:
     return quotas
 
 
-def _comparison(chosen: Sequence[Candidate], items: Sequence[CodeItem]) -> dict[str, Any]:
+def _comparison(chosen: Sequence[CandidatePair], items: Sequence[CodeItem]) -> dict[str, Any]:
     test: Any = ks_2samp(np.log10([c.answer for c in chosen]), np.log10([i.answer for i in items]))
     return {
         "test": "ks_2samp of log10 answers",
@@ -275,7 +275,7 @@ def _comparison(chosen: Sequence[Candidate], items: Sequence[CodeItem]) -> dict[
     }
 
 
-def as_case(c: Candidate) -> Case:
+def as_case(c: CandidatePair) -> Case:
     """The pair as a case: parts are Q1 and Q2 with the number in place of X, the whole is the pair."""
     with_x = with_mention(c.second.question, c.slot, "X")
     with_number = with_mention(c.second.question, c.slot, str(c.first.answer))
@@ -301,7 +301,7 @@ def as_case(c: Candidate) -> Case:
     )
 
 
-def pair_code(c: Candidate) -> str:
+def pair_code(c: CandidatePair) -> str:
     """The pair's solution in code: ``solve_q1`` gives X, ``solution`` uses it (App. F)."""
     first = c.first.code.replace("def solution(", "def solve_q1(", 1)
     second = with_constant(c.second.code, c.slot, "X")

@@ -150,7 +150,7 @@ def _edited(case: Case, record: Mapping[str, Any]) -> Case:
 
 
 @dataclass(frozen=True)
-class Share:
+class JudgedShare:
     """A count out of a number; ``value`` is None where the number is 0."""
 
     count: int
@@ -163,7 +163,7 @@ class Share:
         return self.count / self.n if self.n else None
 
 
-def redundancy(items: Sequence[StadItem]) -> Share:
+def redundancy(items: Sequence[StadItem]) -> JudgedShare:
     """Pairs of steps of one item with the same answer, over all intermediate answers (App. B).
 
     The last step's answer is the final one and no intermediate answer. Answers are equal as graders find them equal:
@@ -174,7 +174,7 @@ def redundancy(items: Sequence[StadItem]) -> Share:
         answers = [s.answer for s in item.steps[:-1] if s.answer is not None]
         total += len(answers)
         pairs += sum(grade(a, "stop", b, typed_answer(b)[1]).outcome == "correct" for a, b in combinations(answers, 2))
-    return Share(pairs, total)
+    return JudgedShare(pairs, total)
 
 
 def coverage(
@@ -184,7 +184,7 @@ def coverage(
     journal: Journal | None = None,
     *,
     max_tokens: int = 2000,
-) -> tuple[Share, dict[str, bool | None]]:
+) -> tuple[JudgedShare, dict[str, bool | None]]:
     """Share of items whose final answer the solver finds from the steps and their answers alone (App. B).
 
     The solver sees neither the question nor the last step's answer. The second result is the verdict per item
@@ -209,7 +209,7 @@ def coverage(
     ]
     verdicts = {row.case: v.right for row, v in zip(rows, agree(rows, judge, journal), strict=True)}
     judged = [v for v in verdicts.values() if v is not None]
-    return Share(sum(judged), len(judged), len(verdicts) - len(judged)), verdicts
+    return JudgedShare(sum(judged), len(judged), len(verdicts) - len(judged)), verdicts
 
 
 def filtering(

@@ -23,7 +23,7 @@ from transformers.cache_utils import DynamicLayer
 
 from ...devices import is_out_of_memory
 from . import decoding
-from .decoding import Row, Runner, choose
+from .decoding import DecodedRow, Runner, choose
 
 READ = {"cpu": 256}
 """Tokens of prompts that are read in one forward pass: more only adds pairs of tokens that do not see each other."""
@@ -32,7 +32,7 @@ REFILL = 8
 """Rows are replaced when this part of the slots (1 / REFILL) is free."""
 
 
-def decode(runner: Runner, rows: Sequence[Row], n: int) -> Iterator[int]:
+def decode(runner: Runner, rows: Sequence[DecodedRow], n: int) -> Iterator[int]:
     """Decode the rows with at most ``n`` under way; yields the index of each when it has finished.
 
     Raises ``ModelError`` when the logits of an unfinished row are not finite.
@@ -66,7 +66,7 @@ def decode(runner: Runner, rows: Sequence[Row], n: int) -> Iterator[int]:
                 yield done
 
 
-def _accept(logits: Tensor, rows: Sequence[Row]) -> list[bool]:
+def _accept(logits: Tensor, rows: Sequence[DecodedRow]) -> list[bool]:
     return [row.accept(token) for row, token in zip(rows, choose(logits, rows), strict=True)]
 
 
@@ -285,7 +285,7 @@ SEEN = {"full_attention", "sliding_attention"}
 class Trust:
     """The way of batching for a model."""
 
-    decode: Callable[[Runner, Sequence[Row], int], Iterator[int]] = decode
+    decode: Callable[[Runner, Sequence[DecodedRow], int], Iterator[int]] = decode
     reason: str | None = None
     """Why continuous batching is not used; None where it is."""
     window: int | None = None
@@ -327,7 +327,7 @@ def _batches_hold(model: Any) -> bool:
     tokens = _tokens(model)
     ways = {}
     for decode in (decoding.decode, decoding.decode_anew):
-        rows = [Row(tuple(tokens[:3]), 4, frozenset()), Row(tuple(tokens[3:12]), 2, frozenset())]
+        rows = [DecodedRow(tuple(tokens[:3]), 4, frozenset()), DecodedRow(tuple(tokens[3:12]), 2, frozenset())]
         try:
             list(decode(Runner(model), rows, len(rows)))
         except Exception as e:

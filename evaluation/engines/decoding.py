@@ -104,7 +104,7 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None, width: int | 
 
 
 @dataclass
-class Row:
+class DecodedRow:
     """One prompt on its way to an answer."""
 
     ids: tuple[int, ...]
@@ -193,7 +193,7 @@ def _arguments(model_class: type) -> frozenset[str]:
 
 
 @torch.inference_mode()
-def choose(logits: Float[Tensor, "batch vocab"], rows: Sequence[Row | None]) -> list[int]:
+def choose(logits: Float[Tensor, "batch vocab"], rows: Sequence[DecodedRow | None]) -> list[int]:
     """The next token of every row; the entry of a finished row (None) has no meaning.
 
     Raises ``ModelError`` when the logits of an unfinished row are not finite.
@@ -207,7 +207,7 @@ def choose(logits: Float[Tensor, "batch vocab"], rows: Sequence[Row | None]) -> 
     return chosen
 
 
-def _check_finite(best: Float[Tensor, " batch"], rows: Sequence[Row | None]) -> None:
+def _check_finite(best: Float[Tensor, " batch"], rows: Sequence[DecodedRow | None]) -> None:
     # The maximum carries NaN and +inf; -inf is only the maximum where all logits are.
     finite = torch.isfinite(best)
     if bool(finite.all()):
@@ -220,7 +220,7 @@ def _check_finite(best: Float[Tensor, " batch"], rows: Sequence[Row | None]) -> 
             )
 
 
-def _sample(logits: Float[Tensor, " vocab"], row: Row) -> int:
+def _sample(logits: Float[Tensor, " vocab"], row: DecodedRow) -> int:
     """Inverse-CDF sample from softmax(logits / T); step t of a row always uses the same random number."""
     u = random.Random(f"{row.seed}:{len(row.generated)}").random()
     cumulative = torch.softmax(logits.double() / row.temperature, dim=-1).cumsum(-1)
@@ -232,7 +232,7 @@ def _sample(logits: Float[Tensor, " vocab"], row: Row) -> int:
 KEEP_FULL = 0.875
 
 
-def decode(runner: Runner, rows: Sequence[Row], n: int) -> Iterator[int]:
+def decode(runner: Runner, rows: Sequence[DecodedRow], n: int) -> Iterator[int]:
     """Decode the rows, ``n`` at a time; yields the index of each when it has finished.
 
     Raises ``ModelError`` when the logits of an unfinished row are not finite.
@@ -243,12 +243,12 @@ def decode(runner: Runner, rows: Sequence[Row], n: int) -> Iterator[int]:
 
 
 @torch.inference_mode()
-def _read(runner: Runner, row: Row) -> Tensor:
+def _read(runner: Runner, row: DecodedRow) -> Tensor:
     ids = torch.tensor([[*row.ids, *row.generated]], device=runner.device)
     return runner.model(input_ids=ids).logits[:, -1]
 
 
-def decode_anew(runner: Runner, rows: Sequence[Row], n: int) -> Iterator[int]:
+def decode_anew(runner: Runner, rows: Sequence[DecodedRow], n: int) -> Iterator[int]:
     """As ``decode``, whatever ``n``. Costs the square of a text's length."""
     for i, row in enumerate(rows):
         while not row.accept(choose(_read(runner, row), [row])[0]):
@@ -256,7 +256,7 @@ def decode_anew(runner: Runner, rows: Sequence[Row], n: int) -> Iterator[int]:
         yield i
 
 
-def _batch(runner: Runner, rows: Sequence[Row]) -> Iterator[int]:
+def _batch(runner: Runner, rows: Sequence[DecodedRow]) -> Iterator[int]:
     logits, cache, mask = _prefill(runner, rows)
     alive = list(range(len(rows)))  # row index by batch position; -1 once finished
     while True:
@@ -282,7 +282,7 @@ def _batch(runner: Runner, rows: Sequence[Row]) -> Iterator[int]:
 
 
 @torch.inference_mode()
-def _prefill(runner: Runner, rows: Sequence[Row]) -> tuple[Tensor, Any, Tensor | None]:
+def _prefill(runner: Runner, rows: Sequence[DecodedRow]) -> tuple[Tensor, Any, Tensor | None]:
     length = max(len(r.ids) for r in rows)
     pads = [length - len(r.ids) for r in rows]
     ids = torch.tensor([[0] * p + list(r.ids) for p, r in zip(pads, rows, strict=True)], device=runner.device)

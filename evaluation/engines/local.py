@@ -26,7 +26,7 @@ from ..journal import ask_identity
 from . import continuous, decoding
 from .base import THINKING_OPENED, BaseEngine, error_response, think
 from .continuous import Trust, find_trust
-from .decoding import Row, Runner, pack
+from .decoding import DecodedRow, Runner, pack
 from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
 
 MAX_ROWS = 256
@@ -282,16 +282,16 @@ class LocalEngine(BaseEngine):
         error = f"out of memory with one prompt of {length} tokens; use a larger device or a smaller dtype"
         return prepared.ask, error_response(prepared.ask, self.identity, error, length)
 
-    def _row(self, prepared: _Prepared) -> Row:
+    def _row(self, prepared: _Prepared) -> DecodedRow:
         ask = prepared.ask
         stop = None
         if ask.stop:
             stop = self._finders.setdefault(ask.stop, StopFinder(self.tokenizer, ask.stop))
         seed = ask_identity(ask, {}) if ask.temperature > 0 else None
         where = f"case {ask.case!r}, role {ask.role!r}"
-        return Row(prepared.ids, prepared.budget, self.eos_ids, stop, ask.temperature, seed, where)
+        return DecodedRow(prepared.ids, prepared.budget, self.eos_ids, stop, ask.temperature, seed, where)
 
-    def _response(self, prepared: _Prepared, row: Row) -> Response:
+    def _response(self, prepared: _Prepared, row: DecodedRow) -> Response:
         ids = row.generated
         text = decode(self.tokenizer, ids, self.eos_ids, self._marks)
         if row.stop is not None:

@@ -17,7 +17,7 @@ TOLERANCE = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
-class Asked:
+class UnitAsked:
     """The unit that a question asks for."""
 
     dimension: str
@@ -40,7 +40,7 @@ class Number:
     """True for numbers written as words."""
     ordinal: bool = False
     dozen: bool = False
-    asked: Asked | None = None
+    asked: UnitAsked | None = None
     """The unit that the question asks for; only of a gold answer without a unit."""
     repeated: frozenset["Written"] = frozenset()
     """Of a gold answer: the quantities that the question names in another unit."""

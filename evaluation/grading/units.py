@@ -43,7 +43,7 @@ def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     if len(asked) != 1:
         return golds
     dimension, factor = asked.pop()
-    unit = numbers.Asked(dimension, factor)
+    unit = numbers.UnitAsked(dimension, factor)
     return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
 
 

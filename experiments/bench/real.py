@@ -61,7 +61,7 @@ class BenchSetting:
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchTask:
     """One piece of work."""
 
     name: str
@@ -216,11 +216,11 @@ def put(position: int, value: torch.Tensor) -> Callable[[torch.Tensor], torch.Te
 
 
 TASKS = (
-    Task("asking, no common prefix", partial(asking, apart), "at least 1.5"),
-    Task("asking, system prompt", partial(asking, chat), "at least 2"),
-    Task("asking, 8 worked examples", partial(asking, few_shot), "at least 2"),
-    Task(f"neurons, {ATTRIBUTED} answers", attributing, "at most 90 s on two cores"),
-    Task(f"patching, {PATCHED} pairs", patching_pairs, "at most 90 s on two cores"),
+    BenchTask("asking, no common prefix", partial(asking, apart), "at least 1.5"),
+    BenchTask("asking, system prompt", partial(asking, chat), "at least 2"),
+    BenchTask("asking, 8 worked examples", partial(asking, few_shot), "at least 2"),
+    BenchTask(f"neurons, {ATTRIBUTED} answers", attributing, "at most 90 s on two cores"),
+    BenchTask(f"patching, {PATCHED} pairs", patching_pairs, "at most 90 s on two cores"),
 )
 
 

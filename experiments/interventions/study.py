@@ -24,7 +24,7 @@ from .study_tables import Findings
 
 
 @dataclass(frozen=True)
-class Size:
+class StudySize:
     """The size of a study."""
 
     per_cell: int
@@ -37,7 +37,7 @@ class Size:
     """Number of cases that the probes open before and after."""
 
 
-SIZES = {"tiny": Size(4, 2, 1, 2, 4), "small": Size(48, 25, 8, 4, 24), "full": Size(128, 30, 30, 8, 60)}
+SIZES = {"tiny": StudySize(4, 2, 1, 2, 4), "small": StudySize(48, 25, 8, 4, 24), "full": StudySize(128, 30, 30, 8, 60)}
 SECOND = "second base"
 SECOND_STEPS = (1300, 700)
 """Steps of its base stage and of its dose stage."""
@@ -63,7 +63,7 @@ class TrainingVariant:
     format: str = FORMAT
     """The format in which it is trained and evaluated, next to the base in the same format."""
 
-    def recipe(self, size: Size) -> AdapterRecipe:
+    def recipe(self, size: StudySize) -> AdapterRecipe:
         preset = PRESETS[self.preset]
         cells = sum(1 if d == 2 else 3 for d in preset.depths)
         prompts = size.per_cell * cells
@@ -149,7 +149,9 @@ def named(base: str, format: str) -> str:
     return base if format == FORMAT else f"{base}, {format}"
 
 
-def _evaluate(model: str, out: Path, size: Size, device: str | None, reporter: Reporter, format: str = FORMAT) -> None:
+def _evaluate(
+    model: str, out: Path, size: StudySize, device: str | None, reporter: Reporter, format: str = FORMAT
+) -> None:
     from ..investigate import investigate
 
     asking = Asking(compat="collapse")
@@ -161,14 +163,14 @@ def _evaluate(model: str, out: Path, size: Size, device: str | None, reporter: R
         investigate(config, out, quiet=True, bars=False, contrast=False, report=False)
 
 
-def _base_runs(study: InterventionStudy, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+def _base_runs(study: InterventionStudy, folder: Path, size: StudySize, device: str | None, reporter: Reporter) -> None:
     _baselines("base", study.model, VARIANTS, folder, size, device, reporter)
     for dose in DOSES:
         _evaluate(f"organism:{dose}", run_folder(folder, "dose", dose, None), size, device, reporter)
 
 
 def _baselines(
-    base: str, model: str, variants: Sequence[TrainingVariant], folder: Path, size: Size, device: str | None,
+    base: str, model: str, variants: Sequence[TrainingVariant], folder: Path, size: StudySize, device: str | None,
     reporter: Reporter,
 ) -> None:  # fmt: skip
     for format in dict.fromkeys(v.format for v in variants):
@@ -176,7 +178,7 @@ def _baselines(
 
 
 def _jobs(
-    study: InterventionStudy, folder: Path, stage: int, size: Size, device: str | None, reporter: Reporter
+    study: InterventionStudy, folder: Path, stage: int, size: StudySize, device: str | None, reporter: Reporter
 ) -> Iterator[TrainingJob]:
     chosen = [v for v in VARIANTS if v.stage == stage]
     for seed in range(study.seeds):
@@ -217,7 +219,7 @@ def _job(folder: Path, base: str, model: str, variant: TrainingVariant, seed: in
     return TrainingJob(base, model, variant, seed, folder / "trained" / f"{_slug(f'{base} {variant.name}')}-{seed}")
 
 
-def _do(job: TrainingJob, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+def _do(job: TrainingJob, folder: Path, size: StudySize, device: str | None, reporter: Reporter) -> None:
     from .trainers import TrainerOptions, per_step
 
     recipe = job.variant.recipe(size)
@@ -260,7 +262,7 @@ def _curve_rows(path: Path) -> Sequence[dict[str, Any]]:
     return read_json(file)["rows"] if file.is_file() else []
 
 
-def _inside(study: InterventionStudy, folder: Path, size: Size, device: str | None, reporter: Reporter) -> None:
+def _inside(study: InterventionStudy, folder: Path, size: StudySize, device: str | None, reporter: Reporter) -> None:
     from . import inside
 
     opened = [v for v in VARIANTS if v.opened]

@@ -22,7 +22,7 @@ UNNAMED = ("fragile", "undetermined")
 
 
 @dataclass(frozen=True)
-class Share:
+class CauseShare:
     """The failures with one result of the diagnosis."""
 
     means: str
@@ -39,9 +39,9 @@ class Causes:
 
     because: str
     """The most frequent cause, in words; empty if none was asked for."""
-    named: tuple[Share, ...]
+    named: tuple[CauseShare, ...]
     """The causes that interventions show, the most frequent first."""
-    unnamed: tuple[Share, ...]
+    unnamed: tuple[CauseShare, ...]
     """The results that name no cause."""
     n: int
     """How many failures were diagnosed."""
@@ -68,7 +68,7 @@ def causes_of(run: RunData, only: Mapping[str, str], failures: int) -> Causes:
     diagnosed = diagnosed_failures(run)
     found = diagnosed.found if diagnosed else None
     shares = [
-        Share(meaning(s.cause), s.count, urlencode({**only, "cause": s.cause}, errors="replace"), s.cause)
+        CauseShare(meaning(s.cause), s.count, urlencode({**only, "cause": s.cause}, errors="replace"), s.cause)
         for s in (found.causes() if found else ())
     ]
     named, unnamed = (tuple(s for s in shares if (s.cause in UNNAMED) == without) for without in (False, True))

@@ -43,7 +43,7 @@ class Altered:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Replacement:
     """A value that may be put in, and where its consequence comes from."""
 
     written: Written
@@ -77,21 +77,21 @@ def put_in(tokenizer: Any, e: Example, written: Written, value: str) -> Ids:
 def candidates(
     tokenizer: Any, found: Working, written: Written, pool: Sequence[str],
     parts: Mapping[str, Example], known: Mapping[str, Gold], rng: random.Random, most: int,
-) -> list[Candidate]:  # fmt: skip
+) -> list[Replacement]:  # fmt: skip
     """At most this many values to put in the place of a written one, in random order, each from another case."""
     values = list(dict.fromkeys(v for v in pool if not same(v, written.value)))
     rng.shuffle(values)
-    make: Callable[[str], Candidate | None]
+    make: Callable[[str], Replacement | None]
     if written.what == "operand":
         make = lambda v: _of_sum(written, v)  # noqa: E731
     elif written.what == "result":
-        make = lambda v: Candidate(written, v, v, "itself")  # noqa: E731
+        make = lambda v: Replacement(written, v, v, "itself")  # noqa: E731
     else:
         later = _later_part(tokenizer, written, parts)
         if later is None:
             return []
         make = lambda v: _of_part(tokenizer, written, v, later, known)  # noqa: E731
-    out: list[Candidate] = []
+    out: list[Replacement] = []
     for value in values:
         one = make(value)
         if one is not None and (one.follows is None or not same(one.follows, found.answer)):
@@ -114,13 +114,13 @@ def result_of(a: int, operation: str, b: int) -> int | None:
             return a - b if a >= b else None
 
 
-def _of_sum(written: Written, value: str) -> Candidate | None:
+def _of_sum(written: Written, value: str) -> Replacement | None:
     assert written.sum is not None
     a, operation, b = written.sum
     if not value.isdigit():
         return None
     found = result_of(*((int(value), operation, int(b)) if written.role == "a" else (int(a), operation, int(value))))
-    return None if not found else Candidate(written, value, str(found), "sum")
+    return None if not found else Replacement(written, value, str(found), "sum")
 
 
 def _later_part(tokenizer: Any, written: Written, parts: Mapping[str, Example]) -> Example | None:
@@ -136,14 +136,14 @@ def _later_part(tokenizer: Any, written: Written, parts: Mapping[str, Example]) 
 
 def _of_part(
     tokenizer: Any, written: Written, value: str, later: Example, known: Mapping[str, Gold]
-) -> Candidate | None:
+) -> Replacement | None:
     question = question_of(tokenizer, later)
     for start, stop in reversed(every(written.value, question)):
         question = question[:start] + value + question[stop:]
     if question in known:
-        return Candidate(written, value, known[question].answer, "gold")
+        return Replacement(written, value, known[question].answer, "gold")
     ids = _asked_with(tokenizer, later, written.value, value)
-    return None if ids is None else Candidate(written, value, None, "asked", ids, later.gold)
+    return None if ids is None else Replacement(written, value, None, "asked", ids, later.gold)
 
 
 def _asked_with(tokenizer: Any, part: Example, old: str, new: str) -> Ids | None:

@@ -24,7 +24,7 @@ from .altering import (
     NOT_WRITTEN,
     Altered,
     AlteredOutcome,
-    Candidate,
+    Replacement,
     answer_to,
     beginnings,
     candidates,
@@ -48,7 +48,7 @@ class _Taken:
     example: Example
     found: Working | str
     parts: dict[str, Example] = field(default_factory=dict)
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[Replacement] = field(default_factory=list)
     altered: list[Altered] = field(default_factory=list)
     why: str = NO_BRIDGE
 
@@ -171,7 +171,7 @@ def _pool(taken: Sequence[_Taken]) -> Pool:
     return found
 
 
-def _follows(c: Candidate, answers: Mapping[tuple[int, ...], str | None]) -> str | None:
+def _follows(c: Replacement, answers: Mapping[tuple[int, ...], str | None]) -> str | None:
     return c.follows if c.ask is None else answers[c.ask]
 
 

@@ -14,12 +14,12 @@ from oracles import patching as patching_oracle
 
 from composcope.benchmarks import published
 from composcope.benchmarks.probes import BEGIN, END, bench_probes, compare, measure, peak_memory, with_float32
-from composcope.benchmarks.tasks import Models, Preset, Shape, build, make, preset, texts
+from composcope.benchmarks.tasks import BenchPreset, Models, Shape, build, make, preset, texts
 from composcope.errors import InputError
 from composcope.hooks import Model
 
 SHAPE = Shape(3, 32, 64, 4, 2, 61)
-TINY = Preset(
+TINY = BenchPreset(
     "tiny",
     SHAPE,
     {

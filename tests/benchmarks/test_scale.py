@@ -19,7 +19,7 @@ from composcope.benchmarks.scale import (
     Hardware,
     Load,
     Planned,
-    Size,
+    Shape,
     Training,
     gpus_for,
     item_flops,
@@ -30,19 +30,18 @@ from composcope.benchmarks.scale import (
     study_minutes,
     training_seconds,
 )
-from composcope.benchmarks.tasks import Shape, make
+from composcope.benchmarks.tasks import make
 from composcope.errors import InputError
 from composcope.experiments.interventions.recipes import AdapterRecipe
 from composcope.probes import lookback, neurons
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
-SMALL = Size(4, 64, 160, 4, 2, 300)
+SMALL = Shape(4, 64, 160, 4, 2, 300)
 PAPERS = {"agentcoma", "compositional-gsm", "stad", "composition-collapse"}
 
 
 def model() -> Any:
-    s = SMALL
-    return make(Shape(s.layers, s.d_model, s.d_mlp, s.heads, s.kv_heads, s.vocab))
+    return make(SMALL)
 
 
 def test_weights_are_those_of_the_model() -> None:
@@ -107,7 +106,7 @@ def test_a_training_costs_its_tokens_and_the_weights_read_for_them() -> None:
     recipe = AdapterRecipe("grpo", prompts=1, epochs=1, generations=2)
     tokens = 10 * size.token(5)
     computed = 2 * (4 * tokens + 3 * 10 * 2 * size.head) / 0.4
-    read = 10 * (2 * size.weights + 2 * 10 * size.kv_bytes())
+    read = 10 * (2 * size.weights + 2 * 10 * size.kv_bytes)
     assert training_seconds(size, recipe, load, hardware) == pytest.approx(computed + read)
     sft = training_seconds(size, replace(recipe, objective="sft-answer"), load, hardware)
     assert sft == pytest.approx((3 * tokens + 2 * 10 * 2 * size.head) / 0.4)

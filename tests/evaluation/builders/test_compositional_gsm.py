@@ -14,7 +14,7 @@ from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.builders import code_items, review
 from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
-from composcope.evaluation.builders.compositional_gsm import Candidate, Rules, _assign, build
+from composcope.evaluation.builders.compositional_gsm import CandidatePair, Rules, _assign, build
 from composcope.evaluation.cases import read_cases, write_cases
 from composcope.evaluation.journal import Journal
 from composcope.evaluation.protocols.reasoning_gap import ReasoningGap
@@ -121,12 +121,12 @@ def test_of_two_numbers_that_a_pair_may_replace_the_one_is_taken_that_moves_the_
     (two, three, four), _ = slots(_item("s", "2 boxes, 3 bags and 4 cups?", 14, "return 2 + 3 * 4"))
     first, other = (_item(name, "?", 5, "return 5") for name in "ab")
     second, third = (_item(name, "?", 100, "return 100") for name in "cd")
-    far, near, middle = (Candidate(first, second, s, n) for s, n in ((two, 1000), (three, 90), (four, 400)))
+    far, near, middle = (CandidatePair(first, second, s, n) for s, n in ((two, 1000), (three, 90), (four, 400)))
     for order in ((far, near, middle), (near, middle, far), (middle, far, near)):
         chosen, spare = _assign(order)
         assert chosen == [near] and spare == [c for c in order if c is not near]
-    only = Candidate(first, third, two, 100)
-    chosen, spare = _assign([near, only, Candidate(other, second, two, 5000)])
+    only = CandidatePair(first, third, two, 100)
+    chosen, spare = _assign([near, only, CandidatePair(other, second, two, 5000)])
     assert {(c.first.id, c.second.id) for c in chosen} == {("a", "d"), ("b", "c")}, "as many pairs as possible"
     assert spare == [near] and _assign([]) == ([], [])
 

@@ -14,7 +14,7 @@ from tiny_models import CONFIGS, MORE, REFUSED, tiny
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines import continuous, decoding
 from composcope.evaluation.engines.continuous import find_trust
-from composcope.evaluation.engines.decoding import Row, Runner
+from composcope.evaluation.engines.decoding import DecodedRow, Runner
 from composcope.evaluation.engines.local import LocalEngine
 
 BATCHES = ("llama4_text", "qwen3_next", "bloom", "gemma3_text")
@@ -32,11 +32,11 @@ def drawn(n: int, budget: int, seed: int = 0) -> list[tuple[tuple[int, ...], int
     return [(ids, rng.randrange(1, budget)) for ids in [*found, found[2]]]
 
 
-def rows_of(asked: list[tuple[tuple[int, ...], int]], eos: frozenset[int] = frozenset({2})) -> list[Row]:
-    return [Row(ids, budget, eos) for ids, budget in sorted(asked)]
+def rows_of(asked: list[tuple[tuple[int, ...], int]], eos: frozenset[int] = frozenset({2})) -> list[DecodedRow]:
+    return [DecodedRow(ids, budget, eos) for ids, budget in sorted(asked)]
 
 
-def generated(model: Any, row: Row) -> list[int]:
+def generated(model: Any, row: DecodedRow) -> list[int]:
     ids = torch.tensor([row.ids])
     out = model.generate(
         ids, attention_mask=torch.ones_like(ids), max_new_tokens=row.budget, do_sample=False, pad_token_id=0,

@@ -258,7 +258,7 @@ def test_samples_follow_their_own_seed_and_not_the_batch(make_llama: Any, tokeni
 
 def test_a_sample_is_the_inverse_of_the_distribution_at_a_random_number_of_its_seed_and_step() -> None:
     logits = torch.tensor([0.0, 1.0, 2.0, 0.5])
-    row = decoding.Row(ids=(1,), budget=40, eos_ids=frozenset(), temperature=2.0, seed="a")
+    row = decoding.DecodedRow(ids=(1,), budget=40, eos_ids=frozenset(), temperature=2.0, seed="a")
     weights = [math.exp(x / 2) for x in logits.tolist()]
     for step in range(30):
         left = random.Random(f"a:{step}").random() * sum(weights)

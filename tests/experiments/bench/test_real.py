@@ -15,7 +15,7 @@ import torch
 from composcope.errors import InputError, ModelError
 from composcope.experiments.bench import real
 from composcope.experiments.bench.peers import HARNESS
-from composcope.experiments.bench.real import BenchSetting, Task, bench_real
+from composcope.experiments.bench.real import BenchSetting, BenchTask, bench_real
 from composcope.experiments.bench.timing import TaskBench, Took, Way, same
 from composcope.experiments.cli import main
 
@@ -56,7 +56,7 @@ def test_ratios_are_medians_over_rounds_of_neighbors_in_time_and_the_best_peer_c
 
         return [way("composcope", ""), way(HARNESS, "1", 0.5), way(HARNESS, "16"), way(HARNESS, "32")]
 
-    monkeypatch.setattr(real, "TASKS", (Task("task", ways, "at least 2"),))
+    monkeypatch.setattr(real, "TASKS", (BenchTask("task", ways, "at least 2"),))
     done: dict[str, list[float]] = {}
 
     @contextmanager
