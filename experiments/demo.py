@@ -19,9 +19,10 @@ from typing import Any
 from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric, percent, span
 from ..probes.verdicts import TRAININGS
+from ..progress import Advance
 from ..terminal import how_many
 from .console import exits
-from .console.progress import Advance, Reporter
+from .console.progress import Reporter
 from .organism.doses import called, named
 from .organism.weights import DOSES
 from .run import command_line, locked, write_json

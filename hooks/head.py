@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers import PreTrainedModel
 
 from ..errors import InputError, ModelError
 from ..interrupts import held
@@ -30,10 +31,6 @@ from . import placement
 from .length_limits import keep_rotary_angles
 from .numerics import check_ready
 from .parts import decoder_of, first_tensor, hidden_in, input_device
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
 
 TILE = {False: (512, 2048), True: (2048, 16_384)}
 """Rows and vocabulary entries of a tile, on a CPU and on a GPU."""

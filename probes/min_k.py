@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from ..hooks.capture import Request, capture, id_rows
 from ..hooks.head import head_of, vocabulary_statistics
+from ..hooks.model import Model
 from ..progress import Bar, no_bar, stage, tick
 from .examples import Example
 from .result import ProbeResult
 from .spread import Notes, collect
 from .tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
 from .verdicts import corrected
-
-if TYPE_CHECKING:
-    from ..hooks.model import Model
 
 Array = NDArray[np.float64]
 Ids = Sequence[int]

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb, prod
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from torch import Tensor
 from ..errors import InputError, NoCasesError
 from ..evaluation import dependence
 from ..hooks.capture import Captured, Request, capture, check_last, id_rows
+from ..hooks.model import Model
 from ..progress import Bar, no_bar, stage
 from .effects import NO_SPREAD
 from .examples import Example
@@ -34,9 +35,6 @@ from .result import ProbeResult, Row
 from .spread import Notes, collect
 from .tables import Values, cell_maps, matched_pairs, matched_rows, mean_row, value_rows
 from .verdicts import corrected
-
-if TYPE_CHECKING:
-    from ..hooks.model import Model
 
 Alignment = Literal["predictive", "token"]
 Ids = Sequence[int]

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from ...progress import Advance
 from ...terminal import plain
 
-Advance = Callable[[float], None]
 PATIENCE = 10.0
 """Seconds that work takes at least for a line at its end."""
 EVERY = 60.0

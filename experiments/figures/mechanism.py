@@ -283,7 +283,6 @@ def _settings(found: Found, *names: str) -> str:
     return f" Settings: {', '.join(f'{k}={style.plain(v, 40)}' for k, v in said.items())}." if said else ""
 
 
-GROUPS = {"failure": style.FAILURE, "success": style.SUCCESS}
 ENDS = {"answer_follows": "follows", "answer_stays": "stays", "answer_elsewhere": "elsewhere"}
 STEPS = ("all", "bridge", "operand", "result")
 _FILLER = 1.12
@@ -323,19 +322,19 @@ def _early(probe: ProbeData) -> list[Row]:
     """Rows of the left panel: ``shown`` is a share, None for the control."""
     found = [{"what": "early", "shown": r["shown"], **_kept(r)} for r in probe.rows("kept_early")]
     found += [{"what": "filler", "shown": None, **_kept(r)} for r in probe.rows("kept_filler")]
-    return [r for r in found if r["group"] in GROUPS]
+    return [r for r in found if r["group"] in style.GROUP_COLORS]
 
 
 def _altered(probe: ProbeData) -> list[Row]:
     """Rows of the right panel."""
     return [
         {"what": said, "step": r["step"], **_kept(r)}
-        for quantity, said in ENDS.items() for r in probe.rows(quantity) if r["group"] in GROUPS
+        for quantity, said in ENDS.items() for r in probe.rows(quantity) if r["group"] in style.GROUP_COLORS
     ]  # fmt: skip
 
 
 def _draw_early(ax: Axes, rows: Sequence[Row], label: str) -> None:
-    for i, (group, shade) in enumerate(GROUPS.items()):
+    for i, (group, shade) in enumerate(style.GROUP_COLORS.items()):
         apart = 0.012 * (2 * i - 1)
         line, control = ([r for r in rows if (r["group"], r["what"]) == (group, w)] for w in ("early", "filler"))
         style.points(ax, line, [r["shown"] + apart for r in line], shade, group)
@@ -356,7 +355,7 @@ def _draw_altered(ax: Axes, rows: Sequence[Row]) -> None:
         return
     ends = list(ENDS.values())
     places = {(s, e): i * (len(ends) + 1) + j for i, s in enumerate(steps) for j, e in enumerate(ends)}
-    for i, (group, shade) in enumerate(GROUPS.items()):
+    for i, (group, shade) in enumerate(style.GROUP_COLORS.items()):
         mine = [r for r in rows if r["group"] == group and r["step"] in steps]
         apart = 0.16 * (2 * i - 1)
         where = [places[r["step"], r["what"]] + apart for r in mine]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import InputError, require_extra
 from ...evaluation.asks import Ask
@@ -28,9 +28,7 @@ from . import adapters
 from .data import TrainingSet, question, target
 from .recipes import AdapterRecipe
 from .reward import score
-
-if TYPE_CHECKING:
-    from .trainers import TrainerOptions
+from .trainers import TrainerOptions, build, row
 
 LIBRARIES = (*provenance.LIBRARIES, "trl", "peft", "accelerate", "datasets")
 
@@ -65,7 +63,6 @@ def train(
     Raises ``InputError`` for a missing extra, a folder with another training, and samples of which none is right.
     """
     require_extra("intervene", "train", *EXTRA)
-    from .trainers import TrainerOptions
 
     how = how or TrainerOptions()
     source = resolve_model(model)
@@ -140,7 +137,6 @@ def _run(
 ) -> dict[str, Any]:
     from ...hooks.numerics import numerics as numerics_of
     from ...model_loading import load
-    from .trainers import build, row
 
     base, tokenizer = load(location, dtype=how.dtype, device=how.device)
     numerics = numerics_of(base)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import InputError, NoCasesError
 from ..config import Config
@@ -12,9 +12,6 @@ from ..models.target import Target, choose_prompting, loading_of
 from ..run import read_json
 from ..run.reader import ProbeData, RunData, read_config, read_probe
 from .shown import ProbeResults
-
-if TYPE_CHECKING:
-    from ..models.target import Target
 
 
 def kept(run: RunData, name: str) -> ProbeResults:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ...hooks.model import Model
 from ...progress import Bar, no_bar, stage
 from ..contrast import adjust, between
 from ..examples import Example
@@ -20,9 +21,6 @@ from ..spread import Notes, spread
 from ..tables import Values, by_case, cell_maps, group_rows, kinds_of, matched_pairs, matched_rows, value_rows
 from ..verdicts import corrected
 from .measuring import Form, iter_masses
-
-if TYPE_CHECKING:
-    from ...hooks.model import Model
 
 
 def over_examples(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -22,12 +22,9 @@ from ...errors import InputError, ModelError
 from ...hooks.attention_masses import Window, attention_masses
 from ...hooks.capture import Request, capture, check_ids, check_last, id_rows
 from ...hooks.length_limits import check_batch, keep_rotary_angles
-from ...hooks.model import check_left
+from ...hooks.model import Model, check_left
 from ...hooks.numerics import check_ready
 from ...hooks.parts import empty_cache, logits_option
-
-if TYPE_CHECKING:
-    from ...hooks.model import Model
 
 Form = Literal["mean", "sum"]
 Ids = Sequence[int]

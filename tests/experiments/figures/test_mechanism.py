@@ -53,7 +53,7 @@ def test_rows_by_kind_leave_out_comparisons_and_other_groups(synthetic: ModuleTy
 )
 def test_altered_steps_are_drawn_together_only_where_they_are_of_several_kinds(known: str, left: str) -> None:
     rows = [{"what": what, "step": step, "group": group, "n": 9, "value": 1 / 3, "low": None, "high": None}
-            for what in mechanism.ENDS.values() for step in known.split() for group in mechanism.GROUPS]  # fmt: skip
+            for what in mechanism.ENDS.values() for step in known.split() for group in style.GROUP_COLORS]  # fmt: skip
     mechanism._draw_altered(style.figure(3, 3).subplots(), rows)
     assert list(dict.fromkeys(r["step"] for r in rows if r["drawn"] != "no")) == left.split()
 
