@@ -102,17 +102,17 @@ def percent(ax: Axes, axis: str = "y", low: float = 0.0) -> None:
 def signed_percent(ax: Axes) -> None:
     """Show a relative change with its sign on the x axis."""
     ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.xaxis.set_major_formatter(lambda v, _: f"{_signed(100 * v, '.0f')} %" if abs(v) > 1e-9 else "0 %")
+    ax.xaxis.set_major_formatter(lambda v, _: f"{signed(100 * v, '.0f')} %" if abs(v) > 1e-9 else "0 %")
 
 
 def signed_points(ax: Axes) -> None:
     """Show a difference of rates with its sign on the x axis, in percentage points."""
     ax.xaxis.set_major_locator(MaxNLocator(6))
-    ax.xaxis.set_major_formatter(lambda v, _: _signed(100 * v, ".3g") if abs(v) > 1e-9 else "0")
+    ax.xaxis.set_major_formatter(lambda v, _: signed(100 * v, ".3g") if abs(v) > 1e-9 else "0")
 
 
-def _signed(value: float, form: str) -> str:
-    """A signed number with a true minus sign, as on every other axis."""
+def signed(value: float, form: str = ".1f") -> str:
+    """A signed number with a true minus sign."""
     return f"{value:+{form}}".replace("-", "−")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ...evaluation.metrics import Metric
 from ..figures.drawing import encodable
 from ..figures.grouping import labels
+from ..figures.style import signed
 from ..run import write_text
 from ..run.compare import compare_runs
 from ..run.reader import load
@@ -61,15 +62,15 @@ def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
     p = "" if whole["p"] is None else f": p {_equals(whole['p'])}"
     return (
         f"Of {whole['n']} wholes judged in both, {a} has {_percent(whole['a'])} right and {b} "
-        f"{_percent(whole['b'])}: a difference of {_points(whole['difference'])} {_span(whole)} points. They disagree "
-        f"on {whole['a_only'] + whole['b_only']}: {only} ({whole['test']}{p})."
+        f"{_percent(whole['b'])}: a difference of {signed(100 * whole['difference'])} {_span(whole)} points. They "
+        f"disagree on {whole['a_only'] + whole['b_only']}: {only} ({whole['test']}{p})."
     )
 
 
 def _role(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "role": row["role"], "n": row["n"], "a": _percent(row["a"]), "b": _percent(row["b"]),
-        "difference": f"{_points(row['difference'])} {_span(row)}", "method": row["interval"],
+        "difference": f"{signed(100 * row['difference'])} {_span(row)}", "method": row["interval"],
         "a_only": row["a_only"], "b_only": row["b_only"], "p": _p(row["p"]), "p_adjusted": _p(row["p_adjusted"]),
         "test": row["test"], "note": row["note"] or "",
     }  # fmt: skip
@@ -77,9 +78,7 @@ def _role(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _channel(row: Mapping[str, Any]) -> dict[str, Any]:
     scale = 1 if row["metric"] == "delta_depth" else 100
-    value, low, high = (
-        None if row[k] is None else f"{scale * row[k]:+.1f}".replace("-", "−") for k in ("value", "low", "high")
-    )
+    value, low, high = (None if row[k] is None else signed(scale * row[k]) for k in ("value", "low", "high"))
     where = ", ".join(f"{k} {v}" for k, v in row["group"].items() if k != "per")
     return {
         "metric": row["metric"], "where": where, "value": value or "undefined",
@@ -116,14 +115,10 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f}\u00a0%"
 
 
-def _points(value: float) -> str:
-    return f"{100 * value:+.1f}".replace("-", "−")
-
-
 def _span(row: Mapping[str, Any]) -> str:
     if row.get("low") is None or row.get("high") is None:
         return ""
-    return f"[{_points(row['low'])}, {_points(row['high'])}]"
+    return f"[{signed(100 * row['low'])}, {signed(100 * row['high'])}]"
 
 
 def _equals(p: float | None) -> str:

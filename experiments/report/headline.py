@@ -10,7 +10,7 @@ from ...evaluation.protocols.base import about
 from ...evaluation.statistics import method_in_words
 from ...terminal import how_many
 from ..figures.grouping import labels
-from ..figures.style import HOLLOW_BELOW, MARKED_BELOW
+from ..figures.style import HOLLOW_BELOW, MARKED_BELOW, signed
 from ..run.diagnosis import read_diagnosis
 from ..run.reader import Row, RunData
 
@@ -163,19 +163,10 @@ def _bound(row: Metric, name: str, form: str) -> str:
     """One end of an interval; ``< 2`` if it lies beyond what was asked, as given in the note."""
     value = getattr(row, name)
     if value is not None:
-        return f"{value:.2f}" if form == "number" else _minus(f"{100 * value:.1f}")
+        return f"{value:.2f}" if form == "number" else f"{100 * value:.1f}".replace("-", "−")
     words = (row.note or "").replace(";", " ").split()
     beyond = words[words.index(name) + 1] if name in words[:-1] else ""
     return f"{beyond[0]}\u00a0{beyond[1:]}" if len(beyond) > 1 and beyond[0] in "<>" else ""
-
-
-def signed(value: float) -> str:
-    """A difference with its sign, written with a true minus sign."""
-    return _minus(f"{value:+.1f}")
-
-
-def _minus(text: str) -> str:
-    return text.replace("-", "−")
 
 
 def _count(row: Metric, form: str) -> str:
