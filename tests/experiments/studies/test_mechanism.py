@@ -117,8 +117,7 @@ def test_cases_that_repeat_a_fact_make_no_mean_or_test_of_a_study_more_certain(t
     assert a["p"] == pytest.approx(b["p"])
     # Both questions of a case rise and fall together, which Welch's test of independent groups would not know.
     kinds = {
-        k: [v.value for v in found]
-        for k, found in tables._by_kind(once.runs[0], "lookback", "lookback_ratio").items()
+        k: [v.value for v in found] for k, found in tables._by_kind(once.runs[0], "lookback", "lookback_ratio").items()
     }
     assert a["p"] < 0.001 < stats.ttest_ind(kinds["composition"], kinds["math"], equal_var=False).pvalue
 
