@@ -165,12 +165,7 @@ def without_thinking(reply: str) -> str:
 
 def steps(reply: str) -> Parsed[list[str]]:
     """The sub-tasks of a reply: a list of texts or of objects, alone or under a key."""
-
-    def read(raw: Any) -> list[str] | None:
-        rows = [_step(r) for r in raw]
-        return [r for r in rows if r is not None] if rows and None not in rows else None
-
-    return last_list(reply, read, "no list of steps")
+    return last_list(reply, lambda raw: _each(raw, _step), "no list of steps")
 
 
 def _step(raw: Any) -> str | None:
@@ -182,12 +177,7 @@ def _step(raw: Any) -> str | None:
 
 def answers(reply: str, n: int) -> Parsed[list[tuple[str, str]]]:
     """(explanation, answer) of each of ``n`` steps; another number of them is a problem, never cut to fit."""
-
-    def read(raw: Any) -> list[tuple[str, str]] | None:
-        rows = [_answer(r) for r in raw]
-        return [r for r in rows if r is not None] if rows and None not in rows else None
-
-    found = last_list(reply, read, "no list of answers")
+    found = last_list(reply, lambda raw: _each(raw, _answer), "no list of answers")
     if found.value is not None and len(found.value) != n:
         return Parsed(None, f"{len(found.value)} answers for {n} steps")
     return found
@@ -212,6 +202,12 @@ def marked(reply: str, marker: str) -> Parsed[str]:
         return Parsed(None, f"no {marker!r}")
     value = text[places[-1].end() :].strip().strip("`").strip()
     return Parsed(value) if value else Parsed(None, f"nothing after {marker!r}")
+
+
+def _each(raw: Sequence[Any], read: Callable[[Any], T | None]) -> list[T] | None:
+    """What ``read`` makes of every entry; None where it cannot read one, or where there is none."""
+    rows = [r for r in map(read, raw) if r is not None]
+    return rows if rows and len(rows) == len(raw) else None
 
 
 def last_list(reply: str, read: Callable[[Any], list[T] | None], problem: str) -> Parsed[list[T]]:

@@ -17,7 +17,7 @@ from ..interventions.recipes import (
     SOLUTIONS,
     AdapterRecipe,
     check_options,
-    parse_depths,
+    parse_numbers,
     resolve,
 )
 from .flags import AsJson, Device, Silent, go_offline
@@ -99,7 +99,7 @@ def intervene(
     if recipe in INFERENCE:
         return _infer(recipe, run, model, cases, layers, max_tokens, seed, device, json, quiet)
     changes = {f.name: given[f.name] for f in fields(AdapterRecipe) if f.name in given and f.name != "depths"}
-    made = resolve(recipe, preset, None if depths is None else parse_depths(depths), **changes)
+    made = resolve(recipe, preset, None if depths is None else parse_numbers(depths, "--depths"), **changes)
     if run is not None:
         raise InputError(f"{run}: only steering and patching take a run; for {recipe} give --model and --out")
     if model is None or out is None:
@@ -141,21 +141,13 @@ def _infer(
     from ..console.progress import Reporter
     from ..interventions import inference
 
+    chosen = None if layers is None else parse_numbers(layers, "--layers")
     result = inference.intervene(
-        recipe, run, model=model, n=cases, layers=_numbers(layers), max_new_tokens=max_tokens or 128, seed=seed,
+        recipe, run, model=model, n=cases, layers=chosen, max_new_tokens=max_tokens or 128, seed=seed,
         device=device, reporter=Reporter(quiet=quiet),
     )  # fmt: skip
     show([dict(r) for r in result.table] if json else inference.lines(result), json)
     return exits.OK
-
-
-def _numbers(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    pieces = [p.strip() for p in text.split(",") if p.strip()]
-    if not pieces or not all(p.isdigit() for p in pieces):
-        raise InputError(f"--layers {text!r}: give whole numbers separated by commas, such as 0,2")
-    return [int(p) for p in pieces]
 
 
 def _one_thread(model: str, device: str | None) -> None:
