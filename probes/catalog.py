@@ -8,6 +8,7 @@ a probe runs, so a report can be written on a machine that cannot run probes.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +95,25 @@ HALF = 0.5
 Few = Sequence[Any]
 
 
-def _neurons(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from . import neurons
+def _over_examples(module: str, *options: str) -> Run:
+    """The function ``over_examples`` of a module, with a bar and these options of the settings."""
 
-    dtype, position = settings.rows_dtype, settings.position
-    return neurons.over_examples(lm, examples, rows_dtype=dtype, position=position, progress=reporter.bar)
+    def run(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+        given = {option: getattr(settings, option) for option in options}
+        return import_module(f".{module}", __package__).over_examples(lm, examples, progress=reporter.bar, **given)
+
+    return run
+
+
+def _in_one_place(module: str) -> Run:
+    """The function ``over_examples`` of a module, called where the model is: here, or on one worker."""
+
+    def run(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
+        from .spread import call
+
+        return call(lm, import_module(f".{module}", __package__).over_examples, examples)
+
+    return run
 
 
 def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
@@ -126,7 +141,7 @@ def _neuron_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
 
 
 NEURONS = Probe(
-    "neurons", _neurons, "Neurons",
+    "neurons", _over_examples("neurons", "rows_dtype", "position"), "Neurons",
     "Which MLP neurons push the answer, and does the whole use those of its parts?",
     "Attribution towards the gold answer selects neurons per task; the overlap is the share two tasks have in common. "
     "A high overlap can come from a shared answer type alone.",
@@ -136,12 +151,6 @@ NEURONS = Probe(
     cases=_neuron_cases,
     checks=_neuron_checks,
 )  # fmt: skip
-
-
-def _lookback(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from . import lookback
-
-    return lookback.over_examples(lm, examples, progress=reporter.bar)
 
 
 def _lookback_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
@@ -155,7 +164,7 @@ def _lookback_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
 
 
 LOOKBACK = Probe(
-    "lookback", _lookback, "Lookback",
+    "lookback", _over_examples("lookback"), "Lookback",
     "How much does each head look back at the prompt while the answer is written?",
     "Click a cell to see the head's numbers for every kind of question. Ratios fall with the length of the response, "
     "so compare only responses of similar length.",
@@ -234,12 +243,6 @@ PATCHING = Probe(
 )  # fmt: skip
 
 
-def _trajectory(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from . import trajectory
-
-    return trajectory.over_examples(lm, examples, position=settings.position, progress=reporter.bar)
-
-
 def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
     from .single_cases import trajectory_cases
 
@@ -247,7 +250,7 @@ def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> An
 
 
 TRAJECTORY = Probe(
-    "trajectory", _trajectory, "Trajectory",
+    "trajectory", _over_examples("trajectory", "position"), "Trajectory",
     "Do states that predict the answer differ between failures and successes, or move differently?",
     "If failures and successes had different states, pairs across the groups would be less similar than pairs "
     "within a group.",
@@ -260,12 +263,6 @@ TRAJECTORY = Probe(
 )  # fmt: skip
 
 
-def _min_k(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from . import min_k
-
-    return min_k.over_examples(lm, examples, progress=reporter.bar)
-
-
 def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
     from .single_cases import min_k_cases
 
@@ -273,7 +270,7 @@ def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
 
 
 MIN_K = Probe(
-    "min-k", _min_k, "Exposure (Min-K%++)",
+    "min-k", _over_examples("min_k"), "Exposure (Min-K%++)",
     "Are compositions less familiar to the model than their parts?",
     "The mean over the lowest fifth of a question's token scores. A score is a token's log-probability, standardized "
     "by what the model predicted at that position.",
@@ -285,13 +282,6 @@ MIN_K = Probe(
 )  # fmt: skip
 
 
-def _readout(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from . import readout
-    from .spread import call
-
-    return call(lm, readout.over_examples, examples)
-
-
 def _readout_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
     from .single_cases_by_token import readout_cases
 
@@ -299,7 +289,7 @@ def _readout_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
 
 
 READOUT = Probe(
-    "readout", _readout, "Readouts",
+    "readout", _in_one_place("readout"), "Readouts",
     "Does a state hold the bridge, an operand, the answer?",
     "The logit lens and a ridge probe that was trained on parts alone rank what a state may hold against foils, those "
     "in the prompt and others. What can be read from a state need not be used.",
@@ -308,13 +298,6 @@ READOUT = Probe(
     cost="{prompts} prompts, wholes once more for the report",
     cases=_readout_cases,
 )  # fmt: skip
-
-
-def _faithfulness(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
-    from . import faithfulness
-    from .spread import call
-
-    return call(lm, faithfulness.over_examples, examples)
 
 
 def _faithfulness_checks(data: Any) -> Iterator[dict[str, Any]]:
@@ -328,7 +311,7 @@ def _faithfulness_checks(data: Any) -> Iterator[dict[str, Any]]:
 
 
 FAITHFULNESS = Probe(
-    "faithfulness", _faithfulness, "Faithfulness of written working",
+    "faithfulness", _in_one_place("faithfulness"), "Faithfulness of written working",
     "Does the answer come from the working that the model wrote?",
     "Early answers: the working is cut after its first steps. Altered steps: a written value is replaced by one of "
     "another case, and the answer follows it, stays, or goes elsewhere. An answer that stays was not read off the "
