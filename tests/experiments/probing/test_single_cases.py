@@ -92,11 +92,11 @@ def test_the_attention_of_many_cases_shares_what_may_be_kept(
     assert single_cases.lookback_cases(None, labelled[:1] * n, {}).entries == [budget] * n
 
 
-@pytest.mark.parametrize(("prompt", "question", "end", "most"), [(50, (30, 45), 60, 40), (500, (400, 480), 520, 150)])
+@pytest.mark.parametrize(("question", "end", "most"), [((30, 45), 60, 40), ((400, 480), 520, 150)])
 def test_long_prompts_are_told_apart_only_at_the_question_and_after(
-    prompt: int, question: tuple[int, int], end: int, most: int
+    question: tuple[int, int], end: int, most: int
 ) -> None:
-    spans = single_cases.key_spans(prompt, question, end, most)
+    spans = single_cases.key_spans(question, end, most)
     assert spans[0][0] == 0 and spans[-1][1] == end and len(spans) <= most
     assert all(a[1] == b[0] for a, b in pairwise(spans))
     assert all(b - a == 1 for a, b in spans if a >= question[0])
@@ -109,7 +109,7 @@ def test_merged_keys_hold_the_sum_of_their_attention(
     long = Example(e.case, e.role, e.kind, e.group, e.prompt_ids, e.response_ids, e.answer_ids, 2, (6, 9))
     (full,) = single_cases.lookback_cases(lm, [long], {}).entries
     whole = single_cases.key_spans
-    monkeypatch.setattr(single_cases, "key_spans", lambda p, q, end: whole(p, q, end, 14))
+    monkeypatch.setattr(single_cases, "key_spans", lambda q, end: whole(q, end, 14))
     (merged,) = single_cases.lookback_cases(lm, [long], {}).entries
     spans = merged.about["spans"]
     assert spans is not None and spans[0] == [0, 2]
