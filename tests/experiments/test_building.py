@@ -379,7 +379,7 @@ def test_coverage_of_a_build_is_measured_with_its_own_budget_and_stands_in_its_r
 
     def coverage(items: Any, solver: Any, judge: Any, book: Any, *, max_tokens: int) -> Any:
         seen.update(items=items, solver=solver, judge=judge, max_tokens=max_tokens)
-        return review.Share(1, 2, 1), {}
+        return review.JudgedShare(1, 2, 1), {}
 
     monkeypatch.setattr(review, "coverage", coverage)
     monkeypatch.setattr(builder, "from_cases", lambda cases: ([item], [{"id": 1, "reason": "few"}]))
