@@ -107,6 +107,8 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
     maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)
     if not maps:
         return _empty("No skill map and no run with skills here; `composcope build skills` makes them.", sources)
+    if not any(one.usage for one in maps):
+        return _empty("No step of these skill maps calls for a skill.", sources)
     rows: list[Row] = []
     fig, axes = panels_of(len(maps), 3.5, 2.6)
     for ax, one in zip(axes, maps, strict=False):
