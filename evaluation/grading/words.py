@@ -144,6 +144,8 @@ def value(text: str) -> Fraction | None:
     tokens = tokens[1:] if sign < 0 else tokens
     if "point" in tokens:
         return _decimal(tokens, sign)
+    # "one and a half" is more than "one half"
+    tokens = ["one" if t == "a" and before == "and" else t for before, t in zip(["", *tokens], tokens, strict=False)]
     whole, fraction = _split_fraction([t for t in tokens if t not in ("and", "a", "an")])
     if fraction is None:
         return None
