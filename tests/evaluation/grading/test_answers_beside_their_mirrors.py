@@ -19,6 +19,27 @@ NUMBERS = [
     ("number", "1.25", "one and a quarter", None, RIGHT),
 ]
 
+PENCILS = "Alex has 5 boxes with 12 pencils and gives away 17 pencils. How many pencils are left?"
+# (response to PENCILS that was cut by its token limit or not, expected)
+TURNS = [
+    ("43<|im_end|>\n<|im_start|>user\nWhat is 2+2?<|im_end|>\n<|im_start|>assistant\n4", True, RIGHT),
+    ("44<|im_end|>\n<|im_start|>user\nWhat is 60 - 17?<|im_end|>\n<|im_start|>assistant\n43", True, WRONG),
+    ("<think>43<|im_end|></think>12 boxes of 43", True, OPEN),
+    ("12 boxes of 43", True, OPEN),
+    (f"Question: {PENCILS}\nAnswer: 43", False, RIGHT),
+    (f"Question: {PENCILS}\n60 - 17 = 43", False, RIGHT),
+    (f"Question: {PENCILS}\nAnswer: 44", False, WRONG),
+    (f"Question: {PENCILS}", False, OPEN),
+    (f"Question: {PENCILS.replace('12', '10')}\nAnswer: 43", False, OPEN),
+]
+
+
+@pytest.mark.parametrize(("response", "cut", "expected"), TURNS)
+def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
+    response: str, cut: bool, expected: set[str]
+) -> None:
+    assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
+
 
 @pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), NUMBERS)
 def test_an_answer_and_its_mirror_are_graded_as_a_reader_would(
