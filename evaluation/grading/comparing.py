@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from ...errors import InputError
 from ..asks import Grade
-from ..options import letter_of
+from ..options import in_question, letter_of
 from . import (
     booleans,
     choices,
@@ -264,6 +264,14 @@ def _ratio(said: Said, asked: Asked) -> Verdict:
     return _name(replace(said, text=_TO.sub(r"\1:\2", said.text), rest=_TO.sub(r"\1:\2", said.rest)), asked)
 
 
+def _years(said: Said, asked: Asked) -> Verdict:
+    """A span of years, in words or with a dash; a text with only another one is wrong."""
+    spans, golds = dates.spans(said.text), tuple(dates.with_dashes(g) for g in asked.golds)
+    plain = replace(said, text=dates.with_dashes(said.text), rest=dates.with_dashes(said.rest))
+    found = _name(plain, replace(asked, golds=golds))
+    return _wrong(said.text) if found and len(spans) == 1 and not spans & {*golds} else found
+
+
 def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
     if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
         return _boolean
@@ -273,6 +281,8 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
         return _fraction
     if _RATIO.fullmatch(gold):
         return _ratio
+    if dates.with_dashes(gold) in dates.spans(gold):
+        return _years
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
         return _year if _YEAR.fullmatch(gold) else _date
     return _number if _PURE_NUMBER.fullmatch(gold) and mathematics.is_plain_number(gold) else _name
@@ -323,6 +333,8 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
         first: Verdict = None
         for segment in lists.readings(said.text):
             given = lists.split(segment)
+            if all(len(item) == 1 and item.isalpha() for item in golds[0]):
+                given = lists.in_letters(segment, in_question(asked.question or "")) or given
             results = [lists.compare(given, gold, ordered) for gold in golds if given]
             if any(equal for equal, _ in results):
                 return _right(", ".join(given), "ordered" if ordered else "set")

@@ -20,6 +20,7 @@ _COMMA = re.compile(
     r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
+_LETTERS = re.compile(r"\W*[A-Z](?:\s?[A-Z])+\W*")
 _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|etc", re.IGNORECASE)
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
@@ -41,6 +42,7 @@ _BLOCK = re.compile(r"(?m)((?:^(?!\s*(?:[-*\u2022]\s|\(?\d{1,2}[.)]\s))[^\n]*(?:
 _HEADING = re.compile(
     r"\b(?:order\w*|sort\w*|arrang\w+|chronolog\w+|sequence|answer|result|final\w*)\b[^\n]*\s*\Z", re.IGNORECASE
 )
+_OTHER_ORDER = re.compile(r"\b(?:not|wrong|incorrect|revers\w+|original|initial|previous|given)\b", re.IGNORECASE)
 _MOST = 40
 """More items than this beyond those asked for, and a text is not a list."""
 _INTRODUCTION = re.compile(
@@ -69,13 +71,24 @@ def split(answer: str) -> list[str]:
     return _clean(separator.split(answer))
 
 
+def in_letters(answer: str, options: Sequence[tuple[str, str]]) -> list[str] | None:
+    """The letters of events in a row without marks ("C D A B", "CDAB"), or in the words of the question's options."""
+    if _LETTERS.fullmatch(answer):
+        return re.findall(r"[A-Z]", answer)
+    known = {text.normalize(words): letter for letter, words in options}
+    found = [known.get(text.normalize(item)) for item in split(answer)]
+    return [letter for letter in found if letter] if len(found) > 1 and all(found) else None
+
+
 def readings(said: str) -> list[str]:
     """The texts that may be the list: all of it, its first sentence, its last one; or, if something corrects them, only
     that."""
     whole = view.without_greeting(cues.corrected(said[: cues.REACH]))
     parts = view.sentences(whole) if "\n" not in whole else []
     last = whole.rstrip().rpartition("\n")[2]
-    drawn = [last, *simpler(last)] if cues.concludes(last) else []
+    head, colon, _ = last.partition(":")
+    labelled = colon and "\n" in whole and _HEADING.search(head) and not _OTHER_ORDER.search(head)
+    drawn = [last, *simpler(last)] if labelled or cues.concludes(last) else []
     return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *simpler(whole), *drawn]))
 
 

@@ -19,6 +19,35 @@ NUMBERS = [
     ("number", "1.25", "one and a quarter", None, RIGHT),
 ]
 
+WAR = "Between which years was the war?"
+SPANS = [
+    ("text", "1939-1945", "1939 to 1945", WAR, RIGHT),
+    ("text", "1939-1945", "From 1939 until 1945.", WAR, RIGHT),
+    ("text", "1939\u20131945", "World War II took place between 1939 and 1945.", WAR, RIGHT),
+    ("text", "1939-1945", "1941 to 1945", WAR, WRONG),
+    ("text", "1939-1945", "It lasted from 1941 until 1945.", WAR, WRONG),
+    ("text", "1939-1945", "Not from 1939 to 1945.", WAR, WRONG),
+    ("text", "1939-1945", "It is between 1939 to 1945 and 1941 to 1945.", WAR, NOT_RIGHT),
+]
+RANK = "Rank these events from earliest to latest: A) landing, B) fall, C) revolution, D) war."
+OPTIONS = "Rank these events:\nA. landing\nB. fall\nC. war"
+KNOWN = "A is 1969, B is 1989, C is 1789 and D is 1914.\n\n"
+LETTERS = [
+    ("ordered-list", "C, D, A, B", "C D A B", RANK, RIGHT),
+    ("ordered-list", "C, D, A, B", "CDAB", RANK, RIGHT),
+    ("ordered-list", "C, D, A, B", "So the answer is CDAB.", RANK, RIGHT),
+    ("ordered-list", "C, D, A, B", "CDBA", RANK, WRONG),
+    ("ordered-list", "C, D, A, B", "C D A", RANK, WRONG),
+    ("ordered-list", "C, D, A, B", f"{KNOWN}Final order: **C, D, A, B**", RANK, RIGHT),
+    ("ordered-list", "C, D, A, B", f"{KNOWN}Final order: **C, D, B, A**", RANK, NOT_RIGHT),
+    ("ordered-list", "C, D, A, B", f"{KNOWN}Reverse order: C, D, A, B", RANK, NOT_RIGHT),
+    ("ordered-list", "C, A, B", "war, landing, fall", OPTIONS, RIGHT),
+    ("ordered-list", "C, A, B", "1. War\n2. Landing\n3. Fall", OPTIONS, RIGHT),
+    ("ordered-list", "C, A, B", "landing, war, fall", OPTIONS, WRONG),
+    ("ordered-list", "C, A, B", "war, landing, peace", OPTIONS, WRONG),
+    ("list", "NASA, ESA", "NASA and ESA", None, RIGHT),
+    ("list", "NASA, ESA", "N, A, S, A, E, S, A", None, WRONG),
+]
 PENCILS = "Alex has 5 boxes with 12 pencils and gives away 17 pencils. How many pencils are left?"
 # (response to PENCILS that was cut by its token limit or not, expected)
 TURNS = [
@@ -41,7 +70,7 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
     assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
 
 
-@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), NUMBERS)
+@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*NUMBERS, *SPANS, *LETTERS])
 def test_an_answer_and_its_mirror_are_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
