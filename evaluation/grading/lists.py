@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from .. import options
 from ..asks import Grade
 from . import cues, mentions, names, numbers, numeric_answer, text, view
 
@@ -43,6 +44,8 @@ _HEADING = re.compile(
     r"\b(?:order\w*|sort\w*|arrang\w+|chronolog\w+|sequence|answer|result|final\w*)\b[^\n]*\s*\Z", re.IGNORECASE
 )
 _OTHER_ORDER = re.compile(r"\b(?:not|wrong|incorrect|revers\w+|original|initial|previous|given)\b", re.IGNORECASE)
+_LISTED_WORDS = 20
+"""Words beside the items of a list that leave no room for an explanation."""
 _MOST = 40
 """More items than this beyond those asked for, and a text is not a list."""
 _INTRODUCTION = re.compile(
@@ -71,11 +74,15 @@ def split(answer: str) -> list[str]:
     return _clean(separator.split(answer))
 
 
-def in_letters(answer: str, options: Sequence[tuple[str, str]]) -> list[str] | None:
-    """The letters of events in a row without marks ("C D A B", "CDAB"), or in the words of the question's options."""
+def in_letters(answer: str, gold: Sequence[str], question: str | None) -> list[str] | None:
+    """The letters of an answer, where the gold one has letters: in a row ("C D A B", "CDAB"), or as the words that the
+    question lists beside them.
+    """
+    if not all(len(item) == 1 and item.isalpha() for item in gold):
+        return None
     if _LETTERS.fullmatch(answer):
         return re.findall(r"[A-Z]", answer)
-    known = {text.normalize(words): letter for letter, words in options}
+    known = {text.normalize(words): letter for letter, words in options.in_question(question or "")}
     found = [known.get(text.normalize(item)) for item in split(answer)]
     return [letter for letter in found if letter] if len(found) > 1 and all(found) else None
 
@@ -122,6 +129,14 @@ def _columns(answer: str) -> list[str]:
     if len(rows) < 3 or any(cell.strip(" :-") for cell in rows[1]):
         return []
     return ["\n".join(f"- {cell.strip()}" for cell in column) for column in zip(*rows[2:], strict=False)]
+
+
+def in_passing(answer: str, gold: Sequence[str], reason: str | None) -> bool:
+    """Whether a text that is no right list, for this reason, may name the items of one in what it explains."""
+    if reason != "order" and in_sentence(answer, gold):
+        return True
+    explained = len(answer.split()) > _LISTED_WORDS + sum(len(item.split()) for item in gold)
+    return explained and reason in (None, "extra") and held(answer, gold)
 
 
 def in_sentence(answer: str, gold: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from .numbers import Number
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)(?<!\bca\.)(?<!\bno\.)[\"')\]]*\s+(?!\d{3}\b)|\n+|(?<=[。！？])"
 )
-_EQUALS = re.compile(r"[=\u2248\u2243]|\b(?:equals|(?:is|are)\s+equal\s+to)\b", re.IGNORECASE)
+_EQUALS = re.compile(r"[=\u2248\u2243\u2192\u21d2]|\b(?:equals|(?:is|are)\s+equal\s+to)\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[;,](?!\d)|\s(?:and|or|but|so|while|then)\s", re.IGNORECASE)
 _HEDGE = re.compile(r"^\s*(?:[^\W\d]+\s+){0,2}or\s+(?:maybe\s+|possibly\s+|perhaps\s+)?[$€£]?$", re.I)
 _LED = re.compile(
@@ -43,7 +43,8 @@ _EXPLAINS = re.compile(
 _AT_END = 15
 """Characters after the last number of what a colon explains."""
 _ASIDE = re.compile(
-    r"\([^()]*\)|, which is [^.,!?\n]{0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
+    r"\((?!(?:more\s)?(?:exactly|precisely)\b)[^()]*\)"
+    r"|, which is (?:[^.,!?\n]|[.,](?=\d)){0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
     r" than\b[^.!?\n]{0,80}|,? (?:up|down) from [^.,!?\n]{0,20}"
     r"|, an? [^.,!?\n]{0,15}\b(?:increase|decrease|rise|drop|discount|difference|savings?)\b"
     r"|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)"
@@ -164,6 +165,7 @@ def _last(plain: str) -> QuantityReading:
     if (none := _nothing(parts[-1])).number is not None and not numbers.find_all(parts[-1]):
         return none
     useful = [s for s in holding if numbers.candidates(s)]
+    useful = [s for s in useful if not _WOULD.search(s)] or useful
     last = useful[-1] if useful else holding[-1]
     found = _read(_before_colon(last), first=False)
     results = [r.number for s in useful[:-1] if (r := _result(s)) and r.number]
@@ -290,6 +292,8 @@ def _result(sentence: str) -> QuantityReading | None:
     return QuantityReading(last, same=_restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
 
 
+_WOULD = re.compile(r"\b(?:would|could)\s(?:be|have|cost|give|make|get)\b.*\b(?:but|however)\b\D*\Z", re.I)
+"""What is so only on a condition that is not met: "2.5 times would be 77.5, but this is not allowed"."""
 _THEN = re.compile(
     r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts)|therefore|thus|hence|the\s+total)\b",
     re.I,

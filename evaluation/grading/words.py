@@ -22,6 +22,7 @@ PATTERN = re.compile(
     re.IGNORECASE,
 )
 """A run of number words, with its sign."""
+_AGAIN = re.compile(rf"({PATTERN.pattern})\s\((\d[\d,]*)\)", re.IGNORECASE)
 _BELOW_ZERO = re.compile(
     rf"(?:(?<![\w.,-])(?P<digits>\d+(?:\.\d+)?)|(?P<spelled>{PATTERN.pattern}))"
     r"(?P<unit>\s?(?:°\s?[CF]?|deg(?:rees?)?)?(?:\s?(?:C|F|celsius|fahrenheit)\b)?)\s+below\s+(?:zero|freezing)\b"
@@ -45,6 +46,13 @@ def below_zero(text: str) -> str:
 
 def _signed(m: re.Match[str]) -> str:
     return f"minus {m['spelled']}{m['unit']}" if m["spelled"] else f"-{m['digits'] or m['han']}{m['unit'] or ''}"
+
+
+def once(text: str) -> str:
+    """The text without number words that digits in parentheses repeat: "forty-three (43)" as "43"."""
+    if "(" not in text:
+        return text
+    return _AGAIN.sub(lambda m: m[2] if value(m[1]) == int(m[2].replace(",", "")) else m[0], text)
 
 
 def with_halves(text: str) -> str:

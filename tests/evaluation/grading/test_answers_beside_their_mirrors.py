@@ -17,8 +17,43 @@ NUMBERS = [
     ("number", "0.5", "one half", None, RIGHT),
     ("number", "0.5", "one and a half", None, WRONG),
     ("number", "1.25", "one and a quarter", None, RIGHT),
+    ("number", "33.33", "33 1/3 %", None, RIGHT),
+    ("number", "33.33", "(10 / 30) \u00d7 100 = 33.333...%", None, RIGHT),
+    ("number", "33.33", "\\frac{10}{30} \\times 100 = 33.\\overline{3}", None, RIGHT),
+    ("number", "66.67", "66.666667", None, RIGHT),
+    ("number", "33.33", "33.34", None, WRONG),
+    ("number", "33.33", "33.3334", None, WRONG),
+    ("number", "3.14", "3.14159", None, WRONG),
+    ("number", "0.33", "1/3", None, WRONG),
+    ("number", "43", "60 less 17 were left, so Alex now has forty-three (43) pencils.", None, RIGHT),
+    ("number", "43", "forty (43)", None, WRONG),
+    ("number", "45", "12:15 - 11:30 = 0:45 \u2192 45 minutes", None, RIGHT),
+    ("number", "12", "12 \u2192 24", None, NOT_RIGHT),
+    ("number", "77.5", "She receives $77.50, which is $46.50 more than it cost.", None, RIGHT),
+    ("number", "46.5", "She receives $77.50, which is $46.50 more than it cost.", None, NOT_RIGHT),
+    ("number", "238.80", "Approximately 239 euros (exactly \u20ac238.80).", None, RIGHT),
+    ("number", "238.80", "Approximately 239 euros (exactly \u20ac239.20).", None, WRONG),
+    ("number", "77.5", "She receives 31 dollars. 2.5 times would be 77.5, but this is not allowed.", None, WRONG),
+    ("number", "31", "She receives 31 dollars. 2.5 times would be 77.5, but this is not allowed.", None, RIGHT),
+    ("number", "17", "It would be 20, but she gave 3 away, so it is 17.", None, RIGHT),
+    ("number", "20", "That would be 20, but I am not sure.", None, RIGHT),
 ]
 
+HOURS = "Two pumps fill a pool. How many hours do they need together?"
+BUS = "How long does the bus take if it leaves at 8:50 and arrives at 10:05? Answer in minutes."
+WEEKS = "They want to save $12,000, have $7,400 and save $230 every week. How many weeks do they need?"
+UNITS = [
+    ("number", "2", "9600/80 = 120, so they need 120 minutes, which is 1.2 hours.", HOURS, WRONG),
+    ("number", "2", "120 minutes, or 2.5 hours", HOURS, NOT_RIGHT),
+    ("number", "2", "120 minutes (2 hours)", HOURS, RIGHT),
+    ("number", "2", "They need 120 minutes, which is 2 hours.", HOURS, RIGHT),
+    ("number", "2", "120 minutes", HOURS, RIGHT),
+    ("number", "75", "1:15", BUS, OPEN),
+    ("number", "75", "1:05", BUS, WRONG),
+    ("number", "75", "10:05", BUS, WRONG),
+    ("number", "20", "They need 20 weeks to save the remaining $4,600.", WEEKS, RIGHT),
+    ("number", "20", "They need 21 weeks to save the remaining $4,600.", WEEKS, WRONG),
+]
 WAR = "Between which years was the war?"
 SPANS = [
     ("text", "1939-1945", "1939 to 1945", WAR, RIGHT),
@@ -70,7 +105,7 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
     assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
 
 
-@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*NUMBERS, *SPANS, *LETTERS])
+@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*NUMBERS, *UNITS, *SPANS, *LETTERS])
 def test_an_answer_and_its_mirror_are_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
