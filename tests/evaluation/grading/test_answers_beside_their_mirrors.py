@@ -64,6 +64,18 @@ SPANS = [
     ("text", "1939-1945", "Not from 1939 to 1945.", WAR, WRONG),
     ("text", "1939-1945", "It is between 1939 to 1945 and 1941 to 1945.", WAR, NOT_RIGHT),
 ]
+WHALE = "Who wrote the novel in which Ahab hunts a whale?"
+NAMES = [
+    ("text", "Richard Nixon", 'That would be Richard "Tricky Dick" Nixon.', None, RIGHT),
+    ("text", "Richard Nixon", "It was Richard (Dick) Nixon.", None, RIGHT),
+    ("text", "Richard Nixon", 'It was Pat "Tricky" Nixon.', None, NOT_RIGHT),
+    ("text", "Richard Nixon", 'It was not Richard "Tricky Dick" Nixon.', None, WRONG),
+    ("text", "Herman Melville", "Nathaniel Hawthorne, to whom it was dedicated by Herman Melville", WHALE, NOT_RIGHT),
+    ("text", "Herman Melville", "Moby-Dick, in which Ahab hunts it, is by Herman Melville.", WHALE, RIGHT),
+    ("text", "Herman Melville", "Herman Melville, to whom Hawthorne was a friend", WHALE, RIGHT),
+    ("text", "Martin Luther King", "Martin Luther King Jr. was it.", None, RIGHT),
+    ("text", "New York", "New York City is the largest.", None, RIGHT),
+]
 RANK = "Rank these events from earliest to latest: A) landing, B) fall, C) revolution, D) war."
 OPTIONS = "Rank these events:\nA. landing\nB. fall\nC. war"
 KNOWN = "A is 1969, B is 1989, C is 1789 and D is 1914.\n\n"
@@ -105,7 +117,10 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
     assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
 
 
-@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), [*NUMBERS, *UNITS, *SPANS, *LETTERS])
+ROWS = [*NUMBERS, *UNITS, *SPANS, *NAMES, *LETTERS]
+
+
+@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), ROWS)
 def test_an_answer_and_its_mirror_are_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
