@@ -150,6 +150,9 @@ def _xml(text: str, cut: bool) -> Extracted:
 
 def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bool) -> Extracted:
     """Texts after answer cues and in boxes, the last one first."""
+    if cut and len({s.text for s in announced[:-1]}) == 1 < len(announced) - 1 and not announced[-1].ended:
+        if announced[0].text.startswith(announced[-1].text):
+            announced, cut = announced[:-1], False  # a loop of one answer, cut in the middle of it
     first_words = {m[0] for s in announced if (m := re.search(r"\w+", s.text))}
     if cut and (not announced[-1].ended or len(first_words) > _DIFFERENT):
         return Extracted((), reason="truncated")  # the last of many answers is the last by chance

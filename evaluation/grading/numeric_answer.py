@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from . import cues, numbers, units
+from . import cues, numbers, units, words
 from .numbers import Number
 
 _SENTENCE = re.compile(
@@ -75,12 +75,6 @@ _CHECKING = re.compile(
     re.IGNORECASE,
 )
 """Last lines that check a result: "Check: 19 + 5 = 24."."""
-_NONE_LEFT = re.compile(
-    r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
-    r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+(?!number|idea|answer|info|solution|result|value|clue)[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
-    r"|\bnone\s+of\b|\b(?:none|nothing)\s+(?:(?:(?:is|are|was|were|will\s+be)\s+)?left|remain(?:s|ed)?|at\s+all)\b",
-    re.IGNORECASE,
-)
 _BARE_WORDS = 3
 """Most words beside the number in a sentence that consists of an answer only ("42 apples.")."""
 _CORRECTIONS = 3
@@ -110,13 +104,23 @@ def announced(line: str, rest: str = "") -> QuantityReading:
     Fraction(12, 1)
     """
     plain = numbers.normalized(line[: cues.REACH])
-    found = _first(plain)
+    found = _computed_on(_first(plain), plain)
     more = numbers.normalized(rest[: cues.REACH])
     if found.number is not None and _LED.search(plain[: found.number.start]) and numbers.candidates(more[len(plain) :]):
         return _with_rest(found, more)
     if found.reason == "no-answer" and len(more) > len(plain):
         return uncued(more)
     return found
+
+
+def _computed_on(found: QuantityReading, plain: str) -> QuantityReading:
+    """The last result of a line of sentences that compute, where it is computed from the first one."""
+    parts = [s for s in _sentences(plain) if numbers.find_all(s)]
+    if found.number is None or len(parts) < 2 or not all(map(_computed, parts)):
+        return found
+    last, (first, *_, end) = _read(parts[-1], first=False), [{n.value for n in numbers.find_all(s)} for s in parts]
+    on = _LED.search(plain[: found.number.start]) is not None and found.number.value in end
+    return last if on and last.number is not None and last.number.value not in first else found
 
 
 def _with_rest(found: QuantityReading, more: str) -> QuantityReading:
@@ -197,7 +201,7 @@ def _sentences(plain: str) -> list[str]:
 
 def _nothing(sentence: str) -> QuantityReading:
     """Zero in words: "none", "There are no apples left"."""
-    if _NONE_LEFT.search(sentence):
+    if words.NONE_LEFT.search(sentence):
         return QuantityReading(Number(Fraction(0), 0, len(sentence), word=True))
     return QuantityReading(None, "no-answer")
 

@@ -294,6 +294,15 @@ DEGREES = {"angle", "celsius", "fahrenheit"}
 """Dimensions that "degrees" alone may stand for."""
 
 
+NONE_LEFT = re.compile(
+    r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
+    r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+(?!number|idea|answer|info|solution|result|value|clue)[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
+    r"|\bnone\s+of\b|\b(?:none|nothing)\s+(?:(?:(?:is|are|was|were|will\s+be)\s+)?left|remain(?:s|ed)?|at\s+all)\b",
+    re.IGNORECASE,
+)
+"""Zero in words: "none", "no apples left"."""
+
+
 def lookup(word: str) -> tuple[str, Fraction] | None:
     """Dimension and factor of a unit word; squares and cubes of lengths are their own dimensions (``cm^2``)."""
     word = word.lower().rstrip(".")

@@ -95,6 +95,38 @@ LETTERS = [
     ("list", "NASA, ESA", "NASA and ESA", None, RIGHT),
     ("list", "NASA, ESA", "N, A, S, A, E, S, A", None, WRONG),
 ]
+BAGS = "Sam has 7 bags with 8 marbles each. He loses 6 marbles. How many marbles does he have?"
+BORN = "In which year was the author of 'Nineteen Eighty-Four' born?"
+WORKED = [
+    ("number", "50", "50 marbles\nSolution:\nSam has 7 * 8 = 56. After losing 6 he has 56 - 6 = 50.", BAGS, RIGHT),
+    ("number", "56", "Answer: Sam has 7 * 8 = 56. After losing 6 he has 56 - 6 = 50.", BAGS, NOT_RIGHT),
+    ("number", "50", "Answer: Sam has 7 * 8 = 56. After losing 6 he has 56 - 6 = 49.", BAGS, WRONG),
+    ("number", "50", "Answer: He has 56 - 6 = 50 marbles. Check: 50 + 6 = 56.", BAGS, RIGHT),
+    ("number", "50", "Answer: He has 56 - 6 = 50 marbles. 7 * 8 = 56.", BAGS, RIGHT),
+    ("number", "1903", "George Orwell (1903\u20131950)", BORN, RIGHT),
+    ("number", "1950", "George Orwell (1903\u20131950)", "In which year did George Orwell die?", RIGHT),
+    ("number", "1903", "George Orwell (1903\u20131950)", "In which year did George Orwell die?", WRONG),
+    ("number", "1903", "George Orwell (1905\u20131950)", BORN, WRONG),
+    ("number", "1903", "between 1903 and 1950", BORN, NOT_RIGHT),
+]
+LOOP = "4,600 / 230 = 20 weeks.\n\n**Final Answer: 20**\n\n**Final Answer: 20**\n\n**Final Answer:"
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "expected"),
+    [
+        (LOOP, "20", RIGHT),
+        (LOOP + " 2", "20", RIGHT),
+        (LOOP, "21", WRONG),
+        (LOOP + " 3", "20", OPEN),
+        (LOOP.replace("Answer: 20", "Answer: 21", 1), "20", OPEN),
+        ("**Final Answer: 20**\n\nWait.\n\n**Final Answer:", "20", OPEN),
+    ],
+)
+def test_a_loop_of_one_answer_is_that_answer_although_it_was_cut(response: str, gold: str, expected: set[str]) -> None:
+    assert grade(response, "length", gold, "number").outcome in expected
+
+
 PENCILS = "Alex has 5 boxes with 12 pencils and gives away 17 pencils. How many pencils are left?"
 # (response to PENCILS that was cut by its token limit or not, expected)
 TURNS = [
@@ -117,7 +149,7 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
     assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
 
 
-ROWS = [*NUMBERS, *UNITS, *SPANS, *NAMES, *LETTERS]
+ROWS = [*NUMBERS, *UNITS, *SPANS, *NAMES, *LETTERS, *WORKED]
 
 
 @pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), ROWS)
