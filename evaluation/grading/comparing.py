@@ -26,11 +26,11 @@ from . import (
     numeric_answer,
     peoples,
     roles,
-    rounding,
     text,
     units,
     words,
 )
+from .rounding import rounds_to
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
@@ -102,7 +102,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
-    if any(numbers.equal(n, w) for n in (found.number, *found.same) for w in golds):
+    if any(numbers.equal(n, w) or rounds_to(n, w) for n in (found.number, *found.same) for w in golds):
         if other := units.contradicted(numbers.normalized(said.text[:HALF]), found.number, golds):
             return _wrong(numbers.show(other))
         doubtful = units.percent_in_doubt(found.number, golds, asked.question)
@@ -117,8 +117,6 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
         if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return undecided(said.text, "several numbers")
-    if any(rounding.rounds_to(n, g) for n in (found.number, *found.same, *found.rivals[:1]) for g in asked.golds):
-        return _right(shown, "numeric")
     if any(numbers.may_equal(found.number, w) for w in golds) or units.duration(found.number, golds):
         return undecided(said.text, "two readings")
     held = numbers.find_all(numbers.normalized(said.text[:HALF]))

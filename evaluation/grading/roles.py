@@ -133,7 +133,7 @@ def own_number(text: str, question: str) -> str | None:
     if (listed := _enumerated(text, question)) is not None:
         return listed
     if _ASKS_DATE.search(question) and (date := _of_a_life(view.plain(text), question)):
-        return date
+        return _DIGITS.findall(date)[-1]
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
         return None

@@ -1,36 +1,34 @@
 """Whether a repeating decimal or a fraction rounds to a gold answer that was rounded: 33.33 for "33.333..." and 100/3.
 
-    rounds_to(numbers.parse("100/3"), "33.33")  # True
+    rounds_to(numbers.parse("100/3"), numbers.parse("33.33"))  # True
 
-Any other difference in the last decimals counts: 3.14159 is not 3.14, and 33.3 is not 33.33.
+Any other difference in the last decimals counts: 3.14159 is not 3.14, and 33.3 is not 33.33. Nor is 1/3 0.33, because
+rounding changes a number below one by too much.
 """
 
 import re
 from fractions import Fraction
 
-from . import numbers
 from .numbers import Number
 
-_DECIMALS = re.compile(r"\d\.(\d{2,8})(?!\d)")
-"""Decimals of a gold answer that may have been rounded."""
 _REPEATED = re.compile(r"\.\d*?(\d)\1{2,}(\d?)\Z")
 """The same digit three times or more at the end, and perhaps the same one rounded."""
-_NEAR = Fraction(1, 1000)
-"""Share of a value by which rounding may change it: 1/3 is not 0.33."""
+_ROUNDED = range(2, 9)
+"""Decimals of a gold answer that may have been rounded."""
 _SHOWN = 12
 """Decimals in which a digit repeats."""
 
 
-def rounds_to(said: Number, gold: str) -> bool:
-    """Whether a number with endless decimals rounds to a gold answer, in the decimals of the gold answer."""
-    found, wanted = _DECIMALS.search(numbers.normalized(gold)), numbers.parse(gold)
-    if found is None or wanted is None or (said.dimension and said.dimension != wanted.dimension):
+def rounds_to(said: Number, gold: Number) -> bool:
+    """Whether a number with endless decimals rounds to a gold answer, in its decimals and its unit."""
+    unit = gold.asked or gold
+    if abs(gold.value) < 1 or (said.dimension and said.dimension != unit.dimension):
         return False
-    value, right = (n.value * 100 if n.percent else n.value for n in (said, wanted))
-    digits = len(found[1])
-    exact = (value * 10**digits).denominator == 1 or said.factor != wanted.factor
-    near = abs(value - right) <= _NEAR * abs(right)
-    return near and not exact and _repeats(value) and _rounded(value, digits) == right
+    value, right = (n.value * 100 if n.percent else n.value for n in (said, gold))
+    value = value * said.factor / unit.factor if said.dimension else value
+    digits = next((n for n in _ROUNDED if (right * 10**n).denominator == 1), 0)
+    least = bool(digits) and (right * 10).denominator != 1
+    return least and (value * 10**digits).denominator != 1 and _repeats(value) and _rounded(value, digits) == right
 
 
 def _repeats(value: Fraction) -> bool:

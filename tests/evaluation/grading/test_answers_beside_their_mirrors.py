@@ -48,6 +48,13 @@ UNITS = [
     ("number", "2", "120 minutes (2 hours)", HOURS, RIGHT),
     ("number", "2", "They need 120 minutes, which is 2 hours.", HOURS, RIGHT),
     ("number", "2", "120 minutes", HOURS, RIGHT),
+    ("number", "2.67", "8/3 hours", HOURS, RIGHT),
+    ("number", "2.67", "2 hours and 40 minutes", HOURS, RIGHT),
+    ("number", "2.67", "240/90 = 2.666... hours", HOURS, RIGHT),
+    ("number", "2.67", "8/3 minutes", HOURS, WRONG),
+    ("number", "2.67", "160 minutes, which is 1.6 hours", HOURS, WRONG),
+    ("number", "2.67", "2 hours and 45 minutes", HOURS, WRONG),
+    ("number", "2.76", "240/90 = 2.666... hours", HOURS, WRONG),
     ("number", "75", "1:15", BUS, OPEN),
     ("number", "75", "1:05", BUS, WRONG),
     ("number", "75", "10:05", BUS, WRONG),
@@ -107,6 +114,8 @@ WORKED = [
     ("number", "1950", "George Orwell (1903\u20131950)", "In which year did George Orwell die?", RIGHT),
     ("number", "1903", "George Orwell (1903\u20131950)", "In which year did George Orwell die?", WRONG),
     ("number", "1903", "George Orwell (1905\u20131950)", BORN, WRONG),
+    ("number", "1903", "George Orwell (25 June 1903 \u2013 21 January 1950)", BORN, RIGHT),
+    ("number", "1903", "George Orwell (25 June 1905 \u2013 21 January 1950)", BORN, WRONG),
     ("number", "1903", "between 1903 and 1950", BORN, NOT_RIGHT),
 ]
 LOOP = "4,600 / 230 = 20 weeks.\n\n**Final Answer: 20**\n\n**Final Answer: 20**\n\n**Final Answer:"
