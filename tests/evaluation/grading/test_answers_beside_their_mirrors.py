@@ -99,6 +99,10 @@ LETTERS = [
     ("ordered-list", "C, A, B", "1. War\n2. Landing\n3. Fall", OPTIONS, RIGHT),
     ("ordered-list", "C, A, B", "landing, war, fall", OPTIONS, WRONG),
     ("ordered-list", "C, A, B", "war, landing, peace", OPTIONS, WRONG),
+    ("ordered-list", "C, A, B", "A: 1969, B: 1989, C: 1914\n\nOrder: C, A, B", OPTIONS, RIGHT),
+    ("ordered-list", "C, A, B", "A: 1969, B: 1989, C: 1914\n\nOrder: C, B, A", OPTIONS, NOT_RIGHT),
+    ("ordered-list", "C, A, B", "A: C, A, B\n\nQ: Which is next?\nA: B", OPTIONS, RIGHT),
+    ("list", "hen, fox", "A: hen, fox", None, RIGHT),
     ("list", "NASA, ESA", "NASA and ESA", None, RIGHT),
     ("list", "NASA, ESA", "N, A, S, A, E, S, A", None, WRONG),
 ]
