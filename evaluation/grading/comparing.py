@@ -26,15 +26,14 @@ from . import (
     peoples,
     roles,
     text,
+    units,
     words,
 )
-from .units import in_unit, may_be_a_share, may_be_in_another_unit, none_of, only_new, percent_in_doubt
+from .rounding import rounds_to
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
 _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
-_LISTED_WORDS = 20
-"""Words beside the items of a list that leave no room for an explanation."""
 _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
 _FRACTION = re.compile(r"(?<![\d/])-?\d+\s?/\s?\d+(?![\d/])")
 _RATIO = re.compile(r"\d+\s?:\s?\d+")
@@ -90,20 +89,22 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     wanted = [numbers.parse(g) if formulas.is_plain_number(g) else None for g in asked.golds]
     if wanted[0] is None:
         return _formula(said, asked)
-    golds = in_unit([w for w in wanted if w is not None], asked.question)
+    golds = units.in_unit([w for w in wanted if w is not None], asked.question)
     own = roles.own_number(said.rest or said.text, asked.question) if asked.question else None
     if own is not None and (number := numbers.parse(own)) is not None:
         return _right(own, "numeric") if any(numbers.equal(number, w) for w in golds) else _wrong(own)
     found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
     if found.number is None and found.reason == "no-answer" and (place := words.ordinal(said.text)) is not None:
         found = numeric_answer.QuantityReading(numbers.Number(Fraction(place), 0, 0, word=True))
-    if found.number is None and found.reason == "no-answer" and none_of(said.text, asked.question):
+    if found.number is None and found.reason == "no-answer" and units.none_of(said.text, asked.question):
         found = numeric_answer.QuantityReading(numbers.Number(Fraction(0), 0, 0, word=True))
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
-    if any(numbers.equal(n, w) for n in (found.number, *found.same) for w in golds):
-        doubtful = percent_in_doubt(found.number, golds, asked.question)
+    if any(numbers.equal(n, w) or rounds_to(n, w) for n in (found.number, *found.same) for w in golds):
+        if other := units.contradicted(numbers.normalized(said.text[:HALF]), found.number, golds):
+            return _wrong(numbers.show(other))
+        doubtful = units.percent_in_doubt(found.number, golds, asked.question)
         return undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
     # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
     if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and formulas.available_here():
@@ -111,22 +112,23 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
             return _right(said.text, "math-verify")
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         # several numbers where one is asked for, and the rule takes another one than the right one
-        if only_new((found.number, *found.rivals), golds, asked.question):
+        said_ = (found.number, *found.rivals)
+        if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return undecided(said.text, "several numbers")
-    if any(numbers.may_equal(found.number, w) for w in golds):
+    if any(numbers.may_equal(found.number, w) for w in golds) or units.duration(found.number, golds):
         return undecided(said.text, "two readings")
     held = numbers.find_all(numbers.normalized(said.text[:HALF]))
     if any(numbers.equal(n, w) and numbers.same_quantity(n, found.number) for n in held for w in golds):
         return _right(shown, "numeric")  # 24 hours = 1440 minutes
     if found.number.dozen and any(n.value == found.number.value and numbers.equal(n, w) for n in held for w in golds):
         return _right(shown, "numeric")  # 36 is three dozen
-    if not found.number.percent and any(may_be_a_share(n, w, asked.question) for n in held for w in golds):
+    if not found.number.percent and any(units.may_be_a_share(n, w, asked.question) for n in held for w in golds):
         return undecided(said.text, "another unit")
-    if any(may_be_in_another_unit(found.number, w, asked.question) for w in golds):
+    if any(units.may_be_in_another_unit(found.number, w, asked.question) for w in golds):
         return undecided(said.text, "another unit")
     if not found.number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
-        if only_new(held, golds, asked.question):
+        if units.only_new(held, golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")
         return undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
     unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
@@ -263,6 +265,14 @@ def _ratio(said: Said, asked: Asked) -> Verdict:
     return _name(replace(said, text=_TO.sub(r"\1:\2", said.text), rest=_TO.sub(r"\1:\2", said.rest)), asked)
 
 
+def _years(said: Said, asked: Asked) -> Verdict:
+    """A span of years, in words or with a dash; a text with only another one is wrong."""
+    spans, golds = dates.spans(said.text), tuple(dates.with_dashes(g) for g in asked.golds)
+    plain = replace(said, text=dates.with_dashes(said.text), rest=dates.with_dashes(said.rest))
+    found = _name(plain, replace(asked, golds=golds))
+    return _wrong(said.text) if found and len(spans) == 1 and not spans & {*golds} else found
+
+
 def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
     if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
         return _boolean
@@ -272,6 +282,8 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
         return _fraction
     if _RATIO.fullmatch(gold):
         return _ratio
+    if dates.with_dashes(gold) in dates.spans(gold):
+        return _years
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
         return _year if _YEAR.fullmatch(gold) else _date
     return _number if _PURE_NUMBER.fullmatch(gold) and formulas.is_plain_number(gold) else _name
@@ -321,18 +333,14 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
         golds = [lists.split(g) for g in asked.golds]
         first: Verdict = None
         for segment in lists.readings(said.text):
-            given = lists.split(segment)
+            given = lists.in_letters(segment, golds[0], asked.question) or lists.split(segment)
             results = [lists.compare(given, gold, ordered) for gold in golds if given]
             if any(equal for equal, _ in results):
                 return _right(", ".join(given), "ordered" if ordered else "set")
             if results and first is None:
                 first = _wrong(", ".join(given), results[0][1])
-        if first is not None and first.reason != "order" and lists.in_sentence(said.text, golds[0]):
-            return undecided(said.text, "items in passing")
-        explained = len(said.text.split()) > _LISTED_WORDS + sum(len(item.split()) for item in golds[0])
-        if first is not None and explained and first.reason in (None, "extra") and lists.held(said.text, golds[0]):
-            return undecided(said.text, "items in passing")
-        return first
+        passing = first is not None and lists.in_passing(said.text, golds[0], first.reason)
+        return undecided(said.text, "items in passing") if passing else first
 
     return compare
 

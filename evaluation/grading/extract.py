@@ -16,7 +16,7 @@ _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*+[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:answer|result|solution)", re.IGNORECASE)
 """The key of a JSON object that holds the answer: "answer", "final_answer", "finalAnswer"."""
-_OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,300})\n", re.IGNORECASE)
+_OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,600})(?:\n|\Z)", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _LETTER = re.compile(r"\W*([A-H])\W*")
 _TRIED = 5
@@ -65,7 +65,7 @@ def extract(
         raise InputError(f"format {format!r} is not known; use one of {', '.join([*FORMATS, PAIR_Q1])}")
     shown = view.visible(text)
     called = shown and not (shown := view.without_tool_calls(shown))
-    cut = finish_reason == "length"
+    cut = finish_reason == "length" and not view.ends_its_turn(text)
     if shown is None:
         return Extracted((), reason="truncated" if cut else "unclosed-thinking")
     if called or _is_call(shown):
@@ -76,8 +76,10 @@ def extract(
         return Extracted((), reason="truncated" if cut else "program without output")
     if rule == "xml":
         return _xml(shown, cut)
-    if question and (own := _OWN_QUESTION.match(shown)) and not echo.repeats(own["question"], question):
-        return Extracted((), reason="another-question")
+    if question and (own := _OWN_QUESTION.match(shown)):
+        if own["question"].split() != question.split() and not echo.repeats(own["question"], question):
+            return Extracted((), reason="another-question")
+        shown = shown[own.end() :] if own["question"].endswith("?") else shown
     # a completion model that continued with the next question has finished the answer before it
     shown, later = view.before_next_question(shown)
     finished = bool(later)
@@ -148,6 +150,9 @@ def _xml(text: str, cut: bool) -> Extracted:
 
 def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bool) -> Extracted:
     """Texts after answer cues and in boxes, the last one first."""
+    if cut and len({s.text for s in announced[:-1]}) == 1 < len(announced) - 1 and not announced[-1].ended:
+        if announced[0].text.startswith(announced[-1].text):
+            announced, cut = announced[:-1], False  # a loop of one answer, cut in the middle of it
     first_words = {m[0] for s in announced if (m := re.search(r"\w+", s.text))}
     if cut and (not announced[-1].ended or len(first_words) > _DIFFERENT):
         return Extracted((), reason="truncated")  # the last of many answers is the last by chance

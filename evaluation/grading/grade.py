@@ -26,6 +26,8 @@ _DECLINED_WORDS = 40
 _TOTAL = re.compile(r"\b(?:in\s+total|total\s+of|in\s+all|altogether)\b", re.IGNORECASE)
 _REASONS = re.compile(r"\b(?:because|since|as|unlike|but|not|or)\b|n't\b", re.IGNORECASE)
 _AND = re.compile(r",?\s(?:and|while)\s")
+_LETTERS = re.compile(r"[A-Z](?:\W+[A-Z])+")
+"""A gold answer of letters that name options or events: then a line that begins with "A:" is about A."""
 _ABSTAINED = 600
 """Characters at the beginning of an answer that are searched for a refusal."""
 
@@ -69,7 +71,8 @@ def grade(
     elif compat == "stad":
         found = Extracted((stad_answer(response_text),))
     else:
-        found = extract(response_text, format, finish_reason, letters=answer_type == "choice", question=question)
+        letters = answer_type == "choice" or _LETTERS.fullmatch(gold) is not None
+        found = extract(response_text, format, finish_reason, letters=letters, question=question)
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from .. import options
 from ..asks import Grade
 from . import cues, mentions, names, numbers, numeric_answer, text, view
 
@@ -20,6 +21,7 @@ _COMMA = re.compile(
     r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
+_LETTERS = re.compile(r"\W*[A-Z](?:\s?[A-Z])+\W*")
 _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|etc", re.IGNORECASE)
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
@@ -41,6 +43,9 @@ _BLOCK = re.compile(r"(?m)((?:^(?!\s*(?:[-*\u2022]\s|\(?\d{1,2}[.)]\s))[^\n]*(?:
 _HEADING = re.compile(
     r"\b(?:order\w*|sort\w*|arrang\w+|chronolog\w+|sequence|answer|result|final\w*)\b[^\n]*\s*\Z", re.IGNORECASE
 )
+_OTHER_ORDER = re.compile(r"\b(?:not|wrong|incorrect|revers\w+|original|initial|previous|given)\b", re.IGNORECASE)
+_LISTED_WORDS = 20
+"""Words beside the items of a list that leave no room for an explanation."""
 _MOST = 40
 """More items than this beyond those asked for, and a text is not a list."""
 _INTRODUCTION = re.compile(
@@ -69,13 +74,28 @@ def split(answer: str) -> list[str]:
     return _clean(separator.split(answer))
 
 
+def in_letters(answer: str, gold: Sequence[str], question: str | None) -> list[str] | None:
+    """The letters of an answer, where the gold one has letters: in a row ("C D A B", "CDAB"), or as the words that the
+    question lists beside them.
+    """
+    if not all(len(item) == 1 and item.isalpha() for item in gold):
+        return None
+    if _LETTERS.fullmatch(answer):
+        return re.findall(r"[A-Z]", answer)
+    known = {text.normalize(words): letter for letter, words in options.in_question(question or "")}
+    found = [known.get(text.normalize(item)) for item in split(answer)]
+    return [letter for letter in found if letter] if len(found) > 1 and all(found) else None
+
+
 def readings(said: str) -> list[str]:
     """The texts that may be the list: all of it, its first sentence, its last one; or, if something corrects them, only
     that."""
     whole = view.without_greeting(cues.corrected(said[: cues.REACH]))
     parts = view.sentences(whole) if "\n" not in whole else []
     last = whole.rstrip().rpartition("\n")[2]
-    drawn = [last, *simpler(last)] if cues.concludes(last) else []
+    head, colon, _ = last.partition(":")
+    labelled = colon and "\n" in whole and _HEADING.search(head) and not _OTHER_ORDER.search(head)
+    drawn = [last, *simpler(last)] if labelled or cues.concludes(last) else []
     return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *simpler(whole), *drawn]))
 
 
@@ -109,6 +129,14 @@ def _columns(answer: str) -> list[str]:
     if len(rows) < 3 or any(cell.strip(" :-") for cell in rows[1]):
         return []
     return ["\n".join(f"- {cell.strip()}" for cell in column) for column in zip(*rows[2:], strict=False)]
+
+
+def in_passing(answer: str, gold: Sequence[str], reason: str | None) -> bool:
+    """Whether a text that is no right list, for this reason, may name the items of one in what it explains."""
+    if reason != "order" and in_sentence(answer, gold):
+        return True
+    explained = len(answer.split()) > _LISTED_WORDS + sum(len(item.split()) for item in gold)
+    return explained and reason in (None, "extra") and held(answer, gold)
 
 
 def in_sentence(answer: str, gold: Sequence[str]) -> bool:

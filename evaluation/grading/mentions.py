@@ -130,12 +130,20 @@ def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int,
 def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None:
     at = i
     for n, word in enumerate(name):
+        at = _after_nickname(sentence, at) if n else at
         while n and at < len(sentence) and (sentence[at].word in _LINKS or sentence[at].word in ARTICLES):
             at += 1
         if at >= len(sentence) or not same_word(sentence[at], word, n == len(name) - 1):
             return None
         at += 1
     return at
+
+
+def _after_nickname(sentence: Sequence[Token], at: int) -> int:
+    """The place after a nickname in quotation marks or parentheses that begins here, or this place."""
+    close = {'"': '"', "(": ")"}.get(sentence[at].word) if at < len(sentence) else None
+    end = next((n for n in range(at + 2, min(at + 5, len(sentence))) if sentence[n].word == close), None)
+    return at if end is None or not sentence[at + 1].capital else end + 1
 
 
 def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> Role:
@@ -284,7 +292,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     left = [t.word for t in before]
     follows = after[0].word if after else ""
     for n in range(len(left) - 1, max(-1, len(left) - 9), -1):
-        if left[n] in ("who", "whom", "whose", "which", "that", "where") and (n == 0 or left[n - 1] != ","):
+        apart = n and "," in left[n - 1 if left[n - 1] not in _PREPOSITIONS else max(0, n - 2) : n]  # ", to whom"
+        if left[n] in ("who", "whom", "whose", "which", "that", "where") and not apart:
             if left[n] in ("who", "which") and _describes(left[n:]) and not (after and after[0].is_word):
                 return False  # "a physicist who was born in Ulm."
             return _restricts(left[n:], follows) and (follows in FINITE or _has_rival(sentence, before[:n], i))
@@ -297,6 +306,8 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     clause = left[comma + 1 :]
     while clause[-1:] and clause[-1] in ARTICLES and len(clause) > 1:
         clause.pop()  # "a tributary of the Danube"
+    if len(clause) > 1 and clause[0] in _PREPOSITIONS and clause[1] in ("whom", "which", "whose"):
+        clause = clause[1:]
     named = head is not None and head.capital and sentence[i].capital
     if "unlike" in left[1:]:
         return True

@@ -73,6 +73,7 @@ _LATEX = [
     (re.compile(r"\\[dt]?frac\s*(\d)\s*(\d)"), r"\1/\2"),
     (re.compile(r"\\(?:times|cdot)\b"), "×"),
     (re.compile(r"\\div\b"), "÷"),
+    (re.compile(r"\\overline\s*\{?(\d)\}?"), r"\1" * 9),
     (re.compile(r"\^\s*\{?\s*\\circ\s*\}?"), "°"),
     (re.compile(r"\{,\}"), ","),
     (re.compile(r"\\([%$€£])"), r"\1"),
@@ -92,11 +93,10 @@ def normalized(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).replace("\u2044", "/").replace("\u2212", "-")
     for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
-    text = _EMPHASIS.sub(r"\1", text)
-    text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), text)
+    text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), _EMPHASIS.sub(r"\1", text))
     text = re.sub(r"(?<=\d)(?:,?[ ]000)+(?!\d)", lambda m: m[0].replace(" ", "").replace(",", ""), text)
     text = words.without_mixed(words.without_han_scales(text))
-    text = words.with_halves(words.below_zero(text))
+    text = words.with_halves(words.below_zero(words.once(text)))
     for pattern, mark in _FOREIGN:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)

@@ -9,13 +9,13 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from . import cues, numbers, units
+from . import cues, numbers, units, words
 from .numbers import Number
 
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)(?<!\bca\.)(?<!\bno\.)[\"')\]]*\s+(?!\d{3}\b)|\n+|(?<=[。！？])"
 )
-_EQUALS = re.compile(r"[=\u2248\u2243]|\b(?:equals|(?:is|are)\s+equal\s+to)\b", re.IGNORECASE)
+_EQUALS = re.compile(r"[=\u2248\u2243\u2192\u21d2]|\b(?:equals|(?:is|are)\s+equal\s+to)\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[;,](?!\d)|\s(?:and|or|but|so|while|then)\s", re.IGNORECASE)
 _HEDGE = re.compile(r"^\s*(?:[^\W\d]+\s+){0,2}or\s+(?:maybe\s+|possibly\s+|perhaps\s+)?[$€£]?$", re.I)
 _LED = re.compile(
@@ -43,7 +43,8 @@ _EXPLAINS = re.compile(
 _AT_END = 15
 """Characters after the last number of what a colon explains."""
 _ASIDE = re.compile(
-    r"\([^()]*\)|, which is [^.,!?\n]{0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
+    r"\((?!(?:more\s)?(?:exactly|precisely)\b)[^()]*\)"
+    r"|, which is (?:[^.,!?\n]|[.,](?=\d)){0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
     r" than\b[^.!?\n]{0,80}|,? (?:up|down) from [^.,!?\n]{0,20}"
     r"|, an? [^.,!?\n]{0,15}\b(?:increase|decrease|rise|drop|discount|difference|savings?)\b"
     r"|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)"
@@ -74,12 +75,6 @@ _CHECKING = re.compile(
     re.IGNORECASE,
 )
 """Last lines that check a result: "Check: 19 + 5 = 24."."""
-_NONE_LEFT = re.compile(
-    r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
-    r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+(?!number|idea|answer|info|solution|result|value|clue)[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
-    r"|\bnone\s+of\b|\b(?:none|nothing)\s+(?:(?:(?:is|are|was|were|will\s+be)\s+)?left|remain(?:s|ed)?|at\s+all)\b",
-    re.IGNORECASE,
-)
 _BARE_WORDS = 3
 """Most words beside the number in a sentence that consists of an answer only ("42 apples.")."""
 _CORRECTIONS = 3
@@ -109,13 +104,23 @@ def announced(line: str, rest: str = "") -> QuantityReading:
     Fraction(12, 1)
     """
     plain = numbers.normalized(line[: cues.REACH])
-    found = _first(plain)
+    found = _computed_on(_first(plain), plain)
     more = numbers.normalized(rest[: cues.REACH])
     if found.number is not None and _LED.search(plain[: found.number.start]) and numbers.candidates(more[len(plain) :]):
         return _with_rest(found, more)
     if found.reason == "no-answer" and len(more) > len(plain):
         return uncued(more)
     return found
+
+
+def _computed_on(found: QuantityReading, plain: str) -> QuantityReading:
+    """The last result of a line of sentences that compute, where it is computed from the first one."""
+    parts = [s for s in _sentences(plain) if numbers.find_all(s)]
+    if found.number is None or len(parts) < 2 or not all(map(_computed, parts)):
+        return found
+    last, (first, *_, end) = _read(parts[-1], first=False), [{n.value for n in numbers.find_all(s)} for s in parts]
+    on = _LED.search(plain[: found.number.start]) is not None and found.number.value in end
+    return last if on and last.number is not None and last.number.value not in first else found
 
 
 def _with_rest(found: QuantityReading, more: str) -> QuantityReading:
@@ -164,6 +169,7 @@ def _last(plain: str) -> QuantityReading:
     if (none := _nothing(parts[-1])).number is not None and not numbers.find_all(parts[-1]):
         return none
     useful = [s for s in holding if numbers.candidates(s)]
+    useful = [s for s in useful if not _WOULD.search(s)] or useful
     last = useful[-1] if useful else holding[-1]
     found = _read(_before_colon(last), first=False)
     results = [r.number for s in useful[:-1] if (r := _result(s)) and r.number]
@@ -195,7 +201,7 @@ def _sentences(plain: str) -> list[str]:
 
 def _nothing(sentence: str) -> QuantityReading:
     """Zero in words: "none", "There are no apples left"."""
-    if _NONE_LEFT.search(sentence):
+    if words.NONE_LEFT.search(sentence):
         return QuantityReading(Number(Fraction(0), 0, len(sentence), word=True))
     return QuantityReading(None, "no-answer")
 
@@ -290,6 +296,8 @@ def _result(sentence: str) -> QuantityReading | None:
     return QuantityReading(last, same=_restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
 
 
+_WOULD = re.compile(r"\b(?:would|could)\s(?:be|have|cost|give|make|get)\b.*\b(?:but|however)\b\D*\Z", re.I)
+"""What is so only on a condition that is not met: "2.5 times would be 77.5, but this is not allowed"."""
 _THEN = re.compile(
     r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts)|therefore|thus|hence|the\s+total)\b",
     re.I,

@@ -132,6 +132,8 @@ def own_number(text: str, question: str) -> str | None:
     """
     if (listed := _enumerated(text, question)) is not None:
         return listed
+    if _ASKS_DATE.search(question) and (date := _of_a_life(view.plain(text), question)):
+        return _DIGITS.findall(date)[-1]
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
         return None
@@ -249,6 +251,15 @@ def hinted_number(text: str, question: str) -> str | None:
     return left[0] if len(left) == 1 else None
 
 
+def _of_a_life(plain: str, question: str) -> str | None:
+    """The date of a birth or a death, where one of them is asked for and a text has nothing but the dates of a life."""
+    asked, spans = [kind for kind in _EVENTS if kind.search(question)], list(_SPAN.finditer(plain))
+    if len(spans) != 1 or len(_DIGITS.findall(plain)) != 2 or len(asked) != 1 or asked[0] not in _EVENTS[:2]:
+        return None
+    first, last = spans[0]["a"] or spans[0]["c"], spans[0]["b"] or spans[0]["d"]
+    return first if asked[0] is _EVENTS[0] else last
+
+
 def event_part(text: str, question: str) -> str | None:
     """The part of a text with the date of the event that a question asks for; "" where its only date is another one's.
 
@@ -275,9 +286,7 @@ def event_part(text: str, question: str) -> str | None:
             found.append(first[0])
     if len(found) == 1:
         return found[0]
-    spans = list(_SPAN.finditer(plain))
-    if not found and len(spans) == 1 and len(_DIGITS.findall(plain)) == 2 and wanted in _EVENTS[:2]:
-        first, last = spans[0]["a"] or spans[0]["c"], spans[0]["b"] or spans[0]["d"]
-        return first if wanted is _EVENTS[0] else last
+    if not found and (date := _of_a_life(plain, question)):
+        return date
     other = len(events) == 1 and events[0][2] is not wanted
     return "" if not found and other and len(_DIGITS.findall(plain)) == 1 else None

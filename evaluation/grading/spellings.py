@@ -9,6 +9,8 @@ import re
 
 _TITLES = {"St": "Saint", "Mt": "Mount", "Ft": "Fort"}
 """Short forms before a name."""
+_SHORT = {"UK": "United Kingdom", "UAE": "United Arab Emirates", "NYC": "New York City"}
+"""Initials that stand for one name, in capitals with or without points; all others stand for the United States."""
 _ORDINALS: tuple[str, ...] = tuple(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
     "sixteenth seventeenth eighteenth".split()
@@ -32,6 +34,7 @@ _MANY = re.compile(
     r"|\bWW(?P<world>II?|[12])(?!\w)"
     rf"|(?P<ordinal>(?<=[^\W\d_]\s)[Tt]he\s(?P<nth>{'|'.join(w.capitalize() for w in _ORDINALS)})(?!\s?[\w-]))"
     r"|(?P<and>\s*&\s*)"
+    r"|\b(?P<short>United States of America|U\.?S\.?A|U\.?S|U\.?K|U\.?A\.?E|N\.?Y\.?C)\b\.?(?!\.?[A-Z])"
     rf"|\b(?P<british>(?i:{'|'.join(_BRITISH)}))(?=(?i:e?s|ed|ing|ful)?\b)"
 )
 _VALUES = {"I": 1, "V": 5, "X": 10}
@@ -58,6 +61,8 @@ def _written(m: re.Match[str]) -> str:
         return _LETTERS.get(n, str(n))
     if m["and"]:
         return " and "
+    if m["short"]:
+        return _SHORT.get(m["short"].replace(".", ""), "United States")
     american = _BRITISH[m["british"].lower()]
     return american.capitalize() if m["british"][0].isupper() else american
 

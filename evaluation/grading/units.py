@@ -25,6 +25,12 @@ _OUT_OF = re.compile(
     r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
 )
 """Between a number and the total that it is a part of: "4 of the 8"."""
+_MAKES = re.compile(
+    r"\s?(?:[a-z]+)?\s?(?:,?\s?(?:which\s(?:is|equals|makes)|or|i\.e\.|that\sis|meaning|so)|=|\u2248|\()[\s,]*"
+    r"(?:(?:about|approximately|exactly|equal\sto)\s)?\Z",
+    re.IGNORECASE,
+)
+"""Between a number and the same one in another unit."""
 _CHANCE = re.compile(r"\s*in\s+(?:every\s+)?", re.IGNORECASE)
 _MOST_CHANCES = 100
 """\"One in four" is a share, "the 500 in 1999" is not."""
@@ -71,6 +77,36 @@ def may_be_in_another_unit(said: Number, gold: Number, question: str | None) -> 
         return False  # the answer is in a unit of the question, or repeats it
     factors = {factor for dimension, factor in words.UNITS.values() if dimension == said.dimension}
     return any(close(said.value * said.factor / factor, gold.value) for factor in factors)
+
+
+def contradicted(text: str, said: Number, golds: Sequence[Number]) -> Number | None:
+    """The number in the unit asked for that a text makes of one in another unit, where it is not the right one.
+
+    "They need 120 minutes, which is 1.2 hours" does not say 2 hours.
+    """
+    unit = golds[0].asked
+    if unit is None or said.dimension != unit.dimension or said.factor == unit.factor:
+        return None
+    found = numbers.find_all(text)
+    for n, later in itertools.pairwise(found):
+        own = later.dimension == unit.dimension and later.factor == unit.factor
+        if own and n.value == said.value and n.factor == said.factor and _MAKES.match(text[n.end : later.start]):
+            return None if any(numbers.equal(later, g) for g in golds) else later
+    return None
+
+
+def duration(said: Number, golds: Sequence[Number]) -> bool:
+    """Whether hours and minutes with a colon ("1:15") last as long as a gold answer in minutes or hours."""
+    clock = said.dimension == "clock"
+    timed = [g.value * g.asked.factor for g in golds if g.asked and g.asked.dimension == "time"]
+    return clock and any(close(said.value * 3600, seconds) for seconds in timed)
+
+
+def only_in_unit(said: Sequence[Number], golds: Sequence[Number]) -> bool:
+    """Whether of several numbers with units only the right one has a unit of the kind that is asked for."""
+    unit = golds[0].asked
+    own = [n for n in said if unit and n.dimension == unit.dimension]
+    return len(own) == 1 and all(n.dimension for n in said) and any(numbers.equal(own[0], g) for g in golds)
 
 
 def may_be_a_share(said: Number, gold: Number, question: str | None) -> bool:

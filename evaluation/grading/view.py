@@ -110,10 +110,18 @@ def visible(text: str) -> str | None:
 
 def _one_turn(text: str) -> str:
     """The text up to the mark that ends its first turn, without marks: base models go on with turns of their own."""
+    return _CHAT_MARKS.sub("", text[: _turn_end(text)]).strip()
+
+
+def _turn_end(text: str) -> int | None:
     marks = [m for m in _CHAT_MARKS.finditer(text) if m[0] in _ENDS and _CHAT_MARKS.sub("", text[: m.start()]).strip()]
     struck = "<s>" in text  # then </s> ends what is struck out
-    end = next((m.start() for m in marks if not (struck and m[0] == "</s>")), len(text))
-    return _CHAT_MARKS.sub("", text[:end]).strip()
+    return next((m.start() for m in marks if not (struck and m[0] == "</s>")), None)
+
+
+def ends_its_turn(text: str) -> bool:
+    """Whether a response has the mark that ends a turn after its answer, so that no token limit cut the answer."""
+    return _turn_end(text.rpartition("</think>")[2]) is not None
 
 
 def without_tool_calls(text: str) -> str:

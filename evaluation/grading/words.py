@@ -22,6 +22,7 @@ PATTERN = re.compile(
     re.IGNORECASE,
 )
 """A run of number words, with its sign."""
+_AGAIN = re.compile(rf"({PATTERN.pattern})\s\((\d[\d,]*)\)", re.IGNORECASE)
 _BELOW_ZERO = re.compile(
     rf"(?:(?<![\w.,-])(?P<digits>\d+(?:\.\d+)?)|(?P<spelled>{PATTERN.pattern}))"
     r"(?P<unit>\s?(?:°\s?[CF]?|deg(?:rees?)?)?(?:\s?(?:C|F|celsius|fahrenheit)\b)?)\s+below\s+(?:zero|freezing)\b"
@@ -45,6 +46,13 @@ def below_zero(text: str) -> str:
 
 def _signed(m: re.Match[str]) -> str:
     return f"minus {m['spelled']}{m['unit']}" if m["spelled"] else f"-{m['digits'] or m['han']}{m['unit'] or ''}"
+
+
+def once(text: str) -> str:
+    """The text without number words that digits in parentheses repeat: "forty-three (43)" as "43"."""
+    if "(" not in text:
+        return text
+    return _AGAIN.sub(lambda m: m[2] if value(m[1]) == int(m[2].replace(",", "")) else m[0], text)
 
 
 def with_halves(text: str) -> str:
@@ -144,6 +152,8 @@ def value(text: str) -> Fraction | None:
     tokens = tokens[1:] if sign < 0 else tokens
     if "point" in tokens:
         return _decimal(tokens, sign)
+    # "one and a half" is more than "one half"
+    tokens = ["one" if t == "a" and before == "and" else t for before, t in zip(["", *tokens], tokens, strict=False)]
     whole, fraction = _split_fraction([t for t in tokens if t not in ("and", "a", "an")])
     if fraction is None:
         return None
@@ -282,6 +292,15 @@ UNITS: dict[str, tuple[str, Fraction]] = {
 CURRENCY_SIGNS = "$€£¥"
 DEGREES = {"angle", "celsius", "fahrenheit"}
 """Dimensions that "degrees" alone may stand for."""
+
+
+NONE_LEFT = re.compile(
+    r"\b(?:no|zero|not\s+any|n't\s+any)\s+(?:[^\W\d]+\s+){0,4}?(?:left|remain(?:s|ing)?|over|anymore|at\s+all)\b"
+    r"|^\W*(?:there\s+(?:is|are|were|will\s+be)\s+)?(?:none|nothing|no\s*body|no\s+one|no\s+(?!number|idea|answer|info|solution|result|value|clue)[^\W\d]+)\b(?:\s+(?:left|of\s+them))?\W*$"
+    r"|\bnone\s+of\b|\b(?:none|nothing)\s+(?:(?:(?:is|are|was|were|will\s+be)\s+)?left|remain(?:s|ed)?|at\s+all)\b",
+    re.IGNORECASE,
+)
+"""Zero in words: "none", "no apples left"."""
 
 
 def lookup(word: str) -> tuple[str, Fraction] | None:

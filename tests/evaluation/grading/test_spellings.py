@@ -26,6 +26,16 @@ SAME = [
     ("Ernest Hemmingway", "Ernest Hemingway"),
     ("It was by Ernest Hemmingway.", "Ernest Hemingway"),
     ("Phillipines", "Philippines"),
+    ("UK", "United Kingdom"),
+    ("It is the U.K.", "United Kingdom"),
+    ("United Kingdom", "UK"),
+    ("NYC", "New York City"),
+    ("USA", "United States"),
+    ("He was born in Michigan, in the US.", "United States"),
+    ("the U.S.", "United States of America"),
+    ("United States", "USA"),
+    ("the United States dollar", "US dollar"),
+    ("the UAE", "United Arab Emirates"),
 ]
 OTHER = [
     ("World War I", "World War II"),
@@ -38,6 +48,11 @@ OTHER = [
     ("James Wat", "James Watt"),
     ("Apollo 1", "Apollo 11"),
     ("Gambia", "Zambia"),
+    ("UK", "United States"),
+    ("USSR", "United States"),
+    ("The ship is the U.S.S. Enterprise.", "United States"),
+    ("He came to us from Ireland.", "United States"),
+    ("It is Canada, not the US.", "United States"),
 ]
 
 
@@ -54,10 +69,10 @@ def test_another_name_in_a_like_spelling_is_wrong(said: str, gold: str) -> None:
 @pytest.mark.parametrize(
     ("said", "gold"),
     [
-        ("UK", "United Kingdom"),
-        ("It is the U.K.", "United Kingdom"),
-        ("United Kingdom", "UK"),
-        ("NYC", "New York City"),
+        ("PRC", "People's Republic of China"),
+        ("It is the P.R.C.", "People's Republic of China"),
+        ("Papua New Guinea", "PNG"),
+        ("LA", "Los Angeles"),
     ],
 )
 def test_initials_of_a_name_are_open_and_not_wrong(said: str, gold: str) -> None:

@@ -1,0 +1,172 @@
+"""Answers that a rule decides, each beside the like answer that the same rule could get wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.grading import grade
+
+RIGHT, WRONG, OPEN = {"correct"}, {"incorrect"}, {"invalid"}
+NOT_RIGHT = {"incorrect", "invalid"}
+
+# (answer type, gold, response, question or None, expected)
+NUMBERS = [
+    ("number", "1.5 hours", "One and a half hours.", None, RIGHT),
+    ("number", "1.5", "one and a half", None, RIGHT),
+    ("number", "1.5", "one half", None, WRONG),
+    ("number", "0.5", "one half", None, RIGHT),
+    ("number", "0.5", "one and a half", None, WRONG),
+    ("number", "1.25", "one and a quarter", None, RIGHT),
+    ("number", "33.33", "33 1/3 %", None, RIGHT),
+    ("number", "33.33", "(10 / 30) \u00d7 100 = 33.333...%", None, RIGHT),
+    ("number", "33.33", "\\frac{10}{30} \\times 100 = 33.\\overline{3}", None, RIGHT),
+    ("number", "66.67", "66.666667", None, RIGHT),
+    ("number", "33.33", "33.34", None, WRONG),
+    ("number", "33.33", "33.3334", None, WRONG),
+    ("number", "3.14", "3.14159", None, WRONG),
+    ("number", "0.33", "1/3", None, WRONG),
+    ("number", "43", "60 less 17 were left, so Alex now has forty-three (43) pencils.", None, RIGHT),
+    ("number", "43", "forty (43)", None, WRONG),
+    ("number", "45", "12:15 - 11:30 = 0:45 \u2192 45 minutes", None, RIGHT),
+    ("number", "12", "12 \u2192 24", None, NOT_RIGHT),
+    ("number", "77.5", "She receives $77.50, which is $46.50 more than it cost.", None, RIGHT),
+    ("number", "46.5", "She receives $77.50, which is $46.50 more than it cost.", None, NOT_RIGHT),
+    ("number", "238.80", "Approximately 239 euros (exactly \u20ac238.80).", None, RIGHT),
+    ("number", "238.80", "Approximately 239 euros (exactly \u20ac239.20).", None, WRONG),
+    ("number", "77.5", "She receives 31 dollars. 2.5 times would be 77.5, but this is not allowed.", None, WRONG),
+    ("number", "31", "She receives 31 dollars. 2.5 times would be 77.5, but this is not allowed.", None, RIGHT),
+    ("number", "17", "It would be 20, but she gave 3 away, so it is 17.", None, RIGHT),
+    ("number", "20", "That would be 20, but I am not sure.", None, RIGHT),
+]
+
+HOURS = "Two pumps fill a pool. How many hours do they need together?"
+BUS = "How long does the bus take if it leaves at 8:50 and arrives at 10:05? Answer in minutes."
+WEEKS = "They want to save $12,000, have $7,400 and save $230 every week. How many weeks do they need?"
+UNITS = [
+    ("number", "2", "9600/80 = 120, so they need 120 minutes, which is 1.2 hours.", HOURS, WRONG),
+    ("number", "2", "120 minutes, or 2.5 hours", HOURS, NOT_RIGHT),
+    ("number", "2", "120 minutes (2 hours)", HOURS, RIGHT),
+    ("number", "2", "They need 120 minutes, which is 2 hours.", HOURS, RIGHT),
+    ("number", "2", "120 minutes", HOURS, RIGHT),
+    ("number", "2.67", "8/3 hours", HOURS, RIGHT),
+    ("number", "2.67", "2 hours and 40 minutes", HOURS, RIGHT),
+    ("number", "2.67", "240/90 = 2.666... hours", HOURS, RIGHT),
+    ("number", "2.67", "8/3 minutes", HOURS, WRONG),
+    ("number", "2.67", "160 minutes, which is 1.6 hours", HOURS, WRONG),
+    ("number", "2.67", "2 hours and 45 minutes", HOURS, WRONG),
+    ("number", "2.76", "240/90 = 2.666... hours", HOURS, WRONG),
+    ("number", "75", "1:15", BUS, OPEN),
+    ("number", "75", "1:05", BUS, WRONG),
+    ("number", "75", "10:05", BUS, WRONG),
+    ("number", "20", "They need 20 weeks to save the remaining $4,600.", WEEKS, RIGHT),
+    ("number", "20", "They need 21 weeks to save the remaining $4,600.", WEEKS, WRONG),
+]
+WAR = "Between which years was the war?"
+SPANS = [
+    ("text", "1939-1945", "1939 to 1945", WAR, RIGHT),
+    ("text", "1939-1945", "From 1939 until 1945.", WAR, RIGHT),
+    ("text", "1939\u20131945", "World War II took place between 1939 and 1945.", WAR, RIGHT),
+    ("text", "1939-1945", "1941 to 1945", WAR, WRONG),
+    ("text", "1939-1945", "It lasted from 1941 until 1945.", WAR, WRONG),
+    ("text", "1939-1945", "Not from 1939 to 1945.", WAR, WRONG),
+    ("text", "1939-1945", "It is between 1939 to 1945 and 1941 to 1945.", WAR, NOT_RIGHT),
+]
+WHALE = "Who wrote the novel in which Ahab hunts a whale?"
+NAMES = [
+    ("text", "Richard Nixon", 'That would be Richard "Tricky Dick" Nixon.', None, RIGHT),
+    ("text", "Richard Nixon", "It was Richard (Dick) Nixon.", None, RIGHT),
+    ("text", "Richard Nixon", 'It was Pat "Tricky" Nixon.', None, NOT_RIGHT),
+    ("text", "Richard Nixon", 'It was not Richard "Tricky Dick" Nixon.', None, WRONG),
+    ("text", "Herman Melville", "Nathaniel Hawthorne, to whom it was dedicated by Herman Melville", WHALE, NOT_RIGHT),
+    ("text", "Herman Melville", "Moby-Dick, in which Ahab hunts it, is by Herman Melville.", WHALE, RIGHT),
+    ("text", "Herman Melville", "Herman Melville, to whom Hawthorne was a friend", WHALE, RIGHT),
+    ("text", "Martin Luther King", "Martin Luther King Jr. was it.", None, RIGHT),
+    ("text", "New York", "New York City is the largest.", None, RIGHT),
+]
+RANK = "Rank these events from earliest to latest: A) landing, B) fall, C) revolution, D) war."
+OPTIONS = "Rank these events:\nA. landing\nB. fall\nC. war"
+KNOWN = "A is 1969, B is 1989, C is 1789 and D is 1914.\n\n"
+LETTERS = [
+    ("ordered-list", "C, D, A, B", "C D A B", RANK, RIGHT),
+    ("ordered-list", "C, D, A, B", "CDAB", RANK, RIGHT),
+    ("ordered-list", "C, D, A, B", "So the answer is CDAB.", RANK, RIGHT),
+    ("ordered-list", "C, D, A, B", "CDBA", RANK, WRONG),
+    ("ordered-list", "C, D, A, B", "C D A", RANK, WRONG),
+    ("ordered-list", "C, D, A, B", f"{KNOWN}Final order: **C, D, A, B**", RANK, RIGHT),
+    ("ordered-list", "C, D, A, B", f"{KNOWN}Final order: **C, D, B, A**", RANK, NOT_RIGHT),
+    ("ordered-list", "C, D, A, B", f"{KNOWN}Reverse order: C, D, A, B", RANK, NOT_RIGHT),
+    ("ordered-list", "C, A, B", "war, landing, fall", OPTIONS, RIGHT),
+    ("ordered-list", "C, A, B", "1. War\n2. Landing\n3. Fall", OPTIONS, RIGHT),
+    ("ordered-list", "C, A, B", "landing, war, fall", OPTIONS, WRONG),
+    ("ordered-list", "C, A, B", "war, landing, peace", OPTIONS, WRONG),
+    ("ordered-list", "C, A, B", "A: 1969, B: 1989, C: 1914\n\nOrder: C, A, B", OPTIONS, RIGHT),
+    ("ordered-list", "C, A, B", "A: 1969, B: 1989, C: 1914\n\nOrder: C, B, A", OPTIONS, NOT_RIGHT),
+    ("ordered-list", "C, A, B", "A: C, A, B\n\nQ: Which is next?\nA: B", OPTIONS, RIGHT),
+    ("list", "hen, fox", "A: hen, fox", None, RIGHT),
+    ("list", "NASA, ESA", "NASA and ESA", None, RIGHT),
+    ("list", "NASA, ESA", "N, A, S, A, E, S, A", None, WRONG),
+]
+BAGS = "Sam has 7 bags with 8 marbles each. He loses 6 marbles. How many marbles does he have?"
+BORN = "In which year was the author of 'Nineteen Eighty-Four' born?"
+WORKED = [
+    ("number", "50", "50 marbles\nSolution:\nSam has 7 * 8 = 56. After losing 6 he has 56 - 6 = 50.", BAGS, RIGHT),
+    ("number", "56", "Answer: Sam has 7 * 8 = 56. After losing 6 he has 56 - 6 = 50.", BAGS, NOT_RIGHT),
+    ("number", "50", "Answer: Sam has 7 * 8 = 56. After losing 6 he has 56 - 6 = 49.", BAGS, WRONG),
+    ("number", "50", "Answer: He has 56 - 6 = 50 marbles. Check: 50 + 6 = 56.", BAGS, RIGHT),
+    ("number", "50", "Answer: He has 56 - 6 = 50 marbles. 7 * 8 = 56.", BAGS, RIGHT),
+    ("number", "1903", "George Orwell (1903\u20131950)", BORN, RIGHT),
+    ("number", "1950", "George Orwell (1903\u20131950)", "In which year did George Orwell die?", RIGHT),
+    ("number", "1903", "George Orwell (1903\u20131950)", "In which year did George Orwell die?", WRONG),
+    ("number", "1903", "George Orwell (1905\u20131950)", BORN, WRONG),
+    ("number", "1903", "George Orwell (25 June 1903 \u2013 21 January 1950)", BORN, RIGHT),
+    ("number", "1903", "George Orwell (25 June 1905 \u2013 21 January 1950)", BORN, WRONG),
+    ("number", "1903", "between 1903 and 1950", BORN, NOT_RIGHT),
+]
+LOOP = "4,600 / 230 = 20 weeks.\n\n**Final Answer: 20**\n\n**Final Answer: 20**\n\n**Final Answer:"
+
+
+@pytest.mark.parametrize(
+    ("response", "gold", "expected"),
+    [
+        (LOOP, "20", RIGHT),
+        (LOOP + " 2", "20", RIGHT),
+        (LOOP, "21", WRONG),
+        (LOOP + " 3", "20", OPEN),
+        (LOOP.replace("Answer: 20", "Answer: 21", 1), "20", OPEN),
+        ("**Final Answer: 20**\n\nWait.\n\n**Final Answer:", "20", OPEN),
+    ],
+)
+def test_a_loop_of_one_answer_is_that_answer_although_it_was_cut(response: str, gold: str, expected: set[str]) -> None:
+    assert grade(response, "length", gold, "number").outcome in expected
+
+
+PENCILS = "Alex has 5 boxes with 12 pencils and gives away 17 pencils. How many pencils are left?"
+# (response to PENCILS that was cut by its token limit or not, expected)
+TURNS = [
+    ("43<|im_end|>\n<|im_start|>user\nWhat is 2+2?<|im_end|>\n<|im_start|>assistant\n4", True, RIGHT),
+    ("44<|im_end|>\n<|im_start|>user\nWhat is 60 - 17?<|im_end|>\n<|im_start|>assistant\n43", True, WRONG),
+    ("<think>43<|im_end|></think>12 boxes of 43", True, OPEN),
+    ("12 boxes of 43", True, OPEN),
+    (f"Question: {PENCILS}\nAnswer: 43", False, RIGHT),
+    (f"Question: {PENCILS}\n60 - 17 = 43", False, RIGHT),
+    (f"Question: {PENCILS}\nAnswer: 44", False, WRONG),
+    (f"Question: {PENCILS}", False, OPEN),
+    (f"Question: {PENCILS.replace('12', '10')}\nAnswer: 43", False, OPEN),
+]
+
+
+@pytest.mark.parametrize(("response", "cut", "expected"), TURNS)
+def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
+    response: str, cut: bool, expected: set[str]
+) -> None:
+    assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
+
+
+ROWS = [*NUMBERS, *UNITS, *SPANS, *NAMES, *LETTERS, *WORKED]
+
+
+@pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), ROWS)
+def test_an_answer_and_its_mirror_are_graded_as_a_reader_would(
+    answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
+) -> None:
+    assert grade(response, "stop", gold, answer_type, question=question).outcome in expected
