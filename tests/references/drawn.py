@@ -17,7 +17,7 @@ _OPTIONS = {
     "gap-scatter": "--no-title --width page", "gaps": "--group-by size",
 }  # fmt: skip
 _SKILLS = ("skill-distribution", "skill-coverage", "skill-granularity")
-_FOLDERS = dict.fromkeys((*_SKILLS, "training-curve"), ".")
+_FOLDERS: dict[str, str] = dict.fromkeys((*_SKILLS, "training-curve"), ".")
 PLOTTED = tuple(
     f"plot {name} {_FOLDERS.get(name, 'runs')} -o drawn -q {_OPTIONS.get(name, '')}".strip() for name in FIGURES
 )

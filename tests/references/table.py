@@ -131,6 +131,7 @@ GROUPS: dict[str, Group] = {
             "plot skill-distribution b/skills -o drawn -q",
             "plot skill-coverage b/skills -o drawn -q",
             "evaluate -b b/skills/cases.jsonl -p scaffolding -m middle -q -o runs/built",
+            "study filtering runs/built --kept b/skills/records.jsonl -o out/filtering",
             "study human b/temporal/cases.jsonl --per-person 3 --answers 2 --seed 4 -o out/human",
         ),
         material.sources,
