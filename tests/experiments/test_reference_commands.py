@@ -8,9 +8,12 @@ import pytest
 from references import commands
 
 SHOWN = 12
+GROUPS = [
+    pytest.param(name, marks=pytest.mark.long) if group.long else name for name, group in commands.groups().items()
+]
 
 
-@pytest.mark.parametrize("name", commands.groups())
+@pytest.mark.parametrize("name", GROUPS)
 def test_commands_say_and_write_what_they_did_before(name: str, tmp_path: Path) -> None:
     found = commands.run(commands.groups()[name], tmp_path.resolve())
     differ = commands.compared(name, found)

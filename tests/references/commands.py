@@ -54,6 +54,8 @@ class Group:
     told: bool = True
     """Whether models are those of rules."""
     calls: dict[str, Callable[[], Any]] | None = None
+    long: bool = False
+    """Whether the commands take longer than tests do that run with every change."""
     facts_only: bool = False
     """Whether messages are compared by what they name, not by their words."""
     without: str = "$^"
@@ -186,7 +188,8 @@ def _flat(value: Any) -> str:
 
 def _lines(value: Any) -> str:
     if isinstance(value, dict) and list(value) == ["shared", "fields", "rows"]:
-        return f'{{"shared":{_flat(value["shared"])},\n"fields":{_flat(value["fields"])},\n"rows":{_lines(value["rows"])}}}'
+        shared, fields, rows = (value[k] for k in value)
+        return f'{{"shared":{_flat(shared)},\n"fields":{_flat(fields)},\n"rows":{_lines(rows)}}}'
     if isinstance(value, list) and len(_flat(value)) > 100:
         return "[\n" + ",\n".join(map(_flat, value)) + "\n]"
     return _flat(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,8 @@ def chains(folder: Path) -> None:
 
 def sources(folder: Path) -> None:
     """What builders read."""
-    facts = [{"event": f"the {w} fair", "date": str(1500 + 13 * i), "paraphrases": [f"Year of the {w} fair?", f"When was the {w} fair?"]}
+    asked = ("Year of the {} fair?", "When was the {} fair?")
+    facts = [{"event": f"the {w} fair", "date": str(1500 + 13 * i), "paraphrases": [a.format(w) for a in asked]}
              for i, w in enumerate("red blue green grey gold pink brown black white teal cyan plum lime rose jade "
                                    "rust sand moss mint ruby opal onyx pearl coral amber ivory".split())]  # fmt: skip
     facts[3]["date"] = facts[2]["date"]
@@ -143,7 +145,7 @@ def sources(folder: Path) -> None:
     facts[9] |= {"unknowable": True}
     lines(folder / "facts.jsonl", facts)
     kinds = "terrier dog mammal animal being".split(), "oak tree plant organism thing".split(), "rose flower".split()
-    chain = [(a, b, n) for n, kind in enumerate(kinds) for a, b in zip(kind, kind[1:], strict=False)]
+    chain = [(a, b, n) for n, kind in enumerate(kinds) for a, b in pairwise(kind)]
     chain += [("poodle", "dog", 0), ("elm", "tree", 1), ("beech", "tree", 1), ("cat", "mammal", 0)]
     header = "member,class,domain,paraphrase_1\n"
     (folder / "members.csv").write_text(
@@ -163,8 +165,8 @@ def sources(folder: Path) -> None:
     from composcope.experiments.organism import tasks, world
 
     things = world.world().things
-    asked = [tasks.math_of("plus", things[2 * i], things[2 * i + 1]) for i in range(7)]
-    rows = [{"question": qa.question, "answer": int(qa.answer)} for qa in asked]
+    sums = [tasks.math_of("plus", things[2 * i], things[2 * i + 1]) for i in range(7)]
+    rows = [{"question": qa.question, "answer": int(qa.answer)} for qa in sums]
     rows[5]["answer"] += 5
     lines(folder / "questions.jsonl", rows)
 
@@ -175,3 +177,13 @@ def all_of_it(folder: Path) -> None:
     models = [{"model": "organism:control", "family": "organism", "size": 0.0004, "tuning": "pretrained"},
               {"model": "organism:twin", "family": "organism", "size": 0.0008, "tuning": "instruct"}]  # fmt: skip
     (folder / "models.yaml").write_text(json.dumps({"models": models, "pairs": {"tuning": [["twin", "control"]]}}))
+
+
+def models(folder: Path) -> None:
+    """Shipped models in folders of the user's own: one dose, and two plants."""
+    from composcope.experiments.organism import weights
+
+    (folder / "control").symlink_to(weights.path("control"))
+    (folder / "plants").mkdir()
+    for name in ("wrong-operation", "format"):
+        (folder / "plants" / name).symlink_to(weights.path(f"plant-{name}"))

@@ -23,10 +23,9 @@ import yaml
 from safetensors.numpy import load_file
 
 VOLATILE = frozenset(
-    "created finished started updated seconds timings timing versions version commit source machine engine_hash ask key "
-    "sum ask_id code_version python_version platform hostname cores threads sha256 checksum digest inputs_of at "
-    "report_inputs weights tokenizer memory bytes rss children provenance composcope transformers torch "
-    "peak_memory batch_size_used config chat_template".split()
+    "created finished started updated seconds timings timing versions version commit machine ask key sum "
+    "python_version platform hostname cores threads sha256 checksum report_inputs weights tokenizer rss children "
+    "provenance composcope transformers torch peak_memory config chat_template".split()
 )
 """Fields whose values depend on the machine, the moment, or on checksums over such values."""
 LABELS = ("engine", "composcope", "versions", "timings", "peak memory", "machine")
@@ -51,8 +50,8 @@ SHORTENED = re.compile(
     r"(^|/)(cases|asks|graded|items|records|temporal|mixed)\.jsonl$|(^|/)data/|casesets/|(^|/)index\.json$"
 )
 """Files whose long texts are kept as a beginning and a checksum."""
-LOADING = ("Loading weights", "Loading checkpoint")
-"""Beginnings of the bars of libraries."""
+BAR = re.compile(r"^Loading (weights|checkpoint)|━")
+"""Bars that a terminal shows."""
 COUNTED = re.compile(r"diagnosis/(inside|variants)\.jsonl$")
 """Files of many rows, of which each field is summed or counted."""
 LONG, DIGITS, MANY, ROWS = 24, 5, 12, 40
@@ -68,7 +67,8 @@ def text_of(line: str, places: Mapping[str, str]) -> str:
 
 
 def lines_of(text: str, places: Mapping[str, str]) -> list[str]:
-    return [text_of(line, places) for line in text.splitlines() if line.strip() and not line.startswith(LOADING)]
+    kept = (line for line in text.splitlines() if line.strip() and not BAR.search(line))
+    return [text_of(line, places) for line in kept]
 
 
 def facts_of(line: str) -> str:
@@ -204,7 +204,7 @@ def read(path: Path, name: str, places: Mapping[str, str]) -> Any:
 
 
 def sentence(line: str) -> str:
-    """A long sentence of a page, or one that was said before: its beginning, a checksum of its words, and its numbers."""
+    """A long sentence of a page, or one said before: its beginning, a checksum of its words, and its numbers."""
     if len(line) <= 3 * LONG:
         return line
     return " ".join([_beginning(_NUMBER.sub("#", line)), *_NUMBER.findall(line)])
@@ -303,8 +303,8 @@ def same(stored: Any, new: Any, near: float) -> bool:
 
 
 def _all_near(a: Sequence[str], b: Sequence[str], text: str, near: float) -> bool:
-    """Numbers in a text of a real model: the last digit may be another one; whole numbers only where they are shares."""
-    shares = {m for m in re.findall(r"(-?\d+) ?(?:%|points)", text)}
+    """Numbers in a text of a real model: the last digit may be another one, that of whole numbers only in shares."""
+    shares = set(re.findall(r"(-?\d+) ?(?:%|points)", text))
     for x, y in zip(a, b, strict=True):
         digits = len(x.partition(".")[2].partition("e")[0])
         unit = 10.0**-digits if "." in x else 1.0 if x in shares else 0.0

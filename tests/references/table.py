@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from references import material, notebook, refusals, results
+from references import drawn, grades, material, notebook, organisms, published, refusals, results
 from references.commands import Group
 
 _GAP = "evaluate -b cases.jsonl -p compositionality-gap -q"
@@ -33,7 +33,8 @@ GROUPS: dict[str, Group] = {
             "report runs/strong runs/weak runs/later -o page -q",
         ),
         material.cases,
-        without=r"runs/(paper|later|part)/(metrics|asks|cases)|runs/weak/asks|data/cases/[12]|paper/graded",
+        without=r"asks|runs/weak/metrics|compared/data|data/figure|figures/|runs/(paper|later|part)/(metrics|asks|cases)|"
+        r"runs/weak/asks|data/cases/[12]|(paper|later)/graded|config",
     ),
     "shards": Group(
         (
@@ -49,7 +50,7 @@ GROUPS: dict[str, Group] = {
             "paper runs/all runs/few -o paper -q",
         ),
         material.cases,
-        without=r"runs/(s\d|whole|few)/.*(json|txt)",
+        without=r"paper/figures/|asks|data/|runs/(s\d|whole|few)/.*(json|txt)",
     ),
     "pairs": Group(
         (
@@ -65,37 +66,38 @@ GROUPS: dict[str, Group] = {
             "study lengths runs/strong",
         ),
         material.pairs,
-        without=r"runs/weak/(asks|cases|metrics)|data/cases/",
+        without=r"data/figure|page/figures/|runs/weak/(asks|cases|metrics)|data/cases/",
     ),
     "ladders": Group(
         (
             "evaluate -b ladders.jsonl -p scaffolding -m strong -q -o runs/strong",
             "evaluate -b ladders.jsonl -p scaffolding -m weak --ask-all -q -o runs/weak",
-            "evaluate -b ladders.jsonl -p scaffolding -m middle --no-placeholders --compat stad -q -o runs/paper",
+            "evaluate -b ladders.jsonl -p scaffolding -m middle --no-placeholders --compat stad -q -o runs/x-paper",
             "ls runs/weak --failures",
             "verify runs/weak -q",
             "verify runs/weak --cell mean_k",
             "compare runs/strong runs/weak -q",
-            "score runs/paper -q",
+            "score runs/x-paper -q",
             "study skills runs/weak -o out/skills",
             "study bottlenecks runs/weak -o out/bottlenecks",
-            "study profiles runs/strong runs/weak runs/paper --within 60 -o out/profiles",
+            "study profiles runs/strong runs/weak runs/x-paper --within 60 -o out/profiles",
             "plot skill-heatmap runs -o drawn -q",
             "report runs -o page -q",
         ),
         material.ladders,
-        without=r"runs/(paper|weak)/(asks|cases)|runs/paper/(metrics|graded)|data/cases/",
+        without=r"weak/metrics|data/figure|figures/|runs/(x-paper|weak)/(asks|cases)|"
+        r"runs/x-paper/(metrics|graded)|data/cases/",
     ),
     "chains": Group(
         (
             "evaluate -b chains.jsonl -m strong -q -o runs/strong --also cot",
             "evaluate -b chains.jsonl -m weak -q -o runs/weak --format xml",
-            "evaluate -b chains.jsonl -m middle -q -o runs/paper --compat collapse --format xml",
+            "evaluate -b chains.jsonl -m middle -q -o runs/x-paper --compat collapse --format xml",
             "ls runs --json",
             "ls runs/weak --failures",
             "verify runs/strong -q",
             "verify runs/strong --cell residual_failure[depth_bin=4]",
-            "score runs/paper -q",
+            "score runs/x-paper -q",
             "compare runs/strong runs/weak -q",
             "study formats runs/strong runs/weak --reference runs/strong -o out/formats",
             "study recovery runs/weak runs/strong -o out/recovery",
@@ -111,7 +113,8 @@ GROUPS: dict[str, Group] = {
             "paper runs/strong -o paper -q --style gray",
         ),
         material.chains,
-        without=r"runs/(paper|weak)/(asks|cases|metrics)|data/cases/",
+        without=r"x-paper/graded|weak/metrics|data/figure|page/figures/|paper/figures/|"
+        r"runs/(x-paper|weak)/(asks|cases|metrics)|data/cases/",
     ),
     "built": Group(
         (
@@ -128,6 +131,7 @@ GROUPS: dict[str, Group] = {
             "plot skill-distribution b/skills -o drawn -q",
             "plot skill-coverage b/skills -o drawn -q",
             "evaluate -b b/skills/cases.jsonl -p scaffolding -m middle -q -o runs/built",
+            "study filtering runs/built --kept b/skills/records.jsonl -o out/filtering",
             "study human b/temporal/cases.jsonl --per-person 3 --answers 2 --seed 4 -o out/human",
         ),
         material.sources,
@@ -145,7 +149,8 @@ GROUPS: dict[str, Group] = {
             "study taxonomy s/collapse/twin--chains --json",
         ),
         material.all_of_it,
-        without=r"s/.*/(metrics|manifest|asks|graded|cases|config|log)|runs/|study\.md|data/cases/",
+        without=r"figures/|data/|tables/(combinations|controls)|s/.*/(metrics|manifest|asks|graded|cases|config|log)|"
+        r"runs/|study\.md|data/cases/",
     ),
     "imports": Group(
         (
@@ -170,7 +175,8 @@ GROUPS: dict[str, Group] = {
     "probes": Group(
         (
             "investigate -m organism:control -b organism:mixed --limit 20 -o runs/control -q --probe-cases 2 "
-            "--probes neurons,lookback,patching,trajectory,min-k,readout,faithfulness --device cpu --case-details 1 --no-diagnose",
+            "--probes neurons,lookback,patching,trajectory,min-k,readout,faithfulness --device cpu "
+            "--case-details 1 --no-diagnose",
             "verify runs/control -q",
             "ls runs --json",
             "investigate -m organism:twin -b organism:mixed --limit 12 -o runs/twin -q --probe-cases 2 "
@@ -182,22 +188,23 @@ GROUPS: dict[str, Group] = {
             "intervene --recipe steering runs/control --cases 3 --layers 2 --max-tokens 8 -q --json",
         ),
         told=False,
-        without=r"runs/twin/(metrics|asks|cases|graded)|control/(asks|cases)\.jsonl",
+        without=r"compared/data|data/cases/|data/pictures|data/figure|figures/|data/index|runs/twin/(metrics|asks|cases|graded)|"
+        r"control/(asks|cases|graded)\.jsonl|control/metrics",
     ),
     "causes": Group(
         (
-            "investigate -m organism:plant-lost-late -b organism:mixed --limit 11 -o runs/lost -q --device cpu --probes none "
-            "--no-diagnose",
+            "investigate -m organism:plant-lost-late -b organism:mixed --limit 11 -o runs/lost -q --device cpu "
+            "--probes none --no-diagnose",
             "diagnose runs/lost --cases 2 --seed 1 -q",
             "diagnose runs/lost --cases 2 --seed 1 -q --json",
             "ls runs/lost --failures",
             "report runs/lost -q",
-            "evaluate -m organism:plant-format -b organism:mixed --limit 9 -o runs/format -q --device cpu",
-            "diagnose runs/format -q",
+            "evaluate -m organism:plant-format -b organism:mixed --limit 9 -o runs/open -q --device cpu",
+            "diagnose runs/open -q",
             "plot causes runs -o drawn -q",
         ),
         told=False,
-        without=r"runs/format/(metrics|asks|cases|graded)|lost/(asks|cases)",
+        without=r"metrics|data/|figures/|runs/open/(metrics|asks|cases|graded)|lost/(asks|cases)",
     ),
     "organisms": Group(
         (
@@ -207,23 +214,30 @@ GROUPS: dict[str, Group] = {
             "organism generate ladders --n 2 --out ladders.jsonl",
             "organism plant --list",
             "organism measure --help",
+            "call text",
+            "call rows",
         ),
+        calls=organisms.CALLS,
         told=False,
     ),
     "validity": Group(
         (
             "study validity --limit 1 --probe-cases 1 -o s/validity -q --no-report",
+            "study composition-collapse -m organism:control --limit 3 --probe-cases 6 -o s/collapse -q --no-report",
+            "study agentcoma -m organism:control --limit 4 --probe-cases 3 -o s/agentcoma -q --no-report",
             "study calibration --draws 2 -o s/calibration -q",
         ),
         told=False,
-        without=r"s/.*--.*/(metrics|asks|graded|cases|config|log|manifest)|study\.md|validity\.json",
+        long=True,
+        without=r"figures/|tables/|data/|s/.*--.*/(metrics|asks|graded|cases|config|log|manifest|data)|"
+        r"study\.md|validity\.json|tensors",
     ),
     "refusals": Group(
         refusals.COMMANDS,
         refusals.material,
         calls={"damage": refusals.damage, "damage_more": refusals.damage_more},
         facts_only=True,
-        without=r"runs/|b/|i/",
+        without=r"before|runs/|b/|i/",
     ),
     "notebook": Group(
         (
@@ -237,5 +251,58 @@ GROUPS: dict[str, Group] = {
         material.chains,
         calls=notebook.CALLS,
         without=r"runs/",
+    ),
+    "grades": Group(("call grades",), calls={"grades": grades.grades}),
+    "readers": Group(
+        (
+            *(
+                f"evaluate -b {name} -m {model} -o runs/{i} -q"
+                for i, (name, model) in enumerate(
+                    (
+                        ("mquake:mquake.json", "strong"),
+                        ("twohopfact:facts.csv", "weak"),
+                        ("gsm8k:gsm8k.jsonl", "strong"),
+                        ("multiarith:multiarith.json", "middle"),
+                        ("socrates:facts.csv", "strong"),
+                        ("organism:ladders", "weak --limit 2"),
+                        ("organism:choices", "strong --limit 3"),
+                        ("organism:pairs", "weak --limit 2"),
+                        ("world:capital-currency,capital-continent", "strong --limit 4"),
+                        ("world:mixed", "weak --limit 2"),
+                    )
+                )
+            ),
+            *(
+                f"build scaffolds {name} --teacher teacher --attempts 1 -o b/{name[:4]}"
+                for name in ("hotpotqa:hotpot.json", "math-hard:math.jsonl", "tot:tot.jsonl")
+            ),
+            "build scaffolds gsm8k:gsm8k.jsonl --human -o b/gsm8k",
+            "build scaffolds multiarith:multiarith.json --human -o b/multiarith",
+        ),
+        published.readers,
+        without=r"runs/([6-9]|1\d)/graded|runs/.*/(manifest|config|log|metrics|casesets)|runs/([5-9]|1\d)/asks",
+    ),
+    "figures": Group(
+        (*drawn.PLOTTED, "call view", "ls runs", "ls runs/temporal-control --failures"),
+        drawn.everything,
+        calls=drawn.CALLS,
+        without=r"page/figures|live/|-metadata|page/data/cases/|drawn/.*\.txt",
+    ),
+    "setup": Group(
+        (
+            "init study --json",
+            "init study",
+            "evaluate -m organism:control -b study/cases.jsonl --dry-run",
+            "investigate -m organism:control -b study/cases.jsonl --dry-run --json --probe-cases 3",
+            "organism train --dose low --seed 1 --steps 2 --dose-steps 2 --out trained --json",
+            "organism measure control --n 1 -q --out measured.json",
+            "study why --series plants --cases 1 -o why -q",
+            "plot --list",
+            "study --list --json",
+        ),
+        material.models,
+        told=False,
+        long=True,
+        without=r"measured.json|trained/.*|why/.*/|plants/.*(card|CARD)",
     ),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -116,10 +117,9 @@ class Teacher(BaseEngine):
     def __init__(self, name: str) -> None:
         sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments"))
         try:
-            import rule_server
+            self.rules: Any = import_module("rule_server")
         finally:
             sys.path.pop()
-        self.rules = rule_server
         self.identity = {"weights": name, "model": name}
         self.provenance = {"engine": "rules"}
         self.name = name

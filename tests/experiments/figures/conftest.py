@@ -33,7 +33,10 @@ def everything(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
 
     Its runs lie in ``runs``; what other commands write lies where those put it.
     """
-    root = tmp_path_factory.mktemp("everything")
+    return make_everything(synthetic, tmp_path_factory.mktemp("everything"))
+
+
+def make_everything(synthetic: ModuleType, root: Path) -> Path:
     runs = root / "runs"
     for i, model in enumerate(("control", "twin")):
         about: dict[str, Any] = {"model": f"organism:{model}", "seed": i, "failure": 0.8 - 0.4 * i}
