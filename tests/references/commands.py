@@ -23,6 +23,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -77,7 +78,7 @@ def saved_as_marks(sheet: Figure, to: Any, **options: Any) -> None:
 @contextmanager
 def prepared(group: Group, folder: Path) -> Iterator[None]:
     """The folder as the working folder, the terminal's width, and models of rules where the group wants them."""
-    before = Path.cwd()
+    before, moment = Path.cwd(), count()  # runs are listed in the order in which they were made
     environment = {"COLUMNS": "100", "HF_HUB_OFFLINE": "1", "NO_COLOR": "1", "CUDA_VISIBLE_DEVICES": ""}
     patches = [
         mock.patch.dict(os.environ, environment),
@@ -86,6 +87,7 @@ def prepared(group: Group, folder: Path) -> Iterator[None]:
         mock.patch("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda *_: None),
         mock.patch("composcope.experiments.models.target.open_role", told_models.open_role),
         mock.patch("torch.cuda.is_available", lambda: False),
+        mock.patch("composcope.experiments.run.writer._now", lambda: f"2026-01-01T00:00:00+0000/{next(moment):06}"),
     ]
     if group.told:
         patches.append(mock.patch("composcope.experiments.investigate.load_target", told_models.load))
