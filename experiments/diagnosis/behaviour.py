@@ -133,13 +133,18 @@ def _operation_wrong(one: Heard) -> bool:
 
 
 def _of_another_operation(one: Heard) -> bool:
-    """Whether the result, with the right operands forced, is that of another operation on the same two operands."""
+    """Whether a result of the right operands, forced or written, is that of another operation on these two.
+
+    A model that writes the operation itself ("7 times 3 is 21") may do the right one where that is forced.
+    """
     *values, gold = working(one.case.worked).values
-    said = one.next_value(len(values))[0]
-    if len(values) != 2 or said is None or float(said) == float(gold):
+    if len(values) != 2:
         return False
     a, b = map(float, values)
-    return float(said) in {a + b, a - b, b - a, a * b, *({a / b} if b else ()), *({b / a} if a else ())}
+    others = {a + b, a - b, b - a, a * b, *({a / b} if b else ()), *({b / a} if a else ())} - {float(gold)}
+    written = working(one.text()).values
+    as_written = written[-1] if len(written) > 2 and list(written[:2]) == values else None
+    return any(said is not None and float(said) in others for said in (one.next_value(2)[0], as_written))
 
 
 class Shown(NamedTuple):

@@ -62,9 +62,10 @@ def of_whole_run(name: str, run: Tally) -> bool:
 
 
 def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:
-    """The value that is said most often where the same kind is asked for and another value is right.
+    """The wrong value that is said most often where the same kind is asked for and another value is right.
 
     So it is said whatever is right. For cases without a table, the kind is the family. No value may be said as often.
+    Right values do not count: where only a part of the cases follows the shortcut, they would hide it.
     The answers to a case and its own variants do not count for it: they would only be said to repeat each other.
     With ``by_kind=False`` it is the value that is said most often as this operand, whatever kind is asked for.
     """
@@ -72,7 +73,7 @@ def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:
     for one in heard:
         for place, kind, right in _asked_for(one.case, by_kind):
             value = one.next_value(place)[0] if operands(one.case) else text.normalize(_answered(one)[0])
-            if value:
+            if value and not _same(value, right):
                 given.setdefault((kind, right, one.variant.source), Counter())[value] += 1
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:

@@ -225,7 +225,7 @@ def from_inside(
     several = found.worked >= FEWEST_DIFFERENT and skip.own.share - skip.noise.share > EXCESS
     if shows(skip) and works and outdoes_noise(skip, noise) and (nearly_all(skip) or several):
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
-    if shows(noise):
+    if shows(noise) and not (late(back, noise) and back.pool.n >= MANY and back.pool.share >= ALL):
         return "fragile", noise.own, f"noise {noise.cell}", None
     for read in (test("exit"), test("scope:decision")):
         if shows(read, READ) and beats_noise(read, noise) and known:
@@ -245,7 +245,7 @@ def from_inside(
         return "too-late", across.own, f"later state moved {across.cell}", None
     for read in (move, test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
-            if not varied(read):
+            if not varied(read) or not all(beats_noise(test, noise) for test in (move, read) if test.pool.n):
                 return None
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(held, "entity") and not readable(held, "decision"):
@@ -352,7 +352,8 @@ def late(back: Found, noise: Found) -> bool:
 
     In a model with some damage everywhere, so that each block does less, it mends most of them as well.
     """
-    return shows(back, READ) and beats_noise(back, noise) and max(back.noise.share, back.foreign.share) <= CONTROL
+    quiet = not beyond(back.noise, CONTROL, UNLIKELY) and back.foreign.share <= CONTROL
+    return shows(back, READ) and beats_noise(back, noise) and quiet
 
 
 def beats_noise(test: Found, noise: Found) -> bool:

@@ -191,7 +191,7 @@ def mends(found: Mapping[str, Diagnosis]) -> list[dict[str, Any]]:
     return [{name: row.get(name, "") for name in names} for row in rows]
 
 
-NAMES = {"skip": "lost", "move": "bridge-not-routed", "back": "too-late"}
+NAMES = {"skip": "lost", "move": "bridge-not-routed", "back": "too-late", "across": "too-late"}
 """The cause that each change inside the model is there to show."""
 
 

@@ -75,6 +75,11 @@ def saved_as_marks(sheet: Figure, to: Any, **options: Any) -> None:
         Path(to).write_text("")
 
 
+def clock(second: int) -> str:
+    """A time stamp, so many seconds after the first."""
+    return f"2026-01-01T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}+0000"
+
+
 @contextmanager
 def prepared(group: Group, folder: Path) -> Iterator[None]:
     """The folder as the working folder, the terminal's width, and models of rules where the group wants them."""
@@ -87,7 +92,7 @@ def prepared(group: Group, folder: Path) -> Iterator[None]:
         mock.patch("matplotlib.layout_engine.ConstrainedLayoutEngine.execute", lambda *_: None),
         mock.patch("composcope.experiments.models.target.open_role", told_models.open_role),
         mock.patch("torch.cuda.is_available", lambda: False),
-        mock.patch("composcope.experiments.run.writer._now", lambda: f"2026-01-01T00:00:00+0000/{next(moment):06}"),
+        mock.patch("composcope.experiments.run.writer._now", lambda: clock(next(moment))),
     ]
     if group.told:
         patches.append(mock.patch("composcope.experiments.investigate.load_target", told_models.load))

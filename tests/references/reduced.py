@@ -23,7 +23,7 @@ import yaml
 from safetensors.numpy import load_file
 
 VOLATILE = frozenset(
-    "created finished started updated seconds timings timing versions version commit machine ask key sum "
+    "created finished started updated seconds seconds_per_case timings timing versions version commit machine ask key sum "
     "python_version platform hostname cores threads sha256 checksum report_inputs weights tokenizer rss children "
     "provenance composcope transformers torch peak_memory config chat_template".split()
 )

@@ -404,6 +404,20 @@ def test_the_right_result_written_otherwise_is_not_that_of_another_operation() -
         assert (found.other_operation, len(found.sums)) == (Tally(int(other), 1), int(other))
 
 
+@pytest.mark.parametrize(
+    ("first", "operation", "off", "k"), [(0, "times", 0, 1), (0, "times", 1, 0), (1, "times", 0, 0), (0, "plus", 0, 0)]
+)
+def test_a_working_with_the_right_operands_and_another_operation_shows_it_though_the_forced_one_is_done_right(
+    first: int, operation: str, off: int, k: int
+) -> None:
+    case = replace(MIXED[2], worked="7 plus 5 is 12", answer="12", operation="plus")
+    a, b = 7 + first, 5
+    result = (a * b if operation == "times" else a + b) + off
+    texts = {"whole": f"{a} {operation} {b} is {result}", "whole:given:1": f" {operation} 5 is 35",
+             "whole:given:2": " is 12"}  # fmt: skip
+    assert behaviour.behaviour([heard(case, texts)]).other_operation.k == k
+
+
 @pytest.mark.parametrize(("answer", "n"), [("7", 0), ("12", 1)])
 def test_a_step_of_the_working_after_a_neutral_beginning_mends_nothing(answer: str, n: int) -> None:
     case = replace(MIXED[2], worked=f"7 plus 5 is {answer}", answer=answer)

@@ -45,6 +45,11 @@ TABLE = [
       for k, cause, block in ((1, "bridge-not-computed", None), (2, "bridge-not-computed", None), (4, "lost", 3))),
     ({"back": found(3, foreign=0, pool=32, cell="decision:4>0")}, "too-late", None),
     ({"back": found(3, foreign=2, pool=32, cell="decision:4>0")}, None, None),
+    *(({"back": found(3, noise=noise, foreign=0, pool=32, cell="decision:4>0")}, cause, None)
+      for noise, cause in ((3, "too-late"), (4, None))),
+    *(({"back": replace(BACK, pool=Tally(*pool)), "noise": found(3, pool=20, cell="decision:0")}, cause, None)
+      for pool, cause in (((38, 40), "too-late"), ((37, 40), "fragile"), ((11, 11), "fragile"),
+                          ((12, 12), "too-late"))),
     ({"back": replace(BACK, pool=Tally(31, 40)), "own:decision": SHOWN}, None, None),
     ({"back": replace(BACK, pool=Tally(9, 40)), "own:decision": SHOWN}, "bridge-not-computed", None),
     ({"back": replace(BACK, own=Tally(1, 4)), "own:decision": SHOWN}, None, None),
@@ -88,6 +93,10 @@ TABLE = [
       for move, noise, cause in ((37, 12, "bridge-not-routed"), (37, 13, None), (38, 13, "bridge-not-routed"),
                                  (38, 28, "bridge-not-routed"), (38, 29, None))),
     ({"own:decision": SHOWN, "scope:elsewhere": found(4, cell="end-1:1")}, "bridge-not-routed", None),
+    *(({"own:decision": SHOWN, "noise": found(0, pool=noise), **tests}, cause, None)
+      for tests in ({"move": found(4, pool=20)}, {"scope:elsewhere": found(4, pool=20)},
+                    {"move": found(1, pool=20), "scope:elsewhere": found(4, pool=40)})
+      for noise, cause in ((8, "bridge-not-routed"), (12, None))),
     *(({"own:decision": SHOWN, "move": replace(found(4, cell="end-1:1"), values=Tally(*values))}, cause, None)
       for values, cause in (((1, 1), None), ((2, 4), "bridge-not-routed"), ((4, 9), None))),
     ({"own:decision": SHOWN, "move": found(2, cell="entity+0:1", pool=20)}, "bridge-not-routed", None),

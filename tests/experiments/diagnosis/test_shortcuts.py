@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -389,6 +390,15 @@ def test_what_a_model_says_to_a_case_and_its_own_variants_is_no_usual_answer_of_
     every = [heard(c, {"whole": "Gold."}) for c in (first, *own)] + [heard(more[4], {"whole": "Silver."})]
     said = following.most_said(every)
     assert said(first, ()) == ("silver",) == said(own[0], ()) and said(more[5], ()) == ("gold",)
+
+
+def test_right_answers_do_not_hide_the_wrong_one_that_is_said_most_often() -> None:
+    first, *more = [c for c in WORLD if c.family == OSLO.family]
+    usual = Counter(c.answer for c in more).most_common(1)[0][0]
+    right = [c for c in more if c.answer == usual]
+    every = [heard(c, {"whole": c.answer}) for c in right] + [heard(more[0], {"whole": "Gold."})]
+    assert len(right) > 1 and more[0].answer != first.answer != usual
+    assert following.most_said(every)(first, ()) == ("gold",)
 
 
 def test_an_edit_that_a_shortcut_answers_rightly_tells_nothing() -> None:
