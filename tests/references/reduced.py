@@ -23,9 +23,9 @@ import yaml
 from safetensors.numpy import load_file
 
 VOLATILE = frozenset(
-    "created finished started updated seconds seconds_per_case timings timing versions version commit machine ask key sum "
-    "python_version platform hostname cores threads sha256 checksum report_inputs weights tokenizer rss children "
-    "provenance composcope transformers torch peak_memory config chat_template".split()
+    "created finished started updated seconds seconds_per_case timings timing versions version commit machine ask "
+    "key sum python_version platform hostname cores threads sha256 checksum report_inputs weights tokenizer rss "
+    "children provenance composcope transformers torch peak_memory config chat_template".split()
 )
 """Fields whose values depend on the machine, the moment, or on checksums over such values."""
 LABELS = ("engine", "composcope", "versions", "timings", "peak memory", "machine")
