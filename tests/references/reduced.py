@@ -25,7 +25,7 @@ from safetensors.numpy import load_file
 VOLATILE = frozenset(
     "created finished started updated seconds timings timing versions version commit machine ask key sum "
     "python_version platform hostname cores threads sha256 checksum report_inputs weights tokenizer rss children "
-    "provenance composcope transformers torch peak_memory config chat_template".split()
+    "provenance composcope transformers torch peak_memory config chat_template seconds_per_case".split()
 )
 """Fields whose values depend on the machine, the moment, or on checksums over such values."""
 LABELS = ("engine", "composcope", "versions", "timings", "peak memory", "machine")
