@@ -167,7 +167,7 @@ def find_runs(folders: Iterable[str | Path]) -> list[Path]:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The run that a folder is, or the runs directly under it; none for anything else, such as a folder of skill maps."""
+    """The run that a folder is, or the runs directly under it; none for anything else, as of skill maps."""
     if is_run(folder):
         return [folder]
     return sorted(p for p in folder.iterdir() if is_run(p)) if folder.is_dir() else []
