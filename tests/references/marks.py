@@ -27,7 +27,7 @@ def marks(sheet: Figure) -> dict[str, Any]:
             "lines": [_data(np.asarray(line.get_xydata(), dtype=float)) for line in ax.lines],
             "bars": _data([v for p in ax.patches if isinstance(p, Rectangle) for v in p.get_bbox().bounds]),
             "points": [_data(np.ma.filled(c.get_offsets(), np.nan)) for c in ax.collections],
-            "images": [summed(np.ma.filled(np.ma.asarray(image.get_array(), dtype=float), np.nan)) for image in ax.images],
+            "images": [summed(np.ma.filled(np.ma.asarray(one.get_array(), dtype=float), np.nan)) for one in ax.images],
         }  # fmt: skip
         found[f"panel {i}"] = {k: v for k, v in words.items() if v not in ([], "", [[], []])}
     return found
