@@ -191,8 +191,9 @@ def mends(found: Mapping[str, Diagnosis]) -> list[dict[str, Any]]:
     return [{name: row.get(name, "") for name in names} for row in rows]
 
 
-NAMES = {"skip": "lost", "move": "bridge-not-routed", "back": "too-late", "across": "too-late"}
-"""The cause that each change inside the model is there to show."""
+NAMES = {"skip": "lost", "move": "bridge-not-routed", "back": "too-late"}
+"""The cause that each change inside the model is there to show. A later state of another place is left out: it mends
+what is not routed as well as what comes too late, and the rule asks first whether a state of the same layer does."""
 
 
 def specific(judged: Sequence[DiagnosedCase], found: Mapping[str, Diagnosis]) -> dict[str, dict[str, Any]]:
