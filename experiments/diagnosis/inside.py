@@ -70,7 +70,8 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
     """Run the interventions on one decision; None if the decision is already right, or the own part's is wrong.
 
     ``held`` keeps the states of donors, which other settings share. Costs about (13 layers + 36) rows of the prompt
-    from the entity on, and two rows for each fixed layer and place that is searched, and four more for each place.
+    from the entity on, and two rows for each fixed layer and place that is searched, and up to four more for each
+    place.
     """
     whole, prompts = setting.whole, [setting.own, *setting.foreign, *setting.same]
     places = whole.readings()
