@@ -21,6 +21,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments import plugins
+from composcope.registry import PLUGIN_PREFIX
 
 _FILE = Path(__file__).resolve().parent / "synthetic_runs.py"
 TEMPLATE = (
@@ -44,7 +45,10 @@ def _additions_of_plugins_end_with_their_test() -> Iterator[None]:
     """What a test adds with ``--plugin`` is unknown to the tests after it."""
     registries = [plugins._registry(kind) for kind in plugins.KINDS]
     before = [(dict(r.added), dict(r._given)) for r in registries]
+    files = {name for name in sys.modules if name.startswith(PLUGIN_PREFIX)}
     yield
+    for name in [name for name in sys.modules if name.startswith(PLUGIN_PREFIX) and name not in files]:
+        del sys.modules[name]  # manifests record the files that are loaded
     for registry, (added, given) in zip(registries, before, strict=True):
         registry.added, registry._given = added, given
 
