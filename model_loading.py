@@ -85,9 +85,22 @@ def load_weights(
     except Exception as e:  # the libraries raise errors of any kind for a damaged folder
         fix = "save the model there again" if Path(location).is_dir() else "check name and network, or give a folder"
         raise ModelError(f"{location}: cannot be loaded as a causal language model ({reason(e)}); {fix}") from e
+    cap_attention_scores(model)
     if where is not None:
         model.to(where)  # type: ignore[arg-type]
     return model.eval()
+
+
+def cap_attention_scores(model: Any) -> tuple[str, ...]:
+    """Give eager attention to a model that caps attention scores (Gemma 2) but has sdpa; a sentence if that was so.
+
+    Under sdpa, transformers before 5.21 leaves the cap out without a word, so the model is another one.
+    """
+    config = model.config.get_text_config(decoder=True)
+    if getattr(config, "attn_logit_softcapping", None) is None or config._attn_implementation != "sdpa":
+        return ()
+    model.set_attn_implementation("eager")
+    return (f"{type(model).__name__}: its attention is eager from now on; sdpa would leave out the cap on its scores",)
 
 
 def load_tokenizer(location: str) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
+from torch.nn import Module
 from transformers import PreTrainedModel
 
 from ..errors import ModelError
@@ -116,13 +117,19 @@ def _check(model: PreTrainedModel, limits: Sequence[int], first: int, last: int,
 
 @uninterrupted
 def keep_rotary_angles(model: PreTrainedModel) -> Iterator[None]:
-    """Inside, a forward pass may write rotary angles into buffers (longrope); they are restored afterwards."""
-    before: list[tuple[Tensor, Tensor]] = []
+    """Inside, a forward pass may write or replace the buffers of rotary angles (longrope); afterwards they are back."""
+    before: list[tuple[Module, str, Tensor, Tensor]] = []
     if rotary_limits(model):
-        before = [(b, b.clone()) for name, b in model.named_buffers() if name.endswith("inv_freq")]
+        before = [
+            (module, name, buffer, buffer.clone())
+            for module in model.modules()
+            for name, buffer in module.named_buffers(recurse=False)
+            if name.endswith("inv_freq")
+        ]
     try:
         yield
     finally:
         with torch.no_grad():
-            for buffer, value in before:
+            for module, name, buffer, value in before:
                 buffer.copy_(value)
+                setattr(module, name, buffer)  # some versions of transformers put another tensor there

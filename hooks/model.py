@@ -23,7 +23,7 @@ from ..devices import available
 from ..errors import ModelError
 from ..interrupts import uninterrupted
 from ..model_files import location
-from ..model_loading import dtype_of, load_tokenizer, load_weights
+from ..model_loading import cap_attention_scores, dtype_of, load_tokenizer, load_weights
 from ..terminal import to_stderr
 from . import backends, length_limits, placement
 from .anatomy import Anatomy, resolve
@@ -348,6 +348,7 @@ def load_model(
                 f"dtype {dtype}: the model in memory is {path_or_object.dtype}; convert it before handing it over"
             )
         model = path_or_object if device is None else path_or_object.to(available(device))  # type: ignore[arg-type]
+        notes += cap_attention_scores(model)
         found = Model(model, _tokenizer(tokenizer), anatomy, backend)
         for note in notes:
             to_stderr(note)

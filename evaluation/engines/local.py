@@ -18,7 +18,7 @@ import transformers
 from ...devices import halving, is_out_of_memory
 from ...errors import ModelError
 from ...model_files import location
-from ...model_loading import load
+from ...model_loading import cap_attention_scores, load
 from ...terminal import to_stderr
 from ..asks import Ask, Response
 from ..identity import local_identity
@@ -78,6 +78,8 @@ class LocalEngine(BaseEngine):
             where = location(model)
             folder = where if Path(where).is_dir() else folder
             model, tokenizer = load(where, dtype=dtype, device=device)
+        for note in cap_attention_scores(model):
+            to_stderr(note)
         if tokenizer is None:
             raise ModelError("LocalEngine: a model in memory needs tokenizer=...; give the one it was trained with")
         if batch_size is not None and batch_size < 1:

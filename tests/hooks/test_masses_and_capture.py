@@ -53,15 +53,15 @@ def test_masses_of_arbitrary_regions_equal_the_eager_maps(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2", "mistral", "qwen3_moe"])
 def test_the_model_is_unchanged_after_a_pass_and_its_outputs_too(name: str) -> None:
-    model = tiny(name)
-    before, ids = _snapshot(model), torch.tensor([IDS])
+    lm = load_model(tiny(name))
+    model, ids = lm.model, torch.tensor([IDS])
+    before = _snapshot(model)
     with torch.no_grad():
         want = model(input_ids=ids).logits
         windows = [Window(0, 18, ((0, 18),))]
         with attention_masses(model, windows):
             inside = model(input_ids=ids).logits
     assert torch.equal(inside, want)
-    lm = load_model(model)
     capture_all(lm, _full(lm))
     assert _same(before, _snapshot(model))
     with torch.no_grad():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -531,3 +532,17 @@ def test_parameters_need_gradients_again_where_they_did_before() -> None:
         assert not any(p.requires_grad for p in model.parameters())
         raise ValueError("inside")
     assert [p.requires_grad for p in model.parameters()] == [True, True, False, False]
+
+
+def test_a_cap_on_attention_scores_is_never_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = torch.tensor([[3, 9, 4, 11, 7]])
+    wanted = tiny("gemma2", attn="eager", attn_logit_softcapping=0.2)
+    wanted.save_pretrained(tmp_path)
+    # as transformers before 5.21 has it
+    monkeypatch.setattr(sys.modules[type(wanted).__module__].Gemma2PreTrainedModel, "_supports_sdpa", True)
+    for given in (tmp_path, tiny("gemma2", attn="sdpa", attn_logit_softcapping=0.2)):
+        lm = load_model(given)
+        assert lm.model.config._attn_implementation == "eager"
+        assert ("cap" in " ".join(lm.notes)) == (given is not tmp_path)
+        assert torch.allclose(lm.run(ids).logits, wanted(ids).logits, atol=1e-5)
+    assert load_model(tiny("llama", attn="sdpa")).model.config._attn_implementation == "sdpa"

@@ -41,8 +41,6 @@ CODE = Path(__file__).resolve().parents[2]
 AGAIN = "PYTHONPATH=.site:tests python -m references.commands --write"
 LONG = 200
 """Characters of a file that is stored once only, where another file of the group is the same."""
-EXACT, REAL = 1e-4, 2e-3
-"""Relative distance of numbers: of models of rules, and of real ones, whose sums depend on the machine."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ def stored(name: str) -> dict[str, Any]:
 
 def compared(name: str, found: dict[str, Any]) -> list[str]:
     """Each difference of a group from what is stored: command, file, line or field, stored and new value."""
-    near = EXACT if groups()[name].told else REAL
+    near = reduced.EXACT if groups()[name].told else reduced.REAL
     return list(reduced.differences(stored(name), json.loads(json.dumps(found)), near))
 
 

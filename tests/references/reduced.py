@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html.parser import HTMLParser
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,19 @@ LABELS = ("engine", "composcope", "versions", "timings", "peak memory", "machine
 """Labels of a page whose next cell is of the same kind."""
 PATTERNS = (
     (re.compile(r"\b\d{4}-[\w.-]+?-\d+\.jsonl"), "<segment>.jsonl"),
-    (re.compile(r"\b[0-9a-f]{12,64}\b"), "<hex>"),
+    (re.compile(r"(?<![.\w])[0-9a-f]{12,64}\b"), "<hex>"),
+    (re.compile(r"(\.\d{9})\d+"), r"\1"),
     (re.compile(r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?([.,]\d+)?(Z|[+-]\d\d:?\d\d)?"), "<time>"),
     (re.compile(r"\b\d+(\.\d+)? (s|ms|MB|GB|kB|MiB|GiB|asks/s|tokens/s)\b"), "<measured>"),
     (re.compile(r"\bin (under )?a?n?\d* ?(seconds?|minutes?)\b"), "<measured>"),
     (
-        re.compile(r"\b(torch|transformers|composcope|Python|numpy|safetensors|pandas) \d+\.\d+[.\w+-]*"),
+        re.compile(
+            r"\b(torch|transformers|tokenizers|composcope|c?[Pp]ython|numpy|scipy|safetensors|pandas|einops|matplotlib)"
+            r" \d+\.\d+(\.?[\w+-])*"
+        ),
         r"\1 <version>",
     ),
+    (re.compile(r"\.\.\. <list\[\w+\]>"), "..."),  # some versions of typer
 )
 """The same in text."""
 NOT_RESULTS = re.compile(
@@ -54,6 +60,8 @@ BAR = re.compile(r"^Loading (weights|checkpoint)|━")
 """Bars that a terminal shows."""
 COUNTED = re.compile(r"diagnosis/(inside|variants)\.jsonl$")
 """Files of many rows, of which each field is summed or counted."""
+EXACT, REAL = 1e-4, 2e-3
+"""Relative distance of numbers: of models of rules, and of real ones, whose sums depend on the machine."""
 LONG, DIGITS, MANY, ROWS = 24, 5, 12, 40
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w]|\.\d)")
 
@@ -122,9 +130,13 @@ def counted(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     found: list[Any] = [["rows", len(rows)]]
     for name in dict.fromkeys(k for row in rows for k in row):
         values = [row[name] for row in rows if name in row]
-        if all(isinstance(v, float | int) and not isinstance(v, bool) for v in values):
-            found.append([name, summed(np.array(values, dtype=float))])
-        elif all(isinstance(v, dict) for v in values):
+        numbers = [v for v in values if isinstance(v, float | int) and not isinstance(v, bool)]
+        if numbers:
+            found.append([name, summed(np.array(numbers, dtype=float))])
+            values = [v for v in values if not isinstance(v, float | int) or isinstance(v, bool)]
+        if not values:
+            continue
+        if all(isinstance(v, dict) for v in values):
             inner = Counter(f"{k.partition(':')[0]}: {_word(v)}" for value in values for k, v in value.items())
             found.append([name, [[k, float(n)] for k, n in sorted(inner.items()) if "other" not in k][: 8 * MANY]])
         else:
@@ -268,6 +280,8 @@ def differences(stored: Any, new: Any, near: float, where: str = "") -> Iterator
             else:
                 yield from differences(stored[key], new[key], near, f"{where} {key}")
     elif isinstance(stored, list) and isinstance(new, list):
+        if near > EXACT and all(isinstance(v, str) for v in (*stored, *new)):
+            stored, new = _unmatched(stored, new, near)
         for i, (a, b) in enumerate(zip(stored, new, strict=False)):
             named = a[0] if _is_pair(a) and _is_pair(b) and a[0] == b[0] else i + 1
             yield from differences(a, b, near, f"{where} {named}")
@@ -276,6 +290,22 @@ def differences(stored: Any, new: Any, near: float, where: str = "") -> Iterator
             yield f"{where}: {len(stored)} stored, {len(new)} new; the first of the others: {_shown(more)}"
     elif not same(stored, new, near):
         yield f"{where}: stored {_shown(stored)}, new {_shown(new)}"
+
+
+def _unmatched(stored: Sequence[str], new: Sequence[str], near: float) -> tuple[list[str], list[str]]:
+    """The lines that have no equal at their own place or elsewhere: a real model's near ties may change places."""
+    pairs = list(zip_longest(stored, new))
+    left = [b for a, b in pairs if b is not None and (a is None or not same(a, b, near))]
+    kept: list[str] = []
+    for a, b in pairs:
+        if a is None or (b is not None and same(a, b, near)):
+            continue
+        match = next((i for i, other in enumerate(left) if same(a, other, near)), None)
+        if match is None:
+            kept.append(a)
+        else:
+            del left[match]
+    return kept, left
 
 
 def _is_pair(value: Any) -> bool:
@@ -299,7 +329,7 @@ def same(stored: Any, new: Any, near: float) -> bool:
     if stored == new:
         return True
     a, b = _NUMBER.findall(stored), _NUMBER.findall(new)
-    return near > 1e-4 and _NUMBER.sub("#", stored) == _NUMBER.sub("#", new) and _all_near(a, b, stored, near)
+    return near > EXACT and _NUMBER.sub("#", stored) == _NUMBER.sub("#", new) and _all_near(a, b, stored, near)
 
 
 def _all_near(a: Sequence[str], b: Sequence[str], text: str, near: float) -> bool:
