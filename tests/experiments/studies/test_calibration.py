@@ -93,7 +93,7 @@ def test_crossed_cases_are_about_the_same_things_or_mostly_about_others(
 ) -> None:
     drawn: list[Any] = []
     monkeypatch.setattr(simulated, "_matched", lambda _, *sides: drawn.extend(sides))
-    simulated.crossed_pairs(same)(np.random.default_rng(0))
+    simulated.crossed_pairs(np.random.default_rng(0), same)
     first, second = (set().union(*side) for side in drawn)
     assert [len(side) for side in drawn] == [60, 60] and {len(case) for side in drawn for case in side} == {2}
     assert len(first | second) == 24 and (len(first - second), len(second - first)) == (only_first, only_second)
