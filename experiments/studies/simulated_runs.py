@@ -21,7 +21,7 @@ from ...probes.patching.outcomes import QUANTITIES, PatchOutcome, against_contro
 from ...probes.tables import cell_maps, matched_rows
 from ...probes.trajectory import separation_rows
 from ...probes.validity import dose_series
-from .simulated import NAN, UNEQUAL, Array, Draw, Generator, Scenario, _clusters, _example, _inside, _skewed, _values
+from .simulated import NAN, UNEQUAL, Array, Draw, Scenario, _clusters, _example, _inside, _skewed, _values
 from .tables import gains
 
 Generator = np.random.Generator
