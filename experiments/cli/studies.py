@@ -285,9 +285,9 @@ def study(
 
 def _train(n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str, Any]:
     """Run or continue the trainings of ``--trainings``, and return the study options that name their folder."""
-    from ..organism.train_series import conduct
+    from ..organism.train import train_seeds
 
-    folder = conduct(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    folder = train_seeds(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
     return {"series": (*series, str(folder)), "only_series": True}
 
 

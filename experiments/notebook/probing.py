@@ -52,7 +52,7 @@ def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: 
     from ...probes import examples
     from ...probes.catalog import PROBES
     from ..console.progress import Reporter
-    from ..probing.run import choose
+    from ..probing import choose
 
     name, evaluated = config.probes[0], run.evaluated()
     asks, responses = evaluated.per_case()

@@ -18,7 +18,7 @@ from ..console.printing import markdown_table
 from ..console.progress import Reporter
 from ..evaluating.evaluate import recount
 from ..figures.drawing import encodable
-from ..organism.doses import model_called
+from ..organism.weights import model_called
 from ..run import write_json, write_text
 from .published import beside
 from .study import Row, Study, StudyRun, StudyTable

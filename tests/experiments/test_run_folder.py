@@ -21,7 +21,7 @@ from composcope.experiments.config import Config
 from composcope.experiments.console import progress
 from composcope.experiments.console.progress import Reporter
 from composcope.experiments.diagnosis.job import diagnose
-from composcope.experiments.probing.run import finished
+from composcope.experiments.probing import finished
 from composcope.experiments.run import (
     differing,
     find_runs,
