@@ -223,11 +223,11 @@ def load_fleet(loading: Loading, source: ModelSource, run: Path, say: Callable[[
 
     Raises ``InputError`` without Ray or a cluster, and ``ModelError`` if workers cannot load the model or differ.
     """
+    from ...model_loading import load_tokenizer
+
     pool = Pool(replace(loading, model=source.name), say)
     try:
-        from transformers import AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(source.location, trust_remote_code=False)
+        tokenizer = load_tokenizer(source.location)
         if loading.pad_token is not None:
             tokenizer.pad_token = loading.pad_token
         engine = _answered_elsewhere(run, pool) or RayEngine(pool)

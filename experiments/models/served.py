@@ -80,6 +80,7 @@ def _openai(
             "--probe-model FOLDER, or evaluate only (composcope evaluate, or --probes none)"
         )
     from ...evaluation.engines.http import HttpEngine
+    from ...model_loading import load_tokenizer
 
     key = key_for(url, serving.api_key_env, own=True)
     engine = HttpEngine(
@@ -94,7 +95,7 @@ def _openai(
             f"{engine.name}: the server sends no token ids, which probes need; use vLLM (--engine vllm, or a "
             "server that honors return_token_ids), --engine transformers, or --probes none"
         )
-    tokenizer = None if weights is None else _tokenizer(weights)
+    tokenizer = None if weights is None else load_tokenizer(weights.location)
     raw_only = engine.capabilities.chat is False
     prompting = loading.prompting or ("raw" if raw_only else "chat")
     return ServedTarget(source, None, tokenizer, engine, prompting, weights, loading.dtype, loading.device)
@@ -105,6 +106,7 @@ def _vllm(
 ) -> ServedTarget:
     serving = loading.serving
     from ...evaluation.engines import vllm
+    from ...model_loading import load_tokenizer
 
     engine = vllm.serve(
         source.location,
@@ -116,12 +118,6 @@ def _vllm(
         startup_timeout=serving.vllm_timeout,
         say=say,
     )
-    tokenizer = _tokenizer(weights or source)
+    tokenizer = load_tokenizer((weights or source).location)
     prompting = choose_prompting(loading.prompting, tokenizer)
     return ServedTarget(source, None, tokenizer, engine, prompting, weights, loading.dtype, loading.device)
-
-
-def _tokenizer(source: ModelSource) -> Any:
-    from transformers import AutoTokenizer
-
-    return AutoTokenizer.from_pretrained(source.location, trust_remote_code=False)

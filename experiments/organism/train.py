@@ -157,18 +157,30 @@ def train_on(
     """Train a model in place for a stage; ``loss`` draws a batch and gives its loss."""
     model.requires_grad_(True)
     model.train()
-    opts = optimizers(model, stage.learning_rate)
-    for step in range(stage.steps):
-        for group in (g for opt in opts for g in opt.param_groups):
-            group["lr"] = rate(stage, step)
-        found = loss()
-        found.backward()
-        for opt in opts:
-            opt.step()
-            opt.zero_grad()
-        if progress and ((step + 1) % 20 == 0 or step + 1 == stage.steps):
-            progress(step + 1, stage.steps, float(found.detach()))
+    descend(optimizers(model, stage.learning_rate), stage, loss, progress)
     model.eval()
+
+
+def descend(
+    opts: list[torch.optim.Optimizer], stage: Stage, loss: Callable[[], Tensor],
+    progress: Callable[[int, int, float], None] | None = None,
+) -> None:  # fmt: skip
+    """All steps of a stage; every twentieth is reported."""
+    for step in range(stage.steps):
+        found = _step(opts, rate(stage, step), loss())
+        if progress and ((step + 1) % 20 == 0 or step + 1 == stage.steps):
+            progress(step + 1, stage.steps, found)
+
+
+def _step(opts: list[torch.optim.Optimizer], learning_rate: float, loss: Tensor) -> float:
+    """One step down a loss, at a learning rate; returns the loss as a number."""
+    for group in (g for opt in opts for g in opt.param_groups):
+        group["lr"] = learning_rate
+    loss.backward()
+    for opt in opts:
+        opt.step()
+        opt.zero_grad()
+    return float(loss.detach())
 
 
 def _optimizer_tensors(opts: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -249,16 +261,8 @@ def run_stage(
     began, tokens, losses = time.perf_counter(), 0, []
     for step in range(done, stage.steps):
         ids, answered = (t.to(device) for t in next(stream))
-        for opt in opts:
-            for group in opt.param_groups:
-                group["lr"] = rate(stage, step)
-        loss = loss_of(model, ids, answered, stage.prompt_weight)
-        loss.backward()
-        for opt in opts:
-            opt.step()
-            opt.zero_grad()
+        losses.append(_step(opts, rate(stage, step), loss_of(model, ids, answered, stage.prompt_weight)))
         tokens += int((ids >= 0).sum())
-        losses.append(float(loss.detach()))
         if (step + 1) % 50 == 0 or step + 1 == stage.steps:
             _log(folder, step + 1, losses[-50:], tokens / (time.perf_counter() - began))
             if progress:
