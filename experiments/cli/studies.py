@@ -17,7 +17,7 @@ from ..config import Asking, Config, Serving
 from ..console import exits
 from ..console.printing import show
 from . import interventions
-from .flags import AsJson, Quiet, Seed, bound, with_config, with_plugins
+from .flags import AsJson, Quiet, Seed, bound, go_offline, with_config, with_plugins
 from .help import WHOLE, Command, Commands, example, under
 
 ABOUT = {
@@ -267,8 +267,7 @@ def study(
         spec = read_spec(models, chosen.name, **of_study)
     else:
         spec = from_flags(model or _default_models(name), **of_study)
-    if not any(d.startswith("hub:") for d in spec.data) and all(_local(m.model) for m in spec.models):
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    go_offline(*(m.model for m in spec.models), data=spec.data)
     from ..studies.running import conduct
 
     folder = out or Path("runs") / chosen.name
@@ -334,7 +333,3 @@ def _default_models(name: str) -> list[str]:
 
     wanted = DOSES if name == "validity" else ("control", "twin")
     return [f"organism:{dose}" for dose in wanted]
-
-
-def _local(model: str) -> bool:
-    return model.startswith("organism:") or Path(model).expanduser().exists()

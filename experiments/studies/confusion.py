@@ -265,9 +265,7 @@ def run_study(
                 diagnoses[planted.name] = found.diagnosis
             advance(1)
         said, beaten = lines(judged) if judged else [], guessed(judged, known)
-        said += [
-            f"macro-F1 of a guess from the {n}: {'undefined' if f is None else f'{f:.2f}'}" for n, f in beaten.items()
-        ]
+        said += [f"macro-F1 of a guess from the {n}: {_two(f)}" for n, f in beaten.items()]
         for model in models:
             folder = out / Path(model).name.replace(":", "-")
             benchmark = "organism:mixed" if model.startswith("organism:") else REAL
