@@ -19,10 +19,9 @@ from typing import Any
 from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric, percent, span
 from ..probes.verdicts import TRAININGS
-from ..progress import Advance
-from ..terminal import how_many
+from ..terminal import Advance, how_many
 from .console import exits
-from .console.progress import Reporter
+from .console.printing import Reporter
 from .organism.weights import DOSES, called, named
 from .run import command_line, locked, write_json
 from .run.diagnosis import Diagnosis, read_diagnosis

@@ -28,7 +28,7 @@ from ..probes.single_cases import SingleCases
 from ..probes.spread import call
 from ..registry import PLUGIN_FIRST
 from .config import Config
-from .console.progress import Reporter
+from .console.printing import Reporter
 from .run import provenance, read_json, write_json
 from .run.folder import MEASURED, write_text
 from .run.writer import OpenRun, save_probe

@@ -25,7 +25,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..progress import tick
+from ..terminal import tick
 from .model import Model
 from .ragged import Indices, RaggedRows
 from .rows import Grow, History, Prefix, Step, step

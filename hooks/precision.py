@@ -49,7 +49,8 @@ class _Widener:
                     self.widen(m)
 
     def widen(self, module: nn.Module) -> None:
-        for fields in (module._parameters, module._buffers):
+        held: list[dict[str, Any]] = [module._parameters, module._buffers]
+        for fields in held:
             for name, weight in list(fields.items()):
                 if weight is not None and weight.dtype in HALF:
                     copy = weight.detach().float()

@@ -302,7 +302,7 @@ def why(
     quiet: Quiet = False,
 ) -> int:
     """Diagnose models whose cause of failure is known (confusion matrix, refusals), and real models as well."""
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..run import read_json
     from ..studies.confusion import run_study
 

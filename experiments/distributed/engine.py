@@ -18,8 +18,7 @@ from ...evaluation.journal import Journal, ask_identity, read_journal
 from ...probes.spread import Measure, Notes
 from ...terminal import to_stderr
 from ..models.resolve import ModelSource
-from ..models.served import load_served
-from ..models.target import Loading, Target, load_from, sources
+from ..models.target import Loading, Target, load_from, load_served, sources
 from ..run import write_text
 from ..run.folder import MEASURED
 from ..run.reader import read_run

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import InputError, require_extra
 from ..config import Asking, Config
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..organism.weights import DOSES
 from ..run import locked
 from . import study_tables, training, training_curve

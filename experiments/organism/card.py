@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...devices import available
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from . import crossed, documents, errors, measure, world
 from .measure import CardRow, by_format
 from .weights import ALL, CROSSED, called, percent

@@ -19,8 +19,7 @@ from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark, percent, points, span
 from ...evaluation.protocols.compare import compare
 from ...files import finite
-from ...progress import Bar, no_bar
-from ...terminal import how_many
+from ...terminal import Bar, how_many, no_bar
 from .folder import missing
 from .reader import RunData, read_about
 from .single_cases import read_values

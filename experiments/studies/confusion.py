@@ -25,7 +25,7 @@ from ...evaluation.protocols.base import CaseSet, Entry
 from ...evaluation.statistics import clopper_pearson
 from ...files import to_csv
 from ...probes.examples import from_case_sets
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from .. import investigate as work
 from ..config import Config
 from ..console.printing import table

@@ -21,7 +21,7 @@ from composcope.evaluation.engines import http, vllm
 from composcope.evaluation.engines.addresses import address
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Serving
-from composcope.experiments.models import served
+from composcope.experiments.models import target as served
 from composcope.experiments.models.resolve import ModelSource
 from composcope.experiments.models.target import Loading, loading_of, open_role, sources
 from composcope.experiments.run import read_json, read_lines

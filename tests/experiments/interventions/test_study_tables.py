@@ -14,7 +14,7 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import report
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
 from composcope.experiments.organism import train as organism_train

@@ -21,7 +21,7 @@ from composcope.experiments.report import checks, comparison, landing, scripts, 
 from composcope.experiments.run.compare import compare_runs, differing_settings
 from composcope.experiments.run.reader import RunData, load
 from composcope.probes.catalog import PROBES
-from composcope.progress import no_bar
+from composcope.terminal import no_bar
 
 from ..bare_runs import spaced
 
