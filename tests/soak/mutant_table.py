@@ -394,7 +394,7 @@ MUTANTS = (
     Mutant(X, 'a chance level over cases that state none', 'return sum(known) / len(known) if known else None', 'return sum(known) / len(self.cases) if known else None', 'tests/experiments/test_damaged_runs.py -k chance'),
     Mutant(X, 'the usual answer of all families', 'answers = Counter(m.answer for m in mates if m.family == case.family).most_common(2)', 'answers = Counter(m.answer for m in mates).most_common(2)', 'tests/experiments/diagnosis/test_shortcuts.py -k usual_answer'),
     Mutant(X, "the plan counts the answers' tokens for the best case", 'response_tokens = sum(a.max_tokens for a in most)', 'response_tokens = sum(a.max_tokens for a in right)', 'tests/experiments/test_cost.py -k planned_once'),
-    Mutant(X, "gains of a study's pair B - A", 'return gains(a.run.graded, b.run.graded, seed)', 'return gains(b.run.graded, a.run.graded, seed)', 'tests/experiments/studies/test_pairs.py -k a_minus_b'),
+    Mutant(X, "gains of a study's pair B - A", 'return gains(a.run.graded, b.run.graded, seed)', 'return gains(b.run.graded, a.run.graded, seed)', 'tests/experiments/studies/test_mechanism.py -k a_minus_b'),
     Mutant(X, 'cases that any dose knows are shared', 'return [case for case in first.cases if all(case in ids for ids in known)]', 'return [case for case in first.cases if any(case in ids for ids in known)]', 'tests/experiments/test_validity_of_own_probes.py -k shared_where'),
     Mutant(X, 'answers to raw prompts are those of a chat', 'return {**self.engine.identity, "prompting": "raw"}', 'return dict(self.engine.identity)', 'tests/experiments/test_sources.py -k raw_prompts'),
     # made by a machine from the syntax of experiments: the tests had missed them
@@ -610,7 +610,7 @@ MUTANTS = (
     Mutant(X, "channels by family are drawn among those by depth", 'if m.metric in CHANNELS and set(m.group) <= {"per", "depth_bin", "depth"}:', "if m.metric in CHANNELS:", "tests/experiments/figures/test_depth_curves.py -k cells_of_a_channel"),
     Mutant(X, "the least n of trainings is the largest", 'str(min(s[f"residual {d}"]["n"], default=0))', 'str(max(s[f"residual {d}"]["n"], default=0))', "tests/experiments/interventions/test_study_tables.py -k tables_of_the_study"),
     Mutant(X, "a rate axis says shares with a percent sign", 'f"{round(100 * t)} %"', 'f"{round(t)} %"', "tests/experiments/figures/test_style.py -k rate_axis"),
-    Mutant(X, "a benchmark is compared with the slower of the others", "min(spent[1:]) / spent[0]", "max(spent[1:]) / spent[0]", "tests/experiments/bench/test_evaluation.py -k better_of_the_others"),
+    Mutant(X, "a benchmark is compared with the slower of the others", "min(spent[1:]) / spent[0]", "max(spent[1:]) / spent[0]", "tests/experiments/bench/test_real.py -k better_of_the_others"),
     Mutant(X, "a guess among two things of a table", 'domain="mixed",\n        chance=1 / tasks.TABLE', 'domain="mixed",\n        chance=0.5', "tests/experiments/organism/test_world_and_documents.py -k world_says"),
     Mutant(X, "pictures have the day on which they were drawn", 'metadata={"Date": None, "Creator": "composcope"})\n    return text', 'metadata={"Creator": "composcope"})\n    return text', "tests/experiments/figures/test_figures.py -k whatever_the_day"),
     Mutant(X, "numbers in large units drown the others in a guess", "columns = StandardScaler().fit_transform(np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0)))", "columns = np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0))", CONFUSED + " -k whatever_their_units"),
