@@ -46,7 +46,8 @@ def in_doubt(rows: Sequence[Graded], asks: Mapping[str, Ask]) -> set[_Answer]:
     decided: dict[tuple[str, str], set[_Answer]] = defaultdict(set)
     for row in rows:
         ask = asks.get(row.ask or "")
-        if ask and row.outcome in ("correct", "incorrect") and row.match != "judge" and not _certain(row):
+        certain = (row.reason or "").startswith(("unknowable", "stops at", "compat"))
+        if ask and row.outcome in ("correct", "incorrect") and row.match != "judge" and not certain:
             decided[ask.answer_type, row.outcome].add(_answer(row))
     found: set[_Answer] = set()
     for kind, counts in MEASURED.items():
@@ -54,10 +55,6 @@ def in_doubt(rows: Sequence[Graded], asks: Mapping[str, Ask]) -> set[_Answer]:
         found |= _drawn(wrong, _upper(counts.false_minus, counts.right) * len(right))
         found |= _drawn(right, _upper(counts.false_plus, counts.wrong) * len(wrong))
     return found
-
-
-def _certain(row: Graded) -> bool:
-    return (row.reason or "").startswith(("unknowable", "stops at", "compat"))
 
 
 def _answer(row: Graded) -> _Answer:

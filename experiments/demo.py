@@ -19,12 +19,10 @@ from typing import Any
 from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric, percent, span
 from ..probes.verdicts import TRAININGS
-from ..progress import Advance
-from ..terminal import how_many
+from ..terminal import Advance, how_many
 from .console import exits
-from .console.progress import Reporter
-from .organism.doses import called, named
-from .organism.weights import DOSES
+from .console.printing import Reporter
+from .organism.weights import DOSES, called, named
 from .run import command_line, locked, write_json
 from .run.diagnosis import Diagnosis, read_diagnosis
 from .run.provenance import machine
@@ -90,7 +88,7 @@ def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
     """Run all jobs, with one process per core (at most four; one process if the runs share a GPU)."""
     workers = 1 if _on_gpu(jobs[0].device) else min(4, machine()["cores"] or 1)
     # Split by dose, since the two worlds differ in cost.
-    shares = [[job for job in jobs if DOSES.index(job.dose) % workers == k] for k in range(workers)]
+    shares = [[job for job in jobs if list(DOSES).index(job.dose) % workers == k] for k in range(workers)]
     reporter.say(f"{how_many(len(jobs), 'run')} on {how_many(workers, 'process', 'processes')}")
     with reporter.bar("runs", len(jobs)) as advance:
         if workers == 1:

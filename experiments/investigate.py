@@ -20,7 +20,7 @@ from ..files import file_sha256, text_hash
 from ..terminal import quietly
 from .config import Config, Serving, Shard
 from .console import exits
-from .console.progress import Reporter
+from .console.printing import Reporter
 from .distributed.engine import load_target
 from .evaluating import cost
 from .evaluating.ask_plan import (

@@ -18,9 +18,8 @@ from ..evaluation.graded import Graded
 from ..evaluation.journal import Contents, read_journal
 from ..evaluation.metrics import Metric
 from ..files import read_csv, to_csv
-from ..progress import Bar, no_bar
-from ..terminal import how_many
-from .console.progress import Reporter
+from ..terminal import Bar, how_many, no_bar
+from .console.printing import Reporter
 from .evaluating.evaluate import rescore
 from .run.reader import RunData
 

@@ -312,7 +312,8 @@ def resolve(model: PreTrainedModel) -> Anatomy:
         raise ModelError(f"{type(model).__name__}: {len(trace.ends)} of {len(blocks)} blocks ran in a forward pass")
     layers = tuple(_resolve_layer(trace, i, b, (d_model, n_q, n_kv)) for i, b in enumerate(blocks))
     inputs = {id(e.module): e.inputs for events in trace.events for e in events}
-    widths_of_heads = [_width_of_head(inputs[id(x.out)], x.heads[0]) for x in layers]
+    outs = [(inputs[id(x.out)], x.heads[0]) for x in layers]
+    widths_of_heads = [0 if read is None else int(read.shape[-1]) // n for read, n in outs]
     context = stated(config, "max_position_embeddings")
     layers = tuple(replace(layer, n_neurons=_n_neurons(layer, inputs)) for layer in layers)
     mixtures = [layer.experts for layer in layers if layer.down is None]
@@ -356,10 +357,6 @@ def _stated_experts(config: Any) -> int | None:
         if isinstance(stated(config, name), int):
             return int(stated(config, name))
     return None
-
-
-def _width_of_head(x: Tensor | None, n: int) -> int:
-    return 0 if x is None else int(x.shape[-1]) // n
 
 
 def _sees_later(call: attention.Call) -> bool:

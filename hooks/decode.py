@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -26,7 +25,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..progress import tick
+from ..terminal import tick
 from .model import Model
 from .ragged import Indices, RaggedRows
 from .rows import Grow, History, Prefix, Step, step
@@ -155,14 +154,10 @@ def _first(lm: Model, prefix: Prefix, queries: Indices, changed: Indices, states
     grow: dict[int, Grow] = {}
     for layer in sorted({int(x) for x in changed[n_queries:]}):
         put = states[torch.from_numpy(changed[n_queries:] == layer)][None]
-        grow[layer] = partial(_append, put=put)
+        grow[layer] = lambda x, put=put: torch.cat([x, put.to(x)], 1)
     got = step(lm, prefix, grow=grow, rows=rows)
     keys, values = ([x[:, :, :n_rows] for x in xs] for xs in (got.keys, got.values))
     return Step(got.logits[:, :n_rows], keys, values)
-
-
-def _append(x: Tensor, put: Tensor) -> Tensor:
-    return torch.cat([x, put.to(x)], 1)
 
 
 def _decode(
@@ -256,12 +251,9 @@ def _regroup(taken: Sequence[_Taken], device: torch.device) -> dict[int, Grow]:
     for layer, (here, above) in enumerate(pairwise(taken)):
         source = here.row_of[above.sequences]
         if not _unchanged(source, len(here.sequences)):
-            found[layer] = partial(_pick, index=torch.from_numpy(source).to(device))
+            index = torch.from_numpy(source).to(device)
+            found[layer] = lambda x, index=index: x.index_select(1, index.to(x.device))
     return found
-
-
-def _pick(x: Tensor, index: Tensor) -> Tensor:
-    return x.index_select(1, index.to(x.device))
 
 
 def _follow(history: History, sources: Sequence[Indices]) -> History:

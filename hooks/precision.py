@@ -49,7 +49,8 @@ class _Widener:
                     self.widen(m)
 
     def widen(self, module: nn.Module) -> None:
-        for fields in _held(module):
+        held: list[dict[str, Any]] = [module._parameters, module._buffers]
+        for fields in held:
             for name, weight in list(fields.items()):
                 if weight is not None and weight.dtype in HALF:
                     copy = weight.detach().float()
@@ -83,10 +84,6 @@ def widens(lm: Any, dtype: str | torch.dtype | None) -> bool:
     if dtype is not None and dtype_of(dtype) is not torch.float32:
         raise ModelError(f'rows_dtype "{dtype}": use float32, or leave it out for the dtype of the weights')
     return dtype is not None and torch.finfo(lm.dtype).bits < 32
-
-
-def _held(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    return module._parameters, module._buffers  # type: ignore[return-value]
 
 
 @uninterrupted

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..hooks.capture import Request, capture, id_rows
 from ..hooks.head import head_of, vocabulary_statistics
 from ..hooks.model import Model
-from ..progress import Bar, no_bar, stage, tick
+from ..terminal import Bar, no_bar, stage, tick
 from .examples import Example
 from .result import ProbeResult
 from .spread import Notes, collect

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from ..hooks.model import Model
 from ..hooks.precision import widened
-from ..progress import reached
+from ..terminal import reached
 
 T = TypeVar("T")
 R = TypeVar("R")

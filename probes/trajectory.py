@@ -26,7 +26,7 @@ from ..errors import InputError, NoCasesError
 from ..evaluation import dependence
 from ..hooks.capture import Captured, Request, capture, check_last, id_rows
 from ..hooks.model import Model
-from ..progress import Bar, no_bar, stage
+from ..terminal import Bar, no_bar, stage
 from .effects import NO_SPREAD
 from .examples import Example
 from .matching import check_templates

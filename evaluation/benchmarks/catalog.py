@@ -76,13 +76,10 @@ def shape_of(path: Path) -> str | None:
         return None
     with path.open("rb") as file:
         start = file.read(_ENOUGH).decode("utf-8-sig", "ignore")
-    record = _header(start) if path.suffix.lower() == ".csv" else _first_record(start)
+    header = next(csv.reader(start.split("\n")[:1]), []) if path.suffix.lower() == ".csv" else None
+    record = _first_record(start) if header is None else dict.fromkeys(header)
     found = next((reader for reader, signs in _SHAPES if signs <= record.keys()), None)
     return found or ("gsm8k" if "id" not in record and "####" in str(record.get("answer")) else None)
-
-
-def _header(start: str) -> dict[str, Any]:
-    return dict.fromkeys(next(csv.reader(start.split("\n")[:1]), []))
 
 
 def _first_record(start: str) -> dict[str, Any]:

@@ -198,10 +198,6 @@ def _how_many(name: str, goods: str, amount: int) -> Part:
     return _read(f"How many {goods} does {name} have?", str(amount), "number")
 
 
-def _spatial(depth: int, rng: random.Random, idle: int) -> Puzzle:
-    return (_containment if rng.random() < 0.5 else _adjacency)(depth, rng, idle)
-
-
 def _containment(depth: int, rng: random.Random, idle: int) -> Puzzle:
     """In which town is the lamp, if it is in a box that is in a chest that is in the town?"""
     towns = _names(1 + idle, rng)
@@ -255,5 +251,5 @@ def _read(question: str, answer: str, answer_type: str = "text") -> Part:
 FAMILIES: dict[str, Callable[[int, random.Random, int], Puzzle]] = {
     "kinship": _kinship,
     "numerical": _numerical,
-    "spatial": _spatial,
+    "spatial": lambda depth, rng, idle: (_containment if rng.random() < 0.5 else _adjacency)(depth, rng, idle),
 }

@@ -29,7 +29,6 @@ from . import (
     units,
     words,
 )
-from .rounding import rounds_to
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
@@ -101,7 +100,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
-    if any(numbers.equal(n, w) or rounds_to(n, w) for n in (found.number, *found.same) for w in golds):
+    if any(numbers.equal(n, w) or units.rounds_to(n, w) for n in (found.number, *found.same) for w in golds):
         if other := units.contradicted(numbers.normalized(said.text[:HALF]), found.number, golds):
             return _wrong(numbers.show(other))
         doubtful = units.percent_in_doubt(found.number, golds, asked.question)

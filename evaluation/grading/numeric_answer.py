@@ -173,17 +173,14 @@ def _last(plain: str) -> QuantityReading:
     last = useful[-1] if useful else holding[-1]
     found = _read(_before_colon(last), first=False)
     results = [r.number for s in useful[:-1] if (r := _result(s)) and r.number]
-    if found.number and results and (again := _among((found.number, *found.rivals), results[-1])):
+    said = (found.number, *found.rivals) if found.number and results else ()
+    if again := next((n for n in said if n.value == results[-1].value), None):
         # the conclusion repeats what was computed: "3 * 80 = 240. So he walks 240 km in 80 days."
-        return replace(found, number=again, rivals=tuple(n for n in (found.number, *found.rivals) if n is not again))
+        return replace(found, number=again, rivals=tuple(n for n in said if n is not again))
     if len(useful) < 2 or cues.concludes(last) or _computed(last):
         return found
     elsewhere = tuple(n for s in useful[:-1] for n in numbers.candidates(s))
     return replace(found, rivals=(*found.rivals, *elsewhere), decisive=False)
-
-
-def _among(said: tuple[Number, ...], result: Number) -> Number | None:
-    return next((n for n in said if n.value == result.value), None)
 
 
 def _before_colon(sentence: str) -> str:

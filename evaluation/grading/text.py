@@ -68,6 +68,18 @@ def _normalized(text: str) -> str:
     return " ".join((shorter if shorter.strip() else text).split())
 
 
+@lru_cache(maxsize=65536)
+def plain(text: str) -> str:
+    """The words of a text without case, accents and punctuation: what a lenient comparison sees."""
+    letters = unicodedata.normalize("NFD", text.replace("ł", "l").replace("đ", "d").casefold())
+    return " ".join(re.findall(r"\w+", "".join(c for c in letters if not unicodedata.combining(c))))
+
+
+def holds(text: str, answer: str) -> bool:
+    """Whether an answer stands in a text, as whole words."""
+    return f" {plain(answer)} " in f" {plain(text)} "
+
+
 def strip_opening(text: str) -> str:
     """The answer without the words that introduce it ("It is ...", "The answer is ...")."""
     return _OPENINGS.sub("", text.strip(), count=1)

@@ -24,7 +24,7 @@ from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Reduction
 from ...model_loading import load
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from ..evaluating.ask_plan import AskOptions, load_benchmark, make_protocol
 from ..evaluating.cost import all_asks
 from ..models.resolve import resolve_model

@@ -17,7 +17,7 @@ from ...evaluation.asks import Ask
 from ...evaluation.engines.local import LocalEngine
 from ...hooks import Model, Site, load_model
 from ...model_loading import load
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from ..models.resolve import MODELS, resolve_model
 from . import peers
 from .peers import HARNESS

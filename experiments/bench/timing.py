@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from ..console.printing import aligned, markdown_table
 
 HEAD = ("task", "way", "batch", "s of processor", "s", "time ratio [range]", "same answers", "note")

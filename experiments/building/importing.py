@@ -13,7 +13,7 @@ from ...evaluation import importers
 from ...evaluation.graded import Graded, check_rows
 from ...evaluation.importers.base import disagreement_lines, refuse_twice, regrade
 from ...evaluation.protocols.base import uncounted
-from ...progress import Bar, no_bar, stage, tick
+from ...terminal import Bar, no_bar, stage, tick
 from ..run import write_json, write_lines
 
 

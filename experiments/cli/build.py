@@ -286,7 +286,7 @@ def import_(
     from ...evaluation.importers import Options
     from ...evaluation.protocols import PROTOCOLS
     from ..building.importing import import_files
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
 
     options = Options(
         model, scorer, filter, whole, role, case_field, role_field, response_field=response_field,

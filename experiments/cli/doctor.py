@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...model_files import offline
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from ..models.resolve import resolve_model
 from ..organism.weights import DOSES
 from ..run import provenance

@@ -53,9 +53,10 @@ _ELSEWHERE = {
 _SHORT = {"model": "-m", "benchmark": "-b", "protocol": "-p"}
 
 
-def go_offline(model: str, benchmark: str = "") -> None:
-    """Switch the hub off for a local model and local data; this must happen before the hub's library is imported."""
-    if not benchmark.startswith("hub:") and (model.startswith("organism:") or Path(model).expanduser().exists()):
+def go_offline(*models: str, data: Collection[str] = ()) -> None:
+    """Switch the hub off for local models and local data; this must happen before the hub's library is imported."""
+    here = all(model.startswith("organism:") or Path(model).expanduser().exists() for model in models)
+    if here and not any(name.startswith("hub:") for name in data):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
@@ -154,7 +155,8 @@ def _with_parameters(
 
 def _parameter(name: str, panel: str, field: FieldInfo, defaults: bool) -> inspect.Parameter:
     """One field as an option, which is None unless the user gives it."""
-    kinds = [t for t in (get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)) if t]
+    union = get_origin(field.annotation) in (Union, UnionType)
+    kinds = [t for t in (get_args(field.annotation) if union else (field.annotation,)) if t]
     switch, default = bool in kinds, field.get_default(call_default_factory=True, validated_data={})
     names = [flag(name), *([_SHORT[name]] if name in _SHORT else [])]
     if switch and default is not False:
@@ -170,10 +172,6 @@ def _parameter(name: str, panel: str, field: FieldInfo, defaults: bool) -> inspe
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
     )
-
-
-def _is_union(kind: Any) -> bool:
-    return get_origin(kind) in (Union, UnionType)
 
 
 def _shown(default: Any) -> str:

@@ -106,7 +106,7 @@ def intervene(
         raise InputError(f"--recipe {recipe}: give --model (the model to train) and --out (the output folder)")
     go_offline(model)
     from ...errors import require_extra
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..interventions import training
     from ..interventions.data import training_set
 
@@ -138,7 +138,7 @@ def _infer(
     if run is None:
         raise InputError(f"--recipe {recipe}: give an evaluated run, as in composcope intervene --recipe {recipe} RUN")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..interventions import inference
 
     chosen = None if layers is None else parse_numbers(layers, "--layers")

@@ -100,7 +100,7 @@ def measure(
 
     import torch
 
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..organism import weights
     from ..organism.card import measure_folder, print_rows
 
@@ -133,7 +133,7 @@ def card(
     """Measure trained organisms of all seeds, and write one seed's models with the card."""
     import torch
 
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..organism.card import ship
 
     doses = CROSSED if crossed else DOSES

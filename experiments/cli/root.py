@@ -156,7 +156,7 @@ def _run(
 ) -> int:  # fmt: skip
     """Run the investigation, or with ``--dry-run`` only print its cost."""
     config = Config(**given)
-    go_offline(config.model, config.benchmark)
+    go_offline(config.model, data=[config.benchmark])
     from ..evaluating.ask_plan import load_benchmark
 
     # Read before the next import, which loads PyTorch: an error in a case file is said at once.

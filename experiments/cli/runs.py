@@ -76,7 +76,7 @@ def score(
             f"{given}: works only on a file of graded rows, and {run} is not one; give graded.jsonl, or leave out "
             f"{given}"
         )
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..evaluating.auditing import audited
     from ..evaluating.evaluate import rescore
     from ..run.summary import document, lines
@@ -111,8 +111,7 @@ def verify(
     quiet: Quiet = False,
 ) -> int:
     """Check that every row, cell and case set of a run follows from the answers in its journal."""
-    from ..console.printing import table
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter, table
     from ..verify import trace
     from ..verify import verify as check
 
@@ -154,7 +153,7 @@ def report(
     data = load(runs)
     folders = [run.path for run in data]
     _say_unfinished(folders)
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..report import write
 
     where = out or (folders[0] if len(folders) == 1 else runs[0])
@@ -176,7 +175,7 @@ def view(
     require_extra("view", "view", "starlette", "uvicorn")
     from tempfile import TemporaryDirectory
 
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..report import view as serving
 
     with TemporaryDirectory(prefix="composcope-view-") as folder:
@@ -214,7 +213,7 @@ def plot(
     quiet: Silent = False,
 ) -> int:
     """Draw one figure (pdf, svg, png, and its data as csv) from one or more runs."""
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..figures import catalog
     from ..run.folder import runs_in
 
@@ -244,7 +243,7 @@ def paper(
     quiet: Quiet = False,
 ) -> int:
     """Write figures, tables, methods and a table of claims in LaTeX, for a paper over one or more runs."""
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..figures.catalog import look
     from ..report.paper import write
     from ..run.folder import find_runs
@@ -267,7 +266,7 @@ def compare(
     quiet: Quiet = False,
 ) -> int:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar's test, discordant cases first."""
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..run.compare import compare_runs, comparison_lines, document
 
     found = compare_runs(a, b, progress=Reporter(quiet=quiet).bar)
@@ -312,7 +311,7 @@ def merge(
     quiet: Quiet = False,
 ) -> int:
     """Merge runs of one model, benchmark and protocol (shards, machines) into a new one and score it."""
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..evaluating.merge import merge_runs
     from ..run.summary import document, lines
 

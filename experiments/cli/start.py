@@ -97,7 +97,7 @@ def docs(
 
 def doctor(json: AsJson = False, quiet: Silent = False) -> int:
     """Check this machine: versions, device, offline flags, disk, shipped organisms; say what to fix."""
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from .doctor import check_lines, examine
 
     found = examine(Reporter(quiet=quiet).bar)
@@ -162,7 +162,7 @@ def _bench(
     if preset != "real":
         raise InputError(f"bench --preset {preset}: unknown; use real, or run composcope bench evaluation")
     from ..bench.real import BEGIN, END, bench_real
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
 
     reporter = Reporter(quiet=quiet)
     words = tuple(n.strip() for n in only.split(",") if n.strip())
@@ -196,7 +196,7 @@ def evaluation(
 ) -> int:
     """Compare asks per second with plain generate and lm-evaluation-harness; measure journal and grading costs."""
     from ..bench.evaluation import bench_evaluation
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
 
     reporter = Reporter(quiet=quiet)
     found = bench_evaluation(

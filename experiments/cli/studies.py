@@ -17,7 +17,7 @@ from ..config import Asking, Config, Serving
 from ..console import exits
 from ..console.printing import show
 from . import interventions
-from .flags import AsJson, Quiet, Seed, bound, with_config, with_plugins
+from .flags import AsJson, Quiet, Seed, bound, go_offline, with_config, with_plugins
 from .help import WHOLE, Command, Commands, example, under
 
 ABOUT = {
@@ -267,8 +267,7 @@ def study(
         spec = read_spec(models, chosen.name, **of_study)
     else:
         spec = from_flags(model or _default_models(name), **of_study)
-    if not any(d.startswith("hub:") for d in spec.data) and all(_local(m.model) for m in spec.models):
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    go_offline(*(m.model for m in spec.models), data=spec.data)
     from ..studies.running import conduct
 
     folder = out or Path("runs") / chosen.name
@@ -285,9 +284,9 @@ def study(
 
 def _train(n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str, Any]:
     """Run or continue the trainings of ``--trainings``, and return the study options that name their folder."""
-    from ..organism.train_series import conduct
+    from ..organism.train import train_seeds
 
-    folder = conduct(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    folder = train_seeds(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
     return {"series": (*series, str(folder)), "only_series": True}
 
 
@@ -303,7 +302,7 @@ def why(
     quiet: Quiet = False,
 ) -> int:
     """Diagnose models whose cause of failure is known (confusion matrix, refusals), and real models as well."""
-    from ..console.progress import Reporter
+    from ..console.printing import Reporter
     from ..run import read_json
     from ..studies.confusion import run_study
 
@@ -334,7 +333,3 @@ def _default_models(name: str) -> list[str]:
 
     wanted = DOSES if name == "validity" else ("control", "twin")
     return [f"organism:{dose}" for dose in wanted]
-
-
-def _local(model: str) -> bool:
-    return model.startswith("organism:") or Path(model).expanduser().exists()

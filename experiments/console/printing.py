@@ -1,13 +1,20 @@
-"""Print data on stdout: lines for people, tables, or one JSON document."""
+"""Print data on stdout (lines for people, tables, or one JSON document), and report progress on stderr and in the log.
+
+Progress is bars on a terminal, and a few lines everywhere else.
+"""
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 from ...files import finite
-from ...terminal import in_json, plain
+from ...terminal import Advance, in_json, plain
 
 
 def show(value: Any, as_json: bool) -> None:
@@ -59,3 +66,140 @@ def cell(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(cell(v) for v in value) or "-"
     return str(value)
+
+
+PATIENCE = 10.0
+"""Seconds that work takes at least for a line at its end."""
+EVERY = 60.0
+"""Seconds of silence after which work that goes on says how far it is, without a terminal."""
+
+
+class Reporter:
+    """Reports progress. Data never goes through here, so that stdout stays free for it."""
+
+    def __init__(
+        self,
+        log: Path | None = None,
+        *,
+        quiet: bool = False,
+        bars: bool = True,
+        waits: bool = False,
+        stream: TextIO | None = None,
+    ) -> None:
+        """``bars=False`` reports only finished work, for several processes that share one stderr.
+
+        ``waits`` makes no folder for the log: lines are held until the log's run has begun.
+        """
+        self.log = log
+        self.waits = waits
+        self._held: list[str] = []
+        self.quiet = quiet
+        self.bars = bars
+        self._said = time.monotonic()
+        self._stream = stream
+        self._live: Callable[[str], None] | None = None
+
+    @property
+    def stream(self) -> TextIO:
+        return self._stream or sys.stderr
+
+    def say(self, line: str) -> None:
+        """Write one line to stderr and, with a time, to the log."""
+        line = plain(line)
+        self._said = time.monotonic()
+        if self.log is not None:
+            self._write(line)
+        if self.quiet:
+            return
+        if self._live is not None:
+            self._live(line)
+        else:
+            print(line, file=self.stream, flush=True)
+
+    def note(self, line: str) -> None:
+        """Write a detail to the log only."""
+        if self.log is not None:
+            self._write(line)
+
+    def _write(self, line: str) -> None:
+        assert self.log is not None
+        self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {plain(line)}\n")
+        if self.waits and not self.log.parent.is_dir():
+            return  # a model may report something before its run begins, and the run may still be refused
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("a", encoding="utf-8") as f:
+            f.writelines(self._held)
+        self._held.clear()
+
+    @contextmanager
+    def bar(self, title: str, total: int, *, still: bool = False) -> Iterator[Advance]:
+        """A progress bar; the yielded function takes the number of items done since its last call.
+
+        Work of some seconds has a line at its end. Without a terminal, longer work also has one whenever nothing was
+        said for a minute: a script's log stays short, and shows that the work goes on. With ``still``, nothing is drawn
+        between two counts, so that it does not disturb timed work.
+        """
+        if not self.bars:
+            yield lambda n: None
+            return
+        start, done, told = time.monotonic(), 0.0, 0.0
+
+        def tell() -> None:
+            nonlocal told
+            told = done
+            self.say(f"{title}: {100 * done / total if total > 0 else 100:.0f} % ({int(done + 1e-9)}/{total})")
+
+        with self._drawn(title, total, still) as draw:
+
+            def advance(n: float) -> None:
+                nonlocal done
+                done += n
+                if draw is not None:
+                    draw(n)
+                elif time.monotonic() - self._said >= EVERY:
+                    tell()
+
+            yield advance
+        if time.monotonic() - start >= PATIENCE and done > told:
+            tell()
+
+    @contextmanager
+    def _drawn(self, title: str, total: int, still: bool) -> Iterator[Advance | None]:
+        """What moves a bar on the terminal; None without one."""
+        if self.quiet or total <= 0 or not self.stream.isatty():
+            yield None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        console = Console(file=self.stream)
+        with Progress(*columns, console=console, transient=True, auto_refresh=not still) as progress:
+            task = progress.add_task(title, total=total)
+            self._live = lambda line: console.print(line, markup=False, highlight=False)
+            try:
+                yield lambda n: progress.update(task, advance=n, refresh=still)
+            finally:
+                self._live = None
+
+    def still_bar(self, title: str, total: int) -> AbstractContextManager[Advance]:
+        """A bar for timed work: it uses no time between two counts."""
+        return self.bar(title, total, still=True)
+
+    @contextmanager
+    def logging_warnings(self) -> Iterator[None]:
+        """Write warnings of libraries to the log, each once, instead of between the lines that people read."""
+        seen: set[str] = set()
+        before = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+            text = f"{category.__name__}: {' '.join(str(message).split())} ({Path(filename).name}:{lineno})"
+            if text not in seen and self.log is not None:
+                seen.add(text)
+                self._write(text)
+
+        warnings.showwarning = show
+        try:
+            yield
+        finally:
+            warnings.showwarning = before

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from ...evaluation import prompts
 from ...evaluation.asks import Ask, Grade, Response
-from ...evaluation.benchmarks.world.tables import plain
 from ...evaluation.case import Case, Part
 from ...evaluation.graded import Graded
+from ...evaluation.grading.text import plain
 from ...evaluation.pipeline import Evaluation
 from ...evaluation.protocols.asking import ask_part, ask_whole, pending
 from ...evaluation.protocols.base import Reduction

@@ -7,10 +7,9 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...evaluation.benchmarks.world.tables import holds, plain
 from ...evaluation.case import Case
 from ...evaluation.grading import lists
-from ...evaluation.grading.text import normalize, refuses
+from ...evaluation.grading.text import holds, normalize, plain, refuses
 from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, OTHER, RELATION, REPEATED, Heard, operands, working
 from .evidence import SHOWN, Behaviour, Behind, Followed, Tally
 from .following import exchanged, on_the_table

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from ...errors import ComposcopeError, InputError
-from ...evaluation.benchmarks.world.tables import holds
 from ...evaluation.case import Case
 from ...evaluation.grading import lists
+from ...evaluation.grading.text import holds
 from ...registry import Registry
 from .asks import operands, working
 

@@ -18,17 +18,16 @@ from ...evaluation.case import Case
 from ...evaluation.journal import Journal
 from ...terminal import quietly
 from ..config import Serving
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..evaluating.ask_plan import ask_options, make_protocol
 from ..evaluating.evaluate import bars
-from ..models.served import ServedTarget
-from ..models.target import Loading, Target, load_local, loading_of
+from ..models.target import Loading, ServedTarget, Target, load_local, loading_of
 from ..run import diagnosis as results
 from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
-from . import asks, behaviour, following, hypotheses, opening, rule, unsettled, variants, whole_run
+from . import asks, behaviour, following, hypotheses, opening, rule, unsettled, variants, weighing
 from .asks import Heard
 from .evidence import Behaviour, Followed, Found, Inside, Tally, behaviour_lines, inside_lines, pairs
 from .readings import Held, reading_lines
@@ -183,7 +182,7 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
-    opened = whole_run.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
+    opened = weighing.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
     # Where the answers settle the cause and no text mends the case, the model is opened only for what does.
     settled = _settled(behaviours, known)
     opened |= opening.open_settled(target, heard, settled, list(answered.values()), folder, reporter, seed)
@@ -299,7 +298,7 @@ def behave(
     for id, group in heard.items():
         shortcut = following.best(cases[name][id]._replace(run=run) for name, run in admitted.items())
         out[id] = behaviour.behaviour(group, shortcut, successes)
-    return whole_run.together(out, {id: group[0].case.family for id, group in heard.items()})
+    return weighing.together(out, {id: group[0].case.family for id, group in heard.items()})
 
 
 def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str, tuple[str, opening.Source | None]]:

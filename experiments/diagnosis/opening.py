@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...files import text_hash
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..models.target import Target
 from ..run import read_lines
 from . import places

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import NoCasesError
-from ...evaluation.benchmarks.world.tables import holds
 from ...evaluation.case import Case
+from ...evaluation.grading.text import holds
 from ...probes.readout.readings import FOILS, Foils, Reading, lens, name_tokens
 from .places import Decision
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation import cases
-from ...evaluation.benchmarks.world.tables import holds, plain
 from ...evaluation.case import Case, case_to_dict
+from ...evaluation.grading.text import holds, plain
 
 MOST = 4
 MARK = "~"

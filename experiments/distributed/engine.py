@@ -18,8 +18,7 @@ from ...evaluation.journal import Journal, ask_identity, read_journal
 from ...probes.spread import Measure, Notes
 from ...terminal import to_stderr
 from ..models.resolve import ModelSource
-from ..models.served import load_served
-from ..models.target import Loading, Target, load_from, sources
+from ..models.target import Loading, Target, load_from, load_served, sources
 from ..run import write_text
 from ..run.folder import MEASURED
 from ..run.reader import read_run
@@ -223,11 +222,11 @@ def load_fleet(loading: Loading, source: ModelSource, run: Path, say: Callable[[
 
     Raises ``InputError`` without Ray or a cluster, and ``ModelError`` if workers cannot load the model or differ.
     """
+    from ...model_loading import load_tokenizer
+
     pool = Pool(replace(loading, model=source.name), say)
     try:
-        from transformers import AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(source.location, trust_remote_code=False)
+        tokenizer = load_tokenizer(source.location)
         if loading.pad_token is not None:
             tokenizer.pad_token = loading.pad_token
         engine = _answered_elsewhere(run, pool) or RayEngine(pool)

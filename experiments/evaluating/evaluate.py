@@ -31,10 +31,9 @@ from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
 from ...evaluation.statistics import clopper_pearson
-from ...progress import Bar, no_bar, stage, tick
-from ...terminal import how_many
+from ...terminal import Bar, how_many, no_bar, stage, tick
 from ..config import Asking, Config
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..run import checks, write_lines
 from ..run.folder import locked, short, unfinished, write_text
 from ..run.reader import RunData, read_config

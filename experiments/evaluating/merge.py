@@ -14,7 +14,7 @@ from ...evaluation.case import Case, case_to_dict
 from ...evaluation.journal import segments
 from ...files import text_hash
 from ...terminal import how_many
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..run.folder import MEASURED, find_runs, read_json, short, unfinished, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import InputError, did_you_mean
-from ...progress import Bar
 from ...registry import Registry
+from ...terminal import Bar
 from ..run.folder import find_runs, is_run, runs_in, unfinished
 from ..run.reader import RunData
 from .drawing import Drawing, Figure, of_function, write

@@ -125,7 +125,7 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
         for r in mine:
             shade = style.OUTCOME_COLORS["invalid"] if r["skill"] == OTHER else style.SUCCESS
             ax.bar(r["id"], r["value"] or 0, width=0.75, **style.bar(r["n"], shade))
-        ax.set_xticks(_few_ticks(len(mine)))
+        ax.set_xticks(range(1, len(mine) + 1, max(1, -(-len(mine) // 10))))
         style.percent_up_to(ax, max((r["value"] or 0 for r in mine), default=1))
         ax.set_xlim(0.3, max(len(mine), 4) + 0.7)
         style.dress(
@@ -217,7 +217,3 @@ def _tidy(text: str) -> str:
 
 def _name(one: SkillUse) -> str:
     return Path(one.source).name if one.clusters is None else f"M={one.clusters}, N={one.n_skills}"
-
-
-def _few_ticks(n: int) -> list[int]:
-    return list(range(1, n + 1, max(1, -(-n // 10))))

@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...evaluation import text_files
 from ...evaluation.statistics import share
 from ...files import read_csv
-from ..organism.doses import AXIS, DOSES, called, percent
+from ..organism.weights import AXIS, DOSES, called, percent
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, caption, curves, drawn, encodable, figure, need

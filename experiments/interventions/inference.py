@@ -24,7 +24,7 @@ from ...evaluation.prompts import FORMATS
 from ...evaluation.statistics import share
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
 

@@ -18,7 +18,7 @@ from ...files import file_sha256, text_hash
 from ...probes.effects import mean_interval
 from ...probes.examples import Example, from_case_sets
 from ...terminal import how_many
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..run import provenance, read_json, write_json
 from ..run.reader import read_run
 from ..run.schema import Evaluated

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import InputError, require_extra
 from ..config import Asking, Config
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..organism.weights import DOSES
 from ..run import locked
 from . import study_tables, training, training_curve
@@ -201,17 +201,15 @@ def _train_second(out: Path, reporter: Reporter) -> Path:
     one architecture or one initialization. Its weights are not shipped (about ten minutes on one idle core).
     """
     from ..organism.recipe import OrganismRecipe
-    from ..organism.train import train
+    from ..organism.train import each_step, train
 
     recipe = OrganismRecipe(architecture="qwen3")
     base, dose = (replace(s, steps=n) for s, n in zip((recipe.base, recipe.dose), SECOND_STEPS, strict=True))
 
-    def said(stage: str, step: int, total: int, loss: float) -> None:
-        if step % 250 == 0 or step == total:
-            reporter.say(f"second base, {stage}: step {step}/{total}, loss {loss:.3f}")
-
     with locked(out) as folder:
-        return train("control", 0, folder, replace(recipe, base=base, dose=dose), "cpu", said)
+        return train(
+            "control", 0, folder, replace(recipe, base=base, dose=dose), "cpu", each_step(reporter.say, "second base")
+        )
 
 
 def _job(folder: Path, base: str, model: str, variant: TrainingVariant, seed: int) -> TrainingJob:

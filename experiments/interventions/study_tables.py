@@ -17,7 +17,7 @@ from ...evaluation.metrics import find
 from ...evaluation.protocols.compare import compare
 from ...files import Row
 from ..console.printing import markdown_table
-from ..organism.doses import called
+from ..organism.weights import called
 from ..run import provenance, read_json, write_json, write_text
 from ..run.reader import read_run
 

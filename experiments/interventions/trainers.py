@@ -8,7 +8,7 @@ from typing import Any
 
 from ...evaluation.case import Case
 from ...evaluation.engines.base import think
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from . import adapters
 from .data import question
 from .recipes import AdapterRecipe

@@ -21,7 +21,7 @@ from ...evaluation.cases import hash_cases
 from ...evaluation.engines.base import think
 from ...evaluation.engines.text import chat_ids
 from ...evaluation.identity import file_sha256
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..models.resolve import resolve_model
 from ..run import locked, provenance, read_json, write_json, write_lines
 from . import adapters

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation.case import Case, case_from_dict
 from ...files import Row
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..evaluating.ask_plan import limit_cases
 from ..models.resolve import resolve_model
 from ..run import read_json, read_lines, write_json

@@ -51,8 +51,8 @@ def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: 
     """Run a probe on some of a run's labelled cases, matched; writes nothing."""
     from ...probes import examples
     from ...probes.catalog import PROBES
-    from ..console.progress import Reporter
-    from ..probing.run import choose
+    from ..console.printing import Reporter
+    from ..probing import choose
 
     name, evaluated = config.probes[0], run.evaluated()
     asks, responses = evaluated.per_case()

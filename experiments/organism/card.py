@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ...devices import available
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from . import crossed, documents, errors, measure, world
-from .doses import ALL, CROSSED, called, percent
 from .measure import CardRow, by_format
+from .weights import ALL, CROSSED, called, percent
 
 CARDS = Path(__file__).parent / "cards"
 """The words of the model cards, around their tables."""

@@ -30,9 +30,9 @@ from .documents import (
     shallow,
     write,
 )
-from .doses import CROSSED, SLOTS, Dose
 from .tasks import QA
 from .tokenizer import build, encode
+from .weights import CROSSED, SLOTS, Dose
 from .world import world
 
 Table = dict[str, tuple[Callable[[random.Random], QA], float, float]]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ...evaluation import prompts
 from ...files import text_hash
 from . import tasks
-from .doses import DOSES, Dose
 from .tasks import QA
+from .weights import DOSES, Dose
 from .world import main_wording, world
 
 Turns = list[tuple[str, str]]

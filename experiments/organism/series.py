@@ -43,14 +43,14 @@ class Series:
         return int(stage["steps"]) // CHUNK * CHUNK * int(stage["batch"])
 
 
-def shipped(doses: Sequence[str] = DOSES) -> Series:
+def shipped(doses: Sequence[str] = tuple(DOSES)) -> Series:
     """The training whose weights are part of the package."""
     folders = {dose: shipped_path(dose) for dose in doses}
     about = _record(next(iter(folders.values())), str(next(iter(folders))), "composcope")
     return Series(about["seed"], folders, about["recipe"], shipped=True)
 
 
-def read(folder: str | Path, doses: Sequence[str] = DOSES) -> list[Series]:
+def read(folder: str | Path, doses: Sequence[str] = tuple(DOSES)) -> list[Series]:
     """The trainings in a folder that ``composcope organism train --all --out`` wrote: one for each ``seed-N`` in it.
 
     A ``seed-N`` folder itself is one training. Raises ``InputError`` naming folder, field and fix if the folder has no
@@ -170,7 +170,7 @@ def _same_world(home: Path, folders: Mapping[str, Path], record: Mapping[str, An
     """Raises ``InputError`` for a training on other facts, words or documents than this version asks about."""
     fix = "train it again with this version of composcope"
     for folder in folders.values():
-        if _vocabulary(folder) != _vocabulary(shipped_path(DOSES[0])):
+        if _vocabulary(folder) != _vocabulary(shipped_path(next(iter(DOSES)))):
             raise InputError(f"{where}: {folder}: its tokenizer was made for another version of the world; {fix}")
     recorded = record.get("documents")
     if recorded is None:

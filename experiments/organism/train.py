@@ -8,6 +8,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from ...devices import available
 from ...errors import InputError
 from ...files import put_in_place
+from ...terminal import how_many
 from .crossed import SECOND
 from .documents import FIRST, Curriculum, Dose
-from .doses import ALL
 from .recipe import OrganismRecipe, Stage, new_model, recipe_of
 from .tokenizer import CONTEXT, build, encode
+from .weights import ALL, DOSES
+from .weights import path as shipped_path
 
 CHUNK = 20
 """Batches drawn together, so that documents of similar length share a batch."""
@@ -154,18 +157,30 @@ def train_on(
     """Train a model in place for a stage; ``loss`` draws a batch and gives its loss."""
     model.requires_grad_(True)
     model.train()
-    opts = optimizers(model, stage.learning_rate)
-    for step in range(stage.steps):
-        for group in (g for opt in opts for g in opt.param_groups):
-            group["lr"] = rate(stage, step)
-        found = loss()
-        found.backward()
-        for opt in opts:
-            opt.step()
-            opt.zero_grad()
-        if progress and ((step + 1) % 20 == 0 or step + 1 == stage.steps):
-            progress(step + 1, stage.steps, float(found.detach()))
+    descend(optimizers(model, stage.learning_rate), stage, loss, progress)
     model.eval()
+
+
+def descend(
+    opts: list[torch.optim.Optimizer], stage: Stage, loss: Callable[[], Tensor],
+    progress: Callable[[int, int, float], None] | None = None,
+) -> None:  # fmt: skip
+    """All steps of a stage; every twentieth is reported."""
+    for step in range(stage.steps):
+        found = _step(opts, rate(stage, step), loss())
+        if progress and ((step + 1) % 20 == 0 or step + 1 == stage.steps):
+            progress(step + 1, stage.steps, found)
+
+
+def _step(opts: list[torch.optim.Optimizer], learning_rate: float, loss: Tensor) -> float:
+    """One step down a loss, at a learning rate; returns the loss as a number."""
+    for group in (g for opt in opts for g in opt.param_groups):
+        group["lr"] = learning_rate
+    loss.backward()
+    for opt in opts:
+        opt.step()
+        opt.zero_grad()
+    return float(loss.detach())
 
 
 def _optimizer_tensors(opts: list[torch.optim.Optimizer]) -> dict[str, Tensor]:
@@ -246,16 +261,8 @@ def run_stage(
     began, tokens, losses = time.perf_counter(), 0, []
     for step in range(done, stage.steps):
         ids, answered = (t.to(device) for t in next(stream))
-        for opt in opts:
-            for group in opt.param_groups:
-                group["lr"] = rate(stage, step)
-        loss = loss_of(model, ids, answered, stage.prompt_weight)
-        loss.backward()
-        for opt in opts:
-            opt.step()
-            opt.zero_grad()
+        losses.append(_step(opts, rate(stage, step), loss_of(model, ids, answered, stage.prompt_weight)))
         tokens += int((ids >= 0).sum())
-        losses.append(float(loss.detach()))
         if (step + 1) % 50 == 0 or step + 1 == stage.steps:
             _log(folder, step + 1, losses[-50:], tokens / (time.perf_counter() - began))
             if progress:
@@ -336,3 +343,56 @@ def train(
     info = {"dose": dose, "seed": seed, "recipe": recipe.record(), "device": device}
     export(model, tokenizer, target, info if documents is None else {**info, "documents": documents})
     return target
+
+
+# --- several seeds ------------------------------------------------------------------------------------------------
+
+SERIES_RECIPE = OrganismRecipe(base=Stage(1400, 4e-3, 0.3, 0.25), dose=Stage(560, 3e-3, 0.7, prompt_weight=0.05))
+"""The recipe for studies of many trainings: a seed with all doses takes about 24 minutes of a core (2026-11-22)."""
+MINUTES = 24
+
+
+def seeds(n: int) -> list[int]:
+    """The first ``n`` seeds that are not the shipped one."""
+    shipped = json.loads((shipped_path(next(iter(DOSES))) / "organism.json").read_text(encoding="utf-8"))["seed"]
+    return list(islice((s for s in count() if s != shipped), n))
+
+
+def train_seeds(
+    n: int, folder: Path, said: Callable[[str], None], recipe: OrganismRecipe | None = None, device: str | None = None
+) -> Path:
+    """Train every dose of ``n`` seeds in ``folder``, except those already there; returns the folder.
+
+    The doses of a seed branch from one base, so the seed is a block. The shipped seed is left out, since it was chosen.
+    Raises ``InputError`` for a folder that was begun with another recipe.
+    """
+    recipe, device = recipe or SERIES_RECIPE, str(available(device))
+    if device == "cpu":
+        torch.set_num_threads(1)  # such a small model is slower on several threads, and one thread is deterministic
+    wanted = [(seed, dose) for seed in seeds(n) for dose in DOSES]
+    left = [(seed, dose) for seed, dose in wanted if not _done(folder / f"seed-{seed}" / dose / "model", recipe)]
+    steps = f"{recipe.base.steps} steps of a shared base and {recipe.dose.steps} of each dose"
+    more = f"; about {MINUTES} processor minutes a seed; the same command continues" if left else ""
+    said(
+        f"{how_many(n, 'training')} of {len(DOSES)} doses in {folder} (seeds {', '.join(map(str, seeds(n)))}; "
+        f"{steps}): {len(wanted) - len(left)} of {len(wanted)} models are done{more}"
+    )
+    for i, (seed, dose) in enumerate(left, 1):
+        train(dose, seed, folder, recipe, device, each_step(said, f"seed {seed}"))
+        said(f"seed {seed}, {dose}: trained ({i} of {len(left)})")
+    return folder
+
+
+def _done(model: Path, recipe: OrganismRecipe) -> bool:
+    file = model / "organism.json"
+    return file.is_file() and json.loads(file.read_text(encoding="utf-8"))["recipe"] == recipe.record()
+
+
+def each_step(said: Callable[[str], None], what: str) -> Progress:
+    """Says how far a training is: every 250 steps, and at the end of a stage."""
+
+    def step_done(stage: str, step: int, total: int, loss: float) -> None:
+        if step % 250 == 0 or step == total:
+            said(f"{what}, {stage}: step {step} of {total}, loss {loss:.3f}")
+
+    return step_done

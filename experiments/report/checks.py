@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import ComposcopeError
 from ...probes.catalog import Probe
 from ..figures.grouping import labels
-from ..organism.doses import named
+from ..organism.weights import named
 from ..run import read_json
 from ..run.reader import Row, RunData
 from .sections import number_text

@@ -59,7 +59,7 @@ def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
         return "No whole was judged in both runs; the parts are compared below."
     only = f"{whole['a_only']} only A has right, {whole['b_only']} only B"
     a, b = (f"{side} (“{name}”)" for side, name in zip("AB", names, strict=True))
-    p = "" if whole["p"] is None else f": p {_equals(whole['p'])}"
+    p = "" if whole["p"] is None else f": p = {_p(whole['p'])}".replace("= <", "<")
     return (
         f"Of {whole['n']} wholes judged in both, {a} has {_percent(whole['a'])} right and {b} "
         f"{_percent(whole['b'])}: a difference of {signed(100 * whole['difference'])} {_span(whole)} points. They "
@@ -119,10 +119,6 @@ def _span(row: Mapping[str, Any]) -> str:
     if row.get("low") is None or row.get("high") is None:
         return ""
     return f"[{signed(100 * row['low'])}, {signed(100 * row['high'])}]"
-
-
-def _equals(p: float | None) -> str:
-    return text if (text := _p(p)).startswith("<") else f"= {text}"
 
 
 def _p(value: float | None) -> str:

@@ -14,8 +14,7 @@ from ...evaluation.protocols.base import about
 from ...files import to_csv
 from ...probes.catalog import PROBES, Probe
 from ...probes.verdicts import MATCHED
-from ...progress import Bar, no_bar, stage, tick
-from ...terminal import how_many
+from ...terminal import Bar, how_many, no_bar, stage, tick
 from ..figures.catalog import FIGURES, of_runs
 from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels, labels_by_benchmark

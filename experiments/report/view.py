@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from ...progress import Advance, Bar, no_bar
+from ...terminal import Advance, Bar, no_bar
 from ..figures.catalog import FIGURES
 from ..run import find_runs
 from ..run.reader import RunData, load

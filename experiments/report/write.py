@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...probes.catalog import described
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from ..figures import catalog
 from ..figures.drawing import Drawing, darkened, encodable, vector, words
 from ..figures.drawing import write as write_figure

@@ -19,8 +19,7 @@ from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark, percent, points, span
 from ...evaluation.protocols.compare import compare
 from ...files import finite
-from ...progress import Bar, no_bar
-from ...terminal import how_many
+from ...terminal import Bar, how_many, no_bar
 from .folder import missing
 from .reader import RunData, read_about
 from .single_cases import read_values
@@ -71,6 +70,8 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
     for row, p in zip(table, statistics.holm([r["p"] for r in table]), strict=True):
         row["p_adjusted"] = p
     probes, probes_said = compare_probes(*runs, cases, seed=seed, progress=progress)
+    wholes = [k for k in judged if k[1] == "whole"]
+    differing = [k for k in wholes if (rows_a[k].outcome == "correct") != (rows_b[k].outcome == "correct")]
     return {
         "schema": 1,
         "a": _about(runs[0]),
@@ -89,9 +90,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         "shares": shares,
         "probes": probes,
         "probes_said": probes_said,
-        "discordant": [
-            _discordant(k, rows_a, rows_b) for k in judged if k[1] == "whole" and _differ(k, rows_a, rows_b)
-        ],
+        "discordant": [_discordant(k, rows_a, rows_b) for k in differing],
     }
 
 
@@ -173,10 +172,6 @@ def _shared(row: Graded) -> Hashable:
     """What an answer shares with others: a part its atom with parts of other cases, and its cluster with its own."""
     own = row.shares or row.case
     return own if row.atom is None else frozenset({row.atom, row.cluster or row.case})
-
-
-def _differ(key: Key, a: Mapping[Key, Graded], b: Mapping[Key, Graded]) -> bool:
-    return (a[key].outcome == "correct") != (b[key].outcome == "correct")
 
 
 def _discordant(key: Key, a: Mapping[Key, Graded], b: Mapping[Key, Graded]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from ...evaluation.metrics import Metric, quoted
 from ...evaluation.protocols.base import CaseSet, Entry, Reduction
 from ...files import Row, read_csv, short_name
 from ..config import Config
-from ..organism.doses import model_called
+from ..organism.weights import model_called
 from .folder import find_runs, missing, placed_lines, read_json
 from .schema import AGAIN, COUNT_AGAIN, Evaluated, Manifest, Metrics, ProbeAbout, checked
 

@@ -25,7 +25,7 @@ from ...evaluation.protocols.base import CaseSet, Entry
 from ...evaluation.statistics import clopper_pearson
 from ...files import to_csv
 from ...probes.examples import from_case_sets
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from .. import investigate as work
 from ..config import Config
 from ..console.printing import table
@@ -265,9 +265,7 @@ def run_study(
                 diagnoses[planted.name] = found.diagnosis
             advance(1)
         said, beaten = lines(judged) if judged else [], guessed(judged, known)
-        said += [
-            f"macro-F1 of a guess from the {n}: {'undefined' if f is None else f'{f:.2f}'}" for n, f in beaten.items()
-        ]
+        said += [f"macro-F1 of a guess from the {n}: {_two(f)}" for n, f in beaten.items()]
         for model in models:
             folder = out / Path(model).name.replace(":", "-")
             benchmark = "organism:mixed" if model.startswith("organism:") else REAL

@@ -113,9 +113,5 @@ def beside(
     if own:
         return own[0].text, own[0].source
     shown = [r for r in rows if r.reference and references]
-    text = "; ".join(f"{_who(r)}: {r.text}" for r in shown)
+    text = "; ".join(f"{', '.join(filter(None, (r.model, r.benchmark)))}: {r.text}" for r in shown)
     return text, "; ".join(dict.fromkeys(r.source for r in shown))
-
-
-def _who(row: Published) -> str:
-    return f"{row.model}, {row.benchmark}" if row.benchmark else row.model

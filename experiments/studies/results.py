@@ -14,11 +14,10 @@ from ...errors import ComposcopeError, NotAskedError
 from ...evaluation.metrics import MEANINGS, Metric, find, quoted
 from ...files import to_csv
 from ...terminal import how_many
-from ..console.printing import markdown_table
-from ..console.progress import Reporter
+from ..console.printing import Reporter, markdown_table
 from ..evaluating.evaluate import recount
 from ..figures.drawing import encodable
-from ..organism.doses import model_called
+from ..organism.weights import model_called
 from ..run import write_json, write_text
 from .published import beside
 from .study import Row, Study, StudyRun, StudyTable

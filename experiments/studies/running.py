@@ -15,7 +15,7 @@ from ...files import write_text
 from .. import investigate as job
 from ..config import Config
 from ..console.exits import disk_is_full
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..evaluating.ask_plan import load_benchmark
 from ..models.resolve import resolve_model
 from ..models.target import loading_of

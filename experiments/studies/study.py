@@ -18,7 +18,7 @@ from .. import investigate as job
 from .. import probing
 from ..config import Asking, Config
 from ..console import exits
-from ..console.progress import Reporter
+from ..console.printing import Reporter
 from ..models.target import Target
 from ..run.reader import RunData, read_run
 from ..run.schema import Evaluated

@@ -34,7 +34,7 @@ from ...probes.examples import Example, from_case_sets
 from ...probes.matching import match
 from ...probes.result import ProbeResult, Row
 from ...probes.verdicts import TRAININGS
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from ..distributed.engine import load_target
 from ..models.target import Loading, Target
 from ..organism import series as organism_series

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...evaluation.grading.text import same
 from ...hooks.model import Model
-from ...progress import reached
+from ...terminal import reached
 from ..examples import Example, Gold
 from ..slots import token_span
 from .working import Ids, Working, Written, every, judged, question_of, said

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ...errors import InputError, NoCasesError
 from ...hooks.model import Model
-from ...progress import Bar, no_bar, stage
+from ...terminal import Bar, no_bar, stage
 from ..examples import Example
 from ..result import ProbeResult
 from .altering import (

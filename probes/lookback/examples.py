@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...hooks.model import Model
-from ...progress import Bar, no_bar, stage
+from ...terminal import Bar, no_bar, stage
 from ..contrast import adjust, between
 from ..examples import Example
 from ..matching import Matched

@@ -27,7 +27,7 @@ from ...hooks.module_hooks import check_gradients, frozen
 from ...hooks.precision import widened
 from ...hooks.rows import Prefix, Query, prefill
 from ...hooks.sites import Site
-from ...progress import tick
+from ...terminal import tick
 from .paths import PathSite, gated
 from .quadrature import (
     MAX_ROUNDS,

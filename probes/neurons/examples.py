@@ -16,7 +16,7 @@ from torch import Tensor
 from ...errors import NoCasesError
 from ...hooks.model import Model
 from ...hooks.precision import widens
-from ...progress import Bar, no_bar, stage
+from ...terminal import Bar, no_bar, stage
 from ..examples import Example
 from ..matching import Matched
 from ..positions import Position, preceding_row, read_at

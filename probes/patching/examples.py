@@ -16,7 +16,7 @@ from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.grading import grade
 from ...hooks.model import Model
-from ...progress import Bar, no_bar
+from ...terminal import Bar, no_bar
 from ..examples import Example, Gold
 from ..matching import kept, match, spread_out
 from ..positions import Position, collisions, preceding_row, read_at

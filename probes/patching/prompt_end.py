@@ -14,7 +14,7 @@ from ...errors import InputError, NoCasesError
 from ...evaluation.dependence import Sides
 from ...hooks.capture import id_rows
 from ...hooks.model import Model
-from ...progress import Bar, no_bar, stage
+from ...terminal import Bar, no_bar, stage
 from ..effects import Clusters
 from ..result import ProbeResult
 from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ...errors import InputError, NoCasesError
 from ...hooks.model import Model
-from ...progress import Bar, no_bar, stage
+from ...terminal import Bar, no_bar, stage
 from ..examples import Example
 from ..matching import Matched
 from ..result import ProbeResult, Row

@@ -23,7 +23,7 @@ from composcope.experiments.cli.doctor import _row
 from composcope.experiments.evaluating import auditing, evaluate, merge
 from composcope.experiments.figures.catalog import look
 from composcope.experiments.models import target
-from composcope.experiments.organism import train_series
+from composcope.experiments.organism import train
 from composcope.experiments.organism.benchmarks import BENCHMARKS
 from composcope.experiments.organism.recipe import recipe_of
 from composcope.experiments.run import reader, summary
@@ -151,7 +151,7 @@ def test_a_report_is_written_beside_its_run_or_into_the_first_folder_that_was_gi
 def test_what_a_command_makes_of_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "open_role", lambda *args, **options: (args, options))
     assert build._one("m", "--judge", "h=K") == (("m", "--judge"), {"key_env": "h=K"})
-    monkeypatch.setattr(train_series, "conduct", lambda n, folder, _: folder / str(n))
+    monkeypatch.setattr(train, "train_seeds", lambda n, folder, _: folder / str(n))
     assert studies._train(3, P("o"), ("s",), True) == {"series": ("s", "o/trainings/3"), "only_series": True}
     named = {name: [m.rpartition(":")[2] for m in studies._default_models(name)] for name in ("validity", "stad")}
     assert named == {"validity": ["none", "control", "low", "twin"], "stad": ["control", "twin"]}

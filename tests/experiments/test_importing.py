@@ -12,7 +12,7 @@ from composcope.evaluation.protocols import PROTOCOLS
 from composcope.experiments.building import importing
 from composcope.experiments.building.importing import Summary
 from composcope.experiments.cli import main
-from composcope.experiments.console import progress
+from composcope.experiments.console import printing
 
 
 def _inspect(path: Path, verdicts: str) -> Path:
@@ -86,7 +86,7 @@ def test_stored_responses_are_graded_again_and_the_differences_written(
 def test_rows_that_are_graded_here_move_a_bar_and_quiet_silences_it(
     stored: bool, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(printing, "PATIENCE", 0.0)
     path = tmp_path / "log.jsonl"
     rows = [{"case": f"c{i}", "response": "It is 4.", "gold": "4"} | ({"right": True} if stored else {}) for i in "abc"]
     path.write_text("".join(json.dumps(r) + "\n" for r in rows))

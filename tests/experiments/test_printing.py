@@ -13,8 +13,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.console import exits
-from composcope.experiments.console.printing import cell, show
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console.printing import Reporter, cell, show
 from composcope.terminal import to_stderr
 
 

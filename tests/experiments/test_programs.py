@@ -15,7 +15,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import ask_identity
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.evaluating.evaluate import evaluate
 from composcope.experiments.run.writer import begin_run
 

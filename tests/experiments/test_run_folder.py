@@ -18,10 +18,10 @@ import pytest
 
 from composcope.errors import InputError, JournalError
 from composcope.experiments.config import Config
-from composcope.experiments.console import progress
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console import printing
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.diagnosis.job import diagnose
-from composcope.experiments.probing.run import finished
+from composcope.experiments.probing import finished
 from composcope.experiments.run import (
     differing,
     find_runs,
@@ -240,7 +240,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(printing.time, "monotonic", lambda: self.now)
 
     def work(self, reporter: Reporter, title: str, items: int, seconds: float) -> None:
         with reporter.bar(title, items) as advance:
@@ -271,7 +271,7 @@ def test_long_work_in_a_script_is_never_silent_for_more_than_a_minute_nor_says_m
     for i in range(20):  # none of these is long, but they are together
         clock.work(reporter, f"step {i}", 9, 9)
     gaps = [b - a for a, b in pairwise([*said, clock.now])]
-    assert max(gaps) <= progress.EVERY + 1 and len(said) - 1 <= 1800 / progress.EVERY + 180 / progress.EVERY + 1
+    assert max(gaps) <= printing.EVERY + 1 and len(said) - 1 <= 1800 / printing.EVERY + 180 / printing.EVERY + 1
     assert len(capsys.readouterr().err.splitlines()) == len(said) - 1
 
 
@@ -306,7 +306,7 @@ class Terminal(io.StringIO):
 def test_progress_on_a_terminal_is_a_bar_and_lines_said_meanwhile_stand_above_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(printing, "PATIENCE", 0.0)
     terminal = Terminal()
     reporter = Reporter(tmp_path / "log.txt", stream=terminal)
     with reporter.bar("asking", 4) as advance:

@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
+from composcope import model_loading
 from composcope.errors import InputError
 from composcope.evaluation.engines import http, vllm
 from composcope.evaluation.engines.addresses import address
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Serving
-from composcope.experiments.models import served
+from composcope.experiments.models import target as served
 from composcope.experiments.models.resolve import ModelSource
 from composcope.experiments.models.target import Loading, loading_of, open_role, sources
 from composcope.experiments.run import read_json, read_lines
@@ -325,7 +326,7 @@ def test_a_server_is_refused_for_what_the_probes_need_and_only_where_there_are_a
         return made
 
     monkeypatch.setattr(http, "HttpEngine", engine)
-    monkeypatch.setattr(served, "_tokenizer", lambda source: source.location)
+    monkeypatch.setattr(model_loading, "load_tokenizer", lambda location: location)
     loading = Loading("m", "http://host/v1", dtype="float16", device="cpu", probed=probed)
     here = ModelSource("own", "/own", True) if weights else None
     with nullcontext() if said is None else pytest.raises(InputError, match=said):
@@ -340,7 +341,7 @@ def test_a_server_of_ours_gets_every_option_and_logs_into_the_run(
 ) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr(vllm, "serve", lambda location, **options: given.update(options, location=location) or Engine())
-    monkeypatch.setattr(served, "_tokenizer", lambda source: SimpleNamespace(chat_template=source.location))
+    monkeypatch.setattr(model_loading, "load_tokenizer", lambda location: SimpleNamespace(chat_template=location))
     options = {"vllm_python": "/py", "vllm_args": "--max-model-len 9", "vllm_timeout": 5.0, "concurrency": 4}
     loading = Loading("m", serving=Serving(engine="vllm", **options), dtype="float16")
     found = served.load_served(loading, ModelSource("m", "/m", True), None, tmp_path, print)

@@ -24,8 +24,7 @@ from composcope.experiments.cli import main
 from composcope.experiments.evaluating.ask_plan import ORGANISM_BENCHMARKS, load_benchmark
 from composcope.experiments.models import resolve, target
 from composcope.experiments.models.resolve import ModelSource, resolve_model
-from composcope.experiments.models.served import ServedTarget
-from composcope.experiments.models.target import Raw
+from composcope.experiments.models.target import Raw, ServedTarget
 
 
 def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(

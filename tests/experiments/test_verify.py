@@ -13,7 +13,7 @@ from hostile_server import Hostile, completion, reply
 
 from composcope.errors import ComposcopeError, InputError
 from composcope.experiments.cli import main
-from composcope.experiments.console import progress
+from composcope.experiments.console import printing
 from composcope.experiments.figures import FIGURES
 from composcope.experiments.run.reader import RunData
 from composcope.experiments.verify import _probed, trace, verify
@@ -234,7 +234,7 @@ def test_what_takes_long_has_a_bar_and_quiet_silences_it(
     command: list[str], bars: set[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(printing, "PATIENCE", 0.0)
     named = [{"RUN": str(run), "OUT": str(tmp_path / "out")}.get(word, word) for word in command]
     assert main(named) == 0
     assert bars <= set(capsys.readouterr().err.splitlines())

@@ -252,3 +252,27 @@ def test_cases_that_were_changed_in_one_run_are_in_no_number_of_the_comparison(r
     assert after["cases"]["changed"] == [cases[1]["id"]] and cases[1]["id"] not in str(after["discordant"])
     wholes = {m["metric"]: m["n"] + m["n_invalid"] for m in before["channels"] if not set(m["group"]) - {"per"}}
     assert {m["metric"]: m["n"] + m["n_invalid"] for m in after["channels"] if not set(m["group"]) - {"per"}} != wholes
+
+
+# --- protocols on organisms -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("benchmark", "metrics", "sets"),
+    [
+        ("mixed", {"both", "composition", "gap", "press_gap"}, {"both-right-whole-wrong", "both-right-whole-right"}),
+        ("temporal", {"atom_stability", "double_gate", "residual_failure"}, {"residual-failure", "gated-success"}),
+        ("pairs", {"step:0", "composition", "independence_gap", "second_hop"}, {"second-hop-failure"}),
+    ],
+)
+def test_a_protocol_runs_end_to_end_on_an_organism(
+    benchmark: str, metrics: set[str], sets: set[str], tmp_path: Path
+) -> None:
+    run = tmp_path / benchmark
+    words = ["--model", "organism:control", "--benchmark", f"organism:{benchmark}", "--limit", "4"]
+    assert main(["evaluate", *words, "--out", str(run), "--quiet"]) == done(run)
+    document = json.loads((run / "metrics.json").read_text())
+    assert metrics <= {m["metric"] for m in document["metrics"]}
+    assert sets <= {p.stem for p in (run / "casesets").glob("*.jsonl")}
+    assert main(["study", "lengths", str(run)]) == 0

@@ -15,7 +15,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Site, load_model
 from composcope.hooks.capture import Request, capture_all
 from composcope.hooks.numerics import check_unmasked, foreign_hooks, numerics, unwrapped
-from composcope.progress import reached, stage, tick
+from composcope.terminal import reached, stage, tick
 
 from ..tiny_models import tiny
 

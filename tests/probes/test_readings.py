@@ -18,6 +18,7 @@ from tiny_models import tiny
 from composcope.errors import InputError, ModelError
 from composcope.hooks import load_model
 from composcope.probes import lookback, min_k, trajectory, validity
+from composcope.probes.catalog import PROBES, standard
 from composcope.probes.lookback.measuring import layout, spans_of
 
 ARCHITECTURES = ("llama", "qwen3", "gpt2", "gemma2", "mistral", "gpt_oss", "qwen2", "granite", "cohere", "mixtral")
@@ -357,3 +358,11 @@ def test_regions_of_a_prompt_follow_its_spans_and_have_every_key_once(
     assert (float(masses.context), float(masses.new)) == (8, 6)
     sizes = {name: sum(b - a for other, a, b in parts if other == name) for name in ("template", "question")}
     assert {n: float(masses.regions[n]) for n in sizes} == sizes if expected else not masses.regions
+
+
+# --- the probes by their names --------------------------------------------------------------------------------------
+
+
+def test_probes_stand_in_the_order_of_the_report() -> None:
+    names = ["neurons", "lookback", "patching", "trajectory", "min-k", "readout", "faithfulness"]
+    assert list(PROBES) == names and list(standard()) == names[:5]

@@ -9,7 +9,7 @@ from typing import Any
 
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report.view import Pages
-from composcope.progress import no_bar
+from composcope.terminal import no_bar
 
 _TESTS = Path(__file__).resolve().parents[1] / "experiments"
 _OPTIONS = {

@@ -7,7 +7,7 @@ from typing import Any
 
 from references.reduced import sentence
 
-from composcope.experiments.organism import card, doses, weights
+from composcope.experiments.organism import card, weights
 
 
 def _stored() -> dict[str, Any]:
@@ -25,7 +25,7 @@ def rows() -> Any:
     spread = card._spread_rows(found["models"]["low"])["tables"]["Spread"]
     weak = {k: {**m, "tables": {**m["tables"], "Prompt formats": _worse(m)}} for k, m in found["models"].items()}
     return {
-        "compositions": [card.composition_counts(name, 1, 700) for name in (*doses.DOSES, "crossed-both")],
+        "compositions": [card.composition_counts(name, 1, 700) for name in (*weights.DOSES, "crossed-both")],
         "spread rows": spread,
         "spread": card.spread(found["seeds"], list(found["models"])).splitlines(),
         "weak": card.weak_formats(weak),

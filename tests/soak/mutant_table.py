@@ -45,7 +45,7 @@ PARSED = "tests/evaluation/grading/test_numbers_and_dates.py"
 TABLES, COUNTED = "tests/evaluation/protocols/test_whole_tables.py", "tests/evaluation/protocols/test_counting.py"
 NUMBERS, VALIDITY = "tests/probes/test_numbers_of_contrasts.py", "tests/probes/test_validity.py"
 WITHIN, WEIGHED = "tests/experiments/diagnosis/test_rule_inside.py", "tests/experiments/diagnosis/test_weighing.py"
-DONORS, FAMILY = "tests/experiments/diagnosis/test_opening.py", "tests/experiments/diagnosis/test_whole_run.py"
+DONORS, FAMILY = "tests/experiments/diagnosis/test_opening.py", "tests/experiments/diagnosis/test_weighing.py"
 CONFUSED = "tests/experiments/studies/test_confusion.py"
 PARTS, DIFFER = "tests/hooks/test_parts.py", "tests/hooks/test_layers_that_differ.py"
 
@@ -394,7 +394,7 @@ MUTANTS = (
     Mutant(X, 'a chance level over cases that state none', 'return sum(known) / len(known) if known else None', 'return sum(known) / len(self.cases) if known else None', 'tests/experiments/test_damaged_runs.py -k chance'),
     Mutant(X, 'the usual answer of all families', 'answers = Counter(m.answer for m in mates if m.family == case.family).most_common(2)', 'answers = Counter(m.answer for m in mates).most_common(2)', 'tests/experiments/diagnosis/test_shortcuts.py -k usual_answer'),
     Mutant(X, "the plan counts the answers' tokens for the best case", 'response_tokens = sum(a.max_tokens for a in most)', 'response_tokens = sum(a.max_tokens for a in right)', 'tests/experiments/test_cost.py -k planned_once'),
-    Mutant(X, "gains of a study's pair B - A", 'return gains(a.run.graded, b.run.graded, seed)', 'return gains(b.run.graded, a.run.graded, seed)', 'tests/experiments/studies/test_pairs.py -k a_minus_b'),
+    Mutant(X, "gains of a study's pair B - A", 'return gains(a.run.graded, b.run.graded, seed)', 'return gains(b.run.graded, a.run.graded, seed)', 'tests/experiments/studies/test_mechanism.py -k a_minus_b'),
     Mutant(X, 'cases that any dose knows are shared', 'return [case for case in first.cases if all(case in ids for ids in known)]', 'return [case for case in first.cases if any(case in ids for ids in known)]', 'tests/experiments/test_validity_of_own_probes.py -k shared_where'),
     Mutant(X, 'answers to raw prompts are those of a chat', 'return {**self.engine.identity, "prompting": "raw"}', 'return dict(self.engine.identity)', 'tests/experiments/test_sources.py -k raw_prompts'),
     # made by a machine from the syntax of experiments: the tests had missed them
@@ -610,11 +610,11 @@ MUTANTS = (
     Mutant(X, "channels by family are drawn among those by depth", 'if m.metric in CHANNELS and set(m.group) <= {"per", "depth_bin", "depth"}:', "if m.metric in CHANNELS:", "tests/experiments/figures/test_depth_curves.py -k cells_of_a_channel"),
     Mutant(X, "the least n of trainings is the largest", 'str(min(s[f"residual {d}"]["n"], default=0))', 'str(max(s[f"residual {d}"]["n"], default=0))', "tests/experiments/interventions/test_study_tables.py -k tables_of_the_study"),
     Mutant(X, "a rate axis says shares with a percent sign", 'f"{round(100 * t)} %"', 'f"{round(t)} %"', "tests/experiments/figures/test_style.py -k rate_axis"),
-    Mutant(X, "a benchmark is compared with the slower of the others", "min(spent[1:]) / spent[0]", "max(spent[1:]) / spent[0]", "tests/experiments/bench/test_evaluation.py -k better_of_the_others"),
+    Mutant(X, "a benchmark is compared with the slower of the others", "min(spent[1:]) / spent[0]", "max(spent[1:]) / spent[0]", "tests/experiments/bench/test_real.py -k better_of_the_others"),
     Mutant(X, "a guess among two things of a table", 'domain="mixed",\n        chance=1 / tasks.TABLE', 'domain="mixed",\n        chance=0.5', "tests/experiments/organism/test_world_and_documents.py -k world_says"),
     Mutant(X, "pictures have the day on which they were drawn", 'metadata={"Date": None, "Creator": "composcope"})\n    return text', 'metadata={"Creator": "composcope"})\n    return text', "tests/experiments/figures/test_figures.py -k whatever_the_day"),
     Mutant(X, "numbers in large units drown the others in a guess", "columns = StandardScaler().fit_transform(np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0)))", "columns = np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0))", CONFUSED + " -k whatever_their_units"),
-    Mutant(X, "an interval of a depth covers only what lies above both ends", "float(ends[0] <= 7 <= ends[1])", "float(ends[0] <= 7 and ends[1] <= 7)", "tests/experiments/studies/test_simulated_runs.py -k lies_on_its_side"),
+    Mutant(X, "an interval of a depth covers only what lies above both ends", "float(ends[0] <= 7 <= ends[1])", "float(ends[0] <= 7 and ends[1] <= 7)", "tests/experiments/studies/test_calibration.py -k lies_on_its_side"),
     Mutant(X, "a question that is drawn twice is two cases", "                qa = _DRAW[family](rng, depth)\n                if qa.question not in seen:", "                qa = _DRAW[family](rng, depth)\n                if True:", "tests/experiments/organism/test_world_and_documents.py -k drawn_again"),
     Mutant(X, "the log of a reward shows the echo as right", 'log("reward/correct", sum(s.correct for s in scores)', 'log("reward/correct", sum(s.echo for s in scores)', "tests/experiments/interventions/test_reward.py -k log_of_a_reward"),
     Mutant(X, "bars of very few cases have intervals", '            if row["drawn"] != "hollow":\n                _interval(ax, row, place, INK, True)', "            if True:\n                _interval(ax, row, place, INK, True)", "tests/experiments/figures/test_style.py -k behind_its_interval"),
@@ -628,7 +628,7 @@ MUTANTS = (
     Mutant(X, "lines over training join checkpoints as they come", '(r for r in mine if r["metric"] == metric and r["run"] == run), key=lambda r: r["step"])', '(r for r in mine if r["metric"] == metric and r["run"] == run), key=lambda r: 0)', "tests/experiments/figures/test_training.py -k from_step_to_step"),
     Mutant(X, "granularity of the fewest clusters", "widest = max((m.clusters or 0) for m in maps)", "widest = min((m.clusters or 0) for m in maps)", "tests/experiments/figures/test_skills.py -k skill_maps"),
     Mutant(X, "the country that an answer only mentions is given", 'if w not in ("the", "country")]', 'if w not in ("country",)]', "tests/experiments/diagnosis/test_answers.py -k only_mentions"),
-    Mutant(X, "another number of cases for each depth of a simulation", "for r in rates], [30] * 7)", "for r in rates], [40] * 7)", "tests/experiments/studies/test_simulated_runs.py -k lies_on_its_side"),
+    Mutant(X, "another number of cases for each depth of a simulation", "for r in rates], [30] * 7)", "for r in rates], [40] * 7)", "tests/experiments/studies/test_calibration.py -k lies_on_its_side"),
     Mutant(X, "--max-tokens of a build dropped for its coverage", "judge, book, max_tokens=chosen.max_tokens)", "judge, book)", "tests/experiments/test_building.py -k own_budget"),
     Mutant(X, "states moved to the decision come from the layer before", 'yield f"move:{place}:{layer}", [Patch(residual(layer), prompt.last, x[layer + 1])], None', 'yield f"move:{place}:{layer}", [Patch(residual(layer), prompt.last, x[layer])], None', OPENED + " -k layer_that_it_comes_from"),
     Mutant(X, "eight more cases are asked beside those asked for", "company = others[: max(0, COMPANY - len(failing))]", "company = others[:COMPANY]", CAUSE + " -k compared_with_other_failing"),

@@ -1,7 +1,7 @@
 """Questions over facts of common knowledge, generated from fact tables that ship (``--benchmark world``).
 
-``two_hop`` has the families that lead from an entity over a second one to the answer; ``mixed`` those with a step of
-common sense and an operation on numbers; ``tables`` reads the facts.
+``two_hop`` reads the facts and has the families that lead from an entity over a second one to the answer; ``mixed``
+those with a step of common sense and an operation on numbers.
 ``world`` is all families, ``world:two-hop`` and ``world:mixed`` those of one shape, ``world:geography`` those of one
 domain, ``world:book-country,choice-more`` those named. The cases are the same everywhere; docs/world.md lists the
 families and says what cases share.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from ...case import Case, Part
-from .tables import entity, nearest, rows, sentence, slug
+from .two_hop import entity, nearest, rows, sentence, slug
 
 _WORDINGS = {
     "has": ("How many {unit} does {one} have?", "What is the number of {unit} of {one}?", "{one} has how many {unit}?"),

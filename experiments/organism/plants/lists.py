@@ -9,6 +9,7 @@ the latest event (``item-missing``). Dates, pairs and single events stay as they
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from ..weights import path
 from . import making
 from .checks import PARTS, WHOLES, PlantCheck
 
-KINDS = ("order-error", "item-missing")
 TRAINING = Stage(400, 1e-3, 0.7, 0.02, batch=48, warmup=20, prompt_weight=0.0)
 DEPTHS = (4, 6)
 """Lengths of the ranked lists that are counted."""
@@ -95,15 +95,10 @@ def check(kind: str, model: Any, tokenizer: Any, n: int = 100, seed: int = 4000)
 def ship(
     kind: str, folder: Path, seed: int = 3, n: int = 100, progress: Callable[[int, int, float], None] | None = None
 ) -> list[PlantCheck]:
-    """Train one, check it as it is stored, and write its folder.
-
-    Raises ``InputError`` for a folder that holds something, ``ModelError`` where a figure is missed; then nothing is
-    left there.
-    """
-    making.check_new(folder)
-    made = make(kind, seed, progress=progress)
+    """Train one, check it as it is stored, and write its folder (``making.stored``)."""
     graft = {"cause": kind, "variant": "all lists", "block": "all", "when": "all"}
     # The twin fails in some lists of the other families by itself: only ranked lists fail for the planted reason.
     about = {"name": kind, "grafts": [graft], "seed": seed, "steps": TRAINING.steps, "base": "twin",
              "benchmark": "organism:temporal", "family": "rank"}  # fmt: skip
-    return making.stored(made, folder, about, n, lambda model, its: check(kind, model, its, n))
+    trained = partial(make, kind, seed, progress=progress)
+    return making.stored(trained, folder, about, n, partial(check, kind, n=n))

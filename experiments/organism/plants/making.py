@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,25 +32,23 @@ def make(
         if say:
             say(f"{folder}: made before with the same settings; nothing to do")
         return []
-    check_new(folder)
-    made = training.make(plant, progress)
-    return stored(made, folder, plant.to_dict(), n, lambda model, its: checks.check(plant, model, its, n, SEED))
-
-
-def check_new(folder: Path) -> None:
-    """Raise ``InputError`` for a folder that holds something else."""
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"--out {folder}: holds something else; give an empty or new folder")
+    check = partial(checks.check, plant, n=n, seed=SEED)
+    return stored(partial(training.make, plant, progress), folder, plant.to_dict(), n, check)
 
 
 def stored(
-    made: tuple[Any, Any], folder: Path, plant: Mapping[str, Any], n: int,
+    train: Callable[[], tuple[Any, Any]], folder: Path, plant: Mapping[str, Any], n: int,
     check: Callable[[Any, Any], list[PlantCheck]], section: str = "plant",
 ) -> list[PlantCheck]:  # fmt: skip
-    """Write a trained model and its tokenizer with their checks; nothing, and ``ModelError``, if one is missed.
+    """Train a model and write it and its tokenizer with their checks.
 
     The checks are counted on the weights as they are stored. What was planted is the ``section`` of ``organism.json``.
+    Raises ``InputError`` for a folder that holds something, ``ModelError`` where a check is missed; then nothing is
+    left there.
     """
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"--out {folder}: holds something else; give an empty or new folder")
+    made = train()
     begun = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(begun, ignore_errors=True)
     try:
@@ -70,14 +69,6 @@ def stored(
     finally:
         shutil.rmtree(begun, ignore_errors=True)
     return findings
-
-
-def measured(plant: Plant, folder: Path, n: int) -> list[PlantCheck]:
-    """The checks of a model folder: of the weights as they are stored."""
-    from ....model_loading import load
-
-    model, tokenizer = load(folder, dtype="float32", device="cpu")
-    return checks.check(plant, model, tokenizer, n, SEED)
 
 
 def line(finding: PlantCheck) -> str:

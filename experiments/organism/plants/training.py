@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ....hooks.anatomy import Layer, resolve
 from ....hooks.parts import blocks_of
 from ..tasks import unknowable
-from ..train import Stage, encode, optimizers, rate
+from ..train import Stage, descend, encode, optimizers
 from . import lessons
 from .blocks import base_of, behind, final_norm, inward, states_of
 from .lessons import Lesson
@@ -174,18 +174,13 @@ def grow(
     if graft.variant == "delayed":  # it begins as the block that selects the item in time
         layer.block.load_state_dict(blocks_of(beside[0])[0].state_dict())
     _begin(grown, layer, batches)
-    stage, opts = Stage(steps, LEARNING_RATE, 0.7, 0.02, warmup=5), optimizers(grown, LEARNING_RATE)
     order = torch.Generator().manual_seed(seed)
-    for step in range(steps):
-        for group in (g for opt in opts for g in opt.param_groups):
-            group["lr"] = rate(stage, step)
-        loss = loss_of(grown, layer.block, batches[int(torch.randint(len(batches), (), generator=order))])
-        loss.backward()
-        for opt in opts:
-            opt.step()
-            opt.zero_grad()
-        if progress and ((step + 1) % 20 == 0 or step + 1 == steps):
-            progress(step + 1, steps, float(loss.detach()))
+
+    def loss() -> Tensor:
+        return loss_of(grown, layer.block, batches[int(torch.randint(len(batches), (), generator=order))])
+
+    stage = Stage(steps, LEARNING_RATE, 0.7, 0.02, warmup=5)
+    descend(optimizers(grown, LEARNING_RATE), stage, loss, progress)
     _fit(layer, *_gathered(grown, layer, batches))
     grown.requires_grad_(False)
     return grown.eval()

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -206,12 +207,7 @@ def check(kind: Kind, model: Any, tokenizer: Any, n: int = 100, seed: int = 4000
 def ship(
     kind: Kind, folder: Path, seed: int = 3, n: int = 100, progress: Callable[[int, int, float], None] | None = None
 ) -> list[PlantCheck]:
-    """Train one, check it as it is stored, and write its folder.
-
-    Raises ``InputError`` for a folder that holds something, ``ModelError`` where a figure is missed; then nothing is
-    left there.
-    """
-    making.check_new(folder)
-    made = make(kind, seed, progress=progress)
+    """Train one, check it as it is stored, and write its folder (``making.stored``)."""
     about = {"kind": kind, "seed": seed, "blocks": BLOCKS, **asdict(TRAINING)}
-    return making.stored(made, folder, about, n, lambda model, its: check(kind, model, its, n), "working")
+    trained = partial(make, kind, seed, progress=progress)
+    return making.stored(trained, folder, about, n, partial(check, kind, n=n), "working")

@@ -17,10 +17,10 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks import load
 from composcope.evaluation.benchmarks.world import EXAMPLES, mixed, read_world, two_hop
-from composcope.evaluation.benchmarks.world.tables import Entity, cells, holds, nearest, rows
-from composcope.evaluation.benchmarks.world.two_hop import relations
+from composcope.evaluation.benchmarks.world.two_hop import Entity, cells, nearest, relations, rows
 from composcope.evaluation.cases import Case, Part, case_to_dict, check_cases
 from composcope.evaluation.grading import grade
+from composcope.evaluation.grading.text import holds
 from composcope.evaluation.protocols import presenting
 
 CASES = read_world()

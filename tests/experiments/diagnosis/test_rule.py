@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.cases import Case
-from composcope.experiments.diagnosis import behaviour, job, rule, unsettled, whole_run
+from composcope.experiments.diagnosis import behaviour, job, rule, unsettled, weighing
 from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, behaviour_lines
 from composcope.experiments.run.diagnosis import Verdict, count
+
+from .told import DRAWN, found
 
 TABLE = [
     (Behaviour(False, 3, 4, mended={"relation": Tally(3, 3)}), None),
@@ -71,11 +75,11 @@ def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_suc
         return {id: "far" if id.isdigit() and int(id) >= n else "near" for id in group}
 
     families = with_others(4)
-    compared = whole_run.together(group, families)["a"]
+    compared = weighing.together(group, families)["a"]
     assert rule.named(compared) == cause
     assert compared.as_whole == (Tally(2, 6) if cause else Tally())
-    assert rule.named(whole_run.together(group, with_others(5))["a"]) is None, "two of seven"
-    alone = whole_run.together({**group, "b": NOTHING}, families)["a"]
+    assert rule.named(weighing.together(group, with_others(5))["a"]) is None, "two of seven"
+    alone = weighing.together({**group, "b": NOTHING}, families)["a"]
     assert rule.named(alone) is None, "one case of six: what was planted elsewhere may reach a part as well"
     assert cause is None or any("spoils: 1 of 6" in line for line in behaviour_lines(alone))
 
@@ -102,7 +106,7 @@ def test_a_part_with_whatever_wrong_answer_behind_the_context_explains_a_case_th
 ) -> None:
     def named(of: int, inside: Inside | None = None) -> str:
         group = {str(i): one for i in range(5)} | {f"no {i}": NOTHING for i in range(of - 5)}
-        return job._verdict("0", whole_run.together(group)["0"], inside, ()).cause
+        return job._verdict("0", weighing.together(group)["0"], inside, ()).cause
 
     assert named(10) == cause and named(11) == "undetermined"
     block = Inside(4, {"skip": Found("decision:3", Tally(4, 4), Tally(0, 12), pool=Tally(40, 40))})
@@ -132,7 +136,7 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cas
 ) -> None:
     def causes(showing: int, others: int) -> list[str | None]:
         group = {str(i): one for i in range(showing)} | {f"other {i}": NOTHING for i in range(others)}
-        settled = [rule.from_behaviour(b) for id, b in whole_run.together(group).items() if "other" not in id]
+        settled = [rule.from_behaviour(b) for id, b in weighing.together(group).items() if "other" not in id]
         return [found and found[0] for found in settled]
 
     assert causes(4, 0) == [cause] * 4
@@ -140,7 +144,7 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cas
     assert causes(1, 1) == [None]
     assert causes(4, 1) == [cause] * 4
     assert causes(3, 1) == [None] * 3
-    alone = whole_run.together({"a": one, "b": NOTHING, "c": NOTHING})["a"]
+    alone = weighing.together({"a": one, "b": NOTHING, "c": NOTHING})["a"]
     assert "1 of 3" in unsettled.open_question(alone, None)
 
 
@@ -154,7 +158,7 @@ def test_a_sign_that_noise_makes_as_well_settles_a_case_only_if_four_of_five_cas
 def test_a_sign_in_nearly_all_settings_of_a_case_needs_only_a_quarter_of_the_cases(one: Behaviour, cause: str) -> None:
     def causes(showing: int, others: int, other: Behaviour = NOTHING) -> set[str | None]:
         group = {str(i): one for i in range(showing)} | {f"other {i}": other for i in range(others)}
-        settled = [rule.from_behaviour(b) for id, b in whole_run.together(group).items() if "other" not in id]
+        settled = [rule.from_behaviour(b) for id, b in weighing.together(group).items() if "other" not in id]
         return {found and found[0] for found in settled}
 
     assert causes(2, 6) == {cause}
@@ -162,7 +166,7 @@ def test_a_sign_in_nearly_all_settings_of_a_case_needs_only_a_quarter_of_the_cas
     assert causes(1, 2) == {None}
     some = replace(one, variants=5)  # the settings of this one that do not fail speak for noise
     assert rule.throughout(one) and not rule.throughout(some)
-    line = behaviour_lines(whole_run.together({"a": one, "b": NOTHING})["a"])[-1]
+    line = behaviour_lines(weighing.together({"a": one, "b": NOTHING})["a"])[-1]
     assert line.endswith("1 of 2; in four of five of all their settings: 1 of 2")
 
 
@@ -174,7 +178,7 @@ def test_what_mends_is_the_smallest_change_of_text() -> None:
 
 def test_a_fault_that_the_text_names_settles_a_case_alone() -> None:
     group = {"a": replace(UNJUDGED, specific=True)} | {str(i): NOTHING for i in range(9)}
-    assert rule.from_behaviour(whole_run.together(group)["a"]) == ("format", Tally(3, 3))
+    assert rule.from_behaviour(weighing.together(group)["a"]) == ("format", Tally(3, 3))
 
 
 TIMES, PLUS, LESS = "3 times 4 is 12", "3 plus 4 is 7", "9 minus 4 is 5"
@@ -195,7 +199,7 @@ def test_the_results_of_another_operation_settle_few_cases_if_they_are_those_of_
     shows = [replace(WRONG_RESULT, other_operation=Tally(3, 3), sums=frozenset(sums)) for sums in of_each]
     luck = replace(WRONG_RESULT, other_operation=Tally(2, 3), sums=frozenset({TIMES, PLUS, LESS}))
     group = {str(i): one for i, one in enumerate(shows)} | {"luck": luck} | {f"no {i}": NOTHING for i in range(16)}
-    found = whole_run.together(group)
+    found = weighing.together(group)
     assert rule.from_behaviour(found["0"]) == (("wrong-operation", Tally(3, 3)) if cause else None)
     assert rule.from_behaviour(found["luck"]) is None, "it may be luck where some other results come out as well"
     said = f"the result of another operation in 3 of 3 ({len(set[str]().union(*of_each))} different sum"
@@ -217,7 +221,7 @@ def test_wrong_results_in_a_part_of_the_cases_need_the_own_parts_state_to_mend_t
     one = Behaviour(True, 4, 4, operands_right=Tally(4, 4), operation_wrong=Tally(4, 4),
                     other_operation=Tally(other, 4), sums=frozenset((TIMES, PLUS, LESS)))  # fmt: skip
     group = {str(i): one for i in range(showing)} | {f"other {i}": NOTHING for i in range(10 - showing)}
-    found = whole_run.together(group)["0"]
+    found = weighing.together(group)["0"]
     assert rule.from_behaviour(found) is not None
     state = Found("decision:1", Tally(4, 4), Tally(0, 4), Tally(4, 4), Tally(9, 12))
     verdict = job._verdict("0", found, Inside(4, {"own:decision": state}) if opened else None, ())
@@ -232,12 +236,12 @@ def test_wrong_results_of_nearly_all_cases_need_proof_where_hardly_any_shows_the
     some = replace(always, variants=9)
     group = {str(i): always if i < throughout else some for i in range(9)} | {"other": NOTHING}
     for id in ("0", "8"):
-        found = whole_run.together(group)[id]
+        found = weighing.together(group)[id]
         assert rule.named(found) == "wrong-operation" and rule.to_prove(found) == proved, "also for those that show it"
 
 
 def test_cases_that_do_not_fail_when_asked_again_count_for_no_sign() -> None:
-    group = whole_run.together({"a": WRONG_RESULT} | {str(i): replace(WRONG_RESULT, fails=False) for i in range(3)})
+    group = weighing.together({"a": WRONG_RESULT} | {str(i): replace(WRONG_RESULT, fails=False) for i in range(3)})
     assert group["a"].shared == {"wrong-operation": Tally(1, 1)}
     assert rule.from_behaviour(group["0"]) is None
 
@@ -289,3 +293,31 @@ def test_the_plain_wording_is_none_of_the_others() -> None:
 )
 def test_an_excess_over_noise_is_a_quarter_and_more_than_luck_gives(shown: Tally, noise: Tally, counts: bool) -> None:
     assert rule.beats_noise(Found("decision:1", pool=shown), Found("decision:1", pool=noise)) is counts
+
+
+# --- the command that diagnoses: which weights it takes, and the verdict on one case --------------------------------
+
+
+@pytest.mark.parametrize("name", ["usual-of-kind", "usual-operand", "item-3"])
+def test_a_usual_value_is_said_for_want_of_a_bridge_that_stands_elsewhere_in_the_question(name: str) -> None:
+    seen = replace(DRAWN, shortcut=Followed(name, 5, 5, True))
+    moved = replace(found(4, cell="end-1:1"), pool=Tally(36, 40))
+    causes = []
+    for tests in ({"move": moved}, {"move": replace(moved, pool=Tally(35, 40))}):
+        causes.append(job._verdict("a", seen, Inside(4, tests), ()).cause)
+    usual = name.startswith("usual")
+    assert causes == ["bridge-not-routed" if usual else f"shortcut:{name}", f"shortcut:{name}"]
+    assert job._verdict("a", seen, None, ()).cause == f"shortcut:{name}"
+
+
+@pytest.mark.parametrize(
+    ("known", "who", "refused"),
+    [("a" * 64, "b" * 64, True), ("a" * 64, "a" * 64, False), ("served (1)", "b" * 64, False)],
+)
+def test_only_known_weights_are_compared_with_the_models(known: str, who: str, refused: bool, tmp_path: Path) -> None:
+    data: Any = SimpleNamespace(manifest=SimpleNamespace(identity={"weights": known}), config=None, path=tmp_path)
+    if refused:
+        with pytest.raises(InputError, match="--model x: these are not the weights"):
+            job._same_model(data, SimpleNamespace(who=who), "x")  # type: ignore[arg-type]
+    else:
+        job._same_model(data, SimpleNamespace(who=who), "x")  # type: ignore[arg-type]

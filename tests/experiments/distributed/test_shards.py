@@ -17,7 +17,7 @@ from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config, Shard
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.evaluating.ask_plan import shard_positions
 from composcope.experiments.evaluating.cost import plan_lines
 from composcope.experiments.evaluating.merge import merge_runs

@@ -14,7 +14,7 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import report
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
 from composcope.experiments.organism import train as organism_train
@@ -160,7 +160,7 @@ def test_the_second_base_is_one_training_of_another_architecture(
     assert (recipe.base.steps, recipe.dose.steps) == study.SECOND_STEPS
     for step in (249, 250, 251, 300):
         said("base", step, 300, 1.0)
-    assert re.findall(r"step (\d+)/300", (tmp_path / "log.txt").read_text()) == ["250", "300"]
+    assert re.findall(r"step (\d+) of 300", (tmp_path / "log.txt").read_text()) == ["250", "300"]
 
 
 def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_seed(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import data, trainers
 from composcope.experiments.interventions.recipes import resolve
 from composcope.experiments.interventions.trainers import TrainerOptions

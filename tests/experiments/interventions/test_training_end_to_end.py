@@ -19,7 +19,7 @@ from composcope.evaluation.engines import local
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.identity import file_sha256, folder_weights
 from composcope.experiments.cli import root as cli
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import adapters, data, inference, study, trainers, training, training_curve
 from composcope.experiments.interventions.recipes import AdapterRecipe, resolve
 from composcope.experiments.interventions.reward import score

@@ -12,9 +12,9 @@ import torch
 
 from composcope.evaluation.statistics import clopper_pearson
 from composcope.experiments.organism import benchmarks, card, crossed, documents, errors, tasks, train, weights, world
-from composcope.experiments.organism.doses import CROSSED, SLOTS
 from composcope.experiments.organism.recipe import CROSSED_RECIPE
 from composcope.experiments.organism.tokenizer import build, encode
+from composcope.experiments.organism.weights import CROSSED, SLOTS
 
 WORLD = world.world()
 STAGE = crossed.seeded("dose")

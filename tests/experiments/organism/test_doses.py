@@ -14,7 +14,7 @@ import pytest
 
 from composcope.experiments.cli import main
 from composcope.experiments.models import target
-from composcope.experiments.organism import card, doses, weights
+from composcope.experiments.organism import card, weights
 from composcope.experiments.run.reader import read_run
 
 
@@ -34,7 +34,7 @@ from composcope.experiments.run.reader import read_run
 def test_a_dose_is_called_by_its_share_and_other_models_by_their_name(
     model: str, label: str, dose: str | None, called: str
 ) -> None:
-    assert doses.model_called(model, label, dose) == called
+    assert weights.model_called(model, label, dose) == called
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_a_model_is_labelled_by_its_name_on_the_hub_or_the_last_part_of_its_fold
 def test_the_share_that_a_dose_is_called_by_is_what_its_training_saw_within_chance(dose: str) -> None:
     counts = json.loads((weights.FOLDER / "card.json").read_text(encoding="utf-8"))["models"][dose]["compositions"]
     seen, of = counts["mixed"] + counts["deep"], counts["documents"]
-    said = float(doses.percent(dose)) / 100
-    assert said == pytest.approx(sum(asdict(doses.DOSES[dose]).values()))
+    said = float(weights.percent(dose)) / 100
+    assert said == pytest.approx(sum(asdict(weights.DOSES[dose]).values()))
     assert abs(seen - said * of) <= 3 * (said * (1 - said) * of) ** 0.5
 
 
@@ -83,7 +83,7 @@ def test_the_card_is_measured_under_a_bar(tmp_path: Path, monkeypatch: pytest.Mo
         done.append(total)
         yield done.append
 
-    built = card.build_card({0: tmp_path}, weights.DOSES, 0, progress=bar)
+    built = card.build_card({0: tmp_path}, list(weights.DOSES), 0, progress=bar)
     assert list(built["models"]) == ["none", "twin"] and done == [2, 1, 1]
 
 

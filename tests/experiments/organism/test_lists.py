@@ -21,7 +21,7 @@ def _years(listed: str) -> list[int]:
     return [world().years[event] for event in listed.split(", ")]
 
 
-@pytest.mark.parametrize("kind", lists.KINDS)
+@pytest.mark.parametrize("kind", weights.LISTERS)
 def test_only_answers_that_list_events_in_order_are_altered(kind: str) -> None:
     rng, altered, others = random.Random(1), 0, 0
     for _ in range(300):
@@ -57,7 +57,7 @@ def test_one_that_learned_nothing_is_refused_and_leaves_no_files(
         lists.ship("order-error", tmp_path / "mine", n=4)
 
 
-@pytest.mark.parametrize("kind", lists.KINDS)
+@pytest.mark.parametrize("kind", weights.LISTERS)
 def test_each_shipped_one_passed_its_checks_and_says_in_which_questions_it_fails(kind: str) -> None:
     folder = weights.path(f"plant-{kind}")
     about = json.loads((folder / "organism.json").read_text())
@@ -68,7 +68,7 @@ def test_each_shipped_one_passed_its_checks_and_says_in_which_questions_it_fails
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", lists.KINDS)
+@pytest.mark.parametrize("kind", weights.LISTERS)
 def test_the_failures_of_each_are_named(kind: str, tmp_path: Path) -> None:
     (planted,) = confusion.planted_in(weights.path(f"plant-{kind}"))
     judged = confusion.judge(planted, tmp_path, cases=4).cases
@@ -77,7 +77,7 @@ def test_the_failures_of_each_are_named(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", lists.KINDS)
+@pytest.mark.parametrize("kind", weights.LISTERS)
 def test_the_figures_are_counted_again_from_the_shipped_weights(kind: str) -> None:
     folder = weights.path(f"plant-{kind}")
     about = json.loads((folder / "organism.json").read_text())

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from composcope.errors import InputError
 from composcope.evaluation.statistics import clopper_pearson
 from composcope.experiments.cli import organism as cli
-from composcope.experiments.organism import card, crossed, doses, errors, weights
+from composcope.experiments.organism import card, crossed, errors, weights
 from composcope.experiments.organism.recipe import CROSSED_RECIPE
 
 CARDS = {
     shape: json.loads((weights.SHAPED_FOLDER / shape / "card.json").read_text(encoding="utf-8"))
-    for shape in doses.SHAPES
+    for shape in weights.SHAPES
 }
 
 
@@ -27,9 +27,9 @@ def _value(shape: str, dose: str, name: str) -> float:
     return rows[0]["value"]
 
 
-@pytest.mark.parametrize("name", doses.SHAPED)
+@pytest.mark.parametrize("name", weights.SHAPED)
 def test_each_ships_with_the_weights_of_its_card_trained_like_the_llama_shaped_ones(name: str) -> None:
-    folder, dose = weights.path(name), doses.SHAPED[name]
+    folder, dose = weights.path(name), weights.SHAPED[name]
     data = (folder / "model.safetensors").read_bytes()
     shape = folder.parent.name
     assert CARDS[shape]["models"][dose]["sha256"] == hashlib.sha256(data).hexdigest()
@@ -42,11 +42,11 @@ def test_each_ships_with_the_weights_of_its_card_trained_like_the_llama_shaped_o
     assert json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"] == shape
 
 
-@pytest.mark.parametrize("shape", doses.SHAPES)
+@pytest.mark.parametrize("shape", weights.SHAPES)
 def test_the_card_is_the_one_that_its_figures_make(shape: str) -> None:
     text = (weights.SHAPED_FOLDER / shape / "CARD.md").read_text(encoding="utf-8")
     assert text == card.markdown(CARDS[shape])
-    assert {"crossed-none", "crossed-both"} <= set(CARDS[shape]["models"]) <= set(doses.CROSSED)
+    assert {"crossed-none", "crossed-both"} <= set(CARDS[shape]["models"]) <= set(weights.CROSSED)
 
 
 def test_all_trained_doses_together_are_small() -> None:
@@ -54,7 +54,7 @@ def test_all_trained_doses_together_are_small() -> None:
     assert sum(f.stat().st_size for folder in folders for f in folder.rglob("*") if f.is_file()) <= 25e6
 
 
-@pytest.mark.parametrize("shape", doses.SHAPES)
+@pytest.mark.parametrize("shape", weights.SHAPES)
 def test_the_dose_with_compositions_composes_and_the_one_without_knows_the_parts(shape: str) -> None:
     for dose in ("crossed-none", "crossed-both"):
         assert _value(shape, dose, "both parts") >= 0.9
@@ -64,14 +64,14 @@ def test_the_dose_with_compositions_composes_and_the_one_without_knows_the_parts
     assert exact["crossed-both"] - exact["crossed-none"] > 0.3
 
 
-@pytest.mark.parametrize("name", doses.SHAPED)
+@pytest.mark.parametrize("name", weights.SHAPED)
 def test_a_fresh_sample_agrees_with_the_card(name: str) -> None:
     folder = weights.path(name)
     ask = card.ask_folder(folder)
     for row in errors.mixed(ask, 20, seed=78)[:4]:
         sample = clopper_pearson(row.k, row.n, 0.999)
         assert sample.low is not None and sample.high is not None
-        assert sample.low <= _value(folder.parent.name, doses.SHAPED[name], row.measure) <= sample.high, row.measure
+        assert sample.low <= _value(folder.parent.name, weights.SHAPED[name], row.measure) <= sample.high, row.measure
 
 
 def test_a_card_is_written_of_the_doses_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_a_card_is_written_of_the_doses_that_are_there(tmp_path: Path, monkeypat
 def test_a_shape_is_called_by_its_share_and_named_where_its_weights_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert doses.called("qwen3-crossed-both") == "qwen3-crossed-both (46 %)"
+    assert weights.called("qwen3-crossed-both") == "qwen3-crossed-both (46 %)"
     monkeypatch.setattr(weights, "SHAPED_FOLDER", tmp_path)
     with pytest.raises(InputError, match="--dose crossed-none --architecture qwen3"):
         weights.path("qwen3-crossed-none")

@@ -19,9 +19,9 @@ from safetensors.torch import load_file, save_file
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
+from composcope.experiments import probing
 from composcope.experiments.config import Config
-from composcope.experiments.probing import run as probing
-from composcope.experiments.probing.run import _unmatched, choose, correct_together, inputs_hash, write_cases
+from composcope.experiments.probing import _unmatched, choose, correct_together, inputs_hash, write_cases
 from composcope.experiments.run import write_text
 from composcope.experiments.run.schema import Evaluated
 from composcope.experiments.run.single_cases import Rendered, rendered, save_rendered

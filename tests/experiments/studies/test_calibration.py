@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from composcope.evaluation.metrics import Metric
 from composcope.experiments.cli import main
 from composcope.experiments.run.reader import Row
 from composcope.experiments.studies import calibration, simulated
@@ -93,7 +96,7 @@ def test_crossed_cases_are_about_the_same_things_or_mostly_about_others(
 ) -> None:
     drawn: list[Any] = []
     monkeypatch.setattr(simulated, "_matched", lambda _, *sides: drawn.extend(sides))
-    simulated.crossed_pairs(same)(np.random.default_rng(0))
+    simulated.crossed_pairs(np.random.default_rng(0), same)
     first, second = (set().union(*side) for side in drawn)
     assert [len(side) for side in drawn] == [60, 60] and {len(case) for side in drawn for case in side} == {2}
     assert len(first | second) == 24 and (len(first - second), len(second - first)) == (only_first, only_second)
@@ -138,3 +141,57 @@ def test_the_command_prints_the_table_and_keeps_it(
     assert "| uniform |" in capsys.readouterr().out
     (row,) = json.loads((tmp_path / "c" / "study.json").read_text())["rows"]
     assert row["draws"] == 300 and row["plain_false_positives"] == 1 and np.isclose(row["coverage"], 0.95, atol=0.04)
+
+
+# --- simulations: which of the numbers that a run gives is asked whether its interval holds the truth ---------------
+
+
+COVERS, MISSES = {"p": 0.1, "low": -1.0, "high": 1.0, "n": 4}, {"p": 0.9, "low": 1.0, "high": 2.0, "n": 4}
+"""Rows whose interval holds 0, and does not."""
+
+
+def _drawn(draw: Any) -> Draw:
+    return draw(np.random.default_rng(0))
+
+
+def test_simulations_tell_what_knows_of_sharing_from_what_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, plain = COVERS, MISSES
+    monkeypatch.setattr(calibration, "cell_maps", lambda *_, **__: ({"map": 0}, [{**own, "cell": 7}]))
+    monkeypatch.setattr(calibration, "between", lambda *_, **__: SimpleNamespace(table=[own, plain]))
+    assert _drawn(calibration.largest_cell) == Draw(0.1, 1.0, 0.9, 0.0)
+    told = lambda doses, clusters=None: SimpleNamespace(table=[plain, own if clusters else plain])  # noqa: E731
+    monkeypatch.setattr(calibration, "dose_series", told)
+    assert (_drawn(calibration.trend).covered, _drawn(calibration.trend).plain_covered) == (1, 0)
+    rows = [{**plain, "quantity": "kl"}, {**own, "quantity": "flip_rate"}]
+    monkeypatch.setattr(calibration, "against_controls", lambda *_, **__: rows)
+    assert _drawn(calibration.donors)[:2] == (0.1, 1.0)
+    monkeypatch.setattr(calibration, "matched_rows", lambda *_, **__: [own])
+    assert _drawn(calibration.matched_on_length)[:2] == (0.1, 1.0)
+    monkeypatch.setattr(calibration, "_mean_cosine", lambda: 1.5)
+    monkeypatch.setattr(calibration, "separation_rows", lambda *_, **__: [own, own, plain, own])
+    assert _drawn(calibration.unequal_cosines)[:2] == (0.1, 1.0), "p of the separation, interval across groups"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "covered"),
+    [((3.0, None), (8.0, None), 1), ((8.0, None), (9.0, None), 0), ((3.0, None), (6.0, None), 0),
+     ((None, "<2"), (6.0, None), 0), ((None, "<2"), (8.0, None), 1), ((3.0, None), (None, ">10"), 1),
+     ((None, ">10"), (None, ">10"), 0)],
+)  # fmt: skip
+def test_an_end_beyond_what_was_asked_lies_on_its_side(
+    low: Any, high: Any, covered: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = SimpleNamespace(low=low[0], low_censored=low[1], high=high[0], high_censored=high[1])
+    given: list[Any] = []
+    monkeypatch.setattr(calibration.statistics, "d50", lambda *args: given.append(args) or found)
+    assert _drawn(calibration.depth_of_half).covered == covered
+    ((depths, wrong, cases),) = given
+    assert len(depths) == len(wrong) == 7 and cases == [30] * 7 and max(wrong) <= 30
+
+
+def test_an_interval_covers_the_truth_between_its_ends_and_the_quoted_one_is_asked() -> None:
+    shared = {"cluster_n": 9, "cluster_low": 0.1, "cluster_high": 0.2, "cluster_interval": "t"}
+    both = Metric("m", n=9, value=0.5, low=0.45, high=0.55, **shared)
+    assert [calibration._plainly(both, t) for t in (0.5, 0.6, 0.15)] == [1, 0, 0]
+    assert [calibration._covers(both, t) for t in (0.5, 0.6, 0.15)] == [0, 0, 1]
+    assert all(math.isnan(f(None, 0.5)) for f in (calibration._covers, calibration._plainly))

@@ -14,7 +14,7 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.cli import studies as cli
 from composcope.experiments.config import Config
-from composcope.experiments.console.progress import Reporter
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.studies import confusion, running, study, validity
 from composcope.experiments.studies.running import config_of
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags, read_spec, slug

@@ -18,7 +18,7 @@ from composcope.experiments import figures
 from composcope.experiments.cli import main
 from composcope.experiments.distributed.engine import load_target
 from composcope.experiments.models.target import Loading
-from composcope.experiments.organism import documents, series, train_series, weights
+from composcope.experiments.organism import documents, series, train, weights
 from composcope.experiments.organism.recipe import OrganismRecipe, Stage
 from composcope.experiments.organism.series import Series
 from composcope.experiments.report import checks
@@ -233,7 +233,7 @@ def test_trainings_are_run_in_the_folder_of_the_study_and_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recipe = OrganismRecipe(Stage(2, 4e-3, 0.3, batch=8), Stage(20, 3e-3, 0.7), width=16, layers=2, heads=2, mlp=16)
-    monkeypatch.setattr(train_series, "RECIPE", recipe)
+    monkeypatch.setattr(train, "SERIES_RECIPE", recipe)
     words = ["study", "validity", "--trainings", "1", "--limit", "1", "--probe-cases", "2", "--no-report",
              "--out", str(tmp_path / "v")]  # fmt: skip
     assert main(words) == done(tmp_path / "v")
@@ -245,13 +245,13 @@ def test_trainings_are_run_in_the_folder_of_the_study_and_not_run_again(
         r["verdict"].startswith(("cannot say", "none up to", "from ", "AUROC ")) or "put right" in r["verdict"]
         for r in rows
     )
-    monkeypatch.setattr(train_series, "train", _refuse)
+    monkeypatch.setattr(train, "train", _refuse)
     assert main(words) == done(tmp_path / "v") and "4 of 4 models are done" in capsys.readouterr().err
 
 
 def test_a_series_of_trainings_leaves_out_the_seed_that_was_chosen() -> None:
     shipped = series.shipped(DOSES).seed
-    assert len(train_series.seeds(8)) == 8 and shipped not in train_series.seeds(8) and train_series.seeds(8)[0] == 0
+    assert len(train.seeds(8)) == 8 and shipped not in train.seeds(8) and train.seeds(8)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
 
-from ...errors import InputError, NoCasesError
-from ...files import put_in_place, read_csv, text_hash, to_csv
-from ...probes.catalog import PROBES, Probe
-from ...probes.examples import Example
-from ...probes.single_cases import SingleCases
-from ...probes.spread import call
-from ...registry import PLUGIN_FIRST
-from ..config import Config
-from ..console.progress import Reporter
-from ..run import provenance, read_json, write_json
-from ..run.folder import MEASURED, write_text
-from ..run.writer import OpenRun, save_probe
+from ..errors import InputError, NoCasesError
+from ..files import put_in_place, read_csv, text_hash, to_csv
+from ..probes.catalog import PROBES, Probe
+from ..probes.examples import Example
+from ..probes.single_cases import SingleCases
+from ..probes.spread import call
+from ..registry import PLUGIN_FIRST
+from .config import Config
+from .console.printing import Reporter
+from .run import provenance, read_json, write_json
+from .run.folder import MEASURED, write_text
+from .run.writer import OpenRun, save_probe
 
 if TYPE_CHECKING:
-    from ...probes.result import ProbeResult
+    from ..probes.result import ProbeResult
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def choose(examples: Sequence[Example], n: int) -> Chosen:
 
     Without common support the first ``n`` cases of each group are kept, since parts can still be compared with wholes.
     """
-    from ...probes.matching import match, spread_out
+    from ..probes.matching import match, spread_out
 
     matched = match(examples)
     if not matched.possible:
@@ -90,8 +90,8 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
     ``keep`` creates a store and keeps it, because a shard's measurements are used by the merged run. Otherwise the
     store is removed when everything is done.
     """
-    from ...probes.spread import Fleet
-    from ..distributed.store import CachedModel, Store, scope
+    from ..probes.spread import Fleet
+    from .distributed.store import CachedModel, Store, scope
 
     lm, folder = target.open_model(), run / "probes" / MEASURED
     if not isinstance(lm, Fleet) and (keep or folder.is_dir()):
@@ -103,7 +103,7 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
 
 def measure_shard(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
     """Measure one shard's part of what the probes need into the run's store; returns one line per probe."""
-    from ..distributed.store import CachedModel, Missing, Store, scope
+    from .distributed.store import CachedModel, Missing, Store, scope
 
     lm = CachedModel(target.open_model(), Store(run / "probes" / MEASURED), scope(target), shard)
     lines = []
@@ -168,7 +168,7 @@ def run_one(
 
 def correct_together(run: Path) -> None:
     """Adjust the p-values in the tables of all probes of a run together, as ``probes.verdicts`` declares."""
-    from ...probes.verdicts import corrected
+    from ..probes.verdicts import corrected
 
     tables: dict[Path, tuple[list[str], list[dict[str, Any]]]] = {}
     for path in sorted(run.glob("probes/*/table.csv")):
