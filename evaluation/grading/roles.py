@@ -107,10 +107,17 @@ _FIELD = re.compile(
 _HEAD_OF = re.compile(r"What\s(?:is|was)\sthe\s(?P<head>[a-z]+)\sof\s(?P<name>[A-Z]\w+)\?")
 _TAKEN_BACK = re.compile(r"\b(?:no|not|sorry|wait|actually|but|or)\b|n't\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
-    r"\bhow\s+many\s+((?:(?!(?:do|does|did|are|is|was|were|has|have|had|can|will|would)\b)[a-z]+\s){1,4})", re.I
+    r"\bhow\s+many\s+(?:(?:are|were)\s+)?"
+    r"((?:(?!(?:do|does|did|are|is|was|were|has|have|had|can|will|would)\b)[a-z]+\b\s?){1,4})",
+    re.I,
 )
-_COUNT = re.compile(r"\b(?P<number>\d+)\s(?P<what>[a-z]+(?:\s(?!and\b)[a-z]+){0,2})")
-_COUNTED = re.compile(r"[^\d\n]{0,60}?(?:\b\d+\s[a-z]+(?:\s(?!and\b)[a-z]+){0,2}(?:,\s|,?\sand\s|[.!]?\Z)){2,9}")
+_WHERE_THINGS = r"(?:in|on|at|from)"
+_THING = rf"[a-z]+(?:\s(?!(?:and|{_WHERE_THINGS})\b)[a-z]+){{0,2}}"
+_COUNT = re.compile(rf"\b(?P<number>\d+)\s(?P<what>{_THING})")
+_COUNTED = re.compile(
+    rf"[^\d\n]{{0,60}}?(?:\b\d+\s{_THING}(?:,\s|,?\sand\s|(?:\s{_WHERE_THINGS}\s[^\d\n]{{1,40}}?)?[.!]?\Z)){{2,9}}"
+)
+_ROW = re.compile(r"(?P<what>[A-Z][\w ]{1,30}):\s(?P<number>[^:\n]*\d[^:\n]{0,20})")
 _NO_THINGS = re.compile(r"\b(?:left|remain\w*|more|fewer|less|old|each|total|times|per\s?cent)\b")
 """What stands behind a number and is no thing that is counted."""
 _MOST = 40
@@ -155,14 +162,18 @@ def own_number(text: str, question: str) -> str | None:
 
 
 def _enumerated(text: str, question: str) -> str | None:
-    """The number of what is asked for in a sentence that counts several things: "6 faces, 12 edges and 8 corners"."""
+    """The number of what is asked for where a text counts several things, in a sentence or in a line for each."""
     what, plain = _HOW_MANY.search(question), view.plain(text).strip()
-    if what is None or not _COUNTED.fullmatch(plain) or _NO_THINGS.search(plain):
+    if what is None or _NO_THINGS.search(plain):
         return None
-    counts = [(m["number"], m["what"].split()) for m in _COUNT.finditer(plain)]
+    lines = [line.strip(" -*\u2022") for line in plain.split("\n") if any(c.isdigit() for c in line)]
+    rows = [row for line in lines if (row := _ROW.fullmatch(line))]
+    listed = len(rows) == len(lines) > 1
+    counts = [(m["number"], m["what"].lower().split()) for m in (rows if listed else _COUNT.finditer(plain))]
     asked = {word.rstrip("s") for word in what[1].lower().split()}
     own = [number for number, things in counts if {t.rstrip("s") for t in things} <= asked]
-    return own[0] if len(own) == 1 and not any(words.lookup(t) for _, things in counts for t in things) else None
+    measured = any(words.lookup(t) for _, things in counts for t in things)
+    return own[0] if len(own) == 1 and (listed or _COUNTED.fullmatch(plain)) and not measured else None
 
 
 def of_another(text: str, golds: Sequence[str], question: str) -> bool:

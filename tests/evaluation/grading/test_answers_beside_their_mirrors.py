@@ -61,6 +61,21 @@ UNITS = [
     ("number", "20", "They need 20 weeks to save the remaining $4,600.", WEEKS, RIGHT),
     ("number", "20", "They need 21 weeks to save the remaining $4,600.", WEEKS, WRONG),
 ]
+FILM = "A film starts at 19:50 and ends at 22:05. How long is it?"
+COMPOUND = [
+    ("text", "2 hours 15 minutes", "The film is 2 hours and 15 minutes long.", FILM, RIGHT),
+    ("text", "2 hours 15 minutes", "2h 15m", FILM, RIGHT),
+    ("text", "2 hours 15 minutes", "135 min (2 h 15 min)", FILM, RIGHT),
+    ("text", "2 hours 15 minutes", "Two and a quarter hours.", FILM, RIGHT),
+    ("text", "2 hours 15 minutes", "2:15", FILM, OPEN),
+    ("text", "2 hours 15 minutes", "The film is 2 hours and 5 minutes long.", FILM, WRONG),
+    ("text", "2 hours 15 minutes", "2.15 hours", FILM, WRONG),
+    ("text", "2 hours 15 minutes", "15 minutes", FILM, WRONG),
+    ("text", "6 feet 8 inches", "The door is 80 inches tall.", "How tall is the door?", RIGHT),
+    ("text", "6 feet 8 inches", "8 feet 6 inches", "How tall is the door?", WRONG),
+    ("text", "2 kg 300 g", "2.3 kg", "How heavy is the parcel?", RIGHT),
+    ("text", "2 kg 300 g", "2.03 kg", "How heavy is the parcel?", WRONG),
+]
 WAR = "Between which years was the war?"
 SPANS = [
     ("text", "1939-1945", "1939 to 1945", WAR, RIGHT),
@@ -72,6 +87,29 @@ SPANS = [
     ("text", "1939-1945", "It is between 1939 to 1945 and 1941 to 1945.", WAR, NOT_RIGHT),
 ]
 WHALE = "Who wrote the novel in which Ahab hunts a whale?"
+MOTORCYCLES = "A parking lot holds 45 vehicles, cars and motorcycles. How many are motorcycles?"
+HENS = "A farm has hens and goats with 40 legs. How many hens are there?"
+THINGS = [
+    ("number", "13", "13 motorcycles and 32 cars", MOTORCYCLES, RIGHT),
+    ("number", "13", "32 motorcycles and 13 cars", MOTORCYCLES, WRONG),
+    ("number", "13", "There are 13 motorcycles and 32 cars in the parking lot.", MOTORCYCLES, RIGHT),
+    ("number", "13", "There are 32 motorcycles and 13 cars in the parking lot.", MOTORCYCLES, WRONG),
+    ("number", "13", "- Motorcycles: 13\n- Cars: 32", MOTORCYCLES, RIGHT),
+    ("number", "13", "- Motorcycles: 32\n- Cars: 13", MOTORCYCLES, WRONG),
+    ("number", "13", "**Cars:** 45 - 13 = 32\n**Motorcycles:** 13", MOTORCYCLES, RIGHT),
+    ("number", "8", "Goats: 6\nHens: 8\nTotal: 14", HENS, RIGHT),
+    ("number", "8", "Goats: 8\nHens: 6", HENS, WRONG),
+]
+BENELUX = "What were the countries of the Benelux in 1960?"
+IN_1960, MEMBERS = "In 1960, they were Belgium, the Netherlands, and ", "Belgium, Netherlands, Luxembourg"
+SETTINGS = [
+    ("list", MEMBERS, IN_1960 + "Luxembourg.", BENELUX, RIGHT),
+    ("list", MEMBERS, "Historically, the members are Belgium, Luxembourg, and the Netherlands.", BENELUX, RIGHT),
+    ("list", MEMBERS, IN_1960 + "France.", BENELUX, WRONG),
+    ("list", MEMBERS, "In Germany, Belgium, the Netherlands, and Luxembourg.", BENELUX, NOT_RIGHT),
+    ("ordered-list", "2, 5, 9", "In ascending order, the numbers are 2, 5, 9.", None, RIGHT),
+    ("ordered-list", "2, 5, 9", "In ascending order, the numbers are 2, 9, 5.", None, WRONG),
+]
 NAMES = [
     ("text", "Richard Nixon", 'That would be Richard "Tricky Dick" Nixon.', None, RIGHT),
     ("text", "Richard Nixon", "It was Richard (Dick) Nixon.", None, RIGHT),
@@ -162,7 +200,7 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
     assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
 
 
-ROWS = [*NUMBERS, *UNITS, *SPANS, *NAMES, *LETTERS, *WORKED]
+ROWS = [*NUMBERS, *UNITS, *COMPOUND, *THINGS, *SETTINGS, *SPANS, *NAMES, *LETTERS, *WORKED]
 
 
 @pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), ROWS)
