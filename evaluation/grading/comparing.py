@@ -276,6 +276,8 @@ def _years(said: Said, asked: Asked) -> Verdict:
 def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
     if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
         return _boolean
+    if units.is_compound(gold):
+        return _number
     if dates.is_clock_time(gold):
         return _time
     if _FRACTION.fullmatch(gold):

@@ -31,6 +31,7 @@ _MAKES = re.compile(
     re.IGNORECASE,
 )
 """Between a number and the same one in another unit."""
+_COMPOUND = re.compile(r"\W*(?:(?:\d[\d.,]*|[a-z]+)\s?[a-z]{1,12}\.?(?:,?\sand\s|,\s|\s)?){2,4}\W*", re.IGNORECASE)
 _CHANCE = re.compile(r"\s*in\s+(?:every\s+)?", re.IGNORECASE)
 _MOST_CHANCES = 100
 """\"One in four" is a share, "the 500 in 1999" is not."""
@@ -95,10 +96,17 @@ def contradicted(text: str, said: Number, golds: Sequence[Number]) -> Number | N
     return None
 
 
+def is_compound(gold: str) -> bool:
+    """Whether a gold answer is nothing but one quantity in several units: "2 hours and 15 minutes"."""
+    plain = numbers.normalized(gold)
+    whole = numbers.candidates(plain) if _COMPOUND.fullmatch(plain) else []
+    return len(whole) == 1 and whole[0].dimension is not None and len(numbers.find_all(plain)) > 1
+
+
 def duration(said: Number, golds: Sequence[Number]) -> bool:
     """Whether hours and minutes with a colon ("1:15") last as long as a gold answer in minutes or hours."""
     clock = said.dimension == "clock"
-    timed = [g.value * g.asked.factor for g in golds if g.asked and g.asked.dimension == "time"]
+    timed = [g.value * unit.factor for g in golds if (unit := g.asked or g).dimension == "time"]
     return clock and any(close(said.value * 3600, seconds) for seconds in timed)
 
 

@@ -35,7 +35,7 @@ _HALVES = re.compile(
     r"\s+quarters)\b",
     re.IGNORECASE,
 )
-_HOURS = re.compile(r"(?<![\d.,:\w])(\d{1,3})h([0-5]\d)(?:\s?min)?\b")
+_HOURS = re.compile(r"(?<![\d.,:\w])(\d{1,3})(?:h([0-5]\d)(?:\s?m(?:in)?)?|\s?h(?:rs?)?,?\s?(\d{1,2})\s?m)\b")
 
 
 def below_zero(text: str) -> str:
@@ -56,8 +56,8 @@ def once(text: str) -> str:
 
 
 def with_halves(text: str) -> str:
-    """Units with a half after them as decimals: "an hour and a half" as "1.5 hour"; "3h30" as "3 h 30 min"."""
-    text = _HOURS.sub(r"\1 h \2 min", text)
+    """Units and a half as decimals: "an hour and a half" as "1.5 hour"; "3h30", "3h 30m" as "3 h 30 min"."""
+    text = _HOURS.sub(r"\1 h \2\3 min", text)
     return _HALVES.sub(_decimals, text) if " and " in text else text
 
 
