@@ -104,6 +104,10 @@ _FIELD = re.compile(
     r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
+_HELD_BY = re.compile(
+    r"\b(?:when|while)\s(?P<value>[A-Z][^,;:]{1,60}?)\s(?:was|were|is)\s(?:serving\sas\s)?(?:the\s)?(?P<noun>[^,;:]{3,60}?)\W*\Z"
+)
+"""Who held the office that a question asks for: "It fell in 1989, when George Bush was president."."""
 _HEAD_OF = re.compile(r"What\s(?:is|was)\sthe\s(?P<head>[a-z]+)\sof\s(?P<name>[A-Z]\w+)\?")
 _TAKEN_BACK = re.compile(r"\b(?:no|not|sorry|wait|actually|but|or)\b|n't\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
@@ -248,8 +252,9 @@ def field(text: str, question: str) -> str | None:
     """What a text says after a colon of the thing that the question asks for: "The company is X. Headquarters: Y."."""
     asked = normalize(question).split()
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
-    rows = [m for s in parts if (m := _FIELD.fullmatch(s))]
-    held = [m["value"] for m in rows if all(w in asked for w in normalize(m["key"] or m["noun"]).split())]
+    rows = [(m["key"] or m["noun"], m["value"]) for s in parts if (m := _FIELD.fullmatch(s))]
+    rows += [(m["noun"], m["value"]) for s in parts if (m := _HELD_BY.search(s))]
+    held = [value for noun, value in rows if all(w in asked for w in normalize(noun).split())]
     return held[-1] if held else None
 
 

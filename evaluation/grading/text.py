@@ -135,8 +135,8 @@ _PLACES = frozenset(
 )
 """Those without which a name is another one: "Mexico" is not Mexico City."""
 TITLES = frozenset(
-    "sir dame lord lady king queen prince princess emperor empress president pope saint professor prof captain general "
-    "dr mr mrs ms madame".split()
+    "sir dame lord lady king queen prince princess emperor empress tsar majesty highness president pope "
+    "saint professor prof captain general dr mr mrs ms madame".split()
 )
 """Words before a name that belong to no name."""
 _OF_A_KIND = re.compile(

@@ -124,6 +124,71 @@ NAMES = [
 RANK = "Rank these events from earliest to latest: A) landing, B) fall, C) revolution, D) war."
 OPTIONS = "Rank these events:\nA. landing\nB. fall\nC. war"
 KNOWN = "A is 1969, B is 1989, C is 1789 and D is 1914.\n\n"
+BORDERS = "Which country borders both Spain and Italy?"
+CONCEDED = [
+    ("text", "France", "France, although Andorra and Monaco lie in between.", BORDERS, RIGHT),
+    ("text", "France", "Although Spain and Italy are close, only France borders both of them.", BORDERS, RIGHT),
+    ("text", "France", "The country, although smaller than Ukraine, is France.", BORDERS, RIGHT),
+    (
+        "text",
+        "France",
+        "Portugal, although most of the border of Spain is with France, which is larger.",
+        BORDERS,
+        NOT_RIGHT,
+    ),
+    ("text", "France", "Switzerland, even though France borders Italy.", BORDERS, NOT_RIGHT),
+    ("text", "France", "Switzerland, although it does not touch Spain, which borders France.", BORDERS, NOT_RIGHT),
+]
+DAY = "What day of the week is it if yesterday was Monday?"
+COUNTED_FROM = [
+    ("text", "Tuesday", "It is the day after Monday, so it is Tuesday.", DAY, RIGHT),
+    ("text", "Tuesday", "It is Tuesday, the day before Wednesday.", DAY, RIGHT),
+    ("text", "Tuesday", "It is the day after Tuesday, Wednesday.", DAY, NOT_RIGHT),
+    ("text", "Tuesday", "It is the day before Tuesday.", DAY, NOT_RIGHT),
+    ("text", "Tuesday", "Two days after Tuesday", DAY, NOT_RIGHT),
+]
+RENAMED = [
+    ("text", "Germany", "He was born in Bonn, in the Electorate of Cologne (now Germany).", None, RIGHT),
+    ("text", "Istanbul", "Constantinople (now called Istanbul)", None, RIGHT),
+    ("text", "Germany", "He was born in Vienna, Austria (not in Germany).", None, NOT_RIGHT),
+    ("text", "Istanbul", "Ankara (next to Istanbul)", None, NOT_RIGHT),
+    ("text", "King Charles III", "His Majesty Charles III", None, RIGHT),
+    ("text", "Tsar Nicholas II", "It was Emperor Nicholas II, who abdicated.", None, RIGHT),
+    ("text", "Tsar Nicholas II", "Emperor Alexander III, the father of Nicholas II", None, NOT_RIGHT),
+]
+OFFICE = "Who was the prime minister of the United Kingdom when World War I began?"
+IN_OFFICE = [
+    (
+        "text",
+        "H. H. Asquith",
+        "It began on July 28, 1914, when H. H. Asquith was the prime minister of the United Kingdom.",
+        OFFICE,
+        RIGHT,
+    ),
+    ("text", "H. H. Asquith", "It began in 1914, when H. H. Asquith was serving as prime minister.", OFFICE, RIGHT),
+    ("text", "H. H. Asquith", "It began in 1914, when H. H. Asquith was deputy prime minister.", OFFICE, NOT_RIGHT),
+    (
+        "text",
+        "H. H. Asquith",
+        "It began in 1914, when David Lloyd George was prime minister, not H. H. Asquith.",
+        OFFICE,
+        NOT_RIGHT,
+    ),
+]
+CODE = "What does print('ab' * 2) print in Python?"
+BELOW = [
+    (
+        "text",
+        "abab",
+        "The output of the code is:\n\n```python\nabab\n```\n\nThis is because `*` repeats a string.",
+        CODE,
+        RIGHT,
+    ),
+    ("text", "abab", "The code prints:\n\n```\nabab\n```", CODE, RIGHT),
+    ("text", "abab", "The code prints:\n\n```\naabb\n```", CODE, WRONG),
+    ("text", "Lima", "The capital of Peru is:\n\n- **Lima**", None, RIGHT),
+    ("text", "Lima", "The capital of Peru is:\n\n- **Cusco**\n- not Lima", None, NOT_RIGHT),
+]
 LETTERS = [
     ("ordered-list", "C, D, A, B", "C D A B", RANK, RIGHT),
     ("ordered-list", "C, D, A, B", "CDAB", RANK, RIGHT),
@@ -200,7 +265,22 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
     assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
 
 
-ROWS = [*NUMBERS, *UNITS, *COMPOUND, *THINGS, *SETTINGS, *SPANS, *NAMES, *LETTERS, *WORKED]
+ROWS = [
+    *NUMBERS,
+    *UNITS,
+    *COMPOUND,
+    *THINGS,
+    *SETTINGS,
+    *SPANS,
+    *NAMES,
+    *LETTERS,
+    *WORKED,
+    *CONCEDED,
+    *COUNTED_FROM,
+    *RENAMED,
+    *IN_OFFICE,
+    *BELOW,
+]
 
 
 @pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), ROWS)
