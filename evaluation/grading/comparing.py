@@ -29,7 +29,7 @@ from . import (
     units,
     words,
 )
-from .rounding import rounds_to
+from .rounding import rounded
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
@@ -37,7 +37,6 @@ _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])
 _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
 _FRACTION = re.compile(r"(?<![\d/])-?\d+\s?/\s?\d+(?![\d/])")
 _RATIO = re.compile(r"\d+\s?:\s?\d+")
-_TO = re.compile(r"\b(\d+)\s+to\s+(\d+)\b")
 _THOUSANDS = re.compile(r"(?<![\d.,])[12],\d{3}(?![\d,])")
 Verdict = Grade | None
 """None: this text holds no answer of the type."""
@@ -77,6 +76,9 @@ def undecided(answer: str, reason: str) -> Grade:
 
 def _number(said: Said, asked: Asked) -> Verdict:
     found = _quantity(said, asked)
+    row = found and asked.question and found.reason == "several numbers" and roles.field(said.text, asked.question)
+    if row and (own := _quantity(Said(row, cued=True), asked)) and own.outcome == "correct":
+        return own
     if not found or found.outcome != "correct" or said.cued or not asked.question:
         return found
     hint = numbers.parse(roles.hinted_number(said.text, asked.question) or "")
@@ -101,7 +103,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
-    if any(numbers.equal(n, w) or rounds_to(n, w) for n in (found.number, *found.same) for w in golds):
+    if any(numbers.equal(n, w) or rounded(n, w) for n in (found.number, *found.same) for w in golds):
         if other := units.contradicted(numbers.normalized(said.text[:HALF]), found.number, golds):
             return _wrong(numbers.show(other))
         doubtful = units.percent_in_doubt(found.number, golds, asked.question)
@@ -262,7 +264,7 @@ def _fraction(said: Said, asked: Asked) -> Verdict:
 
 def _ratio(said: Said, asked: Asked) -> Verdict:
     """A ratio in words ("2 to 3") or with a colon."""
-    return _name(replace(said, text=_TO.sub(r"\1:\2", said.text), rest=_TO.sub(r"\1:\2", said.rest)), asked)
+    return _name(replace(said, text=words.with_colons(said.text), rest=words.with_colons(said.rest)), asked)
 
 
 def _years(said: Said, asked: Asked) -> Verdict:

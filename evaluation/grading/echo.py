@@ -86,7 +86,7 @@ _OBJECT = 3
 """Most words of an object."""
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _FIRST = 2
-"""Sentences that may be about the subject of the question without naming it."""
+"""Sentences that may be about the subject of the question without naming it, as may a conclusion."""
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
 _LEAST = 0.6
@@ -268,17 +268,15 @@ def affirms(text: str, question: str) -> bool | None:
         if said["word"].lower() == judged["word"].lower() and not {*said["word"].lower().split()} & _ASKING:
             return not said["no"]
     question = _CITY_OF.sub("", _IS_IT_TRUE.sub("", _last_question(question)))
-    asked = _content(_last_question(question))
-    than = _last_question(question).partition(" than ")
+    asked, names, than = _content(question), _names(question), question.partition(" than ")
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
-    said_so = {t.word for t in tokens(_last_question(question))[:1]}  # "Could it ...?" "It could."
+    said_so = {t.word for t in tokens(question)[:1]}  # "Could it ...?" "It could."
     said = [(s, v) for s in parts if (v := _stance(s, asked, said_so)) is not None]
     if not said and than[1]:
-        names = _names(_last_question(question))
         said = [(s, v) for s in parts if (v := _compares(s, _content(than[0]), _content(than[2]), names)) is not None]
     if not said:
-        names = _names(_last_question(question))
-        said = [(s, v) for s in parts[:_FIRST] if (v := _of_its_subject(s, asked, names)) is not None]
+        near = [s for n, s in enumerate(parts) if n < _FIRST or cues.concludes(s)]
+        said = [(s, v) for s in near if (v := _of_its_subject(s, asked, names)) is not None]
     concluded = [v for s, v in said if cues.concludes(s)]
     if concluded:
         return concluded[-1]

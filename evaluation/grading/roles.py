@@ -61,6 +61,7 @@ _KIN_OF = re.compile(
 """Somebody who is named by another: "a student of William Shakespeare"."""
 _OWN_KIND = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s(?P<kind>[a-z]+)\W*\Z")
 _BIRTH, _DEATH = r"born|birth", r"die|died|death|passed\s+away|killed|executed|assassinated"
+_BEGAN, _ENDED = r"began|begin|started|start", r"ended|end"
 _EVENTS = tuple(
     re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
     for words in f"""{_BIRTH}
@@ -81,8 +82,8 @@ launched|launch
 crowned
 elected
 married
-began|begin|started|start
-ended|end
+{_BEGAN}
+{_ENDED}
 won
 wrote|written
 became
@@ -94,6 +95,8 @@ fell|fall
 closed|dissolved""".split("\n")
 )
 """Words for events that have a date each."""
+_AT_FIRST = re.compile(rf"\b(?:(?P<life>{_BIRTH})|{_BEGAN})\b", re.IGNORECASE)
+_AT_LAST = re.compile(rf"\b(?:(?P<life>{_DEATH})|{_ENDED})\b", re.IGNORECASE)
 _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
@@ -129,10 +132,10 @@ _MOST = 40
 _DIGITS = re.compile(r"\d{3,4}")
 _SPAN = re.compile(
     r"\((?P<a>[^()\u2013\u2014]{0,30}?\d{3,4})\s?(?:-|\u2013|\u2014|to)\s?(?P<b>[^()\u2013\u2014]{0,30}?\d{3,4})\)"
-    r"|\blived\s+from\s+(?P<c>[^.;]{0,30}?\d{3,4})\s+(?:to|until)\s+(?P<d>[^.;]{0,30}?\d{3,4})\b",
+    r"|\b(?P<lived>lived\s+)?from\s+(?P<c>[^.;]{0,30}?\d{3,4})\s+(?:to|until)\s+(?P<d>[^.;]{0,30}?\d{3,4})\b",
     re.IGNORECASE,
 )
-"""The dates of a life: "(1775-1817)", "lived from 1775 to 1817"."""
+"""The dates of a life or a time: "(1775-1817)", "lived from 1775 to 1817", "it lasted from 1939 to 1945"."""
 
 
 def own_number(text: str, question: str) -> str | None:
@@ -143,7 +146,7 @@ def own_number(text: str, question: str) -> str | None:
     """
     if (listed := _enumerated(text, question)) is not None:
         return listed
-    if _ASKS_DATE.search(question) and (date := _of_a_life(view.plain(text), question)):
+    if _ASKS_DATE.search(question) and (date := _at_an_end(view.plain(text), question)):
         return _DIGITS.findall(date)[-1]
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
@@ -267,13 +270,15 @@ def hinted_number(text: str, question: str) -> str | None:
     return left[0] if len(left) == 1 else None
 
 
-def _of_a_life(plain: str, question: str) -> str | None:
-    """The date of a birth or a death, where one of them is asked for and a text has nothing but the dates of a life."""
-    asked, spans = [kind for kind in _EVENTS if kind.search(question)], list(_SPAN.finditer(plain))
-    if len(spans) != 1 or len(_DIGITS.findall(plain)) != 2 or len(asked) != 1 or asked[0] not in _EVENTS[:2]:
+def _at_an_end(plain: str, question: str) -> str | None:
+    """The date of a birth, death, beginning or end, where a text has nothing but the two dates of a life or a time."""
+    events, spans = sum(kind.search(question) is not None for kind in _EVENTS), list(_SPAN.finditer(plain))
+    first, last = _AT_FIRST.search(question), _AT_LAST.search(question)
+    if len(spans) != 1 or len(_DIGITS.findall(plain)) != 2 or events != 1 or not (asked := first or last):
         return None
-    first, last = spans[0]["a"] or spans[0]["c"], spans[0]["b"] or spans[0]["d"]
-    return first if asked[0] is _EVENTS[0] else last
+    if asked["life"] and not (spans[0]["a"] or spans[0]["lived"]):
+        return None  # "He reigned from 1556 to 1605" does not say when he was born
+    return spans[0]["a"] or spans[0]["c"] if first else spans[0]["b"] or spans[0]["d"]
 
 
 def event_part(text: str, question: str) -> str | None:
@@ -302,7 +307,7 @@ def event_part(text: str, question: str) -> str | None:
             found.append(first[0])
     if len(found) == 1:
         return found[0]
-    if not found and (date := _of_a_life(plain, question)):
+    if not found and (date := _at_an_end(plain, question)):
         return date
     other = len(events) == 1 and events[0][2] is not wanted
     return "" if not found and other and len(_DIGITS.findall(plain)) == 1 else None

@@ -69,6 +69,14 @@ def _decimals(m: re.Match[str]) -> str:
     return f"{whole}.{part} {m['unit']}" if counted or lookup(m["unit"]) else m[0]
 
 
+_RATIO = re.compile(rf"\b(\d+|{PATTERN.pattern})\s+to\s+(\d+|{PATTERN.pattern})\b", re.IGNORECASE)
+
+
+def with_colons(text: str) -> str:
+    """Ratios in words as digits with a colon: "2 to 3" and "two to three" as "2:3"."""
+    return _RATIO.sub(lambda m: ":".join(n if n.isdigit() else str(value(n)) for n in m.groups()), text)
+
+
 _LARGE = {
     10**2: "hundred hundreds",
     10**3: "thousand tausend тысяч тысячи тысяча",

@@ -189,6 +189,81 @@ BELOW = [
     ("text", "Lima", "The capital of Peru is:\n\n- **Lima**", None, RIGHT),
     ("text", "Lima", "The capital of Peru is:\n\n- **Cusco**\n- not Lima", None, NOT_RIGHT),
 ]
+ROUNDED = [
+    ("number", "10/3", "Each piece is approximately 3.33 m long.", None, RIGHT),
+    ("number", "10/3", "Each piece is 10/3 metres, or about 3.33 metres, for a rope of 10 metres.", None, RIGHT),
+    ("number", "50/7", "about 7.14", None, RIGHT),
+    ("number", "10/3", "Each piece is about 3.34 m long.", None, WRONG),
+    ("number", "10/3", "3.3 m", None, WRONG),
+    ("number", "50/7", "about 7.15", None, WRONG),
+]
+PRIME = "Is 51 a prime number?"
+CONCLUDED = [
+    (
+        "boolean",
+        "no",
+        "To determine if 51 is prime, we check its divisors. 51 = 3 × 17. So 51 is not prime.",
+        PRIME,
+        RIGHT,
+    ),
+    ("boolean", "no", "A prime has two divisors. 51 has more: 3 and 17. Thus, 51 is not prime.", PRIME, RIGHT),
+    (
+        "boolean",
+        "no",
+        "To determine if 51 is prime, we check its divisors. 51 is not divisible by 2, 5 or 7. So 51 is prime.",
+        PRIME,
+        WRONG,
+    ),
+    (
+        "boolean",
+        "no",
+        "Let's check whether 51 is a prime number. We try 2, 5, and 7. None divides it. Therefore, it is prime.",
+        PRIME,
+        WRONG,
+    ),
+    ("boolean", "no", "Let us check. It is odd. So let us see whether 51 is prime.", PRIME, NOT_RIGHT),
+]
+ROOT = "What is the cube root of 512?"
+REASONED = [
+    ("number", "8", "The cube root of 512 is 8, since 8³ = 512 and 7³ = 343.", ROOT, RIGHT),
+    ("number", "8", "The cube root of 512 is 8 because 8 × 8 × 8 = 512, whereas 9 × 9 × 9 = 729.", ROOT, RIGHT),
+    ("number", "8", "Since 8 × 8 × 8 = 512, the cube root is 8.", ROOT, RIGHT),
+    ("number", "8", "The cube root of 512 is 9, since 9³ = 729.", ROOT, WRONG),
+    ("number", "8", "The cube root of 512 is 64, since 64 × 8 = 512.", ROOT, NOT_RIGHT),
+]
+WHEELS = "How many wheels do the trains have in all?"
+BREAKDOWN = [
+    ("number", "24", "There are 24 wheels on the tracks in this scene: 8 per train.", WHEELS, RIGHT),
+    ("number", "24", "The trains have 24 wheels in all: 12 on each of them.", WHEELS, RIGHT),
+    ("number", "24", "There are 16 wheels on the tracks: 8 per train.", WHEELS, WRONG),
+    ("number", "24", "The trains have 12 wheels: 24 are listed for each pair.", WHEELS, NOT_RIGHT),
+]
+CIVIL = "In which year did the American Civil War end?"
+AKBAR = "In what year was Akbar born?"
+FROM_TO = [
+    ("date", "1865", "The American Civil War lasted from 1861 to 1865.", CIVIL, RIGHT),
+    ("date", "1865", "The American Civil War (1861–1865) was fought between North and South.", CIVIL, RIGHT),
+    ("date", "1865", "The war lasted from 1861 to 1866.", CIVIL, WRONG),
+    ("date", "1865", "The war lasted from 1865 to 1869.", CIVIL, NOT_RIGHT),
+    ("date", "1556", "Akbar reigned from 1556 to 1605.", "In what year did the reign of Akbar begin?", RIGHT),
+    ("date", "1542", "Akbar lived from 1542 to 1605.", AKBAR, RIGHT),
+    ("date", "1542", "Akbar reigned from 1542 to 1605.", AKBAR, NOT_RIGHT),
+]
+BOILING = "What is the boiling point of ethanol in degrees Celsius?"
+FIELDS = [
+    ("number", "78", "Substance: ethanol\nBoiling point: 78 °C\nMelting point: -114 °C", BOILING, RIGHT),
+    ("number", "78", "Substance: ethanol\nBoiling point: 65 °C\nMelting point: -114 °C", BOILING, WRONG),
+    ("number", "78", "Substance: ethanol\nMelting point: 78 °C\nBoiling point: 65 °C", BOILING, NOT_RIGHT),
+    ("number", "24060", "The town has 24 060 inhabitants.", None, RIGHT),
+    ("number", "24060", "The town has 42 060 inhabitants.", None, WRONG),
+    ("number", "24060", "24 inhabitants, 060 of them old", None, NOT_RIGHT),
+]
+IN_WORDS = [
+    ("text", "3:5", "The ratio is three to five.", None, RIGHT),
+    ("text", "3:5", "three to five", None, RIGHT),
+    ("text", "3:5", "five to three", None, WRONG),
+    ("text", "3:5", "The ratio is three to four.", None, WRONG),
+]
 LETTERS = [
     ("ordered-list", "C, D, A, B", "C D A B", RANK, RIGHT),
     ("ordered-list", "C, D, A, B", "CDAB", RANK, RIGHT),
@@ -280,6 +355,13 @@ ROWS = [
     *RENAMED,
     *IN_OFFICE,
     *BELOW,
+    *ROUNDED,
+    *CONCLUDED,
+    *REASONED,
+    *BREAKDOWN,
+    *FROM_TO,
+    *FIELDS,
+    *IN_WORDS,
 ]
 
 
