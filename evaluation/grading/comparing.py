@@ -217,10 +217,11 @@ def _text(said: Said, asked: Asked) -> Verdict:
     """A name or phrase. A gold answer that is a number, a date, or yes or no is compared as that type."""
     if formulas.is_formula(asked.golds[0], asked.question):
         return _formula(said, asked) or undecided(said.text, "no formula")  # what same() ignores counts here
-    if any(text.same(said.text[:400], gold) for gold in asked.golds):
-        return _right(said.text, "exact")
+    exact = any(text.same(said.text[:400], gold) for gold in asked.golds)
     # words where a number or a date is asked for are another answer
-    return _kind(asked.golds[0])(said, asked) or _name(said, asked)
+    found = _right(said.text, "exact") if exact else _kind(asked.golds[0])(said, asked) or _name(said, asked)
+    right = found is not None and found.outcome == "correct"
+    return _wrong(said.text, "case") if right and text.in_other_case(said.text, asked.golds, asked.question) else found
 
 
 def _year(said: Said, asked: Asked) -> Verdict:

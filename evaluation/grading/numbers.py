@@ -357,8 +357,9 @@ def written(n: Number) -> Written:
 
 
 def same_quantity(a: Number, b: Number) -> bool:
-    """Whether two numbers with known units say the same ("24 hours", "1440 minutes")."""
-    return a.dimension is not None and a.dimension == b.dimension and close(a.value * a.factor, b.value * b.factor)
+    """Whether two numbers with known units say the same ("24 hours", "1440 minutes"), or a share and its percentage."""
+    known = a.dimension is not None and a.dimension == b.dimension and close(a.value * a.factor, b.value * b.factor)
+    return known or (a.percent != b.percent and a.value == b.value)
 
 
 def may_equal(a: Number, gold: Number) -> bool:

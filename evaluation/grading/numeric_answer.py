@@ -28,7 +28,7 @@ _LED = re.compile(
 """A word before a number that is more than its introduction."""
 _ADJUNCT = re.compile(
     r"\b(?:(?:for|per|over|across|among|within|during|in|each|with|at|(?<!total\s)(?<!sum\s)of|every)\s+(?:(?:the|his|her|its|their|all)\s+)?"
-    r"|to\s+(?:the|his|her|its|their|all)\s+)$",
+    rf"|to\s+(?:the|his|her|its|their|all)\s+)$|{cues.ELSEWHERE}$",
     re.I,
 )
 _BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)

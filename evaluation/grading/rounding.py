@@ -13,7 +13,7 @@ from fractions import Fraction
 from .numbers import Number
 
 _SAME = re.compile(
-    r"^[\s,;(]*(?:(?!(?:and|or|to|but|then)\b)[a-z]+\s+)?(?:i\.?\s?e\.?|that\s+is|or|which\s+is|which\s+equals|meaning|=|\u2248|~)?[\s,]*"
+    r"^[\s,;(]*(?:(?!(?:and|or|to|but|then)\b)[a-z]+[\s,]+)?(?:i\.?\s?e\.?|that\s+is|or|which\s+is|which\s+equals|meaning|=|\u2248|~)?[\s,]*"
     r"(?:(?:about|approximately|approx\.?|roughly|around|simply|exactly|equal\s+to|\u2248|~|=)\s*)*[$€£]?$",
     re.IGNORECASE,
 )

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ..prompts import ABSTENTION
@@ -47,6 +48,12 @@ _OPENINGS = re.compile(
     re.I,
 )
 
+_CASE = re.compile(
+    r"\.(?:upper|lower|title|swapcase)\(|\b(?:upper|lower|title)[- ]?case\b|\bcapital\sletters\b|\bcapitali[sz]e",
+    re.IGNORECASE,
+)
+"""Words of a question about capital and small letters."""
+
 
 def normalize(text: str) -> str:
     """Lower case, no punctuation, no articles, single spaces, compatible Unicode forms, LaTeX text unwrapped."""
@@ -91,6 +98,12 @@ def _begun(text: str) -> str:
     """The text from its first word on."""
     first = re.search(r"\w", text)
     return text[first.start() :].replace("\u2019", "'") if first else ""
+
+
+def in_other_case(said: str, golds: Sequence[str], question: str | None) -> bool:
+    """Whether a text has a gold answer in other letters only, where the question is about capital or small letters."""
+    other = any(gold.casefold() in said.casefold() for gold in golds) and not any(gold in said for gold in golds)
+    return other and _CASE.search(question or "") is not None
 
 
 def same(a: str, b: str) -> bool:

@@ -264,6 +264,29 @@ IN_WORDS = [
     ("text", "3:5", "five to three", None, WRONG),
     ("text", "3:5", "The ratio is three to four.", None, WRONG),
 ]
+UPPER = "What does print('Nile'.upper()) print?"
+CASES = [
+    ("text", "NILE", "It prints `NILE`.", UPPER, RIGHT),
+    ("text", "NILE", "nile", UPPER, WRONG),
+    ("text", "NILE", "The output is:\n```\nnile\n```", UPPER, WRONG),
+    ("text", "RIVER", "The word is **RIVER**.", "Write river in capital letters.", RIGHT),
+    ("text", "RIVER", "River", "Write river in capital letters.", WRONG),
+    ("text", "Oslo", "OSLO", "What is the capital of Norway?", RIGHT),
+]
+ELSEWHERE = [
+    ("date", "2023-03-01", "It is 1 March 2023, while in a leap year it would be 29 February 2023.", None, RIGHT),
+    ("date", "2023-03-01", "It is 2 March 2023, while in a leap year it would be 1 March 2023.", None, NOT_RIGHT),
+    ("date", "2023-03-01", "28 February 2023 plus one day would be 1 March 2023.", None, RIGHT),
+    ("number", "28", "It has 28 days, while in a leap year it would be 29.", None, RIGHT),
+    ("number", "28", "It has 29 days, while in a normal year it would be 28.", None, NOT_RIGHT),
+]
+FALL = "What was the percentage decrease when the price fell from $50 to $30?"
+SHARES = [
+    ("number", "40", "The price fell by two fifths (40 percent).", FALL, RIGHT),
+    ("number", "40", "0.4, or 40%", FALL, RIGHT),
+    ("number", "40", "0.6, or 60%", FALL, WRONG),
+    ("number", "40", "It fell by three fifths (60 percent).", FALL, WRONG),
+]
 LETTERS = [
     ("ordered-list", "C, D, A, B", "C D A B", RANK, RIGHT),
     ("ordered-list", "C, D, A, B", "CDAB", RANK, RIGHT),
@@ -362,6 +385,9 @@ ROWS = [
     *FROM_TO,
     *FIELDS,
     *IN_WORDS,
+    *CASES,
+    *ELSEWHERE,
+    *SHARES,
 ]
 
 
