@@ -78,6 +78,7 @@ _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE
 _BUT_IT = re.compile(
     r"\s(?:but|yet)\s(?:it|he|she|they)\s(?:is|are|was|were|do|does|did|can|could)(?P<no>n't|\s?not)?\W*\Z", re.I
 )
+_NOT_SO = re.compile(r"(?:,\snot|,?\s(?:rather\sthan|instead\sof))\s([^,;]{1,40})(?:,|\Z)")  # "Canberra, not Sydney"
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
 _IS_IT_TRUE = re.compile(r"\A\W*is\sit\s(?:true|correct|right|the\scase)\sthat\s", re.IGNORECASE)
 _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
@@ -278,12 +279,12 @@ def affirms(text: str, question: str) -> bool | None:
         near = [s for n, s in enumerate(parts) if n < _FIRST or cues.concludes(s)]
         said = [(s, v) for s in near if (v := _of_its_subject(s, asked, names)) is not None]
     concluded = [v for s, v in said if cues.concludes(s)]
-    if concluded:
-        return concluded[-1]
-    return said[0][1] if len({v for _, v in said}) == 1 else None
+    return concluded[-1] if concluded else said[0][1] if len({v for _, v in said}) == 1 else None
 
 
 def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | None:
+    if (m := _NOT_SO.search(sentence)) and (no := {*_content(m[1])}) and no <= {*asked} <= {*_content(sentence)}:
+        return False
     but = _BUT_IT.search(sentence)
     if but and _in_order([w for w in asked if w != "number"], _content(sentence[: but.start()])):
         return None if {t.word for t in tokens(sentence[: but.start()])} & _DENYING else not but["no"]

@@ -224,6 +224,9 @@ def _corrected(plain: str) -> tuple[str, tuple[Number, ...]]:
 
 def _read(sentence: str, first: bool) -> QuantityReading:
     """The number of one sentence: the first or last one that is not an operand; a computed number takes precedence."""
+    said = _REASON.split(sentence)[0]
+    shown = _LED.search(said) and _EQUALS.search(sentence[len(said) :])  # "It is 8, since 8 * 8 * 8 = 512"
+    sentence = said if shown and numbers.candidates(said) else sentence
     result = _result(sentence)
     if result is not None:
         return result
@@ -258,8 +261,6 @@ def _main(sentence: str, chosen: list[Number]) -> int:
 
 def _result(sentence: str) -> QuantityReading | None:
     """The number after the last equals sign; the results of other clauses are rivals. None without an equation."""
-    reasoned = _REASON.split(sentence)[0]
-    sentence = reasoned if numbers.candidates(reasoned) else sentence
     if not _EQUALS.search(sentence):
         return None
     free = numbers.candidates(sentence)

@@ -83,6 +83,7 @@ GOES_ON = [
 _BACH = "Was Bach alive when Handel died?"
 _FERRY = "Can you walk from Dover to Calais?"
 _PRIME = "Is 51 a prime number?"
+_SYDNEY = "Is Sydney the capital of Australia?"
 YES_OR_NO = [
     ("boolean", "no", "Yes... wait, Bach died in 1750 and Handel in 1759, so no.", _BACH, RIGHT),
     ("boolean", "yes", "Yes... wait, Bach died in 1750 and Handel in 1759, so no.", _BACH, WRONG),
@@ -111,6 +112,14 @@ YES_OR_NO = [
     ("boolean", "no", "They look like fish that breathe air, but they don't.", "Do trout breathe air?", RIGHT),
     ("boolean", "no", "51 is odd, but it isn't.", _PRIME, NONE),
     ("boolean", "yes", "It's widely held that 51 is prime, but it isn't.", "Is 51 composite?", NONE),
+    ("boolean", "no", "Canberra is the capital of Australia, not Sydney.", _SYDNEY, RIGHT),
+    ("boolean", "no", "Canberra, rather than Sydney, is the capital of Australia.", _SYDNEY, RIGHT),
+    ("boolean", "no", "Sydney is the capital of Australia, not Canberra.", _SYDNEY, WRONG),
+    ("boolean", "no", "Insects have six legs, not eight.", "Do insects have eight legs?", RIGHT),
+    ("boolean", "no", "Insects have eight legs, not six.", "Do insects have eight legs?", WRONG),
+    ("boolean", "yes", "It is, because 8 * 8 = 64.", "Is 64 a square number?", RIGHT),
+    ("boolean", "yes", "It is, however, not a square.", "Is 64 a square number?", OPEN),
+    ("boolean", "yes", "It isn't, because 64 is even.", "Is 64 a square number?", WRONG),
 ]
 _CUBE = "What does this program print?\nprint(3 ** 3 - 2)"
 PROGRAMS = [
@@ -176,6 +185,20 @@ UNITS = [
 ]
 _PRODUCT = "What is 4 times 6?\n(A) 4\n(B) 6\n(C) 10\n(D) 24"
 EQUATIONS = [
+    (
+        "number",
+        "28",
+        "The perimeter is 28 cm since 4 \u00d7 7 = 28.",
+        "A square has sides of 7 cm. What is its perimeter?",
+        RIGHT,
+    ),
+    (
+        "number",
+        "28",
+        "The perimeter is 7 cm because 4 \u00d7 7 = 28.",
+        "A square has sides of 7 cm. What is its perimeter?",
+        WRONG,
+    ),
     ("choice", "D", "4 \u00d7 6 = 24", _PRODUCT, RIGHT),
     ("choice", "D", "4 * 6 = 24", _PRODUCT, RIGHT),
     ("choice", "D", "4 times 6 is 24.", _PRODUCT, RIGHT),
