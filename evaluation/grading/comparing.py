@@ -115,7 +115,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         # several numbers where one is asked for, and the rule takes another one than the right one
         said_ = (found.number, *found.rivals)
-        if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds):
+        if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return undecided(said.text, "several numbers")
     if any(numbers.may_equal(found.number, w) for w in golds) or units.duration(found.number, golds):

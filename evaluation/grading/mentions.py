@@ -259,7 +259,8 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     if len(near) > 1 and near[-1] in ("after", "before") and near[-2] in _COUNTED_FROM:
         return True  # "the day after Saturday"
     away = near[-1:] == ["from"] and bool(_DISTANCE & {*left[-6:]})
-    kin = len(near) > 1 and near[-1] in ("of", "to", "with", "from") and near[-2] in _KIN
+    within = left[-4:-2] == ["in", "the"]  # "in the south of France"
+    kin = len(near) > 1 and near[-1] in ("of", "to", "with", "from") and near[-2] in _KIN and not within
     if away or kin or (near and near[-1] in _RELATIONS and left[-3:] != ["none", "other", "than"]):
         return _has_rival(sentence, before, i) or bool({"which", "who"} & {*left[-4:]})
     if len(near) > 1 and near[-1] == "after" and near[-2] not in ("named", "called"):

@@ -96,13 +96,16 @@ closed|dissolved""".split("\n")
 )
 """Words for events that have a date each."""
 _AT_FIRST = re.compile(rf"\b(?:(?P<life>{_BIRTH})|{_BEGAN})\b", re.IGNORECASE)
-_AT_LAST = re.compile(rf"\b(?:(?P<life>{_DEATH})|{_ENDED})\b", re.IGNORECASE)
+_AT_LAST = re.compile(rf"\b(?:(?P<life>{_DEATH})|{_ENDED}|completed|finished)\b", re.IGNORECASE)
 _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
 _FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)(?!\d|[^.]*\d)")
 _LEFT_ASKED = re.compile(r"\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
-_LEFT = re.compile(r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(\d+)", re.IGNORECASE)
+_LEFT = re.compile(
+    r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(?:[^=\n]{1,60}=\s?)?(\d+)",
+    re.IGNORECASE,
+)
 _FIELD = re.compile(
     r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
     r"(?P<value>[^:\n]{1,80}?)\W*"
@@ -120,9 +123,10 @@ _HOW_MANY = re.compile(
 )
 _WHERE_THINGS = r"(?:in|on|at|from)"
 _THING = rf"[a-z]+(?:\s(?!(?:and|{_WHERE_THINGS})\b)[a-z]+){{0,2}}"
-_COUNT = re.compile(rf"\b(?P<number>\d+)\s(?P<what>{_THING})")
+_OF_WHICH = r"(?:of\s(?:which|them|these)\s(?:are|were)\s)?"
+_COUNT = re.compile(rf"\b(?P<number>\d+)\s{_OF_WHICH}(?P<what>{_THING})")
 _COUNTED = re.compile(
-    rf"[^\d\n]{{0,60}}?(?:\b\d+\s{_THING}(?:,\s|,?\sand\s|(?:\s{_WHERE_THINGS}\s[^\d\n]{{1,40}}?)?[.!]?\Z)){{2,9}}"
+    rf"[^\d\n]{{0,60}}?(?:\b\d+\s{_OF_WHICH}{_THING}(?:,\s|,?\sand\s|(?:\s{_WHERE_THINGS}\s[^\d\n]{{1,40}}?)?[.!]?\Z)){{2,9}}"
 )
 _ROW = re.compile(r"(?P<what>[A-Z][\w ]{1,30}):\s(?P<number>[^:\n]*\d[^:\n]{0,20})")
 _NO_THINGS = re.compile(r"\b(?:left|remain\w*|more|fewer|less|old|each|total|times|per\s?cent)\b")
@@ -305,9 +309,9 @@ def event_part(text: str, question: str) -> str | None:
         first = view.sentences(plain[end:stop].split(";")[0])[:1]
         if kind is wanted and first and _DIGITS.search(first[0]):
             found.append(first[0])
+    if len(found) < 2 and (date := _at_an_end(plain, question)):
+        return date
     if len(found) == 1:
         return found[0]
-    if not found and (date := _at_an_end(plain, question)):
-        return date
     other = len(events) == 1 and events[0][2] is not wanted
     return "" if not found and other and len(_DIGITS.findall(plain)) == 1 else None

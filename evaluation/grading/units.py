@@ -21,6 +21,7 @@ _SIZE = re.compile(
 )
 _CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
 _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
+_PERCENT_ASKED = re.compile(r"\b(?:percent(?:age)?|per\scent)\b", re.IGNORECASE)
 _OUT_OF = re.compile(
     r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
 )
@@ -110,11 +111,12 @@ def duration(said: Number, golds: Sequence[Number]) -> bool:
     return clock and any(close(said.value * 3600, seconds) for seconds in timed)
 
 
-def only_in_unit(said: Sequence[Number], golds: Sequence[Number]) -> bool:
-    """Whether of several numbers with units only the right one has a unit of the kind that is asked for."""
+def only_in_unit(said: Sequence[Number], golds: Sequence[Number], question: str | None) -> bool:
+    """Whether of several numbers only the right one has a unit of the kind that is asked for, or is a percentage."""
     unit = golds[0].asked
-    own = [n for n in said if unit and n.dimension == unit.dimension]
-    return len(own) == 1 and all(n.dimension for n in said) and any(numbers.equal(own[0], g) for g in golds)
+    shares = [n for n in said if n.percent] if _PERCENT_ASKED.search(question or "") else []
+    own = shares or [n for n in said if unit and n.dimension == unit.dimension and all(n.dimension for n in said)]
+    return len(own) == 1 and any(numbers.equal(own[0], g) for g in golds)
 
 
 def may_be_a_share(said: Number, gold: Number, question: str | None) -> bool:

@@ -184,6 +184,26 @@ UNITS = [
     ("number", "450", "0.45", _TRACK, WRONG),
 ]
 _PRODUCT = "What is 4 times 6?\n(A) 4\n(B) 6\n(C) 10\n(D) 24"
+_ROLLS = "A baker has 90 rolls, sells 35 and gives 10 away. How many rolls are left?"
+_SALARY = "A salary rises from $2000 to $2300. By what percentage does it rise?"
+_CHOIR = "How many girls are in the choir?"
+LEFT = [
+    ("number", "45", "Gone: 35 + 10 = 45\nLeft: 90 - 45 = 45", _ROLLS, RIGHT),
+    ("number", "45", "Sold: 35\nGiven away: 10\nLeft: 90 - 35 - 10 = 45", _ROLLS, RIGHT),
+    ("number", "45", "Gone: 35 + 10 = 45\nLeft: 90 - 45 = 55", _ROLLS, WRONG),
+    ("number", "45", "Gone: 45\nLeft: 90 - 45 = 35", _ROLLS, OPEN),
+    ("number", "15", "The salary rises by $300, which is 15% of $2000.", _SALARY, RIGHT),
+    ("number", "15", "It rises from $2000 to $2300, that is, by 15 percent.", _SALARY, RIGHT),
+    ("number", "15", "The salary rises by $300, which is 13% of $2300.", _SALARY, OPEN),
+    ("number", "15", "It rises by $15, 0.75% of it.", _SALARY, OPEN),
+    ("number", "14", "The choir has 30 members, 14 of which are girls and 16 of which are boys.", _CHOIR, RIGHT),
+    ("number", "14", "The choir has 30 members, 16 of which are girls and 14 of which are boys.", _CHOIR, WRONG),
+    ("text", "France", "Avignon lies in the southeast of France, on the Rh\u00f4ne.", "Where is Avignon?", RIGHT),
+    ("text", "France", "Avignon is in the country to the south of France.", "Where is Avignon?", OPEN),
+    ("text", "France", "Avignon lies in Spain, south of France.", "Where is Avignon?", OPEN),
+    ("date", "1894", "The bridge was built from 1886 to 1894.", "When was the bridge completed?", RIGHT),
+    ("date", "1894", "The bridge was built from 1894 to 1901.", "When was the bridge completed?", OPEN),
+]
 EQUATIONS = [
     (
         "number",
@@ -213,7 +233,18 @@ EQUATIONS = [
 
 @pytest.mark.parametrize(
     ("answer_type", "gold", "response", "question", "expected"),
-    [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO, *PROGRAMS, *NOTHING_SAID, *ASKED_AGAIN, *UNITS, *EQUATIONS],
+    [
+        *ORDINARY_WORDS,
+        *BETWEEN,
+        *GOES_ON,
+        *YES_OR_NO,
+        *PROGRAMS,
+        *NOTHING_SAID,
+        *ASKED_AGAIN,
+        *UNITS,
+        *EQUATIONS,
+        *LEFT,
+    ],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
