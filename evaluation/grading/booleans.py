@@ -43,7 +43,12 @@ _PHRASES = [
         ),
         False,
     ),
-    (re.compile(rf"\W*{_SUBJECT}\s+{_AUXILIARY}\s*(?:[.!;]|:(?!\s*(?:yes|no|not)\b)|$)", re.IGNORECASE), True),
+    (
+        re.compile(
+            rf"\W*{_SUBJECT}\s+{_AUXILIARY}\s*(?:[.!;]|:(?!\s*(?:yes|no|not)\b)|,\s(?:because|since|as)\b|$)", re.I
+        ),
+        True,
+    ),
     (
         re.compile(
             r"\W*sure(?:ly)?,?\s+(?:you|it|he|she|they|we|one|there)\s+(?:can|could|may|do|does|did|will|would|has|have)\b(?!'|\s*not\b)",

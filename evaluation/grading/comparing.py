@@ -29,6 +29,7 @@ from . import (
     units,
     words,
 )
+from .rounding import rounded
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
@@ -36,7 +37,6 @@ _PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])
 _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
 _FRACTION = re.compile(r"(?<![\d/])-?\d+\s?/\s?\d+(?![\d/])")
 _RATIO = re.compile(r"\d+\s?:\s?\d+")
-_TO = re.compile(r"\b(\d+)\s+to\s+(\d+)\b")
 _THOUSANDS = re.compile(r"(?<![\d.,])[12],\d{3}(?![\d,])")
 Verdict = Grade | None
 """None: this text holds no answer of the type."""
@@ -76,6 +76,9 @@ def undecided(answer: str, reason: str) -> Grade:
 
 def _number(said: Said, asked: Asked) -> Verdict:
     found = _quantity(said, asked)
+    row = found and asked.question and found.reason == "several numbers" and roles.field(said.text, asked.question)
+    if row and (own := _quantity(Said(row, cued=True), asked)) and own.outcome == "correct":
+        return own
     if not found or found.outcome != "correct" or said.cued or not asked.question:
         return found
     hint = numbers.parse(roles.hinted_number(said.text, asked.question) or "")
@@ -100,7 +103,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     if found.number is None:
         return _no_number(said.text, found, golds)
     shown = numbers.show(found.number)
-    if any(numbers.equal(n, w) or units.rounds_to(n, w) for n in (found.number, *found.same) for w in golds):
+    if any(numbers.equal(n, w) or rounded(n, w) for n in (found.number, *found.same) for w in golds):
         if other := units.contradicted(numbers.normalized(said.text[:HALF]), found.number, golds):
             return _wrong(numbers.show(other))
         doubtful = units.percent_in_doubt(found.number, golds, asked.question)
@@ -112,7 +115,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         # several numbers where one is asked for, and the rule takes another one than the right one
         said_ = (found.number, *found.rivals)
-        if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds):
+        if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return undecided(said.text, "several numbers")
     if any(numbers.may_equal(found.number, w) for w in golds) or units.duration(found.number, golds):
@@ -214,10 +217,11 @@ def _text(said: Said, asked: Asked) -> Verdict:
     """A name or phrase. A gold answer that is a number, a date, or yes or no is compared as that type."""
     if formulas.is_formula(asked.golds[0], asked.question):
         return _formula(said, asked) or undecided(said.text, "no formula")  # what same() ignores counts here
-    if any(text.same(said.text[:400], gold) for gold in asked.golds):
-        return _right(said.text, "exact")
+    exact = any(text.same(said.text[:400], gold) for gold in asked.golds)
     # words where a number or a date is asked for are another answer
-    return _kind(asked.golds[0])(said, asked) or _name(said, asked)
+    found = _right(said.text, "exact") if exact else _kind(asked.golds[0])(said, asked) or _name(said, asked)
+    right = found is not None and found.outcome == "correct"
+    return _wrong(said.text, "case") if right and text.in_other_case(said.text, asked.golds, asked.question) else found
 
 
 def _year(said: Said, asked: Asked) -> Verdict:
@@ -261,7 +265,7 @@ def _fraction(said: Said, asked: Asked) -> Verdict:
 
 def _ratio(said: Said, asked: Asked) -> Verdict:
     """A ratio in words ("2 to 3") or with a colon."""
-    return _name(replace(said, text=_TO.sub(r"\1:\2", said.text), rest=_TO.sub(r"\1:\2", said.rest)), asked)
+    return _name(replace(said, text=words.with_colons(said.text), rest=words.with_colons(said.rest)), asked)
 
 
 def _years(said: Said, asked: Asked) -> Verdict:
@@ -275,6 +279,8 @@ def _years(said: Said, asked: Asked) -> Verdict:
 def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
     if booleans.value(gold) is not None and gold.strip().casefold() in ("yes", "no", "true", "false"):
         return _boolean
+    if units.is_compound(gold):
+        return _number
     if dates.is_clock_time(gold):
         return _time
     if _FRACTION.fullmatch(gold):

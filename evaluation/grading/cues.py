@@ -90,6 +90,9 @@ _CONCLUSION = re.compile(
     re.IGNORECASE,
 )
 
+ELSEWHERE = r",\s(?:while|whereas|although)\s[^.;]{0,60}\bwould\s(?:be|have\sbeen)\s(?:on\s)?"
+"""Before what would be so in another case: "It is the 5th, while in a leap year it would be the 7th"."""
+
 
 @dataclass(frozen=True)
 class Segment:

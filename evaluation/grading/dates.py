@@ -80,9 +80,10 @@ _BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than
 _LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)
 """A word before a date that says more than an introduction."""
 _APART = re.compile(
-    r"\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{0,80}(?<!\d\sis\s)(?<!\d\swas\s)$", re.I
+    rf"(?:\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{{0,80}}(?<!\d\sis\s)(?<!\d\swas\s)|{cues.ELSEWHERE})$",
+    re.I,
 )
-"""Before a date from which another one is counted: "in 1989, 28 years after it was built in 1961"."""
+"""Before a date from which another one is counted ("in 1989, 28 years after it was built in 1961"), or another case."""
 _NEGATED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of)\s+(?:in\s+|on\s+|the year\s+)*$", re.I)
 _HEDGE = re.compile(r"^\s*(?:or|[-–—]|to|and)\s+(?:maybe\s+|in\s+|the year\s+)*$|^\s*[-–—/]\s*$", re.I)
 

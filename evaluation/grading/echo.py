@@ -78,6 +78,7 @@ _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE
 _BUT_IT = re.compile(
     r"\s(?:but|yet)\s(?:it|he|she|they)\s(?:is|are|was|were|do|does|did|can|could)(?P<no>n't|\s?not)?\W*\Z", re.I
 )
+_NOT_SO = re.compile(r"(?:,\snot|,?\s(?:rather\sthan|instead\sof))\s([^,;]{1,40})(?:,|\Z)")  # "Canberra, not Sydney"
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
 _IS_IT_TRUE = re.compile(r"\A\W*is\sit\s(?:true|correct|right|the\scase)\sthat\s", re.IGNORECASE)
 _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
@@ -86,7 +87,7 @@ _OBJECT = 3
 """Most words of an object."""
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _FIRST = 2
-"""Sentences that may be about the subject of the question without naming it."""
+"""Sentences that may be about the subject of the question without naming it, as may a conclusion."""
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
 _LEAST = 0.6
@@ -268,24 +269,22 @@ def affirms(text: str, question: str) -> bool | None:
         if said["word"].lower() == judged["word"].lower() and not {*said["word"].lower().split()} & _ASKING:
             return not said["no"]
     question = _CITY_OF.sub("", _IS_IT_TRUE.sub("", _last_question(question)))
-    asked = _content(_last_question(question))
-    than = _last_question(question).partition(" than ")
+    asked, names, than = _content(question), _names(question), question.partition(" than ")
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
-    said_so = {t.word for t in tokens(_last_question(question))[:1]}  # "Could it ...?" "It could."
+    said_so = {t.word for t in tokens(question)[:1]}  # "Could it ...?" "It could."
     said = [(s, v) for s in parts if (v := _stance(s, asked, said_so)) is not None]
     if not said and than[1]:
-        names = _names(_last_question(question))
         said = [(s, v) for s in parts if (v := _compares(s, _content(than[0]), _content(than[2]), names)) is not None]
     if not said:
-        names = _names(_last_question(question))
-        said = [(s, v) for s in parts[:_FIRST] if (v := _of_its_subject(s, asked, names)) is not None]
+        near = [s for n, s in enumerate(parts) if n < _FIRST or cues.concludes(s)]
+        said = [(s, v) for s in near if (v := _of_its_subject(s, asked, names)) is not None]
     concluded = [v for s, v in said if cues.concludes(s)]
-    if concluded:
-        return concluded[-1]
-    return said[0][1] if len({v for _, v in said}) == 1 else None
+    return concluded[-1] if concluded else said[0][1] if len({v for _, v in said}) == 1 else None
 
 
 def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | None:
+    if (m := _NOT_SO.search(sentence)) and (no := {*_content(m[1])}) and no <= {*asked} <= {*_content(sentence)}:
+        return False
     but = _BUT_IT.search(sentence)
     if but and _in_order([w for w in asked if w != "number"], _content(sentence[: but.start()])):
         return None if {t.word for t in tokens(sentence[: but.start()])} & _DENYING else not but["no"]

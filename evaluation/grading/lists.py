@@ -31,6 +31,11 @@ _BETWEEN = re.compile(
     r"\A[^\n,:]{0,80}?\b[Bb]etween\s[^,:\n]{1,40}?\sand\s[^,:\n]{1,60}?(?:,\s[^,:\n]{1,40}?)?\s(?:are|were|is|was|include)\s"
 )
 """What the items lie between: "The even numbers between 3 and 9 are ..."."""
+_SETTING = re.compile(
+    r"\A(?:(?:In|On|At|As\sof|By|During|For|From|According\sto|Based\son)\s[^,:\n]{1,60}|Well|Today|[A-Z][a-z]+ly),\s"
+    r"(?!there\s)(?=[^,:\n]{1,80}?\s(?:are|were|is|was|includes?|included|consist(?:s|ed)?\sof)\s)"
+)
+"""When, where or how the items are so: "In 1965, the members were ..."."""
 _ADDED = re.compile(r",\s(?:in|on|from|as)\s[a-z][^,;\n]*\Z")
 """What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
@@ -106,14 +111,8 @@ def simpler(answer: str) -> list[str]:
     """
     found = _columns(answer)
     found += [plain] if (plain := _DATED.sub("", answer)) != answer else []
-    if (short := _WHICH.sub("", plain)) != plain:
-        found.append(short)
-    if (short := _SO.sub("", plain)) != plain:
-        found.append(short)
-    if (short := _BETWEEN.sub("", plain)) != plain:
-        found.append(short)
-    if (short := _ADDED.sub("", plain)) != plain:
-        found.append(short)
+    shorter = (beside.sub("", plain) for beside in (_WHICH, _SO, _BETWEEN, _ADDED, _SETTING))
+    found += [short for short in shorter if short != plain]
     if (clause := _OTHER_CLAUSE.search(plain)) and clause.start():
         found.append(plain[: clause.start()])
     blocks = _BLOCK.split(answer)

@@ -10,7 +10,7 @@ from enum import IntEnum
 from itertools import islice
 
 from . import peoples, text
-from .view import ARTICLES, Token, same_word, words
+from .view import ARTICLES, Token, same_word
 
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
 """Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
@@ -38,9 +38,7 @@ _RELATIONS = frozenset(
     "against besides beside alongside unlike like near nearby before borders bordering neighbouring neighboring "
     "adjoins facing overlooking leaving".split()
 )
-_SKIPPED = frozenset(
-    "a an the by to of his her its their king queen president sir dr mr mrs even also just old new former".split()
-)
+_SKIPPED = text.TITLES | {*"a an the by to of his her its their even also just old new former".split()}
 SENTENCE_WORDS = frozenset(
     "the a an in on at it this that these those he she they we i there his her its their as for when while if so "
     "since from by during after before according however therefore thus hence yes no "
@@ -66,6 +64,8 @@ _PLACING = frozenset(
     "new north northern south southern east eastern west western upper lower equatorial papua american british".split()
 )
 """Words before a name that make it another name: "New York", "Northern Ireland"."""
+_CONCEDING = frozenset("while whereas although though unlike".split())
+_COUNTED_FROM = frozenset("day days week weeks month months year years one".split())
 _DISTANCE = frozenset("across far away km kilometers kilometres mile miles hour hours minutes".split())
 _IN_USE = re.compile(r"(?:\w+ )?(?:is|are) (?:used|spoken)|is (?:the|an) (?:\w+ ){0,2}(?:language|currency|capital)")
 _MAYBE = frozenset({"maybe", "perhaps", "possibly"})
@@ -90,19 +90,6 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     if not roles and any(peoples.adjective_in(sentence, name) or _fuller(sentence, name) for name in names):
         return Role.PASSING
     return max(roles, default=None)
-
-
-def by_surname(sentence: Sequence[Token], gold: str) -> bool:
-    """Whether a sentence has the last of a name's words without another name before it."""
-    name = words(gold)
-    if len(name) < 2 or len(name[-1]) <= _SHORTEST:
-        return False
-    for i, t in enumerate(sentence):
-        before = next((b for b in reversed(sentence[:i]) if b.is_word), None)
-        alone = before is None or not before.capital or before.word in {*text.TITLES, *SENTENCE_WORDS, *name[:-1]}
-        if t.capital and t.word == name[-1] and alone:
-            return True
-    return False
 
 
 def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
@@ -269,8 +256,11 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         return _has_rival(sentence, before, i)  # "Aldrin was the first, Armstrong the second"
     if left[-3:] == ["used", "to", "be"] or left[-2:] in (["was", "once"], ["was", "formerly"], ["was", "previously"]):
         return True
+    if len(near) > 1 and near[-1] in ("after", "before") and near[-2] in _COUNTED_FROM:
+        return True  # "the day after Saturday"
     away = near[-1:] == ["from"] and bool(_DISTANCE & {*left[-6:]})
-    kin = len(near) > 1 and near[-1] in ("of", "to", "with", "from") and near[-2] in _KIN
+    within = left[-4:-2] == ["in", "the"]  # "in the south of France"
+    kin = len(near) > 1 and near[-1] in ("of", "to", "with", "from") and near[-2] in _KIN and not within
     if away or kin or (near and near[-1] in _RELATIONS and left[-3:] != ["none", "other", "than"]):
         return _has_rival(sentence, before, i) or bool({"which", "who"} & {*left[-4:]})
     if len(near) > 1 and near[-1] == "after" and near[-2] not in ("named", "called"):
@@ -278,7 +268,7 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     if left and left[0] in _INITIAL and "," not in left:
         return True
     if _unclosed_parenthesis(before) and not (after and after[0].word == ")" and before[-1].word == "("):
-        return "(" not in left[-3:] or not {"or", "also", "aka"} & {*left[-3:]}
+        return "(" not in left[-3:] or not {"or", "also", "aka", "now", "today"} & {*left[-3:]}
     return _subordinate(sentence, before, after, i)
 
 
@@ -309,7 +299,7 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     if len(clause) > 1 and clause[0] in _PREPOSITIONS and clause[1] in ("whom", "which", "whose"):
         clause = clause[1:]
     named = head is not None and head.capital and sentence[i].capital
-    if "unlike" in left[1:]:
+    if "unlike" in left[1:] or _conceded(left, commas):
         return True
     said = " ".join(t.word for t in after if t.is_word)
     if clause[:1] == ["where"] and _IN_USE.fullmatch(said):
@@ -326,7 +316,7 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
         return True
     if clause and clause[0] in _RELATIVE:
         bare = comma <= _SHORTEST and not {*left[:comma]} & FINITE  # "Pollen, which they turn into honey"
-        return clause[0] in ("while", "whereas", "although", "though", "unlike") or named or bare
+        return clause[0] in _CONCEDING or named or bare
     if len(clause) > 1 and clause[0] == "and" and "," not in clause and follows in FINITE and len(clause) <= 3:
         return _has_rival(sentence, before[:comma], i)
     verbs = any(w in FINITE for w in clause)
@@ -338,6 +328,12 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
         and clause[0] in ("a", "an", "the", "his", "her")
         and clause[-1] in ("of", "to", "with", "for")
     )
+
+
+def _conceded(left: Sequence[str], commas: Sequence[int]) -> bool:
+    """Whether a text ends in a clause that concedes, with relative clauses: "Lima, although it is in Chile, whose"."""
+    begins = (left[c + 2 if left[c + 1 : c + 2] == ["even"] else c + 1 :] for c in reversed(commas))
+    return next((c[:1] for c in begins if c[:1] and c[0] not in _RELATIVE - _CONCEDING), [""])[0] in _CONCEDING
 
 
 def _restricts(clause: Sequence[str], follows: str) -> bool:

@@ -20,6 +20,10 @@ _FILLER = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"\s*[#*]*\s*(?:(?:main\s)?question|q|user|human)\b[\s\d:*]*", re.IGNORECASE)
+_BELOW = re.compile(
+    r"\b(is|are|was|were|be|prints?|outputs?|returns?):\s*\n\s*(?:(?:python|plaintext|text|txt|output|bash|console)\n\s*)?"
+)
+"""Between a sentence and the answer below it, perhaps in a block of code: "The output is:" and a line."""
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
@@ -76,6 +80,8 @@ _BARE = 3
 """Most words of a sentence that consists of an answer only."""
 _REPEATED = 3
 """Words with which two sentences begin alike and contradict each other."""
+_SURNAME = 3
+"""Letters of the longest word that may be a small word and no surname."""
 _CORRECTIONS = 3
 _NEAR = 600
 """Corrections that are looked at, from the end, and characters around each."""
@@ -176,7 +182,7 @@ def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _statements(plain: str) -> list[str]:
     """The sentences with content: without questions, greetings and announcements."""
-    plain = _OWN_QUESTION.sub(": ", plain)
+    plain = _BELOW.sub(r"\1: ", _OWN_QUESTION.sub(": ", plain))
     parts = [part for s in view.sentences(plain) for part in _JOINTS.split(s)]
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     every = [s for s in parts if not _FILLER.match(s)]
@@ -276,18 +282,35 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     given = text.strip_opening(first)
     letter = next((text.normalize(g) for g in golds if len(text.normalize(g)) == 1), None)
     said = text.normalize(given)
-    if letter and len(said) > 2 and letter in said:  # "Na" is another symbol than "N"; "Nitrogen" is open
+    if (
+        letter and len(said) > 2 and said.split()[-1].startswith(letter)
+    ):  # "Na" is another symbol than "N"; "Nitrogen" is open
         return NameVerdict(None, "a letter inside a word")
     spoken = bool({t.word for t in tokens(given)} & mentions.FINITE)
     bare = len(given.split()) <= (_SHORT // 2 if spoken else _SHORT)
     spoken_of = [g for g in golds if text.normalize(g).split()[-1:] and text.normalize(g).split()[-1] not in text.KINDS]
     if bare and any(text.part_of(given, gold) for gold in golds):
         return NameVerdict(None, "part of the name")
-    if any(mentions.by_surname(tokens(first), gold) for gold in spoken_of if "," not in gold):
+    if any(by_surname(tokens(first), gold) for gold in spoken_of if "," not in gold):
         return NameVerdict(None, "part of the name")
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
     return NameVerdict(False, "another answer")
+
+
+def by_surname(sentence: Sequence[Token], gold: str) -> bool:
+    """Whether a sentence has the last of a name's words without another name before it."""
+    name = words(gold)
+    if len(name) < 2 or len(name[-1]) <= _SURNAME:
+        return False
+    for i, t in enumerate(sentence):
+        before = next((b for b in reversed(sentence[:i]) if b.is_word), None)
+        alone = (
+            before is None or not before.capital or before.word in {*text.TITLES, *mentions.SENTENCE_WORDS, *name[:-1]}
+        )
+        if t.capital and t.word == name[-1] and alone:
+            return True
+    return False
 
 
 def _bare(sentence: str) -> bool:

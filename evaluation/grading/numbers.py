@@ -52,8 +52,8 @@ Written = tuple[Fraction, str | None, Fraction, bool]
 """A value, its dimension, its unit's size, and whether it counts dozens."""
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SPACES = re.compile("(?<=\\d)[\u00a0\u202f\u2009'’_](?=\\d{3}(?!\\d))")
-_GROUPED = re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3}){2,5}(?![\d/]|[.,]\d{4})")
-"""Digits grouped by plain spaces, twice or more: "12 250 ml bottles" is not such a number."""
+_GROUPED = re.compile(r"(?<![\d.,/])\d{1,3}(?:(?: \d{3}){2,5}(?![\d/]|[.,]\d{4})| 0\d\d(?! ?\d|/|[.,]\d))")
+"""Digits grouped by plain spaces, twice or more, or once before a zero: "12 250 ml bottles" is not such a number."""
 _FOREIGN = [
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?!\d|\.\d)(?:,\d+)?(?!\d)"), "."),
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s?(?:€|EUR\b|[Ee]uro))"), "."),
@@ -357,8 +357,9 @@ def written(n: Number) -> Written:
 
 
 def same_quantity(a: Number, b: Number) -> bool:
-    """Whether two numbers with known units say the same ("24 hours", "1440 minutes")."""
-    return a.dimension is not None and a.dimension == b.dimension and close(a.value * a.factor, b.value * b.factor)
+    """Whether two numbers with known units say the same ("24 hours", "1440 minutes"), or a share and its percentage."""
+    known = a.dimension is not None and a.dimension == b.dimension and close(a.value * a.factor, b.value * b.factor)
+    return known or (a.percent != b.percent and a.value == b.value)
 
 
 def may_equal(a: Number, gold: Number) -> bool:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from . import cues, numbers, units, words
 from .numbers import Number
+from .rounding import restated
 
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)(?<!\bca\.)(?<!\bno\.)[\"')\]]*\s+(?!\d{3}\b)|\n+|(?<=[。！？])"
@@ -27,10 +28,11 @@ _LED = re.compile(
 """A word before a number that is more than its introduction."""
 _ADJUNCT = re.compile(
     r"\b(?:(?:for|per|over|across|among|within|during|in|each|with|at|(?<!total\s)(?<!sum\s)of|every)\s+(?:(?:the|his|her|its|their|all)\s+)?"
-    r"|to\s+(?:the|his|her|its|their|all)\s+)$",
+    rf"|to\s+(?:the|his|her|its|their|all)\s+)$|{cues.ELSEWHERE}$",
     re.I,
 )
 _BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)
+_REASON = re.compile(r"\s(?:because|since)\s", re.IGNORECASE)
 _BEGUN = re.compile(r"\W*(?:in|it\s?is|it's)?\W*", re.IGNORECASE)
 _WHICH = re.compile(r"\s?(?:[a-z]+\s?){0,2}\W*(?:;|,\s(?:which|since|as|given|making)\s|\bbecause\s)", re.IGNORECASE)
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|possibly|(?:could|might|may)\s+be)\b", re.IGNORECASE)
@@ -42,6 +44,7 @@ _EXPLAINS = re.compile(
 """Between an answer and the next number: the rest explains ("12 apples in 3 boxes"), unlike "3 hens give 18 eggs"."""
 _AT_END = 15
 """Characters after the last number of what a colon explains."""
+_EACH = re.compile(r"\b(?:each|per|apiece|both)\b", re.IGNORECASE)
 _ASIDE = re.compile(
     r"\((?!(?:more\s)?(?:exactly|precisely)\b)[^()]*\)"
     r"|, which is (?:[^.,!?\n]|[.,](?=\d)){0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
@@ -62,12 +65,6 @@ _REACHES = re.compile(
 )
 """\"It can reach 320 km/h" and "up to 320 km/h" say the same."""
 _OR_MORE = re.compile(r"^\s*(?:\w+\s+)?or\s+(?:more|less|fewer|so\s+more|higher|lower)\b", re.I)
-_SAME = re.compile(
-    r"^[\s,;(]*(?:(?!(?:and|or|to|but|then)\b)[a-z]+\s+)?(?:i\.?\s?e\.?|that\s+is|or|which\s+is|which\s+equals|meaning|=|\u2248|~)?[\s,]*"
-    r"(?:(?:about|approximately|approx\.?|roughly|around|simply|exactly|equal\s+to|\u2248|~|=)\s*)*[$€£]?$",
-    re.IGNORECASE,
-)
-"""Text between a number and the same number in another form: "7/12, i.e. about 0.58"."""
 _CHECKING = re.compile(
     r"\n[^\w\n]{0,8}(?:(?:sanity|double|quick)[ -]?)?"
     r"(?:check|verification|verify|to\s+(?:check|verify)|let(?:'s|\s+us)\s+(?:check|verify))\b[^\n]*"
@@ -187,7 +184,9 @@ def _before_colon(sentence: str) -> str:
     """A sentence without what its colon explains: "They are 15 together: Ben is 9 and Lia is 6"."""
     said, colon, explained = sentence.partition(": ")
     found = numbers.candidates(said) if colon else []
-    if found and len(said) - found[-1].end <= _AT_END and len(numbers.candidates(explained)) > 1:
+    parts = numbers.candidates(explained) if found else []
+    at_end = len(parts) > 1 and len(said) - found[-1].end <= _AT_END
+    if at_end or (parts and len(found) == 1 and _EACH.search(explained)):
         return said
     return sentence
 
@@ -222,6 +221,9 @@ def _corrected(plain: str) -> tuple[str, tuple[Number, ...]]:
 
 def _read(sentence: str, first: bool) -> QuantityReading:
     """The number of one sentence: the first or last one that is not an operand; a computed number takes precedence."""
+    said = _REASON.split(sentence)[0]
+    shown = _LED.search(said) and _EQUALS.search(sentence[len(said) :])  # "It is 8, since 8 * 8 * 8 = 512"
+    sentence = said if shown and numbers.candidates(said) else sentence
     result = _result(sentence)
     if result is not None:
         return result
@@ -246,7 +248,8 @@ def _main(sentence: str, chosen: list[Number]) -> int:
     explained = _BECAUSE.search(sentence, chosen[0].end)
     if explained and said:
         main = [i for i in main if chosen[i].start < explained.start()]
-    if len(main) == 1 and (said or chosen[main[0]].dimension):
+    again = len(main) == 2 and restated(sentence, chosen[main[0]], chosen)  # "5/3 cups, or about 1.67 cups, for 30"
+    if (len(main) == 1 or again) and (said or chosen[main[0]].dimension):
         return main[0]
     # "$350 for 2 nights": what has a unit goes before what merely counts
     paid = [i for i in main if chosen[i].dimension]
@@ -290,7 +293,7 @@ def _result(sentence: str) -> QuantityReading | None:
     others = [n for n in [*results, *found] if n.value != last.value]
     if others and re.search(r"=[^=;,]{0,40}\bor\b[^=;,]{0,20}=", sentence):
         return QuantityReading(None, "hedged")
-    return QuantityReading(last, same=_restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
+    return QuantityReading(last, same=restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
 
 
 _WOULD = re.compile(r"\b(?:would|could)\s(?:be|have|cost|give|make|get)\b.*\b(?:but|however)\b\D*\Z", re.I)
@@ -328,8 +331,8 @@ def _clauses(sentence: str) -> list[str]:
 
 def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> QuantityReading:
     number = chosen[position]
-    same = _restated(sentence, number, chosen)
-    if not first and position and (again := _restated(sentence, chosen[position - 1], chosen)) == (number,):
+    same = restated(sentence, number, chosen)
+    if not first and position and (again := restated(sentence, chosen[position - 1], chosen)) == (number,):
         number, same = chosen[position - 1], again
     others = tuple(n for n in chosen if n is not number and n not in same and n.value != number.value)
     before, after = sentence[: number.start], sentence[number.end :]
@@ -356,16 +359,6 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
     ):
         others = ()
     return QuantityReading(number, same=same, rivals=others)
-
-
-def _restated(sentence: str, number: Number, chosen: list[Number]) -> tuple[Number, ...]:
-    """The next number where it is the same one rounded: "7/12, i.e. about 0.58"."""
-    later = [n for n in chosen if n.start >= number.end]
-    if not later or not _SAME.match(sentence[number.end : later[0].start]):
-        return ()
-    gap = abs(later[0].value - number.value)
-    digits = len(sentence[later[0].start : later[0].end].rpartition(".")[2]) if later[0].value.denominator > 1 else 0
-    return (later[0],) if gap < Fraction(1, 10**digits) and gap * 20 <= abs(number.value) else ()
 
 
 def _several(text: str, chosen: list[Number]) -> bool:

@@ -61,6 +61,7 @@ _KIN_OF = re.compile(
 """Somebody who is named by another: "a student of William Shakespeare"."""
 _OWN_KIND = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s(?P<kind>[a-z]+)\W*\Z")
 _BIRTH, _DEATH = r"born|birth", r"die|died|death|passed\s+away|killed|executed|assassinated"
+_BEGAN, _ENDED = r"began|begin|started|start", r"ended|end"
 _EVENTS = tuple(
     re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
     for words in f"""{_BIRTH}
@@ -81,8 +82,8 @@ launched|launch
 crowned
 elected
 married
-began|begin|started|start
-ended|end
+{_BEGAN}
+{_ENDED}
 won
 wrote|written
 became
@@ -94,23 +95,40 @@ fell|fall
 closed|dissolved""".split("\n")
 )
 """Words for events that have a date each."""
+_AT_FIRST = re.compile(rf"\b(?:(?P<life>{_BIRTH})|{_BEGAN})\b", re.IGNORECASE)
+_AT_LAST = re.compile(rf"\b(?:(?P<life>{_DEATH})|{_ENDED}|completed|finished)\b", re.IGNORECASE)
 _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
 _BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
 _FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)(?!\d|[^.]*\d)")
 _LEFT_ASKED = re.compile(r"\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
-_LEFT = re.compile(r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(\d+)", re.IGNORECASE)
+_LEFT = re.compile(
+    r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(?:[^=\n]{1,60}=\s?)?(\d+)",
+    re.IGNORECASE,
+)
 _FIELD = re.compile(
     r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
+_HELD_BY = re.compile(
+    r"\b(?:when|while)\s(?P<value>[A-Z][^,;:]{1,60}?)\s(?:was|were|is)\s(?:serving\sas\s)?(?:the\s)?(?P<noun>[^,;:]{3,60}?)\W*\Z"
+)
+"""Who held the office that a question asks for: "It fell in 1989, when George Bush was president."."""
 _HEAD_OF = re.compile(r"What\s(?:is|was)\sthe\s(?P<head>[a-z]+)\sof\s(?P<name>[A-Z]\w+)\?")
 _TAKEN_BACK = re.compile(r"\b(?:no|not|sorry|wait|actually|but|or)\b|n't\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
-    r"\bhow\s+many\s+((?:(?!(?:do|does|did|are|is|was|were|has|have|had|can|will|would)\b)[a-z]+\s){1,4})", re.I
+    r"\bhow\s+many\s+(?:(?:are|were)\s+)?"
+    r"((?:(?!(?:do|does|did|are|is|was|were|has|have|had|can|will|would)\b)[a-z]+\b\s?){1,4})",
+    re.I,
 )
-_COUNT = re.compile(r"\b(?P<number>\d+)\s(?P<what>[a-z]+(?:\s(?!and\b)[a-z]+){0,2})")
-_COUNTED = re.compile(r"[^\d\n]{0,60}?(?:\b\d+\s[a-z]+(?:\s(?!and\b)[a-z]+){0,2}(?:,\s|,?\sand\s|[.!]?\Z)){2,9}")
+_WHERE_THINGS = r"(?:in|on|at|from)"
+_THING = rf"[a-z]+(?:\s(?!(?:and|{_WHERE_THINGS})\b)[a-z]+){{0,2}}"
+_OF_WHICH = r"(?:of\s(?:which|them|these)\s(?:are|were)\s)?"
+_COUNT = re.compile(rf"\b(?P<number>\d+)\s{_OF_WHICH}(?P<what>{_THING})")
+_COUNTED = re.compile(
+    rf"[^\d\n]{{0,60}}?(?:\b\d+\s{_OF_WHICH}{_THING}(?:,\s|,?\sand\s|(?:\s{_WHERE_THINGS}\s[^\d\n]{{1,40}}?)?[.!]?\Z)){{2,9}}"
+)
+_ROW = re.compile(r"(?P<what>[A-Z][\w ]{1,30}):\s(?P<number>[^:\n]*\d[^:\n]{0,20})")
 _NO_THINGS = re.compile(r"\b(?:left|remain\w*|more|fewer|less|old|each|total|times|per\s?cent)\b")
 """What stands behind a number and is no thing that is counted."""
 _MOST = 40
@@ -118,10 +136,10 @@ _MOST = 40
 _DIGITS = re.compile(r"\d{3,4}")
 _SPAN = re.compile(
     r"\((?P<a>[^()\u2013\u2014]{0,30}?\d{3,4})\s?(?:-|\u2013|\u2014|to)\s?(?P<b>[^()\u2013\u2014]{0,30}?\d{3,4})\)"
-    r"|\blived\s+from\s+(?P<c>[^.;]{0,30}?\d{3,4})\s+(?:to|until)\s+(?P<d>[^.;]{0,30}?\d{3,4})\b",
+    r"|\b(?P<lived>lived\s+)?from\s+(?P<c>[^.;]{0,30}?\d{3,4})\s+(?:to|until)\s+(?P<d>[^.;]{0,30}?\d{3,4})\b",
     re.IGNORECASE,
 )
-"""The dates of a life: "(1775-1817)", "lived from 1775 to 1817"."""
+"""The dates of a life or a time: "(1775-1817)", "lived from 1775 to 1817", "it lasted from 1939 to 1945"."""
 
 
 def own_number(text: str, question: str) -> str | None:
@@ -132,7 +150,7 @@ def own_number(text: str, question: str) -> str | None:
     """
     if (listed := _enumerated(text, question)) is not None:
         return listed
-    if _ASKS_DATE.search(question) and (date := _of_a_life(view.plain(text), question)):
+    if _ASKS_DATE.search(question) and (date := _at_an_end(view.plain(text), question)):
         return _DIGITS.findall(date)[-1]
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
@@ -155,14 +173,18 @@ def own_number(text: str, question: str) -> str | None:
 
 
 def _enumerated(text: str, question: str) -> str | None:
-    """The number of what is asked for in a sentence that counts several things: "6 faces, 12 edges and 8 corners"."""
+    """The number of what is asked for where a text counts several things, in a sentence or in a line for each."""
     what, plain = _HOW_MANY.search(question), view.plain(text).strip()
-    if what is None or not _COUNTED.fullmatch(plain) or _NO_THINGS.search(plain):
+    if what is None or _NO_THINGS.search(plain):
         return None
-    counts = [(m["number"], m["what"].split()) for m in _COUNT.finditer(plain)]
+    lines = [line.strip(" -*\u2022") for line in plain.split("\n") if any(c.isdigit() for c in line)]
+    rows = [row for line in lines if (row := _ROW.fullmatch(line))]
+    listed = len(rows) == len(lines) > 1
+    counts = [(m["number"], m["what"].lower().split()) for m in (rows if listed else _COUNT.finditer(plain))]
     asked = {word.rstrip("s") for word in what[1].lower().split()}
     own = [number for number, things in counts if {t.rstrip("s") for t in things} <= asked]
-    return own[0] if len(own) == 1 and not any(words.lookup(t) for _, things in counts for t in things) else None
+    measured = any(words.lookup(t) for _, things in counts for t in things)
+    return own[0] if len(own) == 1 and (listed or _COUNTED.fullmatch(plain)) and not measured else None
 
 
 def of_another(text: str, golds: Sequence[str], question: str) -> bool:
@@ -237,8 +259,9 @@ def field(text: str, question: str) -> str | None:
     """What a text says after a colon of the thing that the question asks for: "The company is X. Headquarters: Y."."""
     asked = normalize(question).split()
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
-    rows = [m for s in parts if (m := _FIELD.fullmatch(s))]
-    held = [m["value"] for m in rows if all(w in asked for w in normalize(m["key"] or m["noun"]).split())]
+    rows = [(m["key"] or m["noun"], m["value"]) for s in parts if (m := _FIELD.fullmatch(s))]
+    rows += [(m["noun"], m["value"]) for s in parts if (m := _HELD_BY.search(s))]
+    held = [value for noun, value in rows if all(w in asked for w in normalize(noun).split())]
     return held[-1] if held else None
 
 
@@ -251,13 +274,15 @@ def hinted_number(text: str, question: str) -> str | None:
     return left[0] if len(left) == 1 else None
 
 
-def _of_a_life(plain: str, question: str) -> str | None:
-    """The date of a birth or a death, where one of them is asked for and a text has nothing but the dates of a life."""
-    asked, spans = [kind for kind in _EVENTS if kind.search(question)], list(_SPAN.finditer(plain))
-    if len(spans) != 1 or len(_DIGITS.findall(plain)) != 2 or len(asked) != 1 or asked[0] not in _EVENTS[:2]:
+def _at_an_end(plain: str, question: str) -> str | None:
+    """The date of a birth, death, beginning or end, where a text has nothing but the two dates of a life or a time."""
+    events, spans = sum(kind.search(question) is not None for kind in _EVENTS), list(_SPAN.finditer(plain))
+    first, last = _AT_FIRST.search(question), _AT_LAST.search(question)
+    if len(spans) != 1 or len(_DIGITS.findall(plain)) != 2 or events != 1 or not (asked := first or last):
         return None
-    first, last = spans[0]["a"] or spans[0]["c"], spans[0]["b"] or spans[0]["d"]
-    return first if asked[0] is _EVENTS[0] else last
+    if asked["life"] and not (spans[0]["a"] or spans[0]["lived"]):
+        return None  # "He reigned from 1556 to 1605" does not say when he was born
+    return spans[0]["a"] or spans[0]["c"] if first else spans[0]["b"] or spans[0]["d"]
 
 
 def event_part(text: str, question: str) -> str | None:
@@ -284,9 +309,9 @@ def event_part(text: str, question: str) -> str | None:
         first = view.sentences(plain[end:stop].split(";")[0])[:1]
         if kind is wanted and first and _DIGITS.search(first[0]):
             found.append(first[0])
+    if len(found) < 2 and (date := _at_an_end(plain, question)):
+        return date
     if len(found) == 1:
         return found[0]
-    if not found and (date := _of_a_life(plain, question)):
-        return date
     other = len(events) == 1 and events[0][2] is not wanted
     return "" if not found and other and len(_DIGITS.findall(plain)) == 1 else None

@@ -37,6 +37,11 @@ _MANY = re.compile(
     r"|\b(?P<short>United States of America|U\.?S\.?A|U\.?S|U\.?K|U\.?A\.?E|N\.?Y\.?C)\b\.?(?!\.?[A-Z])"
     rf"|\b(?P<british>(?i:{'|'.join(_BRITISH)}))(?=(?i:e?s|ed|ing|ful)?\b)"
 )
+_PLAIN = str.maketrans(
+    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "ı": "i"}
+    | {"æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th"}
+)
+"""Letters that are no others with an accent, as people write them without."""
 _VALUES = {"I": 1, "V": 5, "X": 10}
 _LETTERS = {n: letter for letter, n in _VALUES.items()}
 """Numerals that stay letters: "I" is a word, and "Malcolm X" a name."""
@@ -44,7 +49,7 @@ _LETTERS = {n: letter for letter, n in _VALUES.items()}
 
 def alike(text: str) -> str:
     """The text with such words in one spelling."""
-    return _MANY.sub(_written, text)
+    return _MANY.sub(_written, text if text.isascii() else text.translate(_PLAIN))
 
 
 def _written(m: re.Match[str]) -> str:
@@ -67,13 +72,13 @@ def _written(m: re.Match[str]) -> str:
     return american.capitalize() if m["british"][0].isupper() else american
 
 
-_TWICE = re.compile(r"([a-z])\1+")
+_TWICE = re.compile(r"([a-z])\1+|(?<=[aou])e")
 _LONG = 6
 """Letters of a word from which on a letter too many makes no other word."""
 
 
 def doubled(a: str, b: str) -> bool:
-    """Whether two words differ in nothing but double letters: "hemmingway" and "hemingway"."""
+    """Whether two words differ in nothing but double letters ("hemmingway") or an e for an umlaut ("duerer")."""
     if a[:2] != b[:2] or abs(len(a) - len(b)) > 2 or min(len(a), len(b)) < _LONG or not (a + b).isalpha():
         return False
     return _TWICE.sub(r"\1", a) == _TWICE.sub(r"\1", b)

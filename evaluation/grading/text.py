@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ..prompts import ABSTENTION
@@ -46,6 +47,12 @@ _OPENINGS = re.compile(
     r"|it(?:\s+is|\s+was|'s)|this\s+(?:is|was)|that\s+(?:is|was)|that's|they\s+(?:are|were)|these\s+are|answer)\b\s*:?\s*",
     re.I,
 )
+
+_CASE = re.compile(
+    r"\.(?:upper|lower|title|swapcase)\(|\b(?:upper|lower|title)[- ]?case\b|\bcapital\sletters\b|\bcapitali[sz]e",
+    re.IGNORECASE,
+)
+"""Words of a question about capital and small letters."""
 
 
 def normalize(text: str) -> str:
@@ -105,6 +112,12 @@ def _begun(text: str) -> str:
     return text[first.start() :].replace("\u2019", "'") if first else ""
 
 
+def in_other_case(said: str, golds: Sequence[str], question: str | None) -> bool:
+    """Whether a text has a gold answer in other letters only, where the question is about capital or small letters."""
+    other = any(gold.casefold() in said.casefold() for gold in golds) and not any(gold in said for gold in golds)
+    return other and _CASE.search(question or "") is not None
+
+
 def same(a: str, b: str) -> bool:
     """Whether two texts are the same name, also where one is spelled letter by letter ("y s n r")."""
     x, y = normalize(a), normalize(b)
@@ -147,8 +160,8 @@ _PLACES = frozenset(
 )
 """Those without which a name is another one: "Mexico" is not Mexico City."""
 TITLES = frozenset(
-    "sir dame lord lady king queen prince princess emperor empress president pope saint professor prof captain general "
-    "dr mr mrs ms madame".split()
+    "sir dame lord lady king queen prince princess emperor empress tsar majesty highness president pope "
+    "saint professor prof captain general dr mr mrs ms madame".split()
 )
 """Words before a name that belong to no name."""
 _OF_A_KIND = re.compile(

@@ -1,4 +1,4 @@
-"""What a number is a number of: its unit if nobody names it, its total, the question's numbers; what it rounds to."""
+"""What a number is a number of: its unit where nobody names it, its total, and the numbers of the question."""
 
 import itertools
 import re
@@ -21,6 +21,7 @@ _SIZE = re.compile(
 )
 _CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
 _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
+_PERCENT_ASKED = re.compile(r"\b(?:percent(?:age)?|per\scent)\b", re.IGNORECASE)
 _OUT_OF = re.compile(
     r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
 )
@@ -31,6 +32,7 @@ _MAKES = re.compile(
     re.IGNORECASE,
 )
 """Between a number and the same one in another unit."""
+_COMPOUND = re.compile(r"\W*(?:(?:\d[\d.,]*|[a-z]+)\s?[a-z]{1,12}\.?(?:,?\sand\s|,\s|\s)?){2,4}\W*", re.IGNORECASE)
 _CHANCE = re.compile(r"\s*in\s+(?:every\s+)?", re.IGNORECASE)
 _MOST_CHANCES = 100
 """\"One in four" is a share, "the 500 in 1999" is not."""
@@ -95,18 +97,26 @@ def contradicted(text: str, said: Number, golds: Sequence[Number]) -> Number | N
     return None
 
 
+def is_compound(gold: str) -> bool:
+    """Whether a gold answer is nothing but one quantity in several units: "2 hours and 15 minutes"."""
+    plain = numbers.normalized(gold)
+    whole = numbers.candidates(plain) if _COMPOUND.fullmatch(plain) else []
+    return len(whole) == 1 and whole[0].dimension is not None and len(numbers.find_all(plain)) > 1
+
+
 def duration(said: Number, golds: Sequence[Number]) -> bool:
     """Whether hours and minutes with a colon ("1:15") last as long as a gold answer in minutes or hours."""
     clock = said.dimension == "clock"
-    timed = [g.value * g.asked.factor for g in golds if g.asked and g.asked.dimension == "time"]
+    timed = [g.value * unit.factor for g in golds if (unit := g.asked or g).dimension == "time"]
     return clock and any(close(said.value * 3600, seconds) for seconds in timed)
 
 
-def only_in_unit(said: Sequence[Number], golds: Sequence[Number]) -> bool:
-    """Whether of several numbers with units only the right one has a unit of the kind that is asked for."""
+def only_in_unit(said: Sequence[Number], golds: Sequence[Number], question: str | None) -> bool:
+    """Whether of several numbers only the right one has a unit of the kind that is asked for, or is a percentage."""
     unit = golds[0].asked
-    own = [n for n in said if unit and n.dimension == unit.dimension]
-    return len(own) == 1 and all(n.dimension for n in said) and any(numbers.equal(own[0], g) for g in golds)
+    shares = [n for n in said if n.percent] if _PERCENT_ASKED.search(question or "") else []
+    own = shares or [n for n in said if unit and n.dimension == unit.dimension and all(n.dimension for n in said)]
+    return len(own) == 1 and any(numbers.equal(own[0], g) for g in golds)
 
 
 def may_be_a_share(said: Number, gold: Number, question: str | None) -> bool:
@@ -163,42 +173,3 @@ def without_totals(sentence: str, chosen: list[Number]) -> tuple[list[Number], d
             totals.add(total.start)
             shares[part.start] = replace(part, value=part.value / total.value, dimension=None)
     return [n for n in chosen if n.start not in totals], shares
-
-
-_REPEATED = re.compile(r"\.\d*?(\d)\1{2,}(\d?)\Z")
-"""The same digit three times or more at the end, and perhaps the same one rounded."""
-_ROUNDED = range(2, 9)
-"""Decimals of a gold answer that may have been rounded."""
-_SHOWN = 12
-"""Decimals in which a digit repeats."""
-
-
-def rounds_to(said: Number, gold: Number) -> bool:
-    """Whether a number with endless decimals rounds to a gold answer that was rounded, in its decimals and its unit.
-
-    ``rounds_to(numbers.parse("100/3"), numbers.parse("33.33"))``, and so does "33.333...". Any other difference in the
-    last decimals counts: 3.14159 is not 3.14, and 33.3 is not 33.33. Nor is 1/3 0.33, because rounding changes a number
-    below one by too much.
-    """
-    unit = gold.asked or gold
-    if abs(gold.value) < 1 or (said.dimension and said.dimension != unit.dimension):
-        return False
-    value, right = (n.value * 100 if n.percent else n.value for n in (said, gold))
-    value = value * said.factor / unit.factor if said.dimension else value
-    digits = next((n for n in _ROUNDED if (right * 10**n).denominator == 1), 0)
-    least = bool(digits) and (right * 10).denominator != 1
-    return least and (value * 10**digits).denominator != 1 and _repeats(value) and _rounded(value, digits) == right
-
-
-def _repeats(value: Fraction) -> bool:
-    if (value * 10**_SHOWN).denominator != 1:
-        return True
-    text = f"{float(abs(value)):.{_SHOWN}f}".rstrip("0")
-    found = _REPEATED.search(text)
-    return found is not None and found[2] in ("", str(int(found[1]) + (found[1] > "4")))
-
-
-def _rounded(value: Fraction, digits: int) -> Fraction:
-    """Half away from zero, as people round."""
-    scaled = abs(value) * 10**digits + Fraction(1, 2)
-    return Fraction(scaled.numerator // scaled.denominator, 10**digits) * (-1 if value < 0 else 1)

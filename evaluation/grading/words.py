@@ -35,7 +35,7 @@ _HALVES = re.compile(
     r"\s+quarters)\b",
     re.IGNORECASE,
 )
-_HOURS = re.compile(r"(?<![\d.,:\w])(\d{1,3})h([0-5]\d)(?:\s?min)?\b")
+_HOURS = re.compile(r"(?<![\d.,:\w])(\d{1,3})(?:h([0-5]\d)(?:\s?m(?:in)?)?|\s?h(?:rs?)?,?\s?(\d{1,2})\s?m)\b")
 
 
 def below_zero(text: str) -> str:
@@ -56,8 +56,8 @@ def once(text: str) -> str:
 
 
 def with_halves(text: str) -> str:
-    """Units with a half after them as decimals: "an hour and a half" as "1.5 hour"; "3h30" as "3 h 30 min"."""
-    text = _HOURS.sub(r"\1 h \2 min", text)
+    """Units and a half as decimals: "an hour and a half" as "1.5 hour"; "3h30", "3h 30m" as "3 h 30 min"."""
+    text = _HOURS.sub(r"\1 h \2\3 min", text)
     return _HALVES.sub(_decimals, text) if " and " in text else text
 
 
@@ -67,6 +67,14 @@ def _decimals(m: re.Match[str]) -> str:
     part = "75" if m["three"] else "5" if m["part"].lower() == "half" else "25"
     counted = said not in ("a", "an")  # "7 cups and a half"
     return f"{whole}.{part} {m['unit']}" if counted or lookup(m["unit"]) else m[0]
+
+
+_RATIO = re.compile(rf"\b(\d+|{PATTERN.pattern})\s+to\s+(\d+|{PATTERN.pattern})\b", re.IGNORECASE)
+
+
+def with_colons(text: str) -> str:
+    """Ratios in words as digits with a colon: "2 to 3" and "two to three" as "2:3"."""
+    return _RATIO.sub(lambda m: ":".join(n if n.isdigit() else str(value(n)) for n in m.groups()), text)
 
 
 _LARGE = {

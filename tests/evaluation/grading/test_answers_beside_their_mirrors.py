@@ -61,6 +61,21 @@ UNITS = [
     ("number", "20", "They need 20 weeks to save the remaining $4,600.", WEEKS, RIGHT),
     ("number", "20", "They need 21 weeks to save the remaining $4,600.", WEEKS, WRONG),
 ]
+FILM = "A film starts at 19:50 and ends at 22:05. How long is it?"
+COMPOUND = [
+    ("text", "2 hours 15 minutes", "The film is 2 hours and 15 minutes long.", FILM, RIGHT),
+    ("text", "2 hours 15 minutes", "2h 15m", FILM, RIGHT),
+    ("text", "2 hours 15 minutes", "135 min (2 h 15 min)", FILM, RIGHT),
+    ("text", "2 hours 15 minutes", "Two and a quarter hours.", FILM, RIGHT),
+    ("text", "2 hours 15 minutes", "2:15", FILM, OPEN),
+    ("text", "2 hours 15 minutes", "The film is 2 hours and 5 minutes long.", FILM, WRONG),
+    ("text", "2 hours 15 minutes", "2.15 hours", FILM, WRONG),
+    ("text", "2 hours 15 minutes", "15 minutes", FILM, WRONG),
+    ("text", "6 feet 8 inches", "The door is 80 inches tall.", "How tall is the door?", RIGHT),
+    ("text", "6 feet 8 inches", "8 feet 6 inches", "How tall is the door?", WRONG),
+    ("text", "2 kg 300 g", "2.3 kg", "How heavy is the parcel?", RIGHT),
+    ("text", "2 kg 300 g", "2.03 kg", "How heavy is the parcel?", WRONG),
+]
 WAR = "Between which years was the war?"
 SPANS = [
     ("text", "1939-1945", "1939 to 1945", WAR, RIGHT),
@@ -72,6 +87,29 @@ SPANS = [
     ("text", "1939-1945", "It is between 1939 to 1945 and 1941 to 1945.", WAR, NOT_RIGHT),
 ]
 WHALE = "Who wrote the novel in which Ahab hunts a whale?"
+MOTORCYCLES = "A parking lot holds 45 vehicles, cars and motorcycles. How many are motorcycles?"
+HENS = "A farm has hens and goats with 40 legs. How many hens are there?"
+THINGS = [
+    ("number", "13", "13 motorcycles and 32 cars", MOTORCYCLES, RIGHT),
+    ("number", "13", "32 motorcycles and 13 cars", MOTORCYCLES, WRONG),
+    ("number", "13", "There are 13 motorcycles and 32 cars in the parking lot.", MOTORCYCLES, RIGHT),
+    ("number", "13", "There are 32 motorcycles and 13 cars in the parking lot.", MOTORCYCLES, WRONG),
+    ("number", "13", "- Motorcycles: 13\n- Cars: 32", MOTORCYCLES, RIGHT),
+    ("number", "13", "- Motorcycles: 32\n- Cars: 13", MOTORCYCLES, WRONG),
+    ("number", "13", "**Cars:** 45 - 13 = 32\n**Motorcycles:** 13", MOTORCYCLES, RIGHT),
+    ("number", "8", "Goats: 6\nHens: 8\nTotal: 14", HENS, RIGHT),
+    ("number", "8", "Goats: 8\nHens: 6", HENS, WRONG),
+]
+BENELUX = "What were the countries of the Benelux in 1960?"
+IN_1960, MEMBERS = "In 1960, they were Belgium, the Netherlands, and ", "Belgium, Netherlands, Luxembourg"
+SETTINGS = [
+    ("list", MEMBERS, IN_1960 + "Luxembourg.", BENELUX, RIGHT),
+    ("list", MEMBERS, "Historically, the members are Belgium, Luxembourg, and the Netherlands.", BENELUX, RIGHT),
+    ("list", MEMBERS, IN_1960 + "France.", BENELUX, WRONG),
+    ("list", MEMBERS, "In Germany, Belgium, the Netherlands, and Luxembourg.", BENELUX, NOT_RIGHT),
+    ("ordered-list", "2, 5, 9", "In ascending order, the numbers are 2, 5, 9.", None, RIGHT),
+    ("ordered-list", "2, 5, 9", "In ascending order, the numbers are 2, 9, 5.", None, WRONG),
+]
 NAMES = [
     ("text", "Richard Nixon", 'That would be Richard "Tricky Dick" Nixon.', None, RIGHT),
     ("text", "Richard Nixon", "It was Richard (Dick) Nixon.", None, RIGHT),
@@ -86,6 +124,169 @@ NAMES = [
 RANK = "Rank these events from earliest to latest: A) landing, B) fall, C) revolution, D) war."
 OPTIONS = "Rank these events:\nA. landing\nB. fall\nC. war"
 KNOWN = "A is 1969, B is 1989, C is 1789 and D is 1914.\n\n"
+BORDERS = "Which country borders both Spain and Italy?"
+CONCEDED = [
+    ("text", "France", "France, although Andorra and Monaco lie in between.", BORDERS, RIGHT),
+    ("text", "France", "Although Spain and Italy are close, only France borders both of them.", BORDERS, RIGHT),
+    ("text", "France", "The country, although smaller than Ukraine, is France.", BORDERS, RIGHT),
+    (
+        "text",
+        "France",
+        "Portugal, although most of the border of Spain is with France, which is larger.",
+        BORDERS,
+        NOT_RIGHT,
+    ),
+    ("text", "France", "Switzerland, even though France borders Italy.", BORDERS, NOT_RIGHT),
+    ("text", "France", "Switzerland, although it does not touch Spain, which borders France.", BORDERS, NOT_RIGHT),
+]
+DAY = "What day of the week is it if yesterday was Monday?"
+COUNTED_FROM = [
+    ("text", "Tuesday", "It is the day after Monday, so it is Tuesday.", DAY, RIGHT),
+    ("text", "Tuesday", "It is Tuesday, the day before Wednesday.", DAY, RIGHT),
+    ("text", "Tuesday", "It is the day after Tuesday, Wednesday.", DAY, NOT_RIGHT),
+    ("text", "Tuesday", "It is the day before Tuesday.", DAY, NOT_RIGHT),
+    ("text", "Tuesday", "Two days after Tuesday", DAY, NOT_RIGHT),
+]
+RENAMED = [
+    ("text", "Germany", "He was born in Bonn, in the Electorate of Cologne (now Germany).", None, RIGHT),
+    ("text", "Istanbul", "Constantinople (now called Istanbul)", None, RIGHT),
+    ("text", "Germany", "He was born in Vienna, Austria (not in Germany).", None, NOT_RIGHT),
+    ("text", "Istanbul", "Ankara (next to Istanbul)", None, NOT_RIGHT),
+    ("text", "King Charles III", "His Majesty Charles III", None, RIGHT),
+    ("text", "Tsar Nicholas II", "It was Emperor Nicholas II, who abdicated.", None, RIGHT),
+    ("text", "Tsar Nicholas II", "Emperor Alexander III, the father of Nicholas II", None, NOT_RIGHT),
+]
+OFFICE = "Who was the prime minister of the United Kingdom when World War I began?"
+IN_OFFICE = [
+    (
+        "text",
+        "H. H. Asquith",
+        "It began on July 28, 1914, when H. H. Asquith was the prime minister of the United Kingdom.",
+        OFFICE,
+        RIGHT,
+    ),
+    ("text", "H. H. Asquith", "It began in 1914, when H. H. Asquith was serving as prime minister.", OFFICE, RIGHT),
+    ("text", "H. H. Asquith", "It began in 1914, when H. H. Asquith was deputy prime minister.", OFFICE, NOT_RIGHT),
+    (
+        "text",
+        "H. H. Asquith",
+        "It began in 1914, when David Lloyd George was prime minister, not H. H. Asquith.",
+        OFFICE,
+        NOT_RIGHT,
+    ),
+]
+CODE = "What does print('ab' * 2) print in Python?"
+BELOW = [
+    (
+        "text",
+        "abab",
+        "The output of the code is:\n\n```python\nabab\n```\n\nThis is because `*` repeats a string.",
+        CODE,
+        RIGHT,
+    ),
+    ("text", "abab", "The code prints:\n\n```\nabab\n```", CODE, RIGHT),
+    ("text", "abab", "The code prints:\n\n```\naabb\n```", CODE, WRONG),
+    ("text", "Lima", "The capital of Peru is:\n\n- **Lima**", None, RIGHT),
+    ("text", "Lima", "The capital of Peru is:\n\n- **Cusco**\n- not Lima", None, NOT_RIGHT),
+]
+ROUNDED = [
+    ("number", "10/3", "Each piece is approximately 3.33 m long.", None, RIGHT),
+    ("number", "10/3", "Each piece is 10/3 metres, or about 3.33 metres, for a rope of 10 metres.", None, RIGHT),
+    ("number", "50/7", "about 7.14", None, RIGHT),
+    ("number", "10/3", "Each piece is about 3.34 m long.", None, WRONG),
+    ("number", "10/3", "3.3 m", None, WRONG),
+    ("number", "50/7", "about 7.15", None, WRONG),
+]
+PRIME = "Is 51 a prime number?"
+CONCLUDED = [
+    (
+        "boolean",
+        "no",
+        "To determine if 51 is prime, we check its divisors. 51 = 3 × 17. So 51 is not prime.",
+        PRIME,
+        RIGHT,
+    ),
+    ("boolean", "no", "A prime has two divisors. 51 has more: 3 and 17. Thus, 51 is not prime.", PRIME, RIGHT),
+    (
+        "boolean",
+        "no",
+        "To determine if 51 is prime, we check its divisors. 51 is not divisible by 2, 5 or 7. So 51 is prime.",
+        PRIME,
+        WRONG,
+    ),
+    (
+        "boolean",
+        "no",
+        "Let's check whether 51 is a prime number. We try 2, 5, and 7. None divides it. Therefore, it is prime.",
+        PRIME,
+        WRONG,
+    ),
+    ("boolean", "no", "Let us check. It is odd. So let us see whether 51 is prime.", PRIME, NOT_RIGHT),
+]
+ROOT = "What is the cube root of 512?"
+REASONED = [
+    ("number", "8", "The cube root of 512 is 8, since 8³ = 512 and 7³ = 343.", ROOT, RIGHT),
+    ("number", "8", "The cube root of 512 is 8 because 8 × 8 × 8 = 512, whereas 9 × 9 × 9 = 729.", ROOT, RIGHT),
+    ("number", "8", "Since 8 × 8 × 8 = 512, the cube root is 8.", ROOT, RIGHT),
+    ("number", "8", "The cube root of 512 is 9, since 9³ = 729.", ROOT, WRONG),
+    ("number", "8", "The cube root of 512 is 64, since 64 × 8 = 512.", ROOT, NOT_RIGHT),
+]
+WHEELS = "How many wheels do the trains have in all?"
+BREAKDOWN = [
+    ("number", "24", "There are 24 wheels on the tracks in this scene: 8 per train.", WHEELS, RIGHT),
+    ("number", "24", "The trains have 24 wheels in all: 12 on each of them.", WHEELS, RIGHT),
+    ("number", "24", "There are 16 wheels on the tracks: 8 per train.", WHEELS, WRONG),
+    ("number", "24", "The trains have 12 wheels: 24 are listed for each pair.", WHEELS, NOT_RIGHT),
+]
+CIVIL = "In which year did the American Civil War end?"
+AKBAR = "In what year was Akbar born?"
+FROM_TO = [
+    ("date", "1865", "The American Civil War lasted from 1861 to 1865.", CIVIL, RIGHT),
+    ("date", "1865", "The American Civil War (1861–1865) was fought between North and South.", CIVIL, RIGHT),
+    ("date", "1865", "The war lasted from 1861 to 1866.", CIVIL, WRONG),
+    ("date", "1865", "The war lasted from 1865 to 1869.", CIVIL, NOT_RIGHT),
+    ("date", "1556", "Akbar reigned from 1556 to 1605.", "In what year did the reign of Akbar begin?", RIGHT),
+    ("date", "1542", "Akbar lived from 1542 to 1605.", AKBAR, RIGHT),
+    ("date", "1542", "Akbar reigned from 1542 to 1605.", AKBAR, NOT_RIGHT),
+]
+BOILING = "What is the boiling point of ethanol in degrees Celsius?"
+FIELDS = [
+    ("number", "78", "Substance: ethanol\nBoiling point: 78 °C\nMelting point: -114 °C", BOILING, RIGHT),
+    ("number", "78", "Substance: ethanol\nBoiling point: 65 °C\nMelting point: -114 °C", BOILING, WRONG),
+    ("number", "78", "Substance: ethanol\nMelting point: 78 °C\nBoiling point: 65 °C", BOILING, NOT_RIGHT),
+    ("number", "24060", "The town has 24 060 inhabitants.", None, RIGHT),
+    ("number", "24060", "The town has 42 060 inhabitants.", None, WRONG),
+    ("number", "24060", "24 inhabitants, 060 of them old", None, NOT_RIGHT),
+]
+IN_WORDS = [
+    ("text", "3:5", "The ratio is three to five.", None, RIGHT),
+    ("text", "3:5", "three to five", None, RIGHT),
+    ("text", "3:5", "five to three", None, WRONG),
+    ("text", "3:5", "The ratio is three to four.", None, WRONG),
+]
+UPPER = "What does print('Nile'.upper()) print?"
+CASES = [
+    ("text", "NILE", "It prints `NILE`.", UPPER, RIGHT),
+    ("text", "NILE", "nile", UPPER, WRONG),
+    ("text", "NILE", "The output is:\n```\nnile\n```", UPPER, WRONG),
+    ("text", "RIVER", "The word is **RIVER**.", "Write river in capital letters.", RIGHT),
+    ("text", "RIVER", "River", "Write river in capital letters.", WRONG),
+    ("text", "Oslo", "OSLO", "What is the capital of Norway?", RIGHT),
+]
+ELSEWHERE = [
+    ("date", "2023-03-01", "It is 1 March 2023, while in a leap year it would be 29 February 2023.", None, RIGHT),
+    ("date", "2023-03-01", "It is 2 March 2023, while in a leap year it would be 1 March 2023.", None, NOT_RIGHT),
+    ("date", "2023-03-01", "28 February 2023 plus one day would be 1 March 2023.", None, RIGHT),
+    ("number", "28", "It has 28 days, while in a leap year it would be 29.", None, RIGHT),
+    ("number", "28", "It has 29 days, while in a normal year it would be 28.", None, NOT_RIGHT),
+]
+FALL = "What was the percentage decrease when the price fell from $50 to $30?"
+SHARES = [
+    ("number", "40", "The price fell by two fifths (40 percent).", FALL, RIGHT),
+    ("number", "40", "0.4, or 40%", FALL, RIGHT),
+    ("number", "40", "0.6, or 60%", FALL, WRONG),
+    ("number", "40", "It fell by three fifths (60 percent).", FALL, WRONG),
+]
 LETTERS = [
     ("ordered-list", "C, D, A, B", "C D A B", RANK, RIGHT),
     ("ordered-list", "C, D, A, B", "CDAB", RANK, RIGHT),
@@ -162,7 +363,32 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
     assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
 
 
-ROWS = [*NUMBERS, *UNITS, *SPANS, *NAMES, *LETTERS, *WORKED]
+ROWS = [
+    *NUMBERS,
+    *UNITS,
+    *COMPOUND,
+    *THINGS,
+    *SETTINGS,
+    *SPANS,
+    *NAMES,
+    *LETTERS,
+    *WORKED,
+    *CONCEDED,
+    *COUNTED_FROM,
+    *RENAMED,
+    *IN_OFFICE,
+    *BELOW,
+    *ROUNDED,
+    *CONCLUDED,
+    *REASONED,
+    *BREAKDOWN,
+    *FROM_TO,
+    *FIELDS,
+    *IN_WORDS,
+    *CASES,
+    *ELSEWHERE,
+    *SHARES,
+]
 
 
 @pytest.mark.parametrize(("answer_type", "gold", "response", "question", "expected"), ROWS)

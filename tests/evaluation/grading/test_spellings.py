@@ -36,6 +36,10 @@ SAME = [
     ("United States", "USA"),
     ("the United States dollar", "US dollar"),
     ("the UAE", "United Arab Emirates"),
+    ("Soren Kierkegaard", "S\u00f8ren Kierkegaard"),
+    ("The city is Lodz in Poland.", "\u0141\u00f3d\u017a"),
+    ("It is in Duesseldorf.", "D\u00fcsseldorf"),
+    ("The chancellor was Gerhard Schr\u00f6der.", "Gerhard Schroeder"),
 ]
 OTHER = [
     ("World War I", "World War II"),
@@ -45,6 +49,10 @@ OTHER = [
     ("Mount Everest", "Saint Everest"),
     ("Wall St.", "Wall Saint"),
     ("Anna", "Ana"),
+    ("Soren Krarup", "S\u00f8ren Kierkegaard"),
+    ("Loda", "\u0141\u00f3d\u017a"),
+    ("Noel", "Nol"),
+    ("Albrecht Duerrenmatt", "Albrecht D\u00fcrer"),
     ("James Wat", "James Watt"),
     ("Apollo 1", "Apollo 11"),
     ("Gambia", "Zambia"),

@@ -242,10 +242,10 @@ NAMED: list[Row] = [
     (_named, ("", ["Paris"]), None),
     (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Paris"]), True),
     (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Lyon"]), False),
-    (mentions.by_surname, (view.tokens("Einstein was born"), "Albert Einstein"), True),
-    (mentions.by_surname, (view.tokens("Max Einstein"), "Albert Einstein"), False),
-    (mentions.by_surname, (view.tokens("Bach was"), "J. Bach"), True),
-    (mentions.by_surname, (view.tokens("Fox was"), "J. Fox"), False),
+    (names.by_surname, (view.tokens("Einstein was born"), "Albert Einstein"), True),
+    (names.by_surname, (view.tokens("Max Einstein"), "Albert Einstein"), False),
+    (names.by_surname, (view.tokens("Bach was"), "J. Bach"), True),
+    (names.by_surname, (view.tokens("Fox was"), "J. Fox"), False),
 ]  # fmt: skip
 
 OTHERS: list[Row] = [

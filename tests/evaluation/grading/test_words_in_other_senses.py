@@ -83,6 +83,7 @@ GOES_ON = [
 _BACH = "Was Bach alive when Handel died?"
 _FERRY = "Can you walk from Dover to Calais?"
 _PRIME = "Is 51 a prime number?"
+_SYDNEY = "Is Sydney the capital of Australia?"
 YES_OR_NO = [
     ("boolean", "no", "Yes... wait, Bach died in 1750 and Handel in 1759, so no.", _BACH, RIGHT),
     ("boolean", "yes", "Yes... wait, Bach died in 1750 and Handel in 1759, so no.", _BACH, WRONG),
@@ -111,6 +112,14 @@ YES_OR_NO = [
     ("boolean", "no", "They look like fish that breathe air, but they don't.", "Do trout breathe air?", RIGHT),
     ("boolean", "no", "51 is odd, but it isn't.", _PRIME, NONE),
     ("boolean", "yes", "It's widely held that 51 is prime, but it isn't.", "Is 51 composite?", NONE),
+    ("boolean", "no", "Canberra is the capital of Australia, not Sydney.", _SYDNEY, RIGHT),
+    ("boolean", "no", "Canberra, rather than Sydney, is the capital of Australia.", _SYDNEY, RIGHT),
+    ("boolean", "no", "Sydney is the capital of Australia, not Canberra.", _SYDNEY, WRONG),
+    ("boolean", "no", "Insects have six legs, not eight.", "Do insects have eight legs?", RIGHT),
+    ("boolean", "no", "Insects have eight legs, not six.", "Do insects have eight legs?", WRONG),
+    ("boolean", "yes", "It is, because 8 * 8 = 64.", "Is 64 a square number?", RIGHT),
+    ("boolean", "yes", "It is, however, not a square.", "Is 64 a square number?", OPEN),
+    ("boolean", "yes", "It isn't, because 64 is even.", "Is 64 a square number?", WRONG),
 ]
 _CUBE = "What does this program print?\nprint(3 ** 3 - 2)"
 PROGRAMS = [
@@ -175,7 +184,41 @@ UNITS = [
     ("number", "450", "0.45", _TRACK, WRONG),
 ]
 _PRODUCT = "What is 4 times 6?\n(A) 4\n(B) 6\n(C) 10\n(D) 24"
+_ROLLS = "A baker has 90 rolls, sells 35 and gives 10 away. How many rolls are left?"
+_SALARY = "A salary rises from $2000 to $2300. By what percentage does it rise?"
+_CHOIR = "How many girls are in the choir?"
+LEFT = [
+    ("number", "45", "Gone: 35 + 10 = 45\nLeft: 90 - 45 = 45", _ROLLS, RIGHT),
+    ("number", "45", "Sold: 35\nGiven away: 10\nLeft: 90 - 35 - 10 = 45", _ROLLS, RIGHT),
+    ("number", "45", "Gone: 35 + 10 = 45\nLeft: 90 - 45 = 55", _ROLLS, WRONG),
+    ("number", "45", "Gone: 45\nLeft: 90 - 45 = 35", _ROLLS, OPEN),
+    ("number", "15", "The salary rises by $300, which is 15% of $2000.", _SALARY, RIGHT),
+    ("number", "15", "It rises from $2000 to $2300, that is, by 15 percent.", _SALARY, RIGHT),
+    ("number", "15", "The salary rises by $300, which is 13% of $2300.", _SALARY, OPEN),
+    ("number", "15", "It rises by $15, 0.75% of it.", _SALARY, OPEN),
+    ("number", "14", "The choir has 30 members, 14 of which are girls and 16 of which are boys.", _CHOIR, RIGHT),
+    ("number", "14", "The choir has 30 members, 16 of which are girls and 14 of which are boys.", _CHOIR, WRONG),
+    ("text", "France", "Avignon lies in the southeast of France, on the Rh\u00f4ne.", "Where is Avignon?", RIGHT),
+    ("text", "France", "Avignon is in the country to the south of France.", "Where is Avignon?", OPEN),
+    ("text", "France", "Avignon lies in Spain, south of France.", "Where is Avignon?", OPEN),
+    ("date", "1894", "The bridge was built from 1886 to 1894.", "When was the bridge completed?", RIGHT),
+    ("date", "1894", "The bridge was built from 1894 to 1901.", "When was the bridge completed?", OPEN),
+]
 EQUATIONS = [
+    (
+        "number",
+        "28",
+        "The perimeter is 28 cm since 4 \u00d7 7 = 28.",
+        "A square has sides of 7 cm. What is its perimeter?",
+        RIGHT,
+    ),
+    (
+        "number",
+        "28",
+        "The perimeter is 7 cm because 4 \u00d7 7 = 28.",
+        "A square has sides of 7 cm. What is its perimeter?",
+        WRONG,
+    ),
     ("choice", "D", "4 \u00d7 6 = 24", _PRODUCT, RIGHT),
     ("choice", "D", "4 * 6 = 24", _PRODUCT, RIGHT),
     ("choice", "D", "4 times 6 is 24.", _PRODUCT, RIGHT),
@@ -190,7 +233,18 @@ EQUATIONS = [
 
 @pytest.mark.parametrize(
     ("answer_type", "gold", "response", "question", "expected"),
-    [*ORDINARY_WORDS, *BETWEEN, *GOES_ON, *YES_OR_NO, *PROGRAMS, *NOTHING_SAID, *ASKED_AGAIN, *UNITS, *EQUATIONS],
+    [
+        *ORDINARY_WORDS,
+        *BETWEEN,
+        *GOES_ON,
+        *YES_OR_NO,
+        *PROGRAMS,
+        *NOTHING_SAID,
+        *ASKED_AGAIN,
+        *UNITS,
+        *EQUATIONS,
+        *LEFT,
+    ],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
