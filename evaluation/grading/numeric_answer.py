@@ -302,7 +302,7 @@ def _result(sentence: str) -> QuantityReading | None:
 _WOULD = re.compile(r"\b(?:would|could)\s(?:be|have|cost|give|make|get)\b.*\b(?:but|however)\b\D*\Z", re.I)
 """What is so only on a condition that is not met: "2.5 times would be 77.5, but this is not allowed"."""
 _THEN = re.compile(
-    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts)|therefore|thus|hence|the\s+total)\b",
+    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts|rounds?)|therefore|thus|hence|the\s+total)\b",
     re.I,
 )
 """A clause after an equation that draws another conclusion."""

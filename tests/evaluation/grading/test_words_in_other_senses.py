@@ -204,6 +204,22 @@ LEFT = [
     ("date", "1894", "The bridge was built from 1886 to 1894.", "When was the bridge completed?", RIGHT),
     ("date", "1894", "The bridge was built from 1894 to 1901.", "When was the bridge completed?", OPEN),
 ]
+_EGGS = "A cook uses 9 eggs a day. How many dozen eggs does she need for 8 days?"
+_AHEAD = "Ann has 150 points and Bo has 120. Ann scores 20 more, and Bo scores 35. By how many points is Ann now ahead?"
+_PLACE = "Kim is in 9th place, overtakes 4 runners and is overtaken by 2. What place is she in?"
+RESULTS = [
+    ("number", "6", "9 * 8 = 72 eggs, and 72 / 12 = 6 dozen eggs.", _EGGS, RIGHT),
+    ("number", "6", "She needs six dozen eggs.", _EGGS, RIGHT),
+    ("number", "6", "She needs 7 dozen eggs.", _EGGS, WRONG),
+    ("number", "6", "She needs 72 eggs.", _EGGS, OPEN),
+    ("number", "72", "6 dozen eggs are 72 eggs.", "How many eggs does she need if she needs 6 dozen?", RIGHT),
+    ("number", "33", "32/96 = 33.33...%, which rounds to 33%.", None, RIGHT),
+    ("number", "33", "32/96 = 33.33...%, which rounds up to 34%.", None, WRONG),
+    ("number", "7", "9 - 4 = 5th place, then 5 + 2 = 7th place.", _PLACE, RIGHT),
+    ("number", "7", "9 - 4 = 5th place, then 5 + 1 = 6th place.", _PLACE, WRONG),
+    ("number", "15", "Ann now has 150 + 20 = 170.\nBo now has 120 + 35 = 155.\nAnd 170 - 155 = 15.", _AHEAD, RIGHT),
+    ("number", "15", "Ann now has 150 + 20 = 170.\nBo now has 120 + 35 = 155.\nAnd 170 - 155 = 25.", _AHEAD, WRONG),
+]
 EQUATIONS = [
     (
         "number",
@@ -244,6 +260,7 @@ EQUATIONS = [
         *UNITS,
         *EQUATIONS,
         *LEFT,
+        *RESULTS,
     ],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
