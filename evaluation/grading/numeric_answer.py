@@ -170,7 +170,7 @@ def _last(plain: str) -> QuantityReading:
     last = useful[-1] if useful else holding[-1]
     found = _read(_before_colon(last), first=False)
     results = [r.number for s in useful[:-1] if (r := _result(s)) and r.number]
-    if found.number and results and (again := _among((found.number, *found.rivals), results[-1])):
+    if found.number and results and not _result(last) and (again := _among((found.number, *found.rivals), results[-1])):
         # the conclusion repeats what was computed: "3 * 80 = 240. So he walks 240 km in 80 days."
         return replace(found, number=again, rivals=tuple(n for n in (found.number, *found.rivals) if n is not again))
     if len(useful) < 2 or cues.concludes(last) or _computed(last):

@@ -207,7 +207,13 @@ LEFT = [
 _EGGS = "A cook uses 9 eggs a day. How many dozen eggs does she need for 8 days?"
 _AHEAD = "Ann has 150 points and Bo has 120. Ann scores 20 more, and Bo scores 35. By how many points is Ann now ahead?"
 _PLACE = "Kim is in 9th place, overtakes 4 runners and is overtaken by 2. What place is she in?"
+_FEES = "A plumber has 3 jobs of $40, pays $25 for parts and a fee of $5 per job. How much does he keep, in dollars?"
+_EARNED = "The jobs bring 3 * 40 = $120.\nThe fees are 3 * 5 = $15.\n"
 RESULTS = [
+    ("number", "80", f"{_EARNED}He paid $15 in fees and $25 for parts, so he keeps 120 - 15 - 25 = $80.", _FEES, RIGHT),
+    ("number", "80", f"{_EARNED}He paid $15 in fees and $25 for parts, so he keeps 120 - 15 - 25 = $90.", _FEES, WRONG),
+    ("number", "80", "120 - 40 = $80.\nHe has $80 and pays $25, so he keeps 80 - 25 = $55.", _FEES, OPEN),
+    ("number", "240", "3 * 80 = 240. So he walks 240 km in 80 days.", "How far does he walk in 80 days?", RIGHT),
     ("number", "6", "9 * 8 = 72 eggs, and 72 / 12 = 6 dozen eggs.", _EGGS, RIGHT),
     ("number", "6", "She needs six dozen eggs.", _EGGS, RIGHT),
     ("number", "6", "She needs 7 dozen eggs.", _EGGS, WRONG),
