@@ -209,7 +209,11 @@ _AHEAD = "Ann has 150 points and Bo has 120. Ann scores 20 more, and Bo scores 3
 _PLACE = "Kim is in 9th place, overtakes 4 runners and is overtaken by 2. What place is she in?"
 _FEES = "A plumber has 3 jobs of $40, pays $25 for parts and a fee of $5 per job. How much does he keep, in dollars?"
 _EARNED = "The jobs bring 3 * 40 = $120.\nThe fees are 3 * 5 = $15.\n"
+_LEAST = "At least how many degrees must it have?"
 RESULTS = [
+    ("number", "68", "It must have at least 68 degrees because 200 - 132 = 68.", _LEAST, RIGHT),
+    ("number", "68", "It must have at least 78 degrees because 200 - 122 = 78.", _LEAST, WRONG),
+    ("number", "68", "It has at least 68 degrees.", "How many degrees does it have?", OPEN),
     ("number", "80", f"{_EARNED}He paid $15 in fees and $25 for parts, so he keeps 120 - 15 - 25 = $80.", _FEES, RIGHT),
     ("number", "80", f"{_EARNED}He paid $15 in fees and $25 for parts, so he keeps 120 - 15 - 25 = $90.", _FEES, WRONG),
     ("number", "80", "120 - 40 = $80.\nHe has $80 and pays $25, so he keeps 80 - 25 = $55.", _FEES, OPEN),
