@@ -75,6 +75,7 @@ def undecided(answer: str, reason: str) -> Grade:
 
 
 def _number(said: Said, asked: Asked) -> Verdict:
+    said = replace(said, text=units.as_asked(said.text, asked.golds, asked.question))
     found = _quantity(said, asked)
     row = found and asked.question and found.reason == "several numbers" and roles.field(said.text, asked.question)
     if row and (own := _quantity(Said(row, cued=True), asked)) and own.outcome == "correct":

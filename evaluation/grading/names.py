@@ -282,9 +282,8 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     given = text.strip_opening(first)
     letter = next((text.normalize(g) for g in golds if len(text.normalize(g)) == 1), None)
     said = text.normalize(given)
-    if (
-        letter and len(said) > 2 and said.split()[-1].startswith(letter)
-    ):  # "Na" is another symbol than "N"; "Nitrogen" is open
+    inside = said.split()[-1][:1] if " " in said else said  # "Na" is another symbol than "N"; "Nitrogen" is open
+    if letter and len(said) > 2 and letter in inside:
         return NameVerdict(None, "a letter inside a word")
     spoken = bool({t.word for t in tokens(given)} & mentions.FINITE)
     bare = len(given.split()) <= (_SHORT // 2 if spoken else _SHORT)

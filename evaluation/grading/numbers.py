@@ -295,7 +295,7 @@ def candidates(text: str) -> list[Number]:
     numbers, operands = find_all(text), _operands(text)
     free = [n for i, n in enumerate(numbers) if i not in operands and not negated(text, n)]
     free = [n for n in free if not n.word] or free
-    free = [n for n in free if not n.ordinal and not _labels(text[max(0, n.start - 20) : n.start])] or free
+    free = [n for n in free if not _labels(text[max(0, n.start - 20) : n.start], n.ordinal)] or free
     merged: list[Number] = []
     for n in free:
         last = _in(merged[-1], n.dimension) if merged else None
@@ -314,10 +314,10 @@ def candidates(text: str) -> list[Number]:
     return merged
 
 
-def _labels(before: str) -> bool:
-    """Whether a number after this text only counts ("Step 2")."""
+def _labels(before: str, ordinal: bool) -> bool:
+    """Whether a number after this text only counts ("Step 2", "the 4th"); a result does not."""
     last = before.rstrip()[-1:]
-    return (last.isalpha() or last == "#") and _LABEL.search(before) is not None
+    return (ordinal and last != "=") or ((last.isalpha() or last == "#") and _LABEL.search(before) is not None)
 
 
 def parse(text: str) -> Number | None:

@@ -170,7 +170,7 @@ def _last(plain: str) -> QuantityReading:
     last = useful[-1] if useful else holding[-1]
     found = _read(_before_colon(last), first=False)
     results = [r.number for s in useful[:-1] if (r := _result(s)) and r.number]
-    said = (found.number, *found.rivals) if found.number and results else ()
+    said = (found.number, *found.rivals) if found.number and results and not _result(last) else ()
     if again := next((n for n in said if n.value == results[-1].value), None):
         # the conclusion repeats what was computed: "3 * 80 = 240. So he walks 240 km in 80 days."
         return replace(found, number=again, rivals=tuple(n for n in said if n is not again))
@@ -299,7 +299,7 @@ def _result(sentence: str) -> QuantityReading | None:
 _WOULD = re.compile(r"\b(?:would|could)\s(?:be|have|cost|give|make|get)\b.*\b(?:but|however)\b\D*\Z", re.I)
 """What is so only on a condition that is not met: "2.5 times would be 77.5, but this is not allowed"."""
 _THEN = re.compile(
-    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts)|therefore|thus|hence|the\s+total)\b",
+    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts|rounds?)|therefore|thus|hence|the\s+total)\b",
     re.I,
 )
 """A clause after an equation that draws another conclusion."""

@@ -38,6 +38,7 @@ _HAS = re.compile(
     r"(?:\d[\d$€£., */x\u00d7\u00f7+\u2212-]{0,40}=\s?[$€£]?)?"
     r"(?P<number>\d[\d,.]*\d|\d)(?!\d|\s?(?:times|percent|more|fewer|less|[%/*x\u00d7+-])(?!\w))"
 )
+_NO_PERSONS = frozenset("And So Then But Or Thus Therefore Hence Now After Since If".split())
 _KIN = (
     "successor predecessor son daughter father mother brother sister wife husband nephew niece cousin uncle aunt "
     "friend rival teacher student assistant deputy"
@@ -158,7 +159,7 @@ def own_number(text: str, question: str) -> str | None:
     parts = [s for s in view.sentences(view.plain(text)) if any(c.isdigit() for c in s)]
     said: dict[str, set[str]] = {}
     for part in reversed(parts):
-        held = [(m["name"], m["number"]) for m in _HAS.finditer(part)]
+        held = [(m["name"], m["number"]) for m in _HAS.finditer(part) if m["name"] not in _NO_PERSONS]
         if not held:
             break
         for name, number in held:

@@ -22,6 +22,10 @@ _SIZE = re.compile(
 _CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
 _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
 _PERCENT_ASKED = re.compile(r"\b(?:percent(?:age)?|per\scent)\b", re.IGNORECASE)
+_DOZENS = re.compile(r"\bhow\s+many\s+(?:more\s+)?dozens?\b", re.IGNORECASE)
+_LEAST = re.compile(
+    r"\b(?:least|most|fewest|minimum|maximum|minimal|maximal|smallest|largest|greatest)\b", re.IGNORECASE
+)
 _OUT_OF = re.compile(
     r"\s*(?:[^\W\d]+\s+){0,2}?(?:out\s+)?of\s+(?:(?:all|the|these|those|its|their|his|her|our)\s+){0,2}", re.IGNORECASE
 )
@@ -144,6 +148,14 @@ def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | No
     before = numbers.find_all(numbers.normalized(question or ""))
     new = [n for n in said if not any(n.value == b.value for b in before)]
     return bool(before and new) and all(any(numbers.equal(n, g) for g in golds) for n in new)
+
+
+def as_asked(text: str, golds: Sequence[str], question: str | None) -> str:
+    """A text without what the question says itself: "7 dozen" for "How many dozens", "at least 5" for the least."""
+    if _LEAST.search(question or ""):
+        text = re.sub(r"(?i)\bat\s+(?:least|most)\s+(?=\W?\d|[a-z])", "", text)
+    asked = _DOZENS.search(question or "") and not any("dozen" in gold for gold in golds)
+    return re.sub(r"(?i)\s*\bdozens?\b", "", re.sub(r"(?i)\ba\s+(?=dozen\b)", "1 ", text)) if asked else text
 
 
 def none_of(said: str, question: str | None) -> bool:

@@ -204,6 +204,32 @@ LEFT = [
     ("date", "1894", "The bridge was built from 1886 to 1894.", "When was the bridge completed?", RIGHT),
     ("date", "1894", "The bridge was built from 1894 to 1901.", "When was the bridge completed?", OPEN),
 ]
+_EGGS = "A cook uses 9 eggs a day. How many dozen eggs does she need for 8 days?"
+_AHEAD = "Ann has 150 points and Bo has 120. Ann scores 20 more, and Bo scores 35. By how many points is Ann now ahead?"
+_PLACE = "Kim is in 9th place, overtakes 4 runners and is overtaken by 2. What place is she in?"
+_FEES = "A plumber has 3 jobs of $40, pays $25 for parts and a fee of $5 per job. How much does he keep, in dollars?"
+_EARNED = "The jobs bring 3 * 40 = $120.\nThe fees are 3 * 5 = $15.\n"
+_LEAST = "At least how many degrees must it have?"
+RESULTS = [
+    ("number", "68", "It must have at least 68 degrees because 200 - 132 = 68.", _LEAST, RIGHT),
+    ("number", "68", "It must have at least 78 degrees because 200 - 122 = 78.", _LEAST, WRONG),
+    ("number", "68", "It has at least 68 degrees.", "How many degrees does it have?", OPEN),
+    ("number", "80", f"{_EARNED}He paid $15 in fees and $25 for parts, so he keeps 120 - 15 - 25 = $80.", _FEES, RIGHT),
+    ("number", "80", f"{_EARNED}He paid $15 in fees and $25 for parts, so he keeps 120 - 15 - 25 = $90.", _FEES, WRONG),
+    ("number", "80", "120 - 40 = $80.\nHe has $80 and pays $25, so he keeps 80 - 25 = $55.", _FEES, OPEN),
+    ("number", "240", "3 * 80 = 240. So he walks 240 km in 80 days.", "How far does he walk in 80 days?", RIGHT),
+    ("number", "6", "9 * 8 = 72 eggs, and 72 / 12 = 6 dozen eggs.", _EGGS, RIGHT),
+    ("number", "6", "She needs six dozen eggs.", _EGGS, RIGHT),
+    ("number", "6", "She needs 7 dozen eggs.", _EGGS, WRONG),
+    ("number", "6", "She needs 72 eggs.", _EGGS, OPEN),
+    ("number", "72", "6 dozen eggs are 72 eggs.", "How many eggs does she need if she needs 6 dozen?", RIGHT),
+    ("number", "33", "32/96 = 33.33...%, which rounds to 33%.", None, RIGHT),
+    ("number", "33", "32/96 = 33.33...%, which rounds up to 34%.", None, WRONG),
+    ("number", "7", "9 - 4 = 5th place, then 5 + 2 = 7th place.", _PLACE, RIGHT),
+    ("number", "7", "9 - 4 = 5th place, then 5 + 1 = 6th place.", _PLACE, WRONG),
+    ("number", "15", "Ann now has 150 + 20 = 170.\nBo now has 120 + 35 = 155.\nAnd 170 - 155 = 15.", _AHEAD, RIGHT),
+    ("number", "15", "Ann now has 150 + 20 = 170.\nBo now has 120 + 35 = 155.\nAnd 170 - 155 = 25.", _AHEAD, WRONG),
+]
 EQUATIONS = [
     (
         "number",
@@ -244,6 +270,7 @@ EQUATIONS = [
         *UNITS,
         *EQUATIONS,
         *LEFT,
+        *RESULTS,
     ],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
