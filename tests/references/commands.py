@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -31,7 +31,7 @@ from unittest import mock
 import torch
 import typer.main
 from matplotlib.figure import Figure
-from references import reduced, told_models
+from references import reduced, served, told_models
 from references.marks import marks
 
 from composcope.experiments.cli import main
@@ -57,6 +57,8 @@ class Group:
     """Whether the commands take longer than tests do that run with every change."""
     facts_only: bool = False
     """Whether messages are compared by what they name, not by their words."""
+    served: bool = False
+    """Whether ``<server>`` in the commands is a server's address."""
     without: str = "$^"
     """Files that are not compared, since others of the group say the same."""
 
@@ -113,13 +115,15 @@ def run(group: Group, folder: Path) -> dict[str, Any]:
     """What each command of a group says and writes, reduced."""
     found: dict[str, Any] = {}
     places = {str(folder): "<here>", str(folder.resolve()): "<here>", str(CODE): "<code>"}
-    with prepared(group, folder):
+    with prepared(group, folder), served.server() if group.served else nullcontext("") as address:
+        if address:
+            places[address] = places[address.removeprefix("http://")] = served.PLACE
         known, seen, heard = _files(folder), dict[str, str](), set[str]()
         for command in group.commands:
             out, err = io.StringIO(), io.StringIO()
             began = time.monotonic()
             with redirect_stdout(out), redirect_stderr(err):
-                returned = _called(group, command)
+                returned = _called(group, command.replace(served.PLACE, address))
             if os.environ.get("TIMED"):
                 print(f"{time.monotonic() - began:6.2f} {command[:110]}", file=sys.stderr)
             said = out.getvalue()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from references import drawn, grades, material, notebook, organisms, published, refusals, results
+from references import drawn, grades, material, notebook, organisms, published, refusals, results, served
 from references.commands import Group
 
 _GAP = "evaluate -b cases.jsonl -p compositionality-gap -q"
@@ -51,6 +51,27 @@ GROUPS: dict[str, Group] = {
         ),
         material.cases,
         without=r"paper/figures/|asks|data/|runs/(s\d|whole|few)/.*(json|txt)",
+    ),
+    "served": Group(
+        (
+            "evaluate -b cases.jsonl -p compositionality-gap -m told@<server>/v1 -q -o runs/told --concurrency 3",
+            "call asked",
+            "evaluate -b cases.jsonl -p compositionality-gap -m told@<server>/v1 -q -o runs/told --concurrency 3",
+            "call asked again",
+            "evaluate -b two.jsonl -m other --engine openai --base-url <server>/v1 -q -o runs/other --format plain "
+            "--temperature 0.7 --seed 5 --answer-tokens 33 --signed-as another",
+            "call asked otherwise",
+            "evaluate -b two.jsonl -m told@<server>/v1 -q -o runs/all --format xml --max-asks 6",
+            "call asked last",
+            "evaluate -b two.jsonl -m nobody@<server>/v1 -q -o runs/nobody --concurrency 1",
+            "verify runs/told -q",
+            "ls runs",
+        ),
+        material.cases,
+        told=False,
+        calls=served.CALLS,
+        served=True,
+        without=r"/cases|config",
     ),
     "pairs": Group(
         (

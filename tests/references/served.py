@@ -1,0 +1,112 @@
+"""A server with the OpenAI protocol whose answers follow from the prompt alone; it fails in several ways.
+
+It answers to a question of ``material.CASES`` that the prompt holds, and keeps every request.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from references import material
+from told_engine import drawn
+
+PLACE = "<server>"
+"""What stands in a command, and in what is compared, for the server's address."""
+GOLDS = {q["question"]: q["answer"] for c in material.CASES for q in (c, *c["parts"])}
+ASKED: list[dict[str, Any]] = []
+_LOCK = threading.Lock()
+_TIMES: Counter[str] = Counter()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def _reply(self, status: int, value: Any, **headers: str) -> None:
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        for name, word in headers.items():
+            self.send_header(name.replace("_", "-"), word)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self) -> None:
+        models = [{"id": name, "object": "model", "created": 0, "owned_by": "x"} for name in ("told", "other")]
+        self._reply(200, {"object": "list", "data": models})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        chat = self.path.endswith("/chat/completions")
+        prompt = "\n".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
+        with _LOCK:
+            ASKED.append({"path": self.path, "bearer": self.headers.get("Authorization"), **body})
+            _TIMES[prompt] += 1
+            times = _TIMES[prompt]
+        question = max((q for q in GOLDS if q in prompt), key=len, default="")
+        seed = str(body.get("seed")) if body.get("temperature") else ""
+        luck = drawn(body["model"], prompt, seed) if question else 0.4
+        if luck < 0.08:
+            return self._reply(400, {"error": {"message": "content filter"}})
+        if luck < 0.16 and times == 1:
+            return self._reply(429, {"error": {"message": "slow down"}}, Retry_After="0")
+        if luck < 0.24 and times == 1:
+            return self._reply(200, b'{"choices": [{"mess')
+        counted = "one two three four five six seven eight nine ten eleven twelve"
+        text, finish = GOLDS.get(question, f"{drawn(prompt, seed)} {counted}" if seed else counted), "stop"
+        if luck > 0.92:
+            text, finish = "Let me think. There are", "length"
+        elif luck > 0.7:
+            text = f"So the final answer is: {text[::-1]}"
+        elif luck > 0.6:
+            text = f"<think>Hm, {text}?</think>So the final answer is: {text}."
+        elif luck > 0.5:
+            text = f"No cue, just {text}"
+        else:
+            text = f"So the final answer is: {text}"
+        if cut := min((text.index(word) for word in body.get("stop") or () if word in text), default=0):
+            text = text[:cut]
+        if len(words := text.split()) > (limit := body.get("max_tokens", 1000)):
+            text, finish = " ".join(words[:limit]), "length"
+        message = {"role": "assistant", "content": text}
+        self._reply(200, {
+            "id": "x", "created": 0, "object": "chat.completion" if chat else "text_completion",
+            "model": "another" if 0.3 < luck < 0.36 else body["model"],
+            "choices": [{"index": 0, "finish_reason": finish, **({"message": message} if chat else {"text": text})}],
+            "usage": {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split()), "total_tokens": 0},
+        })  # fmt: skip
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """The address of a running server that has not been asked anything."""
+    ASKED.clear()
+    _TIMES.clear()
+    running = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    running.daemon_threads = True
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{running.server_address[1]}"
+    finally:
+        running.shutdown()
+        running.server_close()
+
+
+def asked() -> list[dict[str, Any]]:
+    """The requests since the last call, in an order of their own."""
+    with _LOCK:
+        found = sorted(ASKED, key=json.dumps)
+        ASKED.clear()
+    return found
+
+
+CALLS = dict.fromkeys(("asked", "asked again", "asked otherwise", "asked last"), asked)
