@@ -105,6 +105,20 @@ def _asked_for(case: Case, by_kind: bool) -> list[tuple[int, object, str]]:
     return [(p, kinds[t], str(tags[t])) for p, t in zip(tag_places(case, found[1]), found[1], strict=False)]
 
 
+def one_sentence(failing: Sequence[Heard]) -> bool:
+    """Whether most answers are one and the same sum though other operations are asked for.
+
+    Then nothing that is asked has an effect, and none of the causes does this: a usual value stands for a value only.
+    """
+    written = Counter((text.normalize(one.text()), one.case.operation) for one in failing if operands(one.case))
+    said = Counter[str]()
+    for (words, _), n in written.items():
+        said[words] += n
+    words, n = max(said.items(), key=lambda item: item[1], default=("", 0))
+    asked = {operation for other, operation in written if other == words}
+    return len(asked) > 1 and n >= thresholds.FEWEST_DIFFERENT and n >= thresholds.TWO_THIRDS * sum(said.values())
+
+
 KIND, TABLE, COPY, SAID = 1 / 3, 1 / 5, 1 / 20, 1 / 2
 """The chance that a wrong answer is what a shortcut predicts: another one of the kind asked for, another one on the
 table, the very thing that is asked about, which a model that fails in another way seldom says, or what the other cases

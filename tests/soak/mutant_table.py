@@ -190,6 +190,8 @@ MUTANTS = (
     Mutant(H, "NaN of any row is not looked at", 'if not torch.isfinite(x).all():\n        bad', 'if not torch.isfinite(x[:1]).all():\n        bad', 'tests/hooks/test_interchange.py -k overflow'),
     Mutant(H, "sdpa leaves out the cap on attention scores", 'model.set_attn_implementation("eager")', "pass", "tests/hooks/test_reading_and_editing.py -k a_cap_on"),
     Mutant(H, "replaced buffers of rotary angles stay", "setattr(module, name, buffer)  #", "pass  #", "tests/hooks/test_length_limits.py -k put_back"),
+    Mutant(X, "one sum for every operation is a usual value", "return len(asked) > 1 and n >= thresholds.FEWEST_DIFFERENT", "return len(asked) > 9 and n >= thresholds.FEWEST_DIFFERENT", "tests/experiments/diagnosis/test_shortcuts.py -k one_sum"),
+    Mutant(X, "one sum for one operation is no usual value", "return len(asked) > 1 and n >= thresholds.FEWEST_DIFFERENT", "return n >= thresholds.FEWEST_DIFFERENT", "tests/experiments/diagnosis/test_shortcuts.py -k one_sum"),
     Mutant(H, "suffix rows as if all memory were free", 'most if free is None else min(free // 4, most)', 'most', 'tests/hooks/test_length_limits.py -k quarter'),
     Mutant(H, "experts that are no sum pass", '<= limit * float(own.abs().max().clamp_min(1e-6))', '<= 1e3 * limit * float(own.abs().max().clamp_min(1e-6))', "tests/hooks/test_experts.py -k not_the_sum"),
     Mutant(H, "the head may differ by a tenth", 'tolerance = 1e-4 if hidden.dtype in (torch.float32, torch.float64) else 3e-2', 'tolerance = 1e-1', MASSES + " -k transforms"),

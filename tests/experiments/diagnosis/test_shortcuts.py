@@ -319,6 +319,20 @@ def test_one_value_for_each_operand_whatever_is_asked_for_is_a_shortcut_and_not_
     assert hypotheses.copied_from("usual-operand", cases[0], cases, 0) is None
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_one_sum_that_is_written_whatever_operation_is_asked_for_is_no_usual_value(same: bool) -> None:
+    cases, constant = benchmarks.mixed(24), {"whole": "998 plus 997 is 1995"}
+    assert len({c.operation for c in cases}) > 1
+    run = {c.id: [heard(c, constant if same else wrote(c, "998", "997"))] for c in cases}
+    assert following.one_sentence([one for group in run.values() for one in group]) is same
+    names = {one.shortcut.name if one.shortcut else None for one in behave(run, cases).values()}
+    assert names == {None if same else "usual-operand"}
+    few = [heard(c, constant if i % 5 < 3 else wrote(c, str(i), "997")) for i, c in enumerate(cases)]
+    assert not following.one_sentence(few), "three of five"
+    alike = [c for c in cases if c.operation == cases[0].operation]
+    assert not following.one_sentence([heard(c, constant) for c in alike]), "one operation"
+
+
 @pytest.mark.parametrize(
     "name", ["usual-operand", "operand-before", "operand-after", "item-3-then-operand-before", "item-3"]
 )
