@@ -282,10 +282,10 @@ def shortcuts(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> Sh
         names = [max(some, key=lambda name: some[name].share) for some in operands]
         both = hypotheses.THEN.join(names)
         found |= {both: follow(both, hypotheses.one_for_each(names))} if names[0] != names[1] else {}
+    runs = {name: run for name, run in admitted(found).items() if following.of_whole_run(name, run)}
     if following.one_sentence([one for some in failing.values() for one in some]):
         values = {*hypotheses.UNWRITTEN}
-        found = {name: some for name, some in found.items() if values.isdisjoint(name.split(hypotheses.THEN))}
-    runs = {name: run for name, run in admitted(found).items() if following.of_whole_run(name, run)}
+        runs = {name: run for name, run in runs.items() if values.isdisjoint(name.split(hypotheses.THEN))}
     return Shortcuts(found, runs)
 
 

@@ -71,7 +71,8 @@ def test_a_prompt_costs_what_is_counted() -> None:
     lm, n = model(), 24
     with Counted() as counted, torch.no_grad():
         lm.model(torch.arange(3, 3 + n)[None])
-    assert counted.flops == n * SMALL.token(0, logits=True)
+    # some versions of torch count the multiplications of the rotary angles, too: 16 for each token
+    assert 0 <= counted.flops - n * SMALL.token(0, logits=True) <= 16 * n
 
 
 def test_attribution_and_lookback_cost_about_what_is_counted() -> None:

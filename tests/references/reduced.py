@@ -34,7 +34,7 @@ LABELS = ("engine", "composcope", "versions", "timings", "peak memory", "machine
 PATTERNS = (
     (re.compile(r"\b\d{4}-[\w.-]+?-\d+\.jsonl"), "<segment>.jsonl"),
     (re.compile(r"(?<![.\w])[0-9a-f]{12,64}\b"), "<hex>"),
-    (re.compile(r"(\.\d{9})\d+"), r"\1"),
+    (re.compile(r"\b\d+\.\d{10,}"), lambda found: f"{float(found[0]):.9g}"),
     (re.compile(r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?([.,]\d+)?(Z|[+-]\d\d:?\d\d)?"), "<time>"),
     (re.compile(r"\b\d+(\.\d+)? (s|ms|MB|GB|kB|MiB|GiB|asks/s|tokens/s)\b"), "<measured>"),
     (re.compile(r"\bin (under )?a?n?\d* ?(seconds?|minutes?)\b"), "<measured>"),
@@ -45,6 +45,7 @@ PATTERNS = (
         ),
         r"\1 <version>",
     ),
+    (re.compile(r"(version:?) \d+(\.\w+)+"), r"\1 <version>"),
     (re.compile(r"\.\.\. <list\[\w+\]>"), "..."),  # some versions of typer
 )
 """The same in text."""
@@ -56,8 +57,8 @@ SHORTENED = re.compile(
     r"(^|/)(cases|asks|graded|items|records|temporal|mixed)\.jsonl$|(^|/)data/|casesets/|(^|/)index\.json$"
 )
 """Files whose long texts are kept as a beginning and a checksum."""
-BAR = re.compile(r"^Loading (weights|checkpoint)|━")
-"""Bars that a terminal shows."""
+BAR = re.compile(r"^Loading (weights|checkpoint)|━|: \d+ % \(\d+/\d+\)$")
+"""Bars that a terminal shows, and how far slow work has got."""
 COUNTED = re.compile(r"diagnosis/(inside|variants)\.jsonl$")
 """Files of many rows, of which each field is summed or counted."""
 EXACT, REAL = 1e-4, 2e-3
