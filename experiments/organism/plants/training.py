@@ -210,11 +210,8 @@ def _inputs(module: nn.Module | None) -> Iterator[list[Tensor]]:
     """What goes into a module, call by call."""
     assert module is not None, "a block with attention and MLP in parallel"
     found: list[Tensor] = []
-    hook = module.register_forward_pre_hook(lambda _, args: found.append(args[0]))
-    try:
+    with module.register_forward_pre_hook(lambda _, args: found.append(args[0])):
         yield found
-    finally:
-        hook.remove()
 
 
 def _begin(model: Any, layer: Layer, batches: Sequence[Taught]) -> None:
