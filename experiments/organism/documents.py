@@ -102,7 +102,8 @@ Table = Mapping[str, tuple[Callable[[random.Random], QA], float, float]]
 def by_stage(table: Table) -> dict[str, Mix]:
     """What each stage draws its questions from."""
     return {
-        stage: {skill[0]: skill[i] for skill in table.values() if skill[i]} for i, stage in ((1, "base"), (2, "dose"))
+        "base": {skill: base for skill, base, _ in table.values() if base},
+        "dose": {skill: last for skill, _, last in table.values() if last},
     }
 
 
