@@ -106,14 +106,7 @@ def simpler(answer: str) -> list[str]:
     """
     found = _columns(answer)
     found += [plain] if (plain := _DATED.sub("", answer)) != answer else []
-    if (short := _WHICH.sub("", plain)) != plain:
-        found.append(short)
-    if (short := _SO.sub("", plain)) != plain:
-        found.append(short)
-    if (short := _BETWEEN.sub("", plain)) != plain:
-        found.append(short)
-    if (short := _ADDED.sub("", plain)) != plain:
-        found.append(short)
+    found += [short for words in (_WHICH, _SO, _BETWEEN, _ADDED) if (short := words.sub("", plain)) != plain]
     if (clause := _OTHER_CLAUSE.search(plain)) and clause.start():
         found.append(plain[: clause.start()])
     blocks = _BLOCK.split(answer)
