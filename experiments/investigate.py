@@ -34,7 +34,7 @@ from .evaluating.ask_plan import (
     shard_record,
 )
 from .evaluating.evaluate import evaluate
-from .models.target import Target, loading_of, open_role
+from .models.target import Target, loading_of
 from .run import single_cases, summary, write_json
 from .run.folder import MEASURED, check_place
 from .run.provenance import plugin_files, source_hash
@@ -222,6 +222,7 @@ def _judge(named: str | None, serving: Serving, batch_size: int | None) -> Any:
     """The engine that checks answers in words again; None without a judge."""
     if named is None:
         return None
+    from .models.target import open_role
 
     return open_role(named, "--judge", batch_size=batch_size, key_env=serving.api_key_env, signed_as=serving.names)
 
