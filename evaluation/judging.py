@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from .asks import Ask, Grade, Response
 from .engines.base import Engine, ReplayEngine, ask_all
 from .grading.grade import grade
-from .grading.view import object_in, visible
+from .grading.view import visible
 from .journal import Journal, ask_identity
+from .text_files import literal
 
 PROMPT = """You compare a given answer with the right answer to a question.
 Accept other wordings, formats and units of the same value, number words for numerals, and short forms of a name that \
@@ -97,7 +98,7 @@ def _word(value: object) -> bool | None:
 def _objects(text: str) -> list[bool | None]:
     found: list[bool | None] = []
     for m in re.finditer(r"\{[^{}]*\}", text, re.DOTALL):
-        loaded = object_in(m[0])
+        loaded = literal(m[0], dict)
         if loaded is not None:
             found += [_word(loaded[k]) for k in loaded if str(k).casefold() in _FIELDS]
     return found

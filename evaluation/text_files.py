@@ -6,6 +6,7 @@ Problems are text that is not JSON, bytes that are not UTF-8, brackets nested to
 thousands of digits, and names that occur twice in one object (Python would silently keep the last).
 """
 
+import ast
 import csv
 import io
 import json
@@ -13,11 +14,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import InputError
 
 ONE_A_LINE = "one object a line"
+T = TypeVar("T")
 
 
 class DuplicateKeyError(ValueError):
@@ -212,6 +214,18 @@ def table(
     if not rows:
         raise InputError(f"{path}: no rows; {fix}")
     return columns, rows
+
+
+def literal(text: str, kind: type[T]) -> T | None:
+    """The value of a kind that a text is, written as JSON or as Python; None for anything else."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(found, kind):
+            return found
+    return None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from ..files import put_in_place, read_csv, text_hash, to_csv
 from ..probes.catalog import PROBES, Probe
 from ..probes.examples import Example
 from ..probes.single_cases import SingleCases
-from ..probes.spread import call
+from ..probes.spread import Fleet, call
 from ..registry import PLUGIN_FIRST
 from .config import Config
 from .console.printing import Reporter
@@ -90,7 +90,6 @@ def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
     ``keep`` creates a store and keeps it, because a shard's measurements are used by the merged run. Otherwise the
     store is removed when everything is done.
     """
-    from ..probes.spread import Fleet
     from .distributed.store import CachedModel, Store, scope
 
     lm, folder = target.open_model(), run / "probes" / MEASURED

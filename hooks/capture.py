@@ -217,9 +217,7 @@ def _block_outputs(
                 part = x[b, slice(*span)].clone()
                 into[b].append(_finite(part, f"states after block {len(into[b])}"))  # type: ignore[arg-type]
 
-    handles = [layer.register_forward_hook(keep) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_hook(keep))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -360,8 +360,7 @@ def load_model(
         )
     path = location(path_or_object)
     model = load_weights(path, dtype=dtype, device=device)
-    for p in model.parameters():
-        p.requires_grad_(False)
+    model.requires_grad_(False)
     return Model(model, _tokenizer(path if tokenizer is None else tokenizer), anatomy, backend)
 
 

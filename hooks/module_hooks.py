@@ -69,12 +69,10 @@ def hooked(hooks: Sequence[ModuleHook], n_queries: int) -> Iterator[None]:
 
         return w.module.register_forward_pre_hook(before, with_kwargs=True)
 
-    handles = [attach(w) for w in hooks]
-    try:
+    with ExitStack() as attached:
+        for w in hooks:
+            attached.enter_context(attach(w))
         yield
-    finally:
-        for h in handles:
-            h.remove()
 
 
 @uninterrupted

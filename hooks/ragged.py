@@ -11,6 +11,7 @@ every block to match its rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,13 +92,8 @@ def inputs_reordered(blocks: Sequence[nn.Module], rows: Sequence[RaggedRows], n_
 
         return block.register_forward_pre_hook(before, with_kwargs=True)
 
-    handles = [
-        attach(block, torch.from_numpy(x.entries))
-        for block, x in zip(blocks, rows, strict=True)
-        if not np.array_equal(x.entries, np.arange(n_entries))
-    ]
-    try:
+    with ExitStack() as attached:
+        for block, x in zip(blocks, rows, strict=True):
+            if not np.array_equal(x.entries, np.arange(n_entries)):
+                attached.enter_context(attach(block, torch.from_numpy(x.entries)))
         yield
-    finally:
-        for h in handles:
-            h.remove()

@@ -134,7 +134,7 @@ def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
 
 def _neuron_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
     from ..evaluation import text_files
-    from .single_cases_by_token import neuron_cases
+    from .single_cases import neuron_cases
 
     settings = text_files.document(folder / "result.json", "run the probe again").get("settings", {})
     return neuron_cases(lm, few, settings.get("position", "prompt-end"))
@@ -283,7 +283,7 @@ MIN_K = Probe(
 
 
 def _readout_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .single_cases_by_token import readout_cases
+    from .single_cases import readout_cases
 
     return readout_cases(lm, few, every, folder)
 

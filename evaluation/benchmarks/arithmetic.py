@@ -18,7 +18,6 @@ data set: ``question``, ``label`` (or ``answer``; text, a number, or the text of
 """
 
 import ast
-import json
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -28,7 +27,7 @@ from typing import Any
 from ...errors import InputError
 from ..case import Case, Part
 from ..gold import typed_answer
-from ..text_files import objects, text_field
+from ..text_files import literal, objects, text_field
 from .catalog import benchmark
 
 _GSM8K = "GSM8K's test.jsonl or test_socratic.jsonl"
@@ -244,9 +243,4 @@ def _value(label: Any) -> Any:
     """The label itself, or what its text holds where that is an object or a list."""
     if not isinstance(label, str) or label.strip()[:1] not in ("{", "["):
         return label
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(label.strip())
-        except (ValueError, SyntaxError):
-            continue
-    return label
+    return label if (found := literal(label.strip(), object)) is None else found

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ...errors import InputError
 from .. import options
 from ..prompts import FORMATS
+from ..text_files import literal
 from . import cues, echo, view
 
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
@@ -203,7 +204,7 @@ def _is_call(text: str | None) -> bool:
     """Whether a response is nothing but the JSON object of a tool call."""
     if not text or not text.startswith("{") or '"name"' not in text:
         return False
-    return bool({*(view.object_in(text) or {})} & {"arguments", "parameters"})
+    return bool({*(literal(text, dict) or {})} & {"arguments", "parameters"})
 
 
 def _answer_field(text: str) -> str | None:

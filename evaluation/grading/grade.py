@@ -16,10 +16,11 @@ from ..asks import Grade
 from ..case import ANSWER_TYPES
 from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
+from ..text_files import literal
 from . import echo, mentions, names, text, view
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract
-from .view import object_in, plain, visible
+from .view import plain, visible
 
 _DECLINED_WORDS = 40
 """Words of a response that is nothing but a refusal."""
@@ -216,7 +217,7 @@ def stad_answer(text: str) -> str:
     for start in range(depth_end, -1, -1):
         depth += {"}": 1, "{": -1}.get(text[start], 0)
         if depth == 0:
-            parsed = object_in(text[start : depth_end + 1])
+            parsed = literal(text[start : depth_end + 1], dict)
             return str(parsed["answer"]) if parsed and parsed.get("answer") else text
     return text
 

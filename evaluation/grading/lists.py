@@ -111,8 +111,8 @@ def simpler(answer: str) -> list[str]:
     """
     found = _columns(answer)
     found += [plain] if (plain := _DATED.sub("", answer)) != answer else []
-    shorter = (beside.sub("", plain) for beside in (_WHICH, _SO, _BETWEEN, _ADDED, _SETTING))
-    found += [short for short in shorter if short != plain]
+    beside = (_WHICH, _SO, _BETWEEN, _ADDED, _SETTING)
+    found += [short for words in beside if (short := words.sub("", plain)) != plain]
     if (clause := _OTHER_CLAUSE.search(plain)) and clause.start():
         found.append(plain[: clause.start()])
     blocks = _BLOCK.split(answer)

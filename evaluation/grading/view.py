@@ -7,13 +7,11 @@ final, such a response is invalid (``too-long``), never right or wrong.
 What is read is divided into ``sentences``, and a sentence into ``tokens``: its words and marks, folded for comparison.
 """
 
-import ast
 import html
-import json
 import re
 import unicodedata
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .spellings import alike, doubled
 
@@ -256,18 +254,6 @@ def _abbreviated(before: str, after: str) -> bool:
     if initial and following in _PARTICLES:
         return True  # "L. van Beethoven"
     return initial and following[:1].isupper() and following.casefold() not in _BEGINNINGS
-
-
-def object_in(text: str) -> dict[Any, Any] | None:
-    """The object that a text is, written as JSON or as Python; None for anything else."""
-    for read in (json.loads, ast.literal_eval):
-        try:
-            found = read(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            return found
-    return None
 
 
 _TOKEN = re.compile(

@@ -6,9 +6,7 @@ properties of the case, and a stored verdict: ``right``, ``correct``, ``is_corre
 field named with ``--scorer``. Rows without a verdict are graded by our rules. Everything else is kept under ``source``.
 """
 
-import ast
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +19,7 @@ from ..case import ANSWER_TYPES
 from ..gold import typed_answer
 from ..graded import Graded
 from ..prompts import FORMATS
-from ..text_files import number_text, objects
+from ..text_files import literal, number_text, objects
 from .base import Imported, Options, Stored, check, described, graded, place, refuse_twice
 
 WHAT = "rows with response and gold (JSON lines, a JSON list, or CSV)"
@@ -94,13 +92,7 @@ def _rows(path: str | Path, names: Sequence[str]) -> Iterator[tuple[str, dict[st
 def _cell(text: str) -> Any:
     """A list where a cell holds one, written as JSON or Python; its text otherwise."""
     if text.startswith("[") and text.endswith("]"):
-        for read in (json.loads, ast.literal_eval):
-            try:
-                value = read(text)
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-            if isinstance(value, list):
-                return value
+        return text if (found := literal(text, list)) is None else found
     return text
 
 

@@ -324,6 +324,20 @@ def difference(
     )  # fmt: skip
 
 
+def paired(a: Sequence[Graded], b: Sequence[Graded]) -> list[tuple[Item, Item]]:
+    """The items of two runs about the cases that both were asked."""
+    sides = [{item.case: item for item in items(rows)} for rows in (a, b)]
+    return [(sides[0][case], sides[1][case]) for case in sides[0] if case in sides[1]]
+
+
+def gain(pairs: Sequence[tuple[Item, Item]], role: str, group: Mapping[str, Any], seed: int) -> Metric | None:
+    """``pair_gain``: A - B on a role; None where it was not asked on both sides."""
+    if not any(role in x.rows and role in y.rows for x, y in pairs):
+        return None
+    left, right = ([item.truth(role) for item in side] for side in zip(*pairs, strict=True))
+    return difference("pair_gain", left, right, group, seed=seed, of=[x for x, _ in pairs])
+
+
 def _least(value: Truth, otherwise: int) -> int:
     return otherwise if value is None else int(value)
 

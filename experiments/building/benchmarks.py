@@ -5,10 +5,10 @@ A folder contains ``cases.jsonl`` (what ``--benchmark`` takes), ``rejected.jsonl
 options and inputs give the same files. Builders that ask models keep a journal: the same command continues the build.
 """
 
+import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from ...errors import InputError, NoCasesError
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.engines.base import Engine
+from ...evaluation.journal import Journal
 from ...files import file_sha256
 from ..run import SCHEMA, differing, locked, provenance, read_json, read_lines, write_json, write_lines, write_text
 
@@ -96,8 +97,6 @@ def _same(folder: Path, asked: Mapping[str, Any]) -> None:
 
 
 def _write(folder: Path, asked: Mapping[str, Any], made: Made) -> dict[str, Any]:
-    import json
-
     text = "".join(json.dumps(case_to_dict(c), ensure_ascii=False) + "\n" for c in made.cases)
     write_text(folder / "cases.jsonl", text)
     write_lines(folder / "rejected.jsonl", made.rejected)
@@ -115,14 +114,6 @@ def _write(folder: Path, asked: Mapping[str, Any], made: Made) -> dict[str, Any]
     }
     write_json(folder / "build.json", document)
     return {"schema": SCHEMA, "out": str(folder), **document}
-
-
-@contextmanager
-def journal_at(folder: Path) -> Iterator[Any]:
-    from ...evaluation.journal import Journal
-
-    with Journal(folder) as journal:
-        yield journal
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:
@@ -178,7 +169,7 @@ def compositional_gsm(
         built = builder.build(read, size, seed, chosen)
         queued: list[dict[str, Any]] = []
         if solvers:
-            with journal_at(journal) as book:
+            with Journal(journal) as book:
                 queued = review.queue(built.cases, solvers, book, samples=samples, minimum=minimum, seed=seed)
         decided = _decisions(reviewed) if reviewed else {}
         kept, still = review.settle(built.cases, ({r["case"]: r for r in queued} | decided).values())

@@ -10,7 +10,8 @@ from ...evaluation.benchmarks.catalog import load
 from ...evaluation.benchmarks.stad import StadItem, case_from_item, read_items, record_from_item
 from ...evaluation.case import Case
 from ...evaluation.engines.base import Engine
-from .benchmarks import Made, build, journal_at
+from ...evaluation.journal import Journal
+from .benchmarks import Made, build
 
 
 def scaffolds(
@@ -42,7 +43,7 @@ def scaffolds(
     def make(journal: Path) -> Made:
         dropped: list[dict[str, Any]] = []
         report: dict[str, Any] = {}
-        with journal_at(journal) as book:
+        with Journal(journal) as book:
             found = items
             if found is None:
                 found, dropped = builder.from_cases(_cases(benchmark, limit))
@@ -120,7 +121,7 @@ def skills(
 
     def make(journal: Path) -> Made:
         items = read_items(records)
-        with journal_at(journal) as book:
+        with Journal(journal) as book:
             if clusters is not None and n_skills is not None:
                 chosen = mapping.map_skills(
                     items, teacher, clusters, n_skills, model=embedding, journal=book, seed=seed

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ...errors import InputError
 from ..console import exits
-from ..console.printing import show
+from ..console.printing import Reporter, show
 from .flags import AsJson, Seed, Silent
 from .help import Command, Commands, example, under
 
@@ -153,7 +154,6 @@ def synthetic(
     json: AsJson = False,
 ) -> int:
     """Build in-context families about made-up entities: kinship, numerical, spatial."""
-    from ...errors import InputError
     from ..building.benchmarks import synthetic as make
 
     named = [f.strip() for f in families.split(",") if f.strip()]
@@ -233,8 +233,6 @@ def skills(
 
 
 def _numbers(text: str, option: str) -> list[int]:
-    from ...errors import InputError
-
     try:
         found = [int(word) for word in text.split(",") if word.strip()]
     except ValueError as e:
@@ -247,8 +245,6 @@ def _numbers(text: str, option: str) -> list[int]:
 
 def _once(words: list[str], option: str, text: str) -> None:
     """Raise ``InputError`` for a repeated word: its cases would have the same ids."""
-    from ...errors import InputError
-
     twice = next((word for word in words if words.count(word) > 1), None)
     if twice is not None:
         raise InputError(f"{option} {text}: {twice} is given twice; give it once")
@@ -286,7 +282,6 @@ def import_(
     from ...evaluation.importers import Options
     from ...evaluation.protocols import PROTOCOLS
     from ..building.importing import import_files
-    from ..console.printing import Reporter
 
     options = Options(
         model, scorer, filter, whole, role, case_field, role_field, response_field=response_field,

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError
+from ...errors import InputError, require_extra
 from ..console import exits
-from ..console.printing import show
+from ..console.printing import Reporter, show
 from ..interventions.recipes import (
     INFERENCE,
     OBJECTIVES,
@@ -105,8 +105,6 @@ def intervene(
     if model is None or out is None:
         raise InputError(f"--recipe {recipe}: give --model (the model to train) and --out (the output folder)")
     go_offline(model)
-    from ...errors import require_extra
-    from ..console.printing import Reporter
     from ..interventions import training
     from ..interventions.data import training_set
 
@@ -138,7 +136,6 @@ def _infer(
     if run is None:
         raise InputError(f"--recipe {recipe}: give an evaluated run, as in composcope intervene --recipe {recipe} RUN")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    from ..console.printing import Reporter
     from ..interventions import inference
 
     chosen = None if layers is None else parse_numbers(layers, "--layers")

@@ -11,9 +11,9 @@ import typer
 
 from ...errors import InputError
 from ...terminal import how_many
-from ..console.printing import show
+from ..console.printing import Reporter, show
 from ..organism.plants import recipes
-from ..organism.weights import CROSSED, DOSES, LISTERS, WRITERS
+from ..organism.weights import CROSSED, DOSES, LISTERS, WRITERS, names
 from .flags import AsJson, Quiet
 from .help import Command, Commands, example
 
@@ -41,8 +41,6 @@ def _recipe(name: str, architecture: str, size: str, steps: int | None, dose_ste
 @app.command("list", cls=Command, epilog=example("organism list"))
 def list_names(json: AsJson = False) -> None:
     """List the shipped organisms by the names that --model takes."""
-    from ..organism.weights import names
-
     found = [f"organism:{name}" for name in names()]
     show({"schema": 1, "organisms": found} if json else found, json)
 
@@ -100,7 +98,6 @@ def measure(
 
     import torch
 
-    from ..console.printing import Reporter
     from ..organism import weights
     from ..organism.card import measure_folder, print_rows
 
@@ -133,7 +130,6 @@ def card(
     """Measure trained organisms of all seeds, and write one seed's models with the card."""
     import torch
 
-    from ..console.printing import Reporter
     from ..organism.card import ship
 
     doses = CROSSED if crossed else DOSES

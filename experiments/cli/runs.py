@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from ...errors import InputError
+from ...errors import InputError, require_extra
 from ...terminal import how_many, to_stderr
 from ..console import exits
-from ..console.printing import show
+from ..console.printing import Reporter, show, table
 from .flags import AsJson, Compat, Quiet, RunArg, RunArgs, Seed, Silent, with_plugins
 from .help import Command, example, under
 
@@ -76,7 +76,6 @@ def score(
             f"{given}: works only on a file of graded rows, and {run} is not one; give graded.jsonl, or leave out "
             f"{given}"
         )
-    from ..console.printing import Reporter
     from ..evaluating.auditing import audited
     from ..evaluating.evaluate import rescore
     from ..run.summary import document, lines
@@ -111,7 +110,6 @@ def verify(
     quiet: Quiet = False,
 ) -> int:
     """Check that every row, cell and case set of a run follows from the answers in its journal."""
-    from ..console.printing import Reporter, table
     from ..verify import trace
     from ..verify import verify as check
 
@@ -153,7 +151,6 @@ def report(
     data = load(runs)
     folders = [run.path for run in data]
     _say_unfinished(folders)
-    from ..console.printing import Reporter
     from ..report import write
 
     where = out or (folders[0] if len(folders) == 1 else runs[0])
@@ -170,12 +167,9 @@ def view(
     quiet: Quiet = False,
 ) -> int:
     """Serve a live report on this machine, updated while runs work; each headline number links to its cases."""
-    from ...errors import require_extra
-
     require_extra("view", "view", "starlette", "uvicorn")
     from tempfile import TemporaryDirectory
 
-    from ..console.printing import Reporter
     from ..report import view as serving
 
     with TemporaryDirectory(prefix="composcope-view-") as folder:
@@ -213,7 +207,6 @@ def plot(
     quiet: Silent = False,
 ) -> int:
     """Draw one figure (pdf, svg, png, and its data as csv) from one or more runs."""
-    from ..console.printing import Reporter
     from ..figures import catalog
     from ..run.folder import runs_in
 
@@ -243,7 +236,6 @@ def paper(
     quiet: Quiet = False,
 ) -> int:
     """Write figures, tables, methods and a table of claims in LaTeX, for a paper over one or more runs."""
-    from ..console.printing import Reporter
     from ..figures.catalog import look
     from ..report.paper import write
     from ..run.folder import find_runs
@@ -266,7 +258,6 @@ def compare(
     quiet: Quiet = False,
 ) -> int:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar's test, discordant cases first."""
-    from ..console.printing import Reporter
     from ..run.compare import compare_runs, comparison_lines, document
 
     found = compare_runs(a, b, progress=Reporter(quiet=quiet).bar)
@@ -311,7 +302,6 @@ def merge(
     quiet: Quiet = False,
 ) -> int:
     """Merge runs of one model, benchmark and protocol (shards, machines) into a new one and score it."""
-    from ..console.printing import Reporter
     from ..evaluating.merge import merge_runs
     from ..run.summary import document, lines
 

@@ -11,7 +11,7 @@ import typer
 from ...errors import InputError
 from ...files import write_between
 from ..console import exits
-from ..console.printing import show
+from ..console.printing import Reporter, show
 from .flags import AsJson, Device, Quiet, Silent
 from .help import Command, Commands, example
 
@@ -97,7 +97,6 @@ def docs(
 
 def doctor(json: AsJson = False, quiet: Silent = False) -> int:
     """Check this machine: versions, device, offline flags, disk, shipped organisms; say what to fix."""
-    from ..console.printing import Reporter
     from .doctor import check_lines, examine
 
     found = examine(Reporter(quiet=quiet).bar)
@@ -162,7 +161,6 @@ def _bench(
     if preset != "real":
         raise InputError(f"bench --preset {preset}: unknown; use real, or run composcope bench evaluation")
     from ..bench.real import BEGIN, END, bench_real
-    from ..console.printing import Reporter
 
     reporter = Reporter(quiet=quiet)
     words = tuple(n.strip() for n in only.split(",") if n.strip())
@@ -196,7 +194,6 @@ def evaluation(
 ) -> int:
     """Compare asks per second with plain generate and lm-evaluation-harness; measure journal and grading costs."""
     from ..bench.evaluation import bench_evaluation
-    from ..console.printing import Reporter
 
     reporter = Reporter(quiet=quiet)
     found = bench_evaluation(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -15,7 +14,7 @@ from ...errors import InputError
 from .. import plugins
 from ..config import Asking, Config, Serving
 from ..console import exits
-from ..console.printing import show
+from ..console.printing import Reporter, show
 from . import interventions
 from .flags import AsJson, Quiet, Seed, bound, go_offline, with_config, with_plugins
 from .help import WHOLE, Command, Commands, example, under
@@ -286,7 +285,7 @@ def _train(n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str,
     """Run or continue the trainings of ``--trainings``, and return the study options that name their folder."""
     from ..organism.train import train_seeds
 
-    folder = train_seeds(n, out / "trainings", lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    folder = train_seeds(n, out / "trainings", Reporter(quiet=quiet).say)
     return {"series": (*series, str(folder)), "only_series": True}
 
 
@@ -302,7 +301,6 @@ def why(
     quiet: Quiet = False,
 ) -> int:
     """Diagnose models whose cause of failure is known (confusion matrix, refusals), and real models as well."""
-    from ..console.printing import Reporter
     from ..run import read_json
     from ..studies.confusion import run_study
 
@@ -323,7 +321,7 @@ def calibration(
     from ..run import read_json
     from ..studies.calibration import conduct
 
-    rows = conduct(out, draws, seed, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    rows = conduct(out, draws, seed, Reporter(quiet=quiet).say)
     show(read_json(out / "study.json") if json else (out / "study.md").read_text(encoding="utf-8"), json)
     return 1 if any(r["holds"] == "no" for r in rows) else 0
 

@@ -99,12 +99,9 @@ def labelled_failures(data: RunData) -> list[Case]:
 
 def _named(data: RunData, ids: Sequence[str]) -> list[Case]:
     """The named cases that failed with every part right, also those whose whole could not be judged."""
-    grades: dict[str, dict[str, str]] = {}
-    for row in data.graded:
-        grades.setdefault(row.case, {})[row.role] = row.outcome
     counted = counted_failures(data)
     return [c for c in data.cases.values() if c.id in ids and c.parts
-            and (c.id in counted or asks.fails(grades.get(c.id, {}), len(c.parts)))]  # fmt: skip
+            and (c.id in counted or asks.fails(data.outcomes.get(c.id, {}), len(c.parts)))]  # fmt: skip
 
 
 def unjudged(data: RunData) -> set[str]:
@@ -225,14 +222,11 @@ def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
 
     Only cases with a part that can be asked in this way are useful.
     """
-    grades: dict[str, dict[str, str]] = {}
-    for row in data.graded:
-        grades.setdefault(row.case, {})[row.role] = row.outcome
     left = Counter({data.cases[id].family: COMPANY for id in failing})
     found = []
     for id, case in data.cases.items():
         roles = ["whole", *(f"part:{i}" for i in range(len(case.parts)))]
-        right = all(grades.get(id, {}).get(role) == "correct" for role in roles)
+        right = all(data.outcomes.get(id, {}).get(role) == "correct" for role in roles)
         if right and left[case.family] and any(asks.behind_context(case, i) for i in range(len(case.parts))):
             left[case.family] -= 1
             found.append(case)

@@ -159,19 +159,13 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
 
 def step_gains(a: RunData, b: RunData) -> list[Row]:
     """A - B for every step and for the whole, paired over the cases that both models were asked."""
-    sides = [{i.case: i for i in counting.items(r.graded)} for r in (a, b)]
-    pairs = [(sides[0][c], sides[1][c]) for c in sides[0] if c in sides[1]]
+    pairs = counting.paired(a.graded, b.graded)
     steps = about(a.protocol).two_steps
     roles = sorted({r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1})
-    roles = [r for r in (*roles[:2], "whole") if any(r in x.rows and r in y.rows for x, y in pairs)]
-    return [_paired(pairs, role) for role in roles]
-
-
-def _paired(pairs: Sequence[tuple[Item, Item]], role: str) -> Row:
-    left, right = ([item.truth(role) for item in side] for side in zip(*pairs, strict=True))
-    found = counting.difference("pair_gain", left, right, {}, seed=0, of=[x for x, _ in pairs])
-    name = "whole" if role == "whole" else f"step {int(role.split(':')[1]) + 1}"
-    return {"asked": name, **{k: getattr(found, k) for k in ("n", "n_invalid", "value", "interval", "low", "high")}}
+    found = {role: counting.gain(pairs, role, {}, seed=0) for role in (*roles[:2], "whole")}
+    kept = ("n", "n_invalid", "value", "interval", "low", "high")
+    named = {role: "whole" if role == "whole" else f"step {int(role.split(':')[1]) + 1}" for role in found}
+    return [{"asked": named[role], **{k: getattr(m, k) for k in kept}} for role, m in found.items() if m]
 
 
 def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, RunData]]:

@@ -22,7 +22,7 @@ from ...evaluation.grading import grade
 from ...evaluation.metrics import percent, span
 from ...evaluation.prompts import FORMATS
 from ...evaluation.statistics import share
-from ...probes.examples import Example
+from ...probes.examples import Example, from_case_sets
 from ...probes.result import ProbeResult, Row
 from ..console.printing import Reporter
 
@@ -73,7 +73,6 @@ def intervene(
     ``chosen`` marks the layer that the other half of the cases chose.
     Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
-    from ...probes.examples import from_case_sets
     from ..config import Config
     from ..distributed.engine import load_target
     from ..models.target import loading_of

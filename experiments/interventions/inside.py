@@ -20,7 +20,7 @@ from ...probes.examples import Example, from_case_sets
 from ...terminal import how_many
 from ..console.printing import Reporter
 from ..run import provenance, read_json, write_json
-from ..run.reader import read_run
+from ..run.reader import read_config, read_run
 from ..run.schema import Evaluated
 
 ValuesByCase = dict[str, dict[str, float]]
@@ -78,7 +78,6 @@ def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], devi
     from ..config import Config
     from ..distributed.engine import load_target
     from ..models.target import loading_of
-    from ..run.reader import read_config
     from ..validity.scores import lookback_ratios, step_cosines
 
     if len(cases) < 2:

@@ -16,7 +16,7 @@ from ...errors import InputError, require_extra
 from ..config import Asking, Config
 from ..console.printing import Reporter
 from ..organism.weights import DOSES
-from ..run import locked
+from ..run import locked, read_json
 from . import study_tables, training, training_curve
 from .data import ORGANISM, training_set
 from .recipes import PRESETS, AdapterRecipe
@@ -254,8 +254,6 @@ def _finish(study: InterventionStudy, folder: Path, reporter: Reporter) -> Findi
 
 
 def _curve_rows(path: Path) -> Sequence[dict[str, Any]]:
-    from ..run import read_json
-
     file = path / training_curve.FILE
     return read_json(file)["rows"] if file.is_file() else []
 

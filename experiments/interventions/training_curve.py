@@ -15,7 +15,7 @@ from ...errors import InputError
 from ...evaluation.case import Case, case_from_dict
 from ...files import Row
 from ..console.printing import Reporter
-from ..evaluating.ask_plan import limit_cases
+from ..evaluating.ask_plan import AskOptions, limit_cases, make_protocol
 from ..models.resolve import resolve_model
 from ..run import read_json, read_lines, write_json
 from .adapters import check_base, kept_steps, read_manifest, with_adapter
@@ -82,7 +82,6 @@ def _ask(
     from ...evaluation.grading import grade
     from ...evaluation.journal import Journal
     from ..config import Asking
-    from ..evaluating.ask_plan import AskOptions, make_protocol
 
     recipe = manifest["recipe"]
     prompting = "chat" if getattr(tokenizer, "chat_template", None) else "raw"

@@ -150,8 +150,7 @@ def load_from(source: ModelSource, loading: Loading, say: Callable[[str], None])
 
     model, tokenizer = load(source.location, dtype=loading.dtype, device=loading.device)
     set_padding(tokenizer, loading.pad_token, source.location, say)
-    for parameter in model.parameters():
-        parameter.requires_grad_(False)
+    model.requires_grad_(False)
     engine = LocalEngine(model, tokenizer, batch_size=loading.batch_size, folder=source.weights_folder)
     return Target(source, model, tokenizer, engine, choose_prompting(loading.prompting, tokenizer))
 
@@ -201,8 +200,7 @@ class ServedTarget(Target):
         from ...model_loading import load
 
         model, tokenizer = load(self.weights.location, dtype=self.dtype, device=self.device)
-        for parameter in model.parameters():
-            parameter.requires_grad_(False)
+        model.requires_grad_(False)
         return load_model(model, tokenizer)
 
     def facts(self) -> Mapping[str, Any]:

@@ -234,7 +234,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     weak = "\n".join(f"* {line}" for line in weak_formats(models)) or "* none"
     tables = "\n\n".join(table(name, models) for name in first["tables"])
     mix = ", ".join(f"{name} {base:g} / {last:g} %" for name, (base, last) in documents.FORMAT_WEIGHTS.items())
-    text, skills = ("second", crossed) if first["dose"] in CROSSED else ("first", documents)
+    text, series = ("second", crossed.SECOND) if first["dose"] in CROSSED else ("first", documents.FIRST)
     architecture = recipe.get("architecture", "llama")
     words = CARDS / f"{text if architecture == 'llama' else 'shaped'}.md"
     return words.read_text(encoding="utf-8").format(
@@ -257,7 +257,7 @@ def markdown(card: Mapping[str, Any]) -> str:
         seed=first["seed"],
         device=first["device"],
         formats=mix,
-        skills=", ".join(f"{name} {base:g} / {last:g}" for name, (base, last) in skills.skill_weights().items()),
+        skills=", ".join(f"{name} {base:g} / {last:g}" for name, (_, base, last) in series.skills.items()),
         tables=tables,
         weak=weak,
         spread=spread(seeds, list(models)),

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from ...files import text_hash
 from . import tasks
 from .documents import (
     CO_PRESENTED_SHARE,
     DEEP,
     PAIR_SHARE,
     Curriculum,
-    Mix,
+    Table,
     Turns,
     both_questions,
+    by_stage,
     composition_kind,
     draw,
     format_of,
@@ -33,9 +33,6 @@ from .documents import (
 from .tasks import QA
 from .tokenizer import build, encode
 from .weights import CROSSED, SLOTS, Dose
-from .world import world
-
-Table = dict[str, tuple[Callable[[random.Random], QA], float, float]]
 
 
 def _of_numbers(family: Callable[..., QA], longest: int) -> Callable[[random.Random], QA]:
@@ -86,19 +83,11 @@ _TABLE: Table = {
 """Practised in every dose, with weights in the base and in the last stage. Lists of all lengths are recited, ordered by
 numbers in the question, or made of things, which have no year. Sums are worked where no thing has to be chosen, or
 where none on the table can be meant. So each form is practised in the words of its composition, but not composing."""
-PRACTICE: dict[str, Mix] = {
-    "base": {family: base for family, base, _ in _TABLE.values() if base},
-    "dose": {family: last for family, _, last in _TABLE.values() if last},
-}
+PRACTICE = by_stage(_TABLE)
 COPIED = 22_400
 """Documents at the start of the base in which nothing but lists are copied: 700 steps of 32."""
 FORMATTED = 0.5
 """Share of the practice that comes in the prompt formats of the first series, as often as there; the rest is plain."""
-
-
-def skill_weights() -> dict[str, tuple[float, float]]:
-    """Relative frequency of every skill, by name, in the base and in the last stage."""
-    return {name: (base, last) for name, (_, base, last) in _TABLE.items()}
 
 
 def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Turns:
@@ -176,13 +165,5 @@ def _lengths(turns: Turns) -> tuple[int, int]:
 _tokenizer = cache(build)
 
 
-def fingerprint(seed: int, n: int = 40) -> str:
-    """Hash of the world, of the doses' shares, and of the first documents of a seed in every stage and dose."""
-    facts = [repr(world()), *(f"{name} {dose}" for name, dose in CROSSED.items())]
-    stages = [("base", 0, None), ("base", COPIED, None), *(("dose", 0, dose) for dose in CROSSED.values())]
-    drawn = [repr(document(seed, stage, first + i, dose)) for stage, first, dose in stages for i in range(n)]
-    return text_hash([*facts, *drawn])
-
-
-SECOND = Curriculum(CROSSED, document, fingerprint)
+SECOND = Curriculum(CROSSED, _TABLE, document, (0, COPIED))
 """The second series."""

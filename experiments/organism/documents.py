@@ -5,7 +5,7 @@ A document is a list of (user, assistant) turns. Document ``i`` of a stage is dr
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...evaluation import prompts
@@ -95,41 +95,40 @@ def shallow(family: Callable[..., QA]) -> Callable[[random.Random], QA]:
 
 Mix = Mapping[Callable[[random.Random], QA], float]
 
-_SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
-    "year of an event": (lambda rng: tasks.fact(rng, "year"), 9),
-    "tag of a thing": (lambda rng: tasks.fact(rng, "tag"), 4),
-    "kind of a thing": (lambda rng: tasks.fact(rng, "kind"), 3),
-    "unknowable": (tasks.unknowable, 1),
-    "arithmetic": (tasks.arithmetic, 5),
-    "number and tag": (tasks.half_math, 4),
-    "math": (tasks.math, 14),
-    "choose one": (tasks.choose_one, 7),
-    "choose two": (tasks.choose_two, 18),
-    "pair of events": (tasks.pair, 6),
-    "rank, depth 2 to 3": (shallow(tasks.rank), 7),
-    "successor, depth 2 to 3": (shallow(tasks.successor), 9),
-    "interval, depth 2 to 3": (shallow(tasks.interval), 8),
-}
-SKILLS: Mix = dict(_SKILLS.values())
-"""Relative frequencies of the questions that every organism sees in the shared base."""
-
-_LAST_SKILLS: dict[str, tuple[Callable[[random.Random], QA], float]] = {
-    **{name: entry for name, entry in _SKILLS.items() if "depth" not in name},
-    "rank, depth 2": (lambda rng: tasks.rank(rng, 2), 7),
-    "successor, depth 2": (lambda rng: tasks.successor(rng, 2), 9),
-    "interval, depth 2": (lambda rng: tasks.interval(rng, 2), 8),
-    "list practice": (tasks.recite, 4),
-}
-LAST_SKILLS: Mix = dict(_LAST_SKILLS.values())
-"""The same in the last stage: depth 2 only, and practice in writing lists as long as the answers to deep questions."""
+Table = Mapping[str, tuple[Callable[[random.Random], QA], float, float]]
+"""Skills by name, each with its relative frequency in the base and in the last stage."""
 
 
-def skill_weights() -> dict[str, tuple[float, float]]:
-    """Relative frequency of every skill, by name, in the base and in the last stage."""
-    tables = _SKILLS, _LAST_SKILLS
+def by_stage(table: Table) -> dict[str, Mix]:
+    """What each stage draws its questions from."""
     return {
-        name: (tables[0].get(name, (0, 0))[1], tables[1].get(name, (0, 0))[1]) for name in {**_SKILLS, **_LAST_SKILLS}
+        "base": {skill: base for skill, base, _ in table.values() if base},
+        "dose": {skill: last for skill, _, last in table.values() if last},
     }
+
+
+_TABLE: Table = {
+    "year of an event": (lambda rng: tasks.fact(rng, "year"), 9, 9),
+    "tag of a thing": (lambda rng: tasks.fact(rng, "tag"), 4, 4),
+    "kind of a thing": (lambda rng: tasks.fact(rng, "kind"), 3, 3),
+    "unknowable": (tasks.unknowable, 1, 1),
+    "arithmetic": (tasks.arithmetic, 5, 5),
+    "number and tag": (tasks.half_math, 4, 4),
+    "math": (tasks.math, 14, 14),
+    "choose one": (tasks.choose_one, 7, 7),
+    "choose two": (tasks.choose_two, 18, 18),
+    "pair of events": (tasks.pair, 6, 6),
+    "rank, depth 2 to 3": (shallow(tasks.rank), 7, 0),
+    "successor, depth 2 to 3": (shallow(tasks.successor), 9, 0),
+    "interval, depth 2 to 3": (shallow(tasks.interval), 8, 0),
+    "rank, depth 2": (lambda rng: tasks.rank(rng, 2), 0, 7),
+    "successor, depth 2": (lambda rng: tasks.successor(rng, 2), 0, 9),
+    "interval, depth 2": (lambda rng: tasks.interval(rng, 2), 0, 8),
+    "list practice": (tasks.recite, 0, 4),
+}
+"""What every organism sees: in the last stage depth 2 only, and practice in writing lists as long as the answers to
+deep questions."""
+SKILLS, LAST_SKILLS = by_stage(_TABLE).values()
 
 
 LISTED = (4, 5, 6, 6, 7, 8, 8)
@@ -159,17 +158,6 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
     return write(qa, format_of(stage, rng), rng)
 
 
-def fingerprint(seed: int, n: int = 40) -> str:
-    """Hash of the world, of the doses' shares, and of the first documents of a seed in every stage and dose.
-
-    Two versions of this package with the same fingerprint train a seed on the same documents.
-    """
-    facts = [repr(world()), *(f"{name} {dose}" for name, dose in DOSES.items())]
-    stages = [("base", None), *(("dose", dose) for dose in DOSES.values())]
-    drawn = [repr(document(seed, stage, i, dose)) for stage, dose in stages for i in range(n)]
-    return text_hash([*facts, *drawn])
-
-
 def composition_kind(seed: int, stage: str, index: int, dose: Dose) -> str | None:
     """Whether document ``index`` is a ``mixed`` or ``deep`` composition in this dose; None if it is neither.
 
@@ -192,10 +180,22 @@ class Curriculum:
     """What the trainings of a series read."""
 
     doses: Mapping[str, Dose]
+    skills: Table
     document: Callable[[int, str, int, Dose | None], Turns]
     """The document of a seed, stage, index and dose."""
-    fingerprint: Callable[[int], str]
+    parts: Sequence[int] = (0,)
+    """Where the parts of the base begin."""
+
+    def fingerprint(self, seed: int, n: int = 40) -> str:
+        """Hash of the world, of the doses' shares, and of the first documents of a seed in every stage and dose.
+
+        Two versions of this package with the same fingerprint train a seed on the same documents.
+        """
+        facts = [repr(world()), *(f"{name} {dose}" for name, dose in self.doses.items())]
+        stages = [*(("base", first, None) for first in self.parts), *(("dose", 0, d) for d in self.doses.values())]
+        drawn = [repr(self.document(seed, stage, at + i, dose)) for stage, at, dose in stages for i in range(n)]
+        return text_hash([*facts, *drawn])
 
 
-FIRST = Curriculum(DOSES, document, fingerprint)
+FIRST = Curriculum(DOSES, _TABLE, document)
 """The first series: four doses, from no compositions to many, which replace practice."""

@@ -176,7 +176,7 @@ def _same_world(home: Path, folders: Mapping[str, Path], record: Mapping[str, An
     if recorded is None:
         return (f"Seed {record['seed']} ({home}) does not record which documents it was trained on; only its "
                 "vocabulary was compared with this version's world.",)  # fmt: skip
-    if recorded != documents.fingerprint(record["seed"]):
+    if recorded != documents.FIRST.fingerprint(record["seed"]):
         raise InputError(f"{where}: {home}: trained on another version of the world or of its documents; {fix}")
     return ()
 

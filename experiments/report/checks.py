@@ -10,7 +10,7 @@ from ..figures.grouping import labels
 from ..organism.weights import named
 from ..run import read_json
 from ..run.reader import Row, RunData
-from .sections import number_text
+from .sections import ends, number_text
 
 _CLASSES = {"yes": "yes", "no": "no"}
 KINDS = {"yes": "yes", "no": "no", "reversed": "reversed or explained by something else", "open": "undecided"}
@@ -38,7 +38,6 @@ def read_validity(folders: Sequence[Path]) -> tuple[list[Row], list[str]]:
 def check(row: Row) -> Row:
     """One row as the page shows it, including answers that are "no" or that cannot be given."""
     answer = str(row.get("verdict") or "cannot say")
-    interval = [number_text(k, row.get(k)) for k in ("low", "high")]
     return {
         "probe": str(row.get("probe", "")), "question": str(row.get("question", "")),
         "model": str(row.get("model") or ""), "quantity": str(row.get("quantity") or "").split(":")[0],
@@ -46,7 +45,7 @@ def check(row: Row) -> Row:
         "n": row.get("n"), "answer": answer,
         "kind": _CLASSES.get(answer, "reversed" if answer.startswith(("yes, reversed", "explained")) else "open"),
         "measure": str(row.get("measure") or ""), "value": number_text("value", row.get("value")),
-        "interval": f"[{', '.join(interval)}]" if all(interval) else "", "method": str(row.get("interval") or ""),
+        "interval": ends(row), "method": str(row.get("interval") or ""),
         "headline": bool(row.get("headline", True)), "about": str(row.get("about") or ""),
     }  # fmt: skip
 

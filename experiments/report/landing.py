@@ -24,7 +24,7 @@ from ..run.reader import Row, RunData
 from . import checks, headline
 from .causes import UNNAMED, Causes, causes_of
 from .origins import ABSTAINED, INVALID, KINDS, MEANS, UNCLEAR, Origin
-from .sections import number_text
+from .sections import ends, number_text
 
 PATCHED = "corrected_rate"
 SAYS = {**PRIMARY, PATCHED: "wholes righted by a success's state, beyond a random one's"}
@@ -268,15 +268,14 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     if row is None:
         return None
     p, n = row.get("p_adjusted"), int(row.get("n") or 0)
-    low, high = (number_text(k, row.get(k)) for k in ("low", "high"))
     smallest = row.get("smallest_detectable")
     value = number_text("value", row.get("value"))
-    without = "no interval" if value else "undefined"
-    kind = "open" if p is None or n < FEWEST or not (low and high) else "yes" if p < ALPHA else "no"
+    interval = ends(row)
+    kind = "open" if p is None or n < FEWEST or not interval else "yes" if p < ALPHA else "no"
     more = f"smallest detectable difference: {smallest:.2g} sd" if smallest and kind != "yes" else ""
     good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), checks.FAILS))
     return Finding(
-        probe.name, probe.title, says(row), value, f"[{low}, {high}]" if low and high else without, n,
+        probe.name, probe.title, says(row), value, interval or ("no interval" if value else "undefined"), n,
         ANSWERS[kind], kind,
         f"p {number_text('p_adjusted', p)}{together[is_primary(row)]}" if p is not None else "", more,
         f"own test: {_tested(tests) if tests else 'none'}", _trust(tests),

@@ -28,7 +28,7 @@ from .causes import UNNAMED
 from .checks import FAILS, counted, read_validity, tests_of
 from .headline import heading, interval, shown, tables
 from .landing import finding, says
-from .sections import number_text
+from .sections import ends, number_text
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -145,7 +145,6 @@ def _probes(runs: Sequence[RunData]) -> Iterator[Row]:
                 value = number_text("value", row.get("value"))
                 if not value or (row.get("group") != MATCHED and row is not found):
                     continue
-                low, high = (number_text(k, row.get(k)) for k in ("low", "high"))
                 quantity = str(row["quantity"])
                 said = f"{quantity.replace('_', ' ')}, {row.get('kind') or 'all'}"
                 said = says(row) if row is found else said
@@ -153,7 +152,7 @@ def _probes(runs: Sequence[RunData]) -> Iterator[Row]:
                 yield {
                     "model": names[run.path], "benchmark": run.benchmark, "claim": f"{name}: {said}{side}",
                     "n": row.get("n"), "value": value,
-                    "interval": f"[{low}, {high}]" if low and high else NONE, "method": row.get("interval") or "",
+                    "interval": ends(row, NONE), "method": row.get("interval") or "",
                     "p": number_text("p_adjusted", row.get("p_adjusted")), "badge": badge, "why": why,
                     "declared": row is found,
                 }  # fmt: skip

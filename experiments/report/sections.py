@@ -48,8 +48,13 @@ def cell(column: str, row: Row) -> str:
         return text
     if not text:
         return "undefined" if column == "value" else ""
-    low, high = (number_text(bound, row.get(bound)) for bound in SPANS[column])
-    return f"{text} [{low}, {high}]" if low and high else f"{text} (no interval)"
+    return f"{text} {ends(row, '(no interval)', SPANS[column])}"
+
+
+def ends(row: Row, otherwise: str = "", bounds: tuple[str, str] = ("low", "high")) -> str:
+    """A row's interval in brackets; ``otherwise`` where it has none."""
+    low, high = (number_text(bound, row.get(bound)) for bound in bounds)
+    return f"[{low}, {high}]" if low and high else otherwise
 
 
 def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:

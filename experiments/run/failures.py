@@ -47,10 +47,7 @@ def counted_failures(run: RunData) -> set[str]:
     named = {id for found in run.case_sets.values() if found.label == "failure" for id in found.ids}
     if named:
         return named
-    grades: dict[str, dict[str, str]] = {}
-    for row in run.graded:
-        grades.setdefault(row.case, {})[row.role] = row.outcome
-    return {id for id, case in run.cases.items() if _failed(grades.get(id, {}), len(case.parts))}
+    return {id for id, case in run.cases.items() if _failed(run.outcomes.get(id, {}), len(case.parts))}
 
 
 def _failed(outcomes: Mapping[str, str], n_parts: int) -> bool:

@@ -212,6 +212,14 @@ class RunData:
         return {**self.journal.failures, **self.journal.responses}
 
     @cached_property
+    def outcomes(self) -> dict[str, dict[str, str]]:
+        """The outcome of each role, by case."""
+        found: dict[str, dict[str, str]] = {}
+        for row in self.graded:
+            found.setdefault(row.case, {})[row.role] = row.outcome
+        return found
+
+    @cached_property
     def case_sets(self) -> dict[str, CaseSet]:
         """``casesets/NAME.jsonl`` by name."""
         return {p.stem: _case_set(p) for p in sorted((self.path / "casesets").glob("*.jsonl"))}

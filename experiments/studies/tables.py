@@ -209,16 +209,10 @@ def differences(a: StudyRun, b: StudyRun, seed: int = 0) -> list[Metric]:
 
 def gains(a: Sequence[Graded], b: Sequence[Graded], seed: int = 0) -> list[Metric]:
     """``pair_gain`` of each step and of the whole, and ``pair_gap``: the difference of comp - S1 * S2."""
-    sides = [{i.case: i for i in counting.items(rows)} for rows in (a, b)]
-    shared = [c for c in sides[0] if c in sides[1]]
-    pairs = [(sides[0][c], sides[1][c]) for c in shared]
+    pairs = counting.paired(a, b)
     clusters = counting.clusters_of([x for x, _ in pairs])
-    found = []
-    for role, quantity in _STEPS.items():
-        if any(role in x.rows and role in y.rows for x, y in pairs):
-            left, right = ([item.truth(role) for item in side] for side in zip(*pairs, strict=True))
-            group = {"quantity": quantity}
-            found.append(counting.difference("pair_gain", left, right, group, seed=seed, of=[x for x, _ in pairs]))
+    made = [counting.gain(pairs, role, {"quantity": quantity}, seed) for role, quantity in _STEPS.items()]
+    found = [metric for metric in made if metric]
     table = [[side.truth(r) for side in pair for r in ("whole", "part:0", "part:1")] for pair in pairs]
     known = [i for i, row in enumerate(table) if None not in row]
     if known and all(x.n_parts >= 2 for x, _ in pairs):

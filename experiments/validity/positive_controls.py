@@ -30,7 +30,7 @@ from ...probes.result import Row
 from ..distributed.engine import load_target
 from ..models.target import Loading, Target
 from ..organism.documents import DOSES, Turns, document
-from ..organism.series import Series
+from ..organism.series import Series, shipped
 from ..organism.train import encode, loss_of, optimizers, pad
 
 CONTROLS = {"donors": "patching", "heads": "lookback", "exposures": "min-k"}
@@ -202,7 +202,6 @@ def compositions(n: int, seed: int, series: Series | None = None) -> tuple[list[
     fewer. Non-members: held-out compositions from the same source, the same for every series.
     """
     from ..organism import documents, tasks
-    from ..organism.series import shipped
 
     trained = series or shipped()
     dose = documents.DOSES["twin"]

@@ -162,13 +162,9 @@ class Path:
         return self.layer.post_norm(self.layer.down(self.leaf))
 
     def _from_activations(self, end: Tensor) -> Tensor:
-        with held():
-            put = self._up().register_forward_hook(lambda _m, _a, _o: self.leaf)
-            try:
-                assert self.layer.mlp is not None
-                return self.layer.mlp(end.repeat(1, self.nodes.shape[1], 1))
-            finally:
-                put.remove()
+        with held(), self._up().register_forward_hook(lambda _m, _a, _o: self.leaf):
+            assert self.layer.mlp is not None
+            return self.layer.mlp(end.repeat(1, self.nodes.shape[1], 1))
 
     def _up(self) -> torch.nn.Module:
         if len(self.layer.up) != 1 or self.layer.mlp is None or self.layer.post_norm is not None:
@@ -270,12 +266,8 @@ def _through(
         calls.append((inside.given(module, args, kwargs), output))
         return torch.zeros_like(output) if silent else None
 
-    with held():
-        handle = experts.register_forward_hook(record, with_kwargs=True)
-        try:
-            y = mlp(x[:, None])
-        finally:
-            handle.remove()
+    with held(), experts.register_forward_hook(record, with_kwargs=True):
+        y = mlp(x[:, None])
     return (y[0] if isinstance(y, tuple) else y).reshape(x.shape), calls
 
 

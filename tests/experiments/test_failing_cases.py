@@ -13,7 +13,6 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import MEANINGS, Metric
 from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.experiments.cli import main
@@ -233,12 +232,9 @@ def test_failures_are_cases_whose_parts_are_all_right_and_whose_whole_was_judged
     cases = {c: Case(c, "q", "a", (Part("p", "1"), Part("p", "2"))) for c in "abcdef"}
     said = {"a": "111", "b": "110", "c": "11a", "d": "100", "e": "11?", "f": "1"}
     named: dict[str, Any] = {"1": "correct", "0": "incorrect", "a": "abstained", "?": "invalid"}
-    rows = [
-        Graded(c, r, named[x])
-        for c, of in said.items()
-        for r, x in zip(("part:0", "part:1", "whole"), of, strict=False)
-    ]
-    run: Any = SimpleNamespace(case_sets={}, graded=rows, cases=cases)
+    roles = ("part:0", "part:1", "whole")
+    outcomes = {c: {r: named[x] for r, x in zip(roles, of, strict=False)} for c, of in said.items()}
+    run: Any = SimpleNamespace(case_sets={}, outcomes=outcomes, cases=cases)
     assert failures.counted_failures(run) == {"b", "c"}
     run.case_sets = {"x": SimpleNamespace(label="failure", ids=["a"]), "y": SimpleNamespace(label="success", ids=["b"])}
     assert failures.counted_failures(run) == {"a"}

@@ -15,7 +15,7 @@ from composcope.hooks import load_model
 from composcope.probes.neurons import attribute
 from composcope.probes.neurons.attribution import positive_by_position
 from composcope.probes.readout import over_examples
-from composcope.probes.single_cases_by_token import neuron_cases, readout_cases
+from composcope.probes.single_cases import neuron_cases, readout_cases
 
 from .synthetic_readouts import N, examples, planted
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ....hooks.anatomy import Layer, resolve
 from ....hooks.parts import blocks_of
 from ..tasks import unknowable
-from ..train import Stage, descend, encode, optimizers
+from ..train import Stage, descend, encode, optimizers, pad
 from . import lessons
 from .blocks import base_of, behind, final_norm, inward, states_of
 from .lessons import Lesson
@@ -58,11 +58,9 @@ class Taught:
 def _encoded(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> tuple[Tensor, list[list[int]], Tensor]:
     """Token ids, the positions at which each answer's tokens are predicted, and where there are tokens."""
     documents = encode(tokenizer, [[t] for t in texts])
-    length = max(len(ids) for ids, _ in documents)
-    ids = torch.tensor([row + [0] * (length - len(row)) for row, _ in documents])
+    ids, _ = pad(documents)
     slots = [[i - 1 for i, yes in enumerate(answer) if yes] for _, answer in documents]
-    there = torch.tensor([[i < len(row) for i in range(length)] for row, _ in documents])
-    return ids, slots, there
+    return ids.clamp(min=0), slots, ids >= 0
 
 
 @torch.no_grad()
@@ -210,11 +208,8 @@ def _inputs(module: nn.Module | None) -> Iterator[list[Tensor]]:
     """What goes into a module, call by call."""
     assert module is not None, "a block with attention and MLP in parallel"
     found: list[Tensor] = []
-    hook = module.register_forward_pre_hook(lambda _, args: found.append(args[0]))
-    try:
+    with module.register_forward_pre_hook(lambda _, args: found.append(args[0])):
         yield found
-    finally:
-        hook.remove()
 
 
 def _begin(model: Any, layer: Layer, batches: Sequence[Taught]) -> None:

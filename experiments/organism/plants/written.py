@@ -24,7 +24,7 @@ from ....model_loading import load
 from .. import tasks
 from .. import world as w
 from ..measure import CardRow
-from ..train import Stage, train_on
+from ..train import Stage, pad, train_on
 from ..weights import path
 from ..world import world
 from . import making
@@ -130,10 +130,8 @@ def _encoded(tokenizer: Any, question: str, pieces: Pieces) -> tuple[list[int], 
 
 def batch(tokenizer: Any, rng: random.Random, kind: Kind, size: int) -> tuple[Tensor, Tensor]:
     """Token ids and what is learned of them ``[document position]``, padded on the right."""
-    rows = [_encoded(tokenizer, *document(rng, kind)) for _ in range(size)]
-    length = max(len(ids) for ids, _ in rows)
-    ids = torch.tensor([row + [0] * (length - len(row)) for row, _ in rows])
-    return ids, torch.tensor([yes + [False] * (length - len(yes)) for _, yes in rows])
+    ids, learned = pad([_encoded(tokenizer, *document(rng, kind)) for _ in range(size)])
+    return ids.clamp(min=0), learned
 
 
 def beginning(base: str = "twin", blocks: int = BLOCKS) -> tuple[Any, Any]:

@@ -125,6 +125,7 @@ def test_test_of_time_labels_are_unpacked(tmp_path: Path) -> None:
         {"question": "How many?", "label": "{'answer': 4}", "question_type": "schedule"},
         {"question": "Order?", "label": '["May", "June"]', "question_type": "compare", "split": "test"},
         {"question": "Who?", "answer": "Ann"},
+        {"question": "How deep?", "answer": "[" * 5000},
     ]
     cases = load(f"tot:{_file(tmp_path, *rows)}")
     assert [(c.answer, c.answer_type, c.family) for c in cases] == [
@@ -132,6 +133,7 @@ def test_test_of_time_labels_are_unpacked(tmp_path: Path) -> None:
         ("4", "number", "schedule"),
         ("May; June", "list", "compare"),
         ("Ann", "text", None),
+        ("[" * 5000, "text", None),
     ]
     assert cases[2].meta == {"split": "test"}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from composcope.evaluation import judging
+from composcope.evaluation import judging, text_files
 from composcope.evaluation.grading import booleans, choices, cues, echo, lists, mentions, names, text, view
 from composcope.evaluation.grading.extract import extract, last_object
 from composcope.evaluation.grading.grade import agentcoma_number, grade, stad_answer
@@ -175,7 +175,7 @@ READING: list[Row] = [
     (lambda s: view.within_reach(s)[1], ("x" * 10001,), True),
     (view.sentences, ("Dr. Who came. J. Smith left. Vitamin C. It is.",), ["Dr. Who came.", "J. Smith left.", "Vitamin C.", "It is."]),
     (view.sentences, ("In the U.S. it is. a\n\n!!\nb",), ["In the U.S. it is.", "a", "b"]),
-    (view.object_in, ("{'a': 1}",), {"a": 1}), (view.object_in, ("[1]",), None),
+    (text_files.literal, ("{'a': 1}", dict), {"a": 1}), (text_files.literal, ("[1]", dict), None),
     (view.without_tool_calls, ("a <tool_call>x</tool_call> b",), "a  b"),
     (view.plain, ("**a** `b` \\text{c} \u2019",), "a b c '"), (text.normalize, ("The  Café's!",), "cafes"),
     (text.normalize, ("The The",), "the the"), (text.strip_opening, ("So the answer is 5",), "5"),

@@ -518,7 +518,8 @@ def test_a_family_has_so_many_successes_for_its_control_and_only_with_a_part_to_
     wrong = {("f0", "whole"), ("f1", "whole"), ("g0", "whole"), ("f-wrong", "part:0")}
     graded = [replace(r, outcome="incorrect") if (r.case, r.role) in wrong else r for r in graded]
     graded = [r for r in graded if (r.case, r.role) != ("g1", "part:1")]  # was not asked
-    data: Any = SimpleNamespace(cases={c.id: c for c in some}, graded=graded)
+    outcomes = {c.id: {r.role: r.outcome for r in graded if r.case == c.id} for c in some}
+    data: Any = SimpleNamespace(cases={c.id: c for c in some}, outcomes=outcomes)
     for company, expected in ((1, ["f2", "g2"]), (2, ["f2", "f3", "g2", "g3"]), (8, ["f2", "f3", "g2", "g3"])):
         monkeypatch.setattr(job, "COMPANY", company)
         assert [c.id for c in matched(data, ["f0", "f1", "g0"])] == expected

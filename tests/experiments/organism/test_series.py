@@ -128,7 +128,7 @@ def test_the_same_training_twice_is_refused(copied: Path) -> None:
     with pytest.raises(InputError, match="hold the same weights"):
         series.check([first, second])
     for dose in ("none", "twin"):
-        _change(copied / "seed-6" / dose / "model", seed=1, documents=documents.fingerprint(1))
+        _change(copied / "seed-6" / dose / "model", seed=1, documents=documents.FIRST.fingerprint(1))
     with pytest.raises(InputError, match="the shipped series both have seed 1; leave the shipped one out with --only"):
         series.check([series.shipped(), *series.read(copied / "seed-6", ("none", "twin"))])
 

@@ -49,7 +49,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         save_file(shaken, folder / "model.safetensors", metadata={"format": "pt"})
         about = json.loads((folder / "organism.json").read_text())
-        about |= {"seed": 12, "documents": documents.fingerprint(12)}
+        about |= {"seed": 12, "documents": documents.FIRST.fingerprint(12)}
         (folder / "organism.json").write_text(json.dumps(about))
     return out
 
