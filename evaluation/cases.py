@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import text_hash
+from ..files import text_hash, write_text
 from . import text_files
 from .case import Case, Part, case_from_dict, case_to_dict
 from .grading import booleans, dates, lists, numbers, text
@@ -111,7 +111,7 @@ def _check_texts(case: Case, where: str) -> None:
 def write_cases(cases: Iterable[Case], path: str | Path) -> None:
     """Write a benchmark file that ``read_cases`` reads back unchanged."""
     text = "".join(json.dumps(case_to_dict(c), ensure_ascii=False) + "\n" for c in cases)
-    Path(path).write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 _FLAT = "write one object a line, without the brackets around them and the commas between them"

@@ -162,7 +162,7 @@ def step_gains(a: RunData, b: RunData) -> list[Row]:
     pairs = counting.paired(a.graded, b.graded)
     steps = about(a.protocol).two_steps
     roles = sorted({r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1})
-    found = {role: counting.gain(pairs, role, {}, seed=0) for role in (*roles[:2], "whole")}
+    found = {role: counting.gain(pairs, role, {}, a.seed) for role in (*roles[:2], "whole")}
     kept = ("n", "n_invalid", "value", "interval", "low", "high")
     named = {role: "whole" if role == "whole" else f"step {int(role.split(':')[1]) + 1}" for role in found}
     return [{"asked": named[role], **{k: getattr(m, k) for k in kept}} for role, m in found.items() if m]
