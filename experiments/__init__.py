@@ -9,8 +9,7 @@ The rooms, from the top down; each imports only rooms below it:
 - ``investigate``: the main job (evaluate, probe the failures, diagnose, report). ``paper``: its results in LaTeX.
 - ``probing`` (run the probes on a run's failures); ``diagnosis`` (a cause for each failure); ``validity`` (do the
   probes measure what they claim?); ``report`` (the page about runs); ``building`` (make benchmarks, import results of
-  other tools); ``analyzing`` (the papers' further analyses); ``verify`` (does every number follow from the answers?);
-  ``bench`` (speed).
+  other tools); ``verify`` (does every number follow from the answers?); ``bench`` (speed).
 - ``evaluating`` (ask, grade, count, merge); ``figures``; ``distributed`` (workers on other GPUs and machines).
 - ``run`` (the files of a run folder); ``models`` (from a name to the model that answers and is probed).
 - ``organism`` (small models whose truth is known); ``config`` (the options of a run); ``console``; ``plugins``.

@@ -82,7 +82,7 @@ def _analysis(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> int:
-    from .. import analyzing
+    from ..studies import analyzing
 
     options = analyzing.AnalysisOptions(
         reference=reference, annotations=annotations, sheet=sheet, key=key, kept=kept, sample=sample,
@@ -102,14 +102,14 @@ def human(
     json: AsJson = False,
 ) -> int:
     """Assign questions so that nobody sees two of the same item; with --sheet and --key, convert answers to rows."""
-    from .. import analyzing
+    from ..studies import analyzing
 
     options = analyzing.AnalysisOptions(sheet=sheet, key=key, per_person=per_person, answers=answers, seed=seed)
     return _finish(analyzing.human_assignment(benchmark, options), out, json)
 
 
 def _finish(found: Any, out: Path | None, json: bool) -> int:
-    from .. import analyzing
+    from ..studies import analyzing
 
     if out is not None:
         analyzing.write(found, out)

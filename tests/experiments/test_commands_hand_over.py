@@ -16,7 +16,6 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.builders.compositional_gsm import Rules
 from composcope.evaluation.builders.scaffolds import Settings
-from composcope.experiments.analyzing import AnalysisOptions
 from composcope.experiments.building import benchmarks, scaffolds
 from composcope.experiments.cli import build, main, organism, studies
 from composcope.experiments.cli.doctor import _row
@@ -27,6 +26,7 @@ from composcope.experiments.organism import train
 from composcope.experiments.organism.benchmarks import BENCHMARKS
 from composcope.experiments.organism.recipe import recipe_of
 from composcope.experiments.run import reader, summary
+from composcope.experiments.studies.analyzing import AnalysisOptions
 
 P = Path
 HANDED: list[tuple[str, str, dict[str, Any]]] = [
@@ -76,8 +76,9 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      "interventions.inference.intervene",
      {"recipe": "steering", "model": "M", "n": 3, "layers": [0, 2], "max_new_tokens": 9, "seed": 4}),
     ("study interventions -o o -m organism:low --seeds 2 --size full --second none", "interventions.study.run", {}),
-    ("study human b.jsonl --per-person 5 --answers 2 --seed 4", "analyzing.human_assignment", {"benchmark": "b.jsonl"}),
-    ("study sizes A B --size A=3 --seed 4", "analyzing.analyze",
+    ("study human b.jsonl --per-person 5 --answers 2 --seed 4", "studies.analyzing.human_assignment",
+     {"benchmark": "b.jsonl"}),
+    ("study sizes A B --size A=3 --seed 4", "studies.analyzing.analyze",
      {"name": "sizes", "runs": [P("A"), P("B")]}),
     ("study why --series S -m M -o o --cases 3 --seed 4", "studies.confusion.run_study",
      {"series": [P("S")], "models": ["M"], "out": P("o"), "cases": 3, "seed": 4}),

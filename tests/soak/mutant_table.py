@@ -552,7 +552,7 @@ MUTANTS = (
     # a seventh sample, read from experiments: what nothing noticed
     Mutant(X, "causes by family are listed of one family", '            if len(values) > 1:\n                out += [f"  {group}', '            if values:\n                out += [f"  {group}', "tests/experiments/test_failing_cases.py -k only_where_there"),
     Mutant(X, "another way to write an answer is not asked of a judge", 'aliases=[a for a in row["aliases"].split(" | ") if a], ', "aliases=[], ", "tests/experiments/test_auditing.py -k left_open"),
-    Mutant(X, "a name with = in it has no size", 'text.rpartition("=")', 'text.partition("=")', "tests/experiments/test_analyzing.py -k two_models"),
+    Mutant(X, "a name with = in it has no size", 'text.rpartition("=")', 'text.partition("=")', "tests/experiments/studies/test_analyzing.py -k two_models"),
     Mutant(X, "pairs of questions share nothing", 'quoted(counting.rate("accuracy", values, {}, of=items)).to_dict()', 'counting.rate("accuracy", values, {}, of=items).to_dict()', "tests/experiments/figures/test_scatters.py -k second_hops"),
     Mutant(X, "checkpoints below a folder of trainings are not found", 'for pattern in (FILE, f"*/{FILE}")', "for pattern in (FILE,)", "tests/experiments/figures/test_plot_command.py -k shows_its_checkpoints"),
     Mutant(X, "every dose is a mean over fewer trainings", 'if r["n"] < len(seeds)]', 'if r["n"] <= len(seeds)]', "tests/experiments/figures/test_training.py -k doses_are"),
@@ -577,7 +577,7 @@ MUTANTS = (
     Mutant(X, "causes of some failures are said of all", 'if every > n else f"{n}"', 'if every >= n else f"{n}"', "tests/experiments/test_failing_cases.py -k of_how_many"),
     Mutant(X, "two runs do not know what crosses clusters", 'shares(row.get("cluster") or None, crossed)', 'shares(row.get("cluster") or None, ())', "tests/experiments/test_compare_probes.py -k crosses_it"),
     Mutant(X, "merged runs forget their judge", '"numerics", "judge", "benchmark")', '"numerics", "benchmark")', "tests/experiments/test_runs_together.py -k shards_merge"),
-    Mutant(X, "lengths are compared with one seed", 'lengths(_SOME("lengths", s), o.seed)', 'lengths(_SOME("lengths", s))', "tests/experiments/test_analyzing.py -k reach_it"),
+    Mutant(X, "lengths are compared with one seed", 'lengths(_SOME("lengths", s), o.seed)', 'lengths(_SOME("lengths", s))', "tests/experiments/studies/test_analyzing.py -k reach_it"),
     Mutant(X, "a run under another name is another run", 'for field in fields(Graded) if field.name != "run"', "for field in fields(Graded)", "tests/experiments/test_verify.py -k untouched"),
     Mutant(X, "a third step is set beside two", 'for role in (*roles[:2], "whole")}', 'for role in (*roles, "whole")}', "tests/experiments/figures/test_accuracies.py -k only_steps"),
     Mutant(X, "all steps are left out beside their kinds", 'if not {"bridge", "operand"} <= set(steps) and len(steps) > 1:', "if len(steps) > 1:", "tests/experiments/figures/test_mechanism.py -k altered_steps"),

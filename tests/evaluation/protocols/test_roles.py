@@ -18,9 +18,9 @@ from composcope.evaluation.protocols import PROTOCOLS, Graded, get, metrics_from
 from composcope.evaluation.protocols.asking import recommended_format
 from composcope.evaluation.protocols.base import about, uncounted
 from composcope.evaluation.protocols.reasoning_gap import NO_LEAKAGE
-from composcope.experiments.analyzing import analyze
 from composcope.experiments.building.importing import import_files
 from composcope.experiments.cli import main
+from composcope.experiments.studies.analyzing import analyze
 
 GOOD = [Graded("a", "part:0", "correct"), Graded("a", "part:1", "correct"), Graded("a", "whole", "correct")]
 

@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import InputError
-from ..evaluation.analyses import adjudicator, agentcoma, gated, stad, taxonomy
-from ..evaluation.analyses.base import Analysis, Source, lengths
-from ..evaluation.benchmarks.catalog import load
-from ..evaluation.case import Case
-from ..evaluation.graded import read_graded
-from ..evaluation.metrics import quoted
-from ..evaluation.protocols.base import uncounted
-from .console.printing import table
-from .run import find_runs, read_lines, write_json, write_lines
+from ...errors import InputError
+from ...evaluation.analyses import adjudicator, agentcoma, gated, stad, taxonomy
+from ...evaluation.analyses.base import Analysis, Source, lengths
+from ...evaluation.benchmarks.catalog import load
+from ...evaluation.case import Case
+from ...evaluation.graded import read_graded
+from ...evaluation.metrics import quoted
+from ...evaluation.protocols.base import uncounted
+from ..console.printing import table
+from ..run import find_runs, read_lines, write_json, write_lines
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _adjudicator(sources: Sequence[Source], o: AnalysisOptions) -> Analysis:
 
 
 def _filtering(source: Source, o: AnalysisOptions) -> Analysis:
-    from ..evaluation.benchmarks.stad import read_items
+    from ...evaluation.benchmarks.stad import read_items
 
     if o.kept is None:
         raise InputError("study filtering: give --kept, the records.jsonl of `composcope build scaffolds`")
@@ -120,7 +120,7 @@ def sources(path: str | Path) -> list[Source]:
 
 
 def _from_run(folder: Path) -> Source:
-    from .run.reader import read_run
+    from ..run.reader import read_run
 
     found = read_run(folder).evaluated()
     return Source(
@@ -146,7 +146,7 @@ def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
 
 def _cases(benchmark: str) -> list[Case]:
     if benchmark.startswith("organism:"):
-        from .evaluating.ask_plan import load_benchmark
+        from ..evaluating.ask_plan import load_benchmark
 
         return list(load_benchmark(benchmark).cases)
     return load(benchmark)

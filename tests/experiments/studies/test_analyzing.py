@@ -10,10 +10,10 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.analyses.base import Source
-from composcope.experiments import analyzing
-from composcope.experiments.analyzing import ANALYSES, AnalysisOptions
 from composcope.experiments.cli import main
 from composcope.experiments.cli.studies import ABOUT
+from composcope.experiments.studies import analyzing
+from composcope.experiments.studies.analyzing import ANALYSES, AnalysisOptions
 
 
 def _graded(path: Path, model: str, wholes: dict[str, str]) -> Path:
