@@ -131,10 +131,10 @@ def counted(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
     found: list[Any] = [["rows", len(rows)]]
     for name in dict.fromkeys(k for row in rows for k in row):
         values = [row[name] for row in rows if name in row]
-        numbers = [v for v in values if isinstance(v, float | int) and not isinstance(v, bool)]
+        numbers = [v for v in values if type(v) in (int, float)]
         if numbers:
             found.append([name, summed(np.array(numbers, dtype=float))])
-            values = [v for v in values if not isinstance(v, float | int) or isinstance(v, bool)]
+            values = [v for v in values if type(v) not in (int, float)]
         if not values:
             continue
         if all(isinstance(v, dict) for v in values):

@@ -109,4 +109,4 @@ def asked() -> list[dict[str, Any]]:
     return found
 
 
-CALLS = dict.fromkeys(("asked", "asked again", "asked otherwise", "asked last"), asked)
+CALLS: dict[str, Any] = dict.fromkeys(("asked", "asked again", "asked otherwise", "asked last"), asked)
