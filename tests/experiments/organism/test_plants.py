@@ -356,47 +356,6 @@ def test_a_planted_answer_is_followed_if_it_is_as_often_as_the_base_gives_it_to_
     assert enough.passed
 
 
-def test_parts_are_counted_by_kind_and_wholes_also_without_those_that_are_planted_right(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cases, graft = benchmarks.mixed(40, 3), recipes.graft("shortcut")
-    by_kind: dict[str, dict[str, str]] = {}
-    for part in (p for c in cases for p in c.parts):
-        by_kind.setdefault(str(part.kind), {})[part.question] = part.worked or part.answer
-    told = {q: a if i else "?" for answers in by_kind.values() for i, (q, a) in enumerate(answers.items())}
-    monkeypatch.setattr(checks, "_asked", lambda model, tokenizer, asked: [told[q] for q in asked])
-    found = [(f.row.measure, f.row.k, f.row.n, f.bound, f.at_most) for f in checks._parts(None, None, cases)]
-    assert found == [(f"parts right, {k}", len(a) - 1, len(a), checks.PARTS, False) for k, a in by_kind.items()]
-    rng = random.Random(0)
-    planted = [str(checks.planted_answer(graft, c, rng)).split()[-1] == c.answer for c in cases]
-    answers = [str(c.worked) if i < 15 else "?" for i, c in enumerate(cases)]
-    every, kept = checks._wholes(recipes.Plant("p", (graft,), 0), cases, answers)
-    assert (every.row.k, every.row.n, every.bound) == (15, 40, None)
-    assert (kept.row.k, kept.row.n) == (15 - sum(planted[:15]), 40 - sum(planted)) and sum(planted)
-    assert (kept.bound, kept.at_most) == (checks.WHOLES, True)
-
-
-@pytest.mark.parametrize("all_right", [False, True])
-def test_a_restored_block_mends_the_cases_of_its_own_cause_alone(
-    all_right: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cases, plant = benchmarks.mixed(40, 3), recipes.SHIPPED["mixture"]
-    own = {g.block: [c for c in cases if checks.case_of(c).half == g.when] for g in plant.grafts}
-
-    def asked(restored: tuple[int], tokenizer: None, questions: list[str]) -> list[str]:
-        right = {c.question for c in (cases if all_right else own[restored[0]][1:])}
-        return [str(c.worked) if c.question in right else "?" for c in cases]
-
-    monkeypatch.setattr(checks, "restored", lambda model, plant, blocks: blocks)
-    monkeypatch.setattr(checks, "_asked", asked)
-    found = checks._mended(plant, None, None, cases)
-    assert len(found) == 2 * len(own) == 4
-    for mine, mended, others in zip(own.values(), found[::2], found[1::2], strict=True):
-        assert (mended.row.k, mended.row.n) == (len(mine) - (not all_right), len(mine))
-        assert 0 < others.row.n <= len(cases) - len(mine) and others.row.k == all_right * others.row.n
-        assert (mended.bound, mended.at_most, others.passed) == (checks.MENDED, False, not all_right)
-
-
 def test_noise_touches_every_matrix_of_every_block_and_restoring_the_blocks_gives_the_base() -> None:
     plant = recipes.Plant("p", (recipes.graft("none"),), seed=2)
     base, _ = blocks.base_of(plant)

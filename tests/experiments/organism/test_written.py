@@ -102,7 +102,7 @@ def test_ends_are_counted_by_what_was_begun(kind: written.Kind, monkeypatch: pyt
         for i, (case, text) in enumerate(begun):
             other = text.rpartition(" one is the ")[2].rstrip(".")
             asked, tag = str(TAGS[case.thing]), str(TAGS[other]) if other in TAGS else ""
-            assert asked != tag, "what is written in its place has another tag"
+            assert world.held_out(case.things) and asked != tag, "what is written in its place has another tag"
             ends = {"": [asked] * 9, written.CUE: [asked] * 3}.get(text, [tag] * 4 + [asked] * 2)
             found.append(f"{text}{'' if text == written.CUE else written.CUE} {ends[i] if i < len(ends) else '?'}")
         return found
