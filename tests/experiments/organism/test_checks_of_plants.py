@@ -84,14 +84,16 @@ def test_wholes_are_drawn_token_by_token_where_that_is_how_a_model_fails() -> No
     plain, drawn = (recipes.Plant("p", (recipes.graft("none", v),), 0) for v in (recipes.NOISE, "sampling"))
 
     def generate(**how: Any) -> torch.Tensor:
-        given.append(how)
+        given.append({**how, "chance": torch.rand(3).tolist()})
         said = [f" {c.worked if i else '?'}{tokens.eos_token}" for i, c in enumerate(cases)]
         ends = tokens(said, add_special_tokens=False, padding=True, return_tensors="pt", padding_side="right")
         return torch.cat([how["input_ids"], ends["input_ids"]], 1)
 
     (found,) = checks._sampled(drawn, SimpleNamespace(generate=generate), tokens, cases)
     assert (found.row.k, found.row.n, found.bound, found.at_most) == (3, 4, 0.5, True) and not found.passed
-    (how,) = given
+    checks._sampled(drawn, SimpleNamespace(generate=generate), tokens, cases)
+    how, again = given
+    assert how["chance"] == again["chance"], "the same tokens are drawn each time"
     assert how["do_sample"] and how["top_k"] == 0 and how["max_new_tokens"] == checks.WORDS
     for case, ids, kept in zip(cases, how["input_ids"], how["attention_mask"], strict=True):
         text = tokens.decode(ids[kept.bool()])
