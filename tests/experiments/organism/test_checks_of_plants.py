@@ -96,8 +96,8 @@ def test_wholes_are_drawn_token_by_token_where_that_is_how_a_model_fails() -> No
     assert how["chance"] == again["chance"], "the same tokens are drawn each time"
     assert how["do_sample"] and how["top_k"] == 0 and how["max_new_tokens"] == checks.WORDS
     for case, ids, kept in zip(cases, how["input_ids"], how["attention_mask"], strict=True):
-        text = tokens.decode(ids[kept.bool()])
-        assert text.startswith(f"{tokens.bos_token}Question:") and text.count(tokens.bos_token) == 1
+        text, begin = str(tokens.decode(ids[kept.bool()])), str(tokens.bos_token)
+        assert text.startswith(f"{begin}Question:") and text.count(begin) == 1
         assert case.question in text and kept[-1] == 1, "nothing stands between a prompt and its answer"
     assert checks._sampled(plain, None, None, cases) == checks._mended(drawn, None, None, cases) == []
     (every,) = checks._wholes(drawn, cases, [str(c.worked) for c in cases])
@@ -114,3 +114,45 @@ def test_what_no_text_teaches_is_not_followed_and_only_texts_that_can_come_by_th
     answers = [str(checks.planted_answer(lost, c, rng)) if i < 4 else "?" for i, c in enumerate(cases)]
     (found,) = checks._followed(lost, cases, answers, None, None)
     assert (found.row.k, found.row.n, found.bound) == (4, 6, None)
+
+
+PLACES = {"after-kind": 3, "question-end": 5}
+
+
+@pytest.mark.parametrize(
+    ("cause", "variant", "from_places", "bound", "at_most"),
+    [
+        ("not-routed", "after-kind", [3], checks.MOVED, False),
+        ("not-routed", "question-end", [5], checks.MOVED, False),
+        ("not-computed", "scrambled", [3, 5], 0.5, True),
+        ("too-late", "late", [-1], checks.LATE, False),
+        ("lost", "early", [], None, False),
+    ],
+)
+def test_a_state_is_moved_to_the_end_of_the_prompt_and_brings_the_tag(
+    cause: str, variant: str, from_places: list[int], bound: float, at_most: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases, tokens, seen, depth = benchmarks.mixed(4, 3), tokenizer.build(), list[float](), 4
+    graft = recipes.Graft(cause, variant, 1)
+
+    def states(model: Any, ids: torch.Tensor, blocks: int, begin: torch.Tensor | None = None, at: int = 0) -> Any:
+        if begin is None:  # each state tells its block and its place
+            return torch.arange(ids.shape[1])[None, :, None] + 100.0 * blocks
+        assert (blocks, at) == (depth, graft.block + 1)
+        assert begin[0, :-1, 0].tolist() == [100.0 * at + i for i in range(ids.shape[1] - 1)]
+        seen.append(float(begin[0, -1, 0]) - (ids.shape[1] if cause == "too-late" else 0))
+        return begin
+
+    def head(last: torch.Tensor) -> torch.Tensor:
+        i = (len(seen) - 1) % len(cases)
+        (tag,) = tokens(f" {cases[i].meta['tags'][0]}", add_special_tokens=False)["input_ids"][-1:]
+        return torch.nn.functional.one_hot(torch.tensor([tag if i else 0]), len(tokens))
+
+    monkeypatch.setattr(checks, "blocks_of", lambda model: [None] * depth)
+    monkeypatch.setattr(checks, "states_of", states)
+    monkeypatch.setattr(checks, "places", lambda tokenizer, ids, variant: [PLACES[variant]])
+    monkeypatch.setattr(checks, "final_norm", lambda model: lambda x: x)
+    found = checks._moved(recipes.Plant("p", (graft,), 0), SimpleNamespace(lm_head=head), tokens, cases)
+    assert [(f.row.k, f.row.n, f.bound, f.at_most) for f in found] == [(3, 4, bound, at_most)] * len(from_places)
+    behind = 100 * (depth if cause == "too-late" else graft.block + 1)
+    assert seen == [behind + place for place in from_places for _ in cases]
