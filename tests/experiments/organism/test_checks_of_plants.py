@@ -133,18 +133,20 @@ def test_a_state_is_moved_to_the_end_of_the_prompt_and_brings_the_tag(
     cause: str, variant: str, from_places: list[int], bound: float, at_most: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases, tokens, seen, depth = benchmarks.mixed(4, 3), tokenizer.build(), list[float](), 4
-    graft = recipes.Graft(cause, variant, 1)
+    graft, put, read = recipes.Graft(cause, variant, 1), list[float](), list[float]()
 
     def states(model: Any, ids: torch.Tensor, blocks: int, begin: torch.Tensor | None = None, at: int = 0) -> Any:
         if begin is None:  # each state tells its block and its place
             return torch.arange(ids.shape[1])[None, :, None] + 100.0 * blocks
         assert (blocks, at) == (depth, graft.block + 1)
         assert begin[0, :-1, 0].tolist() == [100.0 * at + i for i in range(ids.shape[1] - 1)]
-        seen.append(float(begin[0, -1, 0]) - (ids.shape[1] if cause == "too-late" else 0))
+        put.append(float(begin[0, -1, 0]))
+        seen.append(put[-1] - (ids.shape[1] if cause == "too-late" else 0))
         return begin
 
     def head(last: torch.Tensor) -> torch.Tensor:
         i = (len(seen) - 1) % len(cases)
+        read.append(float(last))
         (tag,) = tokens(f" {cases[i].meta['tags'][0]}", add_special_tokens=False)["input_ids"][-1:]
         return torch.nn.functional.one_hot(torch.tensor([tag if i else 0]), len(tokens))
 
@@ -155,4 +157,4 @@ def test_a_state_is_moved_to_the_end_of_the_prompt_and_brings_the_tag(
     found = checks._moved(recipes.Plant("p", (graft,), 0), SimpleNamespace(lm_head=head), tokens, cases)
     assert [(f.row.k, f.row.n, f.bound, f.at_most) for f in found] == [(3, 4, bound, at_most)] * len(from_places)
     behind = 100 * (depth if cause == "too-late" else graft.block + 1)
-    assert seen == [behind + place for place in from_places for _ in cases]
+    assert seen == [behind + place for place in from_places for _ in cases] and read == put
