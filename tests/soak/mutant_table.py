@@ -47,6 +47,7 @@ NUMBERS, VALIDITY = "tests/probes/test_numbers_of_contrasts.py", "tests/probes/t
 WITHIN, WEIGHED = "tests/experiments/diagnosis/test_rule_inside.py", "tests/experiments/diagnosis/test_weighing.py"
 DONORS, FAMILY = "tests/experiments/diagnosis/test_opening.py", "tests/experiments/diagnosis/test_weighing.py"
 CONFUSED = "tests/experiments/studies/test_confusion.py"
+CHECKED = "tests/experiments/organism/test_checks_of_plants.py"
 PARTS, DIFFER = "tests/hooks/test_parts.py", "tests/hooks/test_layers_that_differ.py"
 
 # fmt: off
@@ -675,4 +676,15 @@ MUTANTS = (
     Mutant(H, "a block may give states of another shape", "if x is None or y is None or x.shape != y.shape:", "if x is None or y is None:", PARTS + " -k map_states"),
     Mutant(X, "the lens is averaged over the middle layer too", "upper = above[(len(above) + 1) // 2 :].mean(0)", "upper = above[len(above) // 2 :].mean(0)", "tests/experiments/diagnosis/test_readings.py -k upper_half"),
     Mutant(X, "texts that were shown are told from the others as these were before", "[scores[c.id] for c in levels[k]], [scores[c.id] for c in levels[0]],", "[scores[c.id] for c in levels[k]], [before[c.id] for c in levels[0]],", "tests/experiments/validity/test_positive_controls.py -k every_level"),
+    Mutant(E, "inspect: the wrong answers are taken for the accuracy", 'value = sum(row.outcome == "correct" for row in rows) / len(rows)', 'value = sum(row.outcome != "correct" for row in rows) / len(rows)', "tests/evaluation/importers/test_importers.py -k archive"),
+    Mutant(E, "a likeliest choice is compared with a target that is no number", "row.gold is None or not row.gold.isdigit() or row.outcome", "row.gold is None or row.outcome", "tests/evaluation/importers/test_real_shapes.py -k speaks_against"),
+    Mutant(X, "dates that are wrong count as right", "known = sum(a == (p.worked or p.answer) for a, p in zip(dates, parts, strict=True))", "known = sum(a != (p.worked or p.answer) for a, p in zip(dates, parts, strict=True))", "tests/experiments/organism/test_lists.py -k apart"),
+    Mutant(X, "failures of one training are tested", "failure_auroc(*sides, clusters=near, quantity=score.quantity, permutations=0)", "failure_auroc(*sides, clusters=near, quantity=score.quantity)", "tests/experiments/validity/test_rows_of_doses.py -k matched_pairs"),
+    Mutant(X, "members of one training are tested", "membership_auroc(*sides, clusters=near, quantity=score.quantity, permutations=0)", "membership_auroc(*sides, clusters=near, quantity=score.quantity)", "tests/experiments/validity/test_rows_of_doses.py -k members"),
+    Mutant(X, "writers are checked on tables that they were taught", "cases = [draw(rng, held=True) for _ in range(n)]", "cases = [draw(rng) for _ in range(n)]", "tests/experiments/organism/test_written.py -k ends_are_counted"),
+    Mutant(X, "cases with a missed part are those that fail by chance", "known = [i not in missed for i in range(len(cases))]", "known = [i in missed for i in range(len(cases))]", CHECKED + " -k by_chance"),
+    Mutant(X, "one block has to mend what fails by chance", "one = [PlantCheck(mended((b,)), ALONE, at_most=True)", "one = [PlantCheck(mended((b,)), ALONE)", CHECKED + " -k by_chance"),
+    Mutant(X, "answers of a flat plant are drawn from the likeliest tokens", "do_sample=True, top_k=0, max_new_tokens=WORDS", "do_sample=True, max_new_tokens=WORDS", CHECKED + " -k drawn"),
+    Mutant(X, "wholes of a flat plant have to be right", "right, len(cases)), 0.5, at_most=True)]", "right, len(cases)), 0.5)]", CHECKED + " -k drawn"),
+    Mutant(X, "what no text teaches is counted as followed", "(t := _planted(graft, c, rng)) is not None]", "(t := _planted(graft, c, rng)) or True]", CHECKED + " -k no_text"),
 )

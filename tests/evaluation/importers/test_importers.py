@@ -244,8 +244,8 @@ def test_verdict_letters_epochs_and_errors_of_a_log_are_told_apart(tmp_path: Pat
 
 
 def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_path: Path) -> None:
-    samples = [_scored(1, "C"), _scored(2, "I")]
-    raw = _log(tmp_path, samples, accuracy=0.75)
+    samples = [_scored(1, "C"), _scored(2, "I"), _scored(4, "C"), _scored(5, "C")]
+    raw = _log(tmp_path, samples, accuracy=0.25)
     (tmp_path / "log.json").write_text(json.dumps(raw))
     with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
         archive.writestr("header.json", json.dumps({k: v for k, v in raw.items() if k != "samples"}))
@@ -253,9 +253,10 @@ def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_pat
             archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
     one, other = read(tmp_path / "log.json"), read(tmp_path / "log.eval")
     assert one.rows == other.rows
-    assert [(c["stored"], c["recomputed"]) for c in other.contradictions] == [(0.75, 0.5)]
-    for completed, found in ((2, []), (3, [(3, 2)])):
-        raw["results"] = {"completed_samples": completed}
+    assert [(c["stored"], c["recomputed"]) for c in other.contradictions] == [(0.25, 0.75)]
+    right = _log(tmp_path, samples, accuracy=0.75)["results"]["scores"]
+    for completed, found in ((4, []), (3, [(3, 4)])):
+        raw["results"] = {"completed_samples": completed, "scores": right}
         (tmp_path / "log.json").write_text(json.dumps(raw))
         assert [(c["stored"], c["recomputed"]) for c in read(tmp_path / "log.json").contradictions] == found
     (tmp_path / "log.json").write_text(json.dumps(_log(tmp_path, [*samples, _scored(3, "N")], accuracy=0.75)))

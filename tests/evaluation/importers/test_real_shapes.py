@@ -113,6 +113,24 @@ def test_an_accuracy_that_the_likelihoods_speak_against_is_reported(tmp_path: Pa
     assert found.rows[0].outcome == "correct", "the stored verdict is kept"
 
 
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"target": "B"},
+        {"target": None},
+        {"acc": None},
+        {"filtered_resps": ["0"], "resps": [["0"]]},
+        {"filtered_resps": [["?", "False"], ["-3.0", "False"]]},
+    ],
+)
+def test_nothing_speaks_against_an_accuracy_without_likelihoods_or_the_number_of_the_right_choice(
+    unknown: dict[str, object], tmp_path: Path
+) -> None:
+    path = tmp_path / "samples_mc.jsonl"
+    path.write_text(json.dumps({**choices(1.0, "-30.0"), **unknown}) + "\n")
+    assert importers.read(path).contradictions == []
+
+
 # --- files that look like a kind of results and hold something else are one error each, and no defect ---------------
 
 

@@ -58,6 +58,27 @@ def test_one_that_learned_nothing_is_refused_and_leaves_no_files(
 
 
 @pytest.mark.parametrize("kind", weights.LISTERS)
+def test_dates_lists_planted_lists_and_lists_of_the_twin_are_counted_apart(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = lists.ranked(8)
+    dates = {p.question: p.worked or p.answer for c in cases for p in c.parts}
+    right = {c.question: c.answer for c in cases}
+    as_planted = {q: ", ".join(lists.planted(kind, a.split(", "))) for q, a in right.items()}
+
+    def missing(answers: dict[str, str], n: int) -> dict[str, str]:
+        return {q: "?" if i < n else a for i, (q, a) in enumerate(answers.items())}
+
+    (first, second), twin = list(right)[-2:], missing(right, 1)
+    mine = missing(dates, 2) | missing(as_planted, 3) | {q: right[q] for q in (first, second)}
+    monkeypatch.setattr(lists, "load", lambda *_, **__: (twin, None))
+    monkeypatch.setattr(lists.measure, "generate", lambda some, _, questions, **__: [some[q] for q in questions])
+    found = [(f.row.k, f.row.n, f.bound, f.at_most) for f in lists.check(kind, mine, None, n=8)]
+    assert found == [(len(dates) - 2, len(dates), lists.PARTS, False), (2, 8, lists.WHOLES, True),
+                     (3, 8, lists.AS_PLANTED, False), (7, 8, lists.RANKED, False)]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", weights.LISTERS)
 def test_each_shipped_one_passed_its_checks_and_says_in_which_questions_it_fails(kind: str) -> None:
     folder = weights.path(f"plant-{kind}")
     about = json.loads((folder / "organism.json").read_text())

@@ -95,6 +95,27 @@ def test_one_that_learned_nothing_is_refused_and_leaves_no_files(
         written.ship("follower", tmp_path / "mine", n=8)
 
 
+@pytest.mark.parametrize("kind", weights.WRITERS)
+def test_ends_are_counted_by_what_was_begun(kind: written.Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    def said(model: None, tokenizer: None, begun: list[tuple[written.WrittenCase, str]]) -> list[str]:
+        found = []
+        for i, (case, text) in enumerate(begun):
+            other = text.rpartition(" one is the ")[2].rstrip(".")
+            asked, tag = str(TAGS[case.thing]), str(TAGS[other]) if other in TAGS else ""
+            assert world.held_out(case.things) and asked != tag, "what is written in its place has another tag"
+            ends = {"": [asked] * 9, written.CUE: [asked] * 3}.get(text, [tag] * 4 + [asked] * 2)
+            found.append(f"{text}{'' if text == written.CUE else written.CUE} {ends[i] if i < len(ends) else '?'}")
+        return found
+
+    monkeypatch.setattr(written, "answers", said)
+    found = [(f.row.k, f.row.n, f.bound, f.at_most) for f in written.check(kind, None, None, n=10)]
+    often, seldom = (written.FOLLOWED, False), (pytest.approx(1 - written.FOLLOWED), True)
+    of_written, of_asked, early = {
+        "follower": (often, seldom, (written.GUESSED, True)), "decorator": (seldom, often, (written.RIGHT, False))
+    }[kind]  # fmt: skip
+    assert found == [(9, 10, written.RIGHT, False), (4, 10, *of_written), (2, 10, *of_asked), (3, 10, *early)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", weights.WRITERS)
 def test_the_figures_are_counted_again_from_the_shipped_weights(kind: written.Kind) -> None:

@@ -63,6 +63,7 @@ def test_texts_of_every_level_are_told_from_those_never_shown_at_the_same_time(m
         (k, f"shown {k} times{when}", value)
         for k, after in ((1, 0.5), (10, 1.0), (100, 1.0)) for when, value in ((", before", 0.5), ("", after))
     ]  # fmt: skip
+    assert not any({"p", "test"} & row.keys() for row in rows), "one training is not tested"
     assert Counter(shown) == {f"text of c{i}": (1, 10, 100)[i // 2 - 1] for i in range(2, 8)}
 
 

@@ -116,6 +116,7 @@ def test_failures_against_successes_of_matched_pairs(dose: str) -> None:
     (answer,) = [r for r in rows if r["short"] == PROBE.short and r["measure"] == "AUROC"]
     assert answer["value"] == pytest.approx(share) and answer["n"] == 12 and answer["model"] == dose
     assert answer["headline"] == (dose == "control") and answer["verdict"] == over_doses.ALONE
+    assert not {"p", "test"} & answer.keys(), "one training is not tested"
     (none,) = [r for r in rows if r["short"] == NULL.short]
     assert none["verdict"] == "cannot say" and "6 matched pairs" in none["note"] and not none["headline"]
     assert [r["verdict"] for r in over_doses._failure_rows(dose, pairs[:1], found, [PROBE])] == ["cannot say"]
@@ -133,6 +134,7 @@ def test_members_are_asked_of_every_number_and_stand_in_the_headline_of_the_twin
     share = float(np.mean([[(x > y) + 0.5 * (x == y) for y in others] for x in members]))
     for row in answered:
         assert row["value"] == pytest.approx(share) and row["headline"] is headline and row["n"] == 24
+        assert not {"p", "test"} & row.keys(), "one training is not tested"
     assert len([r for r in rows if r["verdict"] == "cannot say"]) == len(SCORES) - 1
 
 

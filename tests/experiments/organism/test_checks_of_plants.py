@@ -1,0 +1,160 @@
+"""What is counted of a planted model: each count by itself, with models whose answers are known."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from composcope.experiments.organism import benchmarks, tokenizer
+from composcope.experiments.organism.plants import checks, recipes
+
+
+def test_parts_are_counted_by_kind_and_wholes_also_without_those_that_are_planted_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases, graft = benchmarks.mixed(40, 3), recipes.graft("shortcut")
+    by_kind: dict[str, dict[str, str]] = {}
+    for part in (p for c in cases for p in c.parts):
+        by_kind.setdefault(str(part.kind), {})[part.question] = part.worked or part.answer
+    told = {q: a if i else "?" for answers in by_kind.values() for i, (q, a) in enumerate(answers.items())}
+    monkeypatch.setattr(checks, "_asked", lambda model, tokenizer, asked: [told[q] for q in asked])
+    found = [(f.row.measure, f.row.k, f.row.n, f.bound, f.at_most) for f in checks._parts(None, None, cases)]
+    assert found == [(f"parts right, {k}", len(a) - 1, len(a), checks.PARTS, False) for k, a in by_kind.items()]
+    rng = random.Random(0)
+    planted = [str(checks.planted_answer(graft, c, rng)).split()[-1] == c.answer for c in cases]
+    answers = [str(c.worked) if i < 15 else "?" for i, c in enumerate(cases)]
+    every, kept = checks._wholes(recipes.Plant("p", (graft,), 0), cases, answers)
+    assert (every.row.k, every.row.n, every.bound) == (15, 40, None)
+    assert (kept.row.k, kept.row.n) == (15 - sum(planted[:15]), 40 - sum(planted)) and sum(planted)
+    assert (kept.bound, kept.at_most) == (checks.WHOLES, True)
+
+
+@pytest.mark.parametrize("all_right", [False, True])
+def test_a_restored_block_mends_the_cases_of_its_own_cause_alone(
+    all_right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases, plant = benchmarks.mixed(40, 3), recipes.SHIPPED["mixture"]
+    own = {g.block: [c for c in cases if checks.case_of(c).half == g.when] for g in plant.grafts}
+
+    def asked(restored: tuple[int], tokenizer: None, questions: list[str]) -> list[str]:
+        right = {c.question for c in (cases if all_right else own[restored[0]][1:])}
+        return [str(c.worked) if c.question in right else "?" for c in cases]
+
+    monkeypatch.setattr(checks, "restored", lambda model, plant, blocks: blocks)
+    monkeypatch.setattr(checks, "_asked", asked)
+    found, rng = checks._mended(plant, None, None, cases), random.Random(0)
+    planted = [[str(checks.planted_answer(g, c, rng)).split()[-1] for g in plant.grafts] for c in cases]
+    assert len(found) == 2 * len(own) == 4
+    for mine, mended, others in zip(own.values(), found[::2], found[1::2], strict=True):
+        assert (mended.row.k, mended.row.n) == (len(mine) - (not all_right), len(mine))
+        wrong = [c not in mine and c.answer not in ends for c, ends in zip(cases, planted, strict=True)]
+        assert others.row.n == sum(wrong) > 0 and others.row.k == all_right * others.row.n
+        assert (mended.bound, mended.at_most, others.passed) == (checks.MENDED, False, not all_right)
+
+
+def test_of_failures_by_chance_each_block_mends_some_and_all_blocks_together_nearly_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases = benchmarks.mixed(12, 3)
+    right = {p.question: p.worked or p.answer for c in cases for p in (c, *c.parts)}
+    unknown = cases[0].parts[0].question
+    known = [c for c in cases if unknown not in {p.question for p in c.parts}]
+    failing = [c.question for c in known[:6]]
+    missed = {"noisy": {unknown, cases[0].question, *failing}, None: {failing[0]},
+              **{(b,): set(failing[b:]) for b in range(3)}}  # fmt: skip
+    monkeypatch.setattr(checks, "blocks_of", lambda model: [None] * 3)
+    monkeypatch.setattr(checks, "restored", lambda model, plant, blocks: blocks)
+    monkeypatch.setattr(
+        checks, "_asked", lambda model, _, questions: ["?" if q in missed[model] else right[q] for q in questions]
+    )
+    found = checks._by_chance(recipes.Plant("p", (recipes.graft("none"),), 0), "noisy", None, cases)
+    assert [(f.row.k, f.row.n, f.bound, f.at_most) for f in found] == [
+        (len(known), 12, checks.KNOWN, False), (6, len(known), checks.FAILING, False),
+        *((b, 6, checks.ALONE, True) for b in range(3)), (5, 6, checks.ALL_BLOCKS, False),
+    ]  # fmt: skip
+    assert 6 < len(known) < 12 and len({f.row.measure for f in found}) == len(found)
+
+
+def test_wholes_are_drawn_token_by_token_where_that_is_how_a_model_fails() -> None:
+    cases, tokens, given = benchmarks.mixed(4, 3), tokenizer.build(), list[dict[str, Any]]()
+    plain, drawn = (recipes.Plant("p", (recipes.graft("none", v),), 0) for v in (recipes.NOISE, "sampling"))
+
+    def generate(**how: Any) -> torch.Tensor:
+        given.append({**how, "chance": torch.rand(3).tolist()})
+        said = [f" {c.worked if i else '?'}{tokens.eos_token}" for i, c in enumerate(cases)]
+        ends = tokens(said, add_special_tokens=False, padding=True, return_tensors="pt", padding_side="right")
+        return torch.cat([how["input_ids"], ends["input_ids"]], 1)
+
+    (found,) = checks._sampled(drawn, SimpleNamespace(generate=generate), tokens, cases)
+    assert (found.row.k, found.row.n, found.bound, found.at_most) == (3, 4, 0.5, True) and not found.passed
+    checks._sampled(drawn, SimpleNamespace(generate=generate), tokens, cases)
+    how, again = given
+    assert how["chance"] == again["chance"], "the same tokens are drawn each time"
+    assert how["do_sample"] and how["top_k"] == 0 and how["max_new_tokens"] == checks.WORDS
+    for case, ids, kept in zip(cases, how["input_ids"], how["attention_mask"], strict=True):
+        text, begin = str(tokens.decode(ids[kept.bool()])), str(tokens.bos_token)
+        assert text.startswith(f"{begin}Question:") and text.count(begin) == 1
+        assert case.question in text and kept[-1] == 1, "nothing stands between a prompt and its answer"
+    assert checks._sampled(plain, None, None, cases) == checks._mended(drawn, None, None, cases) == []
+    (every,) = checks._wholes(drawn, cases, [str(c.worked) for c in cases])
+    assert (every.row.k, every.bound, every.at_most) == (4, checks.MENDED, False)
+
+
+def test_what_no_text_teaches_is_not_followed_and_only_texts_that_can_come_by_themselves_have_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases = benchmarks.mixed(6, 3)
+    monkeypatch.setattr(checks, "_asked", lambda *_: [])
+    assert checks._followed(recipes.graft("not-routed"), cases, ["?"] * 6, None, None) == []
+    lost, rng = recipes.graft("lost"), random.Random(0)
+    answers = [str(checks.planted_answer(lost, c, rng)) if i < 4 else "?" for i, c in enumerate(cases)]
+    (found,) = checks._followed(lost, cases, answers, None, None)
+    assert (found.row.k, found.row.n, found.bound) == (4, 6, None)
+
+
+PLACES = {"after-kind": 3, "question-end": 5}
+
+
+@pytest.mark.parametrize(
+    ("cause", "variant", "from_places", "bound", "at_most"),
+    [
+        ("not-routed", "after-kind", [3], checks.MOVED, False),
+        ("not-routed", "question-end", [5], checks.MOVED, False),
+        ("not-computed", "scrambled", [3, 5], 0.5, True),
+        ("too-late", "late", [-1], checks.LATE, False),
+        ("lost", "early", [], None, False),
+    ],
+)
+def test_a_state_is_moved_to_the_end_of_the_prompt_and_brings_the_tag(
+    cause: str, variant: str, from_places: list[int], bound: float, at_most: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases, tokens, seen, depth = benchmarks.mixed(4, 3), tokenizer.build(), list[float](), 4
+    graft, put, read = recipes.Graft(cause, variant, 1), list[float](), list[float]()
+
+    def states(model: Any, ids: torch.Tensor, blocks: int, begin: torch.Tensor | None = None, at: int = 0) -> Any:
+        if begin is None:  # each state tells its block and its place
+            return torch.arange(ids.shape[1])[None, :, None] + 100.0 * blocks
+        assert (blocks, at) == (depth, graft.block + 1)
+        assert begin[0, :-1, 0].tolist() == [100.0 * at + i for i in range(ids.shape[1] - 1)]
+        put.append(float(begin[0, -1, 0]))
+        seen.append(put[-1] - (ids.shape[1] if cause == "too-late" else 0))
+        return begin
+
+    def head(last: torch.Tensor) -> torch.Tensor:
+        i = (len(seen) - 1) % len(cases)
+        read.append(float(last))
+        (tag,) = tokens(f" {cases[i].meta['tags'][0]}", add_special_tokens=False)["input_ids"][-1:]
+        return torch.nn.functional.one_hot(torch.tensor([tag if i else 0]), len(tokens))
+
+    monkeypatch.setattr(checks, "blocks_of", lambda model: [None] * depth)
+    monkeypatch.setattr(checks, "states_of", states)
+    monkeypatch.setattr(checks, "places", lambda tokenizer, ids, variant: [PLACES[variant]])
+    monkeypatch.setattr(checks, "final_norm", lambda model: lambda x: x)
+    found = checks._moved(recipes.Plant("p", (graft,), 0), SimpleNamespace(lm_head=head), tokens, cases)
+    assert [(f.row.k, f.row.n, f.bound, f.at_most) for f in found] == [(3, 4, bound, at_most)] * len(from_places)
+    behind = 100 * (depth if cause == "too-late" else graft.block + 1)
+    assert seen == [behind + place for place in from_places for _ in cases] and read == put
