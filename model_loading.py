@@ -4,7 +4,7 @@
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from .devices import available
 from .errors import ModelError
 from .model_files import location as located
-from .terminal import silent
+from .terminal import silent, to_stderr
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "float64": torch.float64}
 
@@ -78,17 +78,37 @@ def load_weights(
     wanted = dtype_of(dtype) if dtype not in (None, "auto") else torch.float32 if on_cpu and dtype is None else "auto"
     try:
         with _bars():
-            model = AutoModelForCausalLM.from_pretrained(
-                location, dtype=wanted, use_safetensors=True, trust_remote_code=False,
+            model, found = AutoModelForCausalLM.from_pretrained(
+                location, dtype=wanted, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
                 device_map="auto" if spread else None,
             )  # fmt: skip
     except Exception as e:  # the libraries raise errors of any kind for a damaged folder
         fix = "save the model there again" if Path(location).is_dir() else "check name and network, or give a folder"
         raise ModelError(f"{location}: cannot be loaded as a causal language model ({reason(e)}); {fix}") from e
+    _check_whole(location, model, found)
     cap_attention_scores(model)
     if where is not None:
         model.to(where)  # type: ignore[arg-type]
     return model.eval()
+
+
+def _check_whole(location: str, model: Any, found: Mapping[str, Any]) -> None:
+    """``ModelError`` where transformers would fill weights with random numbers, or open a model of another kind."""
+    if missing := sorted(found.get("missing_keys") or ()):
+        raise ModelError(
+            f"{location}: {len(missing)} weights of {type(model).__name__} are not in its files (first: {missing[0]}), "
+            "and would be random; save the whole model there, or mend the sizes in config.json"
+        )
+    masked = [name for name in model.config.architectures or () if name.endswith("MaskedLM")]
+    if masked:
+        raise ModelError(
+            f"{location}: {masked[0]} in config.json fills gaps and reads both ways; give a causal language model"
+        )
+    if unused := sorted(found.get("unexpected_keys") or ()):
+        to_stderr(
+            f"{location}: {len(unused)} weights in its files are not part of {type(model).__name__} as config.json "
+            f"describes it, and are left out (first: {unused[0]})"
+        )
 
 
 def cap_attention_scores(model: Any) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ from .prompts import ABSTENTION
 
 __all__ = ["Case", "Part", "check", "check_cases", "hash_cases", "read_cases", "stated", "write_cases"]
 ONE_A_LINE = "give a JSON-lines file with one case a line"
+SHOWN = 20
+"""Lines that cannot be used, of which an error names each."""
 _FORMULA = re.compile(r"[\d\\\\$^=+*/<>()\[\]\u221e\u221a]|\bpi\b", re.IGNORECASE)
 """Marks of a number that is written as a formula, which math-verify compares."""
 _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
@@ -39,31 +41,55 @@ _ALIKE = 0.85
 def read_cases(path: str | Path) -> list[Case]:
     """Read a benchmark file (JSON lines, UTF-8); lines that begin with ``#`` are comments.
 
-    Raises ``InputError`` naming file, line and field for anything that cannot be used.
+    Raises ``InputError`` naming file, line and field for anything that cannot be used, in all lines at once.
     """
     if not Path(path).exists():
         raise InputError(f"{path}: no such benchmark file; {ONE_A_LINE}")
     places: list[str] = []
     found: list[Case] = []
+    wrong: list[str] = []
     try:
         for where, raw in text_files.lines(path, ONE_A_LINE, comments=True):
             if isinstance(raw, list):
                 raise InputError(f"{where}: a JSON array, not a case; {_FLAT}")
-            if half := _HALF_PAIR.search(json.dumps(raw, ensure_ascii=False)):
-                escape = json.dumps(half[0])[1:-1]
-                raise InputError(f"{where}: {escape} is half of a surrogate pair; write the whole character")
-            case = case_from_dict(raw, where)
-            check(case, where)
-            places.append(where)
-            found.append(case)
+            try:
+                found.append(_case(raw, where))
+                places.append(where)
+            except InputError as e:
+                wrong.append(str(e))
     except InputError as e:
+        if wrong:
+            raise _all_wrong(path, [*wrong, str(e)]) from None
         if not found and isinstance(e.__cause__, json.JSONDecodeError) and Path(path).suffix in (".yaml", ".yml"):
             raise InputError(f"{path}: YAML, and a case file is JSON lines; write one JSON object a line") from None
         # an array on many lines: its first line is not valid JSON
         if not found and isinstance(e.__cause__, json.JSONDecodeError) and _is_array(path):
             raise InputError(f"{path}: a JSON array, and a case file is JSON lines; {_FLAT}") from None
         raise
-    return check_cases(found, str(path), places)
+    if not wrong:
+        return check_cases(found, str(path), places)
+    try:
+        check_cases(found or [Case("", "", "")], str(path), places)
+    except InputError as e:
+        wrong.append(str(e))
+    raise _all_wrong(path, wrong)
+
+
+def _case(raw: Any, where: str) -> Case:
+    if half := _HALF_PAIR.search(json.dumps(raw, ensure_ascii=False)):
+        escape = json.dumps(half[0])[1:-1]
+        raise InputError(f"{where}: {escape} is half of a surrogate pair; write the whole character")
+    case = case_from_dict(raw, where)
+    check(case, where)
+    return case
+
+
+def _all_wrong(path: str | Path, wrong: Sequence[str]) -> InputError:
+    """One error for all lines that cannot be used; the others than the first are its notes."""
+    error = InputError(wrong[0] if len(wrong) == 1 else f"{path}: {len(wrong)} lines cannot be used; {wrong[0]}")
+    for line in (*wrong[1:SHOWN], *([f"and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else ())):
+        error.add_note(line)
+    return error
 
 
 def hash_cases(cases: Sequence[Case]) -> str:

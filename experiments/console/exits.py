@@ -76,7 +76,7 @@ def _guarded(call: Callable[[], Any], resume: Callable[[], str]) -> int:
         return _interrupted(resume)
     except ComposcopeError as e:
         _trace(e)
-        return _fail(str(e))
+        return _fail(str(e), *getattr(e, "__notes__", ()))
     except Exception as e:
         if isinstance(e, BrokenPipeError) and _unread():
             raise  # otherwise the pipe is another one, and its end is an error like others
@@ -240,8 +240,9 @@ def _interrupted(resume: Callable[[], str]) -> int:
     return INTERRUPTED
 
 
-def _fail(message: str) -> int:
-    to_stderr(f"error: {' '.join(plain(message).split())}")
+def _fail(message: str, *more: str) -> int:
+    for line in (f"error: {message}", *more):
+        to_stderr(" ".join(plain(line).split()))
     return USER_ERROR
 
 

@@ -174,8 +174,15 @@ class CaseGroup(Sequence[CaseResult]):
             raise NoCasesError(f"{run.name}: no {self.label} cases to probe; use more or other cases")
         if not isinstance(against, CaseGroup | None):
             raise InputError(f"against of type {type(against).__name__}; give a group of cases such as run.successes")
+        if against is not None and (against.run.data.path != run.data.path or against.label == self.label):
+            what = f"{against.label} cases of {against.run.name}"
+            raise InputError(f"against: {what} beside {self.label} cases of {run.name}; give other cases of this run")
         own = probing.run_config(run.data, run.model)
         config = own.replace(**given, probes=name)
+        if len(config.probes) != 1:
+            raise InputError(
+                f"probe {name!r}: {how_many(len(config.probes), 'probe')}; give one, and call once for each"
+            )
         with quietly(quiet):
             target = run.target  # loaded here if it was not yet
         same = config.replace(probes=()) == own.replace(probes=())  # the run's may be those of a plugin

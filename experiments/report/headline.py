@@ -194,7 +194,7 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
     else:
         out.append("The benchmark gives no chance level, so lucky guesses among the right wholes cannot be counted.")
     if any(r.config is not None and r.config.model.startswith("organism:") for r in runs):
-        out.append("Intervals are over cases. One training run per dose is shown; other seeds may differ by more.")
+        out.append("Intervals are over cases. Each organism was trained once; another training may differ by more.")
     else:
         out.append("Intervals are over cases, with the model and the prompts fixed.")
     invalid = sum(g.outcome == "invalid" for r in runs for g in r.graded)
@@ -220,6 +220,7 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
         out.append("Validity describes what the probes measure but gives no verdicts: verdicts need eight trainings.")
     elif not validity and any(r.probe_names for r in runs):
         out.append(
-            "There is no validity check here, as it needs models of known exposure: read probe differences as leads."
+            "No study of validity is part of this page (it needs models of known exposure), and the checks of a probe "
+            "are about this run alone: read probe differences as leads."
         )
     return out

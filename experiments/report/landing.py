@@ -363,12 +363,12 @@ def lacking(run: RunData) -> str:
     chosen = run.path / "probes" / "examples.json"
     matched = read_json(chosen).get("contrast") is not False if chosen.is_file() else True
     if matched and min(failures, successes) >= FEWEST_PAIRS:
-        return "numbers of matched failures and successes are missing"
+        return "its table has no numbers of failures that were matched with successes"
     have = f"{how_many(failures, 'failure')} and {how_many(successes, 'success', 'successes')}"
     alike = "" if min(failures, successes) < FEWEST_PAIRS else ", and too few of them are alike"
     return (
-        f"{have} with every part right{alike}; at least {FEWEST_PAIRS} failures are needed, each with a success of "
-        "the same family and of similar depth and length: ask more cases"
+        f"{have} with every part right{alike}; at least {FEWEST_PAIRS} failures are needed, each with its own success "
+        "of the same family and of similar depth and length: ask more cases"
     )
 
 

@@ -30,13 +30,17 @@ _CASES, _WIDTH = 3, 80
 _PLAIN = ("d50", "mean_k", "mean_k_solvable")
 
 
+AGREEMENT = ("judge_agreement", "human_agreement", "human_precision", "human_recall")
+"""Metrics of grades that were given twice."""
+
+
 def lines(folder: str | Path) -> list[str]:
     """The headline of a run folder: model and benchmark, metrics, case sets, warnings."""
     run = RunData(Path(folder))
     counted = run.counted_now()
     model, benchmark = (run.manifest.identity.get(key) for key in ("model", "benchmark"))
     out = [f"{folder}: {model} on {benchmark} ({counted.protocol}), {state(run.manifest)}"]
-    shown = [*headline(counted), *(row for row in counted.metrics if row.metric == "judge_agreement")]
+    shown = [*headline(counted), *(row for row in counted.metrics if row.metric in AGREEMENT)]
     out += [f"  {line}" for line in metric_lines(shown)]
     if run.chance is not None:
         out.append(f"  chance level of the whole: {100 * run.chance:.1f} %")

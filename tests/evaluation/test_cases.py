@@ -210,3 +210,21 @@ def test_a_missing_number_of_a_table_is_no_text(name: str, tmp_path: Path) -> No
     (tmp_path / "c.jsonl").write_text(json.dumps({"id": "a", "question": "Q?", "answer": "A", name: float("nan")}))
     with pytest.raises(InputError, match=rf"c\.jsonl:1: field '{name}' is nan"):
         read_cases(tmp_path / "c.jsonl")
+
+
+def test_all_lines_of_a_case_file_that_cannot_be_used_are_named_at_once(tmp_path: Path) -> None:
+    good = '{"id": "a", "question": "Q?", "answer": "1"}'
+    bad = ['{"id": "b", "question": "Q?"}', '{"id": "c", "question": "Q?", "answer": "1", "depht": 2}', good]
+    path = write(tmp_path / "c.jsonl", good, *bad, good.replace('"a"', '"d"'))
+    with pytest.raises(InputError) as error:
+        read_cases(path)
+    said = [str(error.value), *error.value.__notes__]
+    assert len(said) == 3 and "3 lines" in said[0]
+    for line, (number, word) in zip(said, [(2, "answer"), (3, "depht"), (4, "'a'")], strict=True):
+        assert f"c.jsonl:{number}:" in line and word in line
+    with pytest.raises(InputError) as error:
+        read_cases(write(tmp_path / "m.jsonl", *[bad[0]] * 30, "{"))
+    assert len(error.value.__notes__) == 20 and "11 more" in error.value.__notes__[-1]
+    with pytest.raises(InputError) as error:
+        read_cases(write(tmp_path / "n.jsonl", bad[0], "{"))
+    assert len(error.value.__notes__) == 1 and "n.jsonl:2" in error.value.__notes__[0]

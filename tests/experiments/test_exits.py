@@ -217,3 +217,16 @@ def test_a_command_whose_reader_is_gone_ends_like_other_unix_tools(words: list[s
     # -u writes at once, inside the command-line library, which has an exit code of its own for this
     for python in ([], ["-u"]):
         assert closed_early(*python, "-m", "composcope", *words) == (exits.UNREAD, "")
+
+
+def test_the_notes_of_an_error_are_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    from composcope.errors import InputError
+
+    def refused() -> None:
+        error = InputError("c.jsonl: 2 lines")
+        error.add_note("c.jsonl:7: no\nanswer")
+        raise error
+
+    assert exits.guarded(refused, lambda: "") == exits.USER_ERROR
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("error: c.jsonl: 2 lines") and second.endswith("c.jsonl:7: no answer")

@@ -193,6 +193,8 @@ MUTANTS = (
     Mutant(H, "replaced buffers of rotary angles stay", "setattr(module, name, buffer)  #", "pass  #", "tests/hooks/test_length_limits.py -k put_back"),
     Mutant(X, "one sum for every operation is a usual value", "return len(asked) > 1 and n >= thresholds.FEWEST_DIFFERENT", "return len(asked) > 9 and n >= thresholds.FEWEST_DIFFERENT", "tests/experiments/diagnosis/test_shortcuts.py -k one_sum"),
     Mutant(X, "one sum for one operation is no usual value", "return len(asked) > 1 and n >= thresholds.FEWEST_DIFFERENT", "return n >= thresholds.FEWEST_DIFFERENT", "tests/experiments/diagnosis/test_shortcuts.py -k one_sum"),
+    Mutant(H, "weights that a checkpoint lacks are random", 'if missing := sorted(found.get("missing_keys") or ()):', 'if missing := sorted(found.get("no_keys") or ()):', "tests/test_model_loading.py"),
+    Mutant(H, "a model that fills gaps is a causal one", 'if name.endswith("MaskedLM")', 'if name.endswith("NoLM")', "tests/test_model_loading.py"),
     Mutant(H, "suffix rows as if all memory were free", 'most if free is None else min(free // 4, most)', 'most', 'tests/hooks/test_length_limits.py -k quarter'),
     Mutant(H, "experts that are no sum pass", '<= limit * float(own.abs().max().clamp_min(1e-6))', '<= 1e3 * limit * float(own.abs().max().clamp_min(1e-6))', "tests/hooks/test_experts.py -k not_the_sum"),
     Mutant(H, "the head may differ by a tenth", 'tolerance = 1e-4 if hidden.dtype in (torch.float32, torch.float64) else 3e-2', 'tolerance = 1e-1', MASSES + " -k transforms"),

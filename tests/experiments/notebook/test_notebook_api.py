@@ -123,6 +123,21 @@ def test_some_failures_are_measured_in_memory_against_the_cases_named(run: RunRe
     assert few.plot().rows, "figures draw from results that no folder holds"
 
 
+@pytest.mark.parametrize("name", ["lookback,min-k", "none", "all"])
+def test_one_probe_is_measured_by_one_call(name: str, run: RunResults) -> None:
+    with pytest.raises(InputError, match="give one"):
+        run.failures.probe(name, quiet=True)
+
+
+def test_cases_of_another_run_or_of_the_same_kind_are_nothing_to_compare_with(
+    run: RunResults, looked: Any, tmp_path: Path
+) -> None:
+    copied = cs.open_run(shutil.copytree(run.path, tmp_path / "copied"))
+    for against, named in ((run.failures, "failure cases"), (copied.successes, "of copied")):
+        with pytest.raises(InputError, match=rf"against: .*{named}"):
+            run.failures.probe("lookback", against=against, quiet=True)
+
+
 @pytest.mark.parametrize("given", [{"cases": 2}, {"position": "prompt-end"}, {"case_details": 1}], ids=str)
 def test_a_result_with_other_settings_leaves_the_runs_record_as_it_is(
     given: dict[str, Any], run: RunResults, looked: Any

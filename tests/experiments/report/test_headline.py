@@ -103,13 +103,13 @@ def test_families_are_named_from_the_fewest_to_the_most_wrong_wholes() -> None:
     [
         ({"chance": 0.1}, "lucky guess; the chance level is given", True),
         ({}, "gives no chance level", True),
-        ({"config": SimpleNamespace(model="organism:x")}, "One training run per dose", True),
-        ({"config": SimpleNamespace(model="org/x")}, "One training run per dose", False),
+        ({"config": SimpleNamespace(model="organism:x")}, "Each organism was trained once", True),
+        ({"config": SimpleNamespace(model="org/x")}, "Each organism was trained once", False),
         ({"graded": [Graded("a", "whole", "invalid"), Graded("b", "whole", "correct")]}, "1 of 2 answers", True),
         ({"graded": [Graded("b", "whole", "correct")]}, "could not be graded", False),
         ({"probe_names": ["min-k"]}, "A difference is an association", True),
         ({}, "No probe ran", True),
-        ({"probe_names": ["min-k"]}, "There is no validity check here", True),
+        ({"probe_names": ["min-k"]}, "No study of validity is part of this page", True),
     ],
 )
 def test_what_the_numbers_do_not_show_is_said_only_where_it_applies(
