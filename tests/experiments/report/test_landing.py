@@ -118,7 +118,7 @@ def test_a_p_says_for_how_many_probes_it_was_corrected_as_the_interval_beside_it
 @pytest.mark.parametrize(
     ("failures", "successes", "said"),
     [(1, 2, "1 failure and 2 successes"), (3, 1, "3 failures and 1 success"), (2, 2, "too few of them are alike"),
-     (2, 2, "missing")],
+     (2, 2, "no numbers")],
 )  # fmt: skip
 def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
     synthetic: ModuleType, tmp_path: Path, failures: int, successes: int, said: str
@@ -132,12 +132,12 @@ def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
     synthetic.write_probe(folder / "probes" / "min-k", "min-k", [single], {}, {})
     for probe in ("neurons", "lookback"):
         synthetic.write_probe(folder / "probes" / probe, probe, [{"quantity": "other", "n": 1, "value": 1.0}], {}, {})
-    if said != "missing":
+    if said != "no numbers":
         (folder / "probes" / "examples.json").write_text(json.dumps({"note": "", "contrast": False, "groups": {}}))
     assert is_primary(single)
     (line,) = landing.in_words(RunData(folder))
     assert all(p in line for p in ("neurons", "lookback", "min-k")) and said in line
-    assert (f"at least {FEWEST_PAIRS} failures" in line) == (said != "missing")
+    assert (f"at least {FEWEST_PAIRS} failures" in line) == (said != "no numbers")
 
 
 def test_a_finding_in_words_says_what_its_number_is_and_where_it_has_no_interval(
