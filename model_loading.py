@@ -78,10 +78,11 @@ def load_weights(
     wanted = dtype_of(dtype) if dtype not in (None, "auto") else torch.float32 if on_cpu and dtype is None else "auto"
     try:
         with _bars():
-            model, found = AutoModelForCausalLM.from_pretrained(
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
                 location, dtype=wanted, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
                 device_map="auto" if spread else None,
             )  # fmt: skip
+            model, found = loaded
     except Exception as e:  # the libraries raise errors of any kind for a damaged folder
         fix = "save the model there again" if Path(location).is_dir() else "check name and network, or give a folder"
         raise ModelError(f"{location}: cannot be loaded as a causal language model ({reason(e)}); {fix}") from e
