@@ -44,7 +44,7 @@ def load(
     Raises ``ModelError`` naming what is missing.
     """
     location = located(name, say)
-    return load_weights(location, dtype=dtype, device=device), load_tokenizer(location)
+    return load_weights(location, dtype=dtype, device=device, say=say), load_tokenizer(location)
 
 
 @contextmanager
@@ -67,9 +67,16 @@ def _bars() -> Iterator[None]:
 
 
 def load_weights(
-    location: str, *, dtype: torch.dtype | str | None = None, device: torch.device | str | None = None
+    location: str,
+    *,
+    dtype: torch.dtype | str | None = None,
+    device: torch.device | str | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Any:
-    """Only the model, from what ``model_files.location`` returned. Raises ``ModelError``."""
+    """Only the model, from what ``model_files.location`` returned.
+
+    ``say`` is told what is left out or changed; by default stderr. Raises ``ModelError``.
+    """
     from transformers import AutoModelForCausalLM
 
     spread = device == "auto"
@@ -86,15 +93,18 @@ def load_weights(
     except Exception as e:  # the libraries raise errors of any kind for a damaged folder
         fix = "save the model there again" if Path(location).is_dir() else "check name and network, or give a folder"
         raise ModelError(f"{location}: cannot be loaded as a causal language model ({reason(e)}); {fix}") from e
-    _check_whole(location, model, found)
-    cap_attention_scores(model)
+    for note in (*_check_whole(location, model, found), *cap_attention_scores(model)):
+        (say or to_stderr)(note)
     if where is not None:
         model.to(where)  # type: ignore[arg-type]
     return model.eval()
 
 
-def _check_whole(location: str, model: Any, found: Mapping[str, Any]) -> None:
-    """``ModelError`` where transformers would fill weights with random numbers, or open a model of another kind."""
+def _check_whole(location: str, model: Any, found: Mapping[str, Any]) -> tuple[str, ...]:
+    """A sentence if weights are left out.
+
+    Raises ``ModelError`` where transformers would fill weights with random numbers, or open a model of another kind.
+    """
     if missing := sorted(found.get("missing_keys") or ()):
         raise ModelError(
             f"{location}: {len(missing)} weights of {type(model).__name__} are not in its files (first: {missing[0]}), "
@@ -105,11 +115,12 @@ def _check_whole(location: str, model: Any, found: Mapping[str, Any]) -> None:
         raise ModelError(
             f"{location}: {masked[0]} in config.json fills gaps and reads both ways; give a causal language model"
         )
-    if unused := sorted(found.get("unexpected_keys") or ()):
-        to_stderr(
-            f"{location}: {len(unused)} weights in its files are not part of {type(model).__name__} as config.json "
-            f"describes it, and are left out (first: {unused[0]})"
-        )
+    if not (unused := sorted(found.get("unexpected_keys") or ())):
+        return ()
+    return (
+        f"{location}: {len(unused)} weights in its files are not part of {type(model).__name__} as config.json "
+        f"describes it, and are left out (first: {unused[0]})",
+    )
 
 
 def cap_attention_scores(model: Any) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ _ALIKE = 0.85
 def read_cases(path: str | Path) -> list[Case]:
     """Read a benchmark file (JSON lines, UTF-8); lines that begin with ``#`` are comments.
 
-    Raises ``InputError`` naming file, line and field for anything that cannot be used, in all lines at once.
+    Raises ``InputError`` naming file, line and field for anything that cannot be used: in all lines at once, or
+    up to one that is no JSON.
     """
     if not Path(path).exists():
         raise InputError(f"{path}: no such benchmark file; {ONE_A_LINE}")
@@ -66,13 +67,13 @@ def read_cases(path: str | Path) -> list[Case]:
         if not found and isinstance(e.__cause__, json.JSONDecodeError) and _is_array(path):
             raise InputError(f"{path}: a JSON array, and a case file is JSON lines; {_FLAT}") from None
         raise
-    if not wrong:
-        return check_cases(found, str(path), places)
     try:
-        check_cases(found or [Case("", "", "")], str(path), places)
+        found = check_cases(found, str(path), places) if found or not wrong else []
     except InputError as e:
         wrong.append(str(e))
-    raise _all_wrong(path, wrong)
+    if wrong:
+        raise _all_wrong(path, wrong)
+    return found
 
 
 def _case(raw: Any, where: str) -> Case:

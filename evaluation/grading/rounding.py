@@ -63,7 +63,6 @@ def restated(sentence: str, number: Number, chosen: Sequence[Number]) -> tuple[N
     if not later or not _SAME.match(sentence[number.end : later[0].start]):
         return ()
     gap = abs(later[0].value - number.value)
-    digits = (
-        len(sentence[later[0].start : later[0].end].strip().rpartition(".")[2]) if later[0].value.denominator > 1 else 0
-    )
+    said = sentence[later[0].start : later[0].end].strip()
+    digits = len(said.rpartition(".")[2]) if later[0].value.denominator > 1 else 0
     return (later[0],) if gap < Fraction(1, 10**digits) and gap * 20 <= abs(number.value) else ()

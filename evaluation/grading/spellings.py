@@ -41,7 +41,7 @@ _PLAIN = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "ı": "i"}
     | {"æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th"}
 )
-"""Letters that are no others with an accent, as people write them without."""
+"""Letters without an accent that could be taken off, and how people write them who do not have them."""
 _VALUES = {"I": 1, "V": 5, "X": 10}
 _LETTERS = {n: letter for letter, n in _VALUES.items()}
 """Numerals that stay letters: "I" is a word, and "Malcolm X" a name."""

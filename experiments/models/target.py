@@ -148,7 +148,7 @@ def load_from(source: ModelSource, loading: Loading, say: Callable[[str], None])
     from ...evaluation.engines.local import LocalEngine
     from ...model_loading import load
 
-    model, tokenizer = load(source.location, dtype=loading.dtype, device=loading.device)
+    model, tokenizer = load(source.location, dtype=loading.dtype, device=loading.device, say=say)
     set_padding(tokenizer, loading.pad_token, source.location, say)
     model.requires_grad_(False)
     engine = LocalEngine(model, tokenizer, batch_size=loading.batch_size, folder=source.weights_folder)
