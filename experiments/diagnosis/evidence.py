@@ -136,6 +136,10 @@ class Behaviour:
     """Written operands that belong to an item of the case, out of all written operands."""
     from_cases: Tally = Tally()
     """The same over all failing cases of the run."""
+    asked: Tally = Tally()
+    """Failing variants with a wrong operand that write the operation asked for, out of those that write one."""
+    asked_in_run: Tally = Tally()
+    """The same over all failing cases of the run."""
     own_operands_right: bool = False
     """Whether the case itself has every operand right, so that nothing before its operation is wrong."""
     unknown: int = 0
@@ -206,6 +210,8 @@ class Inside:
     """The number of different right workings (or answers) of the variants. One error may come back in all of a kind."""
     enough: bool = True
     """Whether enough cases were opened for the others to choose where this one is judged."""
+    apart: str = ""
+    """The change that splits the opened cases into two groups, which are weighed apart, and how large this one is."""
     uncomputed: Tally = Tally()
     """Opened cases of the family, without those that have another cause, in which no state holds the bridge; empty
     unless this is one or most are."""
@@ -229,6 +235,9 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:
         out.append(f"operands it wrote that belong to an item of the case: {found.from_case}")
+    if found.asked.n:
+        run = f"; over the run, in {found.asked_in_run}" if found.asked_in_run.n else ""
+        out.append(f"beside wrong operands it wrote the operation asked for in {found.asked}{run}")
     out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
     for part, b in found.behind.items():
         same = f", with the whole's own answer in {b.same}" if b.telling else ""
@@ -252,6 +261,8 @@ def inside_lines(found: Inside) -> list[str]:
         return [f"no failing variant could be opened: {why}"]
     answers = "the same right answer" if found.worked == 1 else f"{found.worked} different right answers"
     out = [f"opened at the decision of {found.n} failing variants, with {answers}"]
+    if found.apart:
+        out.append(f"two groups of cases, of which only one is mended by a change ({found.apart}); weighed apart")
     if found.uncomputed.n:
         out.append(f"opened cases of the family, those with another cause left out, that lack it: {found.uncomputed}")
     if found.cut:

@@ -12,6 +12,7 @@ from .thresholds import (
     ABSENT,
     ADMITTED,
     ALL,
+    ASKED,
     BROUGHT,
     COMPARED,
     CONTROL,
@@ -204,7 +205,7 @@ def from_inside(
     come back in them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is
     decided (``known``), more is wrong than one thing before it, or a left-out block has to show alone what is wrong.
     """
-    if not found.enough or seen.own_operands_right:
+    if not found.enough or seen.own_operands_right or unasked(seen):
         return None
     none = Found("none:0")
 
@@ -389,6 +390,11 @@ def foreign_to(found: Behaviour) -> bool:
 def foreign_run(found: Behaviour) -> bool:
     """The same over all failing cases of the run."""
     return rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
+
+
+def unasked(found: Behaviour) -> bool:
+    """Whether the run's failing answers seldom write the operation asked for, so that more is wrong than an operand."""
+    return found.asked_in_run.n >= MANY and found.asked_in_run.share < ASKED
 
 
 def demonstrated(test: Found) -> bool:

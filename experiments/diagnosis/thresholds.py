@@ -20,6 +20,8 @@ OWN_ITEMS, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.8
 """In a case that reaches its answer, this share of the written operands belongs to items of the case. The rule says
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
 many cases the smallest difference is unlikely, so there the share itself has to be below ``FOREIGN_RUN`` as well."""
+ASKED = 0.5
+"""The share of the run's failing answers with a wrong operand that has to write the operation asked for."""
 UNLIKELY = 0.05
 """A case has few variants, so it may show something by chance. Noise mends too much if its count would be less likely
 than this at a true share of ``CONTROL``."""

@@ -19,6 +19,7 @@ from .rule import (
     selected_late,
     shared,
     to_prove,
+    unasked,
     usual,
     usually_fails,
 )
@@ -43,6 +44,11 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         some, where = (found.from_cases, "the failing cases") if foreign_run(found) else (found.from_case, "the case")
         return (
             f"only {some.k} of {some.n} written operands belong to an item of {where}, and none of the causes does this"
+        )
+    if unasked(found):
+        return (
+            f"only {found.asked_in_run} of the run's answers with a wrong operand write the operation asked for, and "
+            "none of the causes does this"
         )
     if found.n < FEWEST:
         return f"{found.settings()}: {MORE}"

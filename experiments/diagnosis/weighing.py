@@ -17,6 +17,7 @@ from . import rule, thresholds
 from .evidence import Behaviour, Behind, Found, Inside, Tally
 from .inside import Outcomes
 from .readings import Held
+from .thresholds import BROUGHT, CONTROL, MANY, mostly
 
 ENOUGH = 3
 """With more opened cases than this, the other cases choose a case's layers."""
@@ -55,7 +56,32 @@ class _Test(NamedTuple):
 
 
 def weigh(groups: Group) -> dict[str, Inside]:
-    """The evidence of every case."""
+    """The evidence of every case. If a model has two causes, the cases of each choose their layers for each other."""
+    cell, parted = halves(groups)
+    return {id: replace(one, apart=cell and f"{cell}; this one has {len(some)} of {len(groups)} cases")
+            for some in parted for id, one in _weigh(some).items()}  # fmt: skip
+
+
+def halves(groups: Group) -> tuple[str, Sequence[Group]]:
+    """The cases of two causes, and the change that mends nearly all variants of the one half, and few of the other.
+
+    Only a left-out block and a moved state are tried. Without such a change there is one group, and no name.
+    """
+    tests = _tests({cell for group in groups.values() for one in group for cell in one.outcomes})
+    found: tuple[str, Sequence[Group]] = "", [groups]
+    most = 0.0
+    for test, cell in ((tests[name].cells, cell) for name in ("skip", "move") if name in tests
+                       for cell in tests[name].options):  # fmt: skip
+        mended = {id: group for id, group in groups.items() if mostly(_tally(group, test, cell))}
+        others = {id: group for id, group in groups.items() if id not in mended}
+        of, beside = (_tally([one for group in some.values() for one in group], test, cell) for some in (mended, others))
+        enough = min(len(mended), len(others)) > ENOUGH and min(of.n, beside.n) >= MANY
+        if enough and of.share >= BROUGHT and beside.share <= CONTROL and of.share - beside.share > most:
+            most, found = of.share - beside.share, (f"{test}:{cell}", [mended, others])
+    return found
+
+
+def _weigh(groups: Group) -> dict[str, Inside]:
     tests = _tests({cell for group in groups.values() for one in group for cell in one.outcomes})
     every = [one for group in groups.values() for one in group]
     found: dict[str, dict[str, Found]] = {id: {} for id in groups}
@@ -206,6 +232,7 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     whole = Counter(sign for one in failing for sign in rule.throughout(one))
     sums = frozenset[str]().union(*(one.sums for one in failing if rule.other_results(one)))
     every = Tally(sum(t.k for t in written), sum(t.n for t in written))
+    asked = _sum(one.asked for one in failing)
 
     of_family = Counter(family[id] for id, one in found.items() if one.fails)
     before = {id: one for id, one in found.items() if one.fails and not one.own_operands_right}
@@ -222,7 +249,7 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
         return {sign: Tally(counted[sign], len(failing)) for sign in sorted(shown) if one.fails}
 
     return {
-        id: replace(one, from_cases=every, sums=sums if rule.other_results(one) else one.sums,
+        id: replace(one, from_cases=every, asked_in_run=asked, sums=sums if rule.other_results(one) else one.sums,
                     shared=of_all(rule.signs(one), count, one), throughout=of_all(rule.signs(one), whole, one),
                     spoilt=bad.get(id, Tally()), as_whole=same.get(id, Tally()))
         for id, one in found.items()

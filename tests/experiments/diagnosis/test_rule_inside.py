@@ -249,6 +249,17 @@ def test_a_block_that_mends_two_thirds_is_lost_by_itself_if_it_mends_more_than_o
     assert cause_of(Inside(4, tests), replace(DRAWN, from_cases=Tally(62, 106))) == cause
 
 
+@pytest.mark.parametrize(("asked", "cause"), [((6, 12), "lost"), ((5, 12), None), ((5, 11), "lost")])
+def test_no_cause_inside_is_named_where_the_operation_asked_for_is_seldom_written(
+    asked: tuple[int, int], cause: str | None
+) -> None:
+    seen = replace(DRAWN, asked=Tally(0, 4), asked_in_run=Tally(*asked))
+    tests = {"skip": found(4, cell="decision:3", pool=80), "own:decision": SHOWN}
+    assert cause_of(Inside(4, tests), seen) == cause
+    if cause is None:
+        assert "5 of 12" in unsettled.open_question(seen, Inside(4, tests))
+
+
 def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> None:
     own = {"own:decision": SHOWN}
 

@@ -201,6 +201,26 @@ def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not
     assert ["does not show" in line for line in lines] == [False, False, True], "half of what the copied words do"
 
 
+@pytest.mark.parametrize(("of_few", "of_many", "apart"), [(0, 4, True), (1, 4, True), (2, 4, False), (0, 3, False)])
+def test_the_cases_of_two_causes_are_weighed_apart(of_few: int, of_many: int, apart: bool) -> None:
+    """One block mends nearly all variants of four cases and few of four others, whose bridge is not computed."""
+
+    def opened(name: str, i: int, mends: bool) -> weighing.Opened:
+        own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}
+        cells = {"skip:decision:3": "gold" if mends else "wrong", "skip:decision:2": "wrong", "move:end-1:0": "wrong"}
+        return weighing.Opened(own | cells, worked=f"{name}{i}", value=str(i))
+
+    lost = {f"a{k}": [opened(f"a{k}", i, i < of_many) for i in range(4)] for k in range(4)}
+    lacking = {f"b{k}": [opened(f"b{k}", i, i < of_few) for i in range(4)] for k in range(4)}
+    found_in = weighing.weigh(lost | lacking)
+    assert bool(found_in["a0"].apart) == bool(found_in["b0"].apart) == apart
+    assert found_in["a0"].tests["skip"].pool == (Tally(12, 12) if apart else Tally(3 * of_many + 4 * of_few, 28))
+    assert found_in["b0"].tests["skip"].pool == (Tally(3 * of_few, 12) if apart else Tally(4 * of_many + 3 * of_few, 28))
+    assert any("weighed apart" in line for line in inside_lines(found_in["b0"])) == apart
+    too_few = weighing.weigh({id: group for id, group in (lost | lacking).items() if id != "b3"})
+    assert not too_few["a0"].apart, "three cases choose no layers for each other"
+
+
 # --- what the other cases of a run say about one of them: whether a bridge is missing in a whole family -------------
 
 
