@@ -45,13 +45,14 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         frozenset(str(one.case.worked) for one in other), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
-        asked=_asked([one for one in working if one not in right]), own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
+        asked=_asked([one for one in working if one not in right]),
+        own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
         specific=own is None or own.specific, behind=_behind(group, successes),
     )  # fmt: skip
 
 
 def _asked(wrong: Sequence[Heard]) -> Tally:
-    """How many answers have the word of the operation asked for behind their first number, of those with two numbers."""
+    """How many answers have the operation asked for behind their first number, of those with two numbers."""
     words = [(working(one.text()).words[1:2], working(one.case.worked).words[1:2]) for one in wrong]
     return Tally(sum(said == gold for said, gold in words), sum(bool(said and gold) for said, gold in words))
 

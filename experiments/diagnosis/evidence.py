@@ -235,9 +235,9 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:
         out.append(f"operands it wrote that belong to an item of the case: {found.from_case}")
-    if found.asked.n:
-        run = f"; over the run, in {found.asked_in_run}" if found.asked_in_run.n else ""
-        out.append(f"beside wrong operands it wrote the operation asked for in {found.asked}{run}")
+    if found.asked.n and found.asked_in_run.k < found.asked_in_run.n:
+        written = f"{found.asked}; in the failing cases of the run, in {found.asked_in_run}"
+        out.append(f"beside wrong operands it wrote the operation asked for in {written}")
     out += [f"other wordings of {part} not answered: {t}" for part, t in found.unavailable.items()]
     for part, b in found.behind.items():
         same = f", with the whole's own answer in {b.same}" if b.telling else ""

@@ -74,7 +74,7 @@ def halves(groups: Group) -> tuple[str, Sequence[Group]]:
                        for cell in tests[name].options):  # fmt: skip
         mended = {id: group for id, group in groups.items() if mostly(_tally(group, test, cell))}
         others = {id: group for id, group in groups.items() if id not in mended}
-        of, beside = (_tally([one for group in some.values() for one in group], test, cell) for some in (mended, others))
+        of, beside = (_sum(_tally(g, test, cell) for g in some.values()) for some in (mended, others))
         enough = min(len(mended), len(others)) > ENOUGH and min(of.n, beside.n) >= MANY
         if enough and of.share >= BROUGHT and beside.share <= CONTROL and of.share - beside.share > most:
             most, found = of.share - beside.share, (f"{test}:{cell}", [mended, others])

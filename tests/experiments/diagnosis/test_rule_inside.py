@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from composcope.experiments.diagnosis import asks, behaviour, readings, rule, unsettled
-from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally
+from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, behaviour_lines
 
 from .told import DRAWN, MIXED, SHOWN, cause_of, found, heard, wrote
 
@@ -258,6 +258,7 @@ def test_no_cause_inside_is_named_where_the_operation_asked_for_is_seldom_writte
     assert cause_of(Inside(4, tests), seen) == cause
     if cause is None:
         assert "5 of 12" in unsettled.open_question(seen, Inside(4, tests))
+    assert any(str(seen.asked_in_run) in line for line in behaviour_lines(seen))
 
 
 def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> None:

@@ -215,7 +215,9 @@ def test_the_cases_of_two_causes_are_weighed_apart(of_few: int, of_many: int, ap
     found_in = weighing.weigh(lost | lacking)
     assert bool(found_in["a0"].apart) == bool(found_in["b0"].apart) == apart
     assert found_in["a0"].tests["skip"].pool == (Tally(12, 12) if apart else Tally(3 * of_many + 4 * of_few, 28))
-    assert found_in["b0"].tests["skip"].pool == (Tally(3 * of_few, 12) if apart else Tally(4 * of_many + 3 * of_few, 28))
+    assert found_in["b0"].tests["skip"].pool == (
+        Tally(3 * of_few, 12) if apart else Tally(4 * of_many + 3 * of_few, 28)
+    )
     assert any("weighed apart" in line for line in inside_lines(found_in["b0"])) == apart
     too_few = weighing.weigh({id: group for id, group in (lost | lacking).items() if id != "b3"})
     assert not too_few["a0"].apart, "three cases choose no layers for each other"
