@@ -14,6 +14,7 @@ from ...errors import InputError
 from ..asks import Grade
 from ..options import letter_of
 from . import (
+    affirming,
     booleans,
     choices,
     dates,
@@ -356,7 +357,7 @@ def _boolean(said: Said, asked: Asked) -> Verdict:
     if wanted is None:
         raise InputError(f"gold answer {asked.golds[0]!r} is not a boolean; use yes or no, or another answer_type")
     given = booleans.announced(said.text, said.rest) if said.cued else booleans.uncued(said.text)
-    stated = echo.affirms(said.rest or said.text, asked.question) if asked.question else None
+    stated = affirming.affirms(said.rest or said.text, asked.question) if asked.question else None
     if given is not None and stated not in (None, given) and not said.cued and not booleans.opens(said.text):
         return undecided(said.text, "yes and no")  # a remark further on may be about something else
     given = None if booleans.agrees_with_a_denial(said.text, asked.question) else stated if given is None else given
