@@ -25,10 +25,10 @@ _OPEN = frozenset(
     "if whether may might could assume suppose consider determine question maybe perhaps unless except".split()
 )
 _PAIRS = (
-    "before after, more fewer, more less, larger smaller, bigger smaller, greater smaller, longer shorter, "
-    "taller shorter, higher lower, older younger, older newer, earlier later, faster slower, heavier lighter, "
-    "hotter colder, warmer colder, above below, inside outside, same different, odd even, prime composite, "
-    "north south, east west, alive dead"
+    "before after, more fewer, more less, greater less, larger less, larger smaller, bigger smaller, "
+    "greater smaller, longer shorter, taller shorter, higher lower, older younger, older newer, earlier later, "
+    "faster slower, heavier lighter, hotter colder, warmer colder, above below, inside outside, same different, "
+    "odd even, prime composite, north south, east west, alive dead"
 )
 _OPPOSITES = {frozenset(ENDING.sub("", word) for word in pair.split()) for pair in _PAIRS.split(", ")}
 _REASON = re.compile(r"[,;:]|\s(?:because|since|due\s+to|so|as(?=\s(?:it|they|he|she|there)\b))\b", re.IGNORECASE)
@@ -50,7 +50,14 @@ _BUT_IT = re.compile(
 )
 _NOT_SO = re.compile(r"(?:,\snot|,?\s(?:rather\sthan|instead\sof))\s([^,;]{1,40})(?:,|\Z)")  # "Canberra, not Sydney"
 _IT_AT_END = re.compile(r"\s(?:it|them|one|so)\b\W*\Z")
-_IS_IT_TRUE = re.compile(r"\A\W*is\sit\s(?:true|correct|right|the\scase)\sthat\s", re.IGNORECASE)
+_IS_IT_TRUE = re.compile(
+    r"\A\W*(?:(?:yes|true)\sor\s(?:no|false)\W+)?(?:is\sit\s(?:true|correct|right|the\scase)\sthat\s)?", re.IGNORECASE
+)
+_FRONTED = re.compile(
+    r"\A\W*((?:In|At|On|By|During|From|For|Under|According\sto)\s[^,;:.]{1,60}),\s([^,;:.?!]+)", re.IGNORECASE
+)
+_IS_THE = re.compile(r"\W*(?:is|was)\s(?P<name>[A-Z][\w'. -]*?)\s(?P<the>the\s[^?,]+)\?", re.IGNORECASE)
+_THE_IS = re.compile(r"\W*(?P<the>[Tt]he\s[^,;.]+?)\s(?:is|was)\s(?P<name>[A-Z]\w*(?:\s[A-Z]\w*)*)")
 _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
 """The kind of what is named after it: "the city of Nice"."""
 _OBJECT = 3
@@ -70,13 +77,15 @@ def affirms(text: str, question: str) -> bool | None:
     if (judged := _IS_IT.match(last_question(question))) and (said := _CALLED.match(view.plain(text)[:200])):
         if said["word"].lower() == judged["word"].lower() and not {*said["word"].lower().split()} & ASKING:
             return not said["no"]
-    question = _CITY_OF.sub("", _IS_IT_TRUE.sub("", last_question(question)))
+    question = _not_fronted(_CITY_OF.sub("", _IS_IT_TRUE.sub("", last_question(question))))
     asked, names, than = content(question), names_of(question), question.partition(" than ")
-    parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
+    parts = [_not_fronted(s) for s in view.sentences(view.plain(text)) if not s.endswith("?")]
     said_so = {t.word for t in tokens(question)[:1]}  # "Could it ...?" "It could."
     said = [(s, v) for s in parts if (v := _stance(s, asked, said_so)) is not None]
     if not said and than[1]:
         said = [(s, v) for s in parts if (v := _compares(s, content(than[0]), content(than[2]), names)) is not None]
+    if not said:
+        said = [(s, v) for s in parts if (v := _names_it(s, question)) is not None]
     if not said:
         near = [s for n, s in enumerate(parts) if n < _FIRST or cues.concludes(s)]
         said = [(s, v) for s in near if (v := _of_its_subject(s, asked, names)) is not None]
@@ -106,6 +115,23 @@ def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | No
                 if _in_order((*asked[:i], other, *asked[i + 1 :]), said):
                     return False  # "Einstein died after the war began"
     return None
+
+
+def _not_fronted(sentence: str) -> str:
+    """A sentence with its first phrase behind its first clause: "it is a fruit In botany" for "In botany, ..."."""
+    return sentence if cues.concludes(sentence) else _FRONTED.sub(r"\2 \1", sentence, count=1)
+
+
+def _names_it(sentence: str, question: str) -> bool | None:
+    """Whether a sentence names the same for the only one that a question asks about, or another name.
+
+    "The capital of Italy is Rome." for "Is Rome the capital of Italy?"
+    """
+    asked, said = _IS_THE.match(question), _THE_IS.match(sentence)
+    if asked is None or said is None or content(asked["the"]) != content(said["the"]):
+        return None
+    own, given = content(asked["name"]), content(said["name"])
+    return True if given[: len(own)] == own else None if {*own} & {*given} else False
 
 
 def _without_adverbs(sentence: str, asked: Sequence[str]) -> Sequence[str]:

@@ -86,6 +86,7 @@ def _number(said: Said, asked: Asked) -> Verdict:
     hint = numbers.parse(roles.hinted_number(said.text, asked.question) or "")
     wanted = [w for g in asked.golds if (w := numbers.parse(g))]
     doubtful = hint is not None and not any(numbers.equal(hint, w) for w in wanted)
+    doubtful |= roles.of_another_person(said.text, asked.question)
     return undecided(said.text, "several numbers") if doubtful else found
 
 
@@ -320,13 +321,12 @@ def _name(said: Said, asked: Asked) -> Verdict:
             else undecided(said.text, found.how)
         )
     if found.right and found.how == "contained" and asked.question:
-        if echo.in_another_clause(said.text, asked.golds, asked.question):
-            return undecided(said.text, "named in passing")
         if _ARROW.search(said.text) and "\n" not in said.text.strip():
             last = names.uncued(_ARROW.split(said.text.strip())[-1], asked.golds)
             if last is None or not last.right:
                 return undecided(said.text, "named in passing")  # a step of a chain
-        if roles.of_another(said.text, asked.golds, asked.question):
+        known = said.text, asked.golds, asked.question
+        if echo.in_another_clause(*known) or roles.of_another(*known):
             return undecided(said.text, "named in passing")
         if names.of_another_kind(said.text, asked.golds, asked.question):
             return undecided(said.text, "part of another name")
@@ -376,15 +376,14 @@ def _choice(said: Said, asked: Asked) -> Verdict:
         )
     if wanted is None:
         return _name(said, asked)
-    found = (
-        choices.announced(said.text, said.rest, asked.options)
-        if said.cued
-        else choices.uncued(said.text, asked.options)
-    )
+    given = asked.options
+    found = choices.announced(said.text, said.rest, given) if said.cued else choices.uncued(said.text, given)
     if found.reason == "none of the options":
         return _wrong(said.text, found.reason)
     if found.reason == "letter and text differ" and not choices.holds(said.text, wanted, asked.options):
         return _wrong(said.text, found.reason)  # whichever of them is meant
+    if found.reason == "no-answer" and (polar := choices.polar(wanted, asked.options)):
+        return _boolean(said, replace(asked, golds=(polar,)))
     if found.letter is None:
         return None if found.reason == "no-answer" else undecided(said.text, found.reason or "no-answer")
     return _right(found.letter, "letter") if found.letter == wanted else _wrong(found.letter)

@@ -56,6 +56,7 @@ _PATTERNS = [
         rf"\b{_MONTH}\s+(?:the\s+)?{_SPELLED_DAY},?\s+{_IN}(?P<year>\d{{4}})(?!\d)",
         rf"\b{_MONTH}\s+{_DAY},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH},?\s+['\u2019](?P<short>\d\d)(?!\w)",
+        rf"(?<!\d)(?P<year>\d{{4}}),?\s+{_MONTH}\s+{_DAY}(?!\d|,?\s+\d{{4}})",
         rf"\b{_MONTH},?\s+(?:of\s+)?{_AD}(?P<year>\d{{3,4}})(?!\d){_ERA}?",
         r"(?<!\w)['\u2019](?P<short>\d\d)(?![\w'\u2019])",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH}",
@@ -80,7 +81,8 @@ _BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than
 _LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)
 """A word before a date that says more than an introduction."""
 _APART = re.compile(
-    rf"(?:\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{{0,80}}(?<!\d\sis\s)(?<!\d\swas\s)|{cues.ELSEWHERE})$",
+    r"(?:\b(?:moved|changed|postponed|rescheduled|shifted|delayed|brought)\b[^.;]{0,40}\bfrom\s"
+    rf"|\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{{0,80}}(?<!\d\sis\s)(?<!\d\swas\s)|{cues.ELSEWHERE})$",
     re.I,
 )
 """Before a date from which another one is counted ("in 1989, 28 years after it was built in 1961"), or another case."""

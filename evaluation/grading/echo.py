@@ -15,7 +15,7 @@ ASKING = frozenset(
     "is are was were be been do does did can could would will should has have had might may a an the of to in on "
     "at by for  from with and or it its he she they them their this that these those there what which who whom "
     "whose when where why  how many much you your i me my we us our as than if so any some name called year date "
-    "one ever".split()
+    "one ever degree degrees celsius fahrenheit".split()
 )
 ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|d|e)$")
 _PASTS = """
@@ -119,6 +119,15 @@ def after_question(text: str, question: str) -> str:
     return text[given[len(asked) - 1].end() :].strip() if same else text
 
 
+def without_premises(text: str, question: str) -> str:
+    """A response without the statements of the question that it repeats; all of it where nothing else is stated."""
+    rest = text
+    for given in view.sentences(view.plain(question)):
+        if not given.endswith("?") and len(given.split()) >= _WORDS:
+            rest = re.sub(rf"(?:\A|(?<=[.!?]\s)|(?<=\n)){re.escape(given)}(?=\s|\Z)", "", rest)
+    return rest if {t.word for t in tokens(view.plain(rest))} & mentions.FINITE else text
+
+
 def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether the only sentence with a gold answer says what was asked before it, and then adds what was not.
 
@@ -126,6 +135,9 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     """
     asked = {*content(last_question(question))}
     names = [f" {normalize(gold)} " for gold in golds]
+    own = without_premises(text, question)
+    if own != text and not any(n in f" {normalize(own)} " for n in names):
+        return True
     holding = [s for s in view.sentences(view.plain(text)) if any(n in f" {normalize(s)} " for n in names)]
     if holding and all(_another_does(s, golds, question) for s in holding):
         return True

@@ -51,7 +51,9 @@ _ANSWERED = re.compile(r"[^?:]{3,80}: (?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was|would\s
 """A question of the answer's own, with its answer: "India's capital? That's New Delhi!", joined by a colon."""
 _OWN_QUESTION = re.compile(r"\?\s+(?=(?:that|it)(?:'s|\s(?:is|was|would\sbe))\s)", re.IGNORECASE)
 _IT_IS = re.compile(r"\W*(?:it|that|this|he|she)(?:'s|\s(?:is|was))\s(?!not\b)", re.IGNORECASE)
-_IT_IS_NOT = re.compile(r"\W*(?:it|that|this|he|she)(?:(?:'s|\s(?:is|was))\snot|\s(?:is|was)n't)\s", re.IGNORECASE)
+_IT_IS_NOT = re.compile(
+    r"\W*(?:it|that|this|he|she|[A-Z]\w+)(?:(?:'s|\s(?:is|was))\snot|\s(?:is|was)n't)\s", re.IGNORECASE
+)
 _BETWEEN = frozenset("public state national international grammar high central royal grand".split())
 """Words between a place and what is named after it: "Hyderabad Public School"."""
 _ORDINARY = frozenset(
