@@ -58,6 +58,8 @@ _FRONTED = re.compile(
 )
 _IS_THE = re.compile(r"\W*(?:is|was)\s(?P<name>[A-Z][\w'. -]*?)\s(?P<the>the\s[^?,]+)\?", re.IGNORECASE)
 _THE_IS = re.compile(r"\W*(?P<the>[Tt]he\s[^,;.]+?)\s(?:is|was)\s(?P<name>[A-Z]\w*(?:\s[A-Z]\w*)*)")
+_ITS = re.compile(r"\A\W*([A-Z]\w+)'s\s([^,;.]+?)(?=\s(?:is|was)\s)")
+"""\"Italy's capital is" for "The capital of Italy is"."""
 _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
 """The kind of what is named after it: "the city of Nice"."""
 _OBJECT = 3
@@ -127,7 +129,7 @@ def _names_it(sentence: str, question: str) -> bool | None:
 
     "The capital of Italy is Rome." for "Is Rome the capital of Italy?"
     """
-    asked, said = _IS_THE.match(question), _THE_IS.match(sentence)
+    asked, said = _IS_THE.match(question), _THE_IS.match(_ITS.sub(r"The \2 of \1", sentence))
     if asked is None or said is None or content(asked["the"]) != content(said["the"]):
         return None
     own, given = content(asked["name"]), content(said["name"])

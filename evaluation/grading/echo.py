@@ -24,10 +24,10 @@ choose, drew draw, drove drive, ate eat, fell fall, felt feel, fought fight, fou
 gave give, went go, goes go, grew grow, held hold, kept keep, knew know, left leave, led lead, lost lose, made make, met
 meet, paid pay, ran run, said say, saw see, sold sell, sent send, sang sing, sank sink, slept sleep, spoke speak,
 spent spend, stood stand, stole steal, swam swim, took take, taught teach, told tell, thought think, wore wear, won
-win, wrote write
+win, wrote write, written write, sung sing, drawn draw, built build, chosen choose, stolen steal
 """
 _BASES = {pair.split()[0]: pair.split()[1] for pair in _PASTS.split(",")}
-"""Verbs as "did" takes them, by their past: "Did Rome fall?", "Rome fell"."""
+"""Verbs as "did" takes them, by their past or participle: "Did Rome fall?", "Rome fell"."""
 _AND = re.compile(r",?\s(?:and|but|while|then)\s")
 _CLAUSE = re.compile(
     r"[,;:](?!\s?\d{1,4}\b)|\s[\u2014\u2013-]\s|\s(?:and|after|before|while|when|since|because|whereas)\s|[()]"
@@ -90,6 +90,12 @@ def repeats(text: str, question: str) -> bool:
     """Whether a text asks the same question: most of its words, and little else."""
     asked, given = {*content(last_question(question))}, {*content(text)}
     return len(asked & given) >= _LEAST * max(len(asked), len(given), 1)
+
+
+def asks_again(text: str, question: str) -> bool:
+    """Whether the first paragraph of a text asks such a question again, perhaps of other things."""
+    asked = [s for s in view.sentences(view.plain(text.strip().split("\n\n")[0])) if s.endswith("?")]
+    return bool(asked) and repeats(asked[-1], question)
 
 
 def states(text: str, question: str) -> bool:

@@ -192,7 +192,8 @@ def _before_colon(sentence: str) -> str:
     at_end = len(parts) > 1 and len(said) - found[-1].end <= _AT_END
     if len(_EQUALS.findall(explained)) == 1:
         return sentence  # "half of 2,500: 2,500 / 2 = 1,250"
-    if at_end or (parts and len(found) == 1 and _EACH.search(explained)):
+    summed = len(parts) > 1 and sum(n.value for n in parts) == found[-1].value  # "11: 10 players and 1 goalkeeper"
+    if at_end or summed or (parts and len(found) == 1 and _EACH.search(explained)):
         return said
     return sentence
 

@@ -7,7 +7,7 @@ and when she died. Where the question names no person and no event, nothing here
 import re
 from collections.abc import Sequence
 
-from . import view, words
+from . import echo, view, words
 from .text import normalize
 
 _WHOSE = re.compile(
@@ -115,6 +115,9 @@ _HELD_BY = re.compile(
     r"\b(?:when|while)\s(?P<value>[A-Z][^,;:]{1,60}?)\s(?:was|were|is)\s(?:serving\sas\s)?(?:the\s)?(?P<noun>[^,;:]{3,60}?)\W*\Z"
 )
 """Who held the office that a question asks for: "It fell in 1989, when George Bush was president."."""
+_WHO_DID = re.compile(r"\W*[Ww]ho\s(?P<verb>\w+)\s")
+_DONE_BY = re.compile(r",\swhich\s(?:is|was)\s(?P<verb>\w+)\sby\s(?P<value>[A-Z][^,;:.]{1,60}?)\W*\Z")
+"""Who did what the question asks, at the end: "It is in Emma, which was written by Jane Austen."."""
 _HEAD_OF = re.compile(r"What\s(?:is|was)\sthe\s(?P<head>[a-z]+)\sof\s(?P<name>[A-Z]\w+)\?")
 _JOINT = re.compile(r"(,\s(?:and|while)|;)\s")
 _NTH = re.compile(r"\b(?:second|third|fourth|next)\b", re.IGNORECASE)
@@ -300,6 +303,8 @@ def field(text: str, question: str) -> str | None:
     rows = [(m["key"] or m["noun"], m["value"]) for s in parts if (m := _FIELD.fullmatch(s))]
     rows += [(m["noun"], m["value"]) for s in parts if (m := _HELD_BY.search(s))]
     held = [value for noun, value in rows if all(w in asked for w in normalize(noun).split())]
+    done, by = _WHO_DID.match(question), _DONE_BY.search(view.plain(text))
+    held += [by["value"]] if done and by and echo.content(done["verb"]) == echo.content(by["verb"]) else []
     return held[-1] if held else None
 
 
