@@ -9,6 +9,7 @@ which reads "9:45 pm" and "21:45", and knows that "9:45" may be either.
 
 import itertools
 import re
+from calendar import monthrange
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -42,7 +43,7 @@ _IN = r"(?:(?:in|of|del?)\s+)?(?:the\s+year\s+)?"
 _PATTERNS = [
     re.compile(p, re.IGNORECASE)
     for p in (
-        r"(?<!\d)(?P<year>-?\d{4})-(?P<month>[01]\d)-(?P<day>[0-3]\d)(?!\d)",
+        r"(?<!\d)(?P<year>-?\d{4})-(?P<month>[01]?\d)-(?P<day>[0-3]?\d)(?!\d)",
         r"(?<!\d)(?P<year>\d{3,4})\s?[年년]\s?(?:(?P<month>\d{1,2})\s?[月월]\s?(?:(?P<day>\d{1,2})\s?[日号일])?)?",
         r"(?<![\d/])(?P<year>\d{4})[/.](?P<month>[01]?\d)[/.](?P<day>[0-3]?\d)(?![\d/])",
         r"(?<![\d/])(?P<month>[01]?\d)/(?P<day>[0-3]?\d)/(?P<year>\d{4})(?![\d/])",
@@ -252,6 +253,22 @@ def _chosen(text: str, dates: list[Date], i: int) -> DateReading:
 def parse(text: str) -> Date | None:
     """The date of a gold answer or alias, or None."""
     return announced(text).date
+
+
+def is_real(text: str) -> bool:
+    """Whether a gold answer is a date that exists ("2020-02-30" does not) or a time of day, without other digits."""
+    found = find_all(text)
+    if parse(text) is None or is_clock_time(text):
+        return is_clock_time(text)
+    said = [d for d in found if d.sure] or found[:1]
+    outside = "".join(c for i, c in enumerate(text) if not any(d.start <= i < d.end for d in said))
+    return all(map(_exists, said)) and not re.search(r"\d", _DIGITAL.sub("", outside))
+
+
+def _exists(date: Date) -> bool:
+    """Whether the month has the day; until 1582 every fourth year was a leap year."""
+    year = date.year if date.year is not None and date.year > 1582 else 2000 if (date.year or 0) % 4 == 0 else 2001
+    return date.day is None or date.month is None or date.day <= monthrange(year, date.month)[1]
 
 
 def is_full(text: str) -> bool:
