@@ -92,11 +92,11 @@ class Counts:
 
 
 MEASURED: dict[str, Counts] = {
-    "boolean": Counts(right=163, false_minus=1, wrong=121, false_plus=0, invalid=53),
-    "choice": Counts(right=123, false_minus=0, wrong=105, false_plus=0, invalid=38),
-    "date": Counts(right=111, false_minus=2, wrong=84, false_plus=0, invalid=11),
-    "list": Counts(right=41, false_minus=3, wrong=40, false_plus=0, invalid=7),
-    "number": Counts(right=353, false_minus=3, wrong=297, false_plus=8, invalid=57),
+    "boolean": Counts(right=171, false_minus=1, wrong=126, false_plus=0, invalid=54),
+    "choice": Counts(right=126, false_minus=0, wrong=107, false_plus=0, invalid=38),
+    "date": Counts(right=114, false_minus=2, wrong=86, false_plus=0, invalid=11),
+    "list": Counts(right=43, false_minus=3, wrong=42, false_plus=0, invalid=7),
+    "number": Counts(right=379, false_minus=3, wrong=310, false_plus=9, invalid=58),
     "ordered-list": Counts(right=23, false_minus=0, wrong=13, false_plus=0, invalid=1),
-    "text": Counts(right=332, false_minus=3, wrong=289, false_plus=11, invalid=97),
+    "text": Counts(right=345, false_minus=3, wrong=300, false_plus=11, invalid=103),
 }

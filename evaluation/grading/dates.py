@@ -256,13 +256,13 @@ def parse(text: str) -> Date | None:
 
 
 def is_real(text: str) -> bool:
-    """Whether a gold answer is a date that exists ("2020-02-30" does not) or a time of day, without other digits."""
+    """Whether a gold answer is a time of day or a date that exists, not "2020-02-30" or the 2020 of "2020-13-45"."""
     found = find_all(text)
     if parse(text) is None or is_clock_time(text):
         return is_clock_time(text)
     said = [d for d in found if d.sure] or found[:1]
-    outside = "".join(c for i, c in enumerate(text) if not any(d.start <= i < d.end for d in said))
-    return all(map(_exists, said)) and not re.search(r"\d", _DIGITAL.sub("", outside))
+    marked = "".join("#" if any(d.start <= i < d.end for d in said) else c for i, c in enumerate(text))
+    return all(map(_exists, said)) and not re.search(r"\d[-/.]#|#[-/.]\d", marked)
 
 
 def _exists(date: Date) -> bool:

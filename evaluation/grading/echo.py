@@ -93,9 +93,10 @@ def repeats(text: str, question: str) -> bool:
 
 
 def asks_again(text: str, question: str) -> bool:
-    """Whether the first paragraph of a text asks such a question again, perhaps of other things."""
-    asked = [s for s in view.sentences(view.plain(text.strip().split("\n\n")[0])) if s.endswith("?")]
-    return bool(asked) and repeats(asked[-1], question)
+    """Whether the first paragraph of a text asks such a question again, of other things."""
+    whole, mark, _ = text.strip().split("\n\n")[0].rpartition("?")
+    asked = view.sentences(view.plain(whole + mark))[-1:] if mark else []
+    return bool(asked) and normalize(whole) not in normalize(question) and repeats(asked[0], question)
 
 
 def states(text: str, question: str) -> bool:
