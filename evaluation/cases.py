@@ -29,7 +29,6 @@ _FORMULA = re.compile(r"[\d\\\\$^=+*/<>()\[\]\u221e\u221a]|\bpi\b", re.IGNORECAS
 """Marks of a number that is written as a formula, which math-verify compares."""
 _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
 """No file can hold what JSON's escapes can."""
-_WORD = re.compile(r"[^\W\d_]{2,}")
 _META: Mapping[str, type | tuple[type, ...]] = {
     "variants": (list, Mapping), "relation": str, "phrase": str, "crossed": (str, list)
 }  # fmt: skip
@@ -183,14 +182,14 @@ def _check_gold(asked: Case | Part, where: str) -> None:
 
 
 def _is_number(answer: str) -> bool:
-    """Whether an answer is a number, a formula or a symbol ("x"), as the grading of numbers reads golds."""
-    return numbers.parse(answer) is not None or bool(_FORMULA.search(answer)) or not _WORD.search(answer)
+    """Whether an answer is a number or a formula, as the grading of numbers reads golds; "b" is neither."""
+    return numbers.parse(answer) is not None or bool(_FORMULA.search(answer))
 
 
 _FITS: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "number": (_is_number, "a number such as 12 or 3.5"),
     "boolean": (lambda answer: booleans.value(answer) is not None, "yes or no"),
-    "date": (lambda answer: dates.parse(answer) is not None, "a date such as 1876-03-10 or 1876"),
+    "date": (dates.is_real, "a date that exists, such as 1876-03-10, March 1876 or 1876"),
     "list": (lambda answer: bool(lists.split(answer)), "items such as 'hen and fox'"),
     "ordered-list": (lambda answer: bool(lists.split(answer)), "items such as 'hen, then fox'"),
 }

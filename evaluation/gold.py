@@ -53,14 +53,14 @@ def type_of_words(text: str) -> str:
         return "number"
     date = dates.parse(text) if any(c.isdigit() for c in text) else None
     is_whole = date is not None and date.end - date.start == len(text)
-    return "date" if date is not None and is_whole and (date.month or text[-1].isalpha()) else "text"
+    return "date" if date and is_whole and dates.is_real(text) and (date.month or text[-1].isalpha()) else "text"
 
 
 def _type_of(text: str) -> str:
     if text.lower() in ("yes", "no", "true", "false"):
         return "boolean"
     date = dates.parse(text)
-    if date is not None and (date.month or text.lower().endswith(("bc", "bce", "ad", "ce"))):
+    if date is not None and dates.is_real(text) and (date.month or text.lower().endswith(("bc", "bce", "ad", "ce"))):
         return "date"
     if ":" in text:
         return "text"  # a time of day is not a number

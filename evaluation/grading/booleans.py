@@ -30,7 +30,7 @@ _PHRASES = [
         re.compile(
             r"\W*(?:(?:absolutely|certainly|definitely|of\s+course)\s+not|not\s+(?:really|at\s+all)|no\s+way|wrong"
             r"|(?:unfortunately|sadly|regrettably|alas|probably|surely|clearly),?\s+(?:not|no)|i(?:'m|\s+am)\s+afraid\s+(?:not|no)"
-            r"|by\s+no\s+means|(?:it|that|this)(?:'s|\s+is)\s+(?:not\s+possible|impossible)|impossible|never"
+            r"|by\s+no\s+means|(?:it|that|this)(?:(?:'s|\s+is)\s+(?:not\s+possible|impossible)|\s+isn't\s+possible)|impossible|never"
             r"|that(?:'s|\s+is)\s+(?:wrong|not\s+right)|i\s+(?:don't|do\s+not)\s+(?:think|believe)\s+so|i\s+doubt\s+it|n)\s*(?:[,.!;:]|$)",
             re.IGNORECASE,
         ),
@@ -38,7 +38,7 @@ _PHRASES = [
     ),
     (
         re.compile(
-            rf"\W*{_SUBJECT}(?:\s+{_AUXILIARY}(?:\s*n't|\s*not)(?:\s+have)?|'s\s+not|'re\s+not)\s*(?:[,.!;:]|$)",
+            rf"\W*{_SUBJECT}(?:\s+{_AUXILIARY}(?:\s*n't|\s*not)(?:\s+have)?|\s+never\s+{_AUXILIARY}|'s\s+not|'re\s+not)\s*(?:[,.!;:]|$)",
             re.IGNORECASE,
         ),
         False,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from . import cues, view, words
+from . import booleans, cues, view, words
 from .text import normalize
 
 _Options = Sequence[tuple[str, str]]
@@ -128,6 +128,12 @@ def holds(text: str, letter: str, options: _Options) -> bool:
     """Whether a text has an option's letter or its text, in whatever role."""
     marked = (next(g for g in m.groups() if g) for m in _MARKED.finditer(text))
     return letter in {*(m.upper() for m in marked), *_named(text, options)}
+
+
+def polar(letter: str, options: _Options) -> str | None:
+    """The "yes" or "no" that an option stands for, where the options are yes and no, or true and false."""
+    meant = {k: booleans.value(option) for k, option in options}
+    return ("no", "yes")[bool(meant[letter])] if {*meant.values()} == {True, False} and len(meant) == 2 else None
 
 
 def _computed(sentence: str, options: _Options) -> str | None:

@@ -14,6 +14,7 @@ from ...errors import InputError
 from ..asks import Grade
 from ..options import letter_of
 from . import (
+    affirming,
     booleans,
     choices,
     dates,
@@ -85,6 +86,7 @@ def _number(said: Said, asked: Asked) -> Verdict:
     hint = numbers.parse(roles.hinted_number(said.text, asked.question) or "")
     wanted = [w for g in asked.golds if (w := numbers.parse(g))]
     doubtful = hint is not None and not any(numbers.equal(hint, w) for w in wanted)
+    doubtful |= roles.of_another_person(said.text, asked.question)
     return undecided(said.text, "several numbers") if doubtful else found
 
 
@@ -319,13 +321,12 @@ def _name(said: Said, asked: Asked) -> Verdict:
             else undecided(said.text, found.how)
         )
     if found.right and found.how == "contained" and asked.question:
-        if echo.in_another_clause(said.text, asked.golds, asked.question):
-            return undecided(said.text, "named in passing")
         if _ARROW.search(said.text) and "\n" not in said.text.strip():
             last = names.uncued(_ARROW.split(said.text.strip())[-1], asked.golds)
             if last is None or not last.right:
                 return undecided(said.text, "named in passing")  # a step of a chain
-        if roles.of_another(said.text, asked.golds, asked.question):
+        known = said.text, asked.golds, asked.question
+        if echo.in_another_clause(*known) or roles.of_another(*known):
             return undecided(said.text, "named in passing")
         if names.of_another_kind(said.text, asked.golds, asked.question):
             return undecided(said.text, "part of another name")
@@ -356,7 +357,7 @@ def _boolean(said: Said, asked: Asked) -> Verdict:
     if wanted is None:
         raise InputError(f"gold answer {asked.golds[0]!r} is not a boolean; use yes or no, or another answer_type")
     given = booleans.announced(said.text, said.rest) if said.cued else booleans.uncued(said.text)
-    stated = echo.affirms(said.rest or said.text, asked.question) if asked.question else None
+    stated = affirming.affirms(said.rest or said.text, asked.question) if asked.question else None
     if given is not None and stated not in (None, given) and not said.cued and not booleans.opens(said.text):
         return undecided(said.text, "yes and no")  # a remark further on may be about something else
     given = None if booleans.agrees_with_a_denial(said.text, asked.question) else stated if given is None else given
@@ -375,15 +376,14 @@ def _choice(said: Said, asked: Asked) -> Verdict:
         )
     if wanted is None:
         return _name(said, asked)
-    found = (
-        choices.announced(said.text, said.rest, asked.options)
-        if said.cued
-        else choices.uncued(said.text, asked.options)
-    )
+    given = asked.options
+    found = choices.announced(said.text, said.rest, given) if said.cued else choices.uncued(said.text, given)
     if found.reason == "none of the options":
         return _wrong(said.text, found.reason)
     if found.reason == "letter and text differ" and not choices.holds(said.text, wanted, asked.options):
         return _wrong(said.text, found.reason)  # whichever of them is meant
+    if found.reason == "no-answer" and (polar := choices.polar(wanted, asked.options)):
+        return _boolean(said, replace(asked, golds=(polar,)))
     if found.letter is None:
         return None if found.reason == "no-answer" else undecided(said.text, found.reason or "no-answer")
     return _right(found.letter, "letter") if found.letter == wanted else _wrong(found.letter)

@@ -9,6 +9,7 @@ which reads "9:45 pm" and "21:45", and knows that "9:45" may be either.
 
 import itertools
 import re
+from calendar import monthrange
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -42,7 +43,7 @@ _IN = r"(?:(?:in|of|del?)\s+)?(?:the\s+year\s+)?"
 _PATTERNS = [
     re.compile(p, re.IGNORECASE)
     for p in (
-        r"(?<!\d)(?P<year>-?\d{4})-(?P<month>[01]\d)-(?P<day>[0-3]\d)(?!\d)",
+        r"(?<!\d)(?P<year>-?\d{4})-(?P<month>[01]?\d)-(?P<day>[0-3]?\d)(?!\d)",
         r"(?<!\d)(?P<year>\d{3,4})\s?[年년]\s?(?:(?P<month>\d{1,2})\s?[月월]\s?(?:(?P<day>\d{1,2})\s?[日号일])?)?",
         r"(?<![\d/])(?P<year>\d{4})[/.](?P<month>[01]?\d)[/.](?P<day>[0-3]?\d)(?![\d/])",
         r"(?<![\d/])(?P<month>[01]?\d)/(?P<day>[0-3]?\d)/(?P<year>\d{4})(?![\d/])",
@@ -56,6 +57,7 @@ _PATTERNS = [
         rf"\b{_MONTH}\s+(?:the\s+)?{_SPELLED_DAY},?\s+{_IN}(?P<year>\d{{4}})(?!\d)",
         rf"\b{_MONTH}\s+{_DAY},?\s+['\u2019](?P<short>\d\d)(?!\w)",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH},?\s+['\u2019](?P<short>\d\d)(?!\w)",
+        rf"(?<!\d)(?P<year>\d{{4}}),?\s+{_MONTH}\s+{_DAY}(?!\d|,?\s+\d{{4}})",
         rf"\b{_MONTH},?\s+(?:of\s+)?{_AD}(?P<year>\d{{3,4}})(?!\d){_ERA}?",
         r"(?<!\w)['\u2019](?P<short>\d\d)(?![\w'\u2019])",
         rf"(?<!\w){_DAY}\s+(?:of\s+)?{_MONTH}",
@@ -80,7 +82,8 @@ _BOUND = re.compile(r"\b(?:before|after|until|since|prior\s+to|no\s+later\s+than
 _LED = re.compile(r"\b(?!(?:is|was|on|in|the|year|it|circa|around|about|approximately|of)\b)[a-z]{2,}", re.I)
 """A word before a date that says more than an introduction."""
 _APART = re.compile(
-    rf"(?:\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{{0,80}}(?<!\d\sis\s)(?<!\d\swas\s)|{cues.ELSEWHERE})$",
+    r"(?:\b(?:moved|changed|postponed|rescheduled|shifted|delayed|brought)\b[^.;]{0,40}\bfrom\s"
+    rf"|\b(?:years?|months?|weeks?|days?)\s+(?:after|before)\s[^.;]{{0,80}}(?<!\d\sis\s)(?<!\d\swas\s)|{cues.ELSEWHERE})$",
     re.I,
 )
 """Before a date from which another one is counted ("in 1989, 28 years after it was built in 1961"), or another case."""
@@ -250,6 +253,22 @@ def _chosen(text: str, dates: list[Date], i: int) -> DateReading:
 def parse(text: str) -> Date | None:
     """The date of a gold answer or alias, or None."""
     return announced(text).date
+
+
+def is_real(text: str) -> bool:
+    """Whether a gold answer is a time of day or a date that exists, not "2020-02-30" or the 2020 of "2020-13-45"."""
+    found = find_all(text)
+    if parse(text) is None or is_clock_time(text):
+        return is_clock_time(text)
+    said = [d for d in found if d.sure] or found[:1]
+    marked = "".join("#" if any(d.start <= i < d.end for d in said) else c for i, c in enumerate(text))
+    return all(map(_exists, said)) and not re.search(r"\d[-/.]#|#[-/.]\d", marked)
+
+
+def _exists(date: Date) -> bool:
+    """Whether the month has the day; until 1582 every fourth year was a leap year."""
+    year = date.year if date.year is not None and date.year > 1582 else 2000 if (date.year or 0) % 4 == 0 else 2001
+    return date.day is None or date.month is None or date.day <= monthrange(year, date.month)[1]
 
 
 def is_full(text: str) -> bool:

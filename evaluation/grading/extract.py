@@ -83,6 +83,8 @@ def extract(
         shown = shown[own.end() :] if own["question"].endswith("?") else shown
     # a completion model that continued with the next question has finished the answer before it
     shown, later = view.before_next_question(shown)
+    if question and not later and (first := _BARE.match(shown)) and echo.asks_again(shown[first.end() :], question):
+        shown, later = first[0].strip(), shown[first.end() :]
     finished = bool(later)
     shown = echo.after_question(shown, question) if question else shown
     shown = view.without_beliefs(shown) if not _BELIEVED.search(question or "") else shown

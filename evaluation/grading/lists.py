@@ -36,6 +36,10 @@ _SETTING = re.compile(
     r"(?!there\s)(?=[^,:\n]{1,80}?\s(?:are|were|is|was|includes?|included|consist(?:s|ed)?\sof)\s)"
 )
 """When, where or how the items are so: "In 1965, the members were ..."."""
+_SINCE = re.compile(
+    r"\A(?:(?:Since|Because|As|If|When|While|Although)\s[^\s,]+|Everyone\sbut)\s[^,:\n]{1,80},\s(?:that\sis,\s)?"
+)
+"""A clause before the one with the items: "Since Joe failed, Tom and Ana passed"."""
 _ADDED = re.compile(r",\s(?:in|on|from|as)\s[a-z][^,;\n]*\Z")
 """What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
@@ -111,7 +115,7 @@ def simpler(answer: str) -> list[str]:
     """
     found = _columns(answer)
     found += [plain] if (plain := _DATED.sub("", answer)) != answer else []
-    beside = (_WHICH, _SO, _BETWEEN, _ADDED, _SETTING)
+    beside = (_WHICH, _SO, _BETWEEN, _ADDED, _SETTING, _SINCE)
     found += [short for words in beside if (short := words.sub("", plain)) != plain]
     if (clause := _OTHER_CLAUSE.search(plain)) and clause.start():
         found.append(plain[: clause.start()])

@@ -29,7 +29,7 @@ _KIN = frozenset(
     "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
     "parents family ancestors ancestry "
     "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
-    "contrast reference similar close next prior ahead north south east west "
+    "contrast opposite reference similar close next prior ahead north south east west "
     "border borders frontier vice adviser advisor mentor boss".split()
 )
 _RELATIONS = frozenset(
@@ -53,6 +53,7 @@ _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 _DESCRIBING = frozenset("is was are were has had speak speaks use uses belongs lies stands means".split())
 _PREPOSITIONS = frozenset("of in at on as by to with after before for from against than under over".split())
+_NO_VERBS = _RELATIVE | _PREPOSITIONS | {"and", "or", *ARTICLES}
 _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
 _SMALL_WORDS = frozenset("us it in as at he be am no on so i who".split())
@@ -144,7 +145,8 @@ def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, 
         return Role.DENIED
     if _alternative(before, after, names):
         return Role.HEDGED
-    if _qualified(before[-1:], tuple(t.word for t in sentence[i:j]), names) or _compound(sentence, i, j, names):
+    name = tuple(t.word for t in sentence[i:j])
+    if _qualified(before[-1:], name, names) or _begins_another(name, after, names) or _compound(sentence, i, j, names):
         return Role.PASSING
     slashed = [t.word for t in (*before[-1:], *after[:1])].count("/") > 0  # a name with a slash, or two names
     if (
@@ -169,6 +171,13 @@ def _qualified(before: Sequence[Token], name: tuple[str, ...], names: Sequence[t
     if name in _CONTINENTS:
         return word == "south" and name == ("africa",)  # East Africa lies in Africa; South Africa is a country
     return word in _PLACING or any(len(n) > len(name) and n[-len(name) :] == name for n in names)
+
+
+def _begins_another(name: tuple[str, ...], after: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:
+    """Whether the name, which is the beginning of a longer gold one, begins another: "Leonardo DiCaprio"."""
+    rests = ["".join(n[len(name) :]) for n in names if len(n) > len(name) and n[: len(name)] == name]  # or "DaVinci"
+    named = after[:1] and after[0].is_word and after[0].capital and after[0].word not in FINITE
+    return bool(rests and named) and not any(rest.startswith(after[0].word) for rest in rests)
 
 
 def _compound(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, ...]]) -> bool:
@@ -267,14 +276,11 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         return _has_rival(sentence, before, i)
     if left and left[0] in _INITIAL and "," not in left:
         return True
-    if _unclosed_parenthesis(before) and not (after and after[0].word == ")" and before[-1].word == "("):
+    if sum((w in "([") - (w in ")]") for w in left) > 0 and not (
+        after and after[0].word == ")" and before[-1].word == "("
+    ):
         return "(" not in left[-3:] or not {"or", "also", "aka", "now", "today"} & {*left[-3:]}
     return _subordinate(sentence, before, after, i)
-
-
-def _unclosed_parenthesis(before: Sequence[Token]) -> bool:
-    opened = sum((t.word in "([") - (t.word in ")]") for t in before)
-    return opened > 0
 
 
 def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequence[Token], i: int) -> bool:
@@ -307,7 +313,7 @@ def _subordinate(sentence: Sequence[Token], before: Sequence[Token], after: Sequ
     if clause and _describes(clause):
         # between commas the clause is an aside: "Norway, whose capital is Oslo, uses the krone"
         goes_on = any(t.is_word and not t.capital for t in after)  # "born in Hyderabad, India." does not
-        return follows == "," and goes_on and after[1].word not in (*_RELATIVE, "and", "or", "a", "an", "the")
+        return follows == "," and goes_on and after[1].word not in _NO_VERBS
     if clause and clause[0] in ("just", "much", "similar", "compared"):
         return True
     if clause and clause[0] in ("before", "after") and clause[1:2] not in (["that"], ["this"]):

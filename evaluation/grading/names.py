@@ -44,14 +44,17 @@ one is ..."."""
 _THE_IS = re.compile(r"\W*the\s(?:\w+\s){1,2}(?:is|was)\b", re.IGNORECASE)
 _THEY = re.compile(r"\W*(?:They|People)\s(?:there\s)?(?:speak|use|pay)\b")
 _INTERJECTION = re.compile(r"\W*(?:right|well|yes|no|hmm+|ah|oh|indeed|correct|exactly)\W*", re.IGNORECASE)
-_JOINTS = re.compile(r"; |, (?=so\s(?:the|his|her|its|their|it|he|she|they)\s)")
+_SO = r"so,?\s+(?:(?:in|on|at|after)\s[^,;.]{1,30}?\s)?(?:the|his|her|its|their|it|he|she|they)\s"
+_JOINTS = re.compile(rf"; |, (?={_SO})")
 _OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
 """The same the other way round: "New Delhi is its capital."."""
 _ANSWERED = re.compile(r"[^?:]{3,80}: (?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was|would\sbe))\s")
 """A question of the answer's own, with its answer: "India's capital? That's New Delhi!", joined by a colon."""
 _OWN_QUESTION = re.compile(r"\?\s+(?=(?:that|it)(?:'s|\s(?:is|was|would\sbe))\s)", re.IGNORECASE)
 _IT_IS = re.compile(r"\W*(?:it|that|this|he|she)(?:'s|\s(?:is|was))\s(?!not\b)", re.IGNORECASE)
-_IT_IS_NOT = re.compile(r"\W*(?:it|that|this|he|she)(?:(?:'s|\s(?:is|was))\snot|\s(?:is|was)n't)\s", re.IGNORECASE)
+_IT_IS_NOT = re.compile(
+    r"\W*(?:it|that|this|he|she|[A-Z]\w+)(?:(?:'s|\s(?:is|was))\snot|\s(?:is|was)n't)\s", re.IGNORECASE
+)
 _BETWEEN = frozenset("public state national international grammar high central royal grand".split())
 """Words between a place and what is named after it: "Hyderabad Public School"."""
 _ORDINARY = frozenset(
@@ -321,14 +324,7 @@ def _bare(sentence: str) -> bool:
 
 
 def _draws(sentence: str) -> bool:
-    return (
-        re.match(
-            r"\W*(?:therefore|thus|hence|in\s+conclusion|so,?\s+(?:the|his|her|its|their|it|he|she|they))\b",
-            sentence,
-            re.IGNORECASE,
-        )
-        is not None
-    )
+    return re.match(rf"\W*(?:(?:therefore|thus|hence|in\s+conclusion)\b|{_SO})", sentence, re.IGNORECASE) is not None
 
 
 def _repeats(sentence: Sequence[Token], first: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:

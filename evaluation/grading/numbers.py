@@ -100,8 +100,7 @@ def normalized(text: str) -> str:
     for pattern, mark in _FOREIGN:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)
-    text = re.sub(r"(?:°|\bdeg(?:rees?)?)\s*(C|F)(?:elsius|ahrenheit)?\b", r"°\1", text)
-    return re.sub(r"(?<=\d)[ \t]*x[ \t]*(?=\d)", " × ", text)
+    return re.sub(r"(?<=\d)[ \t]*x[ \t]*(?=\d)", " × ", words.with_degrees(text))
 
 
 _PLAIN = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d)|\d+\.\d+|\.\d+|\d+"
@@ -210,8 +209,7 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     number = Number(sign * value, start, end, ordinal=bool(g["ordinal"]), dozen=dozen, others=others)
     if g["percent"]:
         return replace(number, value=number.value / 100, percent=True)
-    currency = g["currency"][0] if g["currency"] else None
-    return _with_unit(number, currency or g["unit"])
+    return _with_unit(number, (g["currency"] or "")[:1] or g["unit"])
 
 
 def _clock(text: str, half: str | None, start: int, end: int, unit: str | None) -> Number | None:
@@ -344,8 +342,9 @@ def equal(a: Number, gold: Number) -> bool:
         return not repeats and close(base, gold.value * gold.asked.factor)
     if a.dimension and gold.dimension and not plain_degrees:
         return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * gold.factor)
-    colons = {"clock", "ratio"} & {a.dimension, gold.dimension}
-    if colons and a.dimension != gold.dimension:
+    if gold.asked and gold.asked.factor == 1 and any({a.dimension, gold.asked.dimension} <= k for k in words.RIVALS):
+        return False  # cents may be of a dollar or a euro
+    if a.dimension != gold.dimension and {"clock", "ratio"} & {a.dimension, gold.dimension}:
         return False
     if close(a.value, gold.value):
         return True

@@ -27,7 +27,7 @@ _LED = re.compile(
 )
 """A word before a number that is more than its introduction."""
 _ADJUNCT = re.compile(
-    r"\b(?:(?:for|per|over|across|among|within|during|in|each|with|at|(?<!total\s)(?<!sum\s)of|every)\s+(?:(?:the|his|her|its|their|all)\s+)?"
+    r"\b(?:(?:for|per|(?<!\bare\s)(?<!\bhas\s)(?<!\bhave\s)over|across|among|including|within|during|in|each|with|at|(?<!total\s)(?<!sum\s)of|every)\s+(?:(?:the|his|her|its|their|all)\s+)?"
     rf"|to\s+(?:the|his|her|its|their|all)\s+)$|{cues.ELSEWHERE}$",
     re.I,
 )
@@ -72,6 +72,8 @@ _CHECKING = re.compile(
     re.IGNORECASE,
 )
 """Last lines that check a result: "Check: 19 + 5 = 24."."""
+_ITEM = re.compile(r"^\s*\d{1,2}[.)]\s+(?=[^\W\d])", re.MULTILINE)
+"""The number of an item in a list."""
 _BARE_WORDS = 3
 """Most words beside the number in a sentence that consists of an answer only ("42 apples.")."""
 _CORRECTIONS = 3
@@ -134,6 +136,8 @@ def uncued(text: str) -> QuantityReading:
     end = numbers.normalized(text[-cues.REACH :])
     if numbers.candidates(unchecked := _CHECKING.sub("", end)):
         end = unchecked
+    if len(_ITEM.findall(end)) > 1 and numbers.candidates(unmarked := _ITEM.sub("", end)):
+        end = unmarked
     for correction in reversed(cues.corrections(end)[-_CORRECTIONS:]):
         if correction.sure and numbers.candidates(end[correction.at :]):
             return _last(end[correction.at :])
@@ -186,7 +190,10 @@ def _before_colon(sentence: str) -> str:
     found = numbers.candidates(said) if colon else []
     parts = numbers.candidates(explained) if found else []
     at_end = len(parts) > 1 and len(said) - found[-1].end <= _AT_END
-    if at_end or (parts and len(found) == 1 and _EACH.search(explained)):
+    if len(_EQUALS.findall(explained)) == 1:
+        return sentence  # "half of 2,500: 2,500 / 2 = 1,250"
+    summed = len(parts) > 1 and sum(n.value for n in parts) == found[-1].value  # "11: 10 players and 1 goalkeeper"
+    if at_end or summed or (parts and len(found) == 1 and _EACH.search(explained)):
         return said
     return sentence
 
@@ -293,7 +300,9 @@ def _result(sentence: str) -> QuantityReading | None:
     others = [n for n in [*results, *found] if n.value != last.value]
     if others and re.search(r"=[^=;,]{0,40}\bor\b[^=;,]{0,20}=", sentence):
         return QuantityReading(None, "hedged")
-    return QuantityReading(last, same=restated(sentence, last, numbers.find_all(sentence)), rivals=tuple(others))
+    exact = tuple(n for n in free if restated(sentence, n, free) == (last,))  # "= 1/6 \u2248 0.167"
+    same = (*exact, *restated(sentence, last, numbers.find_all(sentence)))
+    return QuantityReading(last, same=same, rivals=tuple(others))
 
 
 _WOULD = re.compile(r"\b(?:would|could)\s(?:be|have|cost|give|make|get)\b.*\b(?:but|however)\b\D*\Z", re.I)
@@ -379,6 +388,8 @@ def _several(text: str, chosen: list[Number]) -> bool:
 def _leading(plain: str) -> Number | None:
     """The number that a longer text begins with in a separate sentence ("42 apples. There were ...")."""
     parts = _sentences(plain)
+    if len(parts) > 1 and re.fullmatch(r"\W*(?:none|nothing)\W*", parts[0], re.IGNORECASE):
+        return _nothing(parts[0]).number  # "None! All five are gone."
     if len(parts) < 2 or re.search(r"(?:^|\n)\s*(?:1[.)].*\n\s*2[.)]|2[.)])", plain, re.DOTALL):
         return None
     found = numbers.candidates(parts[0])

@@ -7,7 +7,7 @@ and when she died. Where the question names no person and no event, nothing here
 import re
 from collections.abc import Sequence
 
-from . import view, words
+from . import echo, view, words
 from .text import normalize
 
 _WHOSE = re.compile(
@@ -102,7 +102,7 @@ _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|d
 _BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
 _FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)(?!\d|[^.]*\d)")
-_LEFT_ASKED = re.compile(r"\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
+_LEFT_ASKED = re.compile(r"\bhow\s(?:many|much)\b[^?]*\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
 _LEFT = re.compile(
     r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(?:[^=\n]{1,60}=\s?)?(\d+)",
     re.IGNORECASE,
@@ -115,7 +115,17 @@ _HELD_BY = re.compile(
     r"\b(?:when|while)\s(?P<value>[A-Z][^,;:]{1,60}?)\s(?:was|were|is)\s(?:serving\sas\s)?(?:the\s)?(?P<noun>[^,;:]{3,60}?)\W*\Z"
 )
 """Who held the office that a question asks for: "It fell in 1989, when George Bush was president."."""
+_WHO_DID = re.compile(r"\W*[Ww]ho\s(?P<verb>\w+)\s")
+_DONE_BY = re.compile(r",\swhich\s(?:is|was)\s(?P<verb>\w+)\sby\s(?P<value>[A-Z][^,;:.]{1,60}?)\W*\Z")
+"""Who did what the question asks, at the end: "It is in Emma, which was written by Jane Austen."."""
 _HEAD_OF = re.compile(r"What\s(?:is|was)\sthe\s(?P<head>[a-z]+)\sof\s(?P<name>[A-Z]\w+)\?")
+_JOINT = re.compile(r"(,\s(?:and|while)|;)\s")
+_NTH = re.compile(r"\b(?:second|third|fourth|next)\b", re.IGNORECASE)
+_IS_NTH = re.compile(
+    r"\W*\s(?:(?:is|was)\s(?:the\s)?(?:second|third|fourth|next)[\s-](?:\w+est|most)\b"
+    r"|(?:comes|came|is|was)\s(?:in\s)?(?:second|third|fourth)\b(?!\s\w))",
+    re.IGNORECASE,
+)
 _TAKEN_BACK = re.compile(r"\b(?:no|not|sorry|wait|actually|but|or)\b|n't\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
     r"\bhow\s+many\s+(?:(?:are|were)\s+)?"
@@ -173,9 +183,18 @@ def own_number(text: str, question: str) -> str | None:
     return next(iter(own)) if len(own) == 1 and others else None
 
 
+def of_another_person(text: str, question: str) -> bool:
+    """Whether a text says nothing but what another person has than the one whom the question names: "Mia is 12."."""
+    asked, plain = _WHOSE.search(question) or _AGE.search(question), view.plain(text)
+    held = _HAS.match(plain.strip())
+    if asked is None or held is None or asked["name"] in plain or len(re.findall(r"\d+", plain)) > 1:
+        return False
+    return re.search(rf"\b{re.escape(held['name'])}\b", question) is not None
+
+
 def _enumerated(text: str, question: str) -> str | None:
     """The number of what is asked for where a text counts several things, in a sentence or in a line for each."""
-    what, plain = _HOW_MANY.search(question), view.plain(text).strip()
+    what, plain = _HOW_MANY.search(question), words.in_digits(view.plain(text)).strip()
     if what is None or _NO_THINGS.search(plain):
         return None
     lines = [line.strip(" -*\u2022") for line in plain.split("\n") if any(c.isdigit() for c in line)]
@@ -196,6 +215,10 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     held = [f" {normalize(gold)} " for gold in golds]
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
     said = [s for s in parts if any(name in f" {normalize(s)} " for name in held)]
+    if said and not _NTH.search(question) and all(any(_after(s, g, _IS_NTH) for g in golds) for s in said):
+        return True  # "The Atlantic is the largest, and the Pacific is the second largest."
+    if said and all(_beside_the_head(s, held, view.asked_for(question)) for s in said):
+        return True
     relations = [m for s in said if (m := _RELATED.search(s) or _OWN_KIND.match(s) or _PHRASE.match(s))]
     if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
         return True
@@ -203,6 +226,23 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     if said and len(kin) == len(said) and not set(asked.split()) & set(_KIN.split()):
         return True
     return "language" in asked and bool(said) and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
+
+
+def _after(sentence: str, gold: str, words: re.Pattern[str]) -> bool:
+    """Whether these words follow a gold answer wherever a sentence has it."""
+    places = list(re.finditer(rf"(?<!\w){re.escape(gold)}(?!\w)", sentence, re.IGNORECASE))
+    return bool(places) and all(words.match(sentence, m.end()) for m in places)
+
+
+def _beside_the_head(sentence: str, held: Sequence[str], head: str | None) -> bool:
+    """Whether a clause says what the thing that is asked for is, and the next one something of the gold answer.
+
+    "The currency is the dollar, and the yen is used in China."
+    """
+    first, joint, rest = _JOINT.split(sentence, maxsplit=1) if _JOINT.search(sentence) else (sentence, "", "")
+    said, added = (f" {normalize(part)} " for part in (first, rest))
+    given = f" {head} " in said and re.search(r" (?:is|was) ", said) and not any(name in said for name in held)
+    return bool(joint and given) and f" {head} " not in added and added.startswith(tuple(held))
 
 
 def _says_another(text: str, golds: Sequence[str], question: str) -> bool:
@@ -263,6 +303,8 @@ def field(text: str, question: str) -> str | None:
     rows = [(m["key"] or m["noun"], m["value"]) for s in parts if (m := _FIELD.fullmatch(s))]
     rows += [(m["noun"], m["value"]) for s in parts if (m := _HELD_BY.search(s))]
     held = [value for noun, value in rows if all(w in asked for w in normalize(noun).split())]
+    done, by = _WHO_DID.match(question), _DONE_BY.search(view.plain(text))
+    held += [by["value"]] if done and by and echo.content(done["verb"]) == echo.content(by["verb"]) else []
     return held[-1] if held else None
 
 

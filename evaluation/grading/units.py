@@ -9,7 +9,9 @@ from fractions import Fraction
 from . import numbers, words
 from .numbers import Number, close
 
-_UNIT = re.compile(r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE)
+_UNIT = re.compile(
+    r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+(?:degrees\s+)?([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE
+)
 """How a question asks for a unit: "How many metres", "in minutes"."""
 _HOW_MANY = re.compile(r"\bhow\s+many\b", re.IGNORECASE)
 _OFFERS = re.compile(r"\b(?:or|than)\b", re.IGNORECASE)
@@ -37,6 +39,7 @@ _MAKES = re.compile(
 )
 """Between a number and the same one in another unit."""
 _COMPOUND = re.compile(r"\W*(?:(?:\d[\d.,]*|[a-z]+)\s?[a-z]{1,12}\.?(?:,?\sand\s|,\s|\s)?){2,4}\W*", re.IGNORECASE)
+_NO = r"(?:\b(?:no|zero)|(?:\bnot|n't)\s(?:(?:have|contain)\s)?any)"
 _CHANCE = re.compile(r"\s*in\s+(?:every\s+)?", re.IGNORECASE)
 _MOST_CHANCES = 100
 """\"One in four" is a share, "the 500 in 1999" is not."""
@@ -161,7 +164,7 @@ def as_asked(text: str, golds: Sequence[str], question: str | None) -> str:
 def none_of(said: str, question: str | None) -> bool:
     """Whether a text denies all that a question counts: "Mercury has no moons." and "How many moons ...?"."""
     what = re.search(r"\bhow\s+many\s+([a-z]+?)s?\b", question or "", re.IGNORECASE)
-    return what is not None and re.search(rf"\b(?:no|zero)\s(?:\w+\s)?{what[1]}s?\b", said, re.IGNORECASE) is not None
+    return what is not None and re.search(rf"{_NO}\s(?:\w+\s)?{what[1]}s?\b", said, re.IGNORECASE) is not None
 
 
 def _named(question: str | None) -> set[tuple[str, Fraction]]:

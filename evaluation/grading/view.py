@@ -74,6 +74,8 @@ _LAYOUT = [
     (re.compile(r"~~[^~\n]{0,200}~~"), " "),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph|boxed|mathit)[ \t]*\{([^{}]*)\}"), r"\1"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph|boxed|mathit)[ \t]*\{([^{}]*)\}"), r"\1"),
+    (re.compile(r"\\[()\[\]]"), " "),
+    (re.compile(r"(?<=[A-Za-z)])_\{?(\d{1,2})\}?"), r"\1"),
     (re.compile(r"^[ \t]*#{1,6}[ \t]+|^[ \t]*>[ \t]+", re.MULTILINE), ""),
     (re.compile(r"\*{1,3}|`{1,3}|(?<!\w)_{1,2}(?=\S)|(?<=\S)_{1,2}(?!\w)"), ""),
 ]

@@ -48,6 +48,12 @@ def _signed(m: re.Match[str]) -> str:
     return f"minus {m['spelled']}{m['unit']}" if m["spelled"] else f"-{m['digits'] or m['han']}{m['unit'] or ''}"
 
 
+def with_degrees(text: str) -> str:
+    """Degrees with one sign, and K beside them as kelvin, not as thousands: "100 °C", "373 kelvin"."""
+    text = re.sub(r"(?<=\d)\s?K\b", " kelvin", text) if "°" in text else text
+    return re.sub(r"(?:°|\bdeg(?:rees?)?)\s*(C|F)(?:elsius|ahrenheit)?\b", r"°\1", text)
+
+
 def once(text: str) -> str:
     """The text without number words that digits in parentheses repeat: "forty-three (43)" as "43"."""
     if "(" not in text:
@@ -75,6 +81,11 @@ _RATIO = re.compile(rf"\b(\d+|{PATTERN.pattern})\s+to\s+(\d+|{PATTERN.pattern})\
 def with_colons(text: str) -> str:
     """Ratios in words as digits with a colon: "2 to 3" and "two to three" as "2:3"."""
     return _RATIO.sub(lambda m: ":".join(n if n.isdigit() else str(value(n)) for n in m.groups()), text)
+
+
+def in_digits(text: str) -> str:
+    """The text with its whole numbers in digits: "eight legs" as "8 legs"; "one" may be a pronoun."""
+    return PATTERN.sub(lambda m: str(n) if (n := value(m[0])) not in (None, 1) and n.denominator == 1 else m[0], text)
 
 
 _LARGE = {
@@ -259,11 +270,11 @@ _TABLE: dict[str, list[tuple[str, str]]] = {
         ("1/1000", "mm millimeter millimeters millimetre millimetres"),
         ("1/100", "cm centimeter centimeters centimetre centimetres"),
         ("1", "m meter meters metre metres"),
-        ("1000", "km kilometer kilometers kilometre kilometres"),
+        ("1000", "km kilometer kilometers kilometre kilometres kmh kph"),
         ("0.0254", "inch inches"),
         ("0.3048", "ft foot feet"),
         ("0.9144", "yd yard yards"),
-        ("1609.344", "mile miles mi"),
+        ("1609.344", "mile miles mi mph"),
     ],
     "mass": [
         ("1/1000", "mg milligram milligrams"),
@@ -289,6 +300,7 @@ _TABLE: dict[str, list[tuple[str, str]]] = {
     "angle": [("1", "° degree degrees")],
     "celsius": [("1", "°c celsius")],
     "fahrenheit": [("1", "°f fahrenheit")],
+    "kelvin": [("1", "kelvin kelvins")],
 }
 UNITS: dict[str, tuple[str, Fraction]] = {
     word: (dimension, Fraction(factor))
@@ -300,6 +312,8 @@ UNITS: dict[str, tuple[str, Fraction]] = {
 CURRENCY_SIGNS = "$€£¥"
 DEGREES = {"angle", "celsius", "fahrenheit"}
 """Dimensions that "degrees" alone may stand for."""
+RIVALS = ({"celsius", "fahrenheit", "kelvin"}, {"dollar", "euro", "sterling", "yen"})
+"""Dimensions of which one is not another one: 15 dollars are not 15 euros."""
 
 
 NONE_LEFT = re.compile(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from composcope.evaluation import judging, text_files
-from composcope.evaluation.grading import booleans, choices, cues, echo, lists, mentions, names, text, view
+from composcope.evaluation.grading import affirming, booleans, choices, cues, echo, lists, mentions, names, text, view
 from composcope.evaluation.grading.extract import extract, last_object
 from composcope.evaluation.grading.grade import agentcoma_number, grade, stad_answer
 from composcope.evaluation.grading.mentions import Role
@@ -98,17 +98,17 @@ ECHO: list[Row] = [
     (echo.states, ("The green old house.", ROOM), True), (echo.states, ("The green old shed.", ROOM), False),
     (echo.states, ("The green old house burned?", ROOM), False),
     (echo.states, ("The green old house burned. It was Vienna.", ROOM), False),
-    (echo.states, ("It is.", "Who is it?"), False), (echo.affirms, ("17 is a prime number.", PRIME), True),
-    (echo.affirms, ("17 is not a prime number.", PRIME), False),
-    (echo.affirms, ("17 is no doubt a prime number.", PRIME), True),
-    (echo.affirms, ("It is not false that 17 is a prime number.", PRIME), None),
-    (echo.affirms, ("If 17 is a prime number, we stop.", PRIME), None),
-    (echo.affirms, ("12 is larger than 9.", "Is 9 larger than 12?"), False),
-    (echo.affirms, ("17 is a prime number. 17 is not a prime number.", PRIME), None),
-    (echo.affirms, ("17 is a prime number. Therefore, 17 is not a prime number.", PRIME), False),
-    (echo.affirms, ("It is prime.", "Is it prime?"), True),
-    (echo.affirms, ("17 is not a prime number.", "Is 17 not a prime number?"), None),
-    (echo.affirms, ("Is 17 a prime number? 17 is not a prime number.", PRIME), False),
+    (echo.states, ("It is.", "Who is it?"), False), (affirming.affirms, ("17 is a prime number.", PRIME), True),
+    (affirming.affirms, ("17 is not a prime number.", PRIME), False),
+    (affirming.affirms, ("17 is no doubt a prime number.", PRIME), True),
+    (affirming.affirms, ("It is not false that 17 is a prime number.", PRIME), None),
+    (affirming.affirms, ("If 17 is a prime number, we stop.", PRIME), None),
+    (affirming.affirms, ("12 is larger than 9.", "Is 9 larger than 12?"), False),
+    (affirming.affirms, ("17 is a prime number. 17 is not a prime number.", PRIME), None),
+    (affirming.affirms, ("17 is a prime number. Therefore, 17 is not a prime number.", PRIME), False),
+    (affirming.affirms, ("It is prime.", "Is it prime?"), True),
+    (affirming.affirms, ("17 is not a prime number.", "Is 17 not a prime number?"), None),
+    (affirming.affirms, ("Is 17 a prime number? 17 is not a prime number.", PRIME), False),
     (echo.after_question, ("Is 17 a prime number? Yes.", PRIME), "Yes."),
     (echo.after_question, ("Is 17 prime? Yes.", "Is 17 prime?"), "Is 17 prime? Yes."),
     (echo.after_question, ("A prime number?", PRIME), ""),
