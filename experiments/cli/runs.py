@@ -280,7 +280,7 @@ def list_runs(
 ) -> int:
     """List runs with their headline, or with --failures their failing cases: question, answer, right answer, cause."""
     if failures:
-        from ..run.failures import failing_cases, failure_lines
+        from ..run.summary import failing_cases, failure_lines
 
         found = failing_cases(folder, to_stderr)
         show({"schema": 1, "failures": found} if json else failure_lines(found), json)

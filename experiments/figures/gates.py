@@ -12,8 +12,8 @@ from ...evaluation.metrics import Metric
 from ...evaluation.protocols.counting import items
 from ...evaluation.protocols.scaffolding import Scaffolded
 from ..run.diagnosis import CAUSES, meaning
-from ..run.failures import diagnosed_failures
 from ..run.reader import Row, RunData
+from ..run.summary import diagnosed_failures
 from . import style
 from .drawing import EVALUATE, GAP, GATE, SCAFFOLDS, Drawing, drawn, figure, need, point
 from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark

@@ -8,9 +8,25 @@ from matplotlib.axes import Axes
 
 from ..run.reader import Array, ProbeData, Row, RunData
 from . import style
-from .drawing import FAITHFULNESS, LOOKBACK, MIN_K, NEURONS, Drawing, caption, curves, drawn, figure, need
+from .drawing import (
+    FAITHFULNESS,
+    LOOKBACK,
+    MIN_K,
+    NEURONS,
+    Drawing,
+    caption,
+    cells,
+    color_bar,
+    curves,
+    drawn,
+    few_marks,
+    figure,
+    heat,
+    need,
+    number,
+    panels_of,
+)
 from .grouping import grouped, labels, small_multiples
-from .heatmaps import cells, color_bar, few_marks, heat, number, panels_of
 
 Found = list[tuple[RunData, str, ProbeData]]
 _SETS = {

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 from ...probes.catalog import PROBES
 from ..run.diagnosis import TEXTS, Diagnosis, meaning, read_diagnosis
-from ..run.failures import diagnosed_failures
 from ..run.reader import RunData
+from ..run.summary import diagnosed_failures
 
 UNNAMED = ("fragile", "undetermined")
 """Results of a diagnosis that name no cause."""

@@ -18,10 +18,10 @@ from ...probes.verdicts import FEWEST_PAIRS, MATCHED, PRIMARY, UNMATCHED, is_pri
 from ...terminal import how_many
 from ..figures.grouping import labels
 from ..figures.style import MARKED_BELOW
-from ..run.failures import diagnosed_failures
 from ..run.folder import read_json
 from ..run.reader import Row, RunData
-from . import checks, headline
+from ..run.summary import diagnosed_failures
+from . import headline, sections
 from .causes import UNNAMED, Causes, causes_of
 from .origins import ABSTAINED, INVALID, KINDS, MEANS, UNCLEAR, Origin
 from .sections import ends, number_text
@@ -273,7 +273,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     interval = ends(row)
     kind = "open" if p is None or n < FEWEST or not interval else "yes" if p < ALPHA else "no"
     more = f"smallest detectable difference: {smallest:.2g} sd" if smallest and kind != "yes" else ""
-    good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), checks.FAILS))
+    good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), sections.FAILS))
     return Finding(
         probe.name, probe.title, says(row), value, interval or ("no interval" if value else "undefined"), n,
         ANSWERS[kind], kind,
@@ -297,8 +297,8 @@ def main_number(run: RunData, page: Landing, probe: Probe) -> str:
 
 def _tested(tests: Sequence[Row], what: str = "") -> str:
     """How many checks of a probe passed or failed, and what those were about; ``what`` follows the first number."""
-    (good, passed), (bad, failed) = (checks.counted(tests, *kinds) for kinds in (("yes",), checks.FAILS))
-    n, unsaid = len(tests), checks.counted(tests, "open")[1]
+    (good, passed), (bad, failed) = (sections.counted(tests, *kinds) for kinds in (("yes",), sections.FAILS))
+    n, unsaid = len(tests), sections.counted(tests, "open")[1]
     if bad:
         return f"{bad} of {n}{what} failed{failed}"
     left = f"{n - good} cannot say{unsaid}"
@@ -311,7 +311,7 @@ def _trust(tests: Sequence[Row]) -> str:
     >>> _trust([{"kind": "yes", "about": "next token"}, {"kind": "open"}])
     'partly: 1 of 2 checks passed (next token), 1 cannot say'
     """
-    good, bad = (checks.counted(tests, *kinds)[0] for kinds in (("yes",), checks.FAILS))
+    good, bad = (sections.counted(tests, *kinds)[0] for kinds in (("yes",), sections.FAILS))
     if not tests:
         return "unknown: no check here"
     if not good and not bad:
@@ -327,10 +327,10 @@ def in_words(run: RunData) -> list[str]:
     >>> in_words(read_run("runs/demo/control--mixed"))[1]
     "lookback: no difference shown: how much heads look back at the prompt: failures minus successes 0.031 [...] (a ..."
     """
-    answers = [v for v in checks.read_validity([run.path, run.path.parent])[0] if v["headline"]]
+    answers = [v for v in sections.read_validity([run.path, run.path.parent])[0] if v["headline"]]
     out, without, together = [], [], _corrected_together(run)
     for probe, data in ((p, data) for p in described() if (data := run.probe(p.name)) is not None):
-        f = _finding(run, probe, checks.tests_of(answers, [run], probe), together)
+        f = _finding(run, probe, sections.tests_of(answers, [run], probe), together)
         if f is None and (explored := _explored(data.table)):
             out.append(f"{probe.name}: {explored}")
         elif f is None or not f.value:  # a single pair has no value
