@@ -95,11 +95,11 @@ class Investigation:
 def _findings_in_words(path: Path) -> list[str]:
     """One line per probe, and one for the causes of the failures."""
     from ..probes.verdicts import FEWEST_PAIRS
-    from .report.landing import groups, in_words, lacking
+    from .report.landing import in_words, lacking
     from .run.diagnosis import read_diagnosis
 
     run, causes = read_run(path), read_diagnosis(path)
-    enough = min(map(len, groups(run))) >= FEWEST_PAIRS
+    enough = min(map(len, run.groups)) >= FEWEST_PAIRS
     how = f"run composcope probe {path}" if enough else f"there is nothing to compare: {lacking(run)}"
     lines = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
     if causes is not None:
@@ -250,12 +250,9 @@ def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluate
 
 def _chosen(target: Target, found: Evaluated, config: Config) -> Chosen:
     """The matched failures and successes to probe."""
-    from ..probes import examples
     from .probing import choose
 
-    asks, responses = found.per_case()
-    labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
-    return choose(labelled, config.probe_cases)
+    return choose(found.examples(target.tokenizer), config.probe_cases)
 
 
 def probe_shard(config: Config, folder: str | Path, shard: str, *, quiet: bool = False) -> list[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, words
 from ...evaluation.asks import Ask
 from ...evaluation.benchmarks.catalog import READERS, load
 from ...evaluation.case import Case
@@ -57,9 +58,14 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Loa
     """
     if name.startswith("organism:"):
         return _organism_benchmark(name, seed, limit)
-    found, reader = load(name), READERS.get(name.partition(":")[0])
-    kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
+    reader = READERS.get(name.partition(":")[0])
     own = Path(name).expanduser().is_file() or (reader is not None and reader.answer_alone)
+    return of_cases(name, load(name), limit, own)
+
+
+def of_cases(name: str, found: Sequence[Case], limit: int | None, own: bool) -> LoadedBenchmark:
+    """Cases as a benchmark, with the protocol and the format that they suggest."""
+    kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
     return LoadedBenchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
 
 
@@ -117,7 +123,11 @@ class AskPlan:
     benchmark: LoadedBenchmark
     """With the cases that are asked: those of the shard, with what the options need."""
     options: AskOptions
-    protocol: FormattedProtocol
+
+    @cached_property
+    def protocol(self) -> FormattedProtocol:
+        """The protocol that asks and counts according to the options."""
+        return make_protocol(self.options)
 
     @property
     def cases(self) -> Sequence[Case]:
@@ -127,7 +137,7 @@ class AskPlan:
         """The plan with what only the model's tokenizer decides: how prompts are written, and room to think."""
         options = replace(self.options, prompting=prompting)
         options = replace(options, asking=options.asking.replace(may_think=may_think(options, tokenizer)))
-        return replace(self, options=options, protocol=make_protocol(options))
+        return replace(self, options=options)
 
     def settled(self, config: Config) -> Config:
         """The configuration with everything that the plan has settled, as the run keeps it."""
@@ -145,7 +155,9 @@ def plan_asks(options: AskOptions, benchmark: LoadedBenchmark, shard: Shard | No
     format = options.format or benchmark.format_for(protocol)
     options = replace(options, protocol=protocol, format=format, asking=asking)
     ready = replace(benchmark, cases=tuple(prepare(benchmark.cases, options, benchmark.name)))
-    return AskPlan(in_shard(ready, shard), options, make_protocol(options))
+    plan = AskPlan(in_shard(ready, shard), options)
+    _ = plan.protocol  # options that it does not have are refused now
+    return plan
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
@@ -216,7 +228,7 @@ def _own_options(given: AskOptions) -> dict[str, Any]:
                 f"{flag(option, value)} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out"
             )
         if own.get(option):  # an option that sets no field is applied to the cases, see prepare
-            ways = tuple(dict.fromkeys(w.strip() for w in value.split(",") if w.strip())) if option == "also" else value
+            ways = tuple(dict.fromkeys(words(value))) if option == "also" else value
             options[own[option]] = ways
     return options
 

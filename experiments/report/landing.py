@@ -98,7 +98,7 @@ def best(runs: Sequence[RunData]) -> int:
     """The run to open on: a probed run with the most failures that can be compared with successes."""
 
     def power(i: int) -> tuple[bool, int, int]:
-        failures, successes = (len(found) for found in groups(runs[i]))
+        failures, successes = (len(found) for found in runs[i].groups)
         return bool(runs[i].probe_names), min(failures, successes), failures
 
     return max(range(len(runs)), key=power, default=0)
@@ -112,7 +112,7 @@ def landings(
     names = labels(runs)
     found = []
     for run, came_from, tested in zip(runs, came, tests, strict=True):
-        failures, _ = groups(run)
+        failures, _ = run.groups
         counted = Counter(came_from[c].kind for c in failures if c in came_from)
         sets = [s.name for s in run.case_sets.values() if s.label == "failure"]
         only = {"run": names[run.path], **({"set": sets[0]} if len(sets) == 1 else {})}
@@ -130,21 +130,12 @@ def landings(
     return found
 
 
-def groups(run: RunData) -> tuple[list[str], list[str]]:
-    """Ids of the failing cases and of the successes that they can be compared with, each once."""
-    failures, successes = (
-        list(dict.fromkeys(c for s in run.case_sets.values() if s.label == label for c in s.ids))
-        for label in ("failure", "success")
-    )
-    return failures, successes
-
-
 def twins(run: RunData, kept: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """For each failure, the success to show with it: its donor in the patching, else the nearest in its stratum.
 
     A stratum is a family, depth and operation; the nearest success has the question of the closest length.
     """
-    failures, successes = groups(run)
+    failures, successes = run.groups
     strata: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
     for case in successes:
         if (about := run.cases.get(case)) is not None:
@@ -184,7 +175,7 @@ def first_case(
     diagnosis = diagnosed.found if diagnosed else None
     named = {v.case: v.cause for v in diagnosis.verdicts if v.cause not in UNNAMED} if diagnosis else {}
     usual = next((s.cause for s in diagnosis.causes() if s.cause not in UNNAMED), None) if diagnosis else None
-    failures = groups(run)[0] or list(came_from)
+    failures = run.groups[0] or list(came_from)
 
     def tells(case: str) -> tuple[bool, ...]:
         detail = details.get(case, {})
@@ -359,7 +350,7 @@ def _explored(table: Sequence[Row]) -> str:
 
 def lacking(run: RunData) -> str:
     """Why probes had nothing to compare: too few failures or successes, too few of them alike, or no numbers."""
-    failures, successes = (len(found) for found in groups(run))
+    failures, successes = (len(found) for found in run.groups)
     chosen = run.path / "probes" / "examples.json"
     matched = read_json(chosen).get("contrast") is not False if chosen.is_file() else True
     if matched and min(failures, successes) >= FEWEST_PAIRS:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
-from ...evaluation.metrics import MEANINGS, Metric, percent, points, quoted, span
+from ...evaluation.metrics import DIFFERENCES, MEANINGS, NUMBERS, Metric, percent, points, quoted, span
 from ...evaluation.protocols.base import Entry, Evidence, about
 from ...evaluation.statistics import method_shown
 from ...terminal import how_many
@@ -20,19 +20,8 @@ from .folder import is_run, unfinished
 from .reader import RunData
 from .schema import Manifest, Metrics
 
-_DIFFERENCES = (
-    "gap",
-    "distraction",
-    "leakage",
-    "conflation",
-    "delta_atom",
-    "delta_comp",
-    "delta_depth",
-    "independence_gap",
-)
 _CASES = 3
 """Failing cases that are shown of each set."""
-_PLAIN = ("d50", "mean_k", "mean_k_solvable")
 
 
 AGREEMENT = ("judge_agreement", "human_agreement", "human_precision", "human_recall")
@@ -138,9 +127,9 @@ def metric_line(metric: Metric) -> str:
 def _value(metric: str, value: float | None) -> str:
     if value is None:
         return "undefined"
-    if metric in _PLAIN:
+    if metric in NUMBERS:
         return f"{value:.2f}"
-    return points(value) if metric in _DIFFERENCES else percent(value)
+    return points(value) if metric in DIFFERENCES else percent(value)
 
 
 def list_folder(folder: str | Path) -> list[dict[str, Any]]:
@@ -212,9 +201,8 @@ def counted_failures(run: RunData) -> set[str]:
     Without such cases, those with every part right and the whole judged not right: a whole that could not be judged is
     invalid, not failed.
     """
-    named = {id for found in run.case_sets.values() if found.label == "failure" for id in found.ids}
-    if named:
-        return named
+    if named := run.groups[0]:
+        return set(named)
     return {id for id, case in run.cases.items() if _failed(run.outcomes.get(id, {}), len(case.parts))}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, NotAskedError
-from ...evaluation.metrics import MEANINGS, Metric, find, quoted
+from ...evaluation.metrics import DIFFERENCES, MEANINGS, NUMBERS, Metric, beyond, find, quoted
 from ...files import to_csv
 from ...terminal import how_many
 from ..console.printing import Reporter, markdown_table
@@ -22,10 +22,6 @@ from ..run import write_json, write_text
 from .published import beside
 from .study import Row, Study, StudyRun, StudyTable
 
-_DIFFERENCES = frozenset(
-    "gap independence_gap distraction leakage delta_atom delta_comp conflation pair_gain pair_gap".split()
-)
-_NUMBERS = frozenset("d50 mean_k mean_k_solvable delta_depth".split())
 _RELATIVE = frozenset(["code_gain"])
 
 SHOWN = (
@@ -154,15 +150,13 @@ def _bound(metric: Metric, name: str, scale: float, form: str) -> str:
     value = getattr(metric, name)
     if value is not None:
         return f"{scale * value:{form}}"
-    said = (metric.note or "").replace(";", " ").split()
-    beyond = said[said.index(name) + 1] if name in said[:-1] else ""
-    return beyond if beyond[:1] in ("<", ">") else ""
+    return beyond(metric, name)
 
 
 def _form(name: str) -> tuple[float, str, str]:
-    if name in _NUMBERS:
+    if name in NUMBERS:
         return 1, "", ".2f"
-    if name in _DIFFERENCES or name.startswith("delta"):
+    if name in DIFFERENCES or name.startswith("delta"):
         return 100, " points", "+.1f"
     return 100, " %", "+.0f" if name in _RELATIVE else ".1f"
 

@@ -23,6 +23,8 @@ from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import RunData
 from composcope.experiments.run.summary import _wrong, counted_failures, failing_cases, failure_lines
 
+from .bare_runs import bare_run
+
 
 @pytest.fixture
 def run(synthetic: ModuleType, tmp_path: Path) -> Path:
@@ -234,7 +236,7 @@ def test_failures_are_cases_whose_parts_are_all_right_and_whose_whole_was_judged
     named: dict[str, Any] = {"1": "correct", "0": "incorrect", "a": "abstained", "?": "invalid"}
     roles = ("part:0", "part:1", "whole")
     outcomes = {c: {r: named[x] for r, x in zip(roles, of, strict=False)} for c, of in said.items()}
-    run: Any = SimpleNamespace(case_sets={}, outcomes=outcomes, cases=cases)
+    run: Any = bare_run(outcomes=outcomes, cases=cases)
     assert summary.counted_failures(run) == {"b", "c"}
     run.case_sets = {"x": SimpleNamespace(label="failure", ids=["a"]), "y": SimpleNamespace(label="success", ids=["b"])}
     assert summary.counted_failures(run) == {"a"}

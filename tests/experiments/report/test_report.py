@@ -186,7 +186,6 @@ def test_an_undefined_headline_is_words(synthetic: ModuleType, tmp_path: Path) -
     (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
     (table,) = headline.tables(load([run]))
     assert table["rows"][0]["cells"][0]["shown"] == "undefined" and table["rows"][0]["cells"][0]["interval"] == ""
-    assert headline._no_interval(Metric("d50", value=3.2)) == "no interval"
     assert "missing knowledge" in table["lead"]
 
 
