@@ -23,16 +23,7 @@ from .console import exits
 from .console.printing import Reporter
 from .distributed.engine import load_target
 from .evaluating import cost
-from .evaluating.ask_plan import (
-    SHARD_FILE,
-    AskPlan,
-    LoadedBenchmark,
-    ask_options,
-    check_asks,
-    load_benchmark,
-    plan_asks,
-    shard_record,
-)
+from .evaluating.ask_plan import SHARD_FILE, AskPlan, LoadedBenchmark, ask_options, load_benchmark, plan_asks
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of
 from .run import single_cases, summary, write_json
@@ -138,21 +129,20 @@ def investigate(
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     shard = config.parsed_shard
     # All checks come before the run's folder is made: first those that need no model, then those that do.
-    plan = plan_asks(ask_options(config), benchmark, shard)
+    plan = plan_asks(ask_options(config), benchmark, shard, config.limit)
     loading = loading_of(config)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
     with quietly(quiet):
         loaded = closing(load_target(loading, folder, reporter.say)) if target is None else nullcontext(target)
     with loaded as target:
-        plan = plan.for_model(target.prompting, target.tokenizer)
-        check_asks(plan, target.engine, target.tokenizer)
+        plan = plan.for_model(target.prompting, target.tokenizer, target.engine)
         judge = _judge(config.asking.judge, config.serving, config.batch_size)
         config = plan.settled(config)
         identity = _identity(plan, benchmark, target, shard)
         with begin_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
             _record(run, plan.benchmark, target)
-            if shard is not None:
-                write_json(run.path / SHARD_FILE, shard_record(benchmark, shard, config.limit))
+            if plan.shard is not None:
+                write_json(run.path / SHARD_FILE, plan.shard)
             evaluated = _evaluate(run, plan, target, judge, config, reporter)
             run.record(**target.record())
             if not contrast:

@@ -10,8 +10,8 @@ from ...evaluation.protocols.compare import compare
 from ..run.reader import Row, RunData
 from . import style
 from .accuracies import matched
-from .drawing import GATE, Drawing, curves, drawn, figure, need, point, table
-from .grouping import having, labels
+from .drawing import GATE, Drawing, curves, drawn, figure, need, point
+from .grouping import having, labels, table
 from .scatters import marks
 
 

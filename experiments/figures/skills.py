@@ -14,9 +14,9 @@ from ...errors import InputError
 from ..run import is_run, read_json, read_lines
 from ..run.reader import Row, RunData, load
 from . import style
-from .drawing import SKILLS, Drawing, curves, encodable, figure, panels_of
+from .drawing import SKILLS, Drawing, curves, encodable, figure
 from .drawing import words as in_words
-from .grouping import labels
+from .grouping import labels, panels_of
 
 OTHER = "other"
 

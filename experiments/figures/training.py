@@ -18,7 +18,8 @@ from ...files import read_csv
 from ..organism.weights import AXIS, DOSES, called, percent
 from ..run.reader import Row, RunData
 from . import style
-from .drawing import Drawing, caption, curves, drawn, encodable, figure, need, panels_of
+from .drawing import Drawing, caption, curves, drawn, encodable, figure, need
+from .grouping import panels_of
 
 FILE = "training_curve.json"
 _COLUMNS = ("recipe", "step", "metric", "k", "n")
