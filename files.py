@@ -83,11 +83,7 @@ def _sha256_of(path: str, size: int, mtime_ns: int) -> str:
 
 def text_hash(parts: Iterable[str]) -> str:
     """sha256 of several texts. The separator distinguishes ("ab", "c") from ("a", "bc")."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part.encode("utf-8"))
-        digest.update(b"\x00")
-    return digest.hexdigest()
+    return hashlib.sha256("".join(f"{part}\x00" for part in parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sweep(folder: Path) -> None:

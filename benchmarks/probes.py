@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from ..errors import InputError
+from ..errors import InputError, words
 from ..experiments.bench.timing import Way, costs, in_rounds, machine, setting, timed
 from ..experiments.console.printing import markdown_table
 from ..experiments.run.provenance import memory_peaks, reset_peaks
@@ -241,7 +241,7 @@ def main() -> None:
     if given.peak:
         print(json.dumps({"peak_mb": own_peak(*given.peak)}))
         return
-    names = tuple(n.strip() for n in given.only.split(",") if n.strip())
+    names = tuple(words(given.only))
     found = bench_probes(preset(given.preset), names, repeats=given.repeats, memory=not given.no_memory, out=given.out)
     if given.docs is not None:
         found.write_docs(given.docs)

@@ -8,12 +8,12 @@ provenance, not identity. Imports torch only for models that are already in memo
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import ModelError
-from ..files import file_sha256
+from ..files import file_sha256, text_hash
 
 # How a configuration was written; none of this changes an answer.
 _CONFIG_NOISE = {"_name_or_path", "transformers_version", "torch_dtype", "dtype", "_attn_implementation", "use_cache"}
@@ -28,7 +28,7 @@ def folder_weights(folder: str | Path) -> str:
     files = sorted(Path(folder).glob("*.safetensors"))
     if not files:
         raise ModelError(f"{folder}: no *.safetensors weights here; save the model with save_pretrained")
-    return _digest(f"{p.name}:{file_sha256(p)}" for p in files)
+    return text_hash(f"{p.name}:{file_sha256(p)}" for p in files)
 
 
 def model_weights(model: Any) -> str:
@@ -47,7 +47,7 @@ def model_weights(model: Any) -> str:
 def config_hash(config: Mapping[str, Any]) -> str:
     """Hash of a model configuration without what does not change an answer (versions, dtype, paths)."""
     kept = {k: v for k, v in config.items() if k not in _CONFIG_NOISE}
-    return _digest([json.dumps(kept, sort_keys=True, default=str)])
+    return text_hash([json.dumps(kept, sort_keys=True, default=str)])
 
 
 def tokenizer_hash(tokenizer: Any) -> str:
@@ -60,13 +60,13 @@ def tokenizer_hash(tokenizer: Any) -> str:
         state = {k: v for k, v in json.loads(backend.to_str()).items() if k not in ("padding", "truncation")}
         parts = [json.dumps(state, sort_keys=True)]
     special = {k: str(v) for k, v in tokenizer.special_tokens_map.items()}
-    return _digest([*parts, json.dumps(special, sort_keys=True)])
+    return text_hash([*parts, json.dumps(special, sort_keys=True)])
 
 
 def chat_template_hash(tokenizer: Any, options: Mapping[str, Any] | None = None) -> str:
     """Hash of the chat template and the options it is rendered with (``enable_thinking``, ...)."""
     template = json.dumps(tokenizer.chat_template, sort_keys=True)
-    return _digest([template, json.dumps(dict(options or {}), sort_keys=True, default=str)])
+    return text_hash([template, json.dumps(dict(options or {}), sort_keys=True, default=str)])
 
 
 def local_identity(
@@ -105,11 +105,3 @@ def folder_identity(folder: str | Path) -> dict[str, str]:
         "tokenizer": tokenizer_hash(tokenizer),
         "chat_template": chat_template_hash(tokenizer),
     }
-
-
-def _digest(parts: Iterable[str]) -> str:
-    sha = hashlib.sha256()
-    for part in parts:
-        sha.update(part.encode("utf-8", "surrogatepass"))
-        sha.update(b"\0")
-    return sha.hexdigest()

@@ -97,6 +97,21 @@ def dumps(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()
     return json.dumps(to_document(protocol, metrics, warnings), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+DIFFERENCES = frozenset(
+    "gap independence_gap distraction leakage conflation delta_atom delta_comp pair_gain pair_gap".split()
+)
+"""Metrics that are differences of shares: shown in points."""
+NUMBERS = frozenset("d50 mean_k mean_k_solvable delta_depth".split())
+"""Metrics that are no shares: shown as they are."""
+
+
+def beyond(metric: Metric, end: str) -> str:
+    """``<2`` or ``>8`` where the note says that this end of the interval lies beyond what was asked; else empty."""
+    said = (metric.note or "").replace(";", " ").split()
+    found = said[said.index(end) + 1] if end in said[:-1] else ""
+    return found if len(found) > 1 and found[0] in "<>" else ""
+
+
 def percent(share: float, digits: int = 1) -> str:
     """A share as text, with its unit."""
     return f"{100 * share:.{digits}f} %"

@@ -17,13 +17,15 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from ..errors import InputError, did_you_mean
+from ..errors import InputError, did_you_mean, words
 from ..evaluation.engines.addresses import address, check_url
 from ..files import safe_name
 from ..registry import PLUGIN_FIRST
 
 __all__ = ["Asking", "Config", "Probing", "Serving"]
 
+SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
+"""The values of options that name a model in another role: teacher, judge, solver."""
 _DEFAULT_CONCURRENCY = {"openai": 8, "vllm": 64}
 
 
@@ -212,7 +214,7 @@ class Serving(Section):
     @property
     def names(self) -> tuple[str, ...]:
         """Other names that the server may report for the model."""
-        return tuple(name.strip() for name in (self.signed_as or "").split(",") if name.strip())
+        return tuple(words(self.signed_as))
 
     def for_probing(self, given: Mapping[str, Any]) -> Serving:
         """The serving options for probing a run that was answered with these; ``given`` are the flags of ``probe``."""
@@ -265,8 +267,8 @@ class Probing(Section):
 
         known = tuple(PROBES)
         if isinstance(value, str):
-            words = [word.strip().replace("_", "-") for word in value.split(",") if word.strip()]
-            value = {"none": (), "all": standard()}.get(value, tuple(dict.fromkeys(words)))
+            named = dict.fromkeys(word.replace("_", "-") for word in words(value))
+            value = {"none": (), "all": standard()}.get(value, tuple(named))
         unknown = [p for p in value if p not in known and PROBES.find(p) is None]
         if unknown:
             raise InputError(
@@ -331,14 +333,19 @@ class Config(Probing):
 
     @model_validator(mode="after")
     def _names_one_server(self) -> Self:
-        if address(self.model) is not None and (self.serving.engine == "vllm" or self.serving.base_url):
+        if self.served is not None and (self.serving.engine == "vllm" or self.serving.base_url):
             raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
-        if address(self.model) is not None and self.serving.engine == "ray" and self.serving.probe_model is None:
+        if self.served is not None and self.serving.engine == "ray" and self.serving.probe_model is None:
             raise InputError(
                 f"--model {self.model}: names a server, and the workers of --engine ray load weights; leave out "
                 "--engine ray, or say with --probe-model where the weights are"
             )
         return self
+
+    @property
+    def served(self) -> tuple[str, str] | None:
+        """The model and its server, where ``model`` names both."""
+        return address(self.model)
 
     @property
     def parsed_shard(self) -> Shard | None:
@@ -352,8 +359,7 @@ class Config(Probing):
 
     def default_folder(self) -> Path:
         """``runs/MODEL--BENCHMARK--PROTOCOL`` from the last parts of the names, with ``--shard-i-of-n`` for a shard."""
-        served = address(self.model)
-        words = (served[0] if served else self.model, self.benchmark, self.protocol)
+        words = (self.served[0] if self.served else self.model, self.benchmark, self.protocol)
         shard = [] if self.shard is None else ["shard-" + self.shard.replace("/", "-of-")]
         return Path("runs") / "--".join([*(_slug(word) for word in words if word), *shard])
 

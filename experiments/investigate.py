@@ -23,16 +23,7 @@ from .console import exits
 from .console.printing import Reporter
 from .distributed.engine import load_target
 from .evaluating import cost
-from .evaluating.ask_plan import (
-    SHARD_FILE,
-    AskPlan,
-    LoadedBenchmark,
-    ask_options,
-    check_asks,
-    load_benchmark,
-    plan_asks,
-    shard_record,
-)
+from .evaluating.ask_plan import SHARD_FILE, AskPlan, LoadedBenchmark, ask_options, load_benchmark, plan_asks
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of
 from .run import single_cases, summary, write_json
@@ -95,11 +86,11 @@ class Investigation:
 def _findings_in_words(path: Path) -> list[str]:
     """One line per probe, and one for the causes of the failures."""
     from ..probes.verdicts import FEWEST_PAIRS
-    from .report.landing import groups, in_words, lacking
+    from .report.landing import in_words, lacking
     from .run.diagnosis import read_diagnosis
 
     run, causes = read_run(path), read_diagnosis(path)
-    enough = min(map(len, groups(run))) >= FEWEST_PAIRS
+    enough = min(map(len, run.groups)) >= FEWEST_PAIRS
     how = f"run composcope probe {path}" if enough else f"there is nothing to compare: {lacking(run)}"
     lines = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
     if causes is not None:
@@ -138,21 +129,20 @@ def investigate(
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     shard = config.parsed_shard
     # All checks come before the run's folder is made: first those that need no model, then those that do.
-    plan = plan_asks(ask_options(config), benchmark, shard)
+    plan = plan_asks(ask_options(config), benchmark, shard, config.limit)
     loading = loading_of(config)
     reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
     with quietly(quiet):
         loaded = closing(load_target(loading, folder, reporter.say)) if target is None else nullcontext(target)
     with loaded as target:
-        plan = plan.for_model(target.prompting, target.tokenizer)
-        check_asks(plan, target.engine, target.tokenizer)
+        plan = plan.for_model(target.prompting, target.tokenizer, target.engine)
         judge = _judge(config.asking.judge, config.serving, config.batch_size)
         config = plan.settled(config)
         identity = _identity(plan, benchmark, target, shard)
         with begin_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
             _record(run, plan.benchmark, target)
-            if shard is not None:
-                write_json(run.path / SHARD_FILE, shard_record(benchmark, shard, config.limit))
+            if plan.shard is not None:
+                write_json(run.path / SHARD_FILE, plan.shard)
             evaluated = _evaluate(run, plan, target, judge, config, reporter)
             run.record(**target.record())
             if not contrast:
@@ -250,12 +240,9 @@ def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluate
 
 def _chosen(target: Target, found: Evaluated, config: Config) -> Chosen:
     """The matched failures and successes to probe."""
-    from ..probes import examples
     from .probing import choose
 
-    asks, responses = found.per_case()
-    labelled = examples.from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets)
-    return choose(labelled, config.probe_cases)
+    return choose(found.examples(target.tokenizer), config.probe_cases)
 
 
 def probe_shard(config: Config, folder: str | Path, shard: str, *, quiet: bool = False) -> list[str]:

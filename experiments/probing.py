@@ -64,23 +64,22 @@ def choose(examples: Sequence[Example], n: int) -> Chosen:
 
 
 def _first_cases(examples: Sequence[Example], n: int) -> list[Example]:
-    cases: dict[str, list[str]] = defaultdict(list)
-    for e in examples:
-        if e.case not in cases[e.group]:
-            cases[e.group].append(e.case)
-    kept = {case for group in cases.values() for case in group[:n]}
+    kept = {case for group in cases_of(examples).values() for case in group[:n]}
     return [e for e in examples if e.case in kept]
+
+
+def cases_of(examples: Sequence[Example]) -> dict[str, list[str]]:
+    """The cases of each group, in order."""
+    cases: dict[str, dict[str, None]] = defaultdict(dict)
+    for e in examples:
+        cases[e.group][e.case] = None
+    return {group: list(found) for group, found in cases.items()}
 
 
 def save_chosen(run: OpenRun, chosen: Chosen) -> None:
     """Write which cases the probes run on."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for e in chosen.examples:
-        if e.case not in groups[e.group]:
-            groups[e.group].append(e.case)
-    write_json(
-        run.path / "probes" / "examples.json", {"note": chosen.note, "contrast": chosen.contrast, "groups": groups}
-    )
+    found = {"note": chosen.note, "contrast": chosen.contrast, "groups": cases_of(chosen.examples)}
+    write_json(run.path / "probes" / "examples.json", found)
 
 
 @contextmanager

@@ -116,6 +116,15 @@ def _in_one_place(module: str) -> Run:
     return run
 
 
+def _cases(name: str, given: Callable[[Few, Few, int, Path], tuple[Any, ...]]) -> Cases:
+    """Single cases by a function of ``single_cases``, which takes what ``given`` makes of them."""
+
+    def cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
+        return getattr(import_module(".single_cases", __package__), name)(lm, *given(few, every, n, folder))
+
+    return cases
+
+
 def _neuron_checks(data: Any) -> Iterator[dict[str, Any]]:
     for row in data.rows("suppress_log_ratio_excess"):
         kind, group = str(row.get("kind")), row.get("group")
@@ -189,12 +198,6 @@ def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
     return replace(found, settings={**found.settings, "rows_dtype": settings.rows_dtype})
 
 
-def _patching_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .single_cases import patching_cases
-
-    return patching_cases(lm, every, folder, n, {e.case for e in few})
-
-
 def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
     own = data.rows("unchanged_rate", group="identity")
     if own:
@@ -238,15 +241,9 @@ PATCHING = Probe(
     order=3,
     reads_at_slots=True,
     cost="{cases} prompts, {pairs} pairs x {layers} layers of rows with their continuations",
-    cases=_patching_cases,
+    cases=_cases("patching_cases", lambda few, every, n, folder: (every, folder, n, {e.case for e in few})),
     checks=_patching_checks,
 )  # fmt: skip
-
-
-def _trajectory_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .single_cases import trajectory_cases
-
-    return trajectory_cases(lm, [e for e in few if e.role == "whole"])
 
 
 TRAJECTORY = Probe(
@@ -257,16 +254,10 @@ TRAJECTORY = Probe(
     order=4,
     reads_at_slots=True,
     cost="{twice} prompts, half of them with their responses",
-    cases=_trajectory_cases,
+    cases=_cases("trajectory_cases", lambda few, *_: ([e for e in few if e.role == "whole"],)),
     unchecked="Nothing in one run checks a cosine against the truth: the separation is tested by exchanging the "
     "labels of failures and successes (see the contrasts), which says whether it is chance, not what it means.",
 )  # fmt: skip
-
-
-def _min_k_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .single_cases import min_k_cases
-
-    return min_k_cases(lm, few)
 
 
 MIN_K = Probe(
@@ -276,16 +267,10 @@ MIN_K = Probe(
     "by what the model predicted at that position.",
     order=5,
     cost="{prompts} prompts",
-    cases=_min_k_cases,
+    cases=_cases("min_k_cases", lambda few, *_: (few,)),
     unchecked="Nothing in one run says which questions the model was trained on: without known members and non-members "
     "a higher score is no proof of exposure.",
 )  # fmt: skip
-
-
-def _readout_cases(lm: Any, few: Few, every: Few, n: int, folder: Path) -> Any:
-    from .single_cases import readout_cases
-
-    return readout_cases(lm, few, every, folder)
 
 
 READOUT = Probe(
@@ -296,7 +281,7 @@ READOUT = Probe(
     order=6,
     standard=False,
     cost="{prompts} prompts, wholes once more for the report",
-    cases=_readout_cases,
+    cases=_cases("readout_cases", lambda few, every, n, folder: (few, every, folder)),
 )  # fmt: skip
 
 

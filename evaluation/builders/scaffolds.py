@@ -95,15 +95,11 @@ class _Run:
 
     @property
     def name(self) -> str:
-        return teacher_name(self.teacher)
+        """The teacher's name in files: its model, or what else identifies it."""
+        return self.teacher.identity.get("model") or "+".join(self.teacher.identity.values())
 
     def drop(self, item: StadItem, stage: str, reason: str) -> None:
         self.dropped.append({"id": item.id, "teacher": self.name, "stage": stage, "reason": reason})
-
-
-def teacher_name(engine: Engine) -> str:
-    """A teacher's name in files: its model, or what else identifies it."""
-    return engine.identity.get("model") or "+".join(engine.identity.values())
 
 
 def items_from_cases(cases: Iterable[Case]) -> list[StadItem]:

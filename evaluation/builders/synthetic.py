@@ -5,6 +5,7 @@ gate only: whether every constituent fact is read off correctly (the parts). Par
 shared over cases. A case of depth d chains d facts of the evidence.
 """
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -166,9 +167,7 @@ def _ordering(people: Sequence[str], others: Sequence[str], goods: str, rng: ran
     question = (
         f"Order {_listed(people)} by the number of {goods}, fewest first. Answer with the names, separated by commas."
     )
-    choices = 1
-    for n in range(2, len(people) + 1):
-        choices *= n
+    choices = math.factorial(len(people))
     return _amounts(amounts, others, goods, rng, question, answer, "ordered-list", "order", choices)
 
 

@@ -7,8 +7,8 @@ In this process: ``local`` (a transformers model), ``continuous`` (a finished ro
 models that may be batched so), ``decoding`` (the steps of all ways of batching, faster products on a CPU), ``text``
 (from tokens back to text), ``divergence`` (how much batching changes answers).
 On a server: ``http`` (any OpenAI-compatible server), ``transport`` (requests, limits, repeats, redirects; sends a key
-only to its own server), ``replies`` (reads a reply), ``capabilities`` (what the server really honors), ``addresses``
-(``MODEL@URL``, and which key is for which server).
+only to its own server), ``replies`` (reads a reply; what the server really honors), ``addresses`` (``MODEL@URL``, and
+which key is for which server).
 A server of our own: ``vllm`` (starts one), ``managed`` (watches and stops it), ``supervisor`` (stops it even if this
 process dies).
 """

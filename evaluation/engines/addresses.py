@@ -8,7 +8,7 @@ import os
 import re
 from urllib.parse import SplitResult, urlsplit
 
-from ...errors import InputError
+from ...errors import InputError, words
 
 
 def address(model: str, option: str = "--model") -> tuple[str, str] | None:
@@ -50,9 +50,9 @@ def key_for(url: str, named: str | None, *, own: bool = False) -> str | None:
     for the command's ``own`` server. Nothing else is sent anywhere (but ``OPENAI_API_KEY`` to its own service, see
     ``evaluation.engines.transport``). Raises ``InputError`` for a variable that is not set.
     """
-    for entry in (e.strip() for e in (named or "").split(",")):
+    for entry in words(named):
         host, equals, variable = entry.rpartition("=")
-        if entry and (_is_named(urlsplit(url), host) if equals else own):
+        if _is_named(urlsplit(url), host) if equals else own:
             if not os.environ.get(variable):
                 raise InputError(f"--api-key-env {variable}: not set in the environment; export it first")
             check_key(os.environ[variable], f"--api-key-env {variable}")

@@ -27,8 +27,7 @@ from ..journal import ask_identity
 from . import replies, transport
 from .addresses import check_key, secret
 from .base import REFUSED, BaseEngine, error_response, think
-from .capabilities import Capabilities, TrialReply, find_capabilities
-from .replies import LEAST, SHARE, foreign
+from .replies import LEAST, SHARE, Capabilities, TrialReply, find_capabilities, foreign
 from .transport import RedirectedError, ReplyTooLargeError, Transport, is_official, stay_on_host
 
 # Wrong key, no permission, no such model, another host: the next request will not fare better.

@@ -69,6 +69,11 @@ class CaseSet:
     """``failure`` or ``success``: which side of a contrast it is (``other`` where it is neither)."""
     entries: tuple[Entry, ...] = ()
 
+    @classmethod
+    def of(cls, label: str, cases: Iterable[str]) -> CaseSet:
+        """A set of cases of which nothing but the ids is told."""
+        return cls(label, label, tuple(Entry(c, ()) for c in cases))
+
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(e.case for e in self.entries)

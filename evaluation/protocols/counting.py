@@ -325,9 +325,9 @@ def difference(
 
 
 def paired(a: Sequence[Graded], b: Sequence[Graded]) -> list[tuple[Item, Item]]:
-    """The items of two runs about the cases that both were asked."""
-    sides = [{item.case: item for item in items(rows)} for rows in (a, b)]
-    return [(sides[0][case], sides[1][case]) for case in sides[0] if case in sides[1]]
+    """The items of two runs about the cases that both were asked, repeat by repeat."""
+    sides = [{(item.case, item.repeat): item for item in items(rows)} for rows in (a, b)]
+    return [(sides[0][key], sides[1][key]) for key in sides[0] if key in sides[1]]
 
 
 def gain(pairs: Sequence[tuple[Item, Item]], role: str, group: Mapping[str, Any], seed: int) -> Metric | None:

@@ -19,8 +19,7 @@ from ...hooks import Model, Site, load_model
 from ...model_loading import load
 from ...terminal import Bar, no_bar
 from ..models.resolve import MODELS, resolve_model
-from . import peers
-from .peers import HARNESS
+from .evaluation import HARNESS, INSTALL, Harness, generate, harness, one_by_one, ours
 from .timing import TaskBench, TaskTiming, Way, in_rounds, machine, timed, timings
 
 MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file
@@ -52,7 +51,7 @@ class BenchSetting:
     """The model, and how it is measured."""
 
     engine: LocalEngine
-    harness: peers.Harness | None
+    harness: Harness | None
     asks: int
 
     def lm(self) -> Model:
@@ -120,7 +119,7 @@ def asking(make: Callable[[], list[Ask]], setting: BenchSetting) -> list[Way]:
     engine, asks = setting.engine, make()[: setting.asks]
     few = asks[:SLOW]
     share = len(few) / len(asks)
-    plain = peers.one_by_one(engine)
+    plain = one_by_one(engine)
     alone = f"timed on {len(few)} of {len(asks)}, once"
 
     def way(name: str, batch: int | None, run: Callable[..., Mapping[int, str]], mine: LocalEngine, *more: int) -> Way:
@@ -128,10 +127,10 @@ def asking(make: Callable[[], list[Ask]], setting: BenchSetting) -> list[Way]:
         return Way(name, partial(timed, partial(run, mine, some, *more)), str(batch or ""), part, note)
 
     ways = [
-        way("composcope", None, peers.ours, engine),
-        way("composcope, naive", 1, peers.ours, plain),
-        way("model.generate", 1, peers.generate, engine, 1),
-        way("model.generate", 32, peers.generate, engine, 32),
+        way("composcope", None, ours, engine),
+        way("composcope, naive", 1, ours, plain),
+        way("model.generate", 1, generate, engine, 1),
+        way("model.generate", 32, generate, engine, 32),
     ]
     if setting.harness is not None:
         ways.append(Way(HARNESS, partial(setting.harness, few, 1), "1", share, alone))
@@ -243,7 +242,7 @@ def bench_real(
             "numbers at least 1"
         )
     if lm_eval_python is None:
-        say(f"{HARNESS} is left out: {peers.INSTALL}")
+        say(f"{HARNESS} is left out: {INSTALL}")
     if model is None and not MODEL.is_file():
         raise InputError(f"--model: no {MODEL} here; run make real, which downloads it, or give any chat model")
     source = resolve_model(str(model or MODEL), say)
@@ -254,8 +253,8 @@ def bench_real(
     try:
         assert engine.identity and engine.trust, "hashed and tried once, before the clock runs"
         about = machine(loaded.device.type, threads)
-        with peers.harness(lm_eval_python, engine, source.location, threads) as harness:
-            setting = BenchSetting(engine, harness, asks)
+        with harness(lm_eval_python, engine, source.location, threads) as other:
+            setting = BenchSetting(engine, other, asks)
             rows = {}
             for task in chosen:
                 ways = task.ways(setting)

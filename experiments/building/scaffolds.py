@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation.benchmarks.catalog import load
 from ...evaluation.benchmarks.stad import StadItem, case_from_item, read_items, record_from_item
 from ...evaluation.case import Case
 from ...evaluation.engines.base import Engine
 from ...evaluation.journal import Journal
+from ..evaluating.ask_plan import load_benchmark
 from .benchmarks import Made, build
 
 
@@ -75,11 +75,7 @@ def _items(benchmark: str, limit: int | None) -> list[StadItem]:
 
 
 def _cases(benchmark: str, limit: int | None) -> list[Case]:
-    if benchmark.startswith("organism:"):
-        from ..evaluating.ask_plan import load_benchmark
-
-        return list(load_benchmark(benchmark, limit=limit).cases)[:limit]
-    return load(benchmark)[:limit]
+    return list(load_benchmark(benchmark, limit=limit).cases[:limit])
 
 
 def _files(benchmark: str) -> list[Path]:

@@ -2,8 +2,8 @@
 
 ``root`` (investigate, evaluate, probe, demo), ``runs`` (commands on existing runs), ``studies``, ``build`` (also
 import), ``interventions``, ``organism``, ``start`` (init, fetch, docs, bench), ``doctor``.
-``flags`` makes options, with the headings of ``--help``, from the fields of ``config``, which have the defaults;
-``help`` lays out ``--help``.
+``flags`` makes options, with the headings of ``--help``, from the fields of ``config``, which have the defaults,
+and lays out ``--help``.
 
 Each module is imported only when it is used.
 """

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError
+from ...errors import InputError, whole_numbers, words
+from ..config import SPEC
 from ..console import exits
 from ..console.printing import Reporter, show
-from .flags import AsJson, Seed, Silent
-from .help import Command, Commands, example, under
+from .flags import AsJson, Command, Commands, Seed, Silent, example, under
 
 app = typer.Typer(
     cls=Commands,
@@ -27,7 +27,6 @@ SCAFFOLDS = {
     "Requests": ("max_steps", "max_tokens", "temperature", "attempts"),
 }
 """Headings for the options of long commands."""
-SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
 Out = Annotated[Path, typer.Option("--out", "-o", help="Output folder; the same command continues it.")]
 KeyEnv = Annotated[
     str | None,
@@ -156,7 +155,7 @@ def synthetic(
     """Build in-context families about made-up entities: kinship, numerical, spatial."""
     from ..building.benchmarks import synthetic as make
 
-    named = [f.strip() for f in families.split(",") if f.strip()]
+    named = words(families)
     if not named:
         raise InputError(f"--families {families}: give at least one of kinship, numerical, spatial")
     _once(named, "--families", families)
@@ -233,12 +232,7 @@ def skills(
 
 
 def _numbers(text: str, option: str) -> list[int]:
-    try:
-        found = [int(word) for word in text.split(",") if word.strip()]
-    except ValueError as e:
-        raise InputError(f"{option} {text}: give whole numbers, separated by commas") from e
-    if not found:
-        raise InputError(f"{option} {text}: give whole numbers, separated by commas")
+    found = whole_numbers(text, option)
     _once([str(number) for number in found], option, text)
     return found
 

@@ -7,21 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError, require_extra
+from ...errors import InputError, require_extra, whole_numbers
 from ..console import exits
 from ..console.printing import Reporter, show
-from ..interventions.recipes import (
-    INFERENCE,
-    OBJECTIVES,
-    PRESETS,
-    SOLUTIONS,
-    AdapterRecipe,
-    check_options,
-    parse_numbers,
-    resolve,
-)
-from .flags import AsJson, Device, Silent, go_offline
-from .help import Command, example, under
+from ..interventions.recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, AdapterRecipe, check_options, resolve
+from .flags import AsJson, Command, Device, Silent, example, go_offline, under
 
 HEADINGS = {
     "Training data": ("train", "evaluation", "depths", "solutions", "format", "thinking", "prompts"),
@@ -99,7 +89,7 @@ def intervene(
     if recipe in INFERENCE:
         return _infer(recipe, run, model, cases, layers, max_tokens, seed, device, json, quiet)
     changes = {f.name: given[f.name] for f in fields(AdapterRecipe) if f.name in given and f.name != "depths"}
-    made = resolve(recipe, preset, None if depths is None else parse_numbers(depths, "--depths"), **changes)
+    made = resolve(recipe, preset, None if depths is None else whole_numbers(depths, "--depths"), **changes)
     if run is not None:
         raise InputError(f"{run}: only steering and patching take a run; for {recipe} give --model and --out")
     if model is None or out is None:
@@ -138,7 +128,7 @@ def _infer(
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from ..interventions import inference
 
-    chosen = None if layers is None else parse_numbers(layers, "--layers")
+    chosen = None if layers is None else whole_numbers(layers, "--layers")
     result = inference.intervene(
         recipe, run, model=model, n=cases, layers=chosen, max_new_tokens=max_tokens or 128, seed=seed,
         device=device, reporter=Reporter(quiet=quiet),

@@ -14,8 +14,7 @@ from ...terminal import how_many
 from ..console.printing import Reporter, show
 from ..organism.plants import recipes
 from ..organism.weights import CROSSED, DOSES, LISTERS, WRITERS, names
-from .flags import AsJson, Quiet
-from .help import Command, Commands, example
+from .flags import AsJson, Command, Commands, Quiet, example
 
 if TYPE_CHECKING:
     from ..organism.recipe import OrganismRecipe

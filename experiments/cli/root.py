@@ -19,6 +19,8 @@ from . import build, interventions, start, studies
 from . import runs as run_commands
 from .flags import (
     AsJson,
+    Command,
+    Commands,
     ConfigFile,
     Device,
     DryRun,
@@ -26,12 +28,12 @@ from .flags import (
     Quiet,
     RunArg,
     Seed,
+    example,
     go_offline,
     with_config,
     with_file,
     with_plugins,
 )
-from .help import Command, Commands, example
 from .organism import app as organism
 
 

@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ...errors import InputError, require_extra
+from ...errors import InputError, require_extra, words
 from ...terminal import how_many, to_stderr
 from ..console import exits
 from ..console.printing import Reporter, show, table
-from .flags import AsJson, Compat, Quiet, RunArg, RunArgs, Seed, Silent, with_plugins
-from .help import Command, example, under
+from .flags import AsJson, Command, Compat, Quiet, RunArg, RunArgs, Seed, Silent, example, under, with_plugins
 
 SCORE = {"Graded rows": ("protocol", "cases"),
          "Checks of the grades": ("labels", "audit", "judge", "api_key_env", "seed")}  # fmt: skip
@@ -211,7 +210,7 @@ def plot(
     from ..run.folder import runs_in
 
     if list_ or figure is None:
-        found = catalog.figure_names()
+        found = {name: figure.title for name, figure in catalog.FIGURES.items()}
         rows = [{"figure": name, "title": title} for name, title in found.items()]
         show({"schema": 1, "figures": rows} if json else [f"{n}: {t}" for n, t in found.items()], json)
         return exits.OK
@@ -220,9 +219,9 @@ def plot(
         figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look,
         progress=Reporter(quiet=quiet).bar,
     )  # fmt: skip
-    chosen = None if only is None else [name.strip() for name in only.split(",")]
+    chosen = words(only)
     inside = [path for folder in runs or () for path in runs_in(folder)]
-    _say_unfinished(path for path in inside if chosen is None or path.name in chosen)
+    _say_unfinished(path for path in inside if not chosen or path.name in chosen)
     show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
     return exits.OK
 
@@ -280,7 +279,7 @@ def list_runs(
 ) -> int:
     """List runs with their headline, or with --failures their failing cases: question, answer, right answer, cause."""
     if failures:
-        from ..run.failures import failing_cases, failure_lines
+        from ..run.summary import failing_cases, failure_lines
 
         found = failing_cases(folder, to_stderr)
         show({"schema": 1, "failures": found} if json else failure_lines(found), json)

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError
+from ...errors import InputError, words
 from ...files import write_between
 from ..console import exits
 from ..console.printing import Reporter, show
-from .flags import AsJson, Device, Quiet, Silent
-from .help import Command, Commands, example
+from .flags import AsJson, Command, Commands, Device, Quiet, Silent, example
 
 N_CASES = 12
 SITE = Path(__file__).parents[2] / "site" / "index.html"
@@ -163,10 +162,9 @@ def _bench(
     from ..bench.real import BEGIN, END, bench_real
 
     reporter = Reporter(quiet=quiet)
-    words = tuple(n.strip() for n in only.split(",") if n.strip())
     found = bench_real(
-        model, asks=asks, rounds=rounds, threads=threads, only=words, lm_eval_python=lm_eval_python, say=reporter.say,
-        progress=reporter.still_bar,
+        model, asks=asks, rounds=rounds, threads=threads, only=words(only), lm_eval_python=lm_eval_python,
+        say=reporter.say, progress=reporter.still_bar,
     )  # fmt: skip
     if docs is not None:
         write_between(docs, BEGIN, END, found.markdown())

@@ -16,8 +16,20 @@ from ..config import Asking, Config, Serving
 from ..console import exits
 from ..console.printing import Reporter, show
 from . import interventions
-from .flags import AsJson, Quiet, Seed, bound, go_offline, with_config, with_plugins
-from .help import WHOLE, Command, Commands, example, under
+from .flags import (
+    WHOLE,
+    AsJson,
+    Command,
+    Commands,
+    Quiet,
+    Seed,
+    bound,
+    example,
+    go_offline,
+    under,
+    with_config,
+    with_plugins,
+)
 
 ABOUT = {
     "formats": "Compare prompt formats on cases that pass the gates: accuracy, abstention, closing tags, agreement.",

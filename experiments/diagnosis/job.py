@@ -25,8 +25,8 @@ from ..models.target import Loading, ServedTarget, Target, load_local, loading_o
 from ..run import diagnosis as results
 from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
-from ..run.failures import counted_failures
 from ..run.reader import RunData, read_run
+from ..run.summary import counted_failures
 from . import asks, behaviour, following, hypotheses, opening, rule, unsettled, variants, weighing
 from .asks import Heard
 from .evidence import Behaviour, Followed, Found, Inside, Tally, behaviour_lines, inside_lines, pairs

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, words
 from ...evaluation.asks import Ask
 from ...evaluation.benchmarks.catalog import READERS, load
 from ...evaluation.case import Case
@@ -57,9 +58,14 @@ def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> Loa
     """
     if name.startswith("organism:"):
         return _organism_benchmark(name, seed, limit)
-    found, reader = load(name), READERS.get(name.partition(":")[0])
-    kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
+    reader = READERS.get(name.partition(":")[0])
     own = Path(name).expanduser().is_file() or (reader is not None and reader.answer_alone)
+    return of_cases(name, load(name), limit, own)
+
+
+def of_cases(name: str, found: Sequence[Case], limit: int | None, own: bool) -> LoadedBenchmark:
+    """Cases as a benchmark, with the protocol and the format that they suggest."""
+    kept, format = tuple(limit_cases(found, limit)), recommended_format(found)
     return LoadedBenchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
 
 
@@ -117,24 +123,38 @@ class AskPlan:
     benchmark: LoadedBenchmark
     """With the cases that are asked: those of the shard, with what the options need."""
     options: AskOptions
-    protocol: FormattedProtocol
+    shard: Mapping[str, Any] | None = None
+    """Which part of which cases these are (``shard_record``); None for all of them."""
+
+    @cached_property
+    def protocol(self) -> FormattedProtocol:
+        """The protocol that asks and counts according to the options."""
+        return make_protocol(self.options)
 
     @property
     def cases(self) -> Sequence[Case]:
         return self.benchmark.cases
 
-    def for_model(self, prompting: str, tokenizer: Any) -> AskPlan:
-        """The plan with what only the model's tokenizer decides: how prompts are written, and room to think."""
+    def for_model(self, prompting: str, tokenizer: Any, engine: Engine | None = None) -> AskPlan:
+        """The plan with what only the model's tokenizer decides: how prompts are written, and room to think.
+
+        With ``engine``, all that it will be asked is checked (``check_asks``).
+        """
         options = replace(self.options, prompting=prompting)
         options = replace(options, asking=options.asking.replace(may_think=may_think(options, tokenizer)))
-        return replace(self, options=options, protocol=make_protocol(options))
+        plan = replace(self, options=options)
+        if engine is not None:
+            check_asks(plan, engine, tokenizer)
+        return plan
 
     def settled(self, config: Config) -> Config:
         """The configuration with everything that the plan has settled, as the run keeps it."""
         return config.replace(**{f.name: getattr(self.options, f.name) for f in fields(self.options)})
 
 
-def plan_asks(options: AskOptions, benchmark: LoadedBenchmark, shard: Shard | None = None) -> AskPlan:
+def plan_asks(
+    options: AskOptions, benchmark: LoadedBenchmark, shard: Shard | None = None, limit: int | None = None
+) -> AskPlan:
     """The plan for a benchmark, with protocol, prompt format and worked examples settled by the user or the benchmark.
 
     A shard's cases are prepared among all cases, so that they match the full run. Raises ``InputError`` for options
@@ -144,8 +164,13 @@ def plan_asks(options: AskOptions, benchmark: LoadedBenchmark, shard: Shard | No
     asking = with_examples(options.asking, benchmark.cases)
     format = options.format or benchmark.format_for(protocol)
     options = replace(options, protocol=protocol, format=format, asking=asking)
-    ready = replace(benchmark, cases=tuple(prepare(benchmark.cases, options, benchmark.name)))
-    return AskPlan(in_shard(ready, shard), options, make_protocol(options))
+    cases, part = prepare(benchmark.cases, options, benchmark.name), None
+    if shard is not None:
+        part = shard_record(benchmark, shard, limit)
+        cases = [cases[i] for i in part["positions"]]
+    plan = AskPlan(replace(benchmark, cases=tuple(cases)), options, part)
+    _ = plan.protocol  # options that it does not have are refused now
+    return plan
 
 
 def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
@@ -216,7 +241,7 @@ def _own_options(given: AskOptions) -> dict[str, Any]:
                 f"{flag(option, value)} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out"
             )
         if own.get(option):  # an option that sets no field is applied to the cases, see prepare
-            ways = tuple(dict.fromkeys(w.strip() for w in value.split(",") if w.strip())) if option == "also" else value
+            ways = tuple(dict.fromkeys(words(value))) if option == "also" else value
             options[own[option]] = ways
     return options
 
@@ -310,17 +335,13 @@ def shard_positions(cases: Sequence[Case], shard: Shard) -> list[int]:
     return sorted(by_id[shard.index - 1 :: shard.of])
 
 
-def in_shard(benchmark: LoadedBenchmark, shard: Shard | None) -> LoadedBenchmark:
-    """The benchmark, or only the cases of a shard. Raises ``InputError`` for more shards than cases."""
-    if shard is None:
-        return benchmark
-    if shard.of > len(benchmark.cases):
-        raise InputError(f"--shard {shard}: {benchmark.name} has {len(benchmark.cases)} cases; use fewer shards")
-    cases = tuple(benchmark.cases[i] for i in shard_positions(benchmark.cases, shard))
-    return replace(benchmark, cases=cases)
-
-
 def shard_record(benchmark: LoadedBenchmark, shard: Shard, limit: int | None) -> dict[str, Any]:
-    """What merging needs to know: which part this is, of which cases, and the positions of its cases."""
+    """What merging needs to know: which part this is, of which cases, and the positions of its cases.
+
+    Raises ``InputError`` for more shards than cases.
+    """
+    n = len(benchmark.cases)
+    if shard.of > n:
+        raise InputError(f"--shard {shard}: {benchmark.name} has {n} cases; use fewer shards")
     where = shard_positions(benchmark.cases, shard)
-    return {"index": shard.index, "of": shard.of, "n_cases": len(benchmark.cases), "limit": limit, "positions": where}
+    return {"index": shard.index, "of": shard.of, "n_cases": n, "limit": limit, "positions": where}

@@ -10,8 +10,7 @@ from ...evaluation.protocols.reasoning_gap import code_gain
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import GAP, SCAFFOLDS, Drawing, drawn, figure, need, point
-from .grouping import having, labels, labels_by_benchmark
-from .heatmaps import table
+from .grouping import having, labels, labels_by_benchmark, table
 
 
 @figure("scaffold-gain", "With any scaffold", SCAFFOLDS, "optional", 20)

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from ...errors import InputError, did_you_mean
+from ...errors import InputError, did_you_mean, words
 from ...registry import Registry
 from ...terminal import Bar
 from ..run.folder import find_runs, is_run, runs_in, unfinished
@@ -61,11 +61,6 @@ def save(figure_id: str, runs: Iterable[str | Path | RunData], out: str | Path, 
     return write(draw(figure_id, runs, **options), figure_id, out, pdf=True)
 
 
-def figure_names() -> dict[str, str]:
-    """Every figure id with its title."""
-    return {name: figure.title for name, figure in FIGURES.items()}
-
-
 def plot(
     figure: str, runs: Sequence[Path], out: Path | None, *, group_by: str | None = None, bands: str | None = None,
     only: str | None = None, look: Look | None = None, progress: Bar | None = None,
@@ -100,7 +95,7 @@ def plot(
 def _named(runs: Sequence[Path], only: str) -> list[Path]:
     """The run folders with these names among ``runs`` or inside them, in the order of the names."""
     found = {path.name: path for path in find_runs(runs)}
-    names = [name.strip() for name in only.split(",") if name.strip()]
+    names = words(only)
     if missing := [name for name in names if name not in found]:
         meant = did_you_mean(missing[0], found)
         raise InputError(f"--runs {missing[0]}: no such run here{meant}; use one of {', '.join(found)}")
@@ -111,7 +106,7 @@ def _bands(text: str | None) -> tuple[int, ...] | None:
     if text is None or text == "trained":
         return None if text is None else ()
     try:
-        return tuple(int(word) for word in text.split(",") if word.strip())
+        return tuple(int(word) for word in words(text))
     except ValueError as e:
         raise InputError(f"--bands {text}: give depths such as 2,4 or the word trained") from e
 

@@ -11,8 +11,7 @@ from ..run.reader import Row, RunData
 from . import style
 from .accuracies import matched
 from .drawing import GATE, Drawing, curves, drawn, figure, need, point
-from .grouping import having, labels
-from .heatmaps import table
+from .grouping import having, labels, table
 from .scatters import marks
 
 

@@ -1,7 +1,7 @@
 """Figures that count cases: through the gates, by outcome, failed step, revealed steps, and cause of failure."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -12,8 +12,8 @@ from ...evaluation.metrics import Metric
 from ...evaluation.protocols.counting import items
 from ...evaluation.protocols.scaffolding import Scaffolded
 from ..run.diagnosis import CAUSES, meaning
-from ..run.failures import diagnosed_failures
 from ..run.reader import Row, RunData
+from ..run.summary import diagnosed_failures
 from . import style
 from .drawing import EVALUATE, GAP, GATE, SCAFFOLDS, Drawing, drawn, figure, need, point
 from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark
@@ -141,26 +141,9 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     models = list(dict.fromkeys(r["model"] for r in rows))
     keys = list(dict.fromkeys(r["quadrant"] for r in rows if r["quadrant"] in QUADRANTS or r["value"]))
     fig, ax = style.one_panel(6.6, 1.3 + 0.42 * len(models))
-    for key in keys:  # names for the legend, even if the first bar is hollow
-        ax.barh(0, 0, color=_QUADRANT_COLORS[key], label=_right(key))
-    for y, model in enumerate(models):
-        left = 0.0
-        for key in keys:
-            row = next((r for r in rows if r["model"] == model and r["quadrant"] == key), None)
-            if row is None or not row["value"]:  # an empty bar would still show its edge
-                continue
-            ax.barh(y, row["value"], left=left, height=0.62, **style.bar(row["n"], _QUADRANT_COLORS[key]))
-            if row["value"] > 0.08:
-                ink = style.INK if row["drawn"] == "hollow" else style.ON_LIGHT
-                ax.text(
-                    left + row["value"] / 2, y, f"{row['count']:.0f}", ha="center", va="center", fontsize=8, color=ink
-                )
-            left += row["value"]
-        n = next((r["n"] for r in rows if r["model"] == model), 0)
-        ax.text(1.02, y, style.counted(n), va="center", fontsize=8, color=style.MUTED)
+    stacks = {key: (_QUADRANT_COLORS[key], _right(key)) for key in keys}
+    _stacked(ax, rows, "quadrant", stacks, models, lambda row: row["model"])
     style.names(ax, models, 30, 0.4, 0.6)
-    style.percent(ax, "x")
-    ax.set_xlim(0, 1.12)
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
     style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
@@ -203,24 +186,38 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     need(rows, "No run here has graded answers yet.")
     bars = list(dict.fromkeys((r["model"], r["role"]) for r in rows))
     fig, ax = style.one_panel(6.6, 1.2 + 0.28 * len(bars))
-    left = dict.fromkeys(bars, 0.0)
-    for outcome, shade in style.OUTCOME_COLORS.items():
-        ax.barh(0, 0, color=shade, label=outcome)  # names for the legend, even if the first bar is hollow
-        for row in (r for r in rows if r["outcome"] == outcome and r["count"]):
-            bar = (row["model"], row["role"])
-            ax.barh(bars.index(bar), row["value"], left=left[bar], height=0.66, **style.bar(row["n"], shade))
-            left[bar] += row["value"]
-    totals = {(r["model"], r["role"]): r["n"] for r in rows}
-    for y, bar in enumerate(bars):
-        ax.text(1.01, y, style.counted(totals[bar]), va="center", fontsize=7.5, color=style.MUTED)
+    stacks = {outcome: (shade, outcome) for outcome, shade in style.OUTCOME_COLORS.items()}
+    _stacked(ax, rows, "outcome", stacks, bars, lambda row: (row["model"], row["role"]), counts=False)
     ax.set_yticks(range(len(bars)), [f"{style.plain(m, 36)} · {style.plain(r, 24)}" for m, r in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
-    style.percent(ax, "x")
-    ax.set_xlim(0, 1.12)
     style.dress(ax, "How every answer was graded", "share of answers", grid=None)
     style.shared_legend(fig)
     text = "Outcomes of all graded answers by what was asked."
     return drawn(fig, rows, text, runs, "{model}, {role}", intervals=COUNTS, mark="Starred")
+
+
+def _stacked(
+    ax: Axes, rows: Sequence[Row], column: str, stacks: Mapping[str, tuple[str, str]], bars: Sequence[Any],
+    bar: Callable[[Row], Any], *, counts: bool = True,
+) -> None:  # fmt: skip
+    """Shares on top of each other, one bar for each of ``bars``, with n at its end; ``stacks``: shade and name of each
+    value of the column. ``counts`` writes the counts into the shares that have room."""
+    left = dict.fromkeys(bars, 0.0)
+    for key, (shade, name) in stacks.items():
+        ax.barh(0, 0, color=shade, label=name)  # a name for the legend, even if the first bar is hollow
+        for row in (r for r in rows if r[column] == key and r["value"]):  # an empty bar would still show its edge
+            y, begin = bars.index(bar(row)), left[bar(row)]
+            ax.barh(y, row["value"], left=begin, height=0.64, **style.bar(row["n"], shade))
+            if counts and row["value"] > 0.08:
+                ink = style.INK if row["drawn"] == "hollow" else style.ON_LIGHT
+                middle = begin + row["value"] / 2
+                ax.text(middle, y, f"{row['count']:.0f}", ha="center", va="center", fontsize=8, color=ink)
+            left[bar(row)] += row["value"]
+    sizes = {bar(row): row["n"] for row in rows}
+    for y, one in enumerate(bars):
+        ax.text(1.02, y, style.counted(sizes[one]), va="center", fontsize=8, color=style.MUTED)
+    style.percent(ax, "x")
+    ax.set_xlim(0, 1.12)
 
 
 def role_class(role: str) -> str:
@@ -238,7 +235,10 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         n = sum(counts.values())
         about = {"run": run.name, "model": names[run.path], "n": n, "n_unknown": unknown, "drawn": style.weight(n)}
         in_order = sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))
-        rows += [{**about, "k": k, "revealed": _revealed(k), "count": c, "value": c / n} for k, c in in_order]
+        rows += [
+            {**about, "k": k, "revealed": "none" if k == -1 else str(k), "count": c, "value": c / n}
+            for k, c in in_order
+        ]
     need(rows, "No run here asked with scaffolds; use the protocol scaffolding.")
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(models), 3.0, 2.8, sharey=True)
@@ -259,10 +259,6 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         else ""
     )
     return drawn(fig, rows, text, runs, "{model}", intervals=COUNTS, mark="Starred")
-
-
-def _revealed(k: int) -> str:
-    return "none" if k == -1 else str(k)
 
 
 def _min_k(run: RunData) -> tuple[Counter[int], int]:

@@ -12,8 +12,7 @@ from ..run.reader import Array, ProbeData, Row, RunData
 from ..run.single_cases import SavedEntry, read_single_cases
 from . import style
 from .drawing import PATCHING, READOUT, TRAJECTORY, Drawing, caption, curves, drawn, figure
-from .grouping import labels, small_multiples, small_multiples_by
-from .heatmaps import cells, color_bar, few_marks, heat, number
+from .grouping import cells, color_bar, few_marks, heat, labels, number, small_multiples, small_multiples_by
 from .mechanism import NO_CELLS, missing, read_where, with_probe
 
 COSINES = {"dd": "within successes", "rr": "within failures", "dr": "across"}

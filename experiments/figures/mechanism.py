@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from ..run.reader import Array, ProbeData, Row, RunData
 from . import style
 from .drawing import FAITHFULNESS, LOOKBACK, MIN_K, NEURONS, Drawing, caption, curves, drawn, figure, need
-from .grouping import grouped, labels, small_multiples
-from .heatmaps import cells, color_bar, few_marks, heat, number, panels_of
+from .grouping import cells, color_bar, few_marks, grouped, heat, labels, number, panels_of, small_multiples
 
 Found = list[tuple[RunData, str, ProbeData]]
 _SETS = {

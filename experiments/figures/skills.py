@@ -16,8 +16,7 @@ from ..run.reader import Row, RunData, load
 from . import style
 from .drawing import SKILLS, Drawing, curves, encodable, figure
 from .drawing import words as in_words
-from .grouping import labels
-from .heatmaps import panels_of
+from .grouping import labels, panels_of
 
 OTHER = "other"
 

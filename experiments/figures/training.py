@@ -19,7 +19,7 @@ from ..organism.weights import AXIS, DOSES, called, percent
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import Drawing, caption, curves, drawn, encodable, figure, need
-from .heatmaps import panels_of
+from .grouping import panels_of
 
 FILE = "training_curve.json"
 _COLUMNS = ("recipe", "step", "metric", "k", "n")

@@ -22,7 +22,7 @@ from ...evaluation.grading import grade
 from ...evaluation.metrics import percent, span
 from ...evaluation.prompts import FORMATS
 from ...evaluation.statistics import share
-from ...probes.examples import Example, from_case_sets
+from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
 from ..console.printing import Reporter
 
@@ -87,9 +87,8 @@ def intervene(
         config = config.replace(serving=config.serving.for_probing({"engine": "transformers"}))
     target = load_target(loading_of(config))
     found = evaluated.evaluated()
-    asks, responses = found.per_case()
-    examples = from_case_sets(target.tokenizer, found.cases, asks, responses, found.reduction.case_sets, ["whole"])
-    format = next((a.format for a in asks.values() if a.role == "whole"), "plain")
+    examples = found.examples(target.tokenizer, roles=["whole"])
+    format = next((a.format for a in found.per_case()[0].values() if a.role == "whole"), "plain")
     bench = InterventionTrial(
         target.open_model(), target.tokenizer, found.cases, format, config.asking.compat, max_new_tokens, seed
     )

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.case import shares as sharing
-from ...evaluation.protocols.base import CaseSet, Entry
+from ...evaluation.protocols.base import CaseSet
 from ...files import file_sha256, text_hash
 from ...probes.effects import mean_interval
-from ...probes.examples import Example, from_case_sets
+from ...probes.examples import Example
 from ...terminal import how_many
 from ..console.printing import Reporter
 from ..run import provenance, read_json, write_json
@@ -83,9 +83,7 @@ def measure(model: str, run: Evaluated, folder: Path, cases: Sequence[str], devi
     if len(cases) < 2:
         return {}
     target = load_target(loading_of(Config.read(read_config(folder), model=model, device=device, probes=())))
-    asks, responses = run.per_case()
-    chosen = CaseSet("inside", "success", tuple(Entry(c, ()) for c in cases))
-    examples = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen])
+    examples = run.examples(target.tokenizer, [CaseSet.of("success", cases)])
     wholes = [e for e in examples if e.role == "whole"]
     lm = target.open_model()
     return {

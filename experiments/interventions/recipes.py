@@ -136,14 +136,6 @@ def resolve(
     return made
 
 
-def parse_numbers(text: str, option: str) -> list[int]:
-    """``2,4`` -> [2, 4]. Raises ``InputError`` for anything else."""
-    pieces = [p.strip() for p in text.split(",") if p.strip()]
-    if not pieces or not all(p.isdigit() for p in pieces):
-        raise InputError(f"{option} {text!r}: give whole numbers with commas, as in 2,4")
-    return [int(p) for p in pieces]
-
-
 _SFT = ("sft-answer", "sft-trace")
 READ_BY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(

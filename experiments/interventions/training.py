@@ -20,15 +20,14 @@ from ...evaluation.case import Case, case_to_dict
 from ...evaluation.cases import hash_cases
 from ...evaluation.engines.base import think
 from ...evaluation.engines.text import chat_ids
-from ...evaluation.identity import file_sha256
+from ...files import file_sha256
 from ..console.printing import Reporter
 from ..models.resolve import resolve_model
 from ..run import locked, provenance, read_json, write_json, write_lines
-from . import adapters
 from .data import TrainingSet, question, target
 from .recipes import AdapterRecipe
 from .reward import score
-from .trainers import TrainerOptions, build, row
+from .trainers import WEIGHTS, TrainerOptions, base_hash, build, export, kept_steps, last_step, prune, row
 
 LIBRARIES = (*provenance.LIBRARIES, "trl", "peft", "accelerate", "datasets")
 
@@ -70,7 +69,7 @@ def train(
         reporter = reporter or Reporter(folder / "log.txt", quiet=True)
         identity = _identity(recipe, source.location, data, how)
         before = read_json(folder / "manifest.json") if (folder / "manifest.json").is_file() else {}
-        if before.get("status") == "complete" or adapters.kept_steps(folder / "checkpoints"):
+        if before.get("status") == "complete" or kept_steps(folder / "checkpoints"):
             _same_training(folder, before.get("identity"), identity)
         evaluated = _about_cases(data.evaluation)
         if before.get("status") == "complete" and (folder / "model" / "config.json").is_file():
@@ -103,7 +102,7 @@ def train(
 def _identity(recipe: AdapterRecipe, location: str, data: TrainingSet, how: TrainerOptions) -> dict[str, Any]:
     """What distinguishes this training from others."""
     return {
-        "base_weights": adapters.base_hash(location),
+        "base_weights": base_hash(location),
         "recipe": recipe.to_dict(),
         "data": data.sha256,
         "seed": how.seed,
@@ -148,15 +147,15 @@ def _run(
     pairs, facts = _solutions(recipe, data, base, tokenizer, how, reporter)
     rows = [row(recipe, case, text, chat) for case, text in pairs]
     trainer = build(recipe, base, tokenizer, rows, folder, how, reporter)
-    last = adapters.last_step(folder / "checkpoints")
+    last = last_step(folder / "checkpoints")
     if last is not None:
         reporter.say(f"{folder}: continues from {last.name}")
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     write_lines(folder / "log.jsonl", trainer.state.log_history)
     trained = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
-    adapters.export(trainer.model, tokenizer, folder, name)
-    adapters.prune(folder / "checkpoints", keep_last=False)
-    adapter = {"sha256": file_sha256(folder / "adapter" / adapters.WEIGHTS), "parameters": trained}
+    export(trainer.model, tokenizer, folder, name)
+    prune(folder / "checkpoints", keep_last=False)
+    adapter = {"sha256": file_sha256(folder / "adapter" / WEIGHTS), "parameters": trained}
     return {**facts, "adapter": adapter, "steps": trainer.state.global_step, "numerics": numerics}
 
 

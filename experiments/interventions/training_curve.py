@@ -18,7 +18,7 @@ from ..console.printing import Reporter
 from ..evaluating.ask_plan import AskOptions, limit_cases, make_protocol
 from ..models.resolve import resolve_model
 from ..run import read_json, read_lines, write_json
-from .adapters import check_base, kept_steps, read_manifest, with_adapter
+from .trainers import check_base, kept_steps, read_manifest, with_adapter
 
 FILE = "training_curve.json"
 

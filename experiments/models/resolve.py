@@ -89,11 +89,7 @@ def _organism(name: str) -> ModelSource:
 
     if (unknown := weights.misnamed(dose)) is not None:
         raise InputError(f"--model {name}: {unknown}")
-    folder = Path(weights.path(dose))
-    if not folder.is_dir():
-        raise ModelError(
-            f"--model {name}: its weights are not at {folder}; train them with `composcope organism train`"
-        )
+    folder = weights.path(dose)
     model_files.check_folder(folder)
     _check_tokenizer(folder)
     return ModelSource(name, str(folder), True)

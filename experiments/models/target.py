@@ -17,7 +17,7 @@ from ...evaluation.asks import Ask, Response
 from ...evaluation.engines.addresses import address, key_for
 from ...evaluation.engines.base import BaseEngine, Engine
 from ...terminal import to_stderr
-from ..config import Config, Serving
+from ..config import SPEC, Config, Serving
 from .resolve import ModelSource, resolve_model
 
 
@@ -49,7 +49,7 @@ class Loading:
 
 def loading_of(config: Config) -> Loading:
     """A run's model, with its name and its server told apart."""
-    model, url = address(config.model) or (config.model, config.serving.base_url)
+    model, url = config.served or (config.model, config.serving.base_url)
     return Loading(
         model, url, config.serving, config.prompting, config.batch_size, config.dtype, config.device, config.pad_token,
         probed=bool(config.probes),
@@ -290,9 +290,6 @@ def _vllm(
 
 # --- teachers, judges and solvers ----------------------------------------------------------------------------------
 
-SPEC = "MODEL@http://HOST:PORT/v1, a model folder, a hub id or organism:DOSE"
-"""The values that options naming a role accept."""
-
 
 def open_role(
     spec: str,
@@ -302,7 +299,7 @@ def open_role(
     key_env: str | None = None,
     signed_as: Sequence[str] | None = None,
 ) -> Engine:
-    """The engine for a role; ``SPEC`` lists the accepted values. ``option`` names the role's option in errors.
+    """The engine for a role; ``config.SPEC`` lists the accepted values. ``option`` names the role's option in errors.
 
     ``key_env`` is ``--api-key-env``; its entries ``HOST=VARIABLE`` apply here. ``signed_as`` are other names of the
     model; None accepts any name that its server signs with. Local models without a chat template are asked in raw

@@ -9,10 +9,9 @@ from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from ...evaluation.case import Case
-from ...evaluation.cases import check_cases, hash_cases
-from ...evaluation.protocols.asking import default_protocol, recommended_format
+from ...evaluation.cases import check_cases
 from ..config import Asking, Config, Probing, Serving, flag
-from ..evaluating.ask_plan import LoadedBenchmark, limit_cases
+from ..evaluating.ask_plan import LoadedBenchmark, of_cases
 from ..run.reader import read_run
 from .probing import in_memory
 from .results import RunResults
@@ -112,8 +111,5 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 def _benchmark(cases: Iterable[Case], limit: int | None) -> LoadedBenchmark:
     """Cases in memory as a benchmark, named after their own benchmark name and their hash."""
     found = check_cases(cases, "cases")
-    digest = hash_cases(found)
-    names = {c.benchmark or "cases" for c in found}
-    name = f"{names.pop() if len(names) == 1 else 'cases'}-{digest[:8]}"
-    kept = tuple(limit_cases(found, limit))
-    return LoadedBenchmark(name, kept, default_protocol(found), recommended_format(found), digest, True)
+    made, names = of_cases("cases", found, limit, True), {c.benchmark or "cases" for c in found}
+    return replace(made, name=f"{names.pop() if len(names) == 1 else 'cases'}-{made.sha256[:8]}")

@@ -14,7 +14,7 @@ from ...errors import InputError, did_you_mean
 from ..figures import style
 from ..figures.catalog import FIGURES, draw
 from ..figures.drawing import Drawing
-from ..figures.heatmaps import color_bar, panels_of
+from ..figures.grouping import color_bar, panels_of
 from ..run.reader import RunData
 from .results import RunResults
 from .shown import ProbeResults

@@ -49,24 +49,16 @@ def measure_and_keep(run: RunData, target: Target, own: Config, name: str, quiet
 
 def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: bool) -> ProbeResults:
     """Run a probe on some of a run's labelled cases, matched; writes nothing."""
-    from ...probes import examples
     from ...probes.catalog import PROBES
     from ..console.printing import Reporter
-    from ..probing import choose
+    from ..probing import cases_of, choose
 
     name, evaluated = config.probes[0], run.evaluated()
-    asks, responses = evaluated.per_case()
-    sets = evaluated.reduction.case_sets
-    labelled = examples.from_case_sets(target.tokenizer, evaluated.cases, asks, responses, sets)
-    chosen = choose([e for e in labelled if e.case in ids], config.probe_cases)
+    chosen = choose([e for e in evaluated.examples(target.tokenizer) if e.case in ids], config.probe_cases)
     reporter = Reporter(quiet=quiet)
     measured = PROBES[name].run(target.open_model(), chosen.examples, config, reporter)
     reporter.say(f"{run.name}: probe {name}: kept in memory only; the run's folder stays as it is")
-    groups: dict[str, list[str]] = {}
-    for e in chosen.examples:
-        if e.case not in groups.setdefault(e.group, []):
-            groups[e.group].append(e.case)
-    return ProbeResults(name, run, as_read(measured), chosen.note, groups)
+    return ProbeResults(name, run, as_read(measured), chosen.note, cases_of(chosen.examples))
 
 
 def as_read(measured: Any) -> ProbeData:

@@ -3,6 +3,7 @@
 No combination of events or things in these cases occurs in a training document; ``_held`` asserts it.
 """
 
+import math
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -49,10 +50,7 @@ def _guess(family: str, depth: int) -> float:
     """Chance that a well-formed guess is right: any order, any proper subset of the candidates, any one candidate."""
     match family:
         case "rank":
-            orders = 1
-            for i in range(2, depth + 1):
-                orders *= i
-            return 1 / orders
+            return 1 / math.factorial(depth)
         case "successor":
             return 1 / (2**depth - 2)
         case _:

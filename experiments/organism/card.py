@@ -1,6 +1,5 @@
 """The model card: measures model folders, stores the numbers as JSON and writes them as markdown."""
 
-import hashlib
 import json
 import shutil
 import statistics
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...devices import available
+from ...files import file_sha256
 from ...terminal import Bar, no_bar
 from . import crossed, documents, errors, measure, world
 from .measure import CardRow, by_format
@@ -84,12 +84,12 @@ def model_entry(folder: Path, n: int, formats: bool = True) -> dict[str, Any]:
     """The card's entry for one model: how it was trained, its weights' hash and every row measured."""
     info = json.loads((folder / "organism.json").read_text(encoding="utf-8"))
     stage = info["recipe"]["dose"]
-    weights = (folder / "model.safetensors").read_bytes()
+    weights = folder / "model.safetensors"
     tables = sections(ask_folder(folder), n, formats, workings=info["dose"] in CROSSED)
     return {
         **info,
-        "bytes": len(weights),
-        "sha256": hashlib.sha256(weights).hexdigest(),
+        "bytes": weights.stat().st_size,
+        "sha256": file_sha256(weights),
         "compositions": composition_counts(info["dose"], info["seed"], stage["steps"] * stage["batch"]),
         "tables": {name: [row.to_dict() for row in rows] for name, rows in tables.items()},
     }

@@ -243,10 +243,6 @@ def right(case: Case, answer: str) -> bool:
 
 def shallow(ask: AskModel, n: int = 200, seed: int = 1000) -> list[CardRow]:
     """The skills that every organism practises, on held-out combinations at depth 2 and 3."""
-    import random
-
-    from . import tasks
-
     draws: dict[str, Callable[[random.Random], QA]] = {
         "pair": lambda r: tasks.pair(r, True),
         "rank 2": lambda r: tasks.rank(r, 2, True),

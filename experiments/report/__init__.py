@@ -4,9 +4,8 @@
 
 Pages: ``write`` (the report), ``comparison`` (two runs), ``view`` (the report in the browser, live), ``paper`` (LaTeX).
 Their parts, from the top: ``landing`` (the first screen), ``causes`` and ``origins`` (why cases failed, and where a
-wrong answer came from), ``headline`` (results of the protocols), ``sections`` (one for each probe), ``checks`` (does a
-probe measure what it claims?), ``cases`` (the case browser), ``pictures`` (single cases, token by token).
-``scripts`` writes the data for a page that opens from disk.
+wrong answer came from), ``headline`` (results of the protocols), ``sections`` (one for each probe, with its checks),
+``cases`` (the case browser), ``pictures`` (single cases, token by token; data for a page that opens from disk).
 """
 
 from .comparison import write_comparison

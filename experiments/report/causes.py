@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 
 from ...probes.catalog import PROBES
 from ..run.diagnosis import TEXTS, Diagnosis, meaning, read_diagnosis
-from ..run.failures import diagnosed_failures
 from ..run.reader import RunData
+from ..run.summary import diagnosed_failures
 
 UNNAMED = ("fragile", "undetermined")
 """Results of a diagnosis that name no cause."""
@@ -133,10 +133,9 @@ def missing(runs: Sequence[RunData]) -> NotRun | None:
     if not absent:
         return None
     titles = ", ".join(p.title for p in absent)
-    groups = [(run, _groups(run)) for run in runs]
-    able = [run for run, (failures, successes) in groups if failures and successes]
+    able = [run for run in runs if all(run.groups)]
     if not able:
-        return NotRun(titles, "", _no_contrast(groups))
+        return NotRun(titles, "", _no_contrast(runs))
     chosen = "" if len(absent) == len(usual) else f" --probes {','.join(p.name for p in absent)}"
     others = f"and the same for {len(able) - 1} other runs" if len(able) > 2 else "and the same for the other run"
     return NotRun(
@@ -144,14 +143,8 @@ def missing(runs: Sequence[RunData]) -> NotRun | None:
     )
 
 
-def _groups(run: RunData) -> tuple[int, int]:
-    said = [found.label for found in run.case_sets.values() for _ in found.entries]
-    return said.count("failure"), said.count("success")
-
-
-def _no_contrast(groups: Sequence[tuple[RunData, tuple[int, int]]]) -> str:
-    failures, successes = (sum(found[i] for _, found in groups) for i in (0, 1))
-    lacking = [word for word, n in (("failure", failures), ("success", successes)) if not n]
+def _no_contrast(runs: Sequence[RunData]) -> str:
+    lacking = [word for i, word in enumerate(("failure", "success")) if not any(run.groups[i] for run in runs)]
     what = f"no {' and no '.join(lacking)} with every part right" if lacking else "no run with failures and successes"
     return f"there is {what}, so probes have nothing to compare here"
 

@@ -17,7 +17,7 @@ from ..run.compare import compare_runs
 from ..run.reader import load
 from ..run.summary import metric_line
 from . import cases
-from .scripts import write_script
+from .pictures import write_script
 from .write import environment, page_parts
 
 SCRIPTS = ("core.js", "case.js", "filters.js", "compare.js")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.metrics import MEANINGS, Metric
+from ...evaluation.metrics import MEANINGS, Metric, beyond
 from ...evaluation.protocols.base import about
 from ...evaluation.statistics import method_in_words
 from ...terminal import how_many
@@ -128,7 +128,8 @@ def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
     if row is None:
         return None
     cell: dict[str, Any] = {
-        "shown": shown(row, form), "interval": interval(row, form) or _no_interval(row),
+        "shown": shown(row, form),
+        "interval": interval(row, form) or ("" if row.value is None else "no interval"),
         "n": row.n, "count": _count(row, form), "bounds": _bounds(row, form),
         "few": row.n < MARKED_BELOW, "invalid": row.n_invalid,
     }  # fmt: skip
@@ -137,16 +138,12 @@ def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
     return cell
 
 
-def _no_interval(row: Metric) -> str:
-    return "no interval" if row.value is not None else ""
-
-
 def shown(row: Metric, form: str) -> str:
     """A metric's value as text, or ``undefined``."""
     value = row.value
     if value is None:
-        beyond = next((w for w in (row.note or "").replace(";", " ").split() if len(w) > 1 and w[0] in "<>"), "")
-        return f"{beyond[0]}\u00a0{beyond[1:]}" if beyond else "undefined"
+        said = next((w for w in (row.note or "").replace(";", " ").split() if len(w) > 1 and w[0] in "<>"), "")
+        return f"{said[0]}\u00a0{said[1:]}" if said else "undefined"
     if form == "number":
         return f"{value:.2f}"
     return signed(100 * value) if form == "points" else f"{100 * value:.1f}\u00a0%"
@@ -164,9 +161,8 @@ def _bound(row: Metric, name: str, form: str) -> str:
     value = getattr(row, name)
     if value is not None:
         return f"{value:.2f}" if form == "number" else f"{100 * value:.1f}".replace("-", "−")
-    words = (row.note or "").replace(";", " ").split()
-    beyond = words[words.index(name) + 1] if name in words[:-1] else ""
-    return f"{beyond[0]}\u00a0{beyond[1:]}" if len(beyond) > 1 and beyond[0] in "<>" else ""
+    said = beyond(row, name)
+    return f"{said[0]}\u00a0{said[1:]}" if said else ""
 
 
 def _count(row: Metric, form: str) -> str:

@@ -18,10 +18,10 @@ from ...probes.verdicts import FEWEST_PAIRS, MATCHED, PRIMARY, UNMATCHED, is_pri
 from ...terminal import how_many
 from ..figures.grouping import labels
 from ..figures.style import MARKED_BELOW
-from ..run.failures import diagnosed_failures
 from ..run.folder import read_json
 from ..run.reader import Row, RunData
-from . import checks, headline
+from ..run.summary import diagnosed_failures
+from . import headline, sections
 from .causes import UNNAMED, Causes, causes_of
 from .origins import ABSTAINED, INVALID, KINDS, MEANS, UNCLEAR, Origin
 from .sections import ends, number_text
@@ -98,7 +98,7 @@ def best(runs: Sequence[RunData]) -> int:
     """The run to open on: a probed run with the most failures that can be compared with successes."""
 
     def power(i: int) -> tuple[bool, int, int]:
-        failures, successes = (len(found) for found in groups(runs[i]))
+        failures, successes = (len(found) for found in runs[i].groups)
         return bool(runs[i].probe_names), min(failures, successes), failures
 
     return max(range(len(runs)), key=power, default=0)
@@ -112,7 +112,7 @@ def landings(
     names = labels(runs)
     found = []
     for run, came_from, tested in zip(runs, came, tests, strict=True):
-        failures, _ = groups(run)
+        failures, _ = run.groups
         counted = Counter(came_from[c].kind for c in failures if c in came_from)
         sets = [s.name for s in run.case_sets.values() if s.label == "failure"]
         only = {"run": names[run.path], **({"set": sets[0]} if len(sets) == 1 else {})}
@@ -130,21 +130,12 @@ def landings(
     return found
 
 
-def groups(run: RunData) -> tuple[list[str], list[str]]:
-    """Ids of the failing cases and of the successes that they can be compared with, each once."""
-    failures, successes = (
-        list(dict.fromkeys(c for s in run.case_sets.values() if s.label == label for c in s.ids))
-        for label in ("failure", "success")
-    )
-    return failures, successes
-
-
 def twins(run: RunData, kept: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """For each failure, the success to show with it: its donor in the patching, else the nearest in its stratum.
 
     A stratum is a family, depth and operation; the nearest success has the question of the closest length.
     """
-    failures, successes = groups(run)
+    failures, successes = run.groups
     strata: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
     for case in successes:
         if (about := run.cases.get(case)) is not None:
@@ -184,7 +175,7 @@ def first_case(
     diagnosis = diagnosed.found if diagnosed else None
     named = {v.case: v.cause for v in diagnosis.verdicts if v.cause not in UNNAMED} if diagnosis else {}
     usual = next((s.cause for s in diagnosis.causes() if s.cause not in UNNAMED), None) if diagnosis else None
-    failures = groups(run)[0] or list(came_from)
+    failures = run.groups[0] or list(came_from)
 
     def tells(case: str) -> tuple[bool, ...]:
         detail = details.get(case, {})
@@ -273,7 +264,7 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     interval = ends(row)
     kind = "open" if p is None or n < FEWEST or not interval else "yes" if p < ALPHA else "no"
     more = f"smallest detectable difference: {smallest:.2g} sd" if smallest and kind != "yes" else ""
-    good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), checks.FAILS))
+    good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), sections.FAILS))
     return Finding(
         probe.name, probe.title, says(row), value, interval or ("no interval" if value else "undefined"), n,
         ANSWERS[kind], kind,
@@ -297,8 +288,8 @@ def main_number(run: RunData, page: Landing, probe: Probe) -> str:
 
 def _tested(tests: Sequence[Row], what: str = "") -> str:
     """How many checks of a probe passed or failed, and what those were about; ``what`` follows the first number."""
-    (good, passed), (bad, failed) = (checks.counted(tests, *kinds) for kinds in (("yes",), checks.FAILS))
-    n, unsaid = len(tests), checks.counted(tests, "open")[1]
+    (good, passed), (bad, failed) = (sections.counted(tests, *kinds) for kinds in (("yes",), sections.FAILS))
+    n, unsaid = len(tests), sections.counted(tests, "open")[1]
     if bad:
         return f"{bad} of {n}{what} failed{failed}"
     left = f"{n - good} cannot say{unsaid}"
@@ -311,7 +302,7 @@ def _trust(tests: Sequence[Row]) -> str:
     >>> _trust([{"kind": "yes", "about": "next token"}, {"kind": "open"}])
     'partly: 1 of 2 checks passed (next token), 1 cannot say'
     """
-    good, bad = (checks.counted(tests, *kinds)[0] for kinds in (("yes",), checks.FAILS))
+    good, bad = (sections.counted(tests, *kinds)[0] for kinds in (("yes",), sections.FAILS))
     if not tests:
         return "unknown: no check here"
     if not good and not bad:
@@ -327,10 +318,10 @@ def in_words(run: RunData) -> list[str]:
     >>> in_words(read_run("runs/demo/control--mixed"))[1]
     "lookback: no difference shown: how much heads look back at the prompt: failures minus successes 0.031 [...] (a ..."
     """
-    answers = [v for v in checks.read_validity([run.path, run.path.parent])[0] if v["headline"]]
+    answers = [v for v in sections.read_validity([run.path, run.path.parent])[0] if v["headline"]]
     out, without, together = [], [], _corrected_together(run)
     for probe, data in ((p, data) for p in described() if (data := run.probe(p.name)) is not None):
-        f = _finding(run, probe, checks.tests_of(answers, [run], probe), together)
+        f = _finding(run, probe, sections.tests_of(answers, [run], probe), together)
         if f is None and (explored := _explored(data.table)):
             out.append(f"{probe.name}: {explored}")
         elif f is None or not f.value:  # a single pair has no value
@@ -359,7 +350,7 @@ def _explored(table: Sequence[Row]) -> str:
 
 def lacking(run: RunData) -> str:
     """Why probes had nothing to compare: too few failures or successes, too few of them alike, or no numbers."""
-    failures, successes = (len(found) for found in groups(run))
+    failures, successes = (len(found) for found in run.groups)
     chosen = run.path / "probes" / "examples.json"
     matched = read_json(chosen).get("contrast") is not False if chosen.is_file() else True
     if matched and min(failures, successes) >= FEWEST_PAIRS:

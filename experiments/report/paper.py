@@ -22,13 +22,12 @@ from ..figures.look import Look
 from ..figures.style import plain
 from ..run import write_text
 from ..run.diagnosis import meaning
-from ..run.failures import diagnosed_failures
 from ..run.reader import Row, RunData, load
+from ..run.summary import diagnosed_failures
 from .causes import UNNAMED
-from .checks import FAILS, counted, read_validity, tests_of
 from .headline import heading, interval, shown, tables
 from .landing import finding, says
-from .sections import ends, number_text
+from .sections import FAILS, counted, ends, number_text, read_validity, tests_of
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",

@@ -22,10 +22,10 @@ from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
 from ..run import write_text
 from ..run.reader import RunData, load
-from . import cases, causes, checks, headline, landing, pictures, sections
+from . import cases, causes, headline, landing, pictures, sections
 from .cases import Told
 from .origins import origins
-from .scripts import block, write_script
+from .pictures import block, write_script
 
 _HERE = Path(__file__).parent
 SCRIPTS = ("core.js", "colors.js", "arrays.js", "stops.js", "heatmap.js", "lines.js", "charts.js", "tokens.js",
@@ -83,7 +83,7 @@ def write(
             write_script(folder / "data", name, value)
     near = [folder, *(Path(g) for g in given if not isinstance(g, RunData)), *(r.path.parent for r in data)]
     embedded = values if single_file else {}
-    page = _page(data, shown, told, index, *checks.read_validity(near), embedded=embedded, live=live)
+    page = _page(data, shown, told, index, *sections.read_validity(near), embedded=embedded, live=live)
     return write_text(folder / "report.html", encodable(page))
 
 
@@ -139,13 +139,13 @@ def _page(
     validity: list[dict[str, Any]], notes: list[str], *, embedded: dict[str, Any], live: bool = False,
 ) -> str:  # fmt: skip
     answers = [v for v in validity if v["headline"]]
-    tests = [{p.name: checks.tests_of(answers, [r], p) for p in described()} for r in runs]
+    tests = [{p.name: sections.tests_of(answers, [r], p) for p in described()} for r in runs]
     landed = landing.landings(runs, [t.origins for t in told], tests, described())
     probes = [
         {"section": s, "figures": [shown[f] for f in _in(s.name)], "table": sections.probe_rows(runs, s.name),
          "notes": sections.probe_notes(runs, s.name),
-         "validity": [v for v in answers if checks.about(v["probe"], s.folder)],
-         "own": checks.own_checks(runs, s), "nothing": s.unchecked,
+         "validity": [v for v in answers if sections.about(v["probe"], s.folder)],
+         "own": sections.own_checks(runs, s), "nothing": s.unchecked,
          "main": [landing.main_number(r, page, s) for r, page in zip(runs, landed, strict=True)]}
         for s in described()
         if any(r.probe(s.name) for r in runs)
@@ -180,7 +180,7 @@ def _page(
             matching=sections.matching_notes(runs),
             validity=validity,
             has_validity=bool(validity or notes or probes),
-            matrix=checks.matrix(validity),
+            matrix=sections.matrix(validity),
             validity_notes=notes,
             n_cases=len(index["rows"]),
             cap=index["cap"],

@@ -3,8 +3,8 @@
 Files: ``folder`` reads and writes them under a lock, ``schema`` says what they contain, ``writer`` creates a run,
 ``reader`` gives a run as typed data, ``diagnosis`` keeps a run's causes, ``provenance`` records what made a run and its
 peak memory, ``single_cases`` has the numbers and prompts of single cases.
-Results: ``summary`` (headline metrics as text), ``failures`` (lists failing cases), ``compare`` (two runs on the same
-cases), ``checks`` (unusable answers, second opinions, labels by people).
+Results: ``summary`` (headline metrics and failing cases as text), ``compare`` (two runs on the same cases), ``checks``
+(unusable answers, second opinions, labels by people).
 Not here: ``evaluating`` fills a run with answers, and grades (``evaluate``) and joins (``merge``) existing runs;
 ``probing`` adds probes.
 """

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, words
 from ...evaluation import judging, statistics, text_files
 from ...evaluation.asks import Ask, Response
 from ...evaluation.engines import replies
@@ -128,8 +128,7 @@ def signed_otherwise(
     (``--signed-as``) count as the model's own.
     """
     answers = [r for r in responses if r.finish_reason != "error"]
-    accepted = [name.strip() for name in (signed_as or "").split(",")]
-    found = replies.count(answers, identity, accepted)
+    found = replies.count(answers, identity, words(signed_as))
     if not found:
         return [], [], {}
     k, n = sum(found.values()), len(answers)

@@ -11,9 +11,10 @@ from ...evaluation.case import Case, shares
 from ...evaluation.metrics import percent, span
 from ...evaluation.statistics import rate_interval
 from ...files import read_csv, to_csv
-from . import read_json, read_lines, write_json, write_lines, write_text
+from . import read_json, write_json, write_lines, write_text
+from .folder import placed_lines
 from .provenance import write_beside
-from .summary import shortened
+from .schema import checked
 
 if TYPE_CHECKING:
     import pandas
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 FOLDER = "diagnosis"
 GROUPS = ("all", "family", "depth")
 AGAIN = "run `composcope diagnose RUN` again"
-SHOWN = 3
-"""Cases shown in the summary."""
+SHOWN, WIDTH = 3, 80
+"""Cases shown in the summary, and characters of an answer."""
 TEXTS = {
     "neutral": "a neutral beginning forced", "relation": "the relation forced as text",
     "bridge": "the parts' answers stated", "operands": "the operands forced",
@@ -213,6 +214,12 @@ def meaning(cause: str) -> str:
     return MEANS[kind] + (f": {name.replace('-', ' ')}" if name else "")
 
 
+def shortened(text: str) -> str:
+    """A text on one line and in quotation marks; a long one ends with dots."""
+    text = " ".join(text.split())
+    return repr(text if len(text) <= WIDTH else f"{text[:WIDTH]}...")
+
+
 def count(verdicts: Sequence[Verdict], cases: Mapping[str, Case]) -> list[CauseShare]:
     """Shares of the causes over all cases, by family and by depth. Intervals account for what cases share."""
     out: list[CauseShare] = []
@@ -250,29 +257,20 @@ def read_diagnosis(run: str | Path) -> Diagnosis | None:
     folder = path / FOLDER
     if not (folder / "summary.json").is_file():
         return None
-    verdicts = [_verdict(row, folder / "cases.jsonl") for row in read_lines(folder / "cases.jsonl")]
-    table = [_share(row, folder / "table.csv") for row in read_csv(folder / "table.csv")[1]]
+    verdicts = [_verdict(row, where) for where, row in placed_lines(folder / "cases.jsonl")]
+    table = [_share(row, f"{folder / 'table.csv'}:{n}") for n, row in enumerate(read_csv(folder / "table.csv")[1], 2)]
     about = read_json(folder / "summary.json")
     known = ("schema", "run", "sentence", "n", "shares")
     return Diagnosis(path, verdicts, table, {k: v for k, v in about.items() if k not in known})
 
 
-def _verdict(row: Mapping[str, Any], file: Path) -> Verdict:
-    try:
-        if str(row["cause"]).partition(":")[0] not in CAUSES:
-            raise ValueError(f"field 'cause' is {row['cause']!r}; the causes are {', '.join(CAUSES)}")
-        return Verdict(
-            str(row["case"]), str(row["cause"]), tuple(map(str, row["evidence"])), float(row["confidence"]),
-            row["mended_by"], row["block"], *(row.get(name) for name in ("settle", "question", "said", "gold")),
-        )  # fmt: skip
-    except (KeyError, TypeError, ValueError) as e:
-        raise InputError(f"{file}: {type(e).__name__}: {e}; {AGAIN}") from e
+def _verdict(row: Mapping[str, Any], where: str) -> Verdict:
+    found = checked(Verdict, row, where, AGAIN)
+    if found.kind not in CAUSES:
+        raise InputError(f"{where}: field 'cause' is {found.cause!r}; the causes are {', '.join(CAUSES)}; {AGAIN}")
+    return found
 
 
-def _share(row: Mapping[str, Any], file: Path) -> CauseShare:
-    try:
-        low, high = (None if row[k] in ("", "None") else float(row[k]) for k in ("low", "high"))
-        counts = int(row["count"]), int(row["n"]), float(row["share"])
-        return CauseShare(row["group"], row["value"], row["cause"], *counts, low, high, row["interval"])
-    except (KeyError, TypeError, ValueError) as e:
-        raise InputError(f"{file}: {type(e).__name__}: {e}; {AGAIN}") from e
+def _share(row: Mapping[str, Any], where: str) -> CauseShare:
+    open_ends = {k: None for k in ("low", "high") if row.get(k) in ("", "None")}
+    return checked(CauseShare, {**row, **open_ends}, where, AGAIN)

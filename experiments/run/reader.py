@@ -224,6 +224,15 @@ class RunData:
         """``casesets/NAME.jsonl`` by name."""
         return {p.stem: _case_set(p) for p in sorted((self.path / "casesets").glob("*.jsonl"))}
 
+    @cached_property
+    def groups(self) -> tuple[list[str], list[str]]:
+        """The cases of its sets of failures and of its sets of successes, each once."""
+        failures, successes = (
+            list(dict.fromkeys(c for s in self.case_sets.values() if s.label == label for c in s.ids))
+            for label in ("failure", "success")
+        )
+        return failures, successes
+
     @property
     def chance(self) -> float | None:
         """Mean probability that a guess in the right format answers the whole correctly; None if no case states one."""

@@ -8,10 +8,10 @@ partly copied is refused, with file, field, value and fix::
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
@@ -21,8 +21,11 @@ from ...evaluation.asks import Ask, Response
 from ...evaluation.case import Case
 from ...evaluation.graded import Graded
 from ...evaluation.metrics import Metric
-from ...evaluation.protocols.base import Reduction
+from ...evaluation.protocols.base import CaseSet, Reduction
 from ..config import RECORDED
+
+if TYPE_CHECKING:
+    from ...probes.examples import Example
 
 AGAIN = "restore the file, or make the run again"
 COUNT_AGAIN = "restore the file, or compute it again with `composcope score`"
@@ -164,6 +167,16 @@ class Evaluated:
     def ids(self, label: str) -> set[str]:
         """Ids of the cases that have a label."""
         return {case for s in self.reduction.case_sets if s.label == label for case in s.ids}
+
+    def examples(
+        self, tokenizer: Any, sets: Iterable[CaseSet] | None = None, roles: Sequence[str] | None = None
+    ) -> "list[Example]":
+        """What probes take: wholes and parts of the cases in ``sets``; by default, in the sets of the run."""
+        from ...probes.examples import from_case_sets  # brings torch
+
+        asks, responses = self.per_case()
+        chosen = self.reduction.case_sets if sets is None else sets
+        return from_case_sets(tokenizer, self.cases, asks, responses, chosen, roles)
 
     def per_case(self) -> tuple[dict[str, Ask], dict[str, Response]]:
         """Asks and responses with one entry per case and role: a shared ask gets an entry for each of its cases."""

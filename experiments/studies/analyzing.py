@@ -7,12 +7,11 @@ from pathlib import Path
 from ...errors import InputError
 from ...evaluation.analyses import adjudicator, agentcoma, gated, stad, taxonomy
 from ...evaluation.analyses.base import Analysis, Source, lengths
-from ...evaluation.benchmarks.catalog import load
-from ...evaluation.case import Case
 from ...evaluation.graded import read_graded
 from ...evaluation.metrics import quoted
 from ...evaluation.protocols.base import uncounted
 from ..console.printing import table
+from ..evaluating.ask_plan import load_benchmark
 from ..run import find_runs, read_lines, write_json, write_lines
 
 
@@ -135,21 +134,13 @@ def _from_run(folder: Path) -> Source:
 
 def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
     """Make sheets for a human study of a benchmark; with ``sheet`` and ``key``, convert the answers to graded rows."""
-    cases: list[Case] = _cases(benchmark)
+    cases = load_benchmark(benchmark).cases
     if (options.sheet is None) != (options.key is None):
         raise InputError("study human: give --sheet and --key together, or neither to assign questions")
     if options.sheet is not None and options.key is not None:
         by_id = {c.id: c for c in cases}
         return agentcoma.reference_rows(by_id, read_lines(options.key), read_lines(options.sheet))
     return agentcoma.assign(cases, options.per_person, options.answers, options.seed)
-
-
-def _cases(benchmark: str) -> list[Case]:
-    if benchmark.startswith("organism:"):
-        from ..evaluating.ask_plan import load_benchmark
-
-        return list(load_benchmark(benchmark).cases)
-    return load(benchmark)
 
 
 def write(found: Analysis, out: str | Path) -> list[Path]:

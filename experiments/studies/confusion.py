@@ -21,10 +21,9 @@ from sklearn.preprocessing import StandardScaler
 
 from ...errors import InputError
 from ...evaluation.case import Case
-from ...evaluation.protocols.base import CaseSet, Entry
+from ...evaluation.protocols.base import CaseSet
 from ...evaluation.statistics import clopper_pearson
 from ...files import to_csv
-from ...probes.examples import from_case_sets
 from ...terminal import Bar, no_bar
 from .. import investigate as work
 from ..config import Config
@@ -309,9 +308,7 @@ def cheap_numbers(folder: Path, model: str, cases: Sequence[str]) -> dict[str, C
     """The numbers and the answer of each failing case of a run, with the model that answered."""
     run = read_run(folder).evaluated()
     target = load_target(Loading(model))
-    asks, responses = run.per_case()
-    chosen = CaseSet("failing", "failure", tuple(Entry(c, ()) for c in cases))
-    wholes = from_case_sets(target.tokenizer, run.cases, asks, responses, [chosen], roles=("whole",))
+    wholes = run.examples(target.tokenizer, [CaseSet.of("failure", cases)], ("whole",))
     found = baselines(target.open_model(), wholes)
     return {
         e.case: Cheap(target.tokenizer.decode(e.response_ids), {q: v[e.case] for q, v in found.items() if e.case in v})

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError
-from ...evaluation.protocols.base import CaseSet, Entry
+from ...evaluation.protocols.base import CaseSet
 from ...files import Row
-from ...probes.examples import Example, from_case_sets
+from ...probes.examples import Example
 from ...probes.result import ProbeResult
 from ...registry import Registry
 from .. import investigate as job
@@ -150,11 +150,10 @@ class ProbeContext:
         """Wholes and parts of the given cases; with ``limit``, of the first ones in the benchmark's order."""
         chosen = [c for c in self.evaluated.cases if c in failures or c in successes][: self.limit]
         sets = [
-            CaseSet(label, label, tuple(Entry(c, ()) for c in chosen if c in side))
+            CaseSet.of(label, (c for c in chosen if c in side))
             for label, side in (("failure", failures), ("success", successes))
         ]
-        asks, responses = self.evaluated.per_case()
-        return from_case_sets(self.target.tokenizer, self.evaluated.cases, asks, responses, sets)
+        return self.evaluated.examples(self.target.tokenizer, sets)
 
     def all_cases(self) -> list[Example]:
         """Every case whose whole was judged, by whether it was right; the papers' tables cover all questions."""

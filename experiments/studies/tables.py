@@ -20,8 +20,7 @@ from ...evaluation.protocols import counting
 from ...evaluation.protocols.compare import compare
 from ...evaluation.statistics import Interval, holm
 from ..run.single_cases import CaseValue, read_values
-from .published import beside, pair_name
-from .results import described
+from .results import beside, described, pair_name
 from .study import Row, Study, StudyRun, StudyTable
 
 PATCHES = (

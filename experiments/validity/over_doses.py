@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...evaluation.protocols.base import CaseSet, Entry
+from ...evaluation.protocols.base import CaseSet
 from ...files import file_sha256, finite, text_hash
 from ...probes import validity as known_answers
-from ...probes.examples import Example, from_case_sets
+from ...probes.examples import Example
 from ...probes.matching import match
 from ...probes.result import ProbeResult, Row
 from ...probes.verdicts import TRAININGS
@@ -230,9 +230,7 @@ def opened(target: Target, run: Evaluated, n: int, shared: Sequence[str]) -> lis
             chosen.update(dict.fromkeys([case for case in run.cases if labels.get(case) == label][:n]))
     # A shared case without a label (its whole was not an answer) is not a failure, but it has a score.
     by_label = {label: [c for c in chosen if labels.get(c, "failure") == label] for label in ("failure", "success")}
-    sets = [CaseSet(label, label, tuple(Entry(c, ()) for c in cases)) for label, cases in by_label.items()]
-    asks, responses = run.per_case()
-    return from_case_sets(target.tokenizer, run.cases, asks, responses, sets) if chosen else []
+    return run.examples(target.tokenizer, map(CaseSet.of, by_label, by_label.values())) if chosen else []
 
 
 def _labelled(run: Evaluated, examples: Sequence[Example]) -> list[Example]:

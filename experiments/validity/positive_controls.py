@@ -21,7 +21,7 @@ import torch
 
 from ...evaluation.asks import Ask, Response
 from ...evaluation.case import Case, Part
-from ...evaluation.protocols.base import CaseSet, Entry
+from ...evaluation.protocols.base import CaseSet
 from ...evaluation.statistics import share
 from ...probes import lookback, min_k
 from ...probes import validity as known_answers
@@ -256,8 +256,7 @@ def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:
         text = target.tokenizer.decode(answer, skip_special_tokens=True)
         key = f"{ask.case}/{ask.role}"
         keyed[key], responses[key] = ask, Response(key, text, "stop", len(ids), len(answer), ids, answer)
-    together = CaseSet("texts", "success", tuple(Entry(c.id, ()) for c in cases))
-    return from_case_sets(target.tokenizer, by_id, keyed, responses, [together])
+    return from_case_sets(target.tokenizer, by_id, keyed, responses, [CaseSet.of("success", by_id)])
 
 
 def _as_written(tokenizer: Any, question: str, answer: str) -> tuple[int, ...]:

@@ -7,13 +7,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from composcope.evaluation.graded import Graded
+from composcope.experiments.run.reader import RunData
+
+
+class BareRun(SimpleNamespace):
+    """Whatever a test gives it, and what follows from its case sets."""
+
+    groups = property(RunData.groups.func)
 
 
 def bare_run(**about: Any) -> Any:
     given = {"name": "r", "model": "m", "benchmark": "b", "protocol": "double-gate", "path": Path("r"), "about": {},
              "study": {}, "commands": [], "seed": 7, "metrics": [], "graded": [], "cases": {}, "case_sets": {},
              "probe_names": [], "chance": None, "config": None, "probe": lambda _: None}  # fmt: skip
-    made = SimpleNamespace(**given)
+    made = BareRun(**given)
     made.one = lambda name, **group: next((m for m in made.metrics if m.metric == name and m.group == group), None)
     made.__dict__.update(about)
     return made

@@ -20,8 +20,7 @@ from typer.main import get_command
 from composcope.errors import InputError
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import app, main
-from composcope.experiments.cli.flags import with_file
-from composcope.experiments.cli.help import example
+from composcope.experiments.cli.flags import example, with_file
 from composcope.experiments.cli.start import write
 from composcope.experiments.console import exits
 

@@ -64,7 +64,7 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
     ("score rows.jsonl -p scaffolding --cases c --compat stad", "evaluating.evaluate.metrics_from_file",
      {"graded": P("rows.jsonl"), "protocol": "scaffolding", "cases": P("c"), "compat": "stad"}),
     ("ls RUNS", "run.summary.list_folder", {"folder": P("RUNS")}),
-    ("ls RUNS --failures", "run.failures.failing_cases", {"folder": P("RUNS")}),
+    ("ls RUNS --failures", "run.summary.failing_cases", {"folder": P("RUNS")}),
     ("plot gaps A B -o o --group-by size --bands 2,4 --runs x,y --width column --no-title --style gray",
      "figures.catalog.plot",
      {"figure": "gaps", "runs": [P("A"), P("B")], "group_by": "size", "bands": "2,4", "only": "x,y",

@@ -17,11 +17,13 @@ from composcope.evaluation.metrics import MEANINGS, Metric
 from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
-from composcope.experiments.run import diagnosis, failures, read_json, summary, write_json
+from composcope.experiments.run import diagnosis, read_json, summary, write_json
 from composcope.experiments.run.diagnosis import MEANS, CauseShare, Diagnosis, Verdict, count, meaning, write
-from composcope.experiments.run.failures import _wrong, counted_failures, failing_cases, failure_lines
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.run.reader import RunData
+from composcope.experiments.run.summary import _wrong, counted_failures, failing_cases, failure_lines
+
+from .bare_runs import bare_run
 
 
 @pytest.fixture
@@ -234,11 +236,11 @@ def test_failures_are_cases_whose_parts_are_all_right_and_whose_whole_was_judged
     named: dict[str, Any] = {"1": "correct", "0": "incorrect", "a": "abstained", "?": "invalid"}
     roles = ("part:0", "part:1", "whole")
     outcomes = {c: {r: named[x] for r, x in zip(roles, of, strict=False)} for c, of in said.items()}
-    run: Any = SimpleNamespace(case_sets={}, outcomes=outcomes, cases=cases)
-    assert failures.counted_failures(run) == {"b", "c"}
+    run: Any = bare_run(outcomes=outcomes, cases=cases)
+    assert summary.counted_failures(run) == {"b", "c"}
     run.case_sets = {"x": SimpleNamespace(label="failure", ids=["a"]), "y": SimpleNamespace(label="success", ids=["b"])}
-    assert failures.counted_failures(run) == {"a"}
-    told = failures.Diagnosed(None, 1, 2)  # type: ignore[arg-type]
+    assert summary.counted_failures(run) == {"a"}
+    told = summary.Diagnosed(None, 1, 2)  # type: ignore[arg-type]
     assert told.left_out() == (
         "Not counted: 1 diagnosed case whose whole could not be judged, 2 diagnosed cases outside the sets of failures."
     )
@@ -251,8 +253,8 @@ def test_failures_are_cases_whose_parts_are_all_right_and_whose_whole_was_judged
         "cause": None,
         "question": "why  so?",
     }
-    assert failures.failure_lines([row]) == ["c: abstained, right is 'g': why so?"]
-    both = failures.failure_lines([row, {**row, "run": "s", "answer": "x", "cause": "near-miss"}])
+    assert summary.failure_lines([row]) == ["c: abstained, right is 'g': why so?"]
+    both = summary.failure_lines([row, {**row, "run": "s", "answer": "x", "cause": "near-miss"}])
     assert both[1] == f"s  c: answered 'x', right is 'g' (near-miss: {diagnosis.meaning('near-miss')}): why so?"
 
 

@@ -33,10 +33,10 @@ from composcope.experiments.run import (
     write_text,
     writer,
 )
-from composcope.experiments.run.failures import failing_cases
 from composcope.experiments.run.folder import check_place, command_line
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.schema import Manifest
+from composcope.experiments.run.summary import failing_cases
 from composcope.experiments.run.writer import begin_run, save_probe
 
 IDENTITY = {"model": "m", "data": "abc", "protocol": "p"}

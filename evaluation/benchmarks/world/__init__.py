@@ -11,7 +11,7 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from ....errors import InputError, did_you_mean
+from ....errors import InputError, did_you_mean, words
 from ...case import Case
 from ..catalog import benchmark
 from . import mixed, two_hop
@@ -30,7 +30,7 @@ def read_world(which: str = "") -> list[Case]:
     Raises ``InputError`` for a name that no family has.
     """
     families = (*two_hop.FAMILIES, *mixed.FAMILIES)
-    wanted = {name.strip() for name in which.split(",")} if which else {"two-hop", "mixed"}
+    wanted = set(words(which)) or {"two-hop", "mixed"}
     known = dict.fromkeys(name for f in families for name in (f.shape, f.domain, f.name))
     if unknown := sorted(wanted - known.keys()):
         raise InputError(

@@ -12,8 +12,8 @@ import pytest
 
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import transport
-from composcope.evaluation.engines.capabilities import TrialReply, find_capabilities
 from composcope.evaluation.engines.http import HttpEngine
+from composcope.evaluation.engines.replies import TrialReply, find_capabilities
 from composcope.evaluation.grading import grade
 from composcope.evaluation.journal import Journal, read_journal
 

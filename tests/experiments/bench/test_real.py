@@ -16,8 +16,7 @@ import torch
 
 from composcope.errors import InputError, ModelError
 from composcope.experiments.bench import evaluation, real
-from composcope.experiments.bench.evaluation import _rates, _ratios
-from composcope.experiments.bench.peers import HARNESS
+from composcope.experiments.bench.evaluation import HARNESS, _rates, _ratios
 from composcope.experiments.bench.real import BenchSetting, BenchTask, bench_real
 from composcope.experiments.bench.timing import TaskBench, TaskTiming, Took, Way, same
 from composcope.experiments.cli import main

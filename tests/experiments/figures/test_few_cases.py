@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from composcope.errors import InputError
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
-from composcope.experiments.figures import catalog, drawing, grouping, heatmaps, style
+from composcope.experiments.figures import catalog, drawing, grouping, style
 from composcope.experiments.figures.drawing import Drawing
 
 from ..bare_runs import bare_run
@@ -77,7 +77,7 @@ def test_bars_of_few_cases_are_hatched_and_the_next_ones_starred(
 def test_cells_of_few_cases_are_hatched_and_keep_their_color() -> None:
     ax = style.figure(3, 3).subplots()
     values, counts = np.array([[0.1, 0.9], [np.nan, 0.5], [0.2, 0.3]]), np.array([[4, 12], [2, np.nan], [5, 15]])
-    image = heatmaps.heat(ax, values, style.SEQUENTIAL, 0, 1, counts=counts, say="{:.2f}".format)
+    image = grouping.heat(ax, values, style.SEQUENTIAL, 0, 1, counts=counts, say="{:.2f}".format)
     assert np.ma.getmaskarray(image.get_array()).tolist() == [[False, False], [True, False], [False, False]]
     assert _hatched(ax) == {(0, 0)}
     assert [t.get_text() for t in ax.texts] == ["0.10", "0.90*", "–", "0.50", "0.20*", "0.30"]
@@ -85,7 +85,7 @@ def test_cells_of_few_cases_are_hatched_and_keep_their_color() -> None:
 
 @pytest.mark.parametrize(("n", "grid"), [(1, (1, 1)), (4, (1, 4)), (5, (2, 4)), (9, (3, 4))])
 def test_panels_stand_in_rows_of_four_and_the_rest_of_the_last_is_empty(n: int, grid: tuple[int, int]) -> None:
-    fig, axes = heatmaps.panels_of(n, 2, 2)
+    fig, axes = grouping.panels_of(n, 2, 2)
     assert fig.axes[0].get_gridspec().get_geometry() == grid  # type: ignore[union-attr]
     assert [bool(ax.axison) for ax in axes] == [True] * n + [False] * (grid[0] * grid[1] - n)
 
@@ -229,9 +229,9 @@ def test_long_names_of_families_stand_once_and_whole_below_their_depths(syntheti
 def test_few_rows_are_marked_and_cells_that_are_not_drawn_stay_so() -> None:
     rows = [{"n": n, "value": v, "drawn": d} for n, v, d in ((4, 0.1, None), (5, 0.1, None), (15, None, None),
                                                              (15, 0.2, "no"), (None, 0.2, None))]  # fmt: skip
-    assert [r["drawn"] for r in heatmaps.few_marks(rows)] == ["hollow", "marked", "undefined", "no", None]
-    assert [heatmaps.number(v) for v in (0.12345678, np.nan, np.inf)] == [0.123457, None, None]
-    found = heatmaps.cells(np.array([[1, np.nan], [3, 4]]), ("layer", "head"), run="r")
+    assert [r["drawn"] for r in grouping.few_marks(rows)] == ["hollow", "marked", "undefined", "no", None]
+    assert [grouping.number(v) for v in (0.12345678, np.nan, np.inf)] == [0.123457, None, None]
+    found = grouping.cells(np.array([[1, np.nan], [3, 4]]), ("layer", "head"), run="r")
     assert [(r["layer"], r["head"], r["value"]) for r in found] == [(0, 0, 1), (0, 1, None), (1, 0, 3), (1, 1, 4)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,5 +70,7 @@ def test_quadrants_and_bottlenecks_are_drawn_in_order_and_without_what_never_hap
     assert [r["skill"] for r in gates.bottlenecks.draw([bare_run(metrics=skill)]).rows] == ["x + y", "b"]
 
 
-def test_tasks_that_no_revealed_step_solves_have_their_own_bar() -> None:
-    assert [gates._revealed(k) for k in (-1, 0, 2)] == ["none", "0", "2"]
+def test_tasks_that_no_revealed_step_solves_have_their_own_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_min_k", lambda run: (Counter({-1: 3, 0: 5, 2: 4}), 0))
+    rows = gates.k_histogram.draw([bare_run()]).rows
+    assert [(r["revealed"], r["count"]) for r in rows] == [("0", 5), ("2", 4), ("none", 3)]

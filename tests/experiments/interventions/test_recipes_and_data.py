@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from composcope.errors import InputError
+from composcope.errors import InputError, whole_numbers
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.interventions import data, recipes
-from composcope.experiments.interventions.recipes import PRESETS, AdapterRecipe, parse_numbers, resolve
+from composcope.experiments.interventions.recipes import PRESETS, AdapterRecipe, resolve
 from composcope.experiments.organism import world
 
 
@@ -57,10 +57,10 @@ def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
         (lambda: AdapterRecipe(depths=()), "--depths"),
         (lambda: resolve("grpo", beta=-0.1), "--beta"),
         (lambda: resolve("grpo", dropout=1.0), "--dropout 1.0"),
-        (lambda: parse_numbers("2;4", "--depths"), "--depths"),
-        (lambda: parse_numbers("-1", "--depths"), "--depths"),
-        (lambda: parse_numbers("2,x", "--depths"), "--depths"),
-        (lambda: parse_numbers("", "--depths"), "--depths"),
+        (lambda: whole_numbers("2;4", "--depths"), "--depths"),
+        (lambda: whole_numbers("-1", "--depths"), "--depths"),
+        (lambda: whole_numbers("2,x", "--depths"), "--depths"),
+        (lambda: whole_numbers("", "--depths"), "--depths"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(call: object, said: str) -> None:
@@ -69,7 +69,7 @@ def test_what_cannot_be_is_refused_by_name(call: object, said: str) -> None:
 
 
 def test_depths_are_read_sorted_and_once() -> None:
-    assert resolve("grpo", depths=parse_numbers("4, 2,4", "--depths")).depths == (2, 4)
+    assert resolve("grpo", depths=whole_numbers("4, 2,4", "--depths")).depths == (2, 4)
 
 
 def _case(id: str, a: str, b: str, depth: int = 2, family: str = "f") -> Case:
@@ -236,7 +236,7 @@ def test_a_preset_takes_the_changes_and_an_option_belongs_to_its_recipe() -> Non
             recipes.check_options(recipe, given)
     recipes.check_options("grpo", {"beta": 0, "thinking": False, "curve": True, "limit": 3, "layers": None})
     recipes.check_options("steering", {"curve": False, "layers": "0,2"})
-    assert [parse_numbers(text, "--layers") for text in ("0, 2", "3,")] == [[0, 2], [3]]
+    assert [whole_numbers(text, "--layers") for text in ("0, 2", "3,")] == [[0, 2], [3]]
     for text in ("", "1,x", "x,1", "-1"):
         with pytest.raises(InputError, match="--layers"):
-            parse_numbers(text, "--layers")
+            whole_numbers(text, "--layers")

@@ -20,7 +20,7 @@ from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.identity import file_sha256, folder_weights
 from composcope.experiments.cli import root as cli
 from composcope.experiments.console.printing import Reporter
-from composcope.experiments.interventions import adapters, data, inference, study, trainers, training, training_curve
+from composcope.experiments.interventions import data, inference, study, trainers, training, training_curve
 from composcope.experiments.interventions.recipes import AdapterRecipe, resolve
 from composcope.experiments.interventions.reward import score
 from composcope.experiments.interventions.trainers import TrainerOptions, batching
@@ -66,7 +66,7 @@ def test_sft_on_traces_trains_and_exports(traced: training.Trained) -> None:
 
 def _check(done: training.Trained, objective: str) -> None:
     assert done.steps == 2
-    manifest = adapters.read_manifest(done.folder)
+    manifest = trainers.read_manifest(done.folder)
     assert manifest["status"] == "complete"
     assert manifest["identity"]["base_weights"] == folder_weights(weights.path("control"))
     assert manifest["identity"]["recipe"]["objective"] == objective
@@ -94,7 +94,7 @@ def _same_as_merged(done: training.Trained) -> None:
     ids = tokenizer("Question: In what year was the Amber moot?\nAnswer:", return_tensors="pt").input_ids
     with torch.no_grad():
         plain = base(ids).logits.clone()
-        tuned = adapters.with_adapter(base, done.adapter).eval()(ids).logits
+        tuned = trainers.with_adapter(base, done.adapter).eval()(ids).logits
         merged = load(str(done.model), device="cpu")[0](ids).logits
     torch.testing.assert_close(merged, tuned, atol=2e-4, rtol=1e-4)
     assert not torch.allclose(merged, plain, atol=1e-6)
@@ -121,14 +121,14 @@ def test_other_evaluation_cases_are_no_other_training_and_take_the_place_of_the_
     folder = tmp_path / "copy"
     shutil.copytree(traced.folder, folder)
     usual = _set(recipe)
-    manifest = adapters.read_manifest(folder)
+    manifest = trainers.read_manifest(folder)
     assert manifest["evaluation"]["cases"] == len(usual.evaluation)
     assert manifest["training"] == {"cases": 4, "by_depth": {"2": 1, "4": 3}, "sha256": usual.sha256}
-    assert manifest["adapter"]["sha256"] == file_sha256(folder / "adapter" / adapters.WEIGHTS)
+    assert manifest["adapter"]["sha256"] == file_sha256(folder / "adapter" / trainers.WEIGHTS)
     other = replace(usual, evaluation=usual.evaluation[:2])
     training.train(recipe, BASE, other, folder, how)
     assert [row["id"] for row in read_lines(folder / "evaluation.jsonl")] == [c.id for c in other.evaluation]
-    assert adapters.read_manifest(folder)["evaluation"]["cases"] == 2
+    assert trainers.read_manifest(folder)["evaluation"]["cases"] == 2
 
 
 def test_a_folder_where_nothing_was_trained_yet_takes_other_options(tmp_path: Path) -> None:
@@ -225,19 +225,19 @@ def test_a_checkpoint_whose_writing_was_cut_off_is_not_continued(
     for step, text in ((1, "{}"), (2, state)):
         folder = tmp_path / f"checkpoint-{step}"
         folder.mkdir()
-        for name in {adapters.WEIGHTS, "optimizer.pt", "scheduler.pt"} - ({missing} if step == 2 else set()):
+        for name in {trainers.WEIGHTS, "optimizer.pt", "scheduler.pt"} - ({missing} if step == 2 else set()):
             (folder / name).touch()
         if text is not None:
             (folder / "trainer_state.json").write_text(text)
-    assert adapters.last_step(tmp_path) == tmp_path / "checkpoint-1"
+    assert trainers.last_step(tmp_path) == tmp_path / "checkpoint-1"
 
 
 def test_an_adapter_is_put_on_its_own_base_only(traced: training.Trained, tmp_path: Path) -> None:
-    merged = adapters.merge(BASE, traced.folder, tmp_path / "merged")
+    merged = trainers.merge(BASE, traced.folder, tmp_path / "merged")
     one, other = (load_file(p / "model.safetensors") for p in (traced.model, merged))
     assert all(torch.equal(one[name], other[name]) for name in one)
     with pytest.raises(InputError, match="adapter of other weights"):
-        adapters.merge("organism:twin", traced.folder, tmp_path / "wrong")
+        trainers.merge("organism:twin", traced.folder, tmp_path / "wrong")
 
 
 def test_checkpoints_are_asked_parts_and_wholes(traced: training.Trained) -> None:

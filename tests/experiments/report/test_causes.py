@@ -58,7 +58,7 @@ def test_the_command_that_diagnoses_asks_for_weights_only_of_a_server(
 
 def test_probes_that_no_run_has_are_named_with_the_command_for_a_run_that_can_be_compared() -> None:
     def members(failures: int, successes: int) -> dict[str, Any]:
-        return {label: SimpleNamespace(label=label, entries=[0] * k)
+        return {label: SimpleNamespace(label=label, ids=list(range(k)))
                 for label, k in (("failure", failures), ("success", successes))}  # fmt: skip
 
     def run(path: str, sets: dict[str, Any], *ran: str) -> Any:

@@ -40,7 +40,7 @@ def test_a_failure_stands_beside_its_donor_or_the_nearest_success_of_its_stratum
 ) -> None:
     folder = synthetic.make_run(tmp_path / "run", n=80, failure=0.6, seed=3, probes=())
     run = load([folder])[0]
-    failures, successes = landing.groups(run)
+    failures, successes = run.groups
     beside = landing.twins(run, [{"case": failures[0], "donor": "chosen"}])
     assert beside[failures[0]] == "chosen"
     for failure, success in list(beside.items())[1:]:
@@ -235,7 +235,7 @@ def test_causes_are_counted_over_the_failures_that_the_page_counts_and_the_unjud
         if (row["case"], row["role"]) == (lost, "whole"):
             row.update(outcome="invalid", reason="no-answer", answer=None)
     graded.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (right, *_) = landing.groups(load([folder])[0])[1]
+    (right, *_) = load([folder])[0].groups[1]
     diagnose(folder, [*((case, "undetermined") for case in mine), (lost, "lost"), (right, "lost")])
     runs = load([folder])
     (page,) = landing.landings(runs, [{}], [{}], described())
@@ -579,7 +579,7 @@ def test_the_run_to_open_on_is_probed_and_has_the_most_to_compare() -> None:
     assert landing.best([run(9, 9), run(2, 9, "p"), run(3, 3, "p"), run(4, 3, "p")]) == 3
     assert landing.best([run(1, 1), run(5, 4)]) == 1 and landing.best([run(2, 2, "p"), run(9, 9)]) == 0
     twice = SimpleNamespace(label="failure", ids=["b", "a"])
-    assert landing.groups(bare_run(case_sets={"x": twice, "y": twice})) == (["b", "a"], [])
+    assert bare_run(case_sets={"x": twice, "y": twice}).groups == (["b", "a"], [])
 
 
 @pytest.mark.parametrize(

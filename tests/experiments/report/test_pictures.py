@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from composcope.experiments.report import pictures, scripts
-from composcope.experiments.report.scripts import packed
+from composcope.experiments.report import pictures
+from composcope.experiments.report.pictures import packed
 from composcope.experiments.run.reader import ProbeData, load
 
 from ..bare_runs import bare_run
@@ -52,7 +52,7 @@ def test_heads_of_every_whole_are_packed_only_where_they_belong_to_named_cases()
     made = [run(["a", "b"], {"wholes": ratios}), run(["a"], {"wholes": ratios}), run([], {})]
     found = pictures.heads([*made, bare_run(probe=lambda _: None)])
     assert list(found) == ["heads/0"] and found["heads/0"]["cases"] == ["a", "b"]
-    assert found["heads/0"]["ratio"] == scripts.packed(ratios)
+    assert found["heads/0"]["ratio"] == pictures.packed(ratios)
 
 
 AddCases = Callable[..., dict[str, Any]]

@@ -21,7 +21,7 @@ from composcope.experiments.cli import main
 from composcope.experiments.figures import catalog, style
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.figures.drawing import Drawing
-from composcope.experiments.report import cases, checks, headline, scripts, sections
+from composcope.experiments.report import cases, headline, pictures, sections
 from composcope.experiments.report.write import write_figure_data
 from composcope.experiments.run import summary
 from composcope.experiments.run.reader import load
@@ -63,7 +63,7 @@ def test_checks_that_failed_stand_open_and_others_are_folded(synthetic: ModuleTy
 
 def test_a_script_holds_any_text_and_gives_it_back() -> None:
     value = {"__proto__": HOSTILE, "n": float("nan"), "list": [1, None, True, "\n\r\t\x00"]}
-    text = scripts.script("name", value)
+    text = pictures.script("name", value)
     assert text.count("\n") == 1 and "<" not in text and "\u2028" not in text
     literal = text.removeprefix("composcope.load('name','").removesuffix("');\n")
     assert json.loads(_unescaped(literal)) == {**value, "n": None}
@@ -186,7 +186,6 @@ def test_an_undefined_headline_is_words(synthetic: ModuleType, tmp_path: Path) -
     (run / "metrics.json").write_text(json.dumps({"schema": 1, "protocol": "double-gate", "metrics": metrics}))
     (table,) = headline.tables(load([run]))
     assert table["rows"][0]["cells"][0]["shown"] == "undefined" and table["rows"][0]["cells"][0]["interval"] == ""
-    assert headline._no_interval(Metric("d50", value=3.2)) == "no interval"
     assert "missing knowledge" in table["lead"]
 
 
@@ -312,14 +311,14 @@ def test_validity_shows_yes_no_and_cannot_say_with_number_and_interval(synthetic
 
 
 def test_the_verdict_table_holds_headline_answers_only() -> None:
-    found = checks.matrix([checks.check(row) for row in VALIDITY["rows"]])
+    found = sections.matrix([sections.check(row) for row in VALIDITY["rows"]])
     assert [line["quantity"] for line in found["lines"]] == ["Min-K%++", "shared"]
     assert [c["question"] for c in found["columns"]] == ["follows the dose"]
 
 
 def test_a_broken_validity_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "validity.json").write_text("{")
-    rows, notes = checks.read_validity([tmp_path])
+    rows, notes = sections.read_validity([tmp_path])
     assert rows == [] and "not valid JSON" in notes[0]
 
 

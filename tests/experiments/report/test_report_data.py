@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from composcope.errors import InputError
-from composcope.experiments.report import checks, comparison, landing, scripts, sections, view
+from composcope.experiments.report import comparison, landing, pictures, sections, view
 from composcope.experiments.report.sections import number_text
 from composcope.experiments.run.compare import compare_runs, differing_settings
 from composcope.experiments.run.reader import ProbeData, RunData, load
@@ -34,9 +34,9 @@ def row(case: str, role: str, outcome: str, **more: Any) -> dict[str, Any]:
 
 def test_a_check_is_of_its_probe_whatever_the_quantity_and_says_what_speaks_against_it() -> None:
     verdicts = ("yes", "explained by the length", "yes, reversed", "no", "cannot say")
-    assert [checks.check({"verdict": v})["kind"] for v in verdicts] == ["yes", "reversed", "reversed", "no", "open"]
-    assert [checks.check({"low": 0.1, "high": high})["interval"] for high in (0.2, None)] == ["[0.1, 0.2]", ""]
-    assert [checks.about(name, "min_k") for name in ("min-k", "min_k:0.2", "min-k.x", "min")] == [True] * 3 + [False]
+    assert [sections.check({"verdict": v})["kind"] for v in verdicts] == ["yes", "reversed", "reversed", "no", "open"]
+    assert [sections.check({"low": 0.1, "high": high})["interval"] for high in (0.2, None)] == ["[0.1, 0.2]", ""]
+    assert [sections.about(name, "min_k") for name in ("min-k", "min_k:0.2", "min-k.x", "min")] == [True] * 3 + [False]
 
 
 def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -47,12 +47,12 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
                  "high": 1e-6, "interval": "t"})  # fmt: skip
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
     runs = load([folder])
-    identity, positive = checks.own_checks(runs, PROBES["patching"])
+    identity, positive = sections.own_checks(runs, PROBES["patching"])
     assert (identity["answer"], identity["value"], positive["answer"]) == ("no", "0.75", "yes")
     rows.append({**rows[-1], "layer": 1, "value": 0.5})
     shutil.rmtree(folder / "probes" / "patching")
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
-    assert [c["answer"] for c in checks.own_checks(load([folder]), PROBES["patching"])] == ["no", "no"]
+    assert [c["answer"] for c in sections.own_checks(load([folder]), PROBES["patching"])] == ["no", "no"]
     flips = [{"quantity": "flip_rate", "group": "positive", "layer": i, "n": 4, "value": v, "low": 0.0, "high": 0.7,
               "interval": "clopper-pearson"} for i, v in enumerate((0.0, 0.25))]  # fmt: skip
     for share, trusted in ((0.25, "partly"), (0.75, "yes")):
@@ -60,14 +60,14 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
         flips[1]["value"] = share
         kept = [{**r, "value": 1.0} if r["group"] == "identity" else r for r in rows[:3]]
         synthetic.write_probe(folder / "probes" / "patching", "patching", [*kept, *flips], {}, {})
-        found = checks.own_checks(load([folder]), PROBES["patching"])
+        found = sections.own_checks(load([folder]), PROBES["patching"])
         assert [c["kind"] for c in found] == ["yes", "yes", "yes" if trusted == "yes" else "open"]
         badge = landing._trust(found)  # what was checked, and that the whole answer was not
         assert badge.startswith(f"{trusted}: ") and "next token" in badge
         assert badge.endswith("cannot say (whole answer)") == (trusted == "partly")
-    neurons = checks.own_checks(runs, PROBES["neurons"])
+    neurons = sections.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
-    assert checks.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
+    assert sections.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
 
 
 def test_a_page_depends_on_what_it_shows_of_a_run_and_not_on_journal_log_or_pictures(tmp_path: Path) -> None:
@@ -183,25 +183,25 @@ def test_settings_that_differ_are_named_and_the_model_is_none_of_them() -> None:
 
 
 def test_a_table_of_validity_counts_its_headline_answers_by_probe_and_question() -> None:
-    rows = [checks.check({"probe": p, "quantity": "q:0.2", "question": q, "model": m, "verdict": v, "headline": h})
+    rows = [sections.check({"probe": p, "quantity": "q:0.2", "question": q, "model": m, "verdict": v, "headline": h})
             for p, q, m, v, h in (("a", "x", "", "yes", True), ("a", "y", "m", "no", True), ("b", "x", "", "yes", True),
                                   ("b", "y", "m", "cannot say", True), ("c", "x", "", "no", False))]  # fmt: skip
-    found = checks.matrix(rows)
+    found = sections.matrix(rows)
     assert (found["n"], found["said"]) == (4, "2 yes, 1 no, 1 undecided")
     assert [(c["question"], c["model"]) for c in found["columns"]] == [("x", ""), ("y", "m")]
     assert [(one["probe"], one["quantity"], [c and c["answer"] for c in one["cells"]]) for one in found["lines"]] == [
         ("a", "q", ["yes", "no"]), ("b", "q", ["yes", "cannot say"])]  # fmt: skip
     told = [{"kind": "yes", "about": "t"}, {"kind": "no"}, {"kind": "yes", "about": "t"}, {"kind": "reversed"}]
-    assert checks.counted(told, "yes") == (2, " (t)") and checks.counted(told, *checks.FAILS) == (2, "")
+    assert sections.counted(told, "yes") == (2, " (t)") and sections.counted(told, *sections.FAILS) == (2, "")
 
 
 def test_json_of_a_page_has_null_for_what_is_not_finite_and_keeps_everything_else() -> None:
     value = {"a": [math.nan, math.inf, 1.5], 2: np.float32(0.5), "s": {1}}
     value["t"] = (np.array([1, np.nan]), Path("x"), None)  # type: ignore[assignment]
-    found = scripts.finite(value)
+    found = pictures.finite(value)
     assert found == {"a": [None, None, 1.5], "2": 0.5, "s": [1], "t": [[1.0, None], Path("x"), None]}
-    assert json.loads(scripts._json(value)) == {**found, "t": [[1.0, None], "x", None]}
-    assert json.loads(scripts._json({"plain": [1, "ü", True, None]})) == {"plain": [1, "ü", True, None]}
+    assert json.loads(pictures._json(value)) == {**found, "t": [[1.0, None], "x", None]}
+    assert json.loads(pictures._json({"plain": [1, "ü", True, None]})) == {"plain": [1, "ü", True, None]}
 
 
 def test_a_live_page_keeps_the_one_before_and_is_written_only_when_a_file_changed(

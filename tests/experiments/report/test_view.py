@@ -25,7 +25,7 @@ from composcope.errors import InputError
 from composcope.experiments import report
 from composcope.experiments.cli import main
 from composcope.experiments.report import pictures, view
-from composcope.experiments.report.landing import groups, twins
+from composcope.experiments.report.landing import twins
 from composcope.experiments.run.reader import read_run
 
 pytestmark = pytest.mark.long
@@ -179,7 +179,7 @@ def test_a_head_leads_to_the_cases_in_which_it_differs_most(browser: Any, served
     detail = page.locator("#figure-lookback .detail strong").first.inner_text()
     layer, head = map(int, re.findall(r"\d+", detail))
     run = read_run(served.one)
-    failures, successes = groups(run)
+    failures, successes = run.groups
     at = {case: float(heads[layer, head]) for case, heads in served.wholes.items()}
     shown = pictures.collect([run]).index["runs"][0]["cases"]
     usual, beside = float(np.mean([at[c] for c in successes])), twins(run, shown)

@@ -12,7 +12,7 @@ import pytest
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import composition_collapse, stad
 from composcope.experiments.console import exits
-from composcope.experiments.studies.published import benchmark_key, beside, group_key, name_key, pair_name, table
+from composcope.experiments.studies.results import benchmark_key, beside, group_key, name_key, pair_name, table
 from composcope.experiments.studies.spec import Spec
 from composcope.experiments.studies.study import STUDIES, Study, scaled_layers
 from composcope.probes import patching

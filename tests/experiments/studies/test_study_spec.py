@@ -132,12 +132,12 @@ def test_without_pairs_every_model_is_set_against_the_first_one(tmp_path: Path) 
     assert [(p.kind, p.a, p.b) for p in spec.pairs] == [("reference", "b", "a"), ("reference", "c", "a")]
 
 
-def test_probes_of_a_study_read_the_first_cases_that_were_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probes_of_a_study_read_the_first_cases_that_were_judged() -> None:
     outcomes = {"c": "incorrect", "a": "correct", "x": "invalid", "b": "incorrect", "d": "correct"}
     rows = [(c, role, outcome) for c, outcome in outcomes.items() for role in ("whole", "hint")]
     graded = [SimpleNamespace(case=c, role=role, outcome=outcome) for c, role, outcome in rows]
-    evaluated: Any = SimpleNamespace(cases=dict.fromkeys(outcomes), graded=graded, per_case=lambda: ({}, {}))
-    monkeypatch.setattr(study, "from_case_sets", lambda *args: {s.label: s.ids for s in args[-1]})
+    examples = lambda _, sets: {s.label: s.ids for s in sets}  # noqa: E731
+    evaluated: Any = SimpleNamespace(cases=dict.fromkeys(outcomes), graded=graded, examples=examples)
     other: Any = SimpleNamespace(tokenizer=None)
     for limit, failures, successes in ((None, ("c", "b"), ("a", "d")), (3, ("c", "b"), ("a",))):
         context = study.ProbeContext(other, other, other, evaluated, other, limit)

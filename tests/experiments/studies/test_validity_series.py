@@ -21,7 +21,7 @@ from composcope.experiments.models.target import Loading
 from composcope.experiments.organism import documents, series, train, weights
 from composcope.experiments.organism.recipe import OrganismRecipe, Stage
 from composcope.experiments.organism.series import Series
-from composcope.experiments.report import checks
+from composcope.experiments.report import sections
 from composcope.experiments.run import read_json
 from composcope.experiments.run.reader import read_run
 from composcope.experiments.studies import validity as study_validity
@@ -119,7 +119,7 @@ def test_every_training_is_asked_the_same_and_stands_in_the_rows_over_trainings(
 
 
 def test_the_report_reads_the_rows_over_trainings_as_the_headline(made: Path) -> None:
-    rows, notes = checks.read_validity([made])
+    rows, notes = sections.read_validity([made])
     headline = [r for r in rows if r["headline"]]
     assert headline and all("mean over trainings" in r["measure"] for r in headline)
     assert any("2 trainings per dose" in n for n in notes) and not any("One training per dose" in n for n in notes)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from composcope.evaluation.protocols.base import CaseSet, Entry
+from composcope.evaluation.protocols.base import CaseSet
 from composcope.experiments.validity import over_doses
 from composcope.experiments.validity.scores import SCORES, CaseScores, ProbeScore
 
@@ -37,14 +37,10 @@ def _of(found: Mapping[str, CaseScores], dose: str, score: ProbeScore) -> list[f
     return [v for v in found[dose].values[score.quantity].values() if not math.isnan(v)]
 
 
-def test_up_to_n_failures_and_successes_of_a_run_are_read_beside_the_shared_cases(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(over_doses, "from_case_sets", lambda *args: {s.label: s.ids for s in args[-1]})
-    sets = [CaseSet(label, label, tuple(Entry(c, ()) for c in cases)) for label, cases in
-            (("failure", CASES[:4]), ("success", CASES[4:8]))]  # fmt: skip
+def test_up_to_n_failures_and_successes_of_a_run_are_read_beside_the_shared_cases() -> None:
+    sets = [CaseSet.of("failure", CASES[:4]), CaseSet.of("success", CASES[4:8])]
     run: Any = SimpleNamespace(cases=dict.fromkeys(CASES), reduction=SimpleNamespace(case_sets=sets),
-                               per_case=lambda: ({}, {}))  # fmt: skip
+                               examples=lambda _, sets: {s.label: s.ids for s in sets})  # fmt: skip
     target: Any = SimpleNamespace(tokenizer=None)
     found = over_doses.opened(target, run, 2, ["c7", "c9"])
     assert found == {"failure": ("c9", "c0", "c1"), "success": ("c7", "c4", "c5")}
