@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .evaluation.case import Case
+    from .evaluation.case import Case, Part
     from .evaluation.cases import read_cases, write_cases
+    from .experiments.config import Config
     from .experiments.diagnosis.job import diagnose
     from .experiments.investigate import investigate
     from .experiments.notebook import evaluate, open_run, plot
@@ -17,6 +18,8 @@ __version__ = "0.1.0"
 # Name -> module. Nothing is imported before it is used, so `import composcope` does not import torch.
 _LAZY = {
     "Case": ".evaluation.case",
+    "Config": ".experiments.config",
+    "Part": ".evaluation.case",
     "Site": ".hooks",
     "diagnose": ".experiments.diagnosis.job",
     "evaluate": ".experiments.notebook",
@@ -29,8 +32,8 @@ _LAZY = {
     "write_cases": ".evaluation.cases",
 }
 __all__ = [
-    "Case", "Site", "__version__", "diagnose", "evaluate", "investigate", "load_model", "load_plugin",
-    "open_run", "plot", "read_cases", "write_cases",
+    "Case", "Config", "Part", "Site", "__version__", "diagnose", "evaluate", "investigate", "load_model",
+    "load_plugin", "open_run", "plot", "read_cases", "write_cases",
 ]  # fmt: skip
 
 

@@ -22,6 +22,13 @@ from typing import Any
 from .errors import InputError
 
 
+def as_path(value: Any, what: str) -> Path:
+    """A path from an argument of that name. Raises ``InputError`` for what is none."""
+    if isinstance(value, str | os.PathLike):
+        return Path(value)
+    raise InputError(f"{what}: {type(value).__name__}; give the path of a file or folder")
+
+
 def write_text(path: str | Path, text: str) -> Path:
     """Write a file atomically: a reader sees the old content or the new one, never half of it."""
     path = Path(path)

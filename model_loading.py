@@ -140,9 +140,12 @@ def load_tokenizer(location: str) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(location, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(location, trust_remote_code=False)
     except Exception as e:
         raise ModelError(f"{location}: no usable tokenizer ({reason(e)}); save it there with save_pretrained") from e
+    # A prompt beyond the context is reported with its case; the library's warning would name neither.
+    getattr(tokenizer, "deprecation_warnings", {})["sequence-length-is-longer-than-the-specified-maximum"] = True
+    return tokenizer
 
 
 def reason(e: Exception) -> str:

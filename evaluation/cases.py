@@ -9,13 +9,14 @@ by hand is checked more strictly, because a gold answer that nothing can match w
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import text_hash, write_text
+from ..files import as_path, text_hash, write_text
 from . import text_files
 from .case import Case, Part, case_from_dict, case_to_dict
 from .grading import booleans, dates, lists, numbers, text
@@ -43,7 +44,7 @@ def read_cases(path: str | Path) -> list[Case]:
     Raises ``InputError`` naming file, line and field for anything that cannot be used: in all lines at once, or
     up to one that is no JSON.
     """
-    if not Path(path).exists():
+    if not as_path(path, "path of a case file").exists():
         raise InputError(f"{path}: no such benchmark file; {ONE_A_LINE}")
     places: list[str] = []
     found: list[Case] = []
@@ -102,7 +103,8 @@ def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -
 
     ``places`` are the file:line of each case, where they are known.
     """
-    if isinstance(cases, Case) or not isinstance(cases, Iterable):
+    table = hasattr(cases, "columns")  # a frame of pandas runs over its columns
+    if table or isinstance(cases, Case | Mapping) or not isinstance(cases, Iterable):
         raise InputError(f"{where}: {type(cases).__name__}; give a list of cases, such as [case]")
     seen: dict[str, int] = {}
     out: list[Case] = []
@@ -120,24 +122,44 @@ def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -
     return out
 
 
+def as_in_a_file(cases: Iterable[Case], where: str) -> list[Case]:
+    """Cases made in Python, checked as strictly as those of a file; lists in them become tuples."""
+    found = [asdict(case) for case in check_cases(cases, where)]
+    for row in found:
+        row["parts"] = [_filled(part) for part in row["parts"]]
+    return [_case(_filled(row), f"{where}[{i}]") for i, row in enumerate(found)]
+
+
+def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value not in (None, (), [])}
+
+
 def _check_texts(case: Case, where: str) -> None:
     """Raises ``InputError`` for what is no ``Case``, and for texts or parts of one that are something else."""
     if not isinstance(case, Case):
-        raise InputError(f"{where}: {type(case).__name__}; give a composcope.Case (read_cases makes them from a file)")
+        how = "composcope.Case(id=..., question=..., answer=..., parts=(composcope.Part(...), ...))"
+        raise InputError(f"{where}: {type(case).__name__}; give a {how}; read_cases makes them from a file")
     if not isinstance(case.id, str):
         raise InputError(f"{where}: id is {case.id!r}; give a text")
+    if not isinstance(case.parts, tuple | list):
+        raise InputError(f"{where}: parts is {case.parts!r:.60}; give a tuple of parts, such as (part,)")
     for place, asked in ((where, case), *((f"{where}, parts[{j}]", part) for j, part in enumerate(case.parts))):
         if asked is not case and not isinstance(asked, Part):
-            raise InputError(f"{place}: {type(asked).__name__}; give a Part (composcope.evaluation.Part)")
+            raise InputError(f"{place}: {type(asked).__name__}; give a composcope.Part")
         for name in ("question", "answer"):
             if not isinstance(value := getattr(asked, name), str):
                 raise InputError(f"{place}: {name} is {value!r}; give a text")
 
 
 def write_cases(cases: Iterable[Case], path: str | Path) -> None:
-    """Write a benchmark file that ``read_cases`` reads back unchanged."""
-    text = "".join(json.dumps(case_to_dict(c), ensure_ascii=False) + "\n" for c in cases)
-    write_text(path, text)
+    """Write a benchmark file that ``read_cases`` reads back unchanged. Raises ``InputError`` for what is no case."""
+    if isinstance(cases, str | Path):
+        raise InputError(f"cases: {type(cases).__name__}; give first a list of cases, then the path of the file")
+    lines = []
+    for i, case in enumerate(cases):
+        _check_texts(case, f"cases[{i}]")
+        lines.append(json.dumps(case_to_dict(case), ensure_ascii=False) + "\n")
+    write_text(as_path(path, "path"), "".join(lines))
 
 
 _FLAT = "write one object a line, without the brackets around them and the commas between them"

@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ComposcopeError, InputError
-from ..files import file_sha256, text_hash
+from ..files import as_path, file_sha256, text_hash
 from ..terminal import quietly
 from .config import Config, Serving, Shard
 from .console import exits
@@ -42,7 +42,7 @@ class Investigation:
     """The results of a run."""
 
     path: Path
-    evaluated: Evaluated
+    evaluated: Evaluated = field(repr=False)
     no_contrast: str | None = None
     """Why failures and successes could not be compared; None if they were, or if no comparison was requested."""
     report: Path | None = None
@@ -124,7 +124,12 @@ def investigate(
     error that the user can fix.
     """
     start = time.monotonic()
-    folder = Path(out) if out is not None else config.default_folder()
+    if not isinstance(config, Config):
+        raise InputError(
+            f"config: {type(config).__name__}; give a composcope.Config(model=..., benchmark=...), or call "
+            "composcope.evaluate(model, cases)"
+        )
+    folder = as_path(out, "out") if out is not None else config.default_folder()
     check_place(folder)
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     shard = config.parsed_shard

@@ -27,6 +27,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import ComposcopeError, InputError
+from ..files import as_path
 from ..registry import PLUGIN_PREFIX
 
 KINDS = {
@@ -47,7 +48,7 @@ def load_plugin(path: str | Path) -> dict[str, tuple[str, ...]]:
 
     Raises ``InputError`` for a file that cannot be imported, defines nothing, or uses a name that is taken.
     """
-    path = Path(path).expanduser()
+    path = as_path(path, "plugin").expanduser()
     if not path.is_file():
         raise InputError(f"--plugin {path}: no such file; give a Python file that defines {' or '.join(KINDS)}")
     module = _imported(path)

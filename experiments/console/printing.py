@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ...files import finite
-from ...terminal import Advance, in_json, plain
+from ...terminal import Advance, in_json, in_words, plain
 
 
 def show(value: Any, as_json: bool) -> None:
@@ -105,7 +105,7 @@ class Reporter:
 
     def say(self, line: str) -> None:
         """Write one line to stderr and, with a time, to the log."""
-        line = plain(line)
+        line = plain(in_words(line))
         self._said = time.monotonic()
         if self.log is not None:
             self._write(line)

@@ -52,18 +52,44 @@ def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list
     if source is None:
         lines.append(f"prompt characters: at most {sum(len(a.prompt) for a in most)}")
     else:
-        prompt_tokens = sum(prompt_lengths(tokenizer, most))
+        lengths = prompt_lengths(tokenizer, most)
+        prompt_tokens = sum(lengths)
+        layers = AutoConfig.from_pretrained(source.location, trust_remote_code=False).get_text_config()
         lines.append(f"prompt tokens: at most {prompt_tokens}")
+        lines += _room_notice(most, lengths, getattr(layers, "max_position_embeddings", None))
     response_tokens = sum(a.max_tokens for a in most)
     lines.append(f"response tokens: at most {response_tokens}")
     if source is not None:
         # A journalled answer consists of its prompt, both lists of token ids as numbers, and about 400 bytes more.
         size = sum(len(a.prompt.encode()) + 400 for a in most) + 6 * prompt_tokens + 10 * response_tokens
-        layers = AutoConfig.from_pretrained(source.location, trust_remote_code=False).get_text_config()
         roles = 1 + max(len(case.parts) for case in plan.cases)
         lines.append(f"journal: at most {size / 1e6:.1f} MB")
         lines += _probe_lines(config, len(plan.cases), roles, layers.num_hidden_layers)
     return lines + _example_prompts(right, tokenizer)
+
+
+def _room_notice(asks: Sequence[Ask], lengths: Sequence[int], context: int | None) -> list[str]:
+    """A line on prompts that the context cannot hold, and one on those that leave less room than the answer may take.
+
+    An engine asks neither in another way: the first get no answer, and answers to the others are cut off earlier.
+    """
+    if context is None:
+        return []
+    rooms = [(context - length, ask) for ask, length in zip(asks, lengths, strict=True)]
+    without = [(room, ask) for room, ask in rooms if room < 1]
+    short = [(room, ask) for room, ask in rooms if 1 <= room < ask.max_tokens]
+    lines = []
+    for found, (what, fix) in (
+        (without, ("no room to answer", "such answers are invalid; shorten them, or use another model")),
+        (short, ("less room than the answer may take", "shorten them, or answers may be cut off")),
+    ):
+        if found:
+            room, ask = min(found, key=lambda pair: pair[0])
+            lines.append(
+                f"warning: prompts that leave {what} in the context of {context} tokens: {len(found)} of {len(asks)} "
+                f"(the longest: {context - room} tokens, case {ask.case!r}, role {ask.role!r}); {fix}"
+            )
+    return lines
 
 
 def _example_prompts(asks: Sequence[Ask], tokenizer: Any) -> list[str]:

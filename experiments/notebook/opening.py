@@ -1,18 +1,18 @@
 """Get results in a notebook: evaluate a model, or open an existing run."""
 
-import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import ComposcopeError, InputError
+from ...errors import InputError
 from ...evaluation.case import Case
-from ...evaluation.cases import check_cases
-from ..config import Asking, Config, Probing, Serving, flag
+from ...evaluation.cases import as_in_a_file
+from ...files import as_path
+from ..config import Asking, Config, Probing, Serving
 from ..evaluating.ask_plan import LoadedBenchmark, of_cases
 from ..run.reader import read_run
+from .naming import named_in_python
 from .probing import in_memory
 from .results import RunResults
 
@@ -50,15 +50,15 @@ def evaluate(
         raise InputError(f"{given[0]}={settings[given[0]]!r}: not for a model in memory; leave {given[0]} out")
     name = str(model) if named else _name_of(model)
     file = str(cases) if isinstance(cases, str | Path) else None
-    with _options_named():
+    with named_in_python():
         config = Config(**settings, model=name, benchmark=file or "cases", probes=())
         benchmark = None if isinstance(cases, str | Path) else _benchmark(cases, config.limit)
     config = config if benchmark is None else config.replace(benchmark=benchmark.name)
-    folder = Path(out) if out is not None else config.default_folder()
+    folder = as_path(out, "out") if out is not None else config.default_folder()
     if benchmark is not None:
         benchmark = replace(benchmark, name=str(folder / "cases.jsonl"))  # the file in which the run keeps its cases
         config = config.replace(benchmark=benchmark.name)
-    with _options_named():
+    with named_in_python():
         target = None if named else in_memory(model, tokenizer, config)
         investigate(config, folder, quiet=quiet, contrast=False, benchmark=benchmark, target=target)
     return RunResults(read_run(folder), None if named else model, tokenizer, target)
@@ -75,22 +75,6 @@ def open_run(folder: str | Path, model: Any = None, tokenizer: Any = None) -> Ru
     return RunResults(found, model, tokenizer)
 
 
-@contextmanager
-def _options_named() -> Iterator[None]:
-    """Inside, an error that names options of the command line has a note with their names in ``evaluate``."""
-    try:
-        yield
-    except ComposcopeError as e:
-        sections = (Config, Asking, Serving)
-        names = {option: option for section in sections for option in section.model_fields} | {"benchmark": "cases"}
-        known = {flag(option): f"{name}=" for option, name in names.items()}
-        known |= {flag(option, False): f"{name}=False" for option, name in names.items()}
-        said = [f"{o} is {known[o]}" for o in dict.fromkeys(re.findall(r"--[a-z-]+", str(e))) if o in known]
-        if said:
-            e.add_note(f"in Python: {', '.join(said)}")
-        raise
-
-
 def _name_of(model: Any) -> str:
     """The place that a model in memory came from, or the name of its type if it does not say."""
     inner = getattr(model, "model", model)
@@ -99,6 +83,8 @@ def _name_of(model: Any) -> str:
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
     """Options by name in the form of ``Config``, with asking and serving options in their own sections."""
+    for name in {"dtype", "device"} & options.keys():  # torch.float32, torch.device("cpu")
+        options[name] = options[name] and str(options[name]).removeprefix("torch.")
     found = {k: v for k, v in options.items() if k not in (*Asking.model_fields, *Serving.model_fields)}
     if wrong := [k for k in found if k in Probing.model_fields]:
         raise InputError(f"{wrong[0]}: is an option of probes; give it to run.failures.probe(...)")
@@ -110,6 +96,6 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 def _benchmark(cases: Iterable[Case], limit: int | None) -> LoadedBenchmark:
     """Cases in memory as a benchmark, named after their own benchmark name and their hash."""
-    found = check_cases(cases, "cases")
+    found = as_in_a_file(cases, "cases")
     made, names = of_cases("cases", found, limit, True), {c.benchmark or "cases" for c in found}
     return replace(made, name=f"{names.pop() if len(names) == 1 else 'cases'}-{made.sha256[:8]}")

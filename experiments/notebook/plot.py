@@ -20,7 +20,7 @@ from .results import RunResults
 from .shown import ProbeResults
 
 if TYPE_CHECKING:
-    from ...hooks.model import Model
+    from ...hooks.model import Model  # hooks load torch
 
 __all__ = ["attention"]
 NAMED_TOKENS = 40
@@ -40,9 +40,12 @@ def attention(
     """
     import torch
 
+    from ...hooks.model import Model
     from ...hooks.sites import Site
     from ...probes.single_cases import pieces
 
+    if not isinstance(lm, Model):
+        raise InputError(f"attention: {type(lm).__name__}; give first a model, such as run.lm, then the text")
     ids = lm.tokens(text) if isinstance(text, str) else torch.tensor([list(text)], device=lm.device)
     if head is not None and heads is not None:
         raise InputError(f"head={head!r} and heads={heads!r}: give one of them, such as heads=[{head}]")

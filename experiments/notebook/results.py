@@ -18,6 +18,7 @@ from ..config import check_options
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.single_cases import Rendered, read_rendered
+from .naming import in_python, named_in_python
 from .shown import ProbeResults, Table, frame_html, heading, signals
 
 if TYPE_CHECKING:
@@ -169,6 +170,9 @@ class CaseGroup(Sequence[CaseResult]):
         """
         from . import probing
 
+        if not isinstance(name, str):
+            own = "; a probe of your own is known by its name after composcope.load_plugin(FILE)" * callable(name)
+            raise InputError(f"probe {name!r}: give the name of one, such as 'lookback'{own}")
         run, given = self.run, {**options, **({} if cases is None else {"probe_cases": cases})}
         if not self.ids:
             raise NoCasesError(f"{run.name}: no {self.label} cases to probe; use more or other cases")
@@ -177,8 +181,9 @@ class CaseGroup(Sequence[CaseResult]):
         if against is not None and (against.run.data.path != run.data.path or against.label == self.label):
             what = f"{against.label} cases of {against.run.name}"
             raise InputError(f"against: {what} beside {self.label} cases of {run.name}; give other cases of this run")
-        own = probing.run_config(run.data, run.model)
-        config = own.replace(**given, probes=name)
+        with named_in_python():
+            own = probing.run_config(run.data, run.model)
+            config = own.replace(**given, probes=name)
         if len(config.probes) != 1:
             raise InputError(
                 f"probe {name!r}: {how_many(len(config.probes), 'probe')}; give one, and call once for each"
@@ -186,11 +191,12 @@ class CaseGroup(Sequence[CaseResult]):
         with quietly(quiet):
             target = run.target  # loaded here if it was not yet
         same = config.replace(probes=()) == own.replace(probes=())  # the run's may be those of a plugin
-        if against is None and self.ids == run._labelled(self.label) and same:
-            probing.measure_and_keep(run.data, target, own, config.probes[0], quiet)
-            return probing.kept(run.data, config.probes[0])
-        others = run._labelled(_OTHER.get(self.label, "")) if against is None else against.ids
-        return probing.measure(run.data, target, config, {*self.ids, *others}, quiet)
+        with named_in_python():
+            if against is None and self.ids == run._labelled(self.label) and same:
+                probing.measure_and_keep(run.data, target, own, config.probes[0], quiet)
+                return probing.kept(run.data, config.probes[0])
+            others = run._labelled(_OTHER.get(self.label, "")) if against is None else against.ids
+            return probing.measure(run.data, target, config, {*self.ids, *others}, quiet)
 
     def to_df(self) -> pandas.DataFrame:
         """One line per case: question, gold answer, the answer given, and the judgement of each question."""
@@ -203,9 +209,11 @@ class CaseGroup(Sequence[CaseResult]):
         return (self.run.case(case) for case in self.ids)
 
     def __getitem__(self, i: Any) -> Any:
-        """A case by its position or id; a slice gives a smaller group."""
+        """A case by its position or id; a slice, or a list of positions or ids, gives a smaller group."""
         if isinstance(i, slice):
             return CaseGroup(self.run, self.label, self.ids[i])
+        if isinstance(i, list | tuple):
+            return CaseGroup(self.run, self.label, tuple(self[one].id for one in i))
         return self.run.case(i if isinstance(i, str) else self.ids[i])
 
     def __repr__(self) -> str:
@@ -273,6 +281,11 @@ class RunResults:
         """The cases whose parts and whole are right."""
         return CaseGroup(self, "success", self._labelled("success"))
 
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What to know before reading the numbers, such as many answers that are cut off, and what helps."""
+        return [in_python(warning) for warning in self.data.warnings]
+
     def _labelled(self, label: str) -> tuple[str, ...]:
         sets = [s for s in self.data.case_sets.values() if s.label == label]
         return tuple(dict.fromkeys(e.case for s in sets for e in s.entries))
@@ -290,6 +303,8 @@ class RunResults:
 
     def case(self, id: str) -> CaseResult:
         """One case with everything that was asked about it. Raises ``InputError`` for an unknown id."""
+        if not isinstance(id, str):
+            raise InputError(f"case {id!r}: give an id such as {next(iter(self.data.cases))!r}, or use run.cases[0]")
         if id not in self.data.cases:
             raise InputError(
                 f"{self.name}: no case {id!r} among its {len(self.data.cases)}{did_you_mean(id, self.data.cases)}"
@@ -332,7 +347,8 @@ class RunResults:
         check_options(options, ("cases", "ids", "seed", "quiet"))
         with quietly(bool(options.get("quiet"))):
             target = None if self.model is None else self.target
-        return diagnose(self.data, target=target, **options)
+        with named_in_python():
+            return diagnose(self.data, target=target, **options)
 
     @property
     def target(self) -> Target:
@@ -354,6 +370,10 @@ class RunResults:
 
         return draw(figure, [self.data], **options)
 
+    def __fspath__(self) -> str:
+        """The run's folder, so that a run can be given wherever a folder can."""
+        return self.path
+
     def __repr__(self) -> str:
         d = self.data
         about = f"{d.model} on {d.benchmark} ({d.protocol}), {how_many(len(d.cases), 'case')}"
@@ -367,4 +387,5 @@ class RunResults:
         d = self.data
         about = f"{d.model} on {d.benchmark}, protocol {d.protocol}, {how_many(len(d.cases), 'case')}"
         sets = self._sets(" with every part right")
-        return heading(self.name, about) + f"<p>{sets}</p>" + frame_html(self.metrics.to_df())
+        said = f"<p>{sets}</p>" + "".join(f"<p>{escape(w)}</p>" for w in self.warnings)
+        return heading(self.name, about) + said + frame_html(self.metrics.to_df())

@@ -18,6 +18,7 @@ from typing import Any
 
 from ...errors import InputError, JournalError
 from ...evaluation import text_files
+from ...files import as_path
 from ...files import write_text as write_text  # re-exported: this module offers all ways to write
 
 SCHEMA = 1
@@ -156,7 +157,7 @@ def is_run(folder: str | Path) -> bool:
 def find_runs(folders: Iterable[str | Path]) -> list[Path]:
     """The run folders among or directly under ``folders`` (a study holds several), sorted by name."""
     found: list[Path] = []
-    for folder in map(Path, folders):
+    for folder in (as_path(f, "run") for f in folders):
         if not folder.is_dir():
             raise InputError(f"{folder}: no such run folder; see `composcope ls`")
         inside = runs_in(folder)

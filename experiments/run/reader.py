@@ -26,7 +26,7 @@ from ...evaluation.graded import Graded, read_graded
 from ...evaluation.journal import Contents, read_journal
 from ...evaluation.metrics import Metric, quoted
 from ...evaluation.protocols.base import CaseSet, Entry, Reduction
-from ...files import Row, read_csv, short_name
+from ...files import Row, as_path, read_csv, short_name
 from ..config import Config
 from ..organism.weights import model_called
 from .folder import find_runs, missing, placed_lines, read_json
@@ -286,7 +286,7 @@ def read_run(folder: str | Path) -> RunData:
 
     Raises ``InputError`` for a folder that is not a run.
     """
-    run = RunData(Path(folder).resolve())
+    run = RunData(as_path(folder, "run").resolve())
     _ = run.manifest, run.config, run.metrics
     return run
 

@@ -37,6 +37,16 @@ def test_a_plan_says_how_many_cases_the_probes_can_run_on_at_most(
     assert any(f"single cases for the report: {few} prompts" in line for line in lines)
 
 
+@pytest.mark.parametrize(("times", "said"), [(1, None), (55, "cut off"), (600, "no room to answer")])
+def test_a_plan_warns_of_prompts_that_the_context_does_not_hold(times: int, said: str | None, tmp_path: Path) -> None:
+    case = Case("long", " ".join(["What is the tag?"] * times), "3", (Part("What is one?", "1"),))
+    write_cases([case], tmp_path / "cases.jsonl")
+    settings = Config(model="organism:control", benchmark=str(tmp_path / "cases.jsonl"), probes=())
+    warned = [line for line in plan_lines(settings) if line.startswith("warning")]
+    assert len(warned) == (said is not None)
+    assert all("1 of 2 " in line and "'long', role 'whole'" in line and str(said) in line for line in warned)
+
+
 def test_an_ask_that_cases_share_is_planned_once(tmp_path: Path) -> None:
     shared = Part("What is one?", "1")
     cases = [Case(f"c{i}", f"What is {i}?", "3", (shared, Part(f"What is two, {i}?", "2"))) for i in range(5)]

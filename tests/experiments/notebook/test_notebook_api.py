@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from safetensors.numpy import save_file
 
 import composcope as cs
@@ -23,7 +25,7 @@ from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments import figures
 from composcope.experiments.diagnosis import job
-from composcope.experiments.notebook import ProbeResults, RunResults, probing
+from composcope.experiments.notebook import ProbeResults, RunResults, naming, probing
 from composcope.experiments.notebook import shown as displayed
 from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult, _line
@@ -229,20 +231,31 @@ def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("options", "note"),
-    [({"limit": 0}, "in Python: --limit is limit="), ({"also": "no-such-way"}, "in Python: --also is also="),
-     ({"probs": 3}, None)],
-)  # fmt: skip
-def test_an_error_that_names_options_of_the_command_line_notes_their_names_in_python(
-    options: dict[str, Any], note: str | None, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError) as e:
-        cs.evaluate("organism:control", "organism:mixed", out=tmp_path / "run", quiet=True, **options)
-    assert getattr(e.value, "__notes__", []) == ([] if note is None else [note])
+    ("said", "in_python"),
+    [
+        ("--limit 0: give a number", "limit=0: give a number"),
+        ("--benchmark x: try --format short, or --judge MODEL", "cases=x: try format=short, or judge=MODEL"),
+        ("the gold answers are short; --format changes it", "the gold answers are short; format changes it"),
+        ("`--answer-tokens`, --no-thinking or --code", "`answer_tokens`, thinking=False or code=True"),
+        ("run composcope probe X --probes all", "run composcope probe X --probes all"),
+        ("--probes lookbak: no such probe; --teacher T", "name=lookbak: no such probe; --teacher T"),
+    ],
+)
+def test_options_of_the_command_line_are_named_as_arguments_of_python(said: str, in_python: str) -> None:
+    assert naming.in_python(said) == in_python
+    with pytest.raises(InputError) as e, naming.named_in_python():
+        raise InputError(said)
+    assert str(e.value) == in_python and terminal.in_words(said) == said
+
+
+def test_messages_on_the_way_name_arguments_of_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", format="short")
+    assert "; format changes it" in (said := capsys.readouterr().err) and "--" not in said
 
 
 @pytest.mark.parametrize(
-    ("options", "named"), [({"probs": 3}, "probs"), ({"probes": "all"}, "probes"), ({"limit": 0}, "--limit")]
+    ("options", "named"),
+    [({"probs": 3}, "probs"), ({"probes": "all"}, "probes"), ({"limit": 0}, "limit=0"), ({"also": "no"}, "also=")],
 )
 def test_an_option_that_is_not_there_is_named(options: dict[str, Any], named: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=named):
@@ -261,6 +274,7 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
 
 
 ANYTHING: tuple[Any, ...] = (float("nan"), 5, None)
+PART: Any = Part("Q?", "A")
 DICTS: Any = ({"question": "Q?", "answer": "A"},)
 
 
@@ -272,6 +286,14 @@ DICTS: Any = ({"question": "Q?", "answer": "A"},)
         (Case("a", "Q?", "A"), "list of cases"),
         *(([Case("a", "Q?", answer)], rf"cases\[0\]: answer is {answer}") for answer in ANYTHING),
         ([Case("a", "Q?", "A", DICTS)], r"cases\[0\], parts\[0\]: dict"),
+        (pd.DataFrame([{"id": "a"}]), "cases: DataFrame"),
+        *(
+            ([Case("a", "Q?", "A", **wrong)], rf"cases\[0\].*{list(wrong)[-1]}")
+            for wrong in (
+                {"parts": PART}, {"answer_type": "int"}, {"aliases": "five"}, {"chance": 3}, {"depth": 0},
+                {"answer_type": "choice", "options": (1, 2)}, {"answer_type": "boolean"}, {"meta": {"variants": 3}},
+            )
+        ),
     ],
     ids=str,
 )  # fmt: skip
@@ -281,14 +303,38 @@ def test_cases_that_are_none_are_refused_with_their_place(cases: Any, named: str
 
 
 def test_arguments_of_a_wrong_kind_are_refused_by_name(run: RunResults, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="limit three"):
-        cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", limit="three")
-    with pytest.raises(InputError, match="against of type list"):
-        run.failures.probe("min-k", against=["mixed-0001"])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="list of ids"):
-        run.diagnose(ids="mixed-0001")
-    with pytest.raises(InputError, match="cases 0"):
-        run.diagnose(cases=0)
+    wrong: dict[str, Callable[[], object]] = {
+        "limit=three": lambda: cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", limit="three"),
+        "out: int": lambda: cs.evaluate("organism:none", mixed(1, 0), out=3),  # type: ignore[arg-type]
+        "against of type list": lambda: run.failures.probe("min-k", against=["mixed-0001"]),  # type: ignore[arg-type]
+        "list of ids": lambda: run.diagnose(ids="mixed-0001"),
+        "cases 0": lambda: run.diagnose(cases=0),
+        "case 1: give an id": lambda: run.case(1),  # type: ignore[arg-type]
+        "probe 3: give the name": lambda: run.failures.probe(3),  # type: ignore[arg-type]
+        "load_plugin": lambda: run.failures.probe(print),  # type: ignore[arg-type]
+        "run: NoneType": lambda: cs.open_run(None),  # type: ignore[arg-type]
+        "case file: list": lambda: cs.read_cases(["a.jsonl"]),  # type: ignore[arg-type]
+        "plugin: NoneType": lambda: cs.load_plugin(None),  # type: ignore[arg-type]
+        "first a list of cases": lambda: cs.write_cases("a.jsonl", mixed(1, 0)),  # type: ignore[arg-type]
+        r"cases\[0\]: dict": lambda: cs.write_cases([{"id": "a"}], tmp_path / "a.jsonl"),  # type: ignore[list-item]
+        "config: str": lambda: cs.investigate("organism:none", tmp_path),  # type: ignore[arg-type]
+        "attention: RunResults": lambda: cs.plot.attention(run, "a", layer=0),
+    }
+    for named, call in wrong.items():
+        with pytest.raises(InputError, match=named):
+            call()
+
+
+def test_a_run_stands_for_its_folder_and_some_of_its_cases_are_named_by_a_list(run: RunResults) -> None:
+    assert cs.open_run(run).path == run.path  # type: ignore[arg-type]
+    last = run.cases[-1].id
+    assert run.cases[[0, last]].ids == (run.cases[0].id, last)
+
+
+def test_types_of_torch_are_options_too(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"dtype": torch.float32, "device": torch.device("cpu"), "quiet": True}
+    config = cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", **how).data.config
+    assert (config.dtype, config.device) == ("float32", "cpu")
 
 
 def test_a_diagnosis_shows_itself_short_and_as_a_table(tmp_path: Path) -> None:
