@@ -17,6 +17,8 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 PLUGIN_PREFIX = "composcope_plugin_"
 """Prefix of the module names of plugin files."""
+PLUGIN_HASH = "composcope_sha256"
+"""Name under which a plugin's module holds the hash of the file that it was made from."""
 PLUGIN_FIRST = "name the file that defines your own with --plugin FILE, in Python with composcope.load_plugin(FILE)"
 
 
@@ -53,6 +55,11 @@ class Registry(Mapping[str, T], Generic[T]):
             return False
         self.added[name] = value if self.wrap is None or self.is_one(value) else self.wrap(name, value)
         return True
+
+    def forget(self, name: str) -> None:
+        """Remove a plugin's object, before its file is loaded again."""
+        self._given.pop(name, None)
+        self.added.pop(name, None)
 
     def find(self, name: str) -> T | None:
         """The object with a name, also from an installed package (entry-point group ``composcope.KIND``)."""

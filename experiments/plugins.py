@@ -20,15 +20,17 @@ and ``composcope.studies``.
 
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import ComposcopeError, InputError
 from ..files import as_path
-from ..registry import PLUGIN_PREFIX
+from ..registry import PLUGIN_HASH, PLUGIN_PREFIX
 
 KINDS = {
     "BENCHMARKS": ("..evaluation.benchmarks.catalog", "READERS"),
@@ -44,21 +46,22 @@ KINDS = {
 def load_plugin(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Import a plugin file and register what it defines; returns the names by kind.
 
-    From then on its benchmarks, protocols, probes, figures and hypotheses are known by their names in this process.
+    From then on its benchmarks, protocols, probes, figures and hypotheses are known by their names in this process. A
+    file that was changed since is imported again, and replaces what it defined before.
 
     Raises ``InputError`` for a file that cannot be imported, defines nothing, or uses a name that is taken.
     """
     path = as_path(path, "plugin").expanduser()
     if not path.is_file():
-        raise InputError(f"--plugin {path}: no such file; give a Python file that defines {' or '.join(KINDS)}")
+        raise InputError(f"plugin {path}: no such file; give a Python file that defines {' or '.join(KINDS)}")
     module = _imported(path)
     found = {kind: _checked(path, kind, getattr(module, kind, {})) for kind in KINDS}
     if not any(found.values()):
-        raise InputError(f"--plugin {path}: defines nothing; add a dictionary or a list {' or '.join(KINDS)}")
+        raise InputError(f"plugin {path}: defines nothing; add a dictionary or a list {' or '.join(KINDS)}")
     for kind, items in found.items():
         for name, item in items.items():
             if not _registry(kind).add(name, item):
-                raise InputError(f"--plugin {path}: {kind}[{name!r}] is taken; choose another name")
+                raise InputError(f"plugin {path}: {kind}[{name!r}] is taken; choose another name")
     return {kind: tuple(items) for kind, items in found.items() if items}
 
 
@@ -67,28 +70,40 @@ def loaded() -> bool:
     return any(name.startswith(PLUGIN_PREFIX) for name in sys.modules)
 
 
-def _imported(path: Path) -> ModuleType:
-    """The module of a file; a file is imported once in a process."""
-    key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-    name = f"{PLUGIN_PREFIX}{key}"
-    if name in sys.modules:
-        return sys.modules[name]
-    from importlib.util import module_from_spec, spec_from_file_location
+class _Source(SourceFileLoader):
+    """Imports what the file holds now: a cache of compiled code would be asked by second and size only."""
 
-    spec = spec_from_file_location(name, path.resolve())
-    if spec is None or spec.loader is None:
-        raise InputError(f"--plugin {path}: not a Python file; its name must end in .py")
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _imported(path: Path) -> ModuleType:
+    """The module of a file; a file is imported once in a process, and again when its content has changed."""
+    key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
+    name, content = f"{PLUGIN_PREFIX}{key}", hashlib.sha256(path.read_bytes()).hexdigest()
+    before = sys.modules.get(name)
+    if getattr(before, PLUGIN_HASH, None) == content and before is not None:
+        return before
+    if path.suffix != ".py":
+        raise InputError(f"plugin {path}: not a Python file; its name must end in .py")
+    for kind in KINDS if before is not None else ():
+        for known in _names(getattr(before, kind, {})):
+            _registry(kind).forget(known)
+    where = str(path.resolve())
+    spec = spec_from_file_location(name, where, loader=_Source(name, where))
+    assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
+    setattr(module, PLUGIN_HASH, content)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except ComposcopeError:
         del sys.modules[name]
         raise
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         del sys.modules[name]
-        where = _line(e, path.resolve())
-        raise InputError(f"--plugin {path}{where}: {type(e).__name__}: {e}; the file must import without errors") from e
+        line = _line(e, path.resolve())
+        raise InputError(f"plugin {path}{line}: {type(e).__name__}: {e}; the file must import without errors") from e
     return module
 
 
@@ -110,9 +125,16 @@ def _checked(path: Path, kind: str, items: Any) -> Mapping[str, Any]:
         return {item.name: item for item in items}
     if not isinstance(items, Mapping) or not all(isinstance(n, str) and callable(f) for n, f in items.items()):
         raise InputError(
-            f"--plugin {path}: {kind} is {items!r:.80}; give a dictionary of names and functions, or a list of objects"
+            f"plugin {path}: {kind} is {items!r:.80}; give a dictionary of names and functions, or a list of objects"
         )
     return items
+
+
+def _names(items: Any) -> Iterable[str]:
+    """The names of what a file defined, whether or not it could be used."""
+    if isinstance(items, Mapping):
+        return items
+    return [item.name for item in items if hasattr(item, "name")] if isinstance(items, list | tuple) else ()
 
 
 def _registry(kind: str) -> Any:

@@ -6,6 +6,7 @@ A probe describes itself in one object; the objects of this package's probes are
 a probe runs, so a report can be written on a machine that cannot run probes.
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -68,9 +69,24 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
 
         if isinstance(lm, Fleet) and settings.serving.engine == "ray":
             raise InputError(f"--probes {name}: comes from a plugin, which workers do not have; leave out --engine ray")
-        return call(lm, function, examples)
+        return _result(name, call(lm, function, examples))
 
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        found = f"{getattr(function, '__name__', function)}{inspect.signature(function)}"
+        raise InputError(f"probe {name}: {found} takes other arguments; define it as function(lm, examples)") from None
+    except ValueError:  # a function in C does not tell
+        pass
     return Probe(name, run, given=function)
+
+
+def _result(name: str, found: Any) -> Any:
+    from .result import ProbeResult
+
+    if isinstance(found, ProbeResult):
+        return found
+    raise InputError(f"probe {name}: returned {type(found).__name__}; a probe returns a composcope.probes.ProbeResult")
 
 
 PROBES: Registry[Probe] = Registry(

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ...files import file_sha256, write_text
-from ...registry import PLUGIN_PREFIX
+from ...files import write_text
+from ...registry import PLUGIN_HASH, PLUGIN_PREFIX
 
 PACKAGE = Path(__file__).resolve().parents[2]
 LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors", "tokenizers", "matplotlib")
@@ -54,9 +54,9 @@ def code() -> dict[str, Any]:
 
 
 def plugin_files() -> list[dict[str, str]]:
-    """The plugin files of this process with the hash of their content."""
-    files = [Path(str(m.__file__)) for name, m in sorted(sys.modules.items()) if name.startswith(PLUGIN_PREFIX)]
-    return [{"file": f.name, "sha256": file_sha256(f)} for f in files]
+    """The plugin files of this process with the hash of the content that was loaded: they may change afterwards."""
+    loaded = [module for name, module in sorted(sys.modules.items()) if name.startswith(PLUGIN_PREFIX)]
+    return [{"file": Path(str(m.__file__)).name, "sha256": getattr(m, PLUGIN_HASH)} for m in loaded]
 
 
 def libraries(names: Iterable[str] = LIBRARIES) -> dict[str, str | None]:

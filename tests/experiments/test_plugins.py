@@ -51,6 +51,8 @@ def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path, monkeypatch: p
         ("\nimport no_such_module_at_all\n", r"broken\.py:2: ModuleNotFoundError"),
         ("def f():\n    return 1 / 0\nf()\n", r"broken\.py:2: ZeroDivisionError"),
         ("from composcope.errors import InputError\nraise InputError('no luck')\n", "no luck"),
+        ("raise SystemExit(3)\n", r"broken\.py:1: SystemExit"),
+        ("def f(lm): ...\nPROBES = {'f': f}\n", r"probe f: f\(lm\) .*function\(lm, examples\)"),
         ("PROBES = ['a']\n", "PROBES is .*; give a dictionary"),
         ("PROBES = {'lookback': print}\n", r"PROBES\['lookback'\] is taken"),
         ("PROTOCOLS = {'double-gate': print}\n", r"PROTOCOLS\['double-gate'\] is taken"),
@@ -75,6 +77,29 @@ def test_an_error_in_a_plugin_is_said_with_its_line_and_is_no_defect_of_the_prog
     assert exits.guarded(lambda: PROBES["crash"].measure(None, []), lambda: "") == exits.USER_ERROR
     line = capsys.readouterr().err
     assert f"{path}, line 2" in line and "'nothing'" in line and "defect" not in line
+
+
+def test_a_plugin_that_was_edited_is_loaded_again_and_replaces_what_it_defined(tmp_path: Path) -> None:
+    for text, names in (("x = 1\n", ()), ("PROBES = {'r1': print}\n", ("r1",)), ("x = 2\n", ()),
+                        ("PROBES = {'r2': print}\n", ("r2",)), ("PROBES = {'r2': max}\n", ("r2",))):  # fmt: skip
+        path = _file(tmp_path, text, "edited.py")
+        if names:
+            assert plugins.load_plugin(path) == {"PROBES": names} and all(n in PROBES for n in names)
+        else:
+            with pytest.raises(InputError, match="defines nothing"):
+                plugins.load_plugin(path)
+        assert {"r1", "r2"} & set(PROBES) == set(names)
+    assert PROBES["r2"].given is max
+    loaded = {f["file"]: f["sha256"] for f in provenance.plugin_files()}["edited.py"]
+    path.write_text("PROBES = {'r3': print}\n")  # not loaded: what ran is what is recorded
+    assert {f["file"]: f["sha256"] for f in provenance.plugin_files()}["edited.py"] == loaded
+
+
+def test_a_probe_that_returns_something_else_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PROBES, "added", {})
+    plugins.load_plugin(_file(tmp_path, "PROBES = {'three': lambda lm, examples: 3}\n", "three.py"))
+    with pytest.raises(InputError, match="probe three: returned int"):
+        PROBES["three"].run(None, [], None, None)
 
 
 def test_a_plugin_that_is_not_there_is_said(tmp_path: Path) -> None:

@@ -274,7 +274,10 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
 
 
 ANYTHING: tuple[Any, ...] = (float("nan"), 5, None)
-PART: Any = Part("Q?", "A")
+WRONG: tuple[dict[str, Any], ...] = (
+    {"parts": Part("Q?", "A")}, {"answer_type": "int"}, {"aliases": "five"}, {"chance": 3}, {"depth": 0},
+    {"answer_type": "choice", "options": (1, 2)}, {"answer_type": "boolean"}, {"meta": {"variants": 3}},
+)  # fmt: skip
 DICTS: Any = ({"question": "Q?", "answer": "A"},)
 
 
@@ -289,10 +292,7 @@ DICTS: Any = ({"question": "Q?", "answer": "A"},)
         (pd.DataFrame([{"id": "a"}]), "cases: DataFrame"),
         *(
             ([Case("a", "Q?", "A", **wrong)], rf"cases\[0\].*{list(wrong)[-1]}")
-            for wrong in (
-                {"parts": PART}, {"answer_type": "int"}, {"aliases": "five"}, {"chance": 3}, {"depth": 0},
-                {"answer_type": "choice", "options": (1, 2)}, {"answer_type": "boolean"}, {"meta": {"variants": 3}},
-            )
+            for wrong in WRONG
         ),
     ],
     ids=str,
@@ -318,7 +318,7 @@ def test_arguments_of_a_wrong_kind_are_refused_by_name(run: RunResults, tmp_path
         "first a list of cases": lambda: cs.write_cases("a.jsonl", mixed(1, 0)),  # type: ignore[arg-type]
         r"cases\[0\]: dict": lambda: cs.write_cases([{"id": "a"}], tmp_path / "a.jsonl"),  # type: ignore[list-item]
         "config: str": lambda: cs.investigate("organism:none", tmp_path),  # type: ignore[arg-type]
-        "attention: RunResults": lambda: cs.plot.attention(run, "a", layer=0),
+        "attention: RunResults": lambda: cs.plot.attention(run, "a", layer=0),  # type: ignore[arg-type]
     }
     for named, call in wrong.items():
         with pytest.raises(InputError, match=named):
@@ -334,7 +334,7 @@ def test_a_run_stands_for_its_folder_and_some_of_its_cases_are_named_by_a_list(r
 def test_types_of_torch_are_options_too(tmp_path: Path) -> None:
     how: dict[str, Any] = {"dtype": torch.float32, "device": torch.device("cpu"), "quiet": True}
     config = cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", **how).data.config
-    assert (config.dtype, config.device) == ("float32", "cpu")
+    assert config is not None and (config.dtype, config.device) == ("float32", "cpu")
 
 
 def test_a_diagnosis_shows_itself_short_and_as_a_table(tmp_path: Path) -> None:
