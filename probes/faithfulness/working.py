@@ -123,7 +123,7 @@ def read_working(
         return NO_PLACE
     written = [_written(tokenizer, e.response_ids, full, *one) for one in spans]
     closing = tuple(e.response_ids[through:at])
-    kept = tuple(x for x in written if x is not None and x.end <= through)
+    kept = tuple(x for x in written if x is not None)
     return Working(found.answer, tuple(n for n in steps if n <= through), closing, kept)
 
 

@@ -198,7 +198,8 @@ def test_the_papers_teachers_share_3_7_of_5_bottlenecks() -> None:
 
 
 def test_agreement_cuts_ties_by_name_and_needs_a_common_model() -> None:
-    (one,), mean = skills.teacher_agreement({"m": {"b": 2, "a": 2, "c": 1}}, {"m": {"c": 9, "a": 1}}, top=2)
+    first, second = {"m": {"b": 2, "a": 2, "c": 1}, "only here": {"a": 1}}, {"m": {"c": 9, "a": 1}, "there": {}}
+    (one,), mean = skills.teacher_agreement(first, second, top=2)
     assert (one.first, one.second, one.shared, mean) == (("a", "b"), ("c", "a"), ("a",), 1.0)
     with pytest.raises(NoCasesError):
         skills.teacher_agreement({"m": {}}, {"n": {}})

@@ -109,6 +109,19 @@ def test_a_part_of_the_block_that_neither_attention_nor_mlp_wrote_is_seen_also_w
         load_model(model)
 
 
+def test_a_factor_on_the_mlp_alone_is_told_from_one_on_attention() -> None:
+    model: Any = tiny("llama")
+    block = model.model.layers[1]
+
+    def forward(hidden_states: Tensor, **settings: Any) -> Tensor:
+        between = hidden_states + block.self_attn(block.input_layernorm(hidden_states), **settings)[0]
+        return between + 0.5 * block.mlp(block.post_attention_layernorm(between))
+
+    block.forward = forward
+    layers = load_model(model).anatomy.layers
+    assert [layer.mlp_scale for layer in layers] == [1, pytest.approx(0.5, abs=1e-3), 1]
+
+
 @pytest.mark.parametrize("attn", ["sdpa", "eager"])
 def test_attention_to_later_tokens_is_refused_when_the_model_is_opened(attn: str) -> None:
     with pytest.raises(ModelError, match="Gemma3ForCausalLM: tokens attend to later ones"):

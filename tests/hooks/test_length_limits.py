@@ -101,14 +101,19 @@ def test_buffers_of_rotary_angles_are_as_before(lm: Model) -> None:
         lm.model(torch.tensor([SHORT]))
 
 
-def test_buffers_that_a_pass_replaces_are_put_back(lm: Model) -> None:
+def test_buffers_that_a_pass_replaces_or_writes_are_put_back(lm: Model) -> None:
     before = buffers(lm)
-    rotary = next(m for m in lm.model.modules() if "inv_freq" in dict(m.named_buffers(recurse=False)))
+    rotary: Any = next(m for m in lm.model.modules() if "inv_freq" in dict(m.named_buffers(recurse=False)))
     held, here = rotary.inv_freq, dict(rotary.named_buffers(recurse=False))
-    with length_limits.keep_rotary_angles(lm.model):
-        rotary.register_buffer("inv_freq", torch.zeros(4), persistent=False)
-    assert rotary.inv_freq is held and buffers(lm) == before
-    assert dict(rotary.named_buffers(recurse=False)).keys() == here.keys()
+    for change in (
+        lambda: rotary.register_buffer("inv_freq", torch.zeros(4), persistent=False),
+        lambda: rotary.inv_freq.zero_(),
+    ):
+        with length_limits.keep_rotary_angles(lm.model):
+            change()
+            assert buffers(lm) != before
+        assert rotary.inv_freq is held and buffers(lm) == before
+        assert dict(rotary.named_buffers(recurse=False)).keys() == here.keys()
 
 
 @pytest.mark.parametrize("rows", [0, -3])

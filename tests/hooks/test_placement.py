@@ -42,6 +42,17 @@ def same(a: Any, b: Any) -> bool:
     return torch.allclose(torch.as_tensor(a).double(), torch.as_tensor(b).double(), atol=1e-6, equal_nan=True)
 
 
+def assert_alike(one: Model, other: Model, atol: float) -> None:
+    """Both are read alike at every kind of site, and the same neurons push the same token."""
+    sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
+    with torch.no_grad():
+        a, b = one.run(IDS, read=sites), other.run(IDS, read=sites)
+    for found, wanted in ((a.acts[s], b.acts[s]) for s in sites):
+        torch.testing.assert_close(found, wanted, atol=atol, rtol=atol)
+    mine, theirs = (neurons.attribute(lm, PROMPT, [30]) for lm in (one, other))
+    torch.testing.assert_close(mine, theirs, atol=atol / 10, rtol=atol)
+
+
 @pytest.mark.parametrize("name", ["gemma2", "mixtral", "gpt2"])
 def test_offloaded_models_are_read_edited_and_probed_as_if_they_were_here(name: str, tmp_path: Path) -> None:
     away, here = load_model(placed(name, tmp_path)), load_model(tiny(name))
@@ -163,11 +174,7 @@ def plain(model: Any) -> Model:
 def test_quantized_modules_give_what_their_unpacked_weights_give(make: type[nn.Module]) -> None:
     model = replaced(tiny("llama"), make)
     lm, here = load_model(model), plain(model)
-    sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
-    with torch.no_grad():
-        a, b = lm.run(IDS, read=sites), here.run(IDS, read=sites)
-    assert all(torch.allclose(a.acts[s], b.acts[s], atol=1e-5) for s in sites)
-    assert torch.allclose(neurons.attribute(lm, PROMPT, [30]), neurons.attribute(here, PROMPT, [30]), atol=1e-6)
+    assert_alike(lm, here, 1e-5)
     found = [patching.prompt_end_sweep(m, [OTHER], [PROMPT], max_new_tokens=3).tensors["tokens"] for m in (lm, here)]
     assert torch.equal(*found)
     assert torch.allclose(
@@ -227,11 +234,7 @@ def test_tensors_made_of_tensors_are_read_and_name_the_model_by_what_they_hold()
     lm, other = load_model(packed(tiny("llama"))), packed(tiny("llama"))
     here = plain(replaced(tiny("llama"), Int8Linear))
     assert isinstance(lm.model.model.layers[1].mlp.down_proj.weight, Packed)  # type: ignore[union-attr, index]
-    with torch.no_grad():
-        sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
-        a, b = lm.run(IDS, read=sites), here.run(IDS, read=sites)
-    assert all(torch.allclose(a.acts[s], b.acts[s], atol=1e-5) for s in sites)
-    assert torch.allclose(neurons.attribute(lm, PROMPT, [30]), neurons.attribute(here, PROMPT, [30]), atol=1e-6)
+    assert_alike(lm, here, 1e-5)
     assert load_model(packed(tiny("llama"))).identity == lm.identity
     other.model.layers[2].mlp.down_proj.weight.codes[0, 0] += 1
     assert load_model(other).identity != lm.identity, "one code of one weight"
@@ -276,11 +279,7 @@ def test_layers_that_spell_their_widths_as_gptq_kernels_do_are_found() -> None:
         module.outfeatures = module.out_features  # type: ignore[assignment]
         del module.out_features
     lm, here = load_model(model), load_model(replaced(tiny("llama"), Int8Linear))
-    with torch.no_grad():
-        sites = [Site(1, k) for k in KINDS]  # type: ignore[arg-type]
-        a, b = lm.run(IDS, read=sites), here.run(IDS, read=sites)
-    assert all(torch.equal(a.acts[s], b.acts[s]) for s in sites)
-    assert torch.equal(neurons.attribute(lm, PROMPT, [30]), neurons.attribute(here, PROMPT, [30]))
+    assert_alike(lm, here, 0)
 
 
 class Kernel(Int8Linear):

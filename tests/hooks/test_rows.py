@@ -156,11 +156,18 @@ def test_rows_do_not_depend_on_what_another_attention_makes_of_a_mask(monkeypatc
     torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_row_without_numbers_is_no_unchanged_row() -> None:
-    lm = load_model(tiny("llama"))
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-3), (torch.bfloat16, 0.1)])
+def test_a_row_that_differs_by_more_than_its_rounding_in_either_direction_is_not_unchanged(
+    dtype: torch.dtype, limit: float
+) -> None:
+    lm = load_model(tiny("llama").to(dtype))  # type: ignore[arg-type]
     prefix = prefill(lm, [[5, 6, 7]])
-    with pytest.raises(ModelError, match="differs from the full forward pass by nan"):
-        check_unchanged(lm, prefix, prefix.final * float("nan"))
+    size = prefix.final.abs().max()
+    for share in (0.5, -0.5):
+        check_unchanged(lm, prefix, prefix.final + share * limit * size)
+    for share in (2, -2, float("nan")):
+        with pytest.raises(ModelError, match="nan" if share != share else "differs from the full forward pass by"):
+            check_unchanged(lm, prefix, prefix.final + share * limit * size)
 
 
 def test_a_sequence_that_has_ended_leads_no_other() -> None:

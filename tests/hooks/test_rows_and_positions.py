@@ -37,27 +37,33 @@ def test_a_row_is_that_of_the_whole_pattern_on_every_architecture(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gpt2", "gpt_oss", "mistral"])
-def test_an_edited_row_has_the_effect_of_the_same_edit_in_the_whole_pattern(name: str) -> None:
+def test_edited_rows_have_the_effect_of_the_same_edits_in_the_whole_pattern(name: str) -> None:
     lm = load_model(tiny(name))
 
     def first_only(pattern: torch.Tensor) -> torch.Tensor:
         pattern[..., 1:] = 0
         return pattern
 
-    def in_whole(pattern: torch.Tensor) -> torch.Tensor:
-        pattern[:, :, 5] = first_only(pattern[:, :, 5])
-        return pattern
+    whole = Site(1, "pattern")
+    for queries in ((5,), (5, -2)):
 
-    row, whole = Site(1, "pattern", query=5), Site(1, "pattern")
-    with torch.no_grad():
-        expected = lm.run(IDS, edit={whole: in_whole}, read=[whole])
-        run = lm.run(IDS, edit={row: first_only}, read=[row])
-        after = lm.run(IDS, edit={row: first_only, whole: lambda x: x * 0.5}).logits
-        halves = lm.run(IDS, edit={whole: lambda x: in_whole(x * 0.5)}).logits
-        assert not torch.allclose(run.logits, lm.run(IDS).logits, atol=1e-3)
-    assert torch.allclose(run.logits, expected.logits, atol=1e-5)
-    assert torch.allclose(run.acts[row], expected.acts[whole][:, :, 5], atol=1e-6)
-    assert torch.allclose(after, halves, atol=1e-5), "the whole is edited first"
+        def in_whole(pattern: torch.Tensor, queries: tuple[int, ...] = queries) -> torch.Tensor:
+            for i in queries:
+                pattern[:, :, i] = first_only(pattern[:, :, i])
+            return pattern
+
+        rows = [Site(1, "pattern", query=i) for i in queries]
+        edits = dict.fromkeys(rows, first_only)
+        with torch.no_grad():
+            expected = lm.run(IDS, edit={whole: in_whole}, read=[whole])
+            run = lm.run(IDS, edit=edits, read=rows)
+            after = lm.run(IDS, edit={**edits, whole: lambda x: x * 0.5}).logits
+            halves = lm.run(IDS, edit={whole: lambda x, put=in_whole: put(x * 0.5)}).logits
+            assert not torch.allclose(run.logits, lm.run(IDS).logits, atol=1e-3)
+        assert torch.allclose(run.logits, expected.logits, atol=1e-5), queries
+        for row, i in zip(rows, queries, strict=True):
+            assert torch.allclose(run.acts[row], expected.acts[whole][:, :, i], atol=1e-6)
+        assert torch.allclose(after, halves, atol=1e-5), "the whole is edited first"
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gpt2"])

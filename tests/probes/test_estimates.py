@@ -88,6 +88,13 @@ def test_levels_of_overlap_are_those_of_pairs_within_cases_and_of_the_pooled_set
     assert rows["neuron_jaccard_pooled"]["value"] == pytest.approx(len(a & b) / len(a | b))
     assert rows["neuron_overlap_pooled"]["value"] == pytest.approx(len(a & b) / min(len(a), len(b)))
     assert rows["neuron_overlap_pooled_chance"]["value"] == pytest.approx(max(len(a), len(b)) / total)
+    of_parts = {e.case: {n for o, s in mine["math"] if o.case == e.case for n in s} for e, _ in mine["composition"]}
+    by_layer = [r for r in got.table if r["quantity"] == "neurons_in_layer" and r["group"] == "failure"]
+    assert len(by_layer) == 2 * lm.anatomy.n_layers
+    for r in by_layer:
+        wanted = [{n for n in s if (n in of_parts[e.case]) == (r["kind"] == "shared") and n[0] == r["layer"]}
+                  for e, s in mine["composition"]]  # fmt: skip
+        assert r["value"] == pytest.approx(np.mean([len(found) for found in wanted])), "shared with either part"
     with pytest.raises(NoCasesError, match="2 examples"):
         neurons.over_examples(lm, examples[:2])
 

@@ -19,7 +19,7 @@ from composcope.hooks import Model, load_model
 from composcope.probes import neurons
 from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
-from composcope.probes.neurons import quadrature
+from composcope.probes.neurons import checks, quadrature
 from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding, _per_case
 from composcope.probes.neurons.paths import _check_norm, _factor
@@ -371,6 +371,15 @@ def test_scaling_neurons_of_experts_is_scaling_columns_of_their_down_projection(
         assert float(field[0]) == pytest.approx(expected, abs=1e-4)
     assert abs(float(got.suppressed[0] - got.base[0])) > 1e-3
     assert bool((got.random_suppressed != got.base[:, None]).any())
+
+
+def test_random_neurons_are_those_of_the_same_layer_in_its_own_width_or_of_the_same_expert() -> None:
+    layers = [SimpleNamespace(down=down, n_neurons=n) for down, n in ((1, 5), (1, 0), (None, 24))]
+    lm: Any = SimpleNamespace(anatomy=SimpleNamespace(layers=layers, d_mlp=8))
+    rng = np.random.default_rng(0)
+    for layer, index, others in ((0, 3, {0, 1, 2, 4}), (1, 3, {*range(8)} - {3}), (2, 12, {*range(8, 16)} - {12})):
+        drawn = {checks._random_like(lm, [(layer, index)], rng)[0] for _ in range(200)}
+        assert drawn == {(layer, i) for i in others}
 
 
 def test_random_neurons_are_none_of_the_chosen_and_follow_the_seed() -> None:

@@ -80,6 +80,20 @@ def test_shuffled_names_are_held_by_chance() -> None:
         assert float(found[1]) == 0.5  # all texts begin alike, so nothing is told apart
 
 
+def test_of_several_positions_the_lens_takes_the_highest_and_of_several_beginnings_the_likeliest() -> None:
+    lm, ids = load_model(tiny("llama")), (1, 40, 12, 77, 5)
+    tokens = {"a": (9,), "b": (31,), "c": (50,)}
+
+    def scores(places: dict[str, tuple[int, ...]], entities: dict[str, tuple[int, ...]]) -> torch.Tensor:
+        return lens(lm, [Reading(ids, places, "bridge", "a")], entities, centred=False)[0].values
+
+    each = scores({str(i): (i,) for i in range(5)}, tokens)  # layer place name
+    both = scores({"first": (0,), "some": (1, 2, 4)}, tokens)
+    torch.testing.assert_close(both, torch.stack([each[:, 0], each[:, [1, 2, 4]].amax(1)], 1))
+    joint = scores({"last": (4,)}, {"a": (9, 31), "c": (50,)})[:, 0]
+    torch.testing.assert_close(joint[:, 0] - joint[:, 1], each[:, 4, :2].amax(-1) - each[:, 4, 2])
+
+
 def test_names_in_the_question_are_foils_of_their_own() -> None:
     got = over_examples(planted(lambda _: True), examples(in_prompt=True), readers=["lens"], permutations=50)
     assert {r["foils"] for r in got.table} == {"absent", "in-prompt"}

@@ -17,7 +17,7 @@ from composcope.probes.neurons.attribution import positive_by_position
 from composcope.probes.readout import over_examples
 from composcope.probes.single_cases import neuron_cases, readout_cases
 
-from .synthetic_readouts import N, examples, planted
+from .synthetic_readouts import NAME, N, examples, planted
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2"])
@@ -47,6 +47,10 @@ def test_shares_of_neurons_reach_to_the_token_before_the_answer_and_add_up() -> 
         share = entry.tensors["share"]
         assert len(share) == len(entry.about["tokens"]) == len(e.prompt_ids) + 1  # its slot is one token on
         assert float(share.sum()) == pytest.approx(1, abs=1e-5)
+    longer = replace(few[0], answer_ids=(*few[0].answer_ids, NAME + 20))
+    (entry,) = neuron_cases(lm, [longer, few[1]], "prompt-end").entries
+    first = positive_by_position(lm, longer.prompt_ids, longer.answer_ids[0])
+    assert entry.about["total"] == pytest.approx(float(first.sum()), rel=1e-5), "of an answer's first token"
     some = neuron_cases(lm, [replace(few[0], slot=None), *few[1:]], "answer-slot")
     assert [e.about["case"] for e in some.entries] == ["c1"] and not some.left_out
     without = [replace(e, slot=None) for e in few]

@@ -99,13 +99,16 @@ def test_a_donor_at_the_last_layer_gives_its_own_first_token(lm: Model) -> None:
     assert torch.equal(got.tokens[:, 2, 0], got.base)
 
 
-def test_noise_is_as_far_from_the_recipient_as_the_donor_is(lm: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_is_as_far_from_the_recipient_as_the_first_donor_is(lm: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     put_in = list[torch.Tensor]()
     monkeypatch.setattr(steering, "_continue", lambda lm, recipients, states, *_: put_in.append(states))
-    steering.patch(lm, PROMPTS, {"donor": [PROMPTS[2], PROMPTS[0], PROMPTS[1]]}, [0, 1])
-    donor, noise, none = put_in[0].unbind(1)
-    torch.testing.assert_close((noise - none).norm(dim=-1), (donor - none).norm(dim=-1))
-    assert not torch.allclose(noise, donor) and float((donor - none).norm(dim=-1).min()) > 0.1
+    a, b, c = PROMPTS
+    steering.patch(lm, PROMPTS, {"donor": [c, a, b], "other": [b, c, a]}, [0, 1])
+    donor, other, noise, none = put_in[0].unbind(1)
+    distances = [(state - none).norm(dim=-1) for state in (noise, donor, other)]
+    torch.testing.assert_close(distances[0], distances[1])
+    assert not torch.allclose(distances[1], distances[2])
+    assert not torch.allclose(noise, donor) and float(distances[1].min()) > 0.1
 
 
 def test_refusals_name_what_is_wrong(lm: Model) -> None:

@@ -63,10 +63,11 @@ def test_later_sub_questions_name_the_gold_answers_of_earlier_steps(tmp_path: Pa
     assert case.evidence == () and not case.unknowable
 
 
-def test_a_number_that_no_earlier_step_has_is_part_of_the_text(tmp_path: Path) -> None:
-    row = musique("2hop__1_2", step(1, "who was #1 on the list", "Bo"), step(2, "#1 >> spouse", "Cy"))
-    [case] = load(f"musique:{lines(tmp_path / 'm.jsonl', row)}")
-    assert [p.question for p in case.parts] == ["who was #1 on the list", "Who is the spouse of Bo?"]
+def test_a_number_that_no_earlier_step_has_and_an_arrow_after_nothing_are_part_of_the_text(tmp_path: Path) -> None:
+    steps = [step(1, "who was #1 on the list", "Bo"), step(2, "#1 >> spouse", "Cy"), step(3, " >> what next", "Di")]
+    [case] = load(f"musique:{lines(tmp_path / 'm.jsonl', musique('3hop1__1_2_3', *steps))}")
+    asked = [p.question.strip() for p in case.parts]
+    assert asked == ["who was #1 on the list", "Who is the spouse of Bo?", ">> what next"]
 
 
 def test_questions_that_share_a_sub_question_are_one_cluster_also_over_a_third(tmp_path: Path) -> None:

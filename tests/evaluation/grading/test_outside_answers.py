@@ -242,6 +242,7 @@ BOOLEANS = [
 COUNTS = [
     ("number", "4", "Four of the eight planets have rings.", None, RIGHT),
     ("number", "8", "Four of the eight planets have rings.", None, WRONG),
+    ("number", "8", "100% of the 8 planets have rings.", None, RIGHT),
     ("number", "15", "15 of the 20 seats are free.", None, RIGHT),
     ("number", "15", "Out of 20 seats, 15 are free.", None, RIGHT),
     ("number", "0.75", "15 out of 20", None, RIGHT),

@@ -129,10 +129,15 @@ def test_the_share_of_a_bottleneck_counts_items_with_an_open_k_and_bounds_it(see
     assert (found.n_invalid > 0) == (found.bound_low != found.bound_high)
 
 
-def test_an_item_that_has_some_other_bottleneck_lowers_the_most_that_a_share_can_be() -> None:
-    skills = {"known": ("add", "compare", "sum up"), "open": ("look up", "compare", "sum up")}
-    outcomes: dict[str, tuple[Outcome, ...]] = {"known": ("incorrect", "correct", "correct"),
-                                                "open": ("incorrect", "invalid", "correct")}  # fmt: skip
+@pytest.mark.parametrize(
+    ("of_open", "share"), [(("look up", "compare", "sum up"), 1 / 3), (("add", "add", "sum up"), 2 / 3)]
+)
+def test_an_item_whose_bottleneck_is_settled_though_its_k_is_open_counts_in_both_bounds(
+    of_open: tuple[str, ...], share: float
+) -> None:
+    skills = {"known": ("add", "compare", "sum up"), "other": ("look up", "compare", "sum up"), "open": of_open}
+    outcomes: dict[str, tuple[Outcome, ...]] = dict.fromkeys(skills, ("incorrect", "correct", "correct"))
+    outcomes["open"] = ("incorrect", "invalid", "correct")
     rows = [
         Graded(case, role, outcome, skills=skills[case])
         for case, of_case in outcomes.items()
@@ -140,7 +145,7 @@ def test_an_item_that_has_some_other_bottleneck_lowers_the_most_that_a_share_can
     ]
     found, values = _values(rows, "scaffolding", "bottleneck", skill="add")
     _within(found, values, exact=True)
-    assert (found.count, found.n, found.bound_low, found.bound_high) == (1, 1, 0.5, 0.5)
+    assert (found.count, found.n) == (1, 2) and (found.bound_low, found.bound_high) == pytest.approx((share, share))
 
 
 def test_a_difference_is_bounded_by_every_judgement_of_its_open_answers() -> None:

@@ -47,3 +47,17 @@ def test_runs_of_one_model_are_told_apart_and_one_family_has_no_cells_of_its_own
     more = [*rows[:1], Graded("d", "whole", "correct", model="m", run="a", family="g", depth=2)]
     cells = [[set(group) for group, _ in counting.grouped(counting.items(some))] for some in (rows[:1], more)]
     assert {"family", "depth"} not in cells[0] and {"family", "depth"} in cells[1]
+
+
+@pytest.mark.parametrize(
+    ("n_open", "known", "bounds"), [(0, None, (0.25, 0.25)), (1, None, (None, None)), (1, (0.2, 0.4), (0.2, 0.4))]
+)
+def test_a_statistic_is_its_own_bound_only_where_no_answer_is_open(
+    n_open: int, known: tuple[float, float] | None, bounds: tuple[float | None, float | None]
+) -> None:
+    columns = [(1, 1), (0, 1), (0, 1), (0, 1)]
+    found = counting.statistic(
+        "m", columns, lambda s: s[..., 0] / s[..., 1], {}, seed=0, n_invalid=n_open, bounds=known
+    )
+    assert (found.value, found.n, found.n_invalid) == (0.25, 4, n_open)
+    assert (found.bound_low, found.bound_high) == bounds

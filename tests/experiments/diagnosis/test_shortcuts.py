@@ -58,7 +58,7 @@ def test_an_item_at_any_place_of_the_list_is_a_shortcut_where_its_own_part_has_t
     unread: list[object] = ["?", {"parts": 3}, {"parts": {"1": part}}, {"parts": []}, {"parts": ["?"]}, {"parts": [{}]}]
     for mate in (
         Case("m", "q", "9", (Part("?", "1"), Part(asked, "9"))),
-        Case("m", "q", "9", meta={"variants": [*unread, {"question": "q", "parts": [part]}]}),
+        Case("m", "q", "9", meta={"variants": [*unread, {"question": "q", "parts": [{**part, "answer": "1"}, part]}]}),
     ):
         assert hypotheses.HYPOTHESES[name](case, [case, mate]) == ("9",)
     assert hypotheses.HYPOTHESES["item-12"](case, [case]) == ()
@@ -77,8 +77,11 @@ SUM = replace(
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("sibling", TAGS[KITE[1]]), ("first-item", TAGS["tea"]), ("item-after", TAGS["oak"]), ("last-item", TAGS["oak"])],
-)
+    [
+        ("sibling", TAGS[KITE[1]]), ("first-item", TAGS["tea"]), ("item-before", TAGS["tea"]),
+        ("item-after", TAGS["oak"]), ("last-item", TAGS["oak"]),
+    ],
+)  # fmt: skip
 def test_shortcuts_about_things_are_looked_for_in_any_case_that_lists_them(name: str, said: str) -> None:
     assert hypotheses.HYPOTHESES[name](ONE_TAG, [ONE_TAG]) == (said,)
     assert hypotheses.HYPOTHESES[name](SUM, [SUM]) == (None, said)

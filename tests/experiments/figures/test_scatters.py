@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.experiments.figures import scatters, style
+from composcope.experiments.figures.drawing import NothingToDraw
 
-from ..bare_runs import bare_run
+from ..bare_runs import answers, bare_run
 
 
 def test_every_number_asked_for_is_a_row_of_the_sizes_and_equal_sets_are_one_curve() -> None:
@@ -48,6 +50,20 @@ def test_a_scatter_counts_the_cases_that_were_asked_both_and_second_hops_after_a
     assert row["n"] == 18 and "korn" in row["interval"], "cases of a cluster share something"
     few, many = (SimpleNamespace(benchmark="b", cases=range(n)) for n in (2, 3))
     assert scatters._one_per_benchmark([few, many]) == scatters._one_per_benchmark([many, few]) == [many]  # type: ignore
+
+
+@pytest.mark.parametrize(
+    "figure", [scatters.LEAKAGE, scatters.DISTRACTION, scatters.SECOND_HOP, scatters.CO_PRESENTED], ids=lambda f: f.name
+)
+def test_a_run_that_did_not_ask_all_roles_of_a_scatter_is_not_drawn(figure: Any) -> None:
+    roles = figure.draw.roles
+    asked, short = (
+        bare_run(path=Path(name), name=name, model=name, graded=answers("1" * n, "0" * n, roles=" ".join(roles[:n])))
+        for name, n in (("asked", len(roles)), ("short", len(roles) - 1))
+    )
+    assert [row["run"] for row in figure.draw([asked, short]).rows] == ["asked"]
+    with pytest.raises(NothingToDraw, match=roles[-1]):
+        figure.draw([short])
 
 
 def test_the_size_of_a_model_is_what_the_study_says_or_else_its_weights() -> None:
