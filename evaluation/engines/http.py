@@ -11,7 +11,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import Empty, Full, Queue
 from typing import Any
@@ -97,6 +97,9 @@ class HttpEngine(BaseEngine):
         self.chat_options = dict(chat_options or {})
         self.capabilities = Capabilities()
         self.signed_as = signed_as
+        self.say: Callable[[str], None] = lambda line: None
+        """Where a trial request that has to be sent again is reported; those of asks move a bar."""
+        self._refused = ""
         self._signed: Counter[bool] = Counter()
         self._accepted = False
         self._host = urlsplit(base_url).hostname or ""
@@ -225,7 +228,7 @@ class HttpEngine(BaseEngine):
         found = error_response(ask, self.identity, error)
         return replace(found, provenance={REFUSED: True}) if refused else found
 
-    def _request(self, ask: Ask) -> Any:
+    def _request(self, ask: Ask, again: Callable[[Exception], None] = lambda e: None) -> Any:
         """Send one request, again where another try may fare better, until its retries or its time are spent."""
 
         def send(timeout: float) -> Any:
@@ -234,7 +237,7 @@ class HttpEngine(BaseEngine):
             self._accepted = True
             return reply
 
-        return transport.send(send, self.retries, self.timeout, self.deadline)
+        return transport.send(send, self.retries, self.timeout, self.deadline, again)
 
     def _send(self, ask: Ask, timeout: float) -> Any:
         self._transport.at_most(_largest(ask))
@@ -307,7 +310,9 @@ class HttpEngine(BaseEngine):
         self.capabilities = find_capabilities(self.probe)
         self.context = self._find_context()
         if self.capabilities.chat is False and self.capabilities.raw is False:
-            raise ModelError(f"{self.name}: answers neither /chat/completions nor /completions; check URL and model")
+            raise ModelError(
+                f"{self.name}: answers neither chat nor raw completions ({self._refused}); check URL and model"
+            )
         if self._is_foreign(self.answered_as):
             raise ModelError(f"{self.name}: the server reports another model, {self.answered_as!r}; {_NAMED}")
         self._unchecked = False
@@ -333,13 +338,15 @@ class HttpEngine(BaseEngine):
     def _probe(self, prompting: str, fields: Mapping[str, Any]) -> TrialReply | None:
         ask = Ask("probe", "probe", gold="", answer_type="text", prompting=prompting, **fields)  # type: ignore[arg-type]
         try:
-            reply = self._request(ask)
-        except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError):
+            reply = self._request(ask, lambda e: self.say(f"{self.name}: {self._said(e)}; trying again"))
+        except (openai.NotFoundError, openai.BadRequestError, openai.UnprocessableEntityError) as e:
+            self._refused = self._said(e)
             return None
         except _FATAL as e:
             raise ModelError(f"{self.name}: {self._said(e)}; {_CHECK}") from None
         except _FAILED as e:
-            raise ModelError(f"{self.name}: {self._said(e)}; is the server running?") from None
+            fix = "check the base URL" if isinstance(e, transport.GARBLED) else "is the server running?"
+            raise ModelError(f"{self.name}: {self._said(e)}; {fix}") from None
         self.answered_as = self._another_model(reply)
         choice, (_, tokens) = replies.choice_of(reply), replies.counts(reply)
         ids = None not in replies.token_ids(reply, choice)
@@ -347,7 +354,7 @@ class HttpEngine(BaseEngine):
 
     def _said(self, error: BaseException) -> str:
         text = str(error) or type(error).__name__
-        if error.__cause__ is not None and str(error.__cause__):
+        if error.__cause__ is not None and str(error.__cause__) not in text:
             text = f"{text} {error.__cause__}"
         wait = getattr(getattr(error, "response", None), "headers", {}).get("retry-after")
         text = f"{text} (Retry-After: {wait})" if wait else text

@@ -229,14 +229,17 @@ def stay_on_host(response: httpx2.Response) -> None:
 _BACKOFF_SECONDS = 0.5
 _BACKOFF_MAX_SECONDS = 8.0
 _RETRY_AFTER_MAX_SECONDS = 60.0
-_GARBLED = (replies.MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError)
+GARBLED = (replies.MalformedReplyError, openai.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError)
 """Replies that are not completions, including broken JSON and text that is not UTF-8."""
 _REFUSALS = frozenset({400, 413, 422, 451})
 """Statuses that refuse the content of one request (too long, not allowed, not understood); the server itself works."""
 
 
-def send(once: Callable[[float], Any], retries: int, timeout: float, deadline: float) -> Any:
-    """What ``once(seconds)`` returns, at the last try whatever it raises.
+def send(
+    once: Callable[[float], Any], retries: int, timeout: float, deadline: float,
+    again: Callable[[Exception], None] = lambda e: None,
+) -> Any:  # fmt: skip
+    """What ``once(seconds)`` returns, at the last try whatever it raises; ``again`` is told why there is a second.
 
     Raises ``MalformedReplyError`` where no reply was a completion.
     """
@@ -244,12 +247,14 @@ def send(once: Callable[[float], Any], retries: int, timeout: float, deadline: f
     for attempt in range(retries + 1):
         try:
             return once(max(min(timeout, end - time.monotonic()), 0.001))
-        except (*_GARBLED, openai.APIConnectionError, openai.APIStatusError) as e:
+        except (*GARBLED, openai.APIConnectionError, openai.APIStatusError) as e:
             wait = _pause(e, attempt)
             if attempt < retries and _passes(e) and time.monotonic() + wait < end:
+                if attempt == 0:
+                    again(e)
                 time.sleep(wait)
                 continue
-            if isinstance(e, _GARBLED):
+            if isinstance(e, GARBLED):
                 tries = f"{attempt + 1} tries" if attempt else "1 try"
                 raise replies.MalformedReplyError(f"reply is not a completion after {tries} ({e})") from e
             raise

@@ -251,6 +251,7 @@ def _openai(
     engine = HttpEngine(
         url, model, api_key=key, concurrency=serving.requests, check_first=True, signed_as=serving.names
     )
+    engine.say = say
     if not lazy:
         engine.check()
     if engine.answered_as is not None:

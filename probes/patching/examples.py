@@ -21,6 +21,7 @@ from ..examples import Example, Gold
 from ..matching import kept, match, spread_out
 from ..positions import Position, collisions, preceding_row, read_at
 from ..result import ProbeResult
+from ..tables import value_rows
 from ..verdicts import corrected
 from .outcomes import Grader
 from .prompt_end import CONTROLS, prompt_end_sweep
@@ -88,7 +89,10 @@ def over_examples(
     for name in drop:
         tensors[name] = torch.stack([got.tensors[name][i, i] for i, _ in pairs])
         axes[name] = ("pair", *got.axes[name][2:])
-    return ProbeResult("patching", corrected(rows), tensors, axes, settings, [*warnings, *got.warnings])
+    values = [
+        row for v in got.values for row in value_rows(str(v["quantity"]), [(recipients[int(v["recipient"])], v["value"])])
+    ]
+    return ProbeResult("patching", corrected(rows), tensors, axes, settings, [*warnings, *got.warnings], values)
 
 
 def new_tokens(lm: Model, examples: Sequence[Example], most: int = MOST_TOKENS) -> int:

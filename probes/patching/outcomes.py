@@ -244,6 +244,20 @@ def _row(quantity: str, outcomes: Sequence[PatchOutcome], i: int) -> Row:
     return {"quantity": quantity, "n": len(values), **e._asdict(), "note": ""}
 
 
+COMPARED = ("flip_rate", "corrected_rate", "kl", "logit_difference")
+"""Quantities that are kept for each recipient, to compare runs by."""
+
+
+def by_recipient(outcomes: Sequence[PatchOutcome]) -> list[Row]:
+    """What the donors' states do in each recipient: the mean over its donors and layers, NaN if undefined in all."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for o in (o for o in outcomes if o.source == "donor"):
+        for quantity in COMPARED:
+            found.setdefault((quantity, o.recipient), []).extend(o.values[quantity].tolist())
+    known = {key: [v for v in values if not math.isnan(v)] for key, values in found.items()}
+    return [{"quantity": q, "recipient": r, "value": sum(v) / len(v) if v else math.nan} for (q, r), v in known.items()]
+
+
 AGAINST = ("random", "noise")
 QUANTITIES = ("flip_rate", "abstain_rate", "corrected_rate", "kl_from_donor", "donor_log_prob", "logit_difference")
 

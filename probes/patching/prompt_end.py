@@ -18,7 +18,7 @@ from ...terminal import Bar, no_bar, stage
 from ..effects import Clusters
 from ..result import ProbeResult
 from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
-from .outcomes import GradedContinuations, Grader, Graders, PatchOutcome, against_controls, compare, summarize
+from .outcomes import GradedContinuations, Grader, Graders, PatchOutcome, against_controls, by_recipient, compare, summarize
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
@@ -124,7 +124,8 @@ def prompt_end_sweep(
     another does not.
 
     Tensors: the same by layer (controls as ``kl.identity``, ...), ``tokens`` ``donor recipient layer step`` (-1 after
-    the end and for pairs left out), ``base_tokens``, ``donor_tokens``, ``top_tokens``, ``top_log_probs``.
+    the end and for pairs left out), ``base_tokens``, ``donor_tokens``, ``top_tokens``, ``top_log_probs``. Values: four
+    quantities for each ``recipient``, as means over its donors and the layers.
     """
     donors, recipients = id_rows(donors, "donor"), id_rows(recipients, "recipient")
     plan = _plan(len(donors), len(recipients), pairs)
@@ -179,7 +180,8 @@ def prompt_end_sweep(
         "outcomes": "token by token" if graders is None else "answers, graded",
         "keep": keep, "dtype": str(lm.dtype),
     }  # fmt: skip
-    return ProbeResult("patching", rows, {**tensors, **more}, {**axes, **more_axes}, settings, warnings)
+    named = {**axes, **more_axes}
+    return ProbeResult("patching", rows, {**tensors, **more}, named, settings, warnings, by_recipient(outcomes))
 
 
 def _shares(clusters: tuple[Clusters, Clusters], sizes: tuple[int, int]) -> list[Sequence[Hashable]]:

@@ -17,7 +17,7 @@ from composcope.probes import patching
 from composcope.probes.examples import Example
 from composcope.probes.patching import engine
 from composcope.probes.patching.engine import continue_patched, generate, prompt_end_states, transplant_all
-from composcope.probes.patching.outcomes import GradedContinuations, PatchOutcome, compare, summarize
+from composcope.probes.patching.outcomes import COMPARED, GradedContinuations, PatchOutcome, compare, summarize
 
 from ..oracles import patching as oracle
 from ..tiny_models import tiny
@@ -307,7 +307,11 @@ def test_failures_are_patched_from_matched_successes(tmp_path: Path) -> None:
     assert len(got.settings["cases"]) == 4
     assert got.tensors["tokens"].shape == (4, 3, 3) and got.axes["tokens"] == ("pair", "layer", "step")
     assert {"donor", "identity", "random", "noise"} <= {r["group"] for r in got.table}
-    got.save(tmp_path)
+    of_case = {(v["quantity"], v["case"]): v["value"] for v in got.values}
+    assert len(of_case) == len(COMPARED) * 4 and {c for _, c in of_case} == {f for _, f in got.settings["cases"]}
+    kl = [value for (quantity, _), value in of_case.items() if quantity == "kl"]
+    assert sum(kl) / 4 == pytest.approx(float(got.tensors["kl"].mean()), rel=1e-5)
+    assert (got.save(tmp_path) / "values.csv").is_file(), "two runs are compared by it"
     with pytest.raises(NoCasesError, match="successes to patch from"):
         patching.over_examples(lm, examples(lm, ("failure",)))
 

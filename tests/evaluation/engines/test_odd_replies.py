@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import transport
 from composcope.evaluation.engines.http import HttpEngine
@@ -192,3 +193,23 @@ def test_a_reply_signed_by_another_model_says_so(says: Says, engine: HttpEngine)
 def test_a_pause_longer_than_is_waited_for_is_said(says: Says, server: Server) -> None:
     server.status, server.headers = 429, {"Retry-After": "3600"}
     assert "Retry-After: 3600" in str(says(reply={"error": {"message": "slow down"}}).error)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        (200, b"<html>", r"not a completion after 2 tries \(Expecting value[^;]*\); check the base URL"),
+        (200, b'{"choices": []}', r"after 2 tries \(\w+ without choices\); check the base URL"),
+        (400, b'{"error": {"message": "no max_tokens here"}}', r"answers neither .*no max_tokens here"),
+        (503, b'{"error": {"message": "starting"}}', "503.*starting.*is the server running"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_said_with_its_own_words_once(
+    server: Server, engine: HttpEngine, status: int, body: bytes, said: str
+) -> None:
+    server.status, server.body, waited = status, body, []
+    engine.say = waited.append
+    with pytest.raises(ModelError, match=said) as error:
+        engine.check()
+    assert "Expecting value" not in str(error.value).replace("Expecting value", "", 1)
+    assert len(waited) == (status != 400) and all("; trying again" in line for line in waited)
