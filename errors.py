@@ -1,4 +1,4 @@
-"""The errors that a user can cause and fix (any other exception is a defect), and options that take several values.
+"""The errors that a user can cause and fix. Any other exception is a defect.
 
 Every message is one line that names the file or option, the field, the value seen and the fix.
 """
@@ -29,19 +29,6 @@ class JournalError(ComposcopeError):
 
 class NotAskedError(JournalError):
     """A question without an answer in the journal when no model can be asked."""
-
-
-def words(text: str | None) -> list[str]:
-    """The words of an option that takes several, separated by commas."""
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
-
-
-def whole_numbers(text: str, option: str) -> list[int]:
-    """``2,4`` -> [2, 4]. Raises ``InputError`` for anything else."""
-    found = words(text)
-    if not found or not all(word.isdigit() for word in found):
-        raise InputError(f"{option} {text!r}: give whole numbers with commas, as in 2,4")
-    return [int(word) for word in found]
 
 
 def require_extra(what: str, extra: str, *modules: str) -> None:

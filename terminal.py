@@ -1,4 +1,4 @@
-"""What reaches a terminal: text that is safe for it, and the progress of long computations.
+"""What reaches a terminal: text that is safe for it, and the progress of long computations; options of several words.
 
 Text is made safe, so that output of models, servers and files cannot control the terminal.
 
@@ -20,6 +20,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+
+from .errors import InputError
 
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -134,3 +136,16 @@ def reached(n: float) -> None:
     """Report that at least ``n`` items are done in total."""
     if (current := _current.get()) is not None:
         current.reach(n)
+
+
+def words(text: str | None) -> list[str]:
+    """The words of an option that takes several, separated by commas."""
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """``2,4`` -> [2, 4]. Raises ``InputError`` for anything else."""
+    found = words(text)
+    if not found or not all(word.isdigit() for word in found):
+        raise InputError(f"{option} {text}: give whole numbers, separated by commas")
+    return [int(word) for word in found]

@@ -18,12 +18,13 @@ from typing import Any
 
 import torch
 
-from ..errors import InputError, words
+from ..errors import InputError
 from ..experiments.bench.timing import Way, costs, in_rounds, machine, setting, timed
 from ..experiments.console.printing import markdown_table
 from ..experiments.run.provenance import memory_peaks, reset_peaks
 from ..files import write_between
 from ..hooks import Model
+from ..terminal import words
 from .tasks import Against, BenchPreset, Models, Outputs, ProbeTask, build, check_device, make, preset
 
 FAILED = float("nan")

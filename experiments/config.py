@@ -17,10 +17,11 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from ..errors import InputError, did_you_mean, words
+from ..errors import InputError, did_you_mean
 from ..evaluation.engines.addresses import address, check_url
 from ..files import safe_name
 from ..registry import PLUGIN_FIRST
+from ..terminal import words
 
 __all__ = ["Asking", "Config", "Probing", "Serving"]
 

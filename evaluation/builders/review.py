@@ -24,8 +24,8 @@ from ..engines.base import Engine, ask_all
 from ..gold import typed_answer
 from ..grading.grade import grade
 from ..journal import Journal
-from ..judging import AnswerToJudge, agree
 from . import scaffold_teacher as requests
+from .scaffolds import solved
 
 _PART = 1
 """The part that is reviewed: Q2 with its number."""
@@ -190,24 +190,10 @@ def coverage(
     The solver sees neither the question nor the last step's answer. The second result is the verdict per item
     (None: not judged, left out of the share).
     """
-    asks = [
-        Ask(
-            case=item.id,
-            role="coverage",
-            prompt=prompts.render(requests.coverage_request([(s.segment, s.answer or "") for s in item.steps]), "cot"),
-            gold=item.answer,
-            answer_type=item.answer_type,
-            format="cot",
-            max_tokens=max_tokens,
-        )
-        for item in items
-    ]
-    responses = ask_all(solver, asks, journal)
-    rows = [
-        AnswerToJudge(i.id, "coverage", i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
-        for i, r in zip(items, responses, strict=True)
-    ]
-    verdicts = {row.case: v.right for row, v in zip(rows, agree(rows, judge, journal), strict=True)}
+    steps = [[(s.segment, s.answer or "") for s in item.steps] for item in items]
+    wanted = [(i, "coverage", requests.coverage_request(s)) for i, s in zip(items, steps, strict=True)]
+    found = solved(solver, wanted, judge, journal, max_tokens)
+    verdicts = {item.id: v.right for item, (_, v) in zip(items, found, strict=True)}
     judged = [v for v in verdicts.values() if v is not None]
     return JudgedShare(sum(judged), len(judged), len(verdicts) - len(judged)), verdicts
 

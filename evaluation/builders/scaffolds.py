@@ -26,7 +26,7 @@ from ..case import Case
 from ..engines.base import Engine, ask_all
 from ..grading.grade import grade
 from ..journal import Journal
-from ..judging import AnswerToJudge, agree
+from ..judging import AnswerToJudge, JudgeVerdict, agree
 from . import scaffold_teacher as parsing
 from . import scaffold_teacher as requests
 
@@ -271,26 +271,12 @@ def _scaffold(run: _Run, items: list[StadItem]) -> list[StadItem]:
 def _verify(run: _Run, items: list[StadItem]) -> list[StadItem]:
     """Items whose every rewrite the teacher answers right; greedy, and in the words that targets are asked with."""
     levels = [(i, j) for i in items if not i.checks for j in range(1, len(i.steps))]
-    asks = [
-        Ask(
-            case=item.id,
-            role=f"verify:{j}",
-            prompt=prompts.render(item.scaffolds[j - 1] or "", "cot"),
-            gold=item.answer,
-            answer_type=item.answer_type,
-            format="cot",
-            max_tokens=run.settings.max_tokens,
-        )
-        for item, j in levels
-    ]
-    responses = ask_all(run.teacher, asks, run.journal)
-    rows = [
-        AnswerToJudge(i.id, f"verify:{j}", i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
-        for (i, j), r in zip(levels, responses, strict=True)
-    ]
+    wanted = [(i, f"verify:{j}", i.scaffolds[j - 1] or "") for i, j in levels]
     checks: dict[str, list[Check]] = {}
-    for row, verdict in zip(rows, agree(rows, run.judge, run.journal), strict=True):
-        checks.setdefault(row.case, []).append(Check(row.response, verdict.right, verdict.why))
+    for (item, _), (response, verdict) in zip(
+        levels, solved(run.teacher, wanted, run.judge, run.journal, run.settings.max_tokens), strict=True
+    ):
+        checks.setdefault(item.id, []).append(Check(response.text, verdict.right, verdict.why))
     kept = []
     for item in (replace(i, checks=tuple(checks.get(i.id, i.checks))) for i in items):
         wrong = [j for j, c in enumerate(item.checks, 1) if c is None or not c.verdict]
@@ -300,6 +286,26 @@ def _verify(run: _Run, items: list[StadItem]) -> list[StadItem]:
             unjudged = all((c := item.checks[j - 1]) is None or c.verdict is None for j in wrong)
             run.drop(item, "verify", f"{'unjudged' if unjudged else 'not-solved'}: at levels {wrong}")
     return kept
+
+
+def solved(
+    engine: Engine, wanted: Sequence[tuple[StadItem, str, str]], judge: Engine | None, journal: Journal | None,
+    max_tokens: int,
+) -> list[tuple[Response, JudgeVerdict]]:  # fmt: skip
+    """What an engine answers to questions about items, after thinking step by step, and whether it is their answer.
+
+    ``wanted``: item, role and question of each.
+    """
+    asks = [
+        Ask(item.id, role, prompts.render(question, "cot"), item.answer, item.answer_type, "cot", max_tokens=max_tokens)
+        for item, role, question in wanted
+    ]
+    responses = ask_all(engine, asks, journal)
+    rows = [
+        AnswerToJudge(i.id, role, i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
+        for (i, role, _), r in zip(wanted, responses, strict=True)
+    ]
+    return list(zip(responses, agree(rows, judge, journal), strict=True))
 
 
 def _stand_alone(run: _Run, items: list[StadItem]) -> list[StadItem]:

@@ -8,7 +8,8 @@ import os
 import re
 from urllib.parse import SplitResult, urlsplit
 
-from ...errors import InputError, words
+from ...errors import InputError
+from ...terminal import words
 
 
 def address(model: str, option: str = "--model") -> tuple[str, str] | None:

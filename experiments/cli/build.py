@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError, whole_numbers, words
+from ...errors import InputError
+from ...terminal import whole_numbers, words
 from ..config import SPEC
 from ..console import exits
 from ..console.printing import Reporter, show

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError, require_extra, whole_numbers
+from ...errors import InputError, require_extra
+from ...terminal import whole_numbers
 from ..console import exits
 from ..console.printing import Reporter, show
 from ..interventions.recipes import INFERENCE, OBJECTIVES, PRESETS, SOLUTIONS, AdapterRecipe, check_options, resolve

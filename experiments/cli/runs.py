@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ...errors import InputError, require_extra, words
-from ...terminal import how_many, to_stderr
+from ...errors import InputError, require_extra
+from ...terminal import how_many, to_stderr, words
 from ..console import exits
 from ..console.printing import Reporter, show, table
 from .flags import AsJson, Command, Compat, Quiet, RunArg, RunArgs, Seed, Silent, example, under, with_plugins

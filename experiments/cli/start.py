@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError, words
+from ...errors import InputError
 from ...files import write_between
+from ...terminal import words
 from ..console import exits
 from ..console.printing import Reporter, show
 from .flags import AsJson, Command, Commands, Device, Quiet, Silent, example

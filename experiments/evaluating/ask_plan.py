@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError, words
+from ...errors import InputError
 from ...evaluation.asks import Ask
 from ...evaluation.benchmarks.catalog import READERS, load
 from ...evaluation.case import Case
@@ -18,6 +18,7 @@ from ...evaluation.cases import check_cases, hash_cases
 from ...evaluation.engines.base import Engine
 from ...evaluation.protocols.asking import default_format, default_protocol, recommended_format
 from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
+from ...terminal import words
 from ..config import Asking, Config, Shard, flag
 
 ORGANISM_BENCHMARKS = {

@@ -5,9 +5,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from ...errors import InputError, did_you_mean, words
+from ...errors import InputError, did_you_mean
 from ...registry import Registry
-from ...terminal import Bar
+from ...terminal import Bar, words
 from ..run.folder import find_runs, is_run, runs_in, unfinished
 from ..run.reader import RunData
 from .drawing import Drawing, Figure, of_function, write

@@ -142,7 +142,7 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     keys = list(dict.fromkeys(r["quadrant"] for r in rows if r["quadrant"] in QUADRANTS or r["value"]))
     fig, ax = style.one_panel(6.6, 1.3 + 0.42 * len(models))
     stacks = {key: (_QUADRANT_COLORS[key], _right(key)) for key in keys}
-    _stacked(ax, rows, "quadrant", stacks, models, lambda row: row["model"])
+    _stacked(ax, rows, "quadrant", stacks, models, lambda row: row["model"], 0.62)
     style.names(ax, models, 30, 0.4, 0.6)
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
     style.shared_legend(fig)
@@ -187,7 +187,7 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     bars = list(dict.fromkeys((r["model"], r["role"]) for r in rows))
     fig, ax = style.one_panel(6.6, 1.2 + 0.28 * len(bars))
     stacks = {outcome: (shade, outcome) for outcome, shade in style.OUTCOME_COLORS.items()}
-    _stacked(ax, rows, "outcome", stacks, bars, lambda row: (row["model"], row["role"]), counts=False)
+    _stacked(ax, rows, "outcome", stacks, bars, lambda row: (row["model"], row["role"]), 0.66, counts=False)
     ax.set_yticks(range(len(bars)), [f"{style.plain(m, 36)} · {style.plain(r, 24)}" for m, r in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     style.dress(ax, "How every answer was graded", "share of answers", grid=None)
@@ -198,24 +198,25 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
 
 def _stacked(
     ax: Axes, rows: Sequence[Row], column: str, stacks: Mapping[str, tuple[str, str]], bars: Sequence[Any],
-    bar: Callable[[Row], Any], *, counts: bool = True,
+    bar: Callable[[Row], Any], height: float, *, counts: bool = True,
 ) -> None:  # fmt: skip
     """Shares on top of each other, one bar for each of ``bars``, with n at its end; ``stacks``: shade and name of each
     value of the column. ``counts`` writes the counts into the shares that have room."""
-    left = dict.fromkeys(bars, 0.0)
-    for key, (shade, name) in stacks.items():
-        ax.barh(0, 0, color=shade, label=name)  # a name for the legend, even if the first bar is hollow
-        for row in (r for r in rows if r[column] == key and r["value"]):  # an empty bar would still show its edge
-            y, begin = bars.index(bar(row)), left[bar(row)]
-            ax.barh(y, row["value"], left=begin, height=0.64, **style.bar(row["n"], shade))
+    for shade, name in stacks.values():  # names for the legend, even if the first bar is hollow
+        ax.barh(0, 0, color=shade, label=name)
+    for y, one in enumerate(bars):
+        mine, left = [row for row in rows if bar(row) == one], 0.0
+        for key, (shade, _) in stacks.items():
+            row = next((r for r in mine if r[column] == key), None)
+            if row is None or not row["value"]:  # an empty bar would still show its edge
+                continue
+            ax.barh(y, row["value"], left=left, height=height, **style.bar(row["n"], shade))
             if counts and row["value"] > 0.08:
                 ink = style.INK if row["drawn"] == "hollow" else style.ON_LIGHT
-                middle = begin + row["value"] / 2
+                middle = left + row["value"] / 2
                 ax.text(middle, y, f"{row['count']:.0f}", ha="center", va="center", fontsize=8, color=ink)
-            left[bar(row)] += row["value"]
-    sizes = {bar(row): row["n"] for row in rows}
-    for y, one in enumerate(bars):
-        ax.text(1.02, y, style.counted(sizes[one]), va="center", fontsize=8, color=style.MUTED)
+            left += row["value"]
+        ax.text(1.02, y, style.counted(mine[0]["n"]), va="center", fontsize=8, color=style.MUTED)
     style.percent(ax, "x")
     ax.set_xlim(0, 1.12)
 

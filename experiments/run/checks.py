@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError, words
+from ...errors import InputError
 from ...evaluation import judging, statistics, text_files
 from ...evaluation.asks import Ask, Response
 from ...evaluation.engines import replies
@@ -15,6 +15,7 @@ from ...evaluation.graded import Graded
 from ...evaluation.grading import formulas
 from ...evaluation.judging import JudgedGrades
 from ...evaluation.metrics import Metric, mark
+from ...terminal import words
 
 MOST = 1000
 """The largest number of different answers that are judged again. Each one takes about a millisecond."""

@@ -308,7 +308,7 @@ MUTANTS = (
     Mutant(X, "the echo costs nothing", "MATCH, TAG, ECHO = 1.0, 0.1, -0.2", "MATCH, TAG, ECHO = 1.0, 0.1, 0.0", REWARD),
     Mutant(X, "training draw without its seed", 'rng = random.Random(f"{seed}/training")', 'rng = random.Random("training")', RECIPES + ' -k "draw or seeds"'),
     Mutant(X, "funnel drawn from the wrong column", 'ax.barh(i, row["count"], alpha=0.9', 'ax.barh(i, row["n"], alpha=0.9', CONTENTS + " -k funnel"),
-    Mutant(X, "quadrants drawn from the wrong column", 'ax.barh(y, row["value"], left=begin, height=0.64', 'ax.barh(y, row["count"], left=begin, height=0.64', CONTENTS + " -k quadrants"),
+    Mutant(X, "quadrants drawn from the wrong column", 'ax.barh(y, row["value"], left=left, height=height', 'ax.barh(y, row["count"], left=left, height=height', CONTENTS + " -k quadrants"),
     Mutant(X, "scatter without the root", "root = math.sqrt((first.value or 0) * (second.value or 0))", "root = (first.value or 0) * (second.value or 0)", CONTENTS + " -k scatter"),
     Mutant(X, "interval of the scatter without the root", "return np.sqrt(sums[..., 1] * sums[..., 2]) / sums[..., 0]", "return sums[..., 1] * sums[..., 2] / sums[..., 0]", CONTENTS + " -k scatter"),
     Mutant(X, "cases with an open k counted as never right", "return Counter(k for k in found if k is not None), found.count(None)", "return Counter(-1 if k is None else k for k in found), 0", FIGURES + ' -k min_k'),

@@ -11,7 +11,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from ....errors import InputError, did_you_mean, words
+from ....errors import InputError, did_you_mean
+from ....terminal import words
 from ...case import Case
 from ..catalog import benchmark
 from . import mixed, two_hop

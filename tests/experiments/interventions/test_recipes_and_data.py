@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from composcope.errors import InputError, whole_numbers
+from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.interventions import data, recipes
 from composcope.experiments.interventions.recipes import PRESETS, AdapterRecipe, resolve
 from composcope.experiments.organism import world
+from composcope.terminal import whole_numbers
 
 
 def test_published_presets_are_the_published_settings() -> None:

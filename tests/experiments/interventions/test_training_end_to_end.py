@@ -353,7 +353,7 @@ def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_ever
         (["--recipe", "steering"], "give an evaluated run"),
         (["--recipe", "steering", "nowhere"], "nowhere"),
         (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "only steering and patching take a run"),
-        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", ""], "give whole numbers with commas"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", ""], "give whole numbers, separated by commas"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: only applies to --curve"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--layers", "1"], "--layers 1: is for steering and patching"),
         (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--beta", "0"], "--beta 0.0: is for grpo"),
