@@ -707,4 +707,13 @@ MUTANTS = (
     Mutant(H, "angles that a pass wrote stay", "                buffer.copy_(value)\n", "", "tests/hooks/test_length_limits.py -k put_back"),
     Mutant(H, "of several edited rows only the last is edited", "                output = call.output() if output is None else output\n                output = torch.cat", "                output = call.output()\n                output = torch.cat", "tests/hooks/test_rows_and_positions.py -k edited_rows"),
     Mutant(H, "the factor on the MLP is that on attention", "mlp_scale = 1.0 if abs(float(fit[1, 0]) - 1) < 1e-2 else float(fit[1, 0])", "mlp_scale = 1.0 if abs(float(fit[1, 0]) - 1) < 1e-2 else float(fit[0, 0])", DIFFER + " -k mlp_alone"),
+    Mutant(E, "the likeliest of choices of which one has no likelihood", "if all(s == s for s in scores) else None", "if any(s == s for s in scores) else None", "tests/evaluation/importers/test_real_shapes.py -k speaks"),
+    Mutant(H, "values that are lower everywhere are alike", "return float((a - b).abs().max()) <= limit", "return float((a - b).max()) <= limit", "tests/hooks/test_other_libraries.py -k alike_up"),
+    Mutant(H, "half precision is alike up to a half", "1e-4 if a.dtype in (torch.float32, torch.float64) else 5e-2", "1e-4 if a.dtype in (torch.float32, torch.float64) else 5e-1", "tests/hooks/test_other_libraries.py -k alike_up"),
+    Mutant(P, "ridge reads the first of several positions", "f[p][:, -1] for p in places", "f[p][:, 0] for p in places", READOUT + " -k ridge"),
+    Mutant(P, "a sweep over positions between the answers' last tokens", "answers = (donor.answer_ids[0], recipient.answer_ids[0])", "answers = (donor.answer_ids[-1], recipient.answer_ids[-1])", "tests/experiments/probing/test_single_cases.py -k equal_pairs"),
+    Mutant(X, "the hub is asked about an organism", 'model.startswith("organism:") or Path(model).expanduser().exists()', "Path(model).expanduser().exists()", "tests/experiments/test_sources.py -k left_alone"),
+    Mutant(P, "before the end without the last cut before it", '"kept_before_end", {}, lambda c: _mean(c.kept()[:-1])', '"kept_before_end", {}, lambda c: _mean(c.kept()[:-2])', 'tests/probes/test_faithfulness.py -k at_most'),
+    Mutant(P, "layers of a map counted from 0", 'if "layer" in found:\n        found["layer"] -= 1', "if False:\n        pass", READOUT + " -k name_of_its_place"),
+    Mutant(P, "another seed where none is given", "draws: int = 200, seed: int = 0) -> float:", "draws: int = 200, seed: int = 1) -> float:", "tests/test_api.py -k seed"),
 )
