@@ -1,11 +1,13 @@
 """The public names are a decision: what goes in or out of them shows in ``tests/public_names.txt``.
 
-Public is what ``__all__`` of the packages below names, with the parameters of functions and the fields of classes.
+Public is what ``__all__`` of the packages below names, with the parameters of functions and their defaults, and the
+fields of classes.
 To change them on purpose: ``python tests/test_api.py`` writes the file anew, and CHANGELOG.md says why.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
 from collections.abc import Iterator
@@ -82,7 +84,9 @@ def _line(name: str, value: Any) -> str:
 def _parameter(p: inspect.Parameter) -> str:
     star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
     only = "keyword " if p.kind is p.KEYWORD_ONLY else ""
-    return f"{only}{star}{p.name}" + ("=..." if p.default is not p.empty else "")
+    plain = isinstance(p.default, bool | int | float | str | tuple | None)
+    default = "" if p.default is p.empty else f"={p.default!r}" if plain else "=..."
+    return f"{only}{star}{p.name}{default}"
 
 
 def test_public_names_are_those_that_were_decided_on() -> None:
@@ -93,6 +97,20 @@ def test_public_names_are_those_that_were_decided_on() -> None:
         + "\n".join(changed)
         + "\nIf this is meant, run `python tests/test_api.py` and say it in CHANGELOG.md."
     )
+
+
+def test_a_seed_that_is_not_given_is_0_except_where_organisms_are_made_and_checked() -> None:
+    root, found = Path(__file__).parents[1], dict[str, set[object]]()
+    files = [p for package in ("evaluation", "hooks", "probes", "experiments") for p in (root / package).rglob("*.py")]
+    for path in files:
+        for made in (n.args for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.FunctionDef)):
+            last = [*made.posonlyargs, *made.args][-len(made.defaults) :] if made.defaults else []
+            pairs = [*zip(last, made.defaults, strict=True), *zip(made.kwonlyargs, made.kw_defaults, strict=True)]
+            values = {d.value for a, d in pairs if a.arg == "seed" and isinstance(d, ast.Constant)}
+            found.setdefault(str(path.relative_to(root)), set()).update(values)
+    other = {path for path, values in found.items() if values - {0}}
+    assert sum(map(bool, found.values())) > 40
+    assert all(path.startswith("experiments/organism/") for path in other), other
 
 
 def test_every_public_name_says_what_it_is() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import socket
 import subprocess
 import zipfile
@@ -20,7 +21,7 @@ from composcope import model_files
 from composcope.errors import ComposcopeError, InputError, ModelError
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols.asking import default_protocol
-from composcope.experiments.cli import main
+from composcope.experiments.cli import flags, main
 from composcope.experiments.evaluating.ask_plan import ORGANISM_BENCHMARKS, load_benchmark
 from composcope.experiments.models import resolve, target
 from composcope.experiments.models.resolve import ModelSource, resolve_model
@@ -102,6 +103,26 @@ def test_the_hub_is_left_alone_where_the_environment_says_so(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", value)
     assert model_files.offline() is off
+
+
+@pytest.mark.parametrize(
+    ("models", "data", "off"),
+    [
+        (["organism:control"], [], True),
+        (["."], ["cases.jsonl"], True),
+        (["organism:control", "."], ["organism:mixed"], True),
+        (["owner/name"], [], False),
+        (["organism:control", "owner/name"], [], False),
+        (["organism:control"], ["cases.jsonl", "hub:owner/data"], False),
+    ],
+)
+def test_the_hub_is_left_alone_where_all_models_and_data_are_here(
+    models: list[str], data: list[str], off: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    flags.go_offline(*models, data=data)
+    assert os.environ.get("HF_HUB_OFFLINE") == ("1" if off else None)
 
 
 def test_a_misspelt_model_is_answered_with_the_nearest_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.backends import check_logits
+from composcope.hooks.backends import check_logits, close_to
 from composcope.hooks.sites import KINDS
 from composcope.probes import neurons
 
@@ -215,3 +215,12 @@ def test_virtual_tokens_are_refused() -> None:
     config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
     with pytest.raises(ModelError, match="PROMPT_TUNING"):
         load_model(peft.get_peft_model(tiny_models.tiny("llama"), config).eval())
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(torch.float32, 1e-4), (torch.float64, 1e-4), (torch.bfloat16, 5e-2)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_values_are_alike_up_to_the_rounding_of_their_largest(dtype: torch.dtype, limit: float, sign: int) -> None:
+    plain = torch.tensor([-8.0, 0.5, 2.0], dtype=dtype)
+    off = torch.tensor([0.0, sign * 8 * limit, 0.0], dtype=dtype)
+    assert close_to(plain + 0.8 * off, plain) and not close_to(plain + 1.2 * off, plain)
+    assert not close_to(plain, plain[:2]) and not close_to(plain * float("nan"), plain)

@@ -350,7 +350,7 @@ def _stub(kept: list[float], **more: Any) -> Any:
 def test_at_most_the_stated_share_of_steps_is_shown_and_the_end_is_not_before_the_end() -> None:
     assert [kept_early(_stub([0, 1, 0, 1]), s) for s in (0, 0.25, 0.5, 0.75, 1)] == [0, 0, 1, 0, 1]
     before_end = next(measure for quantity, _, measure in measures() if quantity == "kept_before_end")
-    assert before_end(_stub([0, 0, 0, 1])) == 0
+    assert [before_end(_stub(kept)) for kept in ([0, 0, 0, 1], [1, 0, 1, 0])] == [0, pytest.approx(2 / 3)]
     for values in ([0.0, 0.5, 0.0], [1.0, 0.5, 1.0]):
         share = _interval(values, "abc")
         assert 0 <= share["low"] < share["high"] <= 1 and {share["low"], share["high"]} & {0.0, 1.0}, (

@@ -16,9 +16,9 @@ from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
-from composcope.probes.readout.examples import _departure, _rows, upper
+from composcope.probes.readout.examples import _departure, _named, _rows, upper
 from composcope.probes.readout.examples import _places as readout_places
-from composcope.probes.readout.readings import _read, elsewhere, repeating_prompt
+from composcope.probes.readout.readings import PartPrompt, _read, elsewhere, repeating_prompt, ridge
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
 
@@ -59,6 +59,11 @@ def test_states_that_do_not_differ_say_nothing() -> None:
     assert torch.equal(got, torch.zeros(2, 1, 6))
 
 
+def test_a_row_of_a_map_has_its_layer_as_sites_count_them_and_the_name_of_its_place() -> None:
+    assert _named({"layer": 0, "place": 1, "n": 3}, ["entity", "end"]) == {"layer": -1, "place": "end", "n": 3}
+    assert _named({"n": 3}, []) == {"n": 3}
+
+
 def test_failures_alone_depart_from_the_gold_answer() -> None:
     e = replace(examples()[0], response_ids=(3, 5), answer_ids=(3, 4, 1))
     assert [_departure(replace(e, group=group)) for group in ("failure", "success")] == [1, None]
@@ -92,6 +97,20 @@ def test_of_several_positions_the_lens_takes_the_highest_and_of_several_beginnin
     torch.testing.assert_close(both, torch.stack([each[:, 0], each[:, [1, 2, 4]].amax(1)], 1))
     joint = scores({"last": (4,)}, {"a": (9, 31), "c": (50,)})[:, 0]
     torch.testing.assert_close(joint[:, 0] - joint[:, 1], each[:, 4, :2].amax(-1) - each[:, 4, 2])
+
+
+def test_of_several_positions_of_a_place_ridge_reads_the_last_in_training_and_in_the_text() -> None:
+    lm, entities = planted(lambda _: True), {f"n{i}": (NAME + i,) for i in range(N)}
+    wholes, alone = ([e for e in examples() if (e.role == "whole") == whole][:8] for whole in (True, False))
+
+    def scores(trained: tuple[int, ...], read: tuple[int, ...]) -> torch.Tensor:
+        parts = [PartPrompt(e.prompt_ids, {"p": trained}, f"n{i}") for i, e in enumerate(alone)]
+        readings = [Reading(e.prompt_ids, {"p": read}, "bridge", f"n{i}") for i, e in enumerate(wholes)]
+        return torch.stack([s.values for s in ridge(lm, readings, parts, entities)])
+
+    wanted = scores((2,), (3,))
+    torch.testing.assert_close(scores((0, 1, 2), (1, 3)), wanted)
+    assert not torch.allclose(scores((1,), (3,)), wanted) and not torch.allclose(scores((2,), (1,)), wanted)
 
 
 def test_names_in_the_question_are_foils_of_their_own() -> None:

@@ -121,6 +121,7 @@ def test_an_accuracy_that_the_likelihoods_speak_against_is_reported(tmp_path: Pa
         {"acc": None},
         {"filtered_resps": ["0"], "resps": [["0"]]},
         {"filtered_resps": [["?", "False"], ["-3.0", "False"]]},
+        {"filtered_resps": [["nan", "False"], ["-3.0", "False"]]},
     ],
 )
 def test_nothing_speaks_against_an_accuracy_without_likelihoods_or_the_number_of_the_right_choice(

@@ -163,6 +163,7 @@ def test_continuations_are_read_back_from_the_probe_and_equal_pairs_are_swept(
             assert not entry.tensors and any("no sweep" in line for line in found.left_out)
             continue
         swept += 1
+        assert entry.about["answers"] == [decode(lm.tokenizer, e.answer_ids[:1]) for e in (donor, recipient)]
         recovered = entry.tensors["resid_post.recovered"].float()
         assert recovered.shape == (3, len(recipient.prompt_ids))
         # After the last block only the last position matters, and there it is the donor's.
