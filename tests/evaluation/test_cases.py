@@ -58,6 +58,7 @@ def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_pat
         ({"answer": "Lis\ud800bon"}, ":1:", ("\\ud800", "half of a surrogate pair")),
         ({"kind": "math"}, ":1:", ("'kind'", "'parts'")),
         ({"parts": None, "subquestions": []}, ":1:", ("'subquestions'", "did you mean 'parts'?")),
+        ({"famly": "f", "depht": 2}, ":1:", ("'famly'", "'family'?", "nor is 'depht'", "'depth'?")),
         ({"gold": "7"}, ":1:", ("'gold'", "did you mean 'answer'?", "'meta'")),
         ({"parts": [{"question": "q", "gold": "6"}]}, ":1, parts[0]:", ("'gold'", "mean 'answer', which is missing?")),
         ({"parts": [{"Input": "q", "answer": "6"}]}, ":1, parts[0]:", ("'Input'", "mean 'question', which is miss")),
