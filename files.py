@@ -138,9 +138,14 @@ def _line(cells: Iterable[Any]) -> str:
 
 
 def read_csv(path: str | Path) -> tuple[list[str], list[dict[str, Any]]]:
-    """Columns and rows of a table written by ``to_csv``, like ``csv.DictReader``, with the original cells."""
+    """Columns and rows of a table written by ``to_csv``, like ``csv.DictReader``, with the original cells.
+
+    A spreadsheet may have saved it with semicolons or tabs between the cells.
+    """
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
+        head = file.readline()
+        file.seek(0)
+        reader = csv.DictReader(file, delimiter=next((d for d in ",;\t" if d in head), ","))
         rows = [{k: _as_it_was(v) if isinstance(v, str) else v for k, v in row.items()} for row in reader]
         return list(reader.fieldnames or ()), rows
 

@@ -129,9 +129,9 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
     if not isinstance(raw, dict):
         what = "case" if allowed is _CASE_FIELDS else "part"
         raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}: {_short(raw)}; {_OBJECTS[what]}")
-    for name in raw:
-        if name not in allowed:
-            raise InputError(f"{where}: {_unknown(name, raw, allowed)}")
+    if unknown := [name for name in raw if name not in allowed]:
+        others = "".join(f"; {_misspelt(name, raw, allowed)}" for name in unknown[1:])
+        raise InputError(f"{where}: {_unknown(unknown[0], raw, allowed)}{others}")
     for name in required:
         if name not in raw:
             raise InputError(f"{where}: field {name!r} is missing; add it (fields: {', '.join(allowed)})")
@@ -154,6 +154,14 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
         known["options"] = options.parse(known["options"], where)
     options.check(kind, known["answer"], known.get("options", ()), known["question"], where)
     return known
+
+
+def _misspelt(name: str, raw: Mapping[str, Any], allowed: Mapping[str, Any]) -> str:
+    """A further unknown field, with the closest name."""
+    also = _ALSO.get(name.lower().replace("-", "_"))
+    known = [field for field in allowed if field not in raw]
+    meant = f"; did you mean {also!r}?" if also in known else did_you_mean(name.lower(), known)
+    return f"nor is {name!r}{meant}"
 
 
 def _unknown(name: str, raw: Mapping[str, Any], allowed: Mapping[str, Any]) -> str:

@@ -61,11 +61,9 @@ def read_cases(path: str | Path) -> list[Case]:
     except InputError as e:
         if wrong:
             raise _all_wrong(path, [*wrong, str(e)]) from None
-        if not found and isinstance(e.__cause__, json.JSONDecodeError) and Path(path).suffix in (".yaml", ".yml"):
-            raise InputError(f"{path}: YAML, and a case file is JSON lines; write one JSON object a line") from None
-        # an array on many lines: its first line is not valid JSON
-        if not found and isinstance(e.__cause__, json.JSONDecodeError) and _is_array(path):
-            raise InputError(f"{path}: a JSON array, and a case file is JSON lines; {_FLAT}") from None
+        other = None if found or not isinstance(e.__cause__, json.JSONDecodeError) else _other_form(path)
+        if other:
+            raise InputError(f"{path}: {other[0]}, and a case file is JSON lines; {other[1]}") from None
         raise
     try:
         found = check_cases(found, str(path), places) if found or not wrong else []
@@ -165,9 +163,17 @@ def write_cases(cases: Iterable[Case], path: str | Path) -> None:
 _FLAT = "write one object a line, without the brackets around them and the commas between them"
 
 
-def _is_array(path: str | Path) -> bool:
-    """Whether a file begins as a JSON array."""
-    return re.sub(r"(?m)^[ \t]*#.*$", "", text_files.text(path, ONE_A_LINE)).lstrip().startswith("[")
+def _other_form(path: str | Path) -> tuple[str, str] | None:
+    """What a file is whose first line is not JSON, and what to do; None if that does not show."""
+    line = "write one JSON object a line"
+    forms = {"yaml": ("YAML", line), "yml": ("YAML", line)}
+    forms |= dict.fromkeys(("csv", "tsv"), ("a table", f"{line}, or a reader (docs/adding-a-benchmark.md has one)"))
+    begins = re.sub(r"(?m)^[ \t]*#.*$", "", text_files.text(path, ONE_A_LINE)).lstrip()
+    if begins.startswith("["):  # an array on many lines
+        return "a JSON array", _FLAT
+    if re.match(r"\{[ \t\r]*\n\s*\"", begins):
+        return "JSON objects on several lines each", line
+    return forms.get(Path(path).suffix.lower().removeprefix("."))
 
 
 def check(case: Case, where: str) -> None:

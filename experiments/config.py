@@ -76,12 +76,12 @@ def flag(name: str, value: object = None) -> str:
 
 
 def check_options(given: Iterable[str], known: Collection[str]) -> None:
-    """Raises ``InputError`` for an option that is not known."""
-    for name in given:
-        if name == "plugin" and name not in known:
-            raise InputError("plugin: no such option; call composcope.load_plugin(FILE) first")
-        if name not in known:
-            raise InputError(f"{name}: no such option" + did_you_mean(name, known))
+    """Raises ``InputError`` that names each option that is not known."""
+    wrong = [name for name in given if name not in known]
+    if "plugin" in wrong:
+        raise InputError("plugin: no such option; call composcope.load_plugin(FILE) first")
+    if wrong:
+        raise InputError("; ".join(f"{name}: no such option" + did_you_mean(name, known) for name in wrong))
 
 
 def _explain(section: type[Section], found: ValidationError) -> str:

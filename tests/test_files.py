@@ -53,6 +53,14 @@ def test_no_text_is_a_formula_and_every_text_is_read_back(text: str, tmp_path: P
     assert rows[0]["case"] == text and rows[0]["n"] == "-3" and rows[0]["none"] == "" and columns[0] == "case"
 
 
+@pytest.mark.parametrize("between", ";\t")
+def test_a_table_that_a_spreadsheet_saved_with_other_marks_between_the_cells_is_read(
+    between: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text(f'case{between}said\na{between}"b, {between} c"\n', encoding="utf-8")
+    assert read_csv(tmp_path / "t.csv") == (["case", "said"], [{"case": "a", "said": f"b, {between} c"}])
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_numbers_and_ordinary_text_are_written_as_they_are(text: str, tmp_path: Path) -> None:
     assert inert(text) == text

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from ...errors import InputError
 from ...terminal import to_stderr
 from .. import plugins
-from ..config import RAY, Asking, Config, Probing, Section, Serving, flag
+from ..config import RAY, Asking, Config, Probing, Section, Serving, check_options, flag
 
 # Shared by several commands, with the help text of each.
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder (default: runs/MODEL--BENCHMARK).")]
@@ -100,13 +100,25 @@ def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
 
     if path is None:
         return dict(given)
+
+    class Once(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            names = [key.value for key, _ in node.value]
+            if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+                raise InputError(f"--config {path}: {twice[0]} is given twice; keep one of them")
+            return super().construct_mapping(node, deep)
+
     try:
-        found = yaml.safe_load(text_files.text(path, "`composcope init` writes one"))
+        found = Once(text_files.text(path, "`composcope init` writes one")).get_single_data()
     except yaml.YAMLError as e:
         raise InputError(f"--config {path}: not valid YAML ({' '.join(str(e).split())[:200]})") from e
     if not isinstance(found, dict):
         raise InputError(f"--config {path}: holds no options; give lines such as 'model: organism:control'")
     found.pop("schema", None)
+    try:
+        check_options(found, Config.model_fields)
+    except InputError as e:
+        raise InputError(f"--config {path}: {e}") from None
     merged = {**found, **given}
     for section in ("asking", "serving"):
         if isinstance(found.get(section), dict) and section in given:

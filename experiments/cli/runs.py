@@ -187,7 +187,9 @@ def view(
 def plot(
     figure: Annotated[str | None, typer.Argument(help="Figure id; see --list.")] = None,
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders that hold several.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for png, svg and csv.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for png, svg, pdf and csv (default: RUN/figures).")
+    ] = None,
     group_by: Annotated[
         str | None,
         typer.Option(help="Order by a property that the study gives for each model: family, size, cost, tuning, ..."),

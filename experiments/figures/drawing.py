@@ -16,6 +16,7 @@ from matplotlib.figure import Figure as Sheet
 
 from ...evaluation.metrics import Metric
 from ...files import to_csv
+from ...terminal import how_many
 from ..run import write_text
 from ..run.provenance import write_beside
 from ..run.reader import Row, RunData, load
@@ -43,7 +44,7 @@ class Drawing:
     """The reason why there is nothing to draw; None if something is drawn."""
 
     def __repr__(self) -> str:
-        return f"<drawing of {len(self.rows)} rows: {self.caption[:80]}>"
+        return f"<drawing of {how_many(len(self.rows), 'row')}: {self.caption.partition('. ')[0].rstrip('.')}>"
 
     def _repr_png_(self) -> bytes:
         """The picture that a notebook shows, with any matplotlib backend."""

@@ -52,6 +52,10 @@ class Table:
         return iter(self.rows)
 
     def __getitem__(self, i: int) -> Row:
+        if isinstance(i, str):
+            raise InputError(
+                f"{self.title}: rows have numbers, not names; to_df() makes a frame whose columns have names"
+            )
         return self.rows[i]
 
     def __repr__(self) -> str:

@@ -235,8 +235,11 @@ def _corrected_together(run: RunData) -> Mapping[bool, str]:
     rows = [row for name in run.probe_names if (data := run.probe(name)) is not None for row in data.table]
     sizes = Counter(is_primary(row) for row in rows if row.get("p_adjusted") is not None)
     return {
-        first: f", corrected for {sizes[first]} {what}" if sizes[first] > 1 else ""
-        for first, what in ((True, "probes"), (False, "tests"))
+        first: f", corrected for {what.format(sizes[first])}" if sizes[first] > 1 else ""
+        for first, what in (
+            (True, "the main tests of {} probes (Holm)"),
+            (False, "{} other tests (Benjamini-Hochberg)"),
+        )
     }
 
 

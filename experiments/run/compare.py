@@ -190,7 +190,8 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
         lines.append(found["cases_said"])
     discordant = found["discordant"]
     lines.append(
-        f"{len(discordant)} wholes on which they differ" + (f", the first {most}:" if len(discordant) > most else ":")
+        f"{how_many(len(discordant), 'whole')} on which they differ"
+        + (f", the first {most}:" if len(discordant) > most else ":")
     )
     lines += [f"  {_discordant_line(d)}" for d in discordant[:most]]
     lines += [_channel_line(m) for m in found["channels"]]

@@ -158,7 +158,9 @@ class Diagnosis:
         found = ", ".join(named) if named else "no cause was shown"
         n, every = len(self.verdicts), self.about.get("failures", len(self.verdicts))
         of = f"{n} of {every}" if every > n else f"{n}"
-        what = "wholes that could not be judged" if n and self.about.get("unjudged") == n else "failures"
+        one = of == "1"
+        judged = not (n and self.about.get("unjudged") == n)
+        what = f"failure{'s' * (not one)}" if judged else f"whole{'s' * (not one)} that could not be judged"
         return f"Causes of {of} {what}: {found}" + (f"; {left} undetermined." if left else ".")
 
     def lines(self) -> list[str]:

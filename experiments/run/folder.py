@@ -20,6 +20,7 @@ from ...errors import InputError, JournalError
 from ...evaluation import text_files
 from ...files import as_path
 from ...files import write_text as write_text  # re-exported: this module offers all ways to write
+from ...terminal import how_many
 
 SCHEMA = 1
 MEASURED = ".measured"
@@ -59,6 +60,9 @@ def read_lines(path: str | Path) -> list[dict[str, Any]]:
 def missing(path: str | Path) -> str:
     """The end of the error message for a file that does not exist: an unfinished run is to be continued."""
     folder = Path(path).parent
+    held = [] if Path(path).exists() or is_run(folder) else runs_in(folder)
+    if held:
+        return f"it holds {how_many(len(held), 'run')}; give one of them, such as {held[0]}"
     return (None if Path(path).exists() else unfinished(folder)) or f"is {folder} a run folder?"
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ComposcopeError, InputError
+from ...evaluation import dependence
 from ...evaluation.metrics import DIFFERENCES, MEANINGS, NUMBERS, Metric, percent, points, quoted, span
-from ...evaluation.protocols.base import Entry, Evidence, about
+from ...evaluation.protocols.base import PROTOCOLS, Entry, Evidence, about
 from ...evaluation.statistics import method_shown
 from ...terminal import how_many
 from .diagnosis import Diagnosis, count, meaning, read_diagnosis, shortened
@@ -22,6 +23,10 @@ from .schema import Manifest, Metrics
 
 _CASES = 3
 """Failing cases that are shown of each set."""
+_SHARES = (*MEANINGS, "code_gain")
+"""Shares, and one change in percent of another share, unless in ``NUMBERS`` or ``DIFFERENCES``; other metrics are those of plugins."""
+_OF_RATES = ("clopper-pearson", "korn-graubard", dependence.FEW)
+"""Beginnings of the methods of a rate's interval."""
 
 
 AGREEMENT = ("judge_agreement", "human_agreement", "human_precision", "human_recall")
@@ -115,8 +120,9 @@ def metric_line(metric: Metric) -> str:
     """One metric as text: name, group, value, interval with its method, counts. A value never appears without n."""
     m = quoted(metric)
     group = ", ".join(f"{k}={v}" for k, v in m.group.items())
-    text = f"{m.metric}{f' [{group}]' if group else ''}: {_value(m.metric, m.value)}"
-    if ends := span(m.low, m.high, partial(_value, m.metric)):
+    shown = _unit(m)
+    text = f"{m.metric}{f' [{group}]' if group else ''}: {'undefined' if m.value is None else shown(m.value)}"
+    if ends := span(m.low, m.high, shown):
         text += f"{ends} ({method_shown(m.interval)})"
     text += f", n={m.n}"
     if m.n_invalid:
@@ -124,12 +130,19 @@ def metric_line(metric: Metric) -> str:
     return text + (f" ({m.note})" if m.note else "")
 
 
-def _value(metric: str, value: float | None) -> str:
-    if value is None:
-        return "undefined"
-    if metric in NUMBERS:
-        return f"{value:.2f}"
-    return points(value) if metric in DIFFERENCES else percent(value)
+def _unit(metric: Metric) -> Callable[[float], str]:
+    """How values of a metric are written: as a protocol's columns declare it, or as its interval shows it.
+
+    A plugin's metric whose interval is not one of rates is a difference of rates, if no column says ``number``.
+    """
+    name = metric.metric
+    declared = {column[0]: column[2] for known in PROTOCOLS for column in about(known).columns}
+    if name in NUMBERS or declared.get(name) == "number":
+        return "{:.2f}".format
+    if name in DIFFERENCES or declared.get(name) == "points":
+        return points
+    other = name not in _SHARES and name not in declared and not (metric.interval or _OF_RATES[0]).startswith(_OF_RATES)
+    return points if other else percent
 
 
 def list_folder(folder: str | Path) -> list[dict[str, Any]]:
@@ -155,7 +168,8 @@ def _row(folder: Path) -> dict[str, Any]:
         row |= {"status": manifest.status, "cases": manifest.n_cases, "created": manifest.created}
         row |= {"stopped": manifest.stopped, "state": state(manifest)}
         found = headline(run.counted) if run.counted else []
-        first = [m for m in found if m.metric in ("composition", "residual_failure") and not m.group]
+        alone = [m for m in found if not m.group]
+        first = [m for m in alone if m.metric in ("composition", "residual_failure")] or alone
         row["headline"] = metric_line(first[0]) if first else None
     except ComposcopeError as e:
         row["error"] = str(e)

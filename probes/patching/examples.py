@@ -89,9 +89,7 @@ def over_examples(
     for name in drop:
         tensors[name] = torch.stack([got.tensors[name][i, i] for i, _ in pairs])
         axes[name] = ("pair", *got.axes[name][2:])
-    values = [
-        row for v in got.values for row in value_rows(str(v["quantity"]), [(recipients[int(v["recipient"])], v["value"])])
-    ]
+    values = [value_rows(v["quantity"], [(recipients[v["recipient"]], v["value"])])[0] for v in got.values]
     return ProbeResult("patching", corrected(rows), tensors, axes, settings, [*warnings, *got.warnings], values)
 
 

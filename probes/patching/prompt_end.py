@@ -18,7 +18,16 @@ from ...terminal import Bar, no_bar, stage
 from ..effects import Clusters
 from ..result import ProbeResult
 from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
-from .outcomes import GradedContinuations, Grader, Graders, PatchOutcome, against_controls, by_recipient, compare, summarize
+from .outcomes import (
+    GradedContinuations,
+    Grader,
+    Graders,
+    PatchOutcome,
+    against_controls,
+    by_recipient,
+    compare,
+    summarize,
+)  # fmt: skip
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")

@@ -58,6 +58,7 @@ def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_pat
         ({"answer": "Lis\ud800bon"}, ":1:", ("\\ud800", "half of a surrogate pair")),
         ({"kind": "math"}, ":1:", ("'kind'", "'parts'")),
         ({"parts": None, "subquestions": []}, ":1:", ("'subquestions'", "did you mean 'parts'?")),
+        ({"famly": "f", "depht": 2}, ":1:", ("'famly'", "'family'?", "nor is 'depht'", "'depth'?")),
         ({"gold": "7"}, ":1:", ("'gold'", "did you mean 'answer'?", "'meta'")),
         ({"parts": [{"question": "q", "gold": "6"}]}, ":1, parts[0]:", ("'gold'", "mean 'answer', which is missing?")),
         ({"parts": [{"Input": "q", "answer": "6"}]}, ":1, parts[0]:", ("'Input'", "mean 'question', which is miss")),
@@ -111,6 +112,7 @@ def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
         (["3"], r":1: expected a JSON object, got int: 3; write \{"),
         ([[LINE]], r": a JSON array, .* write one object a line"),
         (json.dumps([LINE], indent=1).split("\n"), r": a JSON array, .* write one object a line"),
+        (json.dumps(LINE, indent=1).split("\n"), r": JSON objects on several lines each, .* one JSON object a line"),
         ([LINE, [LINE]], r":2: a JSON array, .* write one object a line"),
         (
             [{**LINE, "parts": ["two times"]}],
@@ -126,11 +128,14 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, lines: list[Any], s
     assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
 
 
-def test_a_case_file_in_yaml_is_refused_as_what_it_is(tmp_path: Path) -> None:
+def test_a_case_file_in_yaml_or_csv_is_refused_as_what_it_is(tmp_path: Path) -> None:
     for text in ("- id: a\n  question: q\n", "# mine\n- id: a\n"):
         (tmp_path / "c.yaml").write_text(text)
         with pytest.raises(InputError, match=r"YAML.*one JSON object a line"):
             read_cases(tmp_path / "c.yaml")
+    (tmp_path / "c.csv").write_text("id,question,answer\na,Q?,5\n")
+    with pytest.raises(InputError, match=r"a table.*adding-a-benchmark"):
+        read_cases(tmp_path / "c.csv")
 
 
 PART: dict[str, Any] = LINE["parts"][0]

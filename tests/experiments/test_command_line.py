@@ -171,7 +171,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["ls", "nowhere"], "nowhere: no such folder"),
         (["report", "nowhere"], "nowhere: no such run folder"),
         (["compare", "a", "b"], "graded.jsonl: no such file"),
-        (["score", "g", "--protocol", "x", "--plugin", "no.py"], "--plugin no.py: no such file"),
+        (["score", "g", "--protocol", "x", "--plugin", "no.py"], "plugin no.py: no such file"),
         (["organism", "train", "--out", "x"], "give either --dose or --all"),
     ],
 )
@@ -311,7 +311,16 @@ def test_flags_win_over_the_file_also_inside_of_sections(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("text", "named"),
-    [("[1]", "holds no options"), ("a: [", "not valid YAML"), ("model: a\nbenchmark: b\nlimmit: 2", "limmit")],
+    [
+        ("[1]", "holds no options"),
+        ("a: [", "not valid YAML"),
+        (
+            "model: a\nbenchmark: b\nlimmit: 2\nformt: cot",
+            "c.yaml: limmit: no such option; did you mean 'limit'?; formt: no such",
+        ),
+        ("model: a\nasking: {also: cot, also: cot}", "c.yaml: also is given twice"),
+        ("model: a\nlimit: 2\nlimit: 3", "c.yaml: limit is given twice"),
+    ],
 )
 def test_a_file_without_options_is_refused(
     text: str, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

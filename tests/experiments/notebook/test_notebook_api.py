@@ -318,6 +318,8 @@ def test_arguments_of_a_wrong_kind_are_refused_by_name(run: RunResults, tmp_path
         "first a list of cases": lambda: cs.write_cases("a.jsonl", mixed(1, 0)),  # type: ignore[arg-type]
         r"cases\[0\]: dict": lambda: cs.write_cases([{"id": "a"}], tmp_path / "a.jsonl"),  # type: ignore[list-item]
         "config: str": lambda: cs.investigate("organism:none", tmp_path),  # type: ignore[arg-type]
+        "rows have numbers": lambda: run.metrics["gap"],  # type: ignore[index]
+        f"holds 1 run; .*{run.name}": lambda: cs.open_run(Path(run.path).parent),
         "attention: RunResults": lambda: cs.plot.attention(run, "a", layer=0),  # type: ignore[arg-type]
     }
     for named, call in wrong.items():

@@ -112,7 +112,7 @@ def test_a_p_says_for_how_many_probes_it_was_corrected_as_the_interval_beside_it
     assert "for" not in p_of_lookback()  # it was the only one
     for probe, quantity in (("min-k", "min_k_pp"), ("trajectory", "step_cosine")):
         synthetic.write_probe(folder / "probes" / probe, probe, [{**row, "quantity": quantity}], {}, {})
-    assert "0.16" in p_of_lookback() and "for 3 probes" in p_of_lookback()
+    assert "0.16" in p_of_lookback() and "main tests of 3 probes" in p_of_lookback()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from composcope.evaluation import dependence
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.evaluation.statistics import OTHER_PAIRS
@@ -21,6 +22,8 @@ def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
     assert "[-50.0 points, 50.0 points] (" in same and OTHER_PAIRS not in same and "pair" in same
     assert line("both", 0.5, n_invalid=2, note="x") == "both: 50.0 %, n=9, invalid=2 (x)"
     assert (line("d50", 3.456), line("mean_k", None)) == ("d50: 3.46, n=9", "mean_k: undefined, n=9")
+    of_plugin = [line("mine", 0.25, interval=how) for how in ("clopper-pearson", None, dependence.FEW, "t")]
+    assert [said.split(",")[0] for said in of_plugin] == ["mine: 25.0 %"] * 3 + ["mine: 25.0 points"]
     assert summary.metric_line(Metric("both", {"depth": 2, "family": "f"}, n=1, value=1.0)).startswith(
         "both [depth=2, family=f]"
     )
