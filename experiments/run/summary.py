@@ -6,7 +6,6 @@ Which failures a run counts, and which of them were diagnosed, is said here once
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from .schema import Manifest, Metrics
 _CASES = 3
 """Failing cases that are shown of each set."""
 _SHARES = (*MEANINGS, "code_gain")
-"""Shares, and one change in percent of another share, unless in ``NUMBERS`` or ``DIFFERENCES``; other metrics are those of plugins."""
+"""Shares (where they are no ``NUMBERS`` or ``DIFFERENCES``) and a change in percent; others are those of plugins."""
 _OF_RATES = ("clopper-pearson", "korn-graubard", dependence.FEW)
 """Beginnings of the methods of a rate's interval."""
 
