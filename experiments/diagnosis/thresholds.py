@@ -37,6 +37,9 @@ among many places and layers, one of them mends a quarter by chance."""
 BROUGHT, FOREIGN_BROUGHT, MANY = 0.9, 0.85, 12
 """The share of the other cases' variants, and their smallest number, in which a left-out block or the state of another
 place mends nearly everything (``nearly_all``); and the share in which a foreign state arrives if own ones do."""
+MANY_OF_A_GROUP = 24
+"""The smallest number of variants of the group that a change mends, if the cases of a run are weighed in two groups. In
+fifteen models without a cause, two had such a group by damage in their last block, of 15 and 20 variants."""
 ALL, QUIET = 0.95, 0.1
 """The share of the other cases' variants that counts as all of them, in a model that selects late (``selected_late``)
 and of a left-out block that has to show by itself what is wrong; it needs only most where noise mends hardly any."""

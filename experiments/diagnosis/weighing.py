@@ -17,7 +17,7 @@ from . import rule, thresholds
 from .evidence import Behaviour, Behind, Found, Inside, Tally
 from .inside import Outcomes
 from .readings import Held
-from .thresholds import BROUGHT, CONTROL, MANY, mostly
+from .thresholds import BROUGHT, CONTROL, MANY, MANY_OF_A_GROUP, mostly
 
 ENOUGH = 3
 """With more opened cases than this, the other cases choose a case's layers."""
@@ -75,7 +75,7 @@ def halves(groups: Group) -> tuple[str, Sequence[Group]]:
         mended = {id: group for id, group in groups.items() if mostly(_tally(group, test, cell))}
         others = {id: group for id, group in groups.items() if id not in mended}
         of, beside = (_sum(_tally(g, test, cell) for g in some.values()) for some in (mended, others))
-        enough = min(len(mended), len(others)) > ENOUGH and min(of.n, beside.n) >= MANY
+        enough = min(len(mended), len(others)) > ENOUGH and of.n >= MANY_OF_A_GROUP and beside.n >= MANY
         if enough and of.share >= BROUGHT and beside.share <= CONTROL and of.share - beside.share > most:
             most, found = of.share - beside.share, (f"{test}:{cell}", [mended, others])
     return found

@@ -326,6 +326,7 @@ MUTANTS = (
     Mutant(X, "two causes are weighed together", "of.share >= BROUGHT and beside.share <= CONTROL", "of.share > 1", WEIGHED + " -k two_causes"),
     Mutant(X, "groups that are mended alike are weighed apart", "of.share >= BROUGHT and beside.share <= CONTROL", "of.share >= BROUGHT", WEIGHED + " -k two_causes"),
     Mutant(X, "three cases are a group of their own", "min(len(mended), len(others)) > ENOUGH and", "", WEIGHED + " -k two_causes"),
+    Mutant(X, "few variants make a group of their own", "of.n >= MANY_OF_A_GROUP and", "of.n >= MANY and", WEIGHED + " -k two_causes"),
     Mutant(X, "forced answers that cannot be judged are left out", "found.count(None))\n", "0)\n", CAUSE + " -k cannot_be_judged"),
     Mutant(X, "half-known wordings of all parts together", "worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())", "worst = Tally(sum(t.k for t in found.unavailable.values()), sum(t.n for t in found.unavailable.values()))", "tests/experiments/diagnosis/test_rule.py -k most_variants"),
     Mutant(X, "a case chooses its own layer", "others = [one for other, some in groups.items() if other != id for one in some]", "others = [one for other, some in groups.items() for one in some]", WEIGHED + " -k cases_choose"),

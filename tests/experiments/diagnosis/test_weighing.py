@@ -201,24 +201,27 @@ def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not
     assert ["does not show" in line for line in lines] == [False, False, True], "half of what the copied words do"
 
 
-@pytest.mark.parametrize(("of_few", "of_many", "apart"), [(0, 4, True), (1, 4, True), (2, 4, False), (0, 3, False)])
-def test_the_cases_of_two_causes_are_weighed_apart(of_few: int, of_many: int, apart: bool) -> None:
-    """One block mends nearly all variants of four cases and few of four others, whose bridge is not computed."""
+@pytest.mark.parametrize(
+    ("n", "of_few", "of_many", "apart"),
+    [(6, 0, 4, True), (6, 1, 4, True), (6, 2, 4, False), (6, 0, 3, False), (5, 0, 4, False)],
+)
+def test_the_cases_of_two_causes_are_weighed_apart(n: int, of_few: int, of_many: int, apart: bool) -> None:
+    """One block mends nearly all variants of n cases, and few of four others, whose bridge is not computed."""
 
     def opened(name: str, i: int, mends: bool) -> weighing.Opened:
         own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}
         cells = {"skip:decision:3": "gold" if mends else "wrong", "skip:decision:2": "wrong", "move:end-1:0": "wrong"}
         return weighing.Opened(own | cells, worked=f"{name}{i}", value=str(i))
 
-    lost = {f"a{k}": [opened(f"a{k}", i, i < of_many) for i in range(4)] for k in range(4)}
+    lost = {f"a{k}": [opened(f"a{k}", i, i < of_many) for i in range(4)] for k in range(n)}
     lacking = {f"b{k}": [opened(f"b{k}", i, i < of_few) for i in range(4)] for k in range(4)}
-    found_in = weighing.weigh(lost | lacking)
-    assert bool(found_in["a0"].apart) == bool(found_in["b0"].apart) == apart
-    assert found_in["a0"].tests["skip"].pool == (Tally(12, 12) if apart else Tally(3 * of_many + 4 * of_few, 28))
-    assert found_in["b0"].tests["skip"].pool == (
-        Tally(3 * of_few, 12) if apart else Tally(4 * of_many + 3 * of_few, 28)
-    )
-    assert any("weighed apart" in line for line in inside_lines(found_in["b0"])) == apart
+    weighed = weighing.weigh(lost | lacking)
+    a, b = weighed["a0"], weighed["b0"]
+    assert bool(a.apart) == bool(b.apart) == apart
+    of_lost, of_lacking = (0, 0) if apart else (n * of_many, 4 * of_few)
+    assert a.tests["skip"].pool == Tally((n - 1) * of_many + of_lacking, 4 * (n - 1 if apart else n + 3))
+    assert b.tests["skip"].pool == Tally(of_lost + 3 * of_few, 4 * (3 if apart else n + 3))
+    assert any("weighed apart" in line for line in inside_lines(b)) == apart
     too_few = weighing.weigh({id: group for id, group in (lost | lacking).items() if id != "b3"})
     assert not too_few["a0"].apart, "three cases choose no layers for each other"
 
