@@ -284,6 +284,8 @@ def test_a_run_in_a_list_has_its_number_over_all_cases(monkeypatch: pytest.Monke
     row = summary._row(tmp_path)
     assert row["headline"] == summary.metric_line(found[2]) and (row["cases"], row["state"]) == (9, "complete")
     found[:] = found[:2]
+    assert summary._row(tmp_path)["headline"] == summary.metric_line(found[1]), "a protocol with other numbers"
+    found[:] = found[:1]
     assert summary._row(tmp_path)["headline"] is None
 
 
