@@ -343,7 +343,7 @@ def test_the_plant_that_reads_its_working_follows_an_altered_bridge_and_the_one_
     assert follower["kept_early"]["value"] <= 0.4 and decorator["kept_early"]["value"] >= 0.9
 
 
-def _stub(kept: list[float], **more: Any) -> Any:
+def _stub(kept: Sequence[float], **more: Any) -> Any:
     return SimpleNamespace(kept=lambda: kept, steps=len(kept) - 1, **more)
 
 
