@@ -14,6 +14,7 @@ from ...evaluation.case import Case
 from ...evaluation.grading.text import holds
 from ...probes.readout.readings import FOILS, Foils, Reading, lens, name_tokens
 from .places import Decision
+from .thresholds import READ, READABLE
 
 PLACES = ("entity", "question-end", "decision")
 
@@ -34,6 +35,12 @@ class Held(NamedTuple):
     """Mean number of foils."""
     n: int
     """Failing variants."""
+
+
+def readable(held: Sequence[Held], place: str) -> bool:
+    """Whether the lens puts the entity above nearly all foils of each kind at a place, in other cases above most."""
+    here = [h for h in held if h.place == place]
+    return bool(here) and all(h.above >= READABLE and h.others >= READ for h in here)
 
 
 Wholes = Mapping[str, Sequence[tuple[Case, Decision]]]

@@ -7,7 +7,7 @@ demonstrated, the cause is ``undetermined``, with what would settle it.
 from collections.abc import Sequence
 
 from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, beyond, rare
-from .readings import Held
+from .readings import Held, readable
 from .thresholds import (
     ABSENT,
     ADMITTED,
@@ -32,7 +32,6 @@ from .thresholds import (
     OWN_OF_ALL,
     QUIET,
     READ,
-    READABLE,
     ROUTED,
     SHARED,
     SPOILT,
@@ -335,12 +334,6 @@ def usually_fails(found: Behaviour) -> bool:
     computes it in them.
     """
     return mostly(Tally(found.n, found.variants + 1))
-
-
-def readable(held: Sequence[Held], place: str) -> bool:
-    """Whether the lens puts the entity above nearly all foils of each kind at a place, in other cases above most."""
-    here = [h for h in held if h.place == place]
-    return bool(here) and all(h.above >= READABLE and h.others >= READ for h in here)
 
 
 def shows(test: Found, wanted: float = ADMITTED) -> bool:

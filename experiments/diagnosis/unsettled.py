@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .evidence import Behaviour, Found, Inside, Tally
-from .readings import Held
+from .readings import Held, readable
 from .rule import (
     blind,
     demonstrated,
@@ -14,7 +14,6 @@ from .rule import (
     foreign_to,
     from_behaviour,
     half_followed,
-    readable,
     seldom,
     selected_late,
     shared,
