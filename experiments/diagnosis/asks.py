@@ -23,6 +23,7 @@ from ...evaluation.pipeline import Evaluation
 from ...evaluation.protocols.asking import ask_part, ask_whole, pending
 from ...evaluation.protocols.base import Reduction
 from ...evaluation.protocols.presenting import FormattedProtocol
+from ..run.reader import RunData
 from .variants import MARK, Variant
 
 NEUTRAL, RELATION, BRIDGE, GIVEN = "whole:neutral", "whole:relation", "whole:bridge", "whole:given:{}"
@@ -250,7 +251,8 @@ class Heard:
         if self.preamble:
             first = range(len(found.values) - 1)
             start = next((i for i in first if found.words[i + 1] == gold.words[1]), 0)
-        if stated and not (start and found.values[start : start + stated] == gold.values[:stated]):
+        said = start or GIVEN.format(stated) not in self.responses  # a case that was not asked with forced operands
+        if stated and not (said and found.values[start : start + stated] == gold.values[:stated]):
             found, start = working(self.text(GIVEN.format(stated))), 0
         at, place = start + stated + later, stated + later
         if len(found.values) <= at:
@@ -260,11 +262,12 @@ class Heard:
         return (None if early else found.values[at]), words
 
 
-def heard(variants: Sequence[Variant], found: Evaluation) -> dict[str, Heard]:
-    """The answers by id of the variant's case."""
+def heard(variants: Sequence[Variant], found: Evaluation | RunData) -> dict[str, Heard]:
+    """The answers by id of the variant's case, in this evaluation or in an evaluated run."""
     rows: dict[str, dict[str, Graded]] = {v.case.id: {} for v in variants}
     for row in found.graded:
-        rows[row.case][row.role] = row
+        if row.case in rows:
+            rows[row.case][row.role] = row
     by_id = {v.case.id: v for v in variants}
 
     def of(id: str, source: Mapping[str, Any]) -> dict[str, Any]:

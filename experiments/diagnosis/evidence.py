@@ -193,6 +193,21 @@ class Found:
         return int(self.cell.rpartition(":")[2].partition(">")[0])
 
 
+class Apart(NamedTuple):
+    """One of two groups of a run's opened cases. They may have different causes, so they are weighed apart."""
+
+    change: str
+    """The change that mends nearly all variants of one group, and few of the other."""
+    cases: frozenset[str]
+    """The cases of this group."""
+    of: int
+    """The number of all opened cases."""
+
+    def __str__(self) -> str:
+        own = f"({self.change}; this one has {len(self.cases)} of {self.of} cases)"
+        return f"two groups of cases, of which only one is mended by a change {own}; weighed apart"
+
+
 @dataclass(frozen=True)
 class Inside:
     """What interventions and readings show about a case."""
@@ -210,8 +225,8 @@ class Inside:
     """The number of different right workings (or answers) of the variants. One error may come back in all of a kind."""
     enough: bool = True
     """Whether enough cases were opened for the others to choose where this one is judged."""
-    apart: str = ""
-    """The change that splits the opened cases into two groups, which are weighed apart, and how large this one is."""
+    apart: Apart | None = None
+    """The group that the case is weighed in, if there are two."""
     uncomputed: Tally = Tally()
     """Opened cases of the family, without those that have another cause, in which no state holds the bridge; empty
     unless this is one or most are."""
@@ -261,8 +276,8 @@ def inside_lines(found: Inside) -> list[str]:
         return [f"no failing variant could be opened: {why}"]
     answers = "the same right answer" if found.worked == 1 else f"{found.worked} different right answers"
     out = [f"opened at the decision of {found.n} failing variants, with {answers}"]
-    if found.apart:
-        out.append(f"two groups of cases, of which only one is mended by a change ({found.apart}); weighed apart")
+    if found.apart is not None:
+        out.append(str(found.apart))
     if found.uncomputed.n:
         out.append(f"opened cases of the family, those with another cause left out, that lack it: {found.uncomputed}")
     if found.cut:

@@ -32,9 +32,10 @@ from .asks import Heard
 from .evidence import Behaviour, Followed, Found, Inside, Tally, behaviour_lines, inside_lines, pairs
 from .readings import Held, reading_lines
 
-COMPANY = 8
-"""At least this many failing cases are asked and opened, if the run has them. Those not asked for are not reported;
-they show what one case shows by chance."""
+COMPANY, OF_SMALL = 8, 24
+"""At least this many failing cases are asked and opened, if the run has them: the second number if the model is so
+small that they take less than ``QUICK``. Those not asked for are not reported; they show what one case shows by chance,
+and more cases show it better."""
 QUICK = 120.0
 """``investigate`` diagnoses without being asked if the estimate is at most this many seconds."""
 
@@ -160,7 +161,8 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     folder.mkdir(exist_ok=True)
     known, named = list(data.cases.values()), {case.id for case in failing}
     others = [case for case in in_turn(_named(data, [*data.cases])) if case.id not in named]
-    company = others[: max(0, COMPANY - len(failing))]
+    at_least = min(OF_SMALL, max(COMPANY, int(QUICK / estimate(target, failing[:1]))))
+    company = others[: max(0, at_least - len(failing))]
     if company:
         more = f"{len(company)} other failing case{'s' * (len(company) > 1)}"
         reporter.say(f"{data.name}: also asking {more} for comparison")
@@ -173,12 +175,13 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     for variant in right:
         del answered[variant.case.id]
     heard = {id: [answered[v.case.id] for v in group] for id, group in groups.items()}
-    followed = shortcuts(heard, known)
+    followed = shortcuts(heard, known, _others(data, groups))
     behaviours = behave(heard, known, successes, followed)
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
     opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
+    behaviours |= _of_groups(behaviours, opened, heard, known)
     opened = weighing.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
     # Where the answers settle the cause and no text mends the case, the model is opened only for what does.
     settled = _settled(behaviours, known)
@@ -233,6 +236,17 @@ def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
     return found
 
 
+def _others(data: RunData, asked: Iterable[str]) -> dict[str, list[Heard]]:
+    """The run's other failing cases, with the run's own answers: more of them to tell a shortcut from luck.
+
+    Answers that were drawn at a temperature are left out, as the questions of a diagnosis get the likeliest ones.
+    """
+    if data.config is None or data.config.asking.temperature:
+        return {}
+    left = [variants.Variant(case, "original") for case in labelled_failures(data) if case.id not in set(asked)]
+    return {id: [one] for id, one in asks.heard(left, data).items() if one.fails}
+
+
 class Shortcuts(NamedTuple):
     """How the answers of a run follow each hypothesis."""
 
@@ -249,8 +263,14 @@ class Shortcuts(NamedTuple):
                 if run.n or name in hypotheses.HYPOTHESES.added]  # fmt: skip
 
 
-def shortcuts(heard: Mapping[str, Sequence[Heard]], known: Sequence[Case]) -> Shortcuts:
-    """How the failing answers follow each hypothesis, and which hypotheses the run admits."""
+def shortcuts(
+    heard: Mapping[str, Sequence[Heard]], known: Sequence[Case], others: Mapping[str, Sequence[Heard]] | None = None
+) -> Shortcuts:
+    """How the failing answers follow each hypothesis, and which hypotheses the run admits.
+
+    ``others`` are failing cases of the run that were not asked again; they count for the run only.
+    """
+    heard = {**heard, **(others or {})}
     failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
     wrong = {id: behaviour.behaviour(group).wrong_operands for id, group in heard.items()}
 
@@ -296,6 +316,20 @@ def behave(
         shortcut = following.best(cases[name][id]._replace(run=run) for name, run in admitted.items())
         out[id] = behaviour.behaviour(group, shortcut, successes)
     return weighing.together(out, {id: group[0].case.family for id, group in heard.items()})
+
+
+def _of_groups(
+    found: Mapping[str, Behaviour], opened: Mapping[str, Inside], heard: Mapping[str, Sequence[Heard]],
+    known: Sequence[Case],
+) -> dict[str, Behaviour]:  # fmt: skip
+    """The cases of two groups that follow a shortcut which their own group admits: the other group hid it."""
+    out = {}
+    for some in dict.fromkeys(one.apart.cases for one in opened.values() if one.apart is not None):
+        cases, admitted = shortcuts({id: heard[id] for id in heard if id in some}, known)
+        for id in some:
+            shortcut = following.best(cases[name][id]._replace(run=run) for name, run in admitted.items())
+            out |= {id: replace(found[id], shortcut=shortcut)} if shortcut is not None else {}
+    return out
 
 
 def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str, tuple[str, opening.Source | None]]:

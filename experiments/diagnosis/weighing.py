@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from . import rule, thresholds
-from .evidence import Behaviour, Behind, Found, Inside, Tally
+from .evidence import Apart, Behaviour, Behind, Found, Inside, Tally
 from .inside import Outcomes
 from .readings import Held
 from .thresholds import BROUGHT, CONTROL, MANY, MANY_OF_A_GROUP, mostly
@@ -58,7 +58,7 @@ class _Test(NamedTuple):
 def weigh(groups: Group) -> dict[str, Inside]:
     """The evidence of every case. If a model has two causes, the cases of each choose their layers for each other."""
     cell, parted = halves(groups)
-    return {id: replace(one, apart=cell and f"{cell}; this one has {len(some)} of {len(groups)} cases")
+    return {id: replace(one, apart=Apart(cell, frozenset(some), len(groups)) if cell else None)
             for some in parted for id, one in _weigh(some).items()}  # fmt: skip
 
 

@@ -569,16 +569,18 @@ def test_one_diagnosed_case_is_compared_with_other_failing_ones_and_the_user_is_
     found = diagnose(run, ids=every[:1])
     asked = {json.loads(line)["case"] for line in (run / "diagnosis" / "variants.jsonl").read_text().splitlines()}
     assert [v.case for v in found.verdicts] == every[:1]
-    assert len(asked) == min(8, len(every)) > 1 and asked <= set(every)
+    assert len(asked) == min(24, len(every)) > 1 and asked <= set(every)
     assert f"{len(asked) - 1} other failing cases" in capsys.readouterr().err
     monkeypatch.setattr(job, "COMPANY", 2)
-    for n in (1, 2, 3):  # those asked for count among them
+    for n, of_small, quick, least in ((1, 3, 120.0, 3), (1, 3, 0.1, 2), (2, 3, 0.1, 2), (3, 3, 0.1, 2)):
+        monkeypatch.setattr(job, "OF_SMALL", of_small)
+        monkeypatch.setattr(job, "QUICK", quick)  # more of them only if they take no longer
         found = diagnose(run, ids=every[:n])
         rows = [json.loads(line) for line in (run / "diagnosis" / "variants.jsonl").read_text().splitlines()]
         asked = list(dict.fromkeys(row["case"] for row in rows))
         assert sorted(v.case for v in found.verdicts) == sorted(every[:n]) == sorted(asked[:n])
-        assert len(asked) == max(n, 2) < len(every)
-        assert ("1 other failing case " in capsys.readouterr().err) == (n == 1)
+        assert len(asked) == max(n, least) < len(every), "those asked for count among them"
+        assert ("1 other failing case " in capsys.readouterr().err) == (max(n, least) == n + 1)
 
 
 def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
 from composcope.experiments.diagnosis import asks, evidence, following, hypotheses, rule
-from composcope.experiments.diagnosis.evidence import Behaviour, Edit, Followed, Tally, behaviour_lines
-from composcope.experiments.diagnosis.job import behave, shortcuts
+from composcope.experiments.diagnosis.evidence import Apart, Behaviour, Edit, Followed, Inside, Tally, behaviour_lines
+from composcope.experiments.diagnosis.job import _of_groups, behave, shortcuts
 from composcope.experiments.organism import benchmarks, world
 from composcope.experiments.run.diagnosis import Diagnosis
 
@@ -320,6 +320,48 @@ def test_one_value_for_each_operand_whatever_is_asked_for_is_a_shortcut_and_not_
     shortcuts = [one.shortcut for one in behave(run, cases).values()]
     assert all(one is not None and one.name == "usual-operand" and one.hits == one.telling == 2 for one in shortcuts)
     assert hypotheses.copied_from("usual-operand", cases[0], cases, 0) is None
+
+
+def test_the_runs_other_failing_cases_count_for_what_the_run_admits_and_get_no_evidence_themselves() -> None:
+    cases = benchmarks.mixed(24)
+    run = {c.id: [heard(c, wrote(c, "998", "997"))] for c in cases}
+    some, others = dict([*run.items()][:3]), {id: run[id] for id in [*run][3:]}
+    alone, with_others = (behave(some, cases, followed=shortcuts(some, cases, more)) for more in ({}, others))
+    assert {one.shortcut for one in alone.values()} == {None}, "three cases are too few"
+    assert [*with_others] == [*some]
+    assert all(one.shortcut is not None and one.shortcut.name == "usual-operand" for one in with_others.values())
+
+
+def test_a_second_number_counts_without_a_forced_one_only_where_the_first_is_right() -> None:
+    case = MIXED[0]
+    first, second, _ = asks.working(case.worked).values
+    for written, expected in ((first, "997"), ("998", None)):
+        one = heard(case, {"whole": f" {written} {case.operation} 997 is 1"})
+        assert (one.next_value(0)[0], one.next_value(1)[0]) == (written, expected)
+    forced = heard(
+        case, {"whole": f" {first} {case.operation} 997 is 1", "whole:given:1": f" {case.operation} {second}"}
+    )
+    assert forced.next_value(1)[0] == second
+
+
+def test_a_shortcut_of_one_group_of_cases_is_found_where_the_other_group_hides_it() -> None:
+    cases = benchmarks.mixed(48)
+    follow = [c for i, c in enumerate(cases) if i % 4 == 0]
+
+    def said(case: Case) -> dict[str, str]:
+        right = asks.working(case.worked).values
+        wrong = [str(900 + (int(v) * 7 + cases.index(case)) % 90) for v in right[:2]]
+        return wrote(case, *(("998", "997") if case in follow else wrong))
+
+    run = {c.id: [heard(c, said(c))] for c in cases}
+    found = behave(run, cases)
+    assert not any(one.shortcut for one in found.values())
+    groups = [frozenset(c.id for c in cases if (c in follow) == side) for side in (True, False)]
+    opened = {id: Inside(apart=Apart("skip:decision:2", some, 48)) for some in groups for id in some}
+    again = _of_groups(found, opened, run, cases)
+    assert {id for id in again if again[id].shortcut} == groups[0]
+    assert {one.shortcut.name for one in again.values() if one.shortcut} == {"usual-operand"}
+    assert _of_groups(found, {id: Inside() for id in run}, run, cases) == {}
 
 
 @pytest.mark.parametrize("same", [True, False])
