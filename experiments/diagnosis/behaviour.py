@@ -12,7 +12,7 @@ from ...evaluation.grading import lists
 from ...evaluation.grading.text import holds, normalize, plain, refuses
 from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, OTHER, RELATION, REPEATED, Heard, operands, working
 from .evidence import SHOWN, Behaviour, Behind, Followed, Tally
-from .following import exchanged, on_the_table
+from .hypotheses import shown, tag_places
 
 
 def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successes: Sequence[Heard] = ()) -> Behaviour:
@@ -124,6 +124,23 @@ def wrong_operands(one: Heard) -> list[int]:
     """Positions of operands that come out wrong when the operands before them are forced."""
     golds = working(one.case.worked).values
     return [i for i in range(operands(one.case)) if one.next_value(i)[0] != golds[i]]
+
+
+def on_the_table(one: Heard) -> tuple[int, int]:
+    """How many written operands belong to a thing on the table, and how many operands were written."""
+    from ..organism import world
+
+    if (found := shown(one.case)) is None:
+        return 0, 0
+    tags = {str(world.world().tags[t]) for t in found[0]}
+    written = [one.next_value(place)[0] for place in tag_places(one.case, found[1])]
+    return sum(v in tags for v in written), sum(v is not None for v in written)
+
+
+def exchanged(one: Heard) -> bool:
+    """Whether the operands of a worked answer have changed places. This pattern is not one of the causes."""
+    golds, said = working(one.case.worked).values, working(one.text()).values
+    return operands(one.case) == 2 and golds[0] != golds[1] and said[:2] == (golds[1], golds[0])
 
 
 def _operation_wrong(one: Heard) -> bool:

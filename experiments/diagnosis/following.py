@@ -1,42 +1,27 @@
 """How often the answers of a run follow a shortcut, and how often luck would.
 
 ``followed`` compares answers with what a hypothesis predicts, ``best`` takes the one that the most edits follow.
-``most_said`` makes a hypothesis from the answers themselves.
+``most_said`` makes a hypothesis from the answers themselves, and ``shortcuts`` tries every hypothesis on a run.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ...evaluation.case import Case
 from ...evaluation.grading import text
-from . import thresholds
+from . import hypotheses, thresholds
 from .asks import Heard, operands, working
-from .evidence import Edit, Followed, Tally, beyond
+from .behaviour import behaviour, exchanged
+from .evidence import Edit, Followed, Tally, beyond, pairs
 from .hypotheses import AFTER, REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
 from .variants import MARK
 
 PAIRS = 6
 """The smallest number of pairs of right and predicted answer that follow a shortcut which only some cases follow."""
-
-
-def on_the_table(one: Heard) -> tuple[int, int]:
-    """How many written operands belong to a thing on the table, and how many operands were written."""
-    from ..organism import world
-
-    if (found := shown(one.case)) is None:
-        return 0, 0
-    tags = {str(world.world().tags[t]) for t in found[0]}
-    written = [one.next_value(place)[0] for place in tag_places(one.case, found[1])]
-    return sum(v in tags for v in written), sum(v is not None for v in written)
-
-
-def exchanged(one: Heard) -> bool:
-    """Whether the operands of a worked answer have changed places. This pattern is not one of the causes."""
-    golds, said = working(one.case.worked).values, working(one.text()).values
-    return operands(one.case) == 2 and golds[0] != golds[1] and said[:2] == (golds[1], golds[0])
 
 
 def beyond_luck(run: Tally, cases: Sequence[Followed]) -> bool:
@@ -191,3 +176,63 @@ def _same(a: str | None, b: str | None) -> bool:
 def best(found: Iterable[Followed]) -> Followed | None:
     """The hypothesis that the most edits follow; None if no edit follows any."""
     return max((f for f in found if f.hits), key=lambda f: (f.hits / f.telling, f.telling), default=None)
+
+
+class Shortcuts(NamedTuple):
+    """How the answers of a run follow each hypothesis."""
+
+    cases: Mapping[str, Mapping[str, Followed]]
+    """By hypothesis and by case."""
+    admitted: Mapping[str, Tally]
+    """The hypotheses that the run admits, with how many of its pairs of right and predicted answer follow each."""
+
+    def best(self, case: str) -> Followed | None:
+        """The shortcut that the most edits of a case follow, of those that the run admits; None if it follows none."""
+        return best(self.cases[name][case]._replace(run=run) for name, run in self.admitted.items())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """For each hypothesis that some answer can tell apart: how many pairs follow it, and whether that is enough."""
+        counted = {name: pairs(cases.values()) for name, cases in self.cases.items()}
+        return [{"name": name, "own": name in hypotheses.HYPOTHESES.added, "count": run.k, "n": run.n,
+                 "admitted": name in self.admitted} for name, run in counted.items()
+                if run.n or name in hypotheses.HYPOTHESES.added]  # fmt: skip
+
+
+def shortcuts(
+    heard: Mapping[str, Sequence[Heard]], known: Sequence[Case], others: Mapping[str, Sequence[Heard]] | None = None
+) -> Shortcuts:
+    """How the failing answers follow each hypothesis, and which hypotheses the run admits.
+
+    ``others`` are failing cases of the run that were not asked again; they count for the run only.
+    """
+    heard = {**heard, **(others or {})}
+    failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
+    wrong = {id: behaviour(group).wrong_operands for id, group in heard.items()}
+
+    def follow(name: str, hypothesis: Hypothesis, place: int | None = None) -> dict[str, Followed]:
+        """How each case follows a hypothesis, at its wrong operands or at one of these."""
+        at = {id: [p for p in places if place in (None, p)] for id, places in wrong.items()}
+        return {id: followed(name, hypothesis, some, known, at[id]) for id, some in failing.items()}
+
+    def admitted(some: Mapping[str, Mapping[str, Followed]]) -> dict[str, Tally]:
+        run = {name: pairs(cases.values()) for name, cases in some.items()}
+        return {name: run[name] for name, cases in some.items() if beyond_luck(run[name], [*cases.values()])}
+
+    every = dict(hypotheses.HYPOTHESES.items())
+    found = {name: follow(name, h) for name, h in every.items()}
+    usual = "usual-of-kind" if any(map(shown, known)) else "usual-answer"
+    for name, by_kind in ((usual, True), (USUAL_OPERAND, False)):
+        every_one = (one for some in failing.values() for one in some)
+        said = follow(MOST_SAID, most_said(every_one, by_kind))
+        if admitted({name: said}) and not (name in found and admitted({name: found[name]})):
+            found[name] = {id: one._replace(name=name) for id, one in said.items()}
+    operands = [admitted({name: follow(name, h, place) for name, h in every.items()}) for place in (0, 1)]
+    if all(operands):  # a model may follow another shortcut for each operand: the best one at each
+        names = [max(some, key=lambda name: some[name].share) for some in operands]
+        both = THEN.join(names)
+        found |= {both: follow(both, hypotheses.one_for_each(names))} if names[0] != names[1] else {}
+    runs = {name: run for name, run in admitted(found).items() if of_whole_run(name, run)}
+    if one_sentence([one for some in failing.values() for one in some]):
+        values = {*hypotheses.UNWRITTEN}
+        runs = {name: run for name, run in runs.items() if values.isdisjoint(name.split(THEN))}
+    return Shortcuts(found, runs)

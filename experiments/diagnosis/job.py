@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import InputError
 from ...evaluation import pipeline
@@ -29,7 +29,7 @@ from ..run.reader import RunData, read_run
 from ..run.summary import counted_failures
 from . import asks, behaviour, following, hypotheses, opening, rule, unsettled, variants, weighing
 from .asks import Heard
-from .evidence import Behaviour, Followed, Found, Inside, Tally, behaviour_lines, inside_lines, pairs
+from .evidence import Behaviour, Found, Inside, Tally, behaviour_lines, inside_lines
 from .readings import Held, reading_lines
 
 COMPANY, OF_SMALL = 8, 24
@@ -175,7 +175,7 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     for variant in right:
         del answered[variant.case.id]
     heard = {id: [answered[v.case.id] for v in group] for id, group in groups.items()}
-    followed = shortcuts(heard, known, _others(data, groups))
+    followed = following.shortcuts(heard, known, _others(data, groups))
     behaviours = behave(heard, known, successes, followed)
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
     settings = opening.settings(target, heard, list(answered.values()), seed)
@@ -247,74 +247,15 @@ def _others(data: RunData, asked: Iterable[str]) -> dict[str, list[Heard]]:
     return {id: [one] for id, one in asks.heard(left, data).items() if one.fails}
 
 
-class Shortcuts(NamedTuple):
-    """How the answers of a run follow each hypothesis."""
-
-    cases: Mapping[str, Mapping[str, Followed]]
-    """By hypothesis and by case."""
-    admitted: Mapping[str, Tally]
-    """The hypotheses that the run admits, with how many of its pairs of right and predicted answer follow each."""
-
-    def rows(self) -> list[dict[str, Any]]:
-        """For each hypothesis that some answer can tell apart: how many pairs follow it, and whether that is enough."""
-        counted = {name: pairs(cases.values()) for name, cases in self.cases.items()}
-        return [{"name": name, "own": name in hypotheses.HYPOTHESES.added, "count": run.k, "n": run.n,
-                 "admitted": name in self.admitted} for name, run in counted.items()
-                if run.n or name in hypotheses.HYPOTHESES.added]  # fmt: skip
-
-
-def shortcuts(
-    heard: Mapping[str, Sequence[Heard]], known: Sequence[Case], others: Mapping[str, Sequence[Heard]] | None = None
-) -> Shortcuts:
-    """How the failing answers follow each hypothesis, and which hypotheses the run admits.
-
-    ``others`` are failing cases of the run that were not asked again; they count for the run only.
-    """
-    heard = {**heard, **(others or {})}
-    failing = {id: [one for one in group if one.fails] for id, group in heard.items()}
-    wrong = {id: behaviour.behaviour(group).wrong_operands for id, group in heard.items()}
-
-    def follow(name: str, hypothesis: hypotheses.Hypothesis, place: int | None = None) -> dict[str, Followed]:
-        """How each case follows a hypothesis, at its wrong operands or at one of these."""
-        at = {id: [p for p in places if place in (None, p)] for id, places in wrong.items()}
-        return {id: following.followed(name, hypothesis, some, known, at[id]) for id, some in failing.items()}
-
-    def admitted(some: Mapping[str, Mapping[str, Followed]]) -> dict[str, Tally]:
-        run = {name: pairs(cases.values()) for name, cases in some.items()}
-        return {name: run[name] for name, cases in some.items() if following.beyond_luck(run[name], [*cases.values()])}
-
-    every = dict(hypotheses.HYPOTHESES.items())
-    found = {name: follow(name, h) for name, h in every.items()}
-    usual = "usual-of-kind" if any(map(hypotheses.shown, known)) else "usual-answer"
-    for name, by_kind in ((usual, True), (hypotheses.USUAL_OPERAND, False)):
-        every_one = (one for some in failing.values() for one in some)
-        said = follow(following.MOST_SAID, following.most_said(every_one, by_kind))
-        if admitted({name: said}) and not (name in found and admitted({name: found[name]})):
-            found[name] = {id: one._replace(name=name) for id, one in said.items()}
-    operands = [admitted({name: follow(name, h, place) for name, h in every.items()}) for place in (0, 1)]
-    if all(operands):  # a model may follow another shortcut for each operand: the best one at each
-        names = [max(some, key=lambda name: some[name].share) for some in operands]
-        both = hypotheses.THEN.join(names)
-        found |= {both: follow(both, hypotheses.one_for_each(names))} if names[0] != names[1] else {}
-    runs = {name: run for name, run in admitted(found).items() if following.of_whole_run(name, run)}
-    if following.one_sentence([one for some in failing.values() for one in some]):
-        values = {*hypotheses.UNWRITTEN}
-        runs = {name: run for name, run in runs.items() if values.isdisjoint(name.split(hypotheses.THEN))}
-    return Shortcuts(found, runs)
-
-
 def behave(
     heard: Mapping[str, Sequence[Heard]],
     known: Sequence[Case],
     successes: Sequence[Heard] = (),
-    followed: Shortcuts | None = None,
+    followed: following.Shortcuts | None = None,
 ) -> dict[str, Behaviour]:
     """What the answers show, with the shortcut that the most edits of a case follow, of those that the run admits."""
-    cases, admitted = followed or shortcuts(heard, known)
-    out = {}
-    for id, group in heard.items():
-        shortcut = following.best(cases[name][id]._replace(run=run) for name, run in admitted.items())
-        out[id] = behaviour.behaviour(group, shortcut, successes)
+    followed = followed or following.shortcuts(heard, known)
+    out = {id: behaviour.behaviour(group, followed.best(id), successes) for id, group in heard.items()}
     return weighing.together(out, {id: group[0].case.family for id, group in heard.items()})
 
 
@@ -322,13 +263,16 @@ def _of_groups(
     found: Mapping[str, Behaviour], opened: Mapping[str, Inside], heard: Mapping[str, Sequence[Heard]],
     known: Sequence[Case],
 ) -> dict[str, Behaviour]:  # fmt: skip
-    """The cases of two groups that follow a shortcut which their own group admits: the other group hid it."""
-    out = {}
-    for some in dict.fromkeys(one.apart.cases for one in opened.values() if one.apart is not None):
-        cases, admitted = shortcuts({id: heard[id] for id in heard if id in some}, known)
-        for id in some:
-            shortcut = following.best(cases[name][id]._replace(run=run) for name, run in admitted.items())
-            out |= {id: replace(found[id], shortcut=shortcut)} if shortcut is not None else {}
+    """The evidence of the opened cases, with what those of their group write, if there are two groups of them.
+
+    A shortcut that one group follows is hidden by the other, and so is one that those follow whose answers settle them.
+    """
+    out: dict[str, Behaviour] = {}
+    for some in dict.fromkeys(one.apart.cases if one.apart else frozenset(opened) for one in opened.values()):
+        out |= weighing.within({id: found[id] for id in found if id in some})
+        if some != frozenset(opened):
+            followed = following.shortcuts({id: heard[id] for id in heard if id in some}, known)
+            out |= {id: replace(out[id], shortcut=followed.best(id) or out[id].shortcut) for id in some}
     return out
 
 

@@ -437,7 +437,7 @@ def test_a_result_that_comes_too_early_is_no_operand() -> None:
     one = heard(case, said | {"whole": f"{gold.values[0]} {gold.words[1]} the tag {gold.words[2]} {gold.values[1]}"})
     assert one.next_value(1) == (None, f"{gold.words[1]} the tag {gold.words[2]}")
     assert behaviour.wrong_operands(one) == [1]
-    assert following.on_the_table(one) == (1, 1)
+    assert behaviour.on_the_table(one) == (1, 1)
 
 
 def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most() -> None:

@@ -13,9 +13,10 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
-from composcope.experiments.diagnosis import asks, evidence, following, hypotheses, rule
+from composcope.experiments.diagnosis import asks, behaviour, evidence, following, hypotheses, rule
 from composcope.experiments.diagnosis.evidence import Apart, Behaviour, Edit, Followed, Inside, Tally, behaviour_lines
-from composcope.experiments.diagnosis.job import _of_groups, behave, shortcuts
+from composcope.experiments.diagnosis.following import shortcuts
+from composcope.experiments.diagnosis.job import _of_groups, behave
 from composcope.experiments.organism import benchmarks, world
 from composcope.experiments.run.diagnosis import Diagnosis
 
@@ -28,8 +29,8 @@ def test_operands_have_changed_places_where_both_are_written_the_other_way_round
     same = replace(case, worked=str(case.worked).replace(first, second, 1))
     for one, operands, exchanged in ((case, (second, first), True), (case, (first, second), False),
                                      (case, (second, "998"), False), (same, (second, second), False)):  # fmt: skip
-        assert following.exchanged(heard(one, wrote(one, *operands))) == exchanged
-    assert not following.exchanged(heard(OSLO, {"whole": "krone"}))
+        assert behaviour.exchanged(heard(one, wrote(one, *operands))) == exchanged
+    assert not behaviour.exchanged(heard(OSLO, {"whole": "krone"}))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_a_number_of_the_question_may_be_copied_into_a_working_and_is_then_the_s
 def test_numbers_that_belong_to_no_thing_on_the_table_are_counted_in_any_case_that_lists_things() -> None:
     def written(case: Case, text: str) -> tuple[int, int]:
         given = {"whole:given:1": text.removeprefix("30")} if case is SUM else {}
-        return following.on_the_table(heard(case, {"whole": text, **given}))
+        return behaviour.on_the_table(heard(case, {"whole": text, **given}))
 
     off = next(t for t in TAGS.values() if t not in (TAGS["tea"], TAGS[KITE[0]], TAGS["oak"]))
     assert written(ONE_TAG, TAGS["oak"]) == (1, 1) and written(ONE_TAG, off) == (0, 1)
@@ -361,7 +362,15 @@ def test_a_shortcut_of_one_group_of_cases_is_found_where_the_other_group_hides_i
     again = _of_groups(found, opened, run, cases)
     assert {id for id in again if again[id].shortcut} == groups[0]
     assert {one.shortcut.name for one in again.values() if one.shortcut} == {"usual-operand"}
-    assert _of_groups(found, {id: Inside() for id in run}, run, cases) == {}
+    for some in groups:  # and only their own answers say whether the model reaches any item
+        for what, of_all in (("from_case", "from_cases"), ("asked", "asked_in_run")):
+            tallies = [getattr(found[id], what) for id in some]
+            expected = Tally(sum(t.k for t in tallies), sum(t.n for t in tallies))
+            assert {getattr(again[id], of_all) for id in some} == {expected} and expected.n
+    opened = {id: Inside() for id in groups[1]}
+    assert {one.from_cases.n for one in _of_groups(found, opened, run, cases).values()} == {
+        sum(found[id].from_case.n for id in groups[1])
+    }
 
 
 @pytest.mark.parametrize("same", [True, False])
