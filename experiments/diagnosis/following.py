@@ -46,12 +46,13 @@ def of_whole_run(name: str, run: Tally) -> bool:
     return run.share >= thresholds.BROUGHT or not {USUAL_OPERAND, REPEATED, AFTER} & set(name.split(THEN))
 
 
-def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:
+def most_said(heard: Iterable[Heard], by_kind: bool = True, own: bool = False) -> Hypothesis:
     """The wrong value that is said most often where the same kind is asked for and another value is right.
 
     So it is said whatever is right. For cases without a table, the kind is the family. No value may be said as often.
     Right values do not count: where only a part of the cases follows the shortcut, they would hide it.
-    The answers to a case and its own variants do not count for it: they would only be said to repeat each other.
+    The answers to a case and its own variants do not count for it: they would only be said to repeat each other. With
+    ``own``, only they count, for a case that is the only one of its kind in a run that admits the shortcut.
     With ``by_kind=False`` it is the value that is said most often as this operand, whatever kind is asked for.
     """
     given: dict[tuple[object, str, str], Counter[str]] = {}
@@ -65,7 +66,7 @@ def most_said(heard: Iterable[Heard], by_kind: bool = True) -> Hypothesis:
         said: list[str | None] = [None] * max(1, operands(case))
         source = case.id.partition(MARK)[0]
         for place, kind, right in _asked_for(case, by_kind):
-            others = (c for (k, r, s), c in given.items() if k == kind and r != right and s != source)
+            others = (c for (k, r, s), c in given.items() if k == kind and r != right and (s == source) == own)
             counted = sum(others, Counter[str]())
             match counted.most_common(2):
                 case [(value, n), *rest] if not rest or rest[0][1] < n:
@@ -222,10 +223,11 @@ def shortcuts(
     found = {name: follow(name, h) for name, h in every.items()}
     usual = "usual-of-kind" if any(map(shown, known)) else "usual-answer"
     for name, by_kind in ((usual, True), (USUAL_OPERAND, False)):
-        every_one = (one for some in failing.values() for one in some)
+        every_one = [one for some in failing.values() for one in some]
         said = follow(MOST_SAID, most_said(every_one, by_kind))
         if admitted({name: said}) and not (name in found and admitted({name: found[name]})):
-            found[name] = {id: one._replace(name=name) for id, one in said.items()}
+            alone = follow(MOST_SAID, most_said(every_one, by_kind, own=True))
+            found[name] = {id: (one if one.telling else alone[id])._replace(name=name) for id, one in said.items()}
     operands = [admitted({name: follow(name, h, place) for name, h in every.items()}) for place in (0, 1)]
     if all(operands):  # a model may follow another shortcut for each operand: the best one at each
         names = [max(some, key=lambda name: some[name].share) for some in operands]

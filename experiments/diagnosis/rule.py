@@ -6,7 +6,21 @@ demonstrated, the cause is ``undetermined``, with what would settle it.
 
 from collections.abc import Sequence
 
-from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, beyond, rare
+from .controls import (
+    beats_noise,
+    brought,
+    by_itself,
+    demonstrated,
+    late,
+    nearly_all,
+    outdoes_noise,
+    partly,
+    selected_late,
+    shows,
+    stands_out,
+    varied,
+)
+from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, rare
 from .readings import Held, readable
 from .thresholds import (
     ABSENT,
@@ -19,25 +33,19 @@ from .thresholds import (
     EXCESS,
     FEWEST,
     FEWEST_DIFFERENT,
-    FOREIGN,
     FOREIGN_BROUGHT,
     FOREIGN_RUN,
-    LUCK,
     MANY,
-    MANY_BLOCKS,
     MOST,
     OFTEN_SPOILT,
     OTHER_RESULT,
     OWN_ITEMS,
     OWN_OF_ALL,
-    QUIET,
     READ,
     ROUTED,
     SHARED,
     SPOILT,
     TELLING,
-    TWO_THIRDS,
-    UNLIKELY,
     admitted,
     mostly,
 )
@@ -223,7 +231,9 @@ def from_inside(
     known = demonstrated(own)
     works = known or by_itself(skip, noise)
     several = found.worked >= FEWEST_DIFFERENT and skip.own.share - skip.noise.share > EXCESS
-    if shows(skip) and works and outdoes_noise(skip, noise) and (nearly_all(skip) or several):
+    one_more = stands_out(skip, noise) and partly(skip)
+    shown = (shows(skip) and works and (nearly_all(skip) or several)) or one_more
+    if shown and outdoes_noise(skip, noise):
         return "lost", skip.own, f"skip block {skip.layer}", skip.layer
     if shows(noise) and not (late(back, noise) and back.pool.n >= MANY and back.pool.share >= ALL):
         return "fragile", noise.own, f"noise {noise.cell}", None
@@ -261,45 +271,6 @@ def from_inside(
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 
 
-def brought(move: Found, skip: Found, noise: Found) -> bool:
-    """Whether the state of another place of the same question mends nearly everything, whatever is right.
-
-    It brings nothing from outside the question, so it needs no foreign state as a control: many different right values
-    are one. Where noise mends many cases too, it has to mend all. A bridge may be kept out of several blocks at once.
-    """
-    controlled = noise.pool.share <= CONTROL or (move.pool.share >= ALL and beats_noise(move, noise))
-    return nearly_all(move) and varied(move) and skip.pool.share < READ and controlled
-
-
-def nearly_all(test: Found) -> bool:
-    """Whether a change mends nearly all variants of the other cases, and most of the case's own."""
-    return test.pool.n >= MANY and test.pool.share >= BROUGHT and mostly(test.own)
-
-
-def by_itself(skip: Found, noise: Found) -> bool:
-    """Whether a left-out block shows by itself what is wrong: it may spoil the own part's state, too.
-
-    In a model with some damage everywhere, other blocks mend many failures as well if they are left out.
-    """
-    quiet = (noise.pool.k + 1) / (noise.pool.n + 2) <= QUIET  # rule of succession: none of a few says little
-    alone = nearly_all(skip) and max(noise.pool.share, skip.noise.share) <= CONTROL
-    others = skip.noise_pool.share if skip.noise_pool.n else 1.0
-    beyond_all = skip.pool.share - others >= EXCESS and skip.pool.share - noise.pool.share >= CONTROL
-    only = skip.pool.n >= MANY_BLOCKS and skip.pool.share >= TWO_THIRDS and beyond_all
-    return skip.pool.share >= ALL or (quiet and skip.pool.share >= MOST) or alone or only
-
-
-def selected_late(entity: Found, later: Found, wanted: float = ALL, wanted_foreign: float = BROUGHT) -> bool:
-    """Whether the model selects the answer in its later layers only, so that what it needs has to be there by then.
-
-    Before them, the own part's state mends where the bridge is asked about, and not where the answer is decided. In a
-    model with some damage everywhere both states mend most cases, and a foreign one gives its own answer less often.
-    """
-    own = min(entity.pool.share, later.pool.share) >= wanted and later.pool.n >= MANY
-    foreign = min(entity.foreign_pool.share, later.foreign_pool.share) >= wanted_foreign
-    return demonstrated(entity) and demonstrated(later) and own and foreign
-
-
 def read_there(read: Found, found: Inside) -> bool:
     """Whether the model itself reads the right answer where it is decided, so that the bridge is computed.
 
@@ -307,11 +278,6 @@ def read_there(read: Found, found: Inside) -> bool:
     it shows in the other cases as well.
     """
     return read.own.share >= ABSENT and not (usual(found) and read.pool.share < ABSENT)
-
-
-def varied(read: Found) -> bool:
-    """Whether it is not some one value that the state brings, whatever is asked."""
-    return read.values.k >= FEWEST_DIFFERENT and read.values.share >= ROUTED
 
 
 def usual(found: Inside) -> bool:
@@ -336,40 +302,6 @@ def usually_fails(found: Behaviour) -> bool:
     return mostly(Tally(found.n, found.variants + 1))
 
 
-def shows(test: Found, wanted: float = ADMITTED) -> bool:
-    """Whether most of the case's variants show it, and enough variants of the cases that chose the cell."""
-    return mostly(test.own) and test.pool.share >= wanted
-
-
-def late(back: Found, noise: Found) -> bool:
-    """Whether a later state, put into an earlier layer, mends nearly all other cases.
-
-    In a model with some damage everywhere, so that each block does less, it mends most of them as well.
-    """
-    quiet = not beyond(back.noise, CONTROL, UNLIKELY) and back.foreign.share <= CONTROL
-    return shows(back, READ) and beats_noise(back, noise) and quiet
-
-
-def beats_noise(test: Found, noise: Found) -> bool:
-    """Whether it shows in more of the other cases' variants, by a quarter of them, than plain noise mends.
-
-    In a model that fails everywhere a little, any change mends half of the failures. The excess has to be more than the
-    best of many cells has by luck, and noise that mended none of a few may mend the next (rule of succession).
-    """
-    luck = (noise.pool.k + 1) / (noise.pool.n + 2) if noise.pool.n else 0.0
-    return test.pool.share - noise.pool.share >= ADMITTED and beyond(test.pool, luck, LUCK)
-
-
-def outdoes_noise(skip: Found, noise: Found) -> bool:
-    """The same of a left-out block: where noise mends so much that no quarter is left, most of what it leaves.
-
-    A block that only overwrites what was right can be thrown off by noise, too. The other blocks, left out, are its
-    control for a model in which any change mends.
-    """
-    left = 1 - noise.pool.share
-    return beats_noise(skip, noise) or skip.pool.share >= 1 - left * (1 - MOST)
-
-
 def to_open(found: Behaviour) -> bool:
     """Whether the answers leave a case open and there are enough of them to open the model."""
     return found.fails and found.n >= FEWEST and not mostly(found.exchanged) and from_behaviour(found) is None
@@ -388,8 +320,3 @@ def foreign_run(found: Behaviour) -> bool:
 def unasked(found: Behaviour) -> bool:
     """Whether the run's failing answers seldom write the operation asked for, so that more is wrong than an operand."""
     return found.asked_in_run.n >= MANY and found.asked_in_run.share < ASKED
-
-
-def demonstrated(test: Found) -> bool:
-    """Whether the own state mends, a foreign one gives its own answer, and noise does not mend."""
-    return mostly(test.own) and test.foreign.share >= FOREIGN and not beyond(test.noise, CONTROL, UNLIKELY)

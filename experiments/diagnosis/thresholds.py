@@ -47,6 +47,8 @@ MANY_BLOCKS, TWO_THIRDS = 30, 2 / 3
 """The number of the other cases' variants from which a left-out block shows by itself what is wrong if it mends two
 thirds of them, ``EXCESS`` more than other left-out blocks and ``CONTROL`` more than noise. (A block that writes one
 answer whatever is asked, which is no case of *lost*, mends up to 69 %, and in most of its cases less than 64 %.)"""
+PARTLY = 0.4
+"""The share of a case's own variants that such a block has to mend (``partly``)."""
 SPOILT, OFTEN_SPOILT = 1 / 3, 1 / 2
 """The share of the family's failing cases with a part that the whole's context spoils: if the part gives the whole's
 own answer, and with whatever answer. Of cases of models without a cause, up to 5 of 12 have a wrong part there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
-from composcope.experiments.diagnosis import asks, behaviour, evidence, following, hypotheses, rule
+from composcope.experiments.diagnosis import asks, behaviour, evidence, following, hypotheses, rule, variants
 from composcope.experiments.diagnosis.evidence import Apart, Behaviour, Edit, Followed, Inside, Tally, behaviour_lines
 from composcope.experiments.diagnosis.following import shortcuts
 from composcope.experiments.diagnosis.job import _of_groups, behave
@@ -458,6 +458,30 @@ def test_what_a_model_says_to_a_case_and_its_own_variants_is_no_usual_answer_of_
     every = [heard(c, {"whole": "Gold."}) for c in (first, *own)] + [heard(more[4], {"whole": "Silver."})]
     said = following.most_said(every)
     assert said(first, ()) == ("silver",) == said(own[0], ()) and said(more[5], ()) == ("gold",)
+
+
+def test_the_only_case_of_its_kind_follows_an_admitted_usual_value_by_its_own_variants() -> None:
+    cases, kinds = benchmarks.mixed(40), world.world().kinds
+    alone = next(c for c in cases if any(v.case.answer != c.answer for v in variants.of(c, [])))
+    of_alone = {kinds[t] for t in alone.meta["chosen"]}
+    rest = [c for c in cases if not of_alone & {kinds[t] for t in c.meta["chosen"]}]
+
+    def group(case: Case, say: Callable[[str], str]) -> list[asks.Heard]:
+        made = variants.of(case, [])
+        texts = [wrote(v.case, *(say(t) for t in v.case.meta["chosen"])) for v in made]
+        return [replace(heard(v.case, t), variant=v) for v, t in zip(made, texts, strict=True)]
+
+    fixed = {kind: str(900 + i) for i, kind in enumerate(world.KINDS)}
+    rng = random.Random(0)
+    for say, follows in ((lambda t: fixed[kinds[t]], True), (lambda t: str(rng.randrange(500, 899)), False)):
+        run = {c.id: group(c, lambda t: fixed[kinds[t]]) for c in rest} | {alone.id: group(alone, say)}
+        found = behave(run, cases)
+        usual = [found[c.id].shortcut for c in rest]
+        assert sum(one is not None and one.name == "usual-of-kind" for one in usual) > len(rest) / 2
+        one = found[alone.id].shortcut
+        assert (one is not None and one.name == "usual-of-kind" and rule.follows(one)) is follows
+    by_itself = behave({alone.id: group(alone, lambda t: fixed[kinds[t]])}, cases)
+    assert by_itself[alone.id].shortcut is None, "no run admits it"
 
 
 def test_right_answers_do_not_hide_the_wrong_one_that_is_said_most_often() -> None:
