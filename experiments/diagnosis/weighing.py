@@ -227,6 +227,7 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     """The evidence of every case, with what all failing cases of the run, and of its family, show."""
     family = families or dict.fromkeys(found)
     failing = [one for one in found.values() if one.fails]
+    asked = _sum(one.asked for one in failing)
     count = Counter(sign for one in failing for sign in rule.signs(one))
     whole = Counter(sign for one in failing for sign in rule.throughout(one))
     sums = frozenset[str]().union(*(one.sums for one in failing if rule.other_results(one)))
@@ -245,7 +246,7 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
         return {sign: Tally(counted[sign], len(failing)) for sign in sorted(shown) if one.fails}
 
     return {
-        id: replace(one, sums=sums if rule.other_results(one) else one.sums,
+        id: replace(one, asked_in_run=asked, sums=sums if rule.other_results(one) else one.sums,
                     shared=of_all(rule.signs(one), count, one), throughout=of_all(rule.signs(one), whole, one),
                     spoilt=bad.get(id, Tally()), as_whole=same.get(id, Tally()))
         for id, one in within(found).items()
@@ -253,10 +254,9 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
 
 
 def within(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
-    """The evidence of every case, with what the failing answers of these cases together write."""
-    written, asked = (_sum(tallies) for tallies in ([one.from_case for one in found.values()],
-                                                    [one.asked for one in found.values() if one.fails]))  # fmt: skip
-    return {id: replace(one, from_cases=written, asked_in_run=asked) for id, one in found.items()}
+    """The evidence of every case, with how many operands of these cases together belong to their items."""
+    written = _sum(one.from_case for one in found.values())
+    return {id: replace(one, from_cases=written) for id, one in found.items()}
 
 
 def uncomputed(

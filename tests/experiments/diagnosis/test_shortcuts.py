@@ -363,10 +363,10 @@ def test_a_shortcut_of_one_group_of_cases_is_found_where_the_other_group_hides_i
     assert {id for id in again if again[id].shortcut} == groups[0]
     assert {one.shortcut.name for one in again.values() if one.shortcut} == {"usual-operand"}
     for some in groups:  # and only their own answers say whether the model reaches any item
-        for what, of_all in (("from_case", "from_cases"), ("asked", "asked_in_run")):
-            tallies = [getattr(found[id], what) for id in some]
-            expected = Tally(sum(t.k for t in tallies), sum(t.n for t in tallies))
-            assert {getattr(again[id], of_all) for id in some} == {expected} and expected.n
+        written = [found[id].from_case for id in some]
+        expected = Tally(sum(t.k for t in written), sum(t.n for t in written))
+        assert {again[id].from_cases for id in some} == {expected} and expected.n
+        assert {again[id].asked_in_run for id in some} == {found[id].asked_in_run for id in run}
     opened = {id: Inside() for id in groups[1]}
     assert {one.from_cases.n for one in _of_groups(found, opened, run, cases).values()} == {
         sum(found[id].from_case.n for id in groups[1])
