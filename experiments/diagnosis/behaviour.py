@@ -45,16 +45,23 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         frozenset(str(one.case.worked) for one in other), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
-        asked=_asked([one for one in working if one not in right]),
+        asked=_asked([one for one, s in zip(failing, shown, strict=True) if s is None and wrong_operands(one)]),
         own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
         specific=own is None or own.specific, behind=_behind(group, successes),
     )  # fmt: skip
 
 
 def _asked(wrong: Sequence[Heard]) -> Tally:
-    """How many answers have the operation asked for behind their first number, of those with two numbers."""
-    words = [(working(one.text()).words[1:2], working(one.case.worked).words[1:2]) for one in wrong]
-    return Tally(sum(said == gold for said, gold in words), sum(bool(said and gold) for said, gold in words))
+    """How many answers have the operation asked for behind their first number.
+
+    An answer without a second number counts too, if the model writes a working for the last part.
+    """
+    words = []
+    for one in wrong:
+        said, gold = (working(text).words[1:2] for text in (one.text(), one.case.worked))
+        writes = bool(said) or len(working(one.text(f"part:{len(one.case.parts) - 1}")).values) > 1
+        words += [said == gold] if writes and gold else []
+    return Tally(sum(words), len(words))
 
 
 def _answer_is_a_step(case: Case) -> bool:

@@ -76,7 +76,9 @@ STATED: list[tuple[str, str, list[Any]]] = [
     ("planted-causes", r"mend at least (\d+ %) of the wholes", [checks.MENDED]),
     ("diagnose", r"\*not routed\* are not named where noise mends more than (\d+ %) of these", [thresholds.CONTROL]),
     ("diagnose", r"a bridge above (\d+ %) of the foils of each kind", [thresholds.READABLE]),
-    ("diagnose", r"refused only if fewer than (\d+ %) of its operands", [thresholds.FOREIGN_RUN]),
+    ("diagnose", r"refused only if fewer than (\d+ %) of their operands", [thresholds.FOREIGN_RUN]),
+    ("diagnose", r"is opened on up to (\d+), which", [job.OF_SMALL]),
+    ("diagnose", r"two of its own variants \((\d+ %)\) that", [thresholds.PARTLY]),
 ]  # fmt: skip
 
 

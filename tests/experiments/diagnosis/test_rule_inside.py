@@ -266,6 +266,22 @@ def test_no_cause_inside_is_named_where_the_operation_asked_for_is_seldom_writte
     assert any(str(seen.asked_in_run) in line for line in behaviour_lines(seen))
 
 
+def test_an_answer_without_an_operation_counts_where_the_last_part_is_answered_with_a_working() -> None:
+    case = MIXED[0]
+    other = next(c.operation for c in MIXED if c.operation != case.operation)
+    worked = {"part:1": f" {case.parts[1].worked}"}
+    answers = {
+        "the operation asked for": (wrote(case, "998", "997"), Tally(1, 1), Tally(1, 1)),
+        "another": ({"whole": f" 998 {other} 997 is 1"}, Tally(0, 1), Tally(0, 1)),
+        "a number alone": ({"whole": " 1669"}, Tally(), Tally(0, 1)),
+        "a text that shows its own fault": ({"whole": " I cannot answer that."}, Tally(), Tally()),
+        "right operands": (wrote(case, *asks.working(case.worked).values[:2]), Tally(), Tally()),
+    }
+    for name, (texts, bare, with_working) in answers.items():
+        for part, expected in (({}, bare), (worked, with_working)):
+            assert behaviour.behaviour([heard(case, {**texts, **part})]).asked == expected, name
+
+
 def test_a_bridge_that_most_like_questions_have_is_not_computed_nowhere() -> None:
     own = {"own:decision": SHOWN}
 
