@@ -155,6 +155,7 @@ def test_a_right_whole_without_the_knowledge_is_kept_out_by_the_gate_and_shown_a
 
 def test_the_expected_share_of_cases_with_k_stable_facts_is_s_to_the_k() -> None:
     rows = [*case_rows("a", "wx", "++", "+"), *case_rows("b", "yz", "+-", "-"), *case_rows("c", "w", "+", "+")]
+    rows += case_rows("d", "v", "?", "+")  # whether this fact is stable is not known
     found = gated.expectation(source("run", rows))
     (one, two) = found.tables["s^k"]
     assert (one["facts"], one["observed"], one["expected"]) == (1, 1.0, 0.75)

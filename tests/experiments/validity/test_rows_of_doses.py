@@ -183,3 +183,11 @@ def test_answers_are_written_as_numbers_that_json_has(tmp_path: Path) -> None:
     first, second = over_doses._case_rows("dose", None, (2, "twin"), ["a", "b"], values, {"a": "k"})
     about = [first[k] for k in ("q", "cluster", "level", "group", "model")]
     assert about == [1.0, "k", 2, "twin", "all doses"] and (second["q"], second["cluster"]) == (None, "b")
+
+
+def test_only_cases_of_a_case_set_have_a_label() -> None:
+    run: Any = SimpleNamespace(
+        reduction=SimpleNamespace(case_sets=[CaseSet.of("failure", ["a"]), CaseSet.of("success", ["c"])])
+    )
+    examples: Any = [SimpleNamespace(case=c) for c in "abcd"]
+    assert [e.case for e in over_doses._labelled(run, examples)] == ["a", "c"]
