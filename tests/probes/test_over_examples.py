@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -283,19 +284,10 @@ OTHER = {"failure": "success", "success": "failure"}
 def _probed(probe: str, how: str = "") -> tuple[ProbeResult, list[Example]]:
     """A probe over cases of which two share a fact each; ``how``: in another order, or with the labels exchanged."""
     run, examples = PROBED[probe](load_model(tiny("llama")), 10)
-    of = {
-        e.case: f"{e.group} {i // 2}"
-        for g in OTHER
-        for i, e in enumerate(e for e in examples if e.group == g and e.role == "whole")
-    }
-    examples = [replace(e, cluster=of[e.case]) for e in examples]
+    wholes = {g: [e.case for e in examples if (e.group, e.role) == (g, "whole")] for g in OTHER}
+    examples = [replace(e, cluster=f"{e.group} {wholes[e.group].index(e.case) // 2}") for e in examples]
     if how == "mixed":
-        turns = [
-            e.case
-            for some in zip(*([e for e in examples if (e.group, e.role) == (g, "whole")] for g in OTHER), strict=True)
-            for e in some
-        ]
-        grouped = sorted(examples, key=lambda e: e.group)
+        turns, grouped = [*chain(*zip(*wholes.values(), strict=True))], sorted(examples, key=lambda e: e.group)
         examples = sorted(examples, key=lambda e: turns.index(e.case)) if examples == grouped else grouped
     if how == "exchanged":
         examples = [replace(e, group=OTHER[e.group]) for e in examples]
@@ -307,7 +299,8 @@ def _keyed(result: ProbeResult) -> dict[tuple[Any, ...], Any]:
 
 
 def _alike(given: Any, wanted: Any) -> bool:
-    return given == (pytest.approx(wanted, rel=1e-4, abs=1e-6, nan_ok=True) if isinstance(wanted, float) else wanted)
+    of_numbers = isinstance(wanted, float | list)
+    return given == (pytest.approx(wanted, rel=1e-4, abs=1e-6, nan_ok=True) if of_numbers else wanted)
 
 
 @pytest.mark.parametrize("probe", PROBES)
@@ -319,10 +312,26 @@ def test_the_order_of_the_groups_changes_no_number(probe: str) -> None:
         if not re.search("log_ratio_|^gradient|_map$", key[0]):  # drawn anew
             assert all(_alike(mixed[key].get(k), row.get(k)) for k in ("n", "count", "value", "low", "high")), key
     for name, axes in got.axes.items():
-        if not {"case", "pair", "reading", "recipient", "donor"} & {*axes} and not re.search(
-            r"(^|\.)(step_)?p(_map)?\.", name
-        ):
+        in_order = {"case", "pair", "reading", "recipient", "donor"} & {*axes}
+        if not in_order and not re.search(r"(^|\.)(step_)?p\.", name):
             torch.testing.assert_close(got.tensors[name], other.tensors[name], equal_nan=True, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("probe", ["lookback", "min-k", "trajectory", "neurons", "faithfulness"])
+def test_exchanged_labels_exchange_the_groups_and_turn_their_differences(probe: str) -> None:
+    got, other = (_probed(probe, how)[0] for how in ("", "exchanged"))
+    sides = {**OTHER, "within failures": "within successes", "within successes": "within failures"}
+    turned = _keyed(other)
+    for (quantity, group, *more), row in _keyed(got).items():
+        if not group.startswith("matched") and not quantity.endswith(("_map", "_layers")):  # other pairs, another cell
+            there, sign = turned[quantity, sides.get(group, group), *more], -1 if group == "failure - success" else 1
+            wanted = [sign * x for x in (there["value"], *(there["low"], there["high"])[::sign])]
+            assert row["n"] == there["n"] and _alike([row[k] for k in ("value", "low", "high")], wanted), row
+    sides |= {"dd": "rr", "rr": "dd"}
+    for name, x in got.tensors.items():
+        if not re.search(r"(^|\.)(step_)?p\.|wholes", name):
+            there = other.tensors[".".join(sides.get(part, part) for part in name.split("."))]
+            torch.testing.assert_close(x, -there if name.startswith("difference") else there, equal_nan=True)
 
 
 @pytest.mark.parametrize("probe", [p for p in PROBES if p != "patching"])  # its values are means over layers

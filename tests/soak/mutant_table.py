@@ -740,4 +740,5 @@ MUTANTS = (
     Mutant(X, "wrong operations over all variants", "sum(_operation_wrong(one) for one in right), len(right))", "sum(_operation_wrong(one) for one in right), len(working))", CAUSE + " -k behind_other_words"),
     Mutant(X, "the control without working drawn from another column", 'probe.rows("kept_filler")]\n    return', 'probe.rows("kept_same")]\n    return', "tests/experiments/figures/test_mechanism.py -k 'every_row and faithfulness'"),
     Mutant(X, "shares of k over items whose k is open", "        n = sum(counts.values())\n        about =", "        n = sum(counts.values()) + unknown\n        about =", "tests/experiments/figures/test_gates.py -k own_bar"),
+    Mutant(X, "math in names from outside is typeset", "text.set_parse_math(False)", "text.set_parse_math(True)", FIGURES + " -k break_a_picture"),
 )
