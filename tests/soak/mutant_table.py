@@ -741,4 +741,11 @@ MUTANTS = (
     Mutant(X, "the control without working drawn from another column", 'probe.rows("kept_filler")]\n    return', 'probe.rows("kept_same")]\n    return', "tests/experiments/figures/test_mechanism.py -k 'every_row and faithfulness'"),
     Mutant(X, "shares of k over items whose k is open", "        n = sum(counts.values())\n        about =", "        n = sum(counts.values()) + unknown\n        about =", "tests/experiments/figures/test_gates.py -k own_bar"),
     Mutant(X, "math in names from outside is typeset", "text.set_parse_math(False)", "text.set_parse_math(True)", FIGURES + " -k break_a_picture"),
+    Mutant(P, "a path before a norm that is not there", 'if self.site == "before-norm" and (layer.down is None or', 'if self.site == "before-norm" and (layer.down is None and', NEURONS + " -k refused_by_name"),
+    Mutant(P, "experts have a path before a norm", 'if self.site == "before-norm" and (layer.down is None or layer.post_norm is None)', 'if self.site == "before-norm" and layer.down is not None and layer.post_norm is None', NEURONS + " -k refused_by_name"),
+    Mutant(H, "rows of edits end one token before another length", "check_suffix(lm.model, start, stop - 1)", "check_suffix(lm.model, start, stop)", "tests/hooks/test_length_limits.py -k reach_exactly"),
+    Mutant(H, "a change of experts that gives nothing", "if new is None or not len(tokens):", "if not len(tokens):", "tests/hooks/test_experts.py -k gives_nothing"),
+    Mutant(X, "a probe of a file is always new", "file_sha256(Path(file)) if file is not None and Path(file).is_file() else secrets.token_hex(8)", "secrets.token_hex(8)", "tests/experiments/validity/test_rows_of_doses.py -k told_by_its_file"),
+    Mutant(X, "what is rightly refused counts as named right", "if j.named == j.truth != REFUSED]", "if j.named == j.truth]", CONFUSED + " -k of_its_counts"),
+    Mutant(E, "formats behind the gates of the first run, whatever is named", "gate = by_name[reference] if reference else sources[0]", "gate = sources[0]", "tests/evaluation/analyses/test_gate_analyses.py -k compared"),
 )
