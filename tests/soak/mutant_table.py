@@ -748,4 +748,6 @@ MUTANTS = (
     Mutant(X, "a probe of a file is always new", "file_sha256(Path(file)) if file is not None and Path(file).is_file() else secrets.token_hex(8)", "secrets.token_hex(8)", "tests/experiments/validity/test_rows_of_doses.py -k told_by_its_file"),
     Mutant(X, "what is rightly refused counts as named right", "if j.named == j.truth != REFUSED]", "if j.named == j.truth]", CONFUSED + " -k of_its_counts"),
     Mutant(E, "formats behind the gates of the first run, whatever is named", "gate = by_name[reference] if reference else sources[0]", "gate = sources[0]", "tests/evaluation/analyses/test_gate_analyses.py -k compared"),
+    Mutant(X, "half of a value's variants count as most", "return Tally(sum(2 * tally.k > tally.n for tally in known), len(known))", "return Tally(sum(2 * tally.k >= tally.n for tally in known), len(known))", WEIGHED + " -k brings_one_value"),
+    Mutant(P, "names in the question count as absent", "if n in apart and n not in named)", "if n in apart)", READOUT + " -k foils_of_their_own"),
 )
