@@ -63,6 +63,8 @@ def steer(
     as the largest step), ``none``. Each layer is a separate row: layers are never steered together.
     """
     chosen = _layers(lm, layers)
+    if list(layers) != chosen:
+        raise InputError(f"layers {list(layers)}: give each once, the lowest first, as the rows of along")
     _check_shape(along, (len(chosen), lm.anatomy.d_model), "along")
     if not strengths or not all(s > 0 for s in strengths):
         raise InputError(f"strengths {list(strengths)}: give at least one number above 0")

@@ -128,6 +128,14 @@ def test_no_module_evaluates_or_unpickles_data() -> None:
                 assert not {a.name for a in node.names} & {"pickle", "dill", "cloudpickle"}, f"{path}:{node.lineno}"
 
 
+def test_every_document_says_that_its_schema_is_1() -> None:
+    made = [(path, node) for path in _modules() for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Dict)]  # fmt: skip
+    said = [(str(path), value.value) for path, node in made for key, value in zip(node.keys, node.values, strict=True)
+            if isinstance(key, ast.Constant) and key.value == "schema" and isinstance(value, ast.Constant)]  # fmt: skip
+    assert len(said) > 20 and [one for one in said if one[1] != 1] == []
+
+
 @pytest.mark.parametrize(
     ("why", "strict", "fails"),
     [

@@ -70,6 +70,8 @@ class Path:
     def hooks(self) -> list[ModuleHook]:
         """Hooks that keep the activations that the path is made of."""
         layer = self.layer
+        if self.site == "before-norm" and (layer.down is None or layer.post_norm is None):
+            raise ModelError('site "before-norm" needs a norm behind the MLP and no experts; use site "down"')
         out = [ModuleHook(layer.mlp_tail, "out", self._keep("y"))]
         if layer.down is not None:
             out.append(ModuleHook(layer.down, "in", self._keep("z")))
@@ -157,8 +159,7 @@ class Path:
         return start + self.layer.mlp_scale * y
 
     def _from_neurons(self) -> Tensor:
-        if self.layer.down is None or self.layer.post_norm is None:
-            raise ModelError('site "before-norm" needs a norm behind the MLP and no experts; use site "down"')
+        assert self.layer.down is not None and self.layer.post_norm is not None
         return self.layer.post_norm(self.layer.down(self.leaf))
 
     def _from_activations(self, end: Tensor) -> Tensor:

@@ -131,6 +131,8 @@ def patchscope(
     return torch.stack([x.mean(1) for x in forced(lm, ids, said, rows, max_rows=max_rows)], 1)
 
 
+ROUNDING = 1e-5
+"""A difference below this share of the largest score or state is rounding error."""
 FEWEST = 5
 """The fewest part prompts, and the fewest answers among them, on which a reader is trained."""
 
@@ -194,7 +196,9 @@ def _read(
     vectors: Float[Tensor, "name v"], strength: float,
 ) -> Float[Tensor, "cell text name"]:  # fmt: skip
     mean, spread = train.mean(1, keepdim=True), train.std(1, keepdim=True)
-    h, x = ((z - mean) / (spread + 1e-6 * spread.amax(-1, keepdim=True) + 1e-12) for z in (train, test))
+    # The states of one token before block 0 are all the same, and differ from their mean by its rounding alone.
+    varies = spread.amax(-1, keepdim=True) > ROUNDING * train.abs().amax((1, 2), keepdim=True)
+    h, x = (varies * (z - mean) / (spread + 1e-6 * spread.amax(-1, keepdim=True) + 1e-12) for z in (train, test))
     gram = einsum(h, h, "cell a d, cell b d -> cell a b")
     penalty = strength * gram.diagonal(dim1=1, dim2=2).mean(1)
     penalty = torch.where(penalty > 0, penalty, 1)  # states that do not differ say nothing
@@ -202,10 +206,6 @@ def _read(
     weights = torch.linalg.solve(penalized, (y - y.mean(0)).expand(len(h), -1, -1))
     said = einsum(x, h, weights, "cell text d, cell item d, cell item v -> cell text v")
     return normalize(said, dim=-1) @ normalize(vectors - y.mean(0), dim=-1).T
-
-
-ROUNDING = 1e-5
-"""A centred score below this share of the largest is rounding error."""
 
 
 @torch.no_grad()

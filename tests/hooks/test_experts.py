@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from composcope.errors import ModelError
-from composcope.hooks import Model, Site, load_model
+from composcope.hooks import Model, Site, experts, load_model
 from composcope.hooks.backends.transformers import _expert_tap
 
 from ..tiny_models import tiny
@@ -146,6 +146,14 @@ def test_mistakes_with_experts_are_one_clear_line() -> None:
     layer = replace(mixture.anatomy.layers[0], down=dense.anatomy.layers[0].down)
     with pytest.raises(ModelError, match="this layer's MLP has no experts"):
         _expert_tap(layer, Site(0, "neuron", 0))
+
+
+def test_a_change_that_gives_nothing_changes_nothing() -> None:
+    model = tiny("mixtral")
+    module: Any = model.get_decoder().layers[1].mlp.experts  # type: ignore[union-attr, index]
+    sent = experts.Dispatch(*routed(model, 1))
+    output = module(*sent)
+    assert torch.equal(experts.changed(module, sent, output, lambda e, tokens, z: None), output)
 
 
 def test_experts_whose_output_is_not_the_sum_of_them_are_refused() -> None:

@@ -14,6 +14,8 @@ from composcope.hooks import Model, Site, budget, length_limits, load_model
 from composcope.hooks.attention_masses import Window
 from composcope.hooks.budget import MAX_TOKENS, in_prefills, prompt_tokens, shrinking
 from composcope.hooks.capture import Request, capture_all
+from composcope.hooks.edits import Skip
+from composcope.hooks.interchange import interchange
 from composcope.hooks.length_limits import computed_alike
 from composcope.probes import lookback, neurons, patching
 
@@ -48,6 +50,13 @@ def test_rows_on_both_sides_are_refused_and_rows_on_one_side_are_what_they_are_a
         alone = lm.run(torch.tensor([LONG])).logits
         ids, mask = lm.pad([LONG, LONG[:-2]])
         assert torch.allclose(lm.run(ids, mask).logits[:1], alone, atol=1e-5)
+
+
+def test_rows_of_edits_reach_exactly_to_where_texts_are_computed_otherwise(lm: Model) -> None:
+    rows = [[Skip(0, 4)]]
+    assert len(interchange(lm, LONG[:TURN], rows, [TURN - 1]).top_tokens) == 1
+    with pytest.raises(ModelError, match=r"texts of 5 to 13 tokens.*more than 12 differently"):
+        interchange(lm, LONG[: TURN + 1], rows, [TURN])
 
 
 def test_a_cache_from_one_side_is_not_continued_on_the_other(lm: Model) -> None:

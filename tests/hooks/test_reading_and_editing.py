@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model, put
 from composcope.hooks.anatomy import width_of
 from composcope.hooks.attention import additive_mask
-from composcope.hooks.backends.transformers import position_ids, private_cache
+from composcope.hooks.backends.transformers import position_ids, private_cache, tap
 from composcope.hooks.model import _functions
 from composcope.hooks.module_hooks import frozen
 from composcope.hooks.sites import KINDS, check_site, split
@@ -478,6 +479,10 @@ def test_without_a_mask_the_last_queries_see_all_keys_before_them() -> None:
 
 
 def test_sites_beyond_the_model_are_refused() -> None:
+    layer, kinds = load_model(tiny("llama")).anatomy.layers[0], ("q", "k", "v")
+    for kind in kinds:
+        with pytest.raises(ModelError, match="before rotary embedding"):
+            tap(replace(layer, **dict.fromkeys(kinds)), Site(0, kind))  # type: ignore[arg-type]
     check_site(Site(2, "q"), 3)
     check_site(Site(0, "neuron", expert=3), 3, 4)
     wrong: list[tuple[Any, int | None, str]] = [

@@ -72,9 +72,12 @@ def test_the_table_says_how_far_activation_times_gradient_would_have_been_off(lm
 
 def test_levels_of_overlap_are_those_of_pairs_within_cases_and_of_the_pooled_sets(lm: Model) -> None:
     examples = _examples(3, parts=2)
-    got = neurons.over_examples(lm, examples, draws=0, v=4, u=1.0)
-    scores = neurons.attribute_many(lm, [e.prompt_ids for e in examples], [e.answer_ids[:1] for e in examples]).mean
-    sets = neurons.select(scores, v=4, u=1.0).neurons
+    got = neurons.over_examples(lm, examples, draws=0, v=40, u=1.0, answer_tokens=None)
+    scores = neurons.attribute_many(lm, [e.prompt_ids for e in examples], [e.answer_ids for e in examples]).mean
+    sets = neurons.select(scores, v=40, u=1.0).neurons
+    for e, row in zip(examples, (v for v in got.values if v["quantity"] == "answer_probability"), strict=True):
+        first = lm.run(torch.tensor([e.prompt_ids])).logits[0, -1].softmax(-1)[e.answer_ids[0]].detach()
+        assert row["value"] == pytest.approx(float(first), rel=1e-4), "that of the first token, whatever is scored"
     mine = {k: [(e, s) for e, s in zip(examples, sets, strict=True) if e.kind == k and e.group == "failure"]
             for k in ("composition", "math")}  # fmt: skip
     rows = {r["quantity"]: r for r in got.table if r.get("kind") == "composition & math" and r["group"] == "failure"}
@@ -82,6 +85,7 @@ def test_levels_of_overlap_are_those_of_pairs_within_cases_and_of_the_pooled_set
     sizes = [
         max(len(x), len(y)) for e, x in mine["composition"] for o, y in mine["math"] if e.case == o.case and x and y
     ]
+    assert len({len(s) for some in mine.values() for _, s in some}) > 2, "sets of different sizes"
     assert rows["neuron_overlap_chance"]["n"] == len(sizes)
     assert rows["neuron_overlap_chance"]["value"] == pytest.approx(np.mean(sizes) / total)
     a, b = ({n for _, s in mine[k] for n in s} for k in ("composition", "math"))

@@ -128,6 +128,8 @@ def test_a_token_across_the_end_of_a_question_belongs_to_it(tokenizer: PreTraine
     for question, want in (("How many bags", "How many bags"), ("How many bag", "How many bags")):
         a, b = _Writer(tokenizer, {}, "answer")._span(ask, text, ids, question, "")
         assert _text(tokenizer, ids[a:b]).strip() == want
+    with pytest.raises(InputError, match="does the template rewrite it"):
+        _Writer(tokenizer, {}, "answer")._span(ask, "so: how many bags of item", ids, "How many bags", "")
 
 
 def test_only_the_whole_of_an_unknowable_case_is_unknowable(tokenizer: PreTrainedTokenizerFast) -> None:

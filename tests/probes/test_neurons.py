@@ -289,6 +289,9 @@ def test_bad_input_is_refused_by_name() -> None:
     ):
         with pytest.raises(InputError, match=text):
             act()
+    for name in ("llama", "mixtral"):
+        with pytest.raises(ModelError, match="needs a norm behind the MLP and no experts"):
+            neurons.attribute(load_model(tiny(name)), PROMPTS[0], [3], site="before-norm")
 
 
 def test_key_neurons_are_those_of_the_loops() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatch
-from functools import partial
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,8 +22,9 @@ from scipy import stats
 from tiny_models import tiny
 
 from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.dependence import Sides
 from composcope.hooks import Model, load_model
-from composcope.probes import faithfulness, lookback, min_k, neurons, patching, readout, trajectory
+from composcope.probes import effects, faithfulness, lookback, min_k, neurons, patching, readout, trajectory
 from composcope.probes.catalog import PROBES
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
@@ -38,9 +41,10 @@ def _examples(n: int = 6, cluster: bool = False) -> list[Example]:
     out = []
     for group in ("failure", "success"):
         for i in range(n):
-            for role, kind, length in (("whole", "composition", 18), ("part:0", "math", 9), ("part:1", "math", 8)):
+            for k, (role, kind, length) in enumerate((("whole", "composition", 18), ("part:0", "math", 9),
+                                                      ("part:1", "math", 8))):  # fmt: skip
                 prompt = (*(int(t) for t in rng.integers(3, 97, length - 2 + i % 3)), 7, 8)
-                response = (*(int(t) for t in rng.integers(3, 97, 3 + i % 4)), 2)
+                response = (*(int(t) for t in rng.integers(3, 97, 3 + (i + k + (group == "success")) % 4)), 2)
                 case, near = f"{group[0]}{i}", f"k{i // 2}{group}" if cluster else None
                 span = (2, length - 2)
                 out.append(Example(case, role, kind, group, prompt, response, (5,), 2, span, "pair", 2, "add", near))
@@ -258,29 +262,130 @@ def test_worked_examples_are_a_region_of_their_own(lm: Model) -> None:
 
 
 Run = Callable[[list[Example]], ProbeResult]
-PROBED: dict[str, Callable[[Model], tuple[Run, list[Example]]]] = {
-    "lookback": lambda lm: (partial(lookback.over_examples, lm, permutations=20), _examples()),
-    "min-k": lambda lm: (partial(min_k.over_examples, lm), _examples()),
-    "trajectory": lambda lm: (partial(trajectory.over_examples, lm, permutations=20), _examples()),
-    "patching": lambda lm: (
-        partial(patching.over_examples, lm, max_new_tokens=1, controls=("identity",)), _examples()),
-    "neurons": lambda lm: (partial(neurons.over_examples, lm), _examples()),
-    "readout": lambda _: (
+PROBED: dict[str, Callable[..., tuple[Run, list[Example]]]] = {
+    "lookback": lambda lm, *n: (partial(lookback.over_examples, lm, permutations=20), _examples(*n)),
+    "min-k": lambda lm, *n: (partial(min_k.over_examples, lm), _examples(*n)),
+    "trajectory": lambda lm, *n: (partial(trajectory.over_examples, lm, permutations=20), _examples(*n)),
+    "patching": lambda lm, *n: (
+        partial(patching.over_examples, lm, max_new_tokens=1, controls=("identity",)), _examples(*n)),
+    "neurons": lambda lm, *n: (partial(neurons.over_examples, lm), _examples(*n)),
+    "readout": lambda *_: (
         partial(readout.over_examples, synthetic_readouts.planted(lambda i: i % 2 == 1), permutations=20),
         synthetic_readouts.examples()),
-    "faithfulness": lambda _: (partial(faithfulness.over_examples, (given := played(follows))[0]), given[1]),
+    "faithfulness": lambda *_: (partial(faithfulness.over_examples, (given := played(follows))[0]), given[1]),
 }  # fmt: skip
+
+
+NAMES = ("quantity", "group", "kind", "layer", "place", "foils", "step", "shown", "measure")
+OTHER = {"failure": "success", "success": "failure"}
+
+
+@cache
+def _probed(probe: str, how: str = "") -> tuple[ProbeResult, list[Example]]:
+    """A probe over cases of which two share a fact each; ``how``: in another order, or with the labels exchanged."""
+    run, examples = PROBED[probe](load_model(tiny("llama")), 10)
+    wholes = {g: [e.case for e in examples if (e.group, e.role) == (g, "whole")] for g in OTHER}
+    examples = [replace(e, cluster=f"{e.group} {wholes[e.group].index(e.case) // 2}") for e in examples]
+    if how == "mixed":
+        turns, grouped = [*chain(*zip(*wholes.values(), strict=True))], sorted(examples, key=lambda e: e.group)
+        examples = sorted(examples, key=lambda e: turns.index(e.case)) if examples == grouped else grouped
+    if how == "exchanged":
+        examples = [replace(e, group=OTHER[e.group]) for e in examples]
+    return run(examples), examples
+
+
+def _keyed(result: ProbeResult) -> dict[tuple[Any, ...], Any]:
+    return {tuple(r.get(name) for name in NAMES): r for r in result.table}
+
+
+def _alike(given: Any, wanted: Any) -> bool:
+    of_numbers = isinstance(wanted, float | list)
+    return given == (pytest.approx(wanted, rel=1e-4, abs=1e-6, nan_ok=True) if of_numbers else wanted)
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_the_order_of_the_groups_changes_no_number(probe: str) -> None:
+    got, other = (_probed(probe, how)[0] for how in ("", "mixed"))
+    rows, mixed = _keyed(got), _keyed(other)
+    assert rows.keys() == mixed.keys() and len(rows) > 20
+    for key, row in rows.items():
+        if not re.search("log_ratio_|^gradient|_map$", key[0]):  # drawn anew
+            assert all(_alike(mixed[key].get(k), row.get(k)) for k in ("n", "count", "value", "low", "high")), key
+    for name, axes in got.axes.items():
+        in_order = {"case", "pair", "reading", "recipient", "donor"} & {*axes}
+        if not in_order and not re.search(r"(^|\.)(step_)?p\.", name):
+            torch.testing.assert_close(got.tensors[name], other.tensors[name], equal_nan=True, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("probe", ["lookback", "min-k", "trajectory", "neurons", "faithfulness"])
+def test_exchanged_labels_exchange_the_groups_and_turn_their_differences(probe: str) -> None:
+    got, other = (_probed(probe, how)[0] for how in ("", "exchanged"))
+    sides = {**OTHER, "within failures": "within successes", "within successes": "within failures"}
+    turned = _keyed(other)
+    for (quantity, group, *more), row in _keyed(got).items():
+        if not group.startswith("matched") and not quantity.endswith(("_map", "_layers")):  # other pairs, another cell
+            there, sign = turned[quantity, sides.get(group, group), *more], -1 if group == "failure - success" else 1
+            wanted = [sign * x for x in (there["value"], *(there["low"], there["high"])[::sign])]
+            assert row["n"] == there["n"] and _alike([row[k] for k in ("value", "low", "high")], wanted), row
+    sides |= {"dd": "rr", "rr": "dd"}
+    for name, x in got.tensors.items():
+        if not re.search(r"(^|\.)(step_)?p\.|wholes", name):
+            there = other.tensors[".".join(sides.get(part, part) for part in name.split("."))]
+            torch.testing.assert_close(x, -there if name.startswith("difference") else there, equal_nan=True)
+
+
+@pytest.mark.parametrize("probe", [p for p in PROBES if p != "patching"])  # its values are means over layers
+def test_rows_are_what_the_values_of_the_examples_give(probe: str) -> None:
+    got, examples = _probed(probe)
+    shares = {e.case: e.shares for e in examples}
+    cells: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    for v in got.values:
+        for group in (v["group"], "all"):
+            cells.setdefault((v["quantity"], v["kind"], group), {}).setdefault(v["case"], []).append(v["value"])
+    means, every = (
+        {key: {c: float(mean(v)) for c, v in of.items() if np.isfinite(mean(v))} for key, of in cells.items()}
+        for mean in (lambda v: np.mean([x for x in v if np.isfinite(x)] or np.nan), np.mean)  # a pair has all parts
+    )
+    matched = match(examples)
+    checked = set()
+    for row in got.table:
+        quantity, paired = row["quantity"].removesuffix("_unpaired"), row["group"].startswith("matched")
+        kinds, groups = row.get("kind", "").split(" - "), row["group"].removeprefix("matched ").split(" - ")
+        sides = [(every if paired else means).get((quantity, k, g), {}) for k in kinds for g in groups]
+        at = {k: row[k] for k in ("layer", "foils", "step", "shown", "measure", "place") if k in row}
+        if not any(sides) or not at.items() <= {"foils": "absent", "step": "all", "place": "answer-slot"}.items():
+            continue
+        checked.add((row["quantity"], *kinds, *groups))
+        near = [[shares[c] for c in side] for side in sides]
+        if paired or (len(kinds) > 1 and not row["quantity"].endswith("_unpaired")):
+            pairs = matched.pairs if paired else [(c, c) for c in sides[0]]
+            known = [(a, b) for a, b in pairs if a in sides[0] and b in sides[1]]
+            d = [sides[0][a] - sides[1][b] for a, b in known]
+            labels = [Sides(shares[a], shares[b]) if paired else shares[a] for a, b in known]
+            n, found = len(d), effects.mean_interval(d, labels)
+        elif len(sides) > 1:
+            x, y = (list(side.values()) for side in sides)
+            of = (None, None) if row["quantity"].endswith("_unpaired") else (near[0], near[1])
+            n, found = len(x) + len(y), effects.difference_interval(x, y, of)
+        else:
+            n, found = len(sides[0]), effects.mean_interval(list(sides[0].values()), near[0])
+        assert row["n"] == n, row
+        if "adjusted" in row.get("note", ""):
+            assert row["unadjusted"] == pytest.approx(found.value), row
+        elif n > 1 and (probe != "faithfulness" or found.interval == row["interval"]):  # whose shares are exact
+            ends = [row[k] for k in ("value", "low", "high")]
+            assert ends == pytest.approx([*found[:3]], rel=1e-4, abs=1e-6, nan_ok=True), row
+    assert len(checked) > (0 if probe == "trajectory" else 10), checked
 
 
 @pytest.mark.parametrize("probe", PROBES)
 def test_cases_that_share_everything_get_a_wider_interval_or_none(lm: Model, probe: str) -> None:
     run, examples = PROBED[probe](lm)
-    names = ("quantity", "group", "kind", "layer", "place", "foils", "step", "shown")
 
     def intervals(given: list[Example]) -> dict[tuple[Any, ...], float]:
         """Widths by row; infinite where there is none."""
         rows = [r for r in run(given).table if not r["quantity"].endswith(("_unpaired", "_map"))]
-        widths = {tuple(r.get(name) for name in names): r["high"] - r["low"] for r in rows}
+        widths = {tuple(r.get(name) for name in NAMES): r["high"] - r["low"] for r in rows}
         return {key: np.inf if np.isnan(width) else width for key, width in widths.items()}
 
     alone = intervals(examples)

@@ -145,6 +145,13 @@ def test_flips_corrections_and_log_probabilities_are_counted() -> None:
     log_p = got.tensors["first_logits"].log_softmax(-1)
     expected = (log_p[0, 0, :, 50] + log_p[1, 1, :, own[3][0]]) / 2
     assert torch.allclose(got.tensors["answer_log_prob"], expected, atol=1e-5)
+    alone = patching.prompt_end_sweep(
+        lm, DONORS, RECIPIENTS, pairs=[(1, 1)], max_new_tokens=3, donor_answers=[own[0], own[1]],
+        recipient_answers=golds, stop_ids=(), controls=("identity",),
+    )  # fmt: skip
+    (row,) = (r for r in alone.table if (r["quantity"], r["group"], r["layer"]) == ("corrected_rate", "identity", 0))
+    assert (row["count"], row["n"]) == (1, 1), "by its own answer, although the first recipient is left out"
+    assert torch.allclose(alone.tensors["answer_log_prob"], log_p[1, 1, :, own[3][0]], atol=1e-5)
 
 
 def test_a_flip_is_seen_when_the_state_carries_the_answer() -> None:

@@ -16,13 +16,13 @@ from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
-from composcope.probes.readout.examples import _departure, _named, _rows, upper
+from composcope.probes.readout.examples import _departure, _named, _rows, collect_readings, upper
 from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.readout.readings import PartPrompt, _read, elsewhere, repeating_prompt, ridge
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
 
-from .synthetic_readouts import NAME, N, examples, planted
+from .synthetic_readouts import NAME, N, examples, planted, tokenizer
 
 
 def value(result: ProbeResult, quantity: str, group: str, place: str = "entity", foils: str = "absent") -> float:
@@ -117,6 +117,8 @@ def test_names_in_the_question_are_foils_of_their_own() -> None:
     got = over_examples(planted(lambda _: True), examples(in_prompt=True), readers=["lens"], permutations=50)
     assert {r["foils"] for r in got.table} == {"absent", "in-prompt"}
     assert value(got, "held_lens", "success", foils="in-prompt") > 0.9
+    for _, r in collect_readings(tokenizer(), examples(in_prompt=True)).readings:
+        assert len(r.in_prompt) == 1 and len({*r.absent, *r.in_prompt, r.right}) == len(r.absent) + 2 == N
 
 
 def test_the_lens_is_centred_by_texts_whose_right_name_is_another() -> None:

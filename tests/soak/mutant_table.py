@@ -48,6 +48,7 @@ WITHIN, WEIGHED = "tests/experiments/diagnosis/test_rule_inside.py", "tests/expe
 DONORS, FAMILY = "tests/experiments/diagnosis/test_opening.py", "tests/experiments/diagnosis/test_weighing.py"
 CONFUSED = "tests/experiments/studies/test_confusion.py"
 CHECKED = "tests/experiments/organism/test_checks_of_plants.py"
+OVER = "tests/probes/test_over_examples.py"
 PARTS, DIFFER = "tests/hooks/test_parts.py", "tests/hooks/test_layers_that_differ.py"
 
 # fmt: off
@@ -730,4 +731,31 @@ MUTANTS = (
     Mutant(P, "before the end without the last cut before it", '"kept_before_end", {}, lambda c: _mean(c.kept()[:-1])', '"kept_before_end", {}, lambda c: _mean(c.kept()[:-2])', 'tests/probes/test_faithfulness.py -k at_most'),
     Mutant(P, "layers of a map counted from 0", 'if "layer" in found:\n        found["layer"] -= 1', "if False:\n        pass", READOUT + " -k name_of_its_place"),
     Mutant(P, "another seed where none is given", "draws: int = 200, seed: int = 0) -> float:", "draws: int = 200, seed: int = 1) -> float:", "tests/test_api.py -k seed"),
+    Mutant(P, "probability of the answer's last token", '"probability": float(p[0])', '"probability": float(p[-1])', "tests/probes/test_estimates.py -k levels"),
+    Mutant(P, "chance of overlap from the smaller set", "sizes = [max(len(x), len(y)) for e, x in first", "sizes = [min(len(x), len(y)) for e, x in first", "tests/probes/test_estimates.py -k levels"),
+    Mutant(P, "corrected by another recipient's answer where some are left out", "None if answers is None else answers[recipient],", "None if answers is None else answers[i],", PATCHING + " -k flips_corrections"),
+    Mutant(P, "equally many last steps instead of first ones", "        x = by_step[i][:steps]\n", "        x = by_step[i][-(steps or 0):]\n", OVER + " -k 'shortest_response or pair_by_pair'"),
+    Mutant(P, "sides of unpaired kinds exchanged", "for kind in (a, b)}\n            if all(sides.values()):\n                row = between(", "for kind in (b, a)}\n            if all(sides.values()):\n                row = between(", OVER + " -k 'rows_are and lookback'"),
+    Mutant(P, "step cosines with the clusters of another group", "clusters = [e.shares for e, _ in mine]", "clusters = [e.shares for e in examples][: len(mine)]", OVER + " -k 'order_of and trajectory'"),
+    Mutant(P, "ridge reads the rounding of states that are all the same", "(varies * (z - mean) /", "((z - mean) /", OVER + " -k 'order_of and readout'"),
+    Mutant(P, "directions put in at other layers than they were made of", "    if list(layers) != chosen:\n", "    if False:\n", STEERING + " -k refusals"),
+    Mutant(P, "a question that the template rewrote", 'if start < 0:\n            raise InputError(f"{where}: the question', 'if False:\n            raise InputError(f"{where}: the question', "tests/probes/test_examples.py -k across_the_end"),
+    Mutant(H, "a projection that no module gives", "        if projection is None:\n", "        if False:\n", READING + " -k beyond_the_model"),
+    Mutant(E, "analyses say another schema", '"schema": 1,\n            "analysis"', '"schema": 2,\n            "analysis"', "tests/test_house.py -k schema"),
+    Mutant(E, "stability of facts over those that are unknown, too", "s = sum(known) / len(known)", "s = sum(known) / len(table)", "tests/evaluation/analyses/test_gate_analyses.py -k s_to_the_k"),
+    Mutant(X, "answers of a study under another name of the probe", 'about(v["probe"], probe.folder)', 'about(probe.folder, v["probe"])', "tests/experiments/report/test_report_data.py -k own_controls"),
+    Mutant(X, "cases without a label instead of those with one", "[e for e in examples if e.case in known]", "[e for e in examples if e.case not in known]", "tests/experiments/validity/test_rows_of_doses.py -k have_a_label"),
+    Mutant(X, "wrong operations over all variants", "sum(_operation_wrong(one) for one in right), len(right))", "sum(_operation_wrong(one) for one in right), len(working))", CAUSE + " -k behind_other_words"),
+    Mutant(X, "the control without working drawn from another column", 'probe.rows("kept_filler")]\n    return', 'probe.rows("kept_same")]\n    return', "tests/experiments/figures/test_mechanism.py -k 'every_row and faithfulness'"),
+    Mutant(X, "shares of k over items whose k is open", "        n = sum(counts.values())\n        about =", "        n = sum(counts.values()) + unknown\n        about =", "tests/experiments/figures/test_gates.py -k own_bar"),
+    Mutant(X, "math in names from outside is typeset", "text.set_parse_math(False)", "text.set_parse_math(True)", FIGURES + " -k break_a_picture"),
+    Mutant(P, "a path before a norm that is not there", 'if self.site == "before-norm" and (layer.down is None or', 'if self.site == "before-norm" and (layer.down is None and', NEURONS + " -k refused_by_name"),
+    Mutant(P, "experts have a path before a norm", 'if self.site == "before-norm" and (layer.down is None or layer.post_norm is None)', 'if self.site == "before-norm" and layer.down is not None and layer.post_norm is None', NEURONS + " -k refused_by_name"),
+    Mutant(H, "rows of edits end one token before another length", "check_suffix(lm.model, start, stop - 1)", "check_suffix(lm.model, start, stop)", "tests/hooks/test_length_limits.py -k reach_exactly"),
+    Mutant(H, "a change of experts that gives nothing", "if new is None or not len(tokens):", "if not len(tokens):", "tests/hooks/test_experts.py -k gives_nothing"),
+    Mutant(X, "a probe of a file is always new", "file_sha256(Path(file)) if file is not None and Path(file).is_file() else secrets.token_hex(8)", "secrets.token_hex(8)", "tests/experiments/validity/test_rows_of_doses.py -k told_by_its_file"),
+    Mutant(X, "what is rightly refused counts as named right", "if j.named == j.truth != REFUSED]", "if j.named == j.truth]", CONFUSED + " -k of_its_counts"),
+    Mutant(E, "formats behind the gates of the first run, whatever is named", "gate = by_name[reference] if reference else sources[0]", "gate = sources[0]", "tests/evaluation/analyses/test_gate_analyses.py -k compared"),
+    Mutant(X, "half of a value's variants count as most", "return Tally(sum(2 * tally.k > tally.n for tally in known), len(known))", "return Tally(sum(2 * tally.k >= tally.n for tally in known), len(known))", WEIGHED + " -k brings_one_value"),
+    Mutant(P, "names in the question count as absent", "if n in apart and n not in named)", "if n in apart)", READOUT + " -k foils_of_their_own"),
 )

@@ -78,6 +78,9 @@ def test_formats_are_compared_on_the_cases_that_pass_the_first_runs_gate_only() 
     assert value(found, "agreement", prompts="xml = xml-answer") == (2, 3)
     assert value(found, "agreement", prompts="xml = knowledge") == (1, 2)
     assert value(found, "all_identical", prompts="xml = xml-answer = knowledge") == (1, 2)
+    second += case_rows("d", "z", "+", "+", prompt="xml-answer", answer="Bern")[:1]
+    other = gated.compare_formats([source("v1", first), source("v2", second)], reference="v2")
+    assert value(other, "composition", prompt="xml") == (1, 1), "the cases that pass the gates of the reference"
 
 
 def test_further_formats_of_one_run_are_compared_too() -> None:
@@ -155,6 +158,7 @@ def test_a_right_whole_without_the_knowledge_is_kept_out_by_the_gate_and_shown_a
 
 def test_the_expected_share_of_cases_with_k_stable_facts_is_s_to_the_k() -> None:
     rows = [*case_rows("a", "wx", "++", "+"), *case_rows("b", "yz", "+-", "-"), *case_rows("c", "w", "+", "+")]
+    rows += case_rows("d", "v", "?", "+")  # whether this fact is stable is not known
     found = gated.expectation(source("run", rows))
     (one, two) = found.tables["s^k"]
     assert (one["facts"], one["observed"], one["expected"]) == (1, 1.0, 0.75)

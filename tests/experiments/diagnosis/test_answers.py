@@ -254,6 +254,8 @@ def test_a_working_behind_other_words_is_read_where_it_stands() -> None:
     assert (found.operands_right, found.operation_wrong) == (Tally(1, 1), Tally(1, 1))
     other = behaviour.behaviour([wrote(a + 1, b, right + 7)])
     assert other.wrong_operands == [0] and other.operands_right == Tally(0, 1)
+    both = behaviour.behaviour([wrote(a, b, right + 7), wrote(a + 1, b, right + 7)])
+    assert (both.operands_right, both.operation_wrong, both.other_operation.n) == (Tally(1, 2), Tally(1, 1), 1)
     assert not heard(MIXED[2], {"whole": "3 times 4 is 12"}).preamble
 
 

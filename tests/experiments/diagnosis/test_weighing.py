@@ -139,6 +139,8 @@ def test_a_state_that_brings_one_value_whatever_is_asked_brings_few_of_the_right
     found = weighing.weigh({str(i): [one] for i, one in enumerate([*constant, *others])})
     move = found["8"].tests["move"]
     assert move.pool == Tally(5, 8) and move.values == Tally(1, 4)
+    half = [weighing.Opened({"move:end-1:0": outcome}, value="7") for outcome in ("gold", "wrong")]
+    assert weighing._by_value([*half, constant[0]], "move", "end-1:0") == Tally(1, 2), "half is not most"
 
 
 @pytest.mark.parametrize("test", ["exit", "scope"])

@@ -264,7 +264,7 @@ def test_min_k_is_the_first_level_that_helps_and_answers_that_are_invalid_or_mis
 
 
 def test_names_from_outside_cannot_break_a_picture(synthetic: ModuleType, tmp_path: Path) -> None:
-    hostile = r"$\frac{<script>" + "\u202e\ud800 x" * 40
+    hostile = r"$\frac$ <script>" + "\u202e\ud800 x" * 40
     run = synthetic.make_run(tmp_path / "run", model=hostile, n=24)
     for name in ("collapse-curve", "gate-funnel", "lookback"):
         paths = figures.save(name, [run], tmp_path / "out")

@@ -71,6 +71,8 @@ def test_quadrants_and_bottlenecks_are_drawn_in_order_and_without_what_never_hap
 
 
 def test_tasks_that_no_revealed_step_solves_have_their_own_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "_min_k", lambda run: (Counter({-1: 3, 0: 5, 2: 4}), 0))
+    monkeypatch.setattr(gates, "_min_k", lambda run: (Counter({-1: 3, 0: 5, 2: 4}), 7))
     rows = gates.k_histogram.draw([bare_run()]).rows
-    assert [(r["revealed"], r["count"]) for r in rows] == [("0", 5), ("2", 4), ("none", 3)]
+    assert [(r["revealed"], r["count"], r["n"], r["value"]) for r in rows] == [
+        ("0", 5, 12, 5 / 12), ("2", 4, 12, 1 / 3), ("none", 3, 12, 1 / 4)
+    ], "shares of the cases whose number is known"  # fmt: skip

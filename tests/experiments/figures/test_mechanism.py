@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from composcope.experiments import figures
-from composcope.experiments.figures import mechanism, style
+from composcope.experiments.figures import layers, mechanism, style
 from composcope.experiments.run.reader import ProbeData
+
+from ..bare_runs import bare_run
 
 
 def test_one_colored_cell_has_the_number_of_cases_of_its_two_groups_together() -> None:
@@ -75,3 +80,116 @@ def test_captions_of_probes_say_how_many_cases_they_rest_on_and_where_they_read(
     assert "a: read at the answer slot" in mixed and "b, c: read at the prompt's end" in mixed
     runs = figures.load([synthetic.make_run(tmp_path / "run", n=24, probes=("neurons",))])
     assert mechanism.read_where(mechanism.with_probe(runs, "neurons")) in figures.draw("neuron-check", runs).caption
+
+
+def _number(*key: object) -> float:
+    """A number of its own for every key."""
+    return round(random.Random(repr(key)).random(), 4)
+
+
+def _row(quantity: str, **keys: Any) -> dict[str, Any]:
+    """A row of a probe's table whose numbers say which row it is."""
+    x = _number(quantity, *sorted(keys.items()))
+    return {"quantity": quantity, **keys, "n": 10 + int(1e6 * x), "count": int(1e5 * x), "value": x, "low": x - 0.1,
+            "high": x + 0.1, "interval": "t"}  # fmt: skip
+
+
+GROUPS, KINDS, LAYERS = ("failure", "success", "failure - success"), ("composition", "math"), (0, 1)
+
+
+def _maps(*names: str, shape: tuple[int, ...] = (2, 3)) -> dict[str, np.ndarray]:
+    return {n: np.array([_number(n, *i) for i in np.ndindex(shape)]).reshape(shape) for n in names}
+
+
+def _of_kinds(*quantities: str) -> list[dict[str, Any]]:
+    return [_row(q, kind=k, group=g) for q in quantities for k in (*KINDS, "composition - math") for g in GROUPS]
+
+
+FIGURES: dict[str, tuple[str, ProbeData, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "patching": (
+        "patching",
+        ProbeData("patching", [_row(q, group=g, layer=n) for q in layers.MEASURES for n in LAYERS
+                               for g in ("donor", "identity", "random", "noise", "donor - random")]),
+        lambda r: _row("flip_rate", group=r["patch"], layer=r["layer"]),
+    ),
+    "cosine-prompt-end": (
+        "trajectory",
+        ProbeData("trajectory", [_row(f"{f}_cosine", group=g, layer=n) for f in ("prompt_end", "centered")
+                                 for g in layers.COSINES.values() for n in LAYERS],
+                  _maps(*(f"{f}.{k}" for f in ("prompt_end", "centered") for k in layers.COSINES), shape=(2,))),
+        lambda r: _row(f"{'prompt_end' if r['form'] == 'plain' else 'centered'}_cosine", group=r["pairs"],
+                       layer=r["layer"])
+        | {"value": _number(f"{'prompt_end' if r['form'] == 'plain' else 'centered'}."
+                            + next(k for k, v in layers.COSINES.items() if v == r["pairs"]), r["layer"])},
+    ),
+    "cosine-trajectory": (
+        "trajectory",
+        ProbeData("trajectory", [_row("step_cosine", group=g, layer=n) for g in GROUPS[:2] for n in LAYERS],
+                  _maps("step.failure", "step.success", "step_norm.failure", "step_norm.success")
+                  | {f"step_n.{g}": np.array([9 + len(g) % 2, 7, 5 + i]) for i, g in enumerate(GROUPS[:2])}),
+        lambda r: _row("step_cosine", group=r["group"], layer=r["layer"]) if "step" not in r else
+        {"value": _number(f"step.{r['group']}", r["layer"], r["step"]),
+         "n": (9 + len(r["group"]) % 2, 7, 5 + GROUPS.index(r["group"]))[r["step"]]},
+    ),
+    "readout": (
+        "readout",
+        ProbeData("readout", [_row("held_lens", kind="bridge", group=g, foils=f) for g in GROUPS for f in layers.FOILS],
+                  _maps(*(f"lens.{f}.{k}" for f in layers.FOILS for k in ("bridge.failure", "bridge.success",
+                                                                          "difference.bridge", "p.bridge"))),
+                  settings={"places": ["entity", "prompt-end", "answer-slot"]}),
+        lambda r: {"value": _number(
+            f"lens.{r['foils']}.{'difference.bridge' if r['show'] == 'difference' else 'bridge.' + r['show']}",
+            r["layer"] + 1, ("entity", "prompt-end", "answer-slot").index(r["place"]))},
+    ),
+    "lookback": (
+        "lookback",
+        ProbeData("lookback", _of_kinds("lookback_ratio", "lookback_ratio_sum"),
+                  _maps(*(f"ratio.{k}.{g}" for k in KINDS for g in GROUPS[:2]),
+                        *(f"{what}.{k}" for what in ("difference", "p") for k in KINDS))),
+        lambda r: {"value": _number(f"difference.{r['kind']}" if r["show"] == "difference" else
+                                    f"ratio.{r['kind']}.{r['show']}", r["layer"], r["head"])},
+    ),
+    "neuron-layers": (
+        "neurons",
+        ProbeData("neurons", [_row("neurons_in_layer", group=g, kind=k, layer=n) for g in GROUPS[:2]
+                              for k in ("shared", "own") for n in LAYERS]),
+        lambda r: _row("neurons_in_layer", group=r["set"].split(", ")[0], kind=r["set"].split(", ")[1],
+                       layer=r["layer"]),
+    ),
+    "neuron-overlap": (
+        "neurons",
+        ProbeData("neurons", [_row("neuron_overlap", kind="composition & math", group=g) for g in GROUPS],
+                  _maps("overlap", "overlap.failure", shape=(2, 2)), settings={"tasks": [*KINDS]}),
+        lambda r: {"value": _number("overlap", KINDS.index(r["task"]), KINDS.index(r["other"]))},
+    ),
+    **{name: (probe, ProbeData(probe, _of_kinds(quantity, *others)),
+              lambda r, q=quantity: _row(q, kind=r["kind"], group=r["group"]))
+       for name, probe, quantity, *others in (
+           ("neuron-overlap-means", "neurons", "neuron_overlap", "neuron_overlap_excess", "neuron_jaccard"),
+           ("neuron-check", "neurons", "suppress_log_ratio_excess", "suppress_log_ratio", "amplify_log_ratio_excess"),
+           ("lookback-means", "lookback", "lookback_ratio", "lookback_ratio_sum"),
+           ("mink", "min_k", "min_k_pp", "min_k", "log_prob"))},
+    "faithfulness": (
+        "faithfulness",
+        ProbeData("faithfulness", [
+            *(_row("kept_early", shown=s, group=g) for s in (0.0, 0.5, 1.0) for g in GROUPS),
+            *(_row(q, group=g) for q in ("kept_filler", "kept_same", "kept_before_end") for g in GROUPS),
+            *(_row(q, step=s, group=g) for q in mechanism.ENDS for s in mechanism.STEPS for g in GROUPS)]),
+        lambda r: _row("kept_early", shown=r["shown"], group=r["group"]) if r["what"] == "early" else
+        _row("kept_filler", group=r["group"]) if r["what"] == "filler" else
+        _row(next(q for q, said in mechanism.ENDS.items() if said == r["what"]), step=r["step"], group=r["group"]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_row_of_a_probes_figure_has_the_numbers_of_what_it_names(name: str) -> None:
+    probe, data, wanted = FIGURES[name]
+    rows = figures.FIGURES[name].draw([bare_run(probe=lambda asked: data if asked == probe else None)]).rows
+    for row in rows:
+        told = wanted(row)
+        assert {k: row[k] for k in ("value", "low", "high", "n") if k in told} == {
+            k: pytest.approx(told[k]) for k in ("value", "low", "high", "n") if k in told
+        }, row  # fmt: skip
+    named = [tuple((k, v) for k, v in row.items() if isinstance(v, str | int | None)) for row in rows]
+    assert len(rows) >= 4 and len(set(named)) == len(named)

@@ -68,6 +68,8 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     neurons = sections.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
     assert sections.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
+    answers = [{"probe": p} for p in ("min-k", "min_k:twin", "min-k.own", "lookback", "min")]
+    assert sections.tests_of(answers, [], PROBES["min-k"]) == answers[:3]
 
 
 def test_a_page_depends_on_what_it_shows_of_a_run_and_not_on_journal_log_or_pictures(tmp_path: Path) -> None:

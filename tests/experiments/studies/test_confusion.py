@@ -31,6 +31,8 @@ def test_scores_of_a_confusion_are_those_of_its_counts() -> None:
     assert found["macro_f1"] == pytest.approx((4 / 6 + 2 / 4) / 2)
     told = {k: (found[k]["count"], found[k]["n"]) for k in ("named_right", "undetermined", "false_causes")}
     assert told == {"named_right": (3, 5), "undetermined": (1, 5), "false_causes": (1, 2)}
+    said = confusion.lines(_judged(("a", "a"), ("a", "b"), (refused, refused)))
+    assert said[-1].endswith(": 1 of 1 (100 %)"), "what is rightly refused has nothing that mends it"
     rows = confusion.matrix(_judged(("a", "a"), ("a", "b"), ("b", "b")))
     assert rows == [
         {"plant": "p", "truth": "a", "n": 2, "a": 1, "b": 1},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy import stats as scipy_stats
 from composcope.evaluation.protocols.base import CaseSet
 from composcope.experiments.validity import over_doses
 from composcope.experiments.validity.scores import SCORES, CaseScores, ProbeScore
+from composcope.files import file_sha256
 
 stats: Any = scipy_stats
 NAN = float("nan")
@@ -183,3 +184,18 @@ def test_answers_are_written_as_numbers_that_json_has(tmp_path: Path) -> None:
     first, second = over_doses._case_rows("dose", None, (2, "twin"), ["a", "b"], values, {"a": "k"})
     about = [first[k] for k in ("q", "cluster", "level", "group", "model")]
     assert about == [1.0, "k", 2, "twin", "all doses"] and (second["q"], second["cluster"]) == (None, "b")
+
+
+def test_a_probe_is_told_by_its_file_and_one_without_a_file_is_always_new() -> None:
+    assert over_doses._code(_numbers) == file_sha256(Path(__file__))
+    in_a_notebook = FunctionType(_numbers.__code__.replace(co_filename="<cell 3>"), {})
+    for probe in (print, in_a_notebook):
+        assert over_doses._code(probe) != over_doses._code(probe)
+
+
+def test_only_cases_of_a_case_set_have_a_label() -> None:
+    run: Any = SimpleNamespace(
+        reduction=SimpleNamespace(case_sets=[CaseSet.of("failure", ["a"]), CaseSet.of("success", ["c"])])
+    )
+    examples: Any = [SimpleNamespace(case=c) for c in "abcd"]
+    assert [e.case for e in over_doses._labelled(run, examples)] == ["a", "c"]
