@@ -1,8 +1,9 @@
 """The mechanistic half of a run: probes on failures and matched successes. Probes with unchanged inputs are skipped.
 
-``probes/examples.json`` records the cases chosen last: matched pairs, strata, and dropped cases. Each probe's folder has
-those that it ran on, and the hash of everything that its numbers depend on, so running the same command again repeats
-only probes that changed. A few single cases are kept beside: ``probes/NAME/cases/{index.json,tensors.safetensors}``.
+``probes/examples.json`` records the cases chosen last: matched pairs, strata, and dropped cases. Each probe's folder
+has those that it ran on, and the hash of everything that its numbers depend on, so running the same command again
+repeats only probes that changed. A few single cases are kept beside:
+``probes/NAME/cases/{index.json,tensors.safetensors}``.
 """
 
 from __future__ import annotations

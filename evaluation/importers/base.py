@@ -31,6 +31,7 @@ class Stored:
     finish_reason: str = "stop"
     where: str = ""
     """The row's place in its file."""
+    question: str | None = None
     has_verdict: bool = True
     """False where the file has no verdict: the row then has the verdict of the grading rules."""
 
@@ -200,7 +201,8 @@ def graded(row: Graded, stored: Stored, options: Options) -> Graded:
     kind = _kind(stored, options)
     format = stored.format if options.format is None else options.format
     gold, *aliases = stored.golds
-    found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format)
+    found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format,
+                  question=stored.question)  # fmt: skip
     options.each()
     return replace(
         row, outcome=found.outcome, answer=found.answer, match=found.match, reason=found.reason,

@@ -18,8 +18,9 @@ from ...evaluation.cases import check_cases, hash_cases
 from ...evaluation.engines.base import Engine
 from ...evaluation.protocols.asking import default_format, default_protocol, recommended_format
 from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
+from ...evaluation.shards import Shard
 from ...terminal import words
-from ..config import Asking, Config, Shard, flag
+from ..config import Asking, Config, flag
 
 ORGANISM_BENCHMARKS = {
     "temporal": ("double-gate", 60),

@@ -88,9 +88,7 @@ def begin_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mappin
         _end(run, "complete", start)
 
 
-def save_probe(
-    result: ProbeResult, folder: Path, manifest: Manifest, inputs: str | None = None, **cases: Any
-) -> None:
+def save_probe(result: ProbeResult, folder: Path, manifest: Manifest, inputs: str | None = None, **cases: Any) -> None:
     """Save a probe's result, and next to its tables what it was made with: model, data and code.
 
     ``inputs`` is the hash of everything that the numbers depend on. It is removed first and written last, so a run that
