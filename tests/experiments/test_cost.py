@@ -58,8 +58,7 @@ def test_a_plan_warns_of_prompts_that_the_context_does_not_hold(times: int, said
     ],
 )
 def test_a_budget_that_no_ask_has_is_said(asking: dict[str, Any], format: str, warned: str | None) -> None:
-    config = Config(model="organism:control", benchmark="organism:mixed", limit=2, format=format, probes=(),
-                    asking=asking)  # fmt: skip
+    config = Config(model="organism:control", benchmark="organism:mixed", limit=2, format=format, probes=(), **asking)
     found = [line for line in plan_lines(config) if "changes nothing" in line]
     assert len(found) == (warned is not None) and all(str(warned) in line for line in found)
 
