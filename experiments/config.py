@@ -107,7 +107,7 @@ def _explain(section: type[Section], found: ValidationError) -> str:
     elif kind == "finite_number":
         fix = "give a finite number"
     elif least is not None:
-        fix = f"give a number of at least {least}"
+        fix = f"give a {'whole ' if kind.startswith('int') else ''}number of at least {least}"
     else:
         fix = error["msg"]
     return f"{flag(name)} {value}: {fix}"

@@ -14,7 +14,7 @@ from ...evaluation import importers
 from ...evaluation.graded import Graded, check_rows
 from ...evaluation.importers.base import disagreement_lines, refuse_twice, regrade
 from ...evaluation.protocols.base import uncounted
-from ...terminal import Bar, no_bar, stage, tick
+from ...terminal import Bar, how_many, no_bar, stage, tick
 from ..run import write_json, write_lines
 
 
@@ -56,7 +56,7 @@ class Summary:
         """The summary as text: counts per role, then contradictions row by row."""
         found = self.to_dict()
         out = [f"{f['file']} ({f['kind']})" for f in found["files"]]
-        out.append(f"{found['rows']} rows about {found['cases']} cases")
+        out.append(f"{how_many(found['rows'], 'row')} about {how_many(found['cases'], 'case')}")
         for role, counts in found["roles"].items():
             out.append(f"  {role}: " + ", ".join(f"{n} {outcome}" for outcome, n in counts.items()))
         if self.contradictions:

@@ -24,6 +24,7 @@ SECTIONS = (Asking, Serving, Probing, Config)
     [
         ({"limit": 0}, "--limit", "0", "at least 1"),
         ({"limit": "many"}, "--limit", "many", "at least 1"),
+        ({"limit": 2.5}, "--limit", "2.5", "a whole number of at least 1"),
         ({"seed": -1}, "--seed", "-1", "at least 0"),
         ({"case_details": -1}, "--case-details", "-1", "at least 0"),
         ({"dtype": "int8"}, "--dtype", "int8", "float32, bfloat16 or float16"),

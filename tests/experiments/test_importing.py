@@ -79,7 +79,7 @@ def test_stored_responses_are_graded_again_and_the_differences_written(
     assert [d["case"] for d in said["disagreements"]] == ["a"]
     assert main(["import", str(path), "--out", str(out), "--regrade"]) == 0
     shown = capsys.readouterr().out
-    assert "1 verdicts differ" in shown and f"{path}:2, whole: stored incorrect, ours correct" in shown
+    assert "1 verdict differs" in shown and f"{path}:2, whole: stored incorrect, ours correct" in shown
 
 
 @pytest.mark.parametrize(("stored", "wanted"), [(True, "grading log.jsonl again"), (False, "reading log.jsonl")])

@@ -163,7 +163,7 @@ def test_verdicts_that_differ_from_ours_are_listed_item_by_item(tmp_path: Path) 
         (f"{path}:4", "m-00003", "whole", "correct", "invalid", None),
         (f"{path}:5", "o", "whole", "invalid", "correct", "4"),
     ]
-    assert disagreement_lines(found.table, found.disagreements, 9)[1].startswith("1 verdicts differ; 2 more")
+    assert disagreement_lines(found.table, found.disagreements, 9)[1].startswith("1 verdict differs; 2 more")
     bare = read(lines(tmp_path / "bare.jsonl", [{"response": "4", "gold": "4"}]), options=options)
     assert regrade(bare, options).table == {}  # nothing stored, nothing to compare with
     assert found.disagreements[0]["gold"] == ["8", "eight"] and found.disagreements[0]["response"] == "The answer is 8."
