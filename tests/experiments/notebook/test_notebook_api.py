@@ -32,6 +32,7 @@ from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult, _line
 from composcope.experiments.organism.benchmarks import mixed
 from composcope.experiments.report.sections import matching_notes
+from composcope.experiments.run import read_lines
 from composcope.experiments.run.diagnosis import FOLDER, CauseShare, Diagnosis, Verdict, write
 from composcope.experiments.run.reader import ProbeData, RunData
 from composcope.probes.catalog import PROBES
@@ -356,6 +357,17 @@ def test_a_run_stands_for_its_folder_and_some_of_its_cases_are_named_by_a_list(r
     assert cs.open_run(run).path == run.path  # type: ignore[arg-type]
     last = run.cases[-1].id
     assert run.cases[[0, last]].ids == (run.cases[0].id, last)
+
+
+def test_answers_that_a_merged_run_does_not_ask_for_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [tmp_path / f"seed-{seed}" for seed in (1, 2)]
+    for seed, run in enumerate(runs, 1):
+        cs.evaluate("organism:none", mixed(1, 0), out=run, temperature=1.0, seed=seed, quiet=True)
+    assert main(["merge", *map(str, runs), "--out", str(tmp_path / "m")]) in (0, 2)
+    n = len(read_lines(runs[1] / "asks.jsonl"))
+    assert f"{n} answers of {runs[1]} are left out" in capsys.readouterr().err
 
 
 def test_types_of_torch_are_options_too(tmp_path: Path) -> None:
