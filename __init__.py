@@ -1,6 +1,7 @@
 """composcope: where, and why, a language model fails to compose what it knows."""
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         found = getattr(import_module(_LAZY[name], __name__), name)
+        if isinstance(found, FunctionType):
+            from .errors import checks_arguments
+
+            found = checks_arguments(found)
         globals()[name] = found  # later accesses find it directly
         return found
     from .errors import did_you_mean

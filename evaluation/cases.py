@@ -201,12 +201,14 @@ def _check_golds(case: Case, where: str) -> None:
 
 def _check_gold(asked: Case | Part, where: str) -> None:
     known = _FITS.get(asked.answer_type)
-    if known is None or text.normalize(asked.answer) == text.normalize(ABSTENTION) or known[0](asked.answer):
+    if known is None:
         return
-    raise InputError(
-        f"{where}: field 'answer' is {asked.answer!r}, and answer_type is {asked.answer_type!r}; give {known[1]}, or "
-        "the answer_type 'text'"
-    )
+    for name, given in (("answer", asked.answer), *(("aliases", alias) for alias in asked.aliases)):
+        if not known[0](given) and text.normalize(given) != text.normalize(ABSTENTION):
+            raise InputError(
+                f"{where}: field {name!r} {'is' if name == 'answer' else 'has'} {given!r}, and answer_type is "
+                f"{asked.answer_type!r}; give {known[1]}, or the answer_type 'text'"
+            )
 
 
 def _is_number(answer: str) -> bool:

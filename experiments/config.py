@@ -8,10 +8,8 @@ An invalid value from any source raises one ``InputError`` that names the flag, 
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from ..errors import InputError, did_you_mean
 from ..evaluation.engines.addresses import address, check_url
+from ..evaluation.shards import Shard
 from ..files import safe_name
 from ..registry import PLUGIN_FIRST
 from ..terminal import words
@@ -41,11 +40,20 @@ class Section(BaseModel):
         if info.context == RECORDED:
             known = isinstance(values, Mapping)
             return handler({k: v for k, v in values.items() if k in cls.model_fields} if known else values)
-        check_options(values if isinstance(values, Mapping) else (), cls.model_fields)
+        values = cls.in_sections(values) if isinstance(values, Mapping) else values
+        check_options(values if isinstance(values, Mapping) else (), cls.known())
         try:
             return handler(values)
         except ValidationError as e:
             raise InputError(_explain(cls, e)) from None
+
+    @classmethod
+    def known(cls) -> Collection[str]:
+        return cls.model_fields
+
+    @classmethod
+    def in_sections(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        return values
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values, checked like any other; a value that stays may be known to a plugin only."""
@@ -96,8 +104,10 @@ def _explain(section: type[Section], found: ValidationError) -> str:
     least = next((rule.ge for rule in field.metadata if hasattr(rule, "ge")), None)
     if kind == "literal_error":
         fix = f"use {error['ctx']['expected'].replace(chr(39), '')}"
+    elif kind == "finite_number":
+        fix = "give a finite number"
     elif least is not None:
-        fix = f"give a number of at least {least}"
+        fix = f"give a {'whole ' if kind.startswith('int') else ''}number of at least {least}"
     else:
         fix = error["msg"]
     return f"{flag(name)} {value}: {fix}"
@@ -120,7 +130,9 @@ class Asking(Section):
     thinking_tokens: int = Field(default=4096, ge=1, description="Token budget of answers with thinking.")
     cot_tokens: int | None = Field(default=None, ge=1, description="Token budget of the formats cot and self-ask.")
     answer_tokens: int | None = Field(default=None, ge=1, description="One token budget for all other answers.")
-    temperature: float = Field(default=0.0, ge=0, description="Sampling temperature (uses --seed); 0 is greedy.")
+    temperature: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="Sampling temperature (uses --seed); 0 is greedy."
+    )
     reversed: bool = Field(
         default=False, description="Also ask wholes with their steps in reverse order (meta.reversed)."
     )
@@ -325,6 +337,20 @@ class Config(Probing):
     asking: Asking = Field(default_factory=Asking)
     serving: Serving = Field(default_factory=Serving)
 
+    @classmethod
+    def known(cls) -> Collection[str]:
+        """The names of all options, those of asking and serving among them."""
+        return {**cls.model_fields, **Asking.model_fields, **Serving.model_fields}
+
+    @classmethod
+    def in_sections(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``answer_tokens=64`` is written as ``asking={"answer_tokens": 64}``; either form may be given."""
+        found = {k: v for k, v in values.items() if k not in (*Asking.model_fields, *Serving.model_fields)}
+        for section, fields in (("asking", Asking.model_fields), ("serving", Serving.model_fields)):
+            if mine := {k: v for k, v in values.items() if k in fields}:
+                found[section] = {**dict(found.get(section) or {}), **mine}
+        return found
+
     @field_validator("shard")
     @classmethod
     def _is_a_shard(cls, value: str | None) -> str | None:
@@ -333,9 +359,13 @@ class Config(Probing):
         return value
 
     @model_validator(mode="after")
-    def _names_one_server(self) -> Self:
+    def _names_one_server(self, info: ValidationInfo) -> Self:
         if self.served is not None and (self.serving.engine == "vllm" or self.serving.base_url):
             raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
+        if self.served is None and self.serving.engine == "transformers" and not info.context:
+            remote = ("concurrency", "probe_model", *(() if self.asking.judge else ("signed_as", "api_key_env")))
+            for name in (n for n in remote if getattr(self.serving, n)):
+                raise InputError(f"{flag(name)} is for a server, and --model {self.model} names none; leave it out")
         if self.served is not None and self.serving.engine == "ray" and self.serving.probe_model is None:
             raise InputError(
                 f"--model {self.model}: names a server, and the workers of --engine ray load weights; leave out "
@@ -363,30 +393,6 @@ class Config(Probing):
         words = (self.served[0] if self.served else self.model, self.benchmark, self.protocol)
         shard = [] if self.shard is None else ["shard-" + self.shard.replace("/", "-of-")]
         return Path("runs") / "--".join([*(_slug(word) for word in words if word), *shard])
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Part ``index`` of ``of``, counted from 1."""
-
-    index: int
-    of: int
-
-    def __str__(self) -> str:
-        return f"{self.index}/{self.of}"
-
-    def has(self, position: int) -> bool:
-        """Whether the item at a position (from 0) belongs to this shard; a shard takes every n-th item."""
-        return position % self.of == self.index - 1
-
-    @classmethod
-    def parse(cls, text: str, option: str = "--shard") -> Shard:
-        """``2/8`` -> the second of eight. Raises ``InputError`` for anything else."""
-        found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
-        shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
-        if not 1 <= shard.index <= shard.of:
-            raise InputError(f"{option} {text}: give part and number of parts, counted from 1: 1/8, 2/8, ..., 8/8")
-        return shard
 
 
 def _slug(name: str) -> str:

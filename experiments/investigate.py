@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ComposcopeError, InputError
+from ..evaluation.protocols.presenting import REASONING
+from ..evaluation.shards import Shard
 from ..files import as_path, file_sha256, text_hash
 from ..terminal import quietly
-from .config import Config, Serving, Shard
+from .config import Config, Serving
 from .console import exits
 from .console.printing import Reporter
 from .distributed.engine import load_target
@@ -305,7 +307,8 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
     if absent is None:
         return None
     sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
-    judged = "; see why answers are invalid (`--answer-tokens`, `--format`, `--no-thinking`)" if found.n_invalid else ""
+    budget = "--cot-tokens" if any(ask.format in REASONING for ask in found.asks.values()) else "--answer-tokens"
+    judged = f"; see why answers are invalid (`{budget}`, `--format`, `--no-thinking`)" if found.n_invalid else ""
     return (
         f"{path}: no contrast possible: {absent} with every part right among {len(found.cases)} cases ({sets}; "
         f"{found.n_invalid} answers invalid); the evaluation and report are kept; {_fix(absent)}{judged}"

@@ -1,8 +1,9 @@
 """The mechanistic half of a run: probes on failures and matched successes. Probes with unchanged inputs are skipped.
 
-``probes/examples.json`` records the probed cases: matched pairs, strata, and dropped cases. Each probe's folder has the
-hash of everything that its numbers depend on, so running the same command again repeats only probes that changed. A
-few single cases are kept beside: ``probes/NAME/cases/{index.json,tensors.safetensors}``.
+``probes/examples.json`` records the cases chosen last: matched pairs, strata, and dropped cases. Each probe's folder
+has those that it ran on, and the hash of everything that its numbers depend on, so running the same command again
+repeats only probes that changed. A few single cases are kept beside:
+``probes/NAME/cases/{index.json,tensors.safetensors}``.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class Chosen:
     contrast: bool
     """Whether there are both failures and matched successes."""
 
+    def facts(self) -> dict[str, Any]:
+        """What is recorded of the choice: the note, whether it is a contrast, and the cases of each group."""
+        return {"note": self.note, "contrast": self.contrast, "groups": cases_of(self.examples)}
+
 
 def choose(examples: Sequence[Example], n: int) -> Chosen:
     """Matched failures and successes, at most ``n`` pairs, spread evenly over the strata.
@@ -78,8 +83,7 @@ def cases_of(examples: Sequence[Example]) -> dict[str, list[str]]:
 
 def save_chosen(run: OpenRun, chosen: Chosen) -> None:
     """Write which cases the probes run on."""
-    found = {"note": chosen.note, "contrast": chosen.contrast, "groups": cases_of(chosen.examples)}
-    write_json(run.path / "probes" / "examples.json", found)
+    write_json(run.path / "probes" / "examples.json", chosen.facts())
 
 
 @contextmanager
@@ -147,14 +151,17 @@ def run_one(
     if kept:
         reporter.say(f"{run.name}: probe {name}: unchanged, kept")
     else:
+        # A plugin's error leaves the run, its answers and other probes as they are.
+        run.status_after_error = "failed" if name in PROBES.own else "complete"
         try:
             with run.timed(f"probe:{name}"):
                 result = _unmatched(compute()) if not chosen.contrast else compute()
-                save_probe(result, folder, run.manifest, inputs)
+                save_probe(result, folder, run.manifest, inputs, **chosen.facts())
         except NoCasesError as e:
             # A probe that needs both groups cannot run here; others can.
             reporter.say(f"{run.name}: probe {name}: not run: {e}")
             return False
+        run.status_after_error = "failed"
         for warning in result.warnings:
             reporter.note(f"{run.name}: probe {name}: {warning}")
         reporter.note(f"{run.name}: probe {name}: {time.monotonic() - start:.1f} s")

@@ -51,6 +51,7 @@ def _gsm8k_case(row: dict[str, object], n: int, where: str) -> Case:
         raise InputError(f"{where}: field 'answer' does not end in '#### number'; give {_GSM8K}")
     steps = socratic_steps(working)
     parts = tuple(Part(q, a, "math", "number", worked=w) for q, a, w in steps if a is not None)
+    why = "a step has no marked value" if steps else "no step questions; they are in test_socratic.jsonl"
     return Case(
         id=f"gsm8k-{n - 1:04d}",
         question=text_field(row, "question", where),
@@ -61,6 +62,7 @@ def _gsm8k_case(row: dict[str, object], n: int, where: str) -> Case:
         worked=clean(working.replace(" ** ", " ")).strip() or None,
         benchmark="gsm8k",
         depth=len(steps) or None,
+        meta={"problem": why} if not steps or len(parts) < len(steps) else {},
     )
 
 

@@ -28,6 +28,7 @@ KINDS: Mapping[str, Callable[[str | Path, Options], Imported]] = {
 }
 """Readers by name: lm-evaluation-harness samples, inspect_ai logs, Bamboogle results, STaD's evaluated records, and
 plain rows of (question, response, gold)."""
+_OF_ONE_KIND = {"filter": "lm-eval", "whole": "bamboogle", "response_field": "rows", "gold_field": "rows"}
 WHAT = f"give a file of one of the kinds {', '.join(KINDS)}"
 
 
@@ -42,7 +43,11 @@ def detect(path: str | Path, options: Options | None = None) -> str:
     if zipfile.is_zipfile(found):
         return "inspect"
     if found.suffix.lower() == ".csv":
-        return _by_fields(columns_of(found), path)
+        if not (names := columns_of(found)):
+            raise InputError(f"{path}: is empty; {WHAT}")
+        if len(names) == 1 and ";" in names[0]:
+            raise InputError(f"{path}: its cells are separated by semicolons; save it with commas between them")
+        return "rows" if _kind_of(names) == "stad" else _by_fields(names, path)
     text = text_files.text(found, WHAT)
     if not text.strip():
         raise InputError(f"{path}: is empty; {WHAT}")
@@ -90,6 +95,9 @@ def read(path: str | Path, kind: str | None = None, options: Options | None = No
     kind = kind or detect(path, options)
     if kind not in KINDS:
         raise InputError(f"--from {kind}: use one of {', '.join(KINDS)}")
+    for name, of in _OF_ONE_KIND.items():
+        if kind != of and getattr(options, name, None) is not None:
+            raise InputError(f"--{name.replace('_', '-')} is for {of}, and {path} is read as {kind}; leave it out")
     try:
         return KINDS[kind](path, options or Options())
     except (TypeError, KeyError, AttributeError, ValueError, IndexError) as e:

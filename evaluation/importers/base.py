@@ -31,6 +31,7 @@ class Stored:
     finish_reason: str = "stop"
     where: str = ""
     """The row's place in its file."""
+    question: str | None = None
     has_verdict: bool = True
     """False where the file has no verdict: the row then has the verdict of the grading rules."""
 
@@ -200,7 +201,8 @@ def graded(row: Graded, stored: Stored, options: Options) -> Graded:
     kind = _kind(stored, options)
     format = stored.format if options.format is None else options.format
     gold, *aliases = stored.golds
-    found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format)
+    found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format,
+                  question=stored.question)  # fmt: skip
     options.each()
     return replace(
         row, outcome=found.outcome, answer=found.answer, match=found.match, reason=found.reason,
@@ -225,7 +227,9 @@ def disagreement_lines(table: dict[str, int], disagreements: Sequence[dict[str, 
     out = ["graded again (stored -> ours): " + ", ".join(f"{n} {pair}" for pair, n in table.items())]
     judged = [d for d in disagreements if "invalid" not in (d["stored"], d["ours"])]
     open_ = len(disagreements) - len(judged)
-    out.append(f"{len(judged)} verdicts differ; {open_} more are invalid on one side only (all: disagreements.jsonl)")
+    differ = "1 verdict differs" if len(judged) == 1 else f"{len(judged)} verdicts differ"
+    more = f"{open_} more {'is' if open_ == 1 else 'are'} invalid on one side only"
+    out.append(f"{differ}; {more} (all: disagreements.jsonl)")
     for d in judged[:most]:
         said = " ".join(d["response"].split())[-_SHOWN:]
         out.append(f"  {d['where']}, {d['role']}: stored {d['stored']}, ours {d['ours']} ({d['answer']!r} for "

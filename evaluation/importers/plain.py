@@ -101,7 +101,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], where: str) -> Store
         if name not in row:
             meant, has = did_you_mean(name, row) or ";", ", ".join(sorted(row))
             raise InputError(f"{where}: field {name!r} is missing{meant} it has {has}; name it with {flag}")
-    response = row.get(names[0])
+    response = None if row[names[0]] != row[names[0]] else row[names[0]]  # NaN: the missing value of data frames
     if response is not None and not isinstance(response, str | int | float):
         raise InputError(f"{where}: field {names[0]!r} is {type(response).__name__}; give the response as text")
     golds = _golds(row[names[1]], names[1], where) + _golds(row.get("aliases") or [], "aliases", where)
@@ -115,6 +115,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], where: str) -> Store
         _one_of(row.get("format"), "format", tuple(FORMATS), where) or "plain",
         _one_of(finish, "finish_reason", _FINISHED, where) or "stop",
         where,
+        _text(row.get("question")),
     )
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...errors import InputError
 from ...evaluation import importers
 from ...evaluation.graded import Graded, check_rows
 from ...evaluation.importers.base import disagreement_lines, refuse_twice, regrade
 from ...evaluation.protocols.base import uncounted
-from ...terminal import Bar, no_bar, stage, tick
+from ...terminal import Bar, how_many, no_bar, stage, tick
 from ..run import write_json, write_lines
 
 
@@ -55,7 +56,7 @@ class Summary:
         """The summary as text: counts per role, then contradictions row by row."""
         found = self.to_dict()
         out = [f"{f['file']} ({f['kind']})" for f in found["files"]]
-        out.append(f"{found['rows']} rows about {found['cases']} cases")
+        out.append(f"{how_many(found['rows'], 'row')} about {how_many(found['cases'], 'case')}")
         for role, counts in found["roles"].items():
             out.append(f"  {role}: " + ", ".join(f"{n} {outcome}" for outcome, n in counts.items()))
         if self.contradictions:
@@ -85,12 +86,14 @@ def import_files(
     """
     options = replace(options or importers.Options(), each=lambda: tick(1))
     read: list[Graded] = []
+    graded_here = False
     kinds, contradictions, warnings, disagreements = [], [], [], []
     table: Counter[str] = Counter()
     for path in files:
         kinds.append(kind or importers.detect(path, options))
         with stage(progress, f"reading {Path(path).name}", _lines(path)):
             found = importers.read(path, kinds[-1], options)
+        graded_here |= options.regrade or any(s is not None and not s.has_verdict for s in found.stored)
         contradictions += found.contradictions
         warnings += found.warnings
         if options.regrade:
@@ -102,6 +105,7 @@ def import_files(
             if ours.not_graded:
                 warnings.append(f"{path}: {ours.not_graded} rows have no response or gold and keep the stored verdict")
         read += found.rows
+    _refuse_unused(options, read, graded_here)
     refuse_twice(read, " and ".join(map(str, files)), "name the models, or import the files one by one")
     warnings += uncounted(read, None) + check_rows(read)
     out = Path(out)
@@ -115,6 +119,16 @@ def import_files(
     )  # fmt: skip
     write_json(out.with_name("import.json"), summary.to_dict())
     return summary
+
+
+def _refuse_unused(options: importers.Options, rows: Sequence[Graded], graded_here: bool) -> None:
+    """Raises ``InputError`` for an option that changed nothing, because the rows say it themselves."""
+    if options.role is not None and not any(row.role == options.role for row in rows):
+        raise InputError(f"--role {options.role}: every row states its own role; leave it out")
+    for name, value in (("--answer-type", options.answer_type), ("--format", options.format)):
+        if value is not None and not graded_here:
+            raise InputError(f"{name} {value}: every row has a stored verdict, which is kept; add --regrade, or leave "
+                             f"out {name}")  # fmt: skip
 
 
 def _lines(path: str | Path) -> int:

@@ -116,9 +116,10 @@ def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"--config {path}: holds no options; give lines such as 'model: organism:control'")
     found.pop("schema", None)
     try:
-        check_options(found, Config.model_fields)
+        check_options(found, Config.known())
     except InputError as e:
         raise InputError(f"--config {path}: {e}") from None
+    found = Config.in_sections(found)
     merged = {**found, **given}
     for section in ("asking", "serving"):
         if isinstance(found.get(section), dict) and section in given:

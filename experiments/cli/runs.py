@@ -69,7 +69,7 @@ def score(
                 f"{given}: works only on a run folder, and {run} is a file of graded rows; leave {given} out"
             )
         return _score_rows(run, protocol, cases, compat, json)
-    of_rows = {"--protocol": protocol, "--cases": cases}
+    of_rows = {"--protocol": protocol, "--cases": cases} if run.is_dir() else {}
     if (given := next((o for o, v in of_rows.items() if v is not None), None)) is not None:
         raise InputError(
             f"{given}: works only on a file of graded rows, and {run} is not one; give graded.jsonl, or leave out "

@@ -24,9 +24,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from ...errors import NoCasesError
+from ...evaluation.shards import Shard
 from ...files import put_in_place, text_hash
 from ...probes.spread import Measure, Notes
-from ..config import Shard
 from ..run import provenance
 
 _PLAIN = (str, int, float, bool, type(None))

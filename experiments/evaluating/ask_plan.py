@@ -18,8 +18,9 @@ from ...evaluation.cases import check_cases, hash_cases
 from ...evaluation.engines.base import Engine
 from ...evaluation.protocols.asking import default_format, default_protocol, recommended_format
 from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
+from ...evaluation.shards import Shard
 from ...terminal import words
-from ..config import Asking, Config, Shard, flag
+from ..config import Asking, Config, flag
 
 ORGANISM_BENCHMARKS = {
     "temporal": ("double-gate", 60),
@@ -239,7 +240,8 @@ def _own_options(given: AskOptions) -> dict[str, Any]:
         wanted = [other for other in PROTOCOLS.own if option in about(other).options]
         if wanted and option not in own:
             raise InputError(
-                f"{flag(option, value)} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out"
+                f"{flag(option, value)} is for {' and '.join(wanted)}, and the protocol is {name}; leave it out, or "
+                f"give --protocol {wanted[0]}"
             )
         if own.get(option):  # an option that sets no field is applied to the cases, see prepare
             ways = tuple(dict.fromkeys(words(value))) if option == "also" else value

@@ -11,10 +11,10 @@ from ...evaluation.case import Case
 from ...evaluation.engines.base import think
 from ...evaluation.protocols.asking import has_paraphrases, recommended
 from ...evaluation.protocols.base import Protocol, about
-from ...evaluation.protocols.presenting import FormattedProtocol
+from ...evaluation.protocols.presenting import REASONING, FormattedProtocol
 from ...probes.catalog import PROBES
 from ...terminal import how_many, to_stderr
-from ..config import Config
+from ..config import Config, flag
 from ..models.target import choose_prompting, loading_of, sources
 from ..run.checks import role_group
 from .ask_plan import AskPlan, LoadedBenchmark, ask_options, load_benchmark, plan_asks, prompt_lengths
@@ -47,6 +47,7 @@ def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list
         *limit_notice(plan.cases, config.limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
+        *_budget_notice(plan),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
     if source is None:
@@ -159,6 +160,7 @@ def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str
         *limit_notice(plan.cases, limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
+        *_budget_notice(plan),
         *_thinking_notice(plan, tokenizer),
     ]
 
@@ -183,6 +185,20 @@ def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:
         "the chat template can switch thinking on or off, and no flag sets it; by default, thoughts count against the "
         "token budget of the answer, and a stop string in them ends the answer; give --no-thinking, or --thinking "
         "(with its own budget, --thinking-tokens)"
+    ]
+
+
+def _budget_notice(plan: AskPlan) -> list[str]:
+    """A line for each token budget that was given and that no ask of the plan has."""
+    asking = plan.options.asking
+    given = {"cot_tokens", "thinking_tokens"} & asking.changed().keys()
+    asks = all_asks(plan.cases, plan.protocol, "incorrect") if given else []
+    used = {
+        "cot_tokens": ("has the format cot or self-ask", any(a.format in REASONING for a in asks)),
+        "thinking_tokens": ("is put with thinking", asking.may_think or any(a.thinking for a in asks)),
+    }
+    return [
+        f"warning: {flag(n)} {getattr(asking, n)} changes nothing: no ask {used[n][0]}" for n in given if not used[n][1]
     ]
 
 

@@ -15,15 +15,15 @@ from ...evaluation.journal import segments
 from ...files import text_hash
 from ...terminal import how_many
 from ..console.printing import Reporter
-from ..run.folder import MEASURED, find_runs, read_json, short, unfinished, write_lines
+from ..run.folder import MEASURED, find_runs, read_json, read_lines, short, unfinished, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import begin_run
 from .ask_plan import SHARD_FILE
 from .evaluate import own_config, rescore
 
-SAME = ("model", "weights", "protocol", "format", "prompting")
-SAME_SHARDS = (*SAME, "benchmark", "data", "seed", "asking")
+SAME = ("model", "weights", "protocol", "format", "prompting", "asking")
+SAME_SHARDS = (*SAME, "benchmark", "data", "seed")
 KEPT = ("model", "engine", "numerics", "judge", "benchmark")
 """Facts of the first run's manifest that also hold for the merged run."""
 
@@ -32,8 +32,9 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
     """Copy the journals of several runs into a new run folder, join their cases, and grade and count again.
 
     Measurements that shards made for their probes are copied too. Raises ``InputError`` if the runs differ in model,
-    weights, protocol, format or prompting, if one case id means different cases, if a run lacks a file, or if shards
-    are missing, repeated, unfinished, or made with other settings. ``out`` is then left as it was.
+    weights, protocol, format, prompting or another option of asking (one run has one, and answers to other asks would
+    not count), if one case id means different cases, if a run lacks a file, or if shards are missing, repeated,
+    unfinished, or made with other settings. ``out`` is then left as it was.
     """
     runs = [RunData(folder) for folder in find_runs(folders)]
     out = Path(out)
@@ -51,13 +52,24 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
         for name, values in mixed.items():
             reporter.say(f"{out}: its answers were made with different settings: {name} {', '.join(values)}")
         reporter.say(f"{out}: {how_many(len(runs), 'run')} merged, {how_many(len(cases), 'case')}")
-        return rescore(out, reporter)
+        found = rescore(out, reporter)
+        for run in runs:
+            if left := len(_asked(run) - found.asks.keys()):  # such as answers drawn with another seed
+                reporter.say(
+                    f"{out}: {how_many(left, 'answer')} of {run.path} are left out: the merged run asks otherwise"
+                )
+        return found
     except BaseException:
         # The folder was new or empty. Half a run in it could neither be read nor merged into.
         shutil.rmtree(out, ignore_errors=True)
         if existed:
             out.mkdir(parents=True, exist_ok=True)
         raise
+
+
+def _asked(run: RunData) -> set[str]:
+    file = run.path / "asks.jsonl"
+    return {str(row["ask"]) for row in read_lines(file)} if file.is_file() else set()
 
 
 def _check_answers(run: RunData) -> None:
@@ -115,7 +127,7 @@ def _common(runs: Sequence[RunData]) -> dict[str, Any]:
             if identity.get(key) != first[1].get(key):
                 raise InputError(
                     f"{folder}: {key} is {short(identity.get(key))} and {short(first[1].get(key))} in {first[0]}; "
-                    "only runs of the same model and protocol can be merged"
+                    "only runs of one model that were asked in the same way can be merged"
                 )
     benchmarks = list(dict.fromkeys(str(run.manifest.identity.get("benchmark")) for run in runs))
     data = list(dict.fromkeys(str(run.manifest.identity.get("data")) for run in runs))

@@ -9,7 +9,7 @@ from ...errors import InputError
 from ...evaluation.case import Case
 from ...evaluation.cases import as_in_a_file
 from ...files import as_path
-from ..config import Asking, Config, Probing, Serving
+from ..config import Config, Probing
 from ..evaluating.ask_plan import LoadedBenchmark, of_cases
 from ..run.reader import read_run
 from .naming import named_in_python
@@ -82,16 +82,12 @@ def _name_of(model: Any) -> str:
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Options by name in the form of ``Config``, with asking and serving options in their own sections."""
+    """The options, checked that none belongs to the probes."""
     for name in {"dtype", "device"} & options.keys():  # torch.float32, torch.device("cpu")
         options[name] = options[name] and str(options[name]).removeprefix("torch.")
-    found = {k: v for k, v in options.items() if k not in (*Asking.model_fields, *Serving.model_fields)}
-    if wrong := [k for k in found if k in Probing.model_fields]:
+    if wrong := [k for k in options if k in Probing.model_fields]:
         raise InputError(f"{wrong[0]}: is an option of probes; give it to run.failures.probe(...)")
-    for section, fields in (("asking", Asking.model_fields), ("serving", Serving.model_fields)):
-        if mine := {k: v for k, v in options.items() if k in fields}:
-            found[section] = {**dict(found.get(section) or {}), **mine}
-    return found
+    return options
 
 
 def _benchmark(cases: Iterable[Case], limit: int | None) -> LoadedBenchmark:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InputError, did_you_mean
+from ...errors import InputError, checks_arguments, did_you_mean
 from ..figures import style
 from ..figures.catalog import FIGURES, draw
 from ..figures.drawing import Drawing
@@ -27,6 +27,7 @@ NAMED_TOKENS = 40
 """The largest number of tokens for which rows and columns are labelled with them."""
 
 
+@checks_arguments
 def attention(
     lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[int] | int | None = None, *,
     head: int | None = None,

@@ -9,7 +9,7 @@ from ..config import Config
 from ..evaluating.ask_plan import LoadedBenchmark
 from ..models.resolve import ModelSource
 from ..models.target import Target, choose_prompting, loading_of
-from ..run import read_json
+from ..run.folder import probed_cases
 from ..run.reader import ProbeData, RunData, read_config, read_probe
 from .shown import ProbeResults
 
@@ -17,13 +17,14 @@ from .shown import ProbeResults
 def kept(run: RunData, name: str) -> ProbeResults:
     """The results of a probe in a run's folder."""
     data = RunData(run.path)
-    found, chosen = data.probe(name), data.path / "probes" / "examples.json"
+    found = data.probe(name)
     if found is None:
         held = ", ".join(data.probe_names) or "none"
         raise InputError(
             f"{run.name}: no results of a probe {name!r} (the run has: {held}); use run.failures.probe(...)"
         )
-    about = read_json(chosen) if chosen.is_file() else {}
+    folder = next(n for n in data.probe_names if n.replace("_", "-") == name.replace("_", "-"))
+    about = probed_cases(data.path, folder)
     return ProbeResults(found.name.replace("_", "-"), run, found, about.get("note", ""), about.get("groups", {}))
 
 

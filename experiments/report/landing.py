@@ -18,7 +18,7 @@ from ...probes.verdicts import FEWEST_PAIRS, MATCHED, PRIMARY, UNMATCHED, is_pri
 from ...terminal import how_many
 from ..figures.grouping import labels
 from ..figures.style import MARKED_BELOW
-from ..run.folder import read_json
+from ..run.folder import probed_cases
 from ..run.reader import Row, RunData
 from ..run.summary import diagnosed_failures
 from . import headline, sections
@@ -354,8 +354,7 @@ def _explored(table: Sequence[Row]) -> str:
 def lacking(run: RunData) -> str:
     """Why probes had nothing to compare: too few failures or successes, too few of them alike, or no numbers."""
     failures, successes = (len(found) for found in run.groups)
-    chosen = run.path / "probes" / "examples.json"
-    matched = read_json(chosen).get("contrast") is not False if chosen.is_file() else True
+    matched = probed_cases(run.path).get("contrast") is not False
     if matched and min(failures, successes) >= FEWEST_PAIRS:
         return "its table has no numbers of failures that were matched with successes"
     have = f"{how_many(failures, 'failure')} and {how_many(successes, 'success', 'successes')}"

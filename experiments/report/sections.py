@@ -15,7 +15,7 @@ from ...probes.verdicts import rank
 from ..figures.catalog import FIGURES
 from ..figures.grouping import labels
 from ..organism.weights import named
-from ..run import read_json
+from ..run.folder import probed_cases, read_json
 from ..run.reader import ProbeData, Row, RunData
 
 _FIELDS = ("quantity", "kind", "group", "layer", "head", "n", "value", "interval", "effect", "test", "p_adjusted",
@@ -83,12 +83,14 @@ def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:
 
 
 def matching_notes(runs: Sequence[RunData]) -> list[str]:
-    """How failures and successes were matched, one line per run."""
+    """How failures and successes were matched, one line per run; several if its probes ran on different cases."""
     names, out = labels(runs), []
     for run in runs:
-        path = run.path / "probes" / "examples.json"
-        if path.is_file():
-            out.append(f"{names[run.path]}: {read_json(path).get('note', '')}")
+        notes: dict[str, list[str]] = {}
+        for probe in run.probe_names:
+            notes.setdefault(probed_cases(run.path, probe).get("note", ""), []).append(probe)
+        which = {note: f" ({', '.join(probes)})" if len(notes) > 1 else "" for note, probes in notes.items() if note}
+        out += [f"{names[run.path]}{probes}: {note}" for note, probes in which.items()]
     return out
 
 

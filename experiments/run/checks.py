@@ -15,6 +15,7 @@ from ...evaluation.graded import Graded
 from ...evaluation.grading import formulas
 from ...evaluation.judging import JudgedGrades
 from ...evaluation.metrics import Metric, mark
+from ...evaluation.protocols.presenting import REASONING
 from ...terminal import words
 
 MOST = 1000
@@ -103,7 +104,8 @@ def _troubles(row: Graded, ask: Ask, response: Response) -> list[str]:
 
 def _mend(what: str, format: str, thinking: bool, few_shot: bool) -> str:
     if what == "cut off":
-        return "try --no-thinking, or a larger --thinking-tokens" if thinking else "try a larger --answer-tokens"
+        tokens = "--cot-tokens" if format in REASONING else "--answer-tokens"
+        return "try --no-thinking, or a larger --thinking-tokens" if thinking else f"try a larger {tokens}"
     if format != "short":
         return "try --format short" + (", or --judge MODEL" if what == "invalid" else "")
     return (

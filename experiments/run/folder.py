@@ -66,6 +66,16 @@ def missing(path: str | Path) -> str:
     return (None if Path(path).exists() else unfinished(folder)) or f"is {folder} a run folder?"
 
 
+def probed_cases(run: Path, name: str = "") -> dict[str, Any]:
+    """The cases that a probe ran on: ``note``, ``contrast`` and ``groups``; without a name, those chosen last.
+
+    Probes of one run may have run on different cases (``--probe-cases``). Where a probe's folder does not say which, it
+    ran on those chosen last. Empty for a run that was not probed.
+    """
+    found = [p for p in (run / "probes" / name / "inputs.json", run / "probes" / "examples.json") if p.is_file()]
+    return next((about for p in found if "groups" in (about := read_json(p))), {})
+
+
 def unfinished(folder: str | Path) -> str | None:
     """A sentence that says that a run is not finished, and how to continue it; None for a finished run and for no run.
 

@@ -189,15 +189,17 @@ class Evaluated:
         return asks, responses
 
     def invalid_lines(self) -> list[str]:
-        """One line for each of the three most frequent reasons for invalid grades, with an example."""
+        """One line for each of the three most frequent reasons for invalid grades, with an example, and the rest."""
         invalid = [row for row in self.graded if row.outcome == "invalid"]
         reasons = Counter(row.reason or "unknown" for row in invalid)
         first = {row.reason or "unknown": row for row in reversed(invalid)}
+        shown = reasons.most_common(3)
+        more = len(invalid) - sum(n for _, n in shown)
         return [
             f"{n} of {len(self.graded)} answers are invalid: {reason} "
             f"(first: case {first[reason].case!r}, role {first[reason].role!r})"
-            for reason, n in reasons.most_common(3)
-        ]
+            for reason, n in shown
+        ] + [f"{more} of {len(self.graded)} answers are invalid for other reasons"] * (more > 0)
 
 
 @cache

@@ -31,6 +31,8 @@ class OpenRun:
     path: Path
     config: dict[str, Any]
     manifest: Manifest
+    status_after_error: str = "failed"
+    """``complete`` while only a plugin's own work can fail: what the run holds is whole without it."""
 
     @property
     def name(self) -> str:
@@ -81,16 +83,16 @@ def begin_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mappin
         try:
             yield run
         except BaseException as e:
-            _end(run, "interrupted" if isinstance(e, KeyboardInterrupt) else "failed", start, e)
+            _end(run, "interrupted" if isinstance(e, KeyboardInterrupt) else run.status_after_error, start, e)
             raise
         _end(run, "complete", start)
 
 
-def save_probe(result: ProbeResult, folder: Path, manifest: Manifest, inputs: str | None = None) -> None:
+def save_probe(result: ProbeResult, folder: Path, manifest: Manifest, inputs: str | None = None, **cases: Any) -> None:
     """Save a probe's result, and next to its tables what it was made with: model, data and code.
 
     ``inputs`` is the hash of everything that the numbers depend on. It is removed first and written last, so a run that
-    was killed in between runs the probe again.
+    was killed in between runs the probe again. ``cases`` says which cases the probe ran on (``probing.save_chosen``).
     """
     (folder / "inputs.json").unlink(missing_ok=True)
     shutil.rmtree(folder / "cases", ignore_errors=True)  # single cases of the earlier result
@@ -98,7 +100,7 @@ def save_probe(result: ProbeResult, folder: Path, manifest: Manifest, inputs: st
     for table in sorted(folder.glob("*.csv")):
         provenance.write_beside(table, manifest.made_with())
     if inputs is not None:
-        write_json(folder / "inputs.json", {"inputs": inputs})
+        write_json(folder / "inputs.json", {"inputs": inputs, **cases})
 
 
 def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -149,4 +149,6 @@ def config_of(spec: Spec, preset: Preset, given: Mapping[str, Any], model: Study
         "serving": {**given.get("serving", {}), **serving},
     }
     fixed = {"model": model.model, "benchmark": data, "protocol": preset.protocol, "seed": spec.seed, "probes": ()}
-    return Config(**{**published, **given, "limit": limit, **own, **nested, **fixed})
+    # The options are those of all models, so one that only a served model has is no mistake for the others.
+    values = {**published, **given, "limit": limit, **own, **nested, **fixed}
+    return Config.model_validate(values, context={"stays": ()})

@@ -144,6 +144,10 @@ PART: dict[str, Any] = LINE["parts"][0]
 @pytest.mark.parametrize(
     ("over", "said"),
     [
+        (
+            {"answer_type": "number", "answer": "3", "aliases": ["three", "lots"]},
+            r":1: field 'aliases' has 'lots', and",
+        ),
         ({"answer_type": "number", "answer": "lots"}, r":1: field 'answer' is 'lots', and answer_type is 'number'"),
         ({"answer_type": "boolean", "answer": "perhaps"}, r":1: field 'answer' is 'perhaps'.*yes or no"),
         ({"answer_type": "number", "answer": "b"}, r":1: field 'answer' is 'b'.*a number"),

@@ -12,6 +12,7 @@ import yaml
 from composcope.errors import InputError
 from composcope.evaluation.grading.grade import MODES
 from composcope.experiments.cli import main
+from composcope.experiments.cli.flags import with_file
 from composcope.experiments.config import Asking, Config, Probing, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, make_protocol, with_examples
 
@@ -23,6 +24,7 @@ SECTIONS = (Asking, Serving, Probing, Config)
     [
         ({"limit": 0}, "--limit", "0", "at least 1"),
         ({"limit": "many"}, "--limit", "many", "at least 1"),
+        ({"limit": 2.5}, "--limit", "2.5", "a whole number of at least 1"),
         ({"seed": -1}, "--seed", "-1", "at least 0"),
         ({"case_details": -1}, "--case-details", "-1", "at least 0"),
         ({"dtype": "int8"}, "--dtype", "int8", "float32, bfloat16 or float16"),
@@ -38,6 +40,12 @@ SECTIONS = (Asking, Serving, Probing, Config)
         ({"serving": {"concurrency": 0}}, "--concurrency", "0", "at least 1"),
         ({"serving": {"engine": "ray", "gpus_per_worker": "half"}}, "--gpus-per-worker", "half", "at least 0"),
         ({"modle": "x"}, "modle", "", "did you mean 'model'"),
+        ({"answer_tokns": 3}, "answer_tokns", "", "did you mean 'answer_tokens'"),
+        ({"temperature": float("inf")}, "--temperature", "inf", "finite"),
+        ({"concurrency": 2}, "--concurrency", "", "for a server"),
+        ({"signed_as": "x"}, "--signed-as", "", "for a server"),
+        ({"api_key_env": "KEY"}, "--api-key-env", "", "for a server"),
+        ({"probe_model": "folder"}, "--probe-model", "", "for a server"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_with_its_flag_and_the_fix(
@@ -46,6 +54,17 @@ def test_a_value_that_cannot_be_used_is_named_with_its_flag_and_the_fix(
     with pytest.raises(InputError) as said:
         Config(**{"model": "m", "benchmark": "b", **values})
     assert str(said.value).startswith(f"{flag} {value}".strip()) and fix in str(said.value)
+
+
+@pytest.mark.parametrize(
+    "given", [{"answer_tokens": 7}, {"asking": {"answer_tokens": 7}}, {"asking": {"few_shot": "2"}, "answer_tokens": 7}]
+)
+def test_an_option_is_given_by_its_name_or_in_its_section(given: dict[str, Any], tmp_path: Path) -> None:
+    config = Config(**{"model": "m", "benchmark": "b", **given})
+    assert config.asking.answer_tokens == 7 and (config.asking.few_shot == "2") == (len(given) == 2)
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
+    merged = with_file(tmp_path / "c.yaml", {"asking": {"answer_tokens": 9}})
+    assert merged["asking"]["answer_tokens"] == 9, "a flag overrides the file"
 
 
 def test_every_number_has_a_least_value() -> None:

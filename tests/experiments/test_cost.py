@@ -47,6 +47,22 @@ def test_a_plan_warns_of_prompts_that_the_context_does_not_hold(times: int, said
     assert all("1 of 2 " in line and "'long', role 'whole'" in line and str(said) in line for line in warned)
 
 
+@pytest.mark.parametrize(
+    ("asking", "format", "warned"),
+    [
+        ({"cot_tokens": 9}, "short", "--cot-tokens 9 changes nothing"),
+        ({"cot_tokens": 9}, "cot", None),
+        ({"cot_tokens": 9, "also": "cot"}, "short", None),
+        ({"thinking_tokens": 9}, "cot", "--thinking-tokens 9 changes nothing"),
+        ({}, "short", None),
+    ],
+)
+def test_a_budget_that_no_ask_has_is_said(asking: dict[str, Any], format: str, warned: str | None) -> None:
+    config = Config(model="organism:control", benchmark="organism:mixed", limit=2, format=format, probes=(), **asking)
+    found = [line for line in plan_lines(config) if "changes nothing" in line]
+    assert len(found) == (warned is not None) and all(str(warned) in line for line in found)
+
+
 def test_an_ask_that_cases_share_is_planned_once(tmp_path: Path) -> None:
     shared = Part("What is one?", "1")
     cases = [Case(f"c{i}", f"What is {i}?", "3", (shared, Part(f"What is two, {i}?", "2"))) for i in range(5)]

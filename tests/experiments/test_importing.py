@@ -79,7 +79,7 @@ def test_stored_responses_are_graded_again_and_the_differences_written(
     assert [d["case"] for d in said["disagreements"]] == ["a"]
     assert main(["import", str(path), "--out", str(out), "--regrade"]) == 0
     shown = capsys.readouterr().out
-    assert "1 verdicts differ" in shown and f"{path}:2, whole: stored incorrect, ours correct" in shown
+    assert "1 verdict differs" in shown and f"{path}:2, whole: stored incorrect, ours correct" in shown
 
 
 @pytest.mark.parametrize(("stored", "wanted"), [(True, "grading log.jsonl again"), (False, "reading log.jsonl")])
@@ -109,6 +109,27 @@ def test_fields_of_plain_rows_are_named_on_the_command_line(
     monkeypatch.setattr(importing.importers, "detect", lambda *_: "inspect")
     assert main(["import", str(path), "--from", "rows", "--gold-field", "answer", "--out", out]) == 0
     assert "graded by our rules" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "said"),
+    [
+        ("a.csv", "response,gold,role,right\n4,4,whole,1\n", ["--role", "part:1"], "--role part:1: every row states"),
+        ("a.csv", "response,gold,right\n4,4,1\n", ["--answer-type", "number"], "--answer-type number: every row has"),
+        ("a.csv", "response,gold,right\n4,4,1\n", ["--format", "cot"], "--format cot: every row has a stored verdict"),
+        ("a.csv", "response,gold\n4,4\n", ["--filter", "none"], "--filter is for lm-eval, and "),
+        ("a.csv", "response,gold\n4,4\n", ["--whole", "direct"], "--whole is for bamboogle, and "),
+        ("a.csv", "response;gold\n4;4\n", [], "separated by semicolons; save it with commas"),
+        ("a.csv", "id,question,answer\n1,2 + 2?,4\n", [], "field 'response' is missing"),
+        ("a.csv", "", [], "is empty"),
+    ],
+)
+def test_an_option_that_would_change_nothing_and_a_table_of_another_form_are_refused(
+    name: str, text: str, options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert main(["import", str(tmp_path / name), "--out", str(tmp_path / "g.jsonl"), *options]) == 1
+    assert said in capsys.readouterr().err and not (tmp_path / "g.jsonl").exists()
 
 
 @pytest.mark.parametrize("n", [0, 2, 3])

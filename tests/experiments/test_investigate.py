@@ -21,6 +21,7 @@ import yaml
 from exit_codes import done
 
 from composcope.errors import ComposcopeError, InputError
+from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments import investigate
 from composcope.experiments.cli import main
@@ -382,11 +383,13 @@ FAILURES, SUCCESSES = (SimpleNamespace(name=n, label=n, entries=[0] * k) for n, 
 def test_a_run_without_a_contrast_says_what_is_missing(failing: int, right: int, said: str | None) -> None:
     sets = SimpleNamespace(case_sets=(FAILURES, SUCCESSES))
     ids = {"failure": [0] * failing, "success": [0] * right}
-    found: Any = SimpleNamespace(ids=ids.get, cases=range(9), reduction=sets, n_invalid=4)
+    asks = {"a": Ask("c", "whole", "Q?", "1", "text", format="cot")}
+    found: Any = SimpleNamespace(ids=ids.get, cases=range(9), reduction=sets, n_invalid=4, asks=asks)
     line = investigate.no_contrast(found, Path("r"))
     assert (line is None) == (said is None) and (said or "") in (line or "")
     if line:
         assert ("use more or harder cases" in line) == (said or "").startswith("no failure")
+        assert "`--cot-tokens`" in line, "the budget that these asks have"
 
 
 def test_what_a_report_shows_decides_whether_it_is_written_again(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -149,7 +149,8 @@ def test_runs_that_were_asked_otherwise_do_not_merge(
     evaluated: Path, better: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     manifest = (better / "manifest.json").read_text()
-    other = {"protocol": "double-gate", "format": "xml", "prompting": "raw", "weights": "w", "model": "other"}
+    other = {"protocol": "double-gate", "format": "xml", "prompting": "raw", "weights": "w", "model": "other",
+             "asking": {"temperature": 1.0}}  # fmt: skip
     for name, value in other.items():
         changed = json.loads(manifest)
         changed["identity"][name] = value

@@ -107,6 +107,7 @@ def rows(texts: list[str], outcome: str, *, format: str = "plain", reason: str =
         ("what?", "invalid", "plain", "stop", ["whole", "6 of 100", "6%", "invalid", "'c0'", "--format short"]),
         ("what?", "invalid", "short", "stop", ["6 of 100", "invalid", "--judge"]),
         ("cut", "invalid", "plain", "length", ["6 of 100", "cut off", "--answer-tokens"]),
+        ("cut", "invalid", "cot", "length", ["6 of 100", "cut off", "--cot-tokens"]),
         ("<think> so </think> cut", "invalid", "plain", "length", ["cut off", "--no-thinking"]),
         ("word " * 40, "correct", "plain", "stop", ["6 of 100", "verbose", "--format short"]),
     ],

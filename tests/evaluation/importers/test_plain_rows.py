@@ -131,6 +131,16 @@ def test_an_empty_cell_is_an_empty_response_and_a_missing_column_is_none(tmp_pat
         read(table(tmp_path / "m.csv", [{"response": "4"}]), "rows")
 
 
+def test_a_missing_response_is_invalid_however_it_is_written_and_the_question_counts(tmp_path: Path) -> None:
+    asked = {"gold": "2.25", "question": "How many metres are 225 cm?"}
+    rows = [{**asked, "response": r} for r in (None, float("nan"), "", "225 cm", "2.25")]
+    found = read(lines(tmp_path / "n.jsonl", rows), "rows").rows
+    assert [r.outcome for r in found] == ["invalid"] * 3 + ["incorrect", "correct"]
+    del asked["question"]
+    (unasked,) = read(lines(tmp_path / "u.jsonl", [{**asked, "response": "225 cm"}]), "rows").rows
+    assert unasked.outcome != "correct"
+
+
 def test_a_response_of_a_million_characters_is_read_from_a_table(tmp_path: Path) -> None:
     path = table(tmp_path / "m.csv", [{"response": "[1] " + "word " * 200_000 + "[4]", "gold": "4"}])
     assert len(str(read(path).stored[0].response)) > 1_000_000  # type: ignore[union-attr]
@@ -153,7 +163,7 @@ def test_verdicts_that_differ_from_ours_are_listed_item_by_item(tmp_path: Path) 
         (f"{path}:4", "m-00003", "whole", "correct", "invalid", None),
         (f"{path}:5", "o", "whole", "invalid", "correct", "4"),
     ]
-    assert disagreement_lines(found.table, found.disagreements, 9)[1].startswith("1 verdicts differ; 2 more")
+    assert disagreement_lines(found.table, found.disagreements, 9)[1].startswith("1 verdict differs; 2 more")
     bare = read(lines(tmp_path / "bare.jsonl", [{"response": "4", "gold": "4"}]), options=options)
     assert regrade(bare, options).table == {}  # nothing stored, nothing to compare with
     assert found.disagreements[0]["gold"] == ["8", "eight"] and found.disagreements[0]["response"] == "The answer is 8."

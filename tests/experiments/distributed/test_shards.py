@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.cases import Case
+from composcope.evaluation.shards import Shard
 from composcope.experiments.cli import main
-from composcope.experiments.config import Config, Shard
+from composcope.experiments.config import Config
 from composcope.experiments.console.printing import Reporter
 from composcope.experiments.evaluating.ask_plan import shard_positions
 from composcope.experiments.evaluating.cost import plan_lines

@@ -16,7 +16,8 @@ from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines.base import ReplayEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
-from composcope.experiments.config import Serving, Shard
+from composcope.evaluation.shards import Shard
+from composcope.experiments.config import Serving
 from composcope.experiments.distributed import engine as rays
 from composcope.experiments.distributed.engine import FleetModel, RayEngine, WorkersJournal, _size, mark
 from composcope.experiments.distributed.pool import Pool

@@ -24,14 +24,17 @@ from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments import figures
+from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
 from composcope.experiments.notebook import ProbeResults, RunResults, naming, probing
 from composcope.experiments.notebook import shown as displayed
 from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult, _line
 from composcope.experiments.organism.benchmarks import mixed
+from composcope.experiments.report.sections import matching_notes
+from composcope.experiments.run import read_lines
 from composcope.experiments.run.diagnosis import FOLDER, CauseShare, Diagnosis, Verdict, write
-from composcope.experiments.run.reader import ProbeData
+from composcope.experiments.run.reader import ProbeData, RunData
 from composcope.probes.catalog import PROBES
 
 
@@ -162,6 +165,16 @@ def test_a_probe_from_a_notebook_leaves_the_other_probes_in_the_runs_record(run:
     assert again.probe_results("lookback").to_df().equals(cs.open_run(run.path).failures.probe("lookback").to_df())
 
 
+def test_each_probe_keeps_the_cases_that_it_ran_on(run: RunResults, looked: Any, tmp_path: Path) -> None:
+    shutil.copytree(run.path, path := tmp_path / "run")
+    assert main(["probe", str(path), "--probes", "min-k", "--probe-cases", "2", "-q"]) == 0
+    few, many = (cs.open_run(path).probe_results(name) for name in ("min-k", "lookback"))
+    assert [len(cases) for cases in few.case_ids.values()] == [2, 2] and len(many.case_ids["failure"]) > 2
+    assert many.case_ids == looked.case_ids and many.note == looked.note != few.note
+    notes = matching_notes([RunData(path)])
+    assert ["(lookback):" in notes[0], "(min-k):" in notes[1], few.note in notes[1]] == [True] * 3
+
+
 PROBE = """
 from composcope.probes import ProbeResult
 
@@ -170,6 +183,19 @@ def mid_norm(lm, examples):
 
 PROBES = {"mid-norm": mid_norm}
 """
+
+
+def test_a_probe_of_ones_own_that_fails_leaves_the_run_complete(
+    run: RunResults, looked: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(run.path, path := tmp_path / "run")
+    (tmp_path / "mine.py").write_text("PROBES = {'breaks': lambda lm, examples: 1 / 0}\n", encoding="utf-8")
+    before = (path / "metrics.json").read_bytes()
+    assert main(["probe", str(path), "--plugin", str(tmp_path / "mine.py"), "--probes", "breaks", "-q"]) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    made = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+    assert made["status"] == "complete" and "ZeroDivisionError" in made["invocations"][-1]["error"]
+    assert cs.open_run(path).failures.ids == run.failures.ids and (path / "metrics.json").read_bytes() == before
 
 
 def test_a_plugin_is_used_from_python_and_the_run_can_be_probed_without_it(
@@ -331,6 +357,17 @@ def test_a_run_stands_for_its_folder_and_some_of_its_cases_are_named_by_a_list(r
     assert cs.open_run(run).path == run.path  # type: ignore[arg-type]
     last = run.cases[-1].id
     assert run.cases[[0, last]].ids == (run.cases[0].id, last)
+
+
+def test_answers_that_a_merged_run_does_not_ask_for_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [tmp_path / f"seed-{seed}" for seed in (1, 2)]
+    for seed, run in enumerate(runs, 1):
+        cs.evaluate("organism:none", mixed(1, 0), out=run, temperature=1.0, seed=seed, quiet=True)
+    assert main(["merge", *map(str, runs), "--out", str(tmp_path / "m")]) in (0, 2)
+    n = len(read_lines(runs[1] / "asks.jsonl"))
+    assert f"{n} answers of {runs[1]} are left out" in capsys.readouterr().err
 
 
 def test_types_of_torch_are_options_too(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -132,6 +133,9 @@ def test_graded_rows_of_one_ask_are_an_entry_for_each_case_and_reasons_are_count
         "2 of 4 answers are invalid: no-answer (first: case 'b', role 'part:1')",
         "1 of 4 answers are invalid: unknown (first: case 'b', role 'whole')",
     ]
+    many = [replace(rows[0], outcome="invalid", reason=reason) for reason in ("a", "a", "b", "b", "c", "c", "d", "e")]
+    lines = replace(found, graded=many).invalid_lines()
+    assert len(lines) == 4 and sum(int(line.split()[0]) for line in lines) == len(many), "none is left out in silence"
 
 
 def test_what_a_result_was_made_with_has_no_path_in_it() -> None:

@@ -224,6 +224,8 @@ def test_flags_replace_single_choices_of_a_preset() -> None:
     named = replace(spec.models[0], options={"engine": "openai", "base_url": "http://own", "batch_size": 2})
     made = config_of(replace(spec, limit=5), preset, given, named, "organism:mixed")
     assert (made.serving.base_url, made.batch_size, made.limit) == ("http://own", 2, 5)
+    here = config_of(spec, preset, {"serving": {"concurrency": 2}}, spec.models[0], "cases.jsonl")
+    assert here.serving.concurrency == 2, "an option of a study is for those of its models that have it"
 
 
 def test_trainings_are_added_by_the_study_that_takes_them_and_refused_by_others() -> None:
