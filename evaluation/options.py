@@ -52,14 +52,8 @@ def parse(value: Any, where: str) -> Choices:
         )
     first: dict[str, str] = {}
     for letter, text in found:
-        same = first.setdefault(" ".join(text.casefold().split()), letter)
-        if same != letter:
+        if (same := first.setdefault(text, letter)) != letter:
             raise InputError(f"{where}: field 'options' has {text!r} as {same} and as {letter}; give each text once")
-        if text.upper() != letter and text.upper() in dict(found):
-            raise InputError(
-                f"{where}: field 'options' has the text {text!r} as {letter}, which is another option's letter; "
-                "give the texts in the order of their letters"
-            )
     return found
 
 
