@@ -292,6 +292,7 @@ def as_case(c: CandidatePair) -> Case:
         depth=2,
         cluster=c.second.id,
         meta={
+            "protocol": "reasoning-gap",
             "question_2": with_x,
             "x": c.first.answer,
             "constant": c.slot.value,

@@ -17,6 +17,7 @@ from composcope.evaluation.builders.code_items import CodeItem, read_code_items,
 from composcope.evaluation.builders.compositional_gsm import CandidatePair, Rules, _assign, build
 from composcope.evaluation.cases import read_cases, write_cases
 from composcope.evaluation.journal import Journal
+from composcope.evaluation.protocols.asking import default_protocol
 from composcope.evaluation.protocols.reasoning_gap import ReasoningGap
 from composcope.evaluation.sandbox import run_code
 
@@ -291,6 +292,7 @@ def test_the_benchmark_file_reads_back(tmp_path: Path) -> None:
     cases = build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100)).cases
     write_cases(cases, tmp_path / "cases.jsonl")
     back = read_cases(tmp_path / "cases.jsonl")
+    assert default_protocol(back) == "reasoning-gap", "as the paper asks such pairs"
     assert [(c.id, c.question, c.parts, c.meta["x"]) for c in back] == [
         (c.id, c.question, c.parts, c.meta["x"]) for c in cases
     ]
