@@ -65,6 +65,8 @@ class Followed(NamedTuple):
     """The single edits."""
     run: Tally = Tally()
     """Of the different pairs of right and predicted answer over the run's failing cases, how many follow it."""
+    of_run: bool = True
+    """Whether the pairs are those of the run, or those of a group of its cases (``Apart``)."""
 
 
 def pairs(cases: Iterable[Followed]) -> Tally:
@@ -244,7 +246,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         out.append(f"every operand right in {found.operands_right}; of these, {wrong}")
     if found.shortcut is not None:
         s = found.shortcut
-        pairs = f"; over the run, {s.run} different pairs of right and predicted answer do" if s.run.n else ""
+        among = "over the run" if s.of_run else "over its group of cases"
+        pairs = f"; {among}, {s.run} different pairs of right and predicted answer do" if s.run.n else ""
         out.append(f"shortcut {s.name}: {s.hits} of {s.telling} edits that tell it apart follow it{pairs}")
     if found.exchanged.k:
         out.append(f"the operands have changed places in {found.exchanged}")

@@ -185,7 +185,8 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     opened = weighing.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
     # Where the answers settle the cause and no text mends the case, the model is opened only for what does.
     settled = _settled(behaviours, known)
-    opened |= opening.open_settled(target, heard, settled, list(answered.values()), folder, reporter, seed)
+    proved = opening.open_settled(target, heard, settled, list(answered.values()), folder, reporter, seed)
+    opened |= {id: replace(one, apart=opened[id].apart if id in opened else None) for id, one in proved.items()}
     wholes = [row for row in data.graded if row.role == "whole" and row.ask in data.responses]
     answers = {row.case: row.answer or data.responses[str(row.ask)].text.strip() for row in wholes}
     verdicts = [
@@ -272,7 +273,8 @@ def _of_groups(
         out |= weighing.within({id: found[id] for id in found if id in some})
         if some != frozenset(opened):
             followed = following.shortcuts({id: heard[id] for id in heard if id in some}, known)
-            out |= {id: replace(out[id], shortcut=followed.best(id) or out[id].shortcut) for id in some}
+            of_group = {id: best._replace(of_run=False) for id in some if (best := followed.best(id)) is not None}
+            out |= {id: replace(out[id], shortcut=shortcut) for id, shortcut in of_group.items()}
     return out
 
 

@@ -362,6 +362,8 @@ def test_a_shortcut_of_one_group_of_cases_is_found_where_the_other_group_hides_i
     again = _of_groups(found, opened, run, cases)
     assert {id for id in again if again[id].shortcut} == groups[0]
     assert {one.shortcut.name for one in again.values() if one.shortcut} == {"usual-operand"}
+    evidence = ["\n".join(behaviour_lines(one)) for one in again.values() if one.shortcut]
+    assert all("over its group" in lines and "over the run, " not in lines for lines in evidence)
     for some in groups:  # and only their own answers say whether the model reaches any item
         written = [found[id].from_case for id in some]
         expected = Tally(sum(t.k for t in written), sum(t.n for t in written))
