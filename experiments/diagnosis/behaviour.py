@@ -19,10 +19,10 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
     """The evidence in the answers; ``group`` is the case followed by its variants, ``successes`` are the run's."""
     failing = [one for one in group if one.fails]
     n = len(failing)
-    shown = [shows(one) for one in failing]
-    answers = {c: Tally(sum(s is not None and s.cause == c for s in shown), n) for c in SHOWN}
+    causes = [shows(one) for one in failing]
+    answers = {c: Tally(sum(s is not None and s.cause == c for s in causes), n) for c in SHOWN}
     said = {}
-    for one in shown:
+    for one in causes:
         if one is not None:
             said.setdefault(one.cause, one.what)
     tests = {"relation": RELATION, "bridge": BRIDGE, "repeated": REPEATED, "filler": FILLER}
@@ -45,7 +45,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         frozenset(str(one.case.worked) for one in other), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
-        asked=_asked([one for one, s in zip(failing, shown, strict=True) if s is None and wrong_operands(one)]),
+        asked=_asked([one for one, s in zip(failing, causes, strict=True) if s is None and wrong_operands(one)]),
         own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
         specific=own is None or own.specific, behind=_behind(group, successes),
     )  # fmt: skip

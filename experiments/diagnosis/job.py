@@ -264,9 +264,9 @@ def _of_groups(
     found: Mapping[str, Behaviour], opened: Mapping[str, Inside], heard: Mapping[str, Sequence[Heard]],
     known: Sequence[Case],
 ) -> dict[str, Behaviour]:  # fmt: skip
-    """The evidence of the opened cases, with what those of their group write, if there are two groups of them.
+    """The evidence of the opened cases, with what these write together; if there are two groups, for each group.
 
-    A shortcut that one group follows is hidden by the other, and so is one that those follow whose answers settle them.
+    The other group may hide a shortcut that only one group follows, so each is searched for shortcuts again.
     """
     out: dict[str, Behaviour] = {}
     for some in dict.fromkeys(one.apart.cases if one.apart else frozenset(opened) for one in opened.values()):
