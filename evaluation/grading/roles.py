@@ -118,10 +118,6 @@ _HELD_BY = re.compile(
 _WHO_DID = re.compile(r"\W*[Ww]ho\s(?P<verb>\w+)\s")
 _DONE_BY = re.compile(r",\swhich\s(?:is|was)\s(?P<verb>\w+)\sby\s(?P<value>[A-Z][^,;:.]{1,60}?)\W*\Z")
 """Who did what the question asks, at the end: "It is in Emma, which was written by Jane Austen."."""
-_SOMETHING_OF = re.compile(
-    r"(?:The\s(?:[a-z]+\s)?(?P<head>[a-z]+)\sof\s(?P<of>[^,;:]{2,60}?)|(?P<owner>[A-Z][^,;:]{1,60}?)['\u2019]s\s(?P<its>[a-z]+))"
-    r"\s(?:is|was)\s(?P<name>[^,;:]{2,60}?)\W*"
-)
 _HEAD_OF = re.compile(r"What\s(?:is|was)\sthe\s(?P<head>[a-z]+)\sof\s(?P<name>[A-Z]\w+)\?")
 _JOINT = re.compile(r"(,\s(?:and|while)|;)\s")
 _NTH = re.compile(r"\b(?:second|third|fourth|next)\b", re.IGNORECASE)
@@ -221,7 +217,7 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     said = [s for s in parts if any(name in f" {normalize(s)} " for name in held)]
     if said and not _NTH.search(question) and all(any(_after(s, g, _IS_NTH) for g in golds) for s in said):
         return True  # "The Atlantic is the largest, and the Pacific is the second largest."
-    if said and all(_beside_the_head(s, held, view.asked_for(question)) or _turned(s, held, asked) for s in said):
+    if said and all(_beside_the_head(s, held, view.asked_for(question)) for s in said):
         return True
     relations = [m for s in said if (m := _RELATED.search(s) or _OWN_KIND.match(s) or _PHRASE.match(s))]
     if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
@@ -247,17 +243,6 @@ def _beside_the_head(sentence: str, held: Sequence[str], head: str | None) -> bo
     said, added = (f" {normalize(part)} " for part in (first, rest))
     given = f" {head} " in said and re.search(r" (?:is|was) ", said) and not any(name in said for name in held)
     return bool(joint and given) and f" {head} " not in added and added.startswith(tuple(held))
-
-
-def _turned(sentence: str, held: Sequence[str], asked: str) -> bool:
-    """Whether a sentence says of the gold answer that the thing in the question is its something, which was not asked.
-
-    "The capital of Japan is Osaka." for "In which country is Osaka?"
-    """
-    said = _SOMETHING_OF.fullmatch(sentence)
-    if said is None or f" {normalize(said['name'])} " not in asked or f" {said['head'] or said['its']} " in asked:
-        return False
-    return f" {normalize(said['of'] or said['owner'])} " in held
 
 
 def _says_another(text: str, golds: Sequence[str], question: str) -> bool:

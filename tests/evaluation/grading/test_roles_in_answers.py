@@ -391,11 +391,6 @@ CHOICES = [
 ]
 GERMANY, FRANCE = "What is the capital of Germany?", "What is the capital of France?"
 OTHER_VALUES = [
-    ("Japan", "The capital of Japan is Osaka.", "In which country is Osaka?", OPEN),
-    ("Japan", "Japan's capital is Osaka.", "In which country is Osaka?", OPEN),
-    ("Japan", "The capital of Japan is Osaka. Osaka is in Japan.", "In which country is Osaka?", RIGHT),
-    ("Japan", "The capital of Japan is Tokyo.", "Of which country is Tokyo the capital?", RIGHT),
-    ("Japan", "The country of Osaka is Japan.", "In which country is Osaka?", RIGHT),
     ("Berlin", "Munich is the capital of Berlin.", GERMANY, OPEN),
     ("Berlin", "The capital of Germany is Munich, which is in Berlin.", GERMANY, OPEN),
     ("Berlin", "The capital is Munich, formerly Berlin.", GERMANY, OPEN),
