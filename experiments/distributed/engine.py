@@ -17,8 +17,7 @@ from ...evaluation.engines.base import BaseEngine, ReplayEngine
 from ...evaluation.journal import Journal, ask_identity, read_journal
 from ...probes.spread import Measure, Notes
 from ...terminal import to_stderr
-from ..models.resolve import ModelSource
-from ..models.target import Loading, Target, load_from, load_served, sources
+from ..models.target import Loading, Target, load_from_server, load_local, load_own_server, sources
 from ..run import write_text
 from ..run.folder import MEASURED
 from ..run.reader import read_run
@@ -217,13 +216,14 @@ class RayTarget(Target):
         self.pool.close()
 
 
-def load_fleet(loading: Loading, source: ModelSource, run: Path, say: Callable[[str], None]) -> RayTarget:
+def load_fleet(loading: Loading, run: Path, say: Callable[[str], None]) -> RayTarget:
     """Start the workers, each with the model, and open the tokenizer here.
 
     Raises ``InputError`` without Ray or a cluster, and ``ModelError`` if workers cannot load the model or differ.
     """
     from ...model_loading import load_tokenizer
 
+    source, _ = sources(loading, say)
     pool = Pool(replace(loading, model=source.name), say)
     try:
         tokenizer = load_tokenizer(source.location)
@@ -263,10 +263,14 @@ def load_target(loading: Loading, run: Path | None = None, say: Callable[[str], 
     ``run`` is the folder for the log of our own server; ``say`` receives progress messages. Close the target when done.
     Raises ``InputError`` or ``ModelError`` for names, folders, weights and servers that cannot be used.
     """
-    run, say = run or Path(), say or to_stderr
-    source, weights = sources(loading, say)
-    if loading.is_served:
-        return load_served(loading, source, weights, run, say)
-    if loading.serving.engine == "ray":
-        return load_fleet(loading, source, run, say)
-    return load_from(source, loading, say)
+    return OPENERS[loading.engine](loading, run or Path(), say or to_stderr)
+
+
+Opener = Callable[[Loading, Path, Callable[[str], None]], Target]
+OPENERS: Mapping[str, Opener] = {
+    "transformers": lambda loading, _, say: load_local(loading, say),
+    "openai": load_from_server,
+    "vllm": load_own_server,
+    "ray": load_fleet,
+}
+"""How each engine opens the model."""

@@ -42,9 +42,15 @@ class Loading:
     """Whether probes will read the model, for which a served one needs its weights here."""
 
     @property
+    def engine(self) -> str:
+        """Who answers; a model that is named with its server is answered by it."""
+        named = self.serving.engine
+        return "openai" if named == "transformers" and self.url is not None else named
+
+    @property
     def is_served(self) -> bool:
         """Whether the answers come from a server."""
-        return self.serving.engine in ("openai", "vllm") or (self.url is not None and self.serving.engine != "ray")
+        return self.engine in ("openai", "vllm")
 
 
 def loading_of(config: Config) -> Loading:
@@ -61,11 +67,11 @@ def sources(loading: Loading, say: Callable[[str], None]) -> tuple[ModelSource, 
 
     Workers answer with ``--probe-model`` if it is given, because they load one model for both.
     """
-    serving, own = loading.serving, loading.serving.probe_model
-    if serving.engine == "ray" and own is not None:
+    own, served = loading.serving.probe_model, loading.engine == "openai"
+    if loading.engine == "ray" and own is not None:
         answering = resolve_model(own, say)
         return answering, answering
-    served = loading.is_served and serving.engine != "vllm"  # under its server's name, which is not a place
+    # A server's name for a model is not a place.
     answering = ModelSource(loading.model, loading.model, False) if served else resolve_model(loading.model, say)
     if loading.is_served and own is not None:
         return answering, resolve_model(own, say)
@@ -140,14 +146,10 @@ def load_local(loading: Loading, say: Callable[[str], None]) -> Target:
 
     Raises ``InputError`` or ``ModelError`` for names, folders and weights that cannot be used.
     """
-    return load_from(resolve_model(loading.model, say), loading, say)
-
-
-def load_from(source: ModelSource, loading: Loading, say: Callable[[str], None]) -> Target:
-    """The same for a model whose place is known."""
     from ...evaluation.engines.local import LocalEngine
     from ...model_loading import load
 
+    source = resolve_model(loading.model, say)
     model, tokenizer = load(source.location, dtype=loading.dtype, device=loading.device, say=say)
     set_padding(tokenizer, loading.pad_token, source.location, say)
     model.requires_grad_(False)
@@ -217,26 +219,16 @@ class ServedTarget(Target):
         self.engine.close()
 
 
-def load_served(
-    loading: Loading, source: ModelSource, weights: ModelSource | None, run: Path, say: Callable[[str], None]
-) -> ServedTarget:
-    """Connect to a server, or prepare our own server, which starts at the first ask and logs into ``run``.
+def load_from_server(loading: Loading, run: Path, say: Callable[[str], None]) -> ServedTarget:
+    """Connect to the server that has the model.
 
     A run that has already been evaluated is opened without its server, which is then asked only for missing answers.
 
     Raises ``InputError`` if the server does not support the requested probes, ``ModelError`` if the server cannot be
     used.
     """
-    if loading.serving.engine == "vllm":
-        return _vllm(loading, source, weights, run / "vllm.log", say)
-    lazy = (run / "graded.jsonl").is_file() and loading.prompting is not None
-    return _openai(loading, source, weights, lazy, say)
-
-
-def _openai(
-    loading: Loading, source: ModelSource, weights: ModelSource | None, lazy: bool, say: Callable[[str], None]
-) -> ServedTarget:
     serving, model, url = loading.serving, loading.model, loading.url
+    source, weights = sources(loading, say)
     if url is None:
         raise InputError("--engine openai: the server is missing; give --base-url http://HOST:PORT/v1")
     if loading.probed and weights is None:
@@ -252,7 +244,8 @@ def _openai(
         url, model, api_key=key, concurrency=serving.requests, check_first=True, signed_as=serving.names
     )
     engine.say = say
-    if not lazy:
+    evaluated = (run / "graded.jsonl").is_file() and loading.prompting is not None
+    if not evaluated:
         engine.check()
     if engine.answered_as is not None:
         say(f"{engine.name}: the server reports the model {engine.answered_as!r}, taken for another name of this one")
@@ -267,17 +260,16 @@ def _openai(
     return ServedTarget(source, None, tokenizer, engine, prompting, weights, loading.dtype, loading.device)
 
 
-def _vllm(
-    loading: Loading, source: ModelSource, weights: ModelSource | None, log: Path, say: Callable[[str], None]
-) -> ServedTarget:
-    serving = loading.serving
+def load_own_server(loading: Loading, run: Path, say: Callable[[str], None]) -> ServedTarget:
+    """Prepare our own vLLM server, which starts at the first ask and logs into ``run``."""
     from ...evaluation.engines import vllm
     from ...model_loading import load_tokenizer
 
+    serving, (source, weights) = loading.serving, sources(loading, say)
     engine = vllm.serve(
         source.location,
         python=serving.vllm_python or sys.executable,
-        log=log,
+        log=run / "vllm.log",
         dtype=loading.dtype,
         options=serving.vllm_options,
         concurrency=serving.requests,
@@ -306,16 +298,21 @@ def open_role(
     model; None accepts any name that its server signs with. Local models without a chat template are asked in raw
     prompts. Raises ``InputError`` or ``ModelError`` if the engine cannot be opened.
     """
-    served = address(spec, option)
-    if served is not None:
-        from ...evaluation.engines.http import connect
-
-        model, url = served
-        return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
-    return _local(spec, option, batch_size)
+    return (_role_here if address(spec, option) is None else _role_behind_server)(
+        spec, option, batch_size=batch_size, key_env=key_env, signed_as=signed_as
+    )
 
 
-def _local(spec: str, option: str, batch_size: int | None) -> Engine:
+def _role_behind_server(
+    spec: str, option: str, *, key_env: str | None, signed_as: Sequence[str] | None, **_: Any
+) -> Engine:
+    from ...evaluation.engines.http import connect
+
+    model, url = address(spec, option) or ("", "")
+    return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
+
+
+def _role_here(spec: str, option: str, *, batch_size: int | None, **_: Any) -> Engine:
     try:
         opened = load_local(Loading(spec, batch_size=batch_size), to_stderr)
     except InputError as e:
