@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,15 +20,14 @@ from ..evaluation.protocols.presenting import REASONING
 from ..evaluation.shards import Shard
 from ..files import as_path, file_sha256, text_hash
 from ..terminal import quietly
-from .config import Config, Serving
+from .config import Config
 from .console import exits
 from .console.printing import Reporter
 from .distributed.engine import load_target
-from .evaluating import cost
-from .evaluating.ask_plan import SHARD_FILE, AskPlan, LoadedBenchmark, ask_options, load_benchmark, plan_asks
+from .evaluating.ask_plan import LoadedBenchmark, ask_options, load_benchmark, plan_asks
 from .evaluating.evaluate import evaluate
-from .models.target import Target, loading_of
-from .run import single_cases, summary, write_json
+from .models.target import Target, loading_of, open_judge
+from .run import summary
 from .run.folder import MEASURED, check_place
 from .run.provenance import plugin_files, source_hash
 from .run.reader import read_run
@@ -138,19 +137,16 @@ def investigate(
     # All checks come before the run's folder is made: first those that need no model, then those that do.
     plan = plan_asks(ask_options(config), benchmark, shard, config.limit)
     loading = loading_of(config)
-    reporter = Reporter(folder / "log.txt", quiet=quiet, bars=bars, waits=True)
+    reporter = Reporter(quiet=quiet, bars=bars)
     with quietly(quiet):
         loaded = closing(load_target(loading, folder, reporter.say)) if target is None else nullcontext(target)
     with loaded as target:
         plan = plan.for_model(target.prompting, target.tokenizer, target.engine)
-        judge = _judge(config.asking.judge, config.serving, config.batch_size)
+        judge = open_judge(config)
         config = plan.settled(config)
-        identity = _identity(plan, benchmark, target, shard)
-        with begin_run(folder, config.as_config(), identity=identity) as run, reporter.logging_warnings():
-            _record(run, plan.benchmark, target)
-            if plan.shard is not None:
-                write_json(run.path / SHARD_FILE, plan.shard)
-            evaluated = _evaluate(run, plan, target, judge, config, reporter)
+        begun = begin_run(folder, config.as_config(), identity=plan.identity(target))
+        with begun as run, reporter.logging_warnings(run.path / "log.txt"):
+            evaluated = evaluate(run, plan, target, judge, config, reporter)
             run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
@@ -160,68 +156,6 @@ def investigate(
                 _diagnose(run, target, reporter, wanted=diagnose)
             written = None if report is False else _show(run, reporter, again=report is True)
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
-
-
-def _identity(plan: AskPlan, benchmark: LoadedBenchmark, target: Target, shard: Shard | None) -> Mapping[str, Any]:
-    """Everything that identifies a run; the same on any machine."""
-    how = plan.options
-    return {
-        "model": target.label,
-        "weights": target.who,
-        "benchmark": benchmark.name if benchmark.name.startswith("organism:") else Path(benchmark.name).name,
-        "data": benchmark.sha256,
-        "protocol": how.protocol,
-        "format": how.format,
-        "prompting": how.prompting,
-        "seed": how.seed,
-        "shard": None if shard is None else str(shard),
-        **({"asking": changed} if (changed := how.asking.changed()) else {}),
-    }
-
-
-def _record(run: OpenRun, benchmark: LoadedBenchmark, target: Target) -> None:
-    run.record(
-        model=target.facts(),
-        engine={"identity": target.engine.identity, "provenance": target.engine.provenance},
-        benchmark={"name": benchmark.name, "sha256": benchmark.sha256, "n_cases": len(benchmark.cases)},
-        n_cases=len(benchmark.cases),
-        numerics=target.numerics(),
-    )
-
-
-def _evaluate(run: OpenRun, plan: AskPlan, target: Target, judge: Any, config: Config, reporter: Reporter) -> Evaluated:
-    if judge is not None:  # recorded so that the run can be scored without the judge
-        run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
-    for line in cost.notices(plan, target.tokenizer, config.limit):
-        reporter.say(f"{run.name}: {line}")
-    if (run.path / "journal").is_dir() and not (run.path / "metrics.json").exists():
-        reporter.say(f"{run.name}: the evaluation did not finish; the missing answers are asked first")
-    found = evaluate(
-        run,
-        plan.cases,
-        plan.protocol,
-        target.engine,
-        reporter=reporter,
-        max_asks=config.max_asks,
-        compat=plan.options.asking.compat,
-        judge=judge,
-    )
-    for line in found.invalid_lines():
-        reporter.say(f"{run.name}: {line}")
-    if found.stopped:
-        reporter.say(f"{run.name}: stopped by {found.stopped}; the same command continues")
-    single_cases.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
-    run.record(n_invalid=found.n_invalid, stopped=found.stopped)
-    return found
-
-
-def _judge(named: str | None, serving: Serving, batch_size: int | None) -> Any:
-    """The engine that checks answers in words again; None without a judge."""
-    if named is None:
-        return None
-    from .models.target import open_role
-
-    return open_role(named, "--judge", batch_size=batch_size, key_env=serving.api_key_env, signed_as=serving.names)
 
 
 def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:

@@ -1,18 +1,26 @@
 """How far greedy answers depend on the batch they were made in: the floor under any difference between two runs.
 
-In fp32 they do not; in bf16 a near tie between two tokens can fall either way, and everything after it differs.
+In fp32 they do not; in 16 bits a near tie between two tokens can go either way, and everything after it differs. The
+share of such answers is the smallest difference between two runs that means anything.
+
+    in_words(measure(engine, sample(asks)))
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 import torch
 
 from ...errors import InputError
 from ..asks import Ask
+from ..statistics import clopper_pearson
 from .continuous import common
 from .local import LocalEngine
+
+SAMPLE = 16
+"""Number of asks that are answered once more, alone and in one batch."""
 
 
 @dataclass(frozen=True)
@@ -81,3 +89,43 @@ def _margin(model: Any, prompt: Sequence[int], a: Sequence[int], b: Sequence[int
         return 0.0
     logits = model(torch.tensor([[*prompt, *a[:step]]], device=model.device)).logits[0, -1].float()
     return float((logits[a[step]] - logits[b[step]]).abs())
+
+
+def sample(asks: Sequence[Ask], n: int = SAMPLE) -> list[Ask]:
+    """``n`` different greedy asks, spread evenly over all of them."""
+    greedy = [ask for ask in asks if ask.temperature == 0]
+    return [greedy[i * len(greedy) // n] for i in range(n)] if len(greedy) > n else greedy
+
+
+def measure(engine: LocalEngine, asks: Sequence[Ask]) -> dict[str, Any] | None:
+    """The divergence of ``asks``, as stored in a run's manifest; None if there is no greedy ask.
+
+    ``rate`` is the share of answers in which any token differs between one-by-one and batched generation, with its
+    Clopper-Pearson interval. ``margins`` are the logit gaps between the two tokens at which such a pair diverges.
+    """
+    if not asks:
+        return None
+    found = batch_divergence(engine, asks)
+    if found.n == 0:
+        return None
+    interval = clopper_pearson(found.n_different, found.n)
+    return {
+        "dtype": found.dtype, "n": found.n, "n_different": found.n_different, "rate": found.rate,
+        "interval": "clopper-pearson", "low": interval.low, "high": interval.high,
+        "first_steps": list(found.first_steps), "margins": [round(m, 6) for m in found.margins],
+    }  # fmt: skip
+
+
+def in_words(measured: Mapping[str, Any]) -> str:
+    """The measurement as one line of text."""
+    m = measured
+    line = (
+        f"in {m['dtype']} {m['n_different']} of {m['n']} answers depend on the batch they were made in "
+        f"({100 * m['rate']:.0f} % [{100 * m['low']:.0f} %, {100 * m['high']:.0f} %], clopper-pearson)"
+    )
+    if not m["margins"]:
+        return f"{line}; a smaller difference between runs says nothing about the model"
+    return (
+        f"{line}; they diverge at near ties, {median(m['margins']):.2g} logits apart (median); --dtype float32 has no "
+        "such differences"
+    )

@@ -83,15 +83,13 @@ class Reporter:
         *,
         quiet: bool = False,
         bars: bool = True,
-        waits: bool = False,
         stream: TextIO | None = None,
     ) -> None:
         """``bars=False`` reports only finished work, for several processes that share one stderr.
 
-        ``waits`` makes no folder for the log: lines are held until the log's run has begun.
+        Without ``log``, lines are held until there is one (see ``logging_warnings``).
         """
         self.log = log
-        self.waits = waits
         self._held: list[str] = []
         self.quiet = quiet
         self.bars = bars
@@ -107,8 +105,7 @@ class Reporter:
         """Write one line to stderr and, with a time, to the log."""
         line = plain(in_words(line))
         self._said = time.monotonic()
-        if self.log is not None:
-            self._write(line)
+        self._write(line)
         if self.quiet:
             return
         if self._live is not None:
@@ -118,13 +115,11 @@ class Reporter:
 
     def note(self, line: str) -> None:
         """Write a detail to the log only."""
-        if self.log is not None:
-            self._write(line)
+        self._write(line)
 
     def _write(self, line: str) -> None:
-        assert self.log is not None
         self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {plain(line)}\n")
-        if self.waits and not self.log.parent.is_dir():
+        if self.log is None:
             return  # a model may report something before its run begins, and the run may still be refused
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("a", encoding="utf-8") as f:
@@ -187,14 +182,18 @@ class Reporter:
         return self.bar(title, total, still=True)
 
     @contextmanager
-    def logging_warnings(self) -> Iterator[None]:
-        """Write warnings of libraries to the log, each once, instead of between the lines that people read."""
+    def logging_warnings(self, log: Path | None = None) -> Iterator[None]:
+        """Write warnings of libraries to the log, each once, instead of between the lines that people read.
+
+        ``log`` is the log from here on; lines of before are written to it, too.
+        """
+        self.log = log or self.log
         seen: set[str] = set()
         before = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
             text = f"{category.__name__}: {' '.join(str(message).split())} ({Path(filename).name}:{lineno})"
-            if text not in seen and self.log is not None:
+            if text not in seen:
                 seen.add(text)
                 self._write(text)
 

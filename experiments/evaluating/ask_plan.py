@@ -21,6 +21,7 @@ from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
 from ...evaluation.shards import Shard
 from ...terminal import words
 from ..config import Asking, Config, flag
+from ..models.target import Target
 
 ORGANISM_BENCHMARKS = {
     "temporal": ("double-gate", 60),
@@ -148,6 +149,22 @@ class AskPlan:
         if engine is not None:
             check_asks(plan, engine, tokenizer)
         return plan
+
+    def identity(self, target: Target) -> dict[str, Any]:
+        """Everything that identifies a run; the same on any machine."""
+        how, name = self.options, self.benchmark.name
+        return {
+            "model": target.label,
+            "weights": target.who,
+            "benchmark": name if name.startswith("organism:") else Path(name).name,
+            "data": self.benchmark.sha256,
+            "protocol": how.protocol,
+            "format": how.format,
+            "prompting": how.prompting,
+            "seed": how.seed,
+            "shard": self.shard and str(Shard(self.shard["index"], self.shard["of"])),
+            **({"asking": changed} if (changed := how.asking.changed()) else {}),
+        }
 
     def settled(self, config: Config) -> Config:
         """The configuration with everything that the plan has settled, as the run keeps it."""

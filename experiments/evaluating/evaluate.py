@@ -2,10 +2,6 @@
 
 ``rescore`` grades and counts again later from the run's files, without a model. Both write ``asks.jsonl``,
 ``graded.jsonl``, ``metrics.json`` and ``casesets/*.jsonl``; the responses themselves are in ``journal/``.
-
-In 16 bits a model's greedy answers depend on the batch in which they were generated: a near tie between two tokens can
-go either way, and then everything after it differs. The share of such answers is the smallest difference between two
-runs that means anything. So every such run measures and reports it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from ...errors import InputError, NotAskedError
@@ -22,7 +17,7 @@ from ...evaluation import pipeline, protocols, sandbox
 from ...evaluation.asks import Ask, Grade
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.cases import read_cases
-from ...evaluation.engines.base import ReplayEngine
+from ...evaluation.engines.base import Engine, ReplayEngine
 from ...evaluation.graded import read_graded
 from ...evaluation.grading import grade
 from ...evaluation.grading.extract import CODE
@@ -30,37 +25,55 @@ from ...evaluation.grading_error import with_grader_bounds
 from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.base import Protocol, Reduction
-from ...evaluation.statistics import clopper_pearson
 from ...terminal import Bar, how_many, no_bar, stage, tick
 from ..config import Asking, Config
 from ..console.printing import Reporter
-from ..run import checks, write_lines
+from ..models.target import Target
+from ..run import checks, single_cases, write_json, write_lines
 from ..run.folder import locked, short, unfinished, write_text
 from ..run.reader import RunData, read_config
 from ..run.schema import AGAIN, Answerer, Evaluated
 from ..run.writer import OpenRun
-from .ask_plan import ask_options, make_protocol
-
-SAMPLE = 16
-"""Number of asks that are answered once more, alone and in one batch."""
-
+from . import cost
+from .ask_plan import SHARD_FILE, AskPlan, ask_options, make_protocol
 
 def evaluate(
-    run: OpenRun,
-    cases: Sequence[Case],
-    protocol: Protocol,
-    engine: Any,
-    *,
-    reporter: Reporter,
-    max_asks: int | None = None,
-    compat: str | None = None,
-    judge: Any = None,
+    run: OpenRun, plan: AskPlan, target: Target, judge: Engine | None, config: Config, reporter: Reporter
 ) -> Evaluated:
     """Ask what the journal does not have yet, grade everything, reduce, and write the results into the run.
 
-    ``compat`` grades as a paper does (``agentcoma``, ``stad``, ``collapse``). The engine ``judge`` gives a second
-    opinion on answers in words.
+    The engine ``judge`` gives a second opinion on answers in words.
     """
+    run.record(
+        model=target.facts(),
+        engine={"identity": target.engine.identity, "provenance": target.engine.provenance},
+        benchmark={"name": plan.benchmark.name, "sha256": plan.benchmark.sha256, "n_cases": len(plan.cases)},
+        n_cases=len(plan.cases),
+        numerics=target.numerics(),
+    )
+    if plan.shard is not None:
+        write_json(run.path / SHARD_FILE, plan.shard)
+    if judge is not None:  # recorded so that the run can be scored without the judge
+        run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
+    for line in cost.notices(plan, target.tokenizer, config.limit):
+        reporter.say(f"{run.name}: {line}")
+    if (run.path / "journal").is_dir() and not (run.path / "metrics.json").exists():
+        reporter.say(f"{run.name}: the evaluation did not finish; the missing answers are asked first")
+    found = ask_and_grade(run, plan, target.engine, judge, reporter, config.max_asks)
+    for line in found.invalid_lines():
+        reporter.say(f"{run.name}: {line}")
+    if found.stopped:
+        reporter.say(f"{run.name}: stopped by {found.stopped}; the same command continues")
+    single_cases.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
+    run.record(n_invalid=found.n_invalid, stopped=found.stopped)
+    return found
+
+
+def ask_and_grade(
+    run: OpenRun, plan: AskPlan, engine: Engine, judge: Engine | None, reporter: Reporter, max_asks: int | None
+) -> Evaluated:
+    """The answers of a plan, graded, counted and written."""
+    cases, protocol, compat = plan.cases, plan.protocol, plan.options.asking.compat
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     _record_sandbox(run, cases, protocol, reporter)
     with engine.open_journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
@@ -79,18 +92,13 @@ def evaluate(
                 run=run.name,
                 judge=judge,
             )
-    if agreement := checks.judge_agreement(found.judged):
-        run.record(judge_agreement=agreement.to_dict())
     reporter.say(
         f"{run.name}: {how_many(found.n_asked, 'ask')} put to the model, {found.n_resumed} answered from the journal"
     )
-    _record_divergence(run, engine, list(found.asks.values()), reporter)
-    signed_as = (run.config.get("serving") or {}).get("signed_as")
-    signed = checks.signed_otherwise(found.responses.values(), engine.identity, signed_as)
-    run.record(signed_otherwise=signed[2])
-    for line in signed[1]:
-        reporter.say(f"{run.name}: {line}")
-    return finish(run.path, cases, protocol, found, compat, signed=signed[:2])
+    for check in CHECKS:
+        for line in check(run, engine, found):
+            reporter.say(f"{run.name}: {line}")
+    return finish(run.path, cases, protocol, found, compat)
 
 
 @contextmanager
@@ -120,63 +128,39 @@ def _record_sandbox(run: OpenRun, cases: Sequence[Case], protocol: Protocol, rep
         reporter.say(f"{run.name}: programs run in {sandbox.in_words()}")
 
 
-def _record_divergence(run: OpenRun, engine: Any, asks: Sequence[Ask], reporter: Reporter) -> None:
-    """Record in manifest and log, once per 16-bit run, how much the answers depend on the batch."""
-    if "batch_divergence" in run.manifest.facts() or not depends_on_batch(engine):
-        return
-    with run.timed("divergence"):
-        measured = measure_divergence(engine, divergence_sample(asks))
-    if measured is not None:
-        run.record(batch_divergence=measured)
-        reporter.say(f"{run.name}: {divergence_line(measured)}")
+def _judge_agreement(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> list[str]:
+    """How often the judge agrees with the rules, for the manifest."""
+    if agreement := checks.judge_agreement(found.judged):
+        run.record(judge_agreement=agreement.to_dict())
+    return []
 
 
-def depends_on_batch(engine: Any) -> bool:
-    """Whether an engine runs in this process in 16 bits."""
+def _batch_divergence(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> list[str]:
+    """How much the answers depend on the batch, measured once per 16-bit run."""
     made = engine.provenance
-    return made.get("engine") == "transformers" and made.get("dtype") in ("bfloat16", "float16")
+    in_16_bits = made.get("engine") == "transformers" and made.get("dtype") in ("bfloat16", "float16")
+    if "batch_divergence" in run.manifest.facts() or not in_16_bits:
+        return []
+    from ...evaluation.engines import divergence
+
+    with run.timed("divergence"):
+        measured = divergence.measure(engine, divergence.sample(list(found.asks.values())))
+    if measured is None:
+        return []
+    run.record(batch_divergence=measured)
+    return [divergence.in_words(measured)]
 
 
-def divergence_sample(asks: Sequence[Ask], n: int = SAMPLE) -> list[Ask]:
-    """``n`` different greedy asks, spread evenly over all of them."""
-    greedy = [ask for ask in asks if ask.temperature == 0]
-    return [greedy[i * len(greedy) // n] for i in range(n)] if len(greedy) > n else greedy
+def _signatures(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> list[str]:
+    """Answers that their server signed with another model's name."""
+    signed_as = (run.config.get("serving") or {}).get("signed_as")
+    _, warnings, names = checks.signed_otherwise(found.responses.values(), engine.identity, signed_as)
+    run.record(signed_otherwise=names)
+    return warnings
 
 
-def measure_divergence(engine: Any, asks: Sequence[Ask]) -> dict[str, Any] | None:
-    """The divergence of a sample, as stored in the manifest; None if there is no greedy ask.
-
-    ``rate`` is the share of answers in which any token differs between one-by-one and batched generation, with its
-    Clopper-Pearson interval. ``margins`` are the logit gaps between the two tokens at which such a pair diverges.
-    """
-    from ...evaluation.engines.divergence import batch_divergence
-
-    if not asks:
-        return None
-    found = batch_divergence(engine, asks)
-    if found.n == 0:
-        return None
-    interval = clopper_pearson(found.n_different, found.n)
-    return {
-        "dtype": found.dtype, "n": found.n, "n_different": found.n_different, "rate": found.rate,
-        "interval": "clopper-pearson", "low": interval.low, "high": interval.high,
-        "first_steps": list(found.first_steps), "margins": [round(m, 6) for m in found.margins],
-    }  # fmt: skip
-
-
-def divergence_line(measured: dict[str, Any]) -> str:
-    """The measurement as one line of text."""
-    m = measured
-    line = (
-        f"in {m['dtype']} {m['n_different']} of {m['n']} answers depend on the batch they were made in "
-        f"({100 * m['rate']:.0f} % [{100 * m['low']:.0f} %, {100 * m['high']:.0f} %], clopper-pearson)"
-    )
-    if not m["margins"]:
-        return f"{line}; a smaller difference between runs says nothing about the model"
-    return (
-        f"{line}; they diverge at near ties, {median(m['margins']):.2g} logits apart (median); --dtype float32 has no "
-        "such differences"
-    )
+CHECKS = (_judge_agreement, _batch_divergence, _signatures)
+"""What is recorded about the answers of an engine; each returns lines for the log."""
 
 
 def finish(
@@ -186,10 +170,10 @@ def finish(
     found: pipeline.Evaluation,
     compat: str | None,
     labels: str | Path | None = None,
-    signed: tuple[list[Metric], list[str]] = ([], []),
 ) -> Evaluated:
     """Reduce graded answers to metrics and case sets, check them, and write everything into the run's folder."""
-    by_id = {c.id: c for c in cases}
+    by_id, run = {c.id: c for c in cases}, RunData(path)
+    config, answering = run.config, run.manifest.engine
     counted = protocol.reduce(found.graded, by_id)
     if compat is None:
         bounded = with_grader_bounds(
@@ -198,14 +182,16 @@ def finish(
         counted = replace(counted, metrics=tuple(bounded))
     metrics, said = checks.second_opinion(found.graded, found.asks)
     metrics += [row] if (row := checks.judge_agreement(found.judged)) else []
-    metrics += signed[0]
-    said += checks.unseen(found.judged) + signed[1]
+    signed_as = None if config is None else config.serving.signed_as
+    identity = {} if answering is None else answering.identity
+    signed, signed_said, _ = checks.signed_otherwise(found.responses.values(), identity, signed_as)
+    metrics += signed
+    said += checks.unseen(found.judged) + signed_said
     if labels is not None:
         metrics += checks.agreement(found.graded, checks.read_labels(labels))
     coded = any(ask.format == CODE for ask in found.asks.values())
     how = [f"programs were run in {sandbox.in_words()}"] if coded else []
     how += [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
-    config = RunData(path).config
     shown = config is not None and config.asking.few_shot is not None
     unusable = checks.asking_warnings(found.graded, found.asks, found.responses, few_shot=shown)
     warnings = (*how, *counted.warnings, *said, *unusable)
@@ -244,9 +230,7 @@ def rescore(
         for warning in found.warnings:
             reporter.say(f"{path.name}: {warning}")
         reporter.say(f"{path.name}: {how_many(len(found.graded), 'answer')} graded again")
-        identity = run.manifest.engine.identity if run.manifest.engine else {}
-        signed = checks.signed_otherwise(found.responses.values(), identity, config.serving.signed_as)
-        return finish(path, cases, protocol, found, how.compat, labels, signed[:2])
+        return finish(path, cases, protocol, found, how.compat, labels)
 
 
 def recount(folder: str | Path, compat: str) -> Sequence[Metric]:

@@ -303,6 +303,16 @@ def open_role(
     )
 
 
+def open_judge(config: Config) -> Engine | None:
+    """The engine that checks a run's answers in words again; None without a judge."""
+    named, serving = config.asking.judge, config.serving
+    if named is None:
+        return None
+    return open_role(
+        named, "--judge", batch_size=config.batch_size, key_env=serving.api_key_env, signed_as=serving.names
+    )
+
+
 def _role_behind_server(
     spec: str, option: str, *, key_env: str | None, signed_as: Sequence[str] | None, **_: Any
 ) -> Engine:

@@ -16,7 +16,8 @@ from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.engines.base import BaseEngine
 from composcope.evaluation.journal import ask_identity
 from composcope.experiments.console.printing import Reporter
-from composcope.experiments.evaluating.evaluate import evaluate
+from composcope.experiments.evaluating.ask_plan import AskOptions
+from composcope.experiments.evaluating.evaluate import ask_and_grade
 from composcope.experiments.run.writer import begin_run
 
 CASES = [
@@ -60,7 +61,8 @@ def _evaluate(folder: Path, engine: Scripted, code: bool) -> dict[str, Any]:
     }
     with begin_run(folder, config, identity={"model": "scripted", "protocol": "reasoning-gap"}) as run:
         protocol = protocols.get("reasoning-gap", format="plain", code=code)
-        evaluate(run, CASES, protocol, engine, reporter=Reporter(quiet=True))
+        plan = SimpleNamespace(cases=CASES, protocol=protocol, options=AskOptions("reasoning-gap"))
+        ask_and_grade(run, plan, engine, None, Reporter(quiet=True), None)  # type: ignore[arg-type]
         return run.manifest.facts()
 
 
