@@ -142,8 +142,8 @@ def investigate(
         loaded = closing(load_target(loading, folder, reporter.say)) if target is None else nullcontext(target)
     with loaded as target:
         plan = plan.for_model(target.prompting, target.tokenizer, target.engine)
-        judge = open_judge(config)
         config = plan.settled(config)
+        judge = open_judge(config)
         begun = begin_run(folder, config.as_config(), identity=plan.identity(target))
         with begun as run, reporter.logging_warnings(run.path / "log.txt"):
             evaluated = evaluate(run, plan, target, judge, config, reporter)

@@ -110,6 +110,8 @@ class About:
     """Roles that it counts: N is a number from 0 (levels: from 1), WAY any name. Empty: no role is checked."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Its own command-line options (with underscores), and the field of the class that each sets."""
+    prepares: Mapping[str, Callable[[Sequence[Case], int], Sequence[Case]]] = field(default_factory=dict)
+    """Options that change the cases before anything is asked, and how: from the cases and the seed."""
     asks_parts: bool = False
     """Whether it asks the parts, whatever their number, so that cases need some."""
     short_answers: bool = False

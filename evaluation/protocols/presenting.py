@@ -12,7 +12,7 @@ most general: its role, what it is (``q1``, ``q2``, ``pair``, ``code``, ``co-pre
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -216,6 +216,16 @@ def own(protocol: str, n: int) -> list[Exemplar]:
     if not 0 < n <= len(items):
         raise InputError(f"--few-shot {n}: give 1 to {len(items)} for {protocol}, or a file with examples of yours")
     return make(items[:n])
+
+
+def chosen(few_shot: str, benchmarks: Collection[str]) -> list[Exemplar] | None:
+    """The examples of ``--few-shot``: a file, or a number of those of the cases' own benchmark; None: the protocol's.
+
+    Raises ``InputError`` for a file that cannot be read, and for more than the benchmark has.
+    """
+    if not few_shot.isdigit():
+        return read(few_shot)
+    return of_benchmark(next(iter(benchmarks)), int(few_shot)) if len(benchmarks) == 1 else None
 
 
 def of_benchmark(benchmark: str, n: int) -> list[Exemplar]:

@@ -85,6 +85,7 @@ class ReasoningGap:
         roles=("whole", "part:N", "pair:q1", "co-presented", "original", "code", "part:N:extra-context", "whole:WAY",
                "self-ask"),
         options={"code": "code", "co_presented": ""},
+        prepares={"co_presented": lambda cases, seed: co_present(cases, seed)},
         two_steps=True,
         examples=("chains.jsonl", _chains),
         example_kinds={"part:0": "q1", "part:1": "q2", "original": "q2", "whole": "pair", "pair:q1": "pair"},
@@ -162,7 +163,12 @@ def pair_question(case: Case) -> str:
 
 
 def co_present(cases: Sequence[Case], seed: int = 0) -> list[Case]:
-    """The cases, each with the Q1 of another case as its independent question (the capacity control, figure 12)."""
+    """The cases, each with the Q1 of another case as its independent question (the capacity control, figure 12).
+
+    Cases of which some have one already stay as they are.
+    """
+    if any("independent" in case.meta for case in cases):
+        return list(cases)
     order = list(range(len(cases)))
     random.Random(seed).shuffle(order)
     partner = {a: b for a, b in zip(order, order[1:] + order[:1], strict=True) if a != b}

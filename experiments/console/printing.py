@@ -78,12 +78,7 @@ class Reporter:
     """Reports progress. Data never goes through here, so that stdout stays free for it."""
 
     def __init__(
-        self,
-        log: Path | None = None,
-        *,
-        quiet: bool = False,
-        bars: bool = True,
-        stream: TextIO | None = None,
+        self, log: Path | None = None, *, quiet: bool = False, bars: bool = True, stream: TextIO | None = None
     ) -> None:
         """``bars=False`` reports only finished work, for several processes that share one stderr.
 

@@ -144,7 +144,9 @@ class AskPlan:
         With ``engine``, all that it will be asked is checked (``check_asks``).
         """
         options = replace(self.options, prompting=prompting)
-        options = replace(options, asking=options.asking.replace(may_think=may_think(options, tokenizer)))
+        options = replace(
+            options, asking=options.asking.model_copy(update={"may_think": may_think(options, tokenizer)})
+        )
         plan = replace(self, options=options)
         if engine is not None:
             check_asks(plan, engine, tokenizer)
@@ -180,9 +182,8 @@ def plan_asks(
     that the protocol does not have, or that the cases do not support.
     """
     protocol = options.protocol or benchmark.protocol
-    asking = with_examples(options.asking, benchmark.cases)
     format = options.format or benchmark.format_for(protocol)
-    options = replace(options, protocol=protocol, format=format, asking=asking)
+    options = replace(options, protocol=protocol, format=format, asking=with_examples(options.asking, benchmark.cases))
     cases, part = prepare(benchmark.cases, options, benchmark.name), None
     if shard is not None:
         part = shard_record(benchmark, shard, limit)
@@ -202,14 +203,8 @@ def with_examples(asking: Asking, cases: Sequence[Case]) -> Asking:
 
     if asking.few_shot is None or asking.exemplars:
         return asking
-    names = {case.benchmark for case in cases}
-    if not asking.few_shot.isdigit():
-        found = presenting.read(asking.few_shot)
-    elif len(names) == 1:
-        found = presenting.of_benchmark(names.pop(), int(asking.few_shot))
-    else:
-        return asking
-    return asking.replace(exemplars=tuple(asdict(e) for e in found))
+    found = presenting.chosen(asking.few_shot, {case.benchmark for case in cases})
+    return asking if found is None else asking.replace(exemplars=tuple(asdict(e) for e in found))
 
 
 def may_think(options: AskOptions, tokenizer: Any) -> bool:
@@ -284,11 +279,8 @@ def prepare(cases: Sequence[Case], options: AskOptions, where: str) -> list[Case
         )
     if options.asking.reversed and not any("reversed" in c.meta for c in cases):
         raise InputError("--reversed: no case has a wording with reversed steps; add the field meta.reversed")
-    co_presented = "co_presented" in says.options and options.asking.co_presented
-    if co_presented and not any("independent" in c.meta for c in cases):
-        from ...evaluation.protocols.reasoning_gap import co_present
-
-        return co_present(cases, options.seed)
+    for option, change in says.prepares.items():
+        cases = change(cases, options.seed) if getattr(options.asking, option) else cases
     return list(cases)
 
 
@@ -299,9 +291,9 @@ def check_asks(plan: AskPlan, engine: Engine, tokenizer: Any) -> None:
     ``ModelError`` for a chat template that cannot put the asks.
     """
     asks = [ask for case in plan.cases for ask in plan.protocol.asks(case, {})]
+    check_room(asks, plan.options.asking.few_shot, tokenizer, engine.context)
     # Try one ask of each kind, so that a template that fails on it fails now.
     engine.prompt_ids(list({(ask.prompting, ask.thinking): ask for ask in asks}.values()))
-    check_room(asks, plan.options.asking.few_shot, tokenizer, engine.context)
 
 
 ROOM = 32

@@ -14,7 +14,7 @@ from ...evaluation.protocols.base import Protocol, about
 from ...evaluation.protocols.presenting import REASONING, FormattedProtocol
 from ...probes.catalog import PROBES
 from ...terminal import how_many, to_stderr
-from ..config import Config, flag
+from ..config import Asking, Config, flag
 from ..models.target import choose_prompting, loading_of, sources
 from ..run.checks import role_group
 from .ask_plan import AskPlan, LoadedBenchmark, ask_options, load_benchmark, plan_asks, prompt_lengths
@@ -191,7 +191,8 @@ def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:
 def _budget_notice(plan: AskPlan) -> list[str]:
     """A line for each token budget that was given and that no ask of the plan has."""
     asking = plan.options.asking
-    given = {"cot_tokens", "thinking_tokens"} & asking.changed().keys()
+    budgets = ("cot_tokens", "thinking_tokens")
+    given = [name for name in budgets if getattr(asking, name) != Asking.model_fields[name].default]
     asks = all_asks(plan.cases, plan.protocol, "incorrect") if given else []
     used = {
         "cot_tokens": ("has the format cot or self-ask", any(a.format in REASONING for a in asks)),

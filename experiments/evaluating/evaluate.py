@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import InputError, NotAskedError
 from ...evaluation import metrics as metric_rows
 from ...evaluation import pipeline, protocols, sandbox
-from ...evaluation.asks import Ask, Grade
+from ...evaluation.asks import Grade
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.cases import read_cases
 from ...evaluation.engines.base import Engine, ReplayEngine
@@ -37,6 +37,7 @@ from ..run.writer import OpenRun
 from . import cost
 from .ask_plan import SHARD_FILE, AskPlan, ask_options, make_protocol
 
+
 def evaluate(
     run: OpenRun, plan: AskPlan, target: Target, judge: Engine | None, config: Config, reporter: Reporter
 ) -> Evaluated:
@@ -44,17 +45,17 @@ def evaluate(
 
     The engine ``judge`` gives a second opinion on answers in words.
     """
+    # The judge is recorded so that the run can be scored without it.
+    answering = {"engine": target.engine, **({} if judge is None else {"judge": judge})}
     run.record(
         model=target.facts(),
-        engine={"identity": target.engine.identity, "provenance": target.engine.provenance},
+        **{who: {"identity": dict(e.identity), "provenance": dict(e.provenance)} for who, e in answering.items()},
         benchmark={"name": plan.benchmark.name, "sha256": plan.benchmark.sha256, "n_cases": len(plan.cases)},
         n_cases=len(plan.cases),
         numerics=target.numerics(),
     )
     if plan.shard is not None:
         write_json(run.path / SHARD_FILE, plan.shard)
-    if judge is not None:  # recorded so that the run can be scored without the judge
-        run.record(judge={"identity": dict(judge.identity), "provenance": dict(judge.provenance)})
     for line in cost.notices(plan, target.tokenizer, config.limit):
         reporter.say(f"{run.name}: {line}")
     if (run.path / "journal").is_dir() and not (run.path / "metrics.json").exists():
@@ -74,8 +75,8 @@ def ask_and_grade(
 ) -> Evaluated:
     """The answers of a plan, graded, counted and written."""
     cases, protocol, compat = plan.cases, plan.protocol, plan.options.asking.compat
-    write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     _record_sandbox(run, cases, protocol, reporter)
+    write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     with engine.open_journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
         for warning in journal.warnings:
             reporter.say(f"{run.name}: {warning}")
@@ -85,12 +86,12 @@ def ask_and_grade(
                 protocol,
                 engine,
                 journal,
-                grade=partial(grade, compat=compat),
-                progress=progress,
-                max_asks=max_asks,
                 model=run.config["model"],
                 run=run.name,
                 judge=judge,
+                progress=progress,
+                max_asks=max_asks,
+                grade=partial(grade, compat=compat),
             )
     reporter.say(
         f"{run.name}: {how_many(found.n_asked, 'ask')} put to the model, {found.n_resumed} answered from the journal"
@@ -137,9 +138,7 @@ def _judge_agreement(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> l
 
 def _batch_divergence(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> list[str]:
     """How much the answers depend on the batch, measured once per 16-bit run."""
-    made = engine.provenance
-    in_16_bits = made.get("engine") == "transformers" and made.get("dtype") in ("bfloat16", "float16")
-    if "batch_divergence" in run.manifest.facts() or not in_16_bits:
+    if "batch_divergence" in run.manifest.facts() or not depends_on_batch(engine):
         return []
     from ...evaluation.engines import divergence
 
@@ -149,6 +148,12 @@ def _batch_divergence(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> 
         return []
     run.record(batch_divergence=measured)
     return [divergence.in_words(measured)]
+
+
+def depends_on_batch(engine: Any) -> bool:
+    """Whether an engine runs in this process in 16 bits."""
+    made = engine.provenance
+    return made.get("engine") == "transformers" and made.get("dtype") in ("bfloat16", "float16")
 
 
 def _signatures(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> list[str]:
@@ -182,20 +187,18 @@ def finish(
         counted = replace(counted, metrics=tuple(bounded))
     metrics, said = checks.second_opinion(found.graded, found.asks)
     metrics += [row] if (row := checks.judge_agreement(found.judged)) else []
-    signed_as = None if config is None else config.serving.signed_as
-    identity = {} if answering is None else answering.identity
-    signed, signed_said, _ = checks.signed_otherwise(found.responses.values(), identity, signed_as)
-    metrics += signed
-    said += checks.unseen(found.judged) + signed_said
-    if labels is not None:
-        metrics += checks.agreement(found.graded, checks.read_labels(labels))
+    said += checks.unseen(found.judged)
+    human = [] if labels is None else checks.agreement(found.graded, checks.read_labels(labels))
     coded = any(ask.format == CODE for ask in found.asks.values())
     how = [f"programs were run in {sandbox.in_words()}"] if coded else []
     how += [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
     shown = config is not None and config.asking.few_shot is not None
     unusable = checks.asking_warnings(found.graded, found.asks, found.responses, few_shot=shown)
-    warnings = (*how, *counted.warnings, *said, *unusable)
-    reduction = Reduction((*counted.metrics, *metrics), counted.case_sets, warnings)
+    signed_as = None if config is None else config.serving.signed_as
+    identity = {} if answering is None else answering.identity
+    signed, signed_said, _ = checks.signed_otherwise(found.responses.values(), identity, signed_as)
+    warnings = (*how, *counted.warnings, *said, *signed_said, *unusable)
+    reduction = Reduction((*counted.metrics, *metrics, *signed, *human), counted.case_sets, warnings)
     write_lines(path / "asks.jsonl", ({"ask": key, **asdict(ask)} for key, ask in found.asks.items()))
     write_lines(path / "graded.jsonl", (row.to_dict() for row in found.graded))
     write_text(path / "metrics.json", metric_rows.dumps(protocol.name, reduction.metrics, warnings))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -298,7 +299,8 @@ def test_a_server_is_checked_unless_its_run_is_counted_and_says_how_it_is_prompt
     serving = Serving(engine="openai", base_url="http://host/v1", concurrency=7, api_key_env="MY_KEY", signed_as="a, b")
     loading = Loading("m", "http://host/v1", serving, prompting, probed=False)
     said: list[str] = []
-    found = served.load_served(loading, ModelSource("m", "m", False), None, tmp_path, said.append)
+    found = served.load_from_server(loading, tmp_path, said.append)
+    assert found.source == ModelSource("m", "m", False)
     (one,) = made
     assert one.given == ("http://host/v1", "m") and one.checked == checked and found.prompting == asked
     assert one.options == {"api_key": SECRET, "concurrency": 7, "check_first": True, "signed_as": serving.names}
@@ -327,10 +329,12 @@ def test_a_server_is_refused_for_what_the_probes_need_and_only_where_there_are_a
 
     monkeypatch.setattr(http, "HttpEngine", engine)
     monkeypatch.setattr(model_loading, "load_tokenizer", lambda location: location)
-    loading = Loading("m", "http://host/v1", dtype="float16", device="cpu", probed=probed)
+    monkeypatch.setattr(served, "resolve_model", lambda name, say: ModelSource(name, f"/{name}", True))
+    serving = Serving(engine="openai", base_url="http://host/v1", probe_model="own" if weights else None)
+    loading = Loading("m", "http://host/v1", serving, dtype="float16", device="cpu", probed=probed)
     here = ModelSource("own", "/own", True) if weights else None
     with nullcontext() if said is None else pytest.raises(InputError, match=said):
-        found = served.load_served(loading, ModelSource("m", "m", False), here, tmp_path, print)
+        found = served.load_from_server(loading, tmp_path, print)
         assert (found.tokenizer, found.weights) == (here and "/own", here)
         assert (found.dtype, found.device) == ("float16", "cpu")
         assert found.facts().get("probe_model") == (here and "own")
@@ -343,10 +347,12 @@ def test_a_server_of_ours_gets_every_option_and_logs_into_the_run(
     monkeypatch.setattr(vllm, "serve", lambda location, **options: given.update(options, location=location) or Engine())
     monkeypatch.setattr(model_loading, "load_tokenizer", lambda location: SimpleNamespace(chat_template=location))
     options = {"vllm_python": "/py", "vllm_args": "--max-model-len 9", "vllm_timeout": 5.0, "concurrency": 4}
+    monkeypatch.setattr(served, "resolve_model", lambda name, say: ModelSource(name, f"/{name}", True))
     loading = Loading("m", serving=Serving(engine="vllm", **options), dtype="float16")
-    found = served.load_served(loading, ModelSource("m", "/m", True), None, tmp_path, print)
+    found = served.load_own_server(loading, tmp_path, print)
     assert given == {"location": "/m", "python": "/py", "log": tmp_path / "vllm.log", "dtype": "float16", "say": print,
                      "options": ["--max-model-len", "9"], "startup_timeout": 5.0, "concurrency": 4}  # fmt: skip
     assert found.tokenizer.chat_template == "/m" and found.prompting == "chat"
-    other = served.load_served(loading, ModelSource("m", "/m", True), ModelSource("o", "/o", True), tmp_path, print)
+    weighed = replace(loading, serving=Serving(engine="vllm", probe_model="o", **options))
+    other = served.load_own_server(weighed, tmp_path, print)
     assert other.tokenizer.chat_template == "/o" and other.weights == ModelSource("o", "/o", True)

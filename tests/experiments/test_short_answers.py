@@ -15,6 +15,7 @@ from exit_codes import done
 
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.engines import divergence
 from composcope.evaluation.graded import Graded
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking
@@ -25,7 +26,7 @@ from composcope.experiments.evaluating.ask_plan import (
     make_protocol,
     plan_asks,
 )
-from composcope.experiments.evaluating.evaluate import SAMPLE, depends_on_batch, divergence_line, divergence_sample
+from composcope.experiments.evaluating.evaluate import depends_on_batch
 from composcope.experiments.run import checks, read_json, read_lines
 
 SHORT = Case("c", "Which language do people speak in Oslo?", "Norwegian", (Part("Where is Oslo?", "Norway"),))
@@ -158,17 +159,18 @@ def test_a_run_in_bfloat16_measures_it_once_and_one_in_float32_never(
         assert said.count("depend on the batch") == (dtype == "bfloat16")
     assert "batch_divergence" not in manifests["float32"]
     measured = manifests["bfloat16"]["batch_divergence"]
-    assert measured["dtype"] == "bfloat16" and measured["n"] == SAMPLE
+    assert measured["dtype"] == "bfloat16" and measured["n"] == divergence.SAMPLE
     assert measured["n_different"] == len(measured["margins"]) == len(measured["first_steps"])
     assert measured["low"] <= measured["rate"] == measured["n_different"] / measured["n"] <= measured["high"]
 
 
 def test_the_sample_is_spread_over_all_greedy_asks() -> None:
     asks = [Ask(str(i), "whole", str(i), "1", "text", temperature=float(i % 2)) for i in range(100)]
-    chosen = [int(ask.case) for ask in divergence_sample(asks, 5)]
+    chosen = [int(ask.case) for ask in divergence.sample(asks, 5)]
     assert chosen == [0, 20, 40, 60, 80]
-    assert [int(ask.case) for ask in divergence_sample(asks)] == [2 * (i * 50 // SAMPLE) for i in range(SAMPLE)]
-    assert len(divergence_sample(asks[:6], 5)) == 3 and divergence_sample(asks[1:2]) == []
+    n = divergence.SAMPLE
+    assert [int(ask.case) for ask in divergence.sample(asks)] == [2 * (i * 50 // n) for i in range(n)]
+    assert len(divergence.sample(asks[:6], 5)) == 3 and divergence.sample(asks[1:2]) == []
 
 
 def test_only_half_precision_in_transformers_depends_on_the_batch() -> None:
@@ -184,13 +186,13 @@ def test_only_half_precision_in_transformers_depends_on_the_batch() -> None:
 
 def test_what_is_said_names_rate_interval_and_margin() -> None:
     measured = {"dtype": "bfloat16", "n": 16, "n_different": 4, "rate": 0.25, "low": 0.07, "high": 0.52}
-    said = divergence_line({**measured, "margins": [0.0, 0.125, 0.25, 0.0]})
+    said = divergence.in_words({**measured, "margins": [0.0, 0.125, 0.25, 0.0]})
     assert "4 of 16 answers" in said and "25 % [7 %, 52 %]" in said and "0.062 logits apart" in said
-    assert "0.2 logits apart" in divergence_line({**measured, "margins": [0.3, 0.1, 0.2]})
+    assert "0.2 logits apart" in divergence.in_words({**measured, "margins": [0.3, 0.1, 0.2]})
     none = {**measured, "n_different": 0, "rate": 0.0, "low": 0.0, "high": 0.21, "margins": []}
-    assert "0 of 16" in divergence_line(none)
+    assert "0 of 16" in divergence.in_words(none)
     every = {**measured, "n_different": 16, "rate": 1.0, "low": 0.79, "high": 1.0, "margins": []}
-    assert "100 % [79 %, 100 %]" in divergence_line(every)
+    assert "100 % [79 %, 100 %]" in divergence.in_words(every)
 
 
 SERVER = Path(__file__).resolve().parents[1] / "evaluation" / "engines" / "faulty_server.py"

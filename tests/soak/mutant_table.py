@@ -293,7 +293,7 @@ MUTANTS = (
     # experiments
     Mutant(X, "--limit dropped for case files", "kept, format = tuple(limit_cases(found, limit)), recommended_format(found)", "kept, format = tuple(found), recommended_format(found)", EFFECTS + ' -k limit'),
     Mutant(X, "--limit over the whole file", "key = (case.family, case.depth)\n        seen[key] += 1", "key = (None, None)\n        seen[key] += 1", EFFECTS + ' -k limit'),
-    Mutant(X, "co-presented partner without the run's seed", "return co_present(cases, options.seed)", "return co_present(cases)", EFFECTS + ' -k seed'),
+    Mutant(X, "co-presented partner without the run's seed", "change(cases, options.seed)", "change(cases, 0)", EFFECTS + ' -k seed'),
     Mutant(X, "the protocol counts without the run's seed", 'settled |= {"seed": given.seed or None}', "", EFFECTS + ' -k seed'),
     Mutant(X, "--answer-tokens dropped", '"max_tokens": asking.answer_tokens, "compat"', '"compat"', EFFECTS + ' -k answer_tokens'),
     Mutant(X, "--thinking-tokens dropped", "        thinking_tokens=asking.thinking_tokens,\n", "", EFFECTS + ' -k thinking'),
@@ -619,7 +619,7 @@ MUTANTS = (
     Mutant(X, "a skill map's clusters are its skills", 'r["n_clusters"], r["n_skills"], r["usage"]', 'r["n_skills"], r["n_clusters"], r["usage"]', "tests/experiments/figures/test_skills.py -k skill_maps"),
     Mutant(X, "answers in a worker's journal are never given back", "found = [(where[key], response) for key, response in known.items()]", "found = []", "tests/experiments/distributed/test_pool.py -k journal_lacks"),
     Mutant(X, "a raw engine answers other asks than it was given", "yield back[raw], response", "yield raw, response", "tests/experiments/distributed/test_pool.py -k chat_template"),
-    Mutant(X, "--human-labels of score dropped", "found, how.compat, labels, signed[:2]", "found, how.compat, None, signed[:2]", "tests/experiments/evaluating/test_evaluate.py -k human_labels"),
+    Mutant(X, "--human-labels of score dropped", "found, how.compat, labels)", "found, how.compat, None)", "tests/experiments/evaluating/test_evaluate.py -k human_labels"),
     Mutant(X, "the first of several answers of an organism counts", 'found[-1].strip() if found else ""', 'found[0].strip() if found else ""', "tests/experiments/organism/test_measures.py -k answer_of_an_organism"),
     Mutant(X, "channels by family are drawn among those by depth", 'if m.metric in CHANNELS and set(m.group) <= {"per", "depth_bin", "depth"}:', "if m.metric in CHANNELS:", "tests/experiments/figures/test_depth_curves.py -k cells_of_a_channel"),
     Mutant(X, "the least n of trainings is the largest", 'str(min(s[f"residual {d}"]["n"], default=0))', 'str(max(s[f"residual {d}"]["n"], default=0))', "tests/experiments/interventions/test_study_tables.py -k tables_of_the_study"),

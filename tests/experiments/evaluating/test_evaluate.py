@@ -50,14 +50,13 @@ def test_human_labels_given_to_score_are_compared_with_the_grades(
     file.write_text("".join(json.dumps({"case": c, "label": "correct"}) + "\n" for c, _ in wholes))
     given: dict[str, Any] = {}
 
-    def finish(path: Path, cases: Any, protocol: Any, found: Any, compat: Any, labels: Any, signed: Any) -> str:
+    def finish(path: Path, cases: Any, protocol: Any, found: Any, compat: Any, labels: Any) -> str:
         given.update(compat=compat, labels=labels, cases=[c.id for c in cases], path=path)
         return "done"
 
     graded = SimpleNamespace(warnings=["odd"], graded=[], responses={})
     monkeypatch.setattr(evaluate, "finish", finish)
     monkeypatch.setattr(evaluate, "_graded_again", lambda run, cases, how, bar: (how.compat, graded))
-    monkeypatch.setattr(evaluate.checks, "signed_otherwise", lambda *_: ([], [], {}))
     said: Any = Said()
     assert evaluate.rescore(run, said, "collapse", file) == "done"
     assert given == {"compat": "collapse", "labels": file, "cases": [c for c, _ in wholes], "path": run}
