@@ -12,7 +12,7 @@ from .view import tokens
 
 _DENYING = frozenset(
     "not never no neither nor cannot cant dont doesnt didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt "
-    "hasnt  havent unable impossible unlikely false incorrect untrue wrong myth misconception fallacy lie hoax deny "
+    "hasnt havent non unable impossible unlikely false incorrect untrue wrong myth misconception fallacy lie hoax deny "
     "denies".split()
 )
 _NO_DOUBT = re.compile(
@@ -43,6 +43,13 @@ _CALLED = re.compile(
     re.IGNORECASE,
 )
 """\"Is it legal to ...?" and "It isn't legal."."""
+_RATHER = re.compile(
+    r"(?P<verb>\b(?:is|are|was|were|does|do|did|has|have))(?:\s?n't|\snot)\s(?P<denied>[^,;.]{1,60}?)"
+    r"(?:[;,]?\s(?:but\s)?(?:it|he|she|they)(?:'s|'re|\s(?:is|are|was|were))|,?\sbut(?:\srather)?)\s(?!not\b)",
+    re.IGNORECASE,
+)
+"""What something is not, before what it is: "is not a planet; it is a satellite"."""
+_WHICH_IS_NOT = re.compile(r",\s(?:which|who|that)\s\w+(?:n't|\snot)\s(?P<denied>[^,;.]{1,60}),\s", re.IGNORECASE)
 _IMPOSSIBLE = re.compile(r"\b(?:could|may|might)\s?(?:n't|not)\b", re.IGNORECASE)
 """\"Could" leaves open what "could not" denies."""
 _BUT_IT = re.compile(
@@ -81,7 +88,7 @@ def affirms(text: str, question: str) -> bool | None:
             return not said["no"]
     question = _not_fronted(_CITY_OF.sub("", _IS_IT_TRUE.sub("", last_question(question))))
     asked, names, than = content(question), names_of(question), question.partition(" than ")
-    parts = [_not_fronted(s) for s in view.sentences(view.plain(text)) if not s.endswith("?")]
+    parts = [_not_fronted(_without_others(s, asked)) for s in view.sentences(view.plain(text)) if not s.endswith("?")]
     said_so = {t.word for t in tokens(question)[:1]}  # "Could it ...?" "It could."
     said = [(s, v) for s in parts if (v := _stance(s, asked, said_so)) is not None]
     if not said and than[1]:
@@ -117,6 +124,15 @@ def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | No
                 if _in_order((*asked[:i], other, *asked[i + 1 :]), said):
                     return False  # "Einstein died after the war began"
     return None
+
+
+def _without_others(sentence: str, asked: Sequence[str]) -> str:
+    """A sentence without what it denies of other things than was asked, where it goes on: "X is not A; it is B"."""
+
+    def kept(m: re.Match[str]) -> str:
+        return m[0] if {*content(m["denied"])} & {*asked} else f"{m.groupdict().get('verb') or ''} "
+
+    return _WHICH_IS_NOT.sub(kept, _RATHER.sub(kept, sentence))
 
 
 def _not_fronted(sentence: str) -> str:

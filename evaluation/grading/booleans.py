@@ -190,6 +190,8 @@ def _sentence(sentence: str) -> bool | None:
     """What one sentence says: its opening word, or all its polar words where they agree."""
     if _BOTH.search(sentence) or _TWICE.search(sentence) or _OPPOSITE.search(sentence):
         return None
+    if drawn := [*_DRAWN.finditer(sentence)]:
+        return _VALUES[drawn[-1]["word"].casefold()]
     if (said := _opens(sentence)) is not None:
         return said
     found = set()

@@ -105,11 +105,11 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
         found = numeric_answer.QuantityReading(numbers.Number(Fraction(0), 0, 0, word=True))
     if found.number is None:
         return _no_number(said.text, found, golds)
-    shown = numbers.show(found.number)
-    if any(numbers.equal(n, w) or rounded(n, w) for n in (found.number, *found.same) for w in golds):
-        if other := units.contradicted(numbers.normalized(said.text[:HALF]), found.number, golds):
-            return _wrong(numbers.show(other))
-        doubtful = units.percent_in_doubt(found.number, golds, asked.question)
+    plain = numbers.normalized(said.text[:HALF])
+    number = units.converted(plain, found.number, golds) or found.number
+    shown = numbers.show(number)
+    if any(numbers.equal(n, w) or rounded(n, w) for n in (number, *found.same) for w in golds):
+        doubtful = units.percent_in_doubt(number, golds, asked.question)
         return undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
     # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
     if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and formulas.available_here():
@@ -117,26 +117,26 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
             return _right(said.text, "math-verify")
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
         # several numbers where one is asked for, and the rule takes another one than the right one
-        said_ = (found.number, *found.rivals)
+        said_ = (number, *found.rivals)
         if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return undecided(said.text, "several numbers")
-    if any(numbers.may_equal(found.number, w) for w in golds) or units.duration(found.number, golds):
+    if any(numbers.may_equal(number, w) for w in golds) or units.duration(number, golds):
         return undecided(said.text, "two readings")
-    held = numbers.find_all(numbers.normalized(said.text[:HALF]))
-    if any(numbers.equal(n, w) and numbers.same_quantity(n, found.number) for n in held for w in golds):
+    held = numbers.find_all(plain)
+    if any(numbers.equal(n, w) and numbers.same_quantity(n, number) for n in held for w in golds):
         return _right(shown, "numeric")  # 24 hours = 1440 minutes
-    if found.number.dozen and any(n.value == found.number.value and numbers.equal(n, w) for n in held for w in golds):
+    if number.dozen and any(n.value == number.value and numbers.equal(n, w) for n in held for w in golds):
         return _right(shown, "numeric")  # 36 is three dozen
-    if not found.number.percent and any(units.may_be_a_share(n, w, asked.question) for n in held for w in golds):
+    if not number.percent and any(units.may_be_a_share(n, w, asked.question) for n in held for w in golds):
         return undecided(said.text, "another unit")
-    if any(units.may_be_in_another_unit(found.number, w, asked.question) for w in golds):
+    if any(units.may_be_in_another_unit(number, w, asked.question) for w in golds):
         return undecided(said.text, "another unit")
-    if not found.number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
+    if not number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
         if units.only_new(held, golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")
         return undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
-    unit = found.number.dimension and golds[0].dimension and found.number.dimension != golds[0].dimension
+    unit = number.dimension and golds[0].dimension and number.dimension != golds[0].dimension
     return _wrong(shown, "unit" if unit else None)
 
 

@@ -20,6 +20,7 @@ from ..text_files import literal
 from . import echo, mentions, names, text, view
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract
+from .spellings import short_forms
 from .view import plain, visible
 
 _DECLINED_WORDS = 40
@@ -77,7 +78,7 @@ def grade(
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
-    asked = Asked((gold, *aliases), given, question, compat == "collapse")
+    asked = Asked((gold, *aliases, *short_forms(gold)), given, question, compat == "collapse")
     result = _judge(found, asked, answer_type, unknowable)
     if result.outcome == "invalid" and compat in ("stad", "collapse"):
         return Grade("incorrect", result.answer, None, f"compat:{result.reason}")

@@ -9,16 +9,11 @@ from collections.abc import Sequence
 from enum import IntEnum
 from itertools import islice
 
-from . import peoples, text
+from . import denials, peoples, text
 from .view import ARTICLES, Token, same_word
 
 _LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
 """Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
-_NEGATORS = frozenset(
-    "not never neither nor isnt wasnt arent werent dont doesnt didnt cant cannot wont wouldnt couldnt shouldnt "
-    "hasnt havent without except excluding unlike incorrectly wrongly mistakenly falsely".split()
-)
-_SCOPE_ENDS = frozenset({",", ";", ":", ".", "(", "but", "\u2014"})
 _RELATIVE = frozenset("who whom whose which where when while whereas although though unlike including".split())
 _INITIAL = frozenset("while although though whereas unlike if besides before after despite".split())
 FINITE = frozenset(
@@ -84,6 +79,7 @@ class Role(IntEnum):
 
 def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | None:
     """The strongest role in which a sentence mentions one of ``names``; None where it names none of them."""
+    sentence = [t._replace(word="or") if t.word in ("oder", "ou", "oppure") else t for t in sentence]
     places = {place for name in names for place in _places(sentence, name)}
     # "franc" inside "the Swiss franc" is no mention of its own
     places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}
@@ -141,7 +137,7 @@ def _role(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[str, 
     if before[-1:] and before[-1].word in _PLACING and sentence[i].word in {name for (name,) in _CONTINENTS}:
         if not _qualified(before[-1:], (sentence[i].word,), names):
             before = before[:-1]  # "which is in East Africa"
-    if _denied(before) or [t.word for t in after[:2]] in (["is", "wrong"], ["is", "incorrect"], ["was", "wrong"]):
+    if denials.denied(before, after):
         return Role.DENIED
     if _alternative(before, after, names):
         return Role.HEDGED
@@ -187,21 +183,6 @@ def _compound(sentence: Sequence[Token], i: int, j: int, names: Sequence[tuple[s
         return False
     known = said[0].capital or said[1].capital or said[0].word in _SKIPPED | SENTENCE_WORDS | FINITE | _PREPOSITIONS
     return not known and not any((said[0].word, said[1].word) == n[-2:] for n in names)
-
-
-def _denied(before: Sequence[Token]) -> bool:
-    last = [t.word for t in before]
-    for n, word in enumerate(reversed(last[-7:])):
-        if word in _SCOPE_ENDS:
-            return False
-        following = last[len(last) - n] if n else ""
-        if word in _NEGATORS:
-            return following not in ("only", "just", "until", "long")
-        if word == "no" and n == 0:
-            return True
-        if (word, following) in (("rather", "than"), ("instead", "of"), ("other", "than"), ("opposed", "to")):
-            return n <= 3 and last[-2 - n : -1 - n] != ["none"]  # "none other than Ann" is Ann
-    return False
 
 
 def _alternative(before: Sequence[Token], after: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:

@@ -60,19 +60,23 @@ _FOREIGN = [
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,.]\d|\d)"), "."),
     (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+,\d{1,2}(?![\d,.]\d|\d)"), " "),
     (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+(?=\s?(?:[$€£]|EUR\b|USD\b))"), " "),
+    (re.compile(r"\A\s*[1-9]\d{0,2} \d{3}\s*[.]?\s*\Z"), " "),
+    (re.compile(r"(?<![\d.,])0,\d+(?![\d,])"), "."),
 ]
-"""Digits grouped by points or spaces with a decimal comma, where nothing else can be meant: 1.234.567, 1.234,5."""
+"""Digits in groups, or with a decimal comma, where nothing else can be meant: 1.234.567, 1.234,5, 0,125."""
 _INDIAN = re.compile(r"(?<![\d.,])\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])")
 _EMPHASIS = re.compile(r"(?<!\w)__?([^_\s][^_\n]{0,80})__?(?!\w)")
 _LATEX = [
     (re.compile(r"~~[^~\n]{0,200}~~"), " "),
     (re.compile(r"\$(?! )([^$\n]*[^$\n ])\$"), r"\1"),
-    (re.compile(r"\\(?:boxed|text|mathrm|mathbf|textbf|left|right)\b"), ""),
+    (re.compile(r"\\(?:boxed|text|mathrm|mathbf|textbf|left|right)(?![A-Za-z])"), ""),
     (re.compile(r"(\d)\s*\\[dt]?frac\s*\{?(\d+)\}?\s*\{?(\d+)\}?"), r"\1 \2/\3"),
     (re.compile(r"\\[dt]?frac\s*\{\s*([-+]?\d+)\s*\}\s*\{\s*(\d+)\s*\}"), r"\1/\2"),
     (re.compile(r"\\[dt]?frac\s*(\d)\s*(\d)"), r"\1/\2"),
-    (re.compile(r"\\(?:times|cdot)\b"), "×"),
-    (re.compile(r"\\div\b"), "÷"),
+    (re.compile(r"\\(?:times|cdot)(?![A-Za-z])"), "×"),
+    (re.compile(r"\\div(?![A-Za-z])"), "÷"),
+    (re.compile(r"<sup>\s*([-+]?\d+)\s*</sup>", re.IGNORECASE), r"^\1"),
+    (re.compile(r"(?<=\b10)\*\*(?=-?\d)"), "^"),
     (re.compile(r"\\overline\s*\{?(\d)\}?"), r"\1" * 9),
     (re.compile(r"\^\s*\{?\s*\\circ\s*\}?"), "°"),
     (re.compile(r"\{,\}"), ","),
@@ -142,7 +146,7 @@ _LABEL = re.compile(
     r"\b(?:step|equation|method|case|part|option|figure|line|question|fact|answer|example|chapter|table)\s*#?$", re.I
 )
 _GROUP = re.compile(r"(?<![\d.,/])\d{1,3}(?= \Z)")
-"""Digits before three others that may be one number with them: "1 275"."""
+"""Digits before three others that may be one number: "1 275"."""
 _AND_CENTS = re.compile(r"\s*(?:dollars?|euros?|pounds?)\s+", re.IGNORECASE)
 """Between an amount and its cents: "37 euros 50"."""
 _MONEY = frozenset({"dollar", "euro", "sterling"})
@@ -207,9 +211,7 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     if re.fullmatch(r"\d{3}", g["plain"] or "") and (group := _GROUP.search(text[max(0, start - 4) : start])):
         others = (sign * (value + 1000 * int(group[0])),)
     number = Number(sign * value, start, end, ordinal=bool(g["ordinal"]), dozen=dozen, others=others)
-    if g["percent"]:
-        return replace(number, value=number.value / 100, percent=True)
-    return _with_unit(number, (g["currency"] or "")[:1] or g["unit"])
+    return _with_unit(number, "%" if g["percent"] else (g["currency"] or "")[:1] or g["unit"])
 
 
 def _clock(text: str, half: str | None, start: int, end: int, unit: str | None) -> Number | None:

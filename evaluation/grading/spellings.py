@@ -72,6 +72,19 @@ def _written(m: re.Match[str]) -> str:
     return american.capitalize() if m["british"][0].isupper() else american
 
 
+_CALENDAR = (
+    "Monday/Mon Tuesday/Tue/Tues Wednesday/Wed Thursday/Thu/Thur/Thurs Friday/Fri Saturday/Sat Sunday/Sun January/Jan "
+    "February/Feb March/Mar April/Apr June/Jun July/Jul August/Aug September/Sep/Sept October/Oct November/Nov "
+    "December/Dec"
+)
+_SHORT_FORMS = {names[0].lower(): names[1:] for names in (day.split("/") for day in _CALENDAR.split())}
+
+
+def short_forms(name: str) -> tuple[str, ...]:
+    """Short forms of the name of a day or month, none for all others: "Thursday" -> "Thu", "Thur", "Thurs"."""
+    return tuple(_SHORT_FORMS.get(name.strip(" .").lower(), ()))
+
+
 _TWICE = re.compile(r"([a-z])\1+|(?<=[aou])e")
 _LONG = 6
 """Letters of a word from which on a letter too many makes no other word."""

@@ -33,7 +33,7 @@ _OUT_OF = re.compile(
 )
 """Between a number and the total that it is a part of: "4 of the 8"."""
 _MAKES = re.compile(
-    r"\s?(?:[a-z]+)?\s?(?:,?\s?(?:which\s(?:is|equals|makes)|or|i\.e\.|that\sis|meaning|so)|=|\u2248|\()[\s,]*"
+    r"\s?(?:°?\s?[a-z]+)?\s?(?:,?\s?(?:which\s(?:is|equals|makes)|or|i\.e\.|that\sis|meaning|so)|=|\u2248|\()[\s,]*"
     r"(?:(?:about|approximately|exactly|equal\sto)\s)?\Z",
     re.IGNORECASE,
 )
@@ -88,19 +88,20 @@ def may_be_in_another_unit(said: Number, gold: Number, question: str | None) -> 
     return any(close(said.value * said.factor / factor, gold.value) for factor in factors)
 
 
-def contradicted(text: str, said: Number, golds: Sequence[Number]) -> Number | None:
-    """The number in the unit asked for that a text makes of one in another unit, where it is not the right one.
+def converted(text: str, said: Number, golds: Sequence[Number]) -> Number | None:
+    """The number in the unit asked for that a text makes of one in another unit.
 
-    "They need 120 minutes, which is 1.2 hours" does not say 2 hours.
+    "They need 120 minutes, which is 1.2 hours" does not say 2 hours, and "212 °F (100 °C)" says 100 degrees Celsius.
     """
     unit = golds[0].asked
-    if unit is None or said.dimension != unit.dimension or said.factor == unit.factor:
+    if unit is None or (said.dimension, said.factor) == (unit.dimension, unit.factor):
         return None
-    found = numbers.find_all(text)
-    for n, later in itertools.pairwise(found):
+    if said.dimension != unit.dimension and not any({said.dimension, unit.dimension} <= k for k in words.RIVALS):
+        return None
+    for n, later in itertools.pairwise(numbers.find_all(text)):
         own = later.dimension == unit.dimension and later.factor == unit.factor
         if own and n.value == said.value and n.factor == said.factor and _MAKES.match(text[n.end : later.start]):
-            return None if any(numbers.equal(later, g) for g in golds) else later
+            return later
     return None
 
 

@@ -72,6 +72,7 @@ _NO_ANSWER_YET = re.compile(
 """What follows such words where only more of them do: "Sure, I can help with that."."""
 _LAYOUT = [
     (re.compile(r"~~[^~\n]{0,200}~~"), " "),
+    (re.compile(r"</?su[bp]>", re.IGNORECASE), ""),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph|boxed|mathit)[ \t]*\{([^{}]*)\}"), r"\1"),
     (re.compile(r"\\(?:text|mathrm|mathbf|textbf|textit|emph|boxed|mathit)[ \t]*\{([^{}]*)\}"), r"\1"),
     (re.compile(r"\\[()\[\]]"), " "),
@@ -171,12 +172,15 @@ _BELIEF = re.compile(
     r"(?:(?:(?:many|most|some|a\slot\sof)\s)?(?:people|students)|many|everyone|everybody|you|one)\s"
     r"(?:(?:might|may|could|would|will|often|commonly|usually|sometimes|mistakenly|wrongly)\s){0,2}"
     r"(?:thinks?|believes?|guess(?:es)?|assumes?|expects?|supposes?)\b"
+    r"|(?:viele|manche)\s(?:leute\s|menschen\s)?(?:denken|glauben|meinen)\b"
+    r"|beaucoup\s(?:de\s(?:gens|personnes)\s)?(?:pensent|croient)\b|(?:muchos|mucha\sgente)\s(?:creen?|piensan?)\b"
     r"|(?P<past>I\s(?:used\sto\s(?:think|believe|assume)|(?:(?:at\s)?first|once|initially)\s(?:thought|believed|assumed))\b)"
-    r")[^.;!?\n]*?(?:[.;]\s|,?\s(?=(?:but|however|yet)\b)|,\s(?=(?:it|that|the|in\sfact|actually)\b))",
+    r")[^.;!?\n]*?(?:[.;]\s|,?\s(?=(?:but|however|yet|aber|doch|mais|pero)\b)|,\s(?=(?:it|that|the|in\sfact|actually)\b))",
     re.IGNORECASE,
 )
 _CONTRAST = re.compile(
-    r"[^.;!?\n]{0,60}?\b(?:actually|really|in\s(?:fact|truth|reality)|but|however|the\s(?:right|correct|true))\b", re.I
+    r"[^.;!?\n]{0,60}?\b(?:actually|really|in\s(?:fact|truth|reality)|but|however|aber|doch|mais|pero|the\s(?:right|correct|true))\b",
+    re.I,
 )
 
 

@@ -300,7 +300,10 @@ _TABLE: dict[str, list[tuple[str, str]]] = {
     "angle": [("1", "° degree degrees")],
     "celsius": [("1", "°c celsius")],
     "fahrenheit": [("1", "°f fahrenheit")],
-    "kelvin": [("1", "kelvin kelvins")],
+    "kelvin": [("1", "k kelvin kelvins")],
+    "voltage": [("1/1000", "mv millivolt millivolts"), ("1", "v volt volts"), ("1000", "kv kilovolt kilovolts")],
+    "current": [("1/1000", "ma milliampere milliamperes milliamp milliamps"), ("1", "amp amps ampere amperes")],
+    "frequency": [("1", "hz hertz"), ("1000", "khz kilohertz"), ("1000000", "mhz megahertz")],
 }
 UNITS: dict[str, tuple[str, Fraction]] = {
     word: (dimension, Fraction(factor))

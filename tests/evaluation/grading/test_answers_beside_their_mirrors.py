@@ -326,6 +326,59 @@ WORKED = [
 LOOP = "4,600 / 230 = 20 weeks.\n\n**Final Answer: 20**\n\n**Final Answer: 20**\n\n**Final Answer:"
 
 
+DEGREES = "What is the boiling point of water in degrees Celsius?"
+KILOMETRES = "How far is it, in kilometres?"
+WRITTEN = [
+    ("number", "3.01e23", "$3.01\\times10^{23}$", None, RIGHT),
+    ("number", "3.01e23", "\\boxed{3.01\\cdot10^{23}}", None, RIGHT),
+    ("number", "3.01e23", "\\[ 0.5 \\times 6.02\\times10^{23} = 3.01\\times10^{23} \\]", None, RIGHT),
+    ("number", "3.01", "$3.01\\times10^{23}$", None, WRONG),
+    ("number", "0.0025", "$2.5\\times10^{-3}$ M", None, RIGHT),
+    ("number", "3", "$2.5\\times10^{-3}$ M", None, WRONG),
+    ("number", "3.01e23", "3.01*10**23", None, RIGHT),
+    ("number", "23", "3.01*10**23", None, WRONG),
+    ("number", "500000", "5 \u00d7 10<sup>5</sup>", None, RIGHT),
+    ("number", "0.0025", "0,0025 mol/l", None, RIGHT),
+    ("number", "25", "0,0025 mol/l", None, WRONG),
+    ("number", "0.125", "0,125", None, RIGHT),
+    ("number", "125", "0,125", None, NOT_RIGHT),
+    ("number", "83250", "83 250", None, RIGHT),
+    ("number", "250", "83 250", None, WRONG),
+    ("number", "0.05", "50 mV", "How many volts?", RIGHT),
+    ("number", "50", "50 mV", "How many volts?", NOT_RIGHT),
+    ("number", "100", "212 \u00b0F (100 \u00b0C)", DEGREES, RIGHT),
+    ("number", "212", "212 \u00b0F (100 \u00b0C)", DEGREES, WRONG),
+    ("number", "100", "It boils at 373.15 K (100 \u00b0C).", DEGREES, RIGHT),
+    ("number", "100", "212 \u00b0F (110 \u00b0C)", DEGREES, WRONG),
+    ("number", "1609.34", "It is 1,000 miles (1,609.34 km) away.", KILOMETRES, RIGHT),
+    ("number", "1000", "It is 1,000 miles (1,609.34 km) away.", KILOMETRES, WRONG),
+    ("text", "H2SO4", "H<sub>2</sub>SO<sub>4</sub>", None, RIGHT),
+    ("text", "H2SO3", "H<sub>2</sub>SO<sub>4</sub>", None, WRONG),
+    ("text", "Thursday", "Thurs.", None, RIGHT),
+    ("text", "Tuesday", "Thurs.", None, WRONG),
+    ("text", "September", "in Sep 1939", None, RIGHT),
+]
+
+HAUPTSTADT = "Was ist die Hauptstadt der T\u00fcrkei?"
+CAPITALE = "Quelle est la capitale de la Turquie ?"
+DENIED_ELSEWHERE = [
+    (one, two, reply.format(one, two), question)
+    for question, one, two, replies in (
+        (HAUPTSTADT, "Ankara", "Istanbul", (
+            "{}, nicht {}.", "Nicht {1}, sondern {0}.", "Die Hauptstadt ist nicht {1}, sondern {0}.",
+            "Viele denken {1}, aber es ist {0}.")),
+        (CAPITALE, "Ankara", "Istanbul", (
+            "Ce n'est pas {1} mais {0}.", "C'est {}, pas {}.", "{}, et non {}.",
+            "La capitale n'est pas {1}, c'est {0}.")),
+        ("\u00bfCu\u00e1l es la capital de Turqu\u00eda?", "Ankara", "Estambul", ("No es {1}, sino {0}.",)),
+        ("\u571f\u8033\u5176\u7684\u9996\u90fd\u662f\u54ea\u91cc\uff1f", "\u5b89\u5361\u62c9",
+         "\u4f0a\u65af\u5766\u5e03\u5c14",
+         ("\u4e0d\u662f{1}\uff0c\u800c\u662f{0}\u3002", "\u662f{}\uff0c\u4e0d\u662f{}\u3002")),
+    )
+    for reply in replies
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("response", "gold", "expected"),
     [
@@ -365,6 +418,7 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
 
 ROWS = [
     *NUMBERS,
+    *WRITTEN,
     *UNITS,
     *COMPOUND,
     *THINGS,
@@ -396,3 +450,33 @@ def test_an_answer_and_its_mirror_are_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
     assert grade(response, "stop", gold, answer_type, question=question).outcome in expected
+
+
+@pytest.mark.parametrize(("said", "denied", "reply", "question"), DENIED_ELSEWHERE)
+def test_a_name_that_another_language_denies_is_not_the_answer(
+    said: str, denied: str, reply: str, question: str
+) -> None:
+    assert grade(reply, "stop", said, "text", question=question).outcome == "correct"
+    assert grade(reply, "stop", denied, "text", question=question).outcome in NOT_RIGHT
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "said"),
+    [
+        ("Is the Moon a satellite?", "The Moon is not a planet; it is a satellite.", "yes"),
+        ("Is the Moon a planet?", "The Moon is not a planet; it is a satellite.", "no"),
+        ("Is the Moon a satellite?", "The Moon isn't a planet, it's a satellite.", "yes"),
+        ("Is the Moon a satellite?", "The Moon, which is not a planet, is a satellite.", "yes"),
+        ("Is the Moon a planet?", "The Moon, which is a satellite, is not a planet.", "no"),
+        ("Is the Moon a satellite?", "The Moon does not shine by itself, but it is a satellite.", "yes"),
+        ("Is a spider an insect?", "A spider is not an insect but an arachnid.", "no"),
+        ("Is a spider an arachnid?", "A spider is not an insect but an arachnid.", "yes"),
+        ("Is copper magnetic?", "Copper is non-magnetic.", "no"),
+        ("Are whales mammals?", "It is not true that whales are fish; they are mammals, so yes.", "yes"),
+        ("Are whales fish?", "It is true that whales live in the sea; they are mammals, so no.", "no"),
+    ],
+)
+def test_what_a_sentence_denies_of_something_else_is_no_answer(question: str, reply: str, said: str) -> None:
+    for gold in ("yes", "no"):
+        right = grade(reply, "stop", gold, "boolean", question=question).outcome == "correct"
+        assert right == (gold == said)

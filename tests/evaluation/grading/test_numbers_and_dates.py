@@ -174,7 +174,7 @@ NUMBERS: list[Row] = [
     (_candidates, ("5 feet and 6 inches",), [5.5]), (_candidates, ("37 euros 50",), [37.5]),
     (_candidates, ("37 euros 50 people",), [37, 50]), (_candidates, ("37 euros 100",), [37, 100]),
     (_candidates, ("37 euros 99.",), [37.99]), (_candidates, ("37 metres 50",), [37, 50]),
-    (_candidates, ("1 275",), [1, 275]), (_candidates, ("1 275 300",), [1275300]),
+    (_candidates, ("1 275",), [1275]), (_candidates, ("sold 1 275",), [1, 275]), (_candidates, ("1 275 300",), [1275300]),
     (_candidates, ("1.234.567,5",), [1234567.5]), (_candidates, ("12,34,567",), [1234567]),
     (_candidates, ("5 below zero",), [-5]), (_candidates, ("2 1/2",), [2.5]), (_candidates, ("1/0",), []),
     (_candidates, ("2^10",), [1024]), (_candidates, ("2^65",), []), (_candidates, ("2^64",), [2.0**64]),
