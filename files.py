@@ -25,6 +25,8 @@ from .errors import InputError
 def as_path(value: Any, what: str) -> Path:
     """A path from an argument of that name. Raises ``InputError`` for what is none."""
     if isinstance(value, str | os.PathLike):
+        if not os.fspath(value):
+            raise InputError(f"{what}: is empty; give the path of a file or folder")
         return Path(value)
     raise InputError(f"{what}: {type(value).__name__}; give the path of a file or folder")
 

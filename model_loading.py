@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -66,6 +67,10 @@ def _bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
+_ONE_AT_A_TIME = Lock()
+"""transformers ties weights in a state that all threads share."""
+
+
 def load_weights(
     location: str,
     *,
@@ -84,7 +89,7 @@ def load_weights(
     on_cpu = not torch.cuda.is_available() if where is None else where.type == "cpu"
     wanted = dtype_of(dtype) if dtype not in (None, "auto") else torch.float32 if on_cpu and dtype is None else "auto"
     try:
-        with _bars():
+        with _ONE_AT_A_TIME, _bars():
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 location, dtype=wanted, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
                 device_map="auto" if spread else None,

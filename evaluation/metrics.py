@@ -23,7 +23,7 @@ MEANINGS = {
     "step:1": "the second part right when asked alone",
     "both": "all parts right, each asked alone",
     "composition": "the whole right",
-    "gap": "composition − both, over the cases with every answer judged; below 0: the model fails to compose",
+    "gap": "composition − both, over the cases in which both are decided; below 0: the model fails to compose",
     "press_gap": "the whole wrong, among the cases with all parts right",
     "independence_gap": "composition − product of the steps' accuracies",
     "double_gate": "cases with every atom right in every wording and every sub-question right",

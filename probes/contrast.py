@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
-from ..errors import InputError, NoCasesError
+from ..errors import InputError, NoCasesError, did_you_mean
 from ..evaluation.dependence import CLUSTERED, CROSSED, FEWEST, INDEPENDENT, Fit
 from ..evaluation.statistics import holm
 from .effects import (
@@ -68,6 +68,8 @@ def between(
     if len(values) < 2 or not all(v.size for v in values.values()):
         sizes = {k: int(v.size) for k, v in values.items()}
         raise NoCasesError(f"groups have sizes {sizes}; a contrast needs at least two groups with cases")
+    if unknown := [name for name in clusters or () if name not in values]:
+        raise InputError(f"clusters: no group {unknown[0]!r}{did_you_mean(unknown[0], values)}; groups: {list(values)}")
     near: dict[str, Clusters] = {
         # Groups without clusters among others that have them: every case is its own cluster.
         name: None if clusters is None else [None] * v.size if clusters.get(name) is None else clusters[name]
@@ -183,6 +185,8 @@ def paired(
     differences, those of a cluster together. Errors as in ``between``.
     """
     _check_options(test, PairedTest, level, resamples)
+    # A pandas column has case ids as its index.
+    roles = {name: dict(v.items()) if hasattr(v, "items") else v for name, v in roles.items()}  # type: ignore[union-attr]
     lengths = {len(v) for v in roles.values() if not isinstance(v, Mapping)}
     if len(lengths) > 1:
         raise InputError(f"roles {list(roles)} have {sorted(lengths)} values; align them, or give them by case id")

@@ -104,14 +104,18 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], where: str) -> Store
     response = None if row[names[0]] != row[names[0]] else row[names[0]]  # NaN: the missing value of data frames
     if response is not None and not isinstance(response, str | int | float):
         raise InputError(f"{where}: field {names[0]!r} is {type(response).__name__}; give the response as text")
-    golds = _golds(row[names[1]], names[1], where) + _golds(row.get("aliases") or [], "aliases", where)
+    kind = _one_of(row.get("answer_type"), "answer_type", ANSWER_TYPES, where)
+    gold = row[names[1]]
+    if isinstance(gold, list) and kind in ("list", "ordered-list"):
+        gold = ", ".join(_golds(gold, names[1], where))  # the items of one answer
+    golds = _golds(gold, names[1], where) + _golds(row.get("aliases") or [], "aliases", where)
     if not golds:
         raise InputError(f"{where}: field {names[1]!r} is empty; give the gold answer")
     finish = row.get("finish_reason", "stop")
     return Stored(
         "" if response is None else str(response),
         tuple(dict.fromkeys(golds)),
-        _one_of(row.get("answer_type"), "answer_type", ANSWER_TYPES, where),
+        kind,
         _one_of(row.get("format"), "format", tuple(FORMATS), where) or "plain",
         _one_of(finish, "finish_reason", _FINISHED, where) or "stop",
         where,

@@ -84,7 +84,11 @@ def import_files(
     have our verdicts, and ``disagreements.jsonl`` has the rows whose stored verdict differs. Raises ``InputError`` for
     files that cannot be read and for rows that occur in two files.
     """
-    options = replace(options or importers.Options(), each=lambda: tick(1))
+    options, out = replace(options or importers.Options(), each=lambda: tick(1)), Path(out)
+    beside = (out, *(out.with_name(name) for name in ("contradictions.jsonl", "disagreements.jsonl", "import.json")))
+    for path in files:
+        if Path(path).resolve() in {written.resolve() for written in beside}:
+            raise InputError(f"--out {out}: would overwrite {path}, which is to be read; give another file or folder")
     read: list[Graded] = []
     graded_here = False
     kinds, contradictions, warnings, disagreements = [], [], [], []
@@ -108,7 +112,6 @@ def import_files(
     _refuse_unused(options, read, graded_here)
     refuse_twice(read, " and ".join(map(str, files)), "name the models, or import the files one by one")
     warnings += uncounted(read, None) + check_rows(read)
-    out = Path(out)
     write_lines(out, (row.to_dict() for row in read))
     write_lines(out.with_name("contradictions.jsonl"), contradictions)
     if options.regrade:

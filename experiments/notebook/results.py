@@ -209,11 +209,20 @@ class CaseGroup(Sequence[CaseResult]):
         return (self.run.case(case) for case in self.ids)
 
     def __getitem__(self, i: Any) -> Any:
-        """A case by its position or id; a slice, or a list of positions or ids, gives a smaller group."""
+        """A case by its position or id; a slice, a list, array or column of positions or ids, or a mask with one truth
+        value per case gives a smaller group. Raises ``InputError`` for a position, id or mask that does not fit.
+        """
         if isinstance(i, slice):
             return CaseGroup(self.run, self.label, self.ids[i])
+        i = i.tolist() if hasattr(i, "tolist") else i  # numpy, pandas
         if isinstance(i, list | tuple):
+            if any(isinstance(one, bool) for one in i):
+                if len(i) != len(self) or not all(isinstance(one, bool) for one in i):
+                    raise InputError(f"{self!r}: a mask of {len(i)} values; give True or False for each case")
+                i = [n for n, kept in enumerate(i) if kept]
             return CaseGroup(self.run, self.label, tuple(self[one].id for one in i))
+        if not isinstance(i, str) and (not isinstance(i, int) or not -len(self) <= i < len(self)):
+            raise InputError(f"{self!r}: no case {i!r}; give an id, or a position from 0 to {len(self) - 1}")
         return self.run.case(i if isinstance(i, str) else self.ids[i])
 
     def __repr__(self) -> str:

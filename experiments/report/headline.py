@@ -167,7 +167,7 @@ def _bound(row: Metric, name: str, form: str) -> str:
 
 def _count(row: Metric, form: str) -> str:
     text = f"{row.count:.0f} of {row.n}" if form == "rate" and row.count is not None else f"n = {row.n}"
-    return f"{text} in {row.cluster_n} clusters" if row.cluster_n and row.n else text
+    return f"{text}; {row.cluster_n} clusters" if row.cluster_n and row.n else text
 
 
 def _bounds(row: Metric, form: str) -> str:

@@ -105,6 +105,21 @@ def check_place(folder: Path) -> None:
         raise InputError(f"--out {folder}: {nearest} cannot be written; give a folder that can")
 
 
+RESULTS = ("cases.jsonl", "asks.jsonl", "graded.jsonl", "metrics.json")
+"""Files of a run, written after its manifest."""
+
+
+def check_own(folder: Path) -> None:
+    """Raise ``InputError`` for a folder that is no run and has files with the names of a run's, which would be lost."""
+    if (folder / "manifest.json").exists():
+        return
+    if (own := next((name for name in RESULTS if (folder / name).exists()), None)) is not None:
+        raise InputError(
+            f"--out {folder}: has {own} and no manifest.json, so it is no run, and {own} would be overwritten; give "
+            "another folder"
+        )
+
+
 @contextmanager
 def locked(folder: str | Path) -> Iterator[Path]:
     """Lock a folder for this process. The lock ends with the process, so a killed run never blocks the next one.

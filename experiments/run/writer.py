@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import JournalError
 from ...files import sweep
 from . import provenance
-from .folder import SCHEMA, command_line, differing, locked, read_json, write_json, write_text
+from .folder import SCHEMA, check_own, command_line, differing, locked, read_json, write_json, write_text
 from .schema import Manifest, checked
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def begin_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mappin
     """
     import yaml
 
+    check_own(Path(folder))
     with locked(folder) as path:
         sweep(path)
         file = path / "manifest.json"

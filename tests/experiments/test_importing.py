@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.graded import Graded, read_graded
 from composcope.evaluation.protocols import PROTOCOLS
 from composcope.experiments.building import importing
-from composcope.experiments.building.importing import Summary
+from composcope.experiments.building.importing import Summary, import_files
 from composcope.experiments.cli import main
 from composcope.experiments.console import printing
 
@@ -156,3 +157,12 @@ def test_an_import_is_summed_up_by_role_and_its_contradictions_are_named() -> No
     assert lines[:4] == ["f (plain)", "3 rows about 3 cases", "  whole: 1 correct, 1 invalid", "  part:0: 1 correct"]
     assert lines[4].startswith("3 stored values contradict") and lines[5:] == [
         "  f:0: x is 1, should be 0 (p)", "  f:1: x is 1, should be 0 (p)", "warning: w"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "out"), [("a.csv", "a.csv"), ("import.json", "graded.jsonl")])
+def test_an_import_never_overwrites_what_it_reads(source: str, out: str, tmp_path: Path) -> None:
+    rows = tmp_path / source
+    rows.write_text("kept")
+    with pytest.raises(InputError, match=f"would overwrite .*{source}"):
+        import_files([rows], tmp_path / "." / out, "rows")
+    assert [p.name for p in tmp_path.iterdir()] == [source] and rows.read_text() == "kept"

@@ -361,3 +361,11 @@ def test_values_that_differ_only_far_on_are_said_to_differ() -> None:
 def test_the_command_is_quoted_so_that_it_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["/x/__main__.py", "run", "--data", "my cases.csv"])
     assert command_line() == "composcope run --data 'my cases.csv'"
+
+
+@pytest.mark.parametrize("name", ["cases.jsonl", "graded.jsonl", "metrics.json"])
+def test_a_folder_that_is_no_run_keeps_its_files(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(InputError, match=rf"has {name} and no manifest\.json"), begin_run(tmp_path, {}, identity={}):
+        pass
+    assert [p.name for p in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "mine"

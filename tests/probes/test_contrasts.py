@@ -6,6 +6,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
@@ -548,3 +549,13 @@ def test_maps_of_very_small_numbers_are_tested_like_those_of_large_ones_on_eithe
         for first, second, sign in ((scale * values, nothing, 1), (nothing, scale * values, -1)):
             found = maps.map_test(first, second, permutations=99, paired=paired)
             assert found.statistic == pytest.approx(sign * usual.statistic) and (found.p < 0.05).all()
+
+
+def test_a_column_is_paired_by_its_index_and_a_group_that_is_not_there_has_no_clusters() -> None:
+    first = pd.Series([1, 2, 3.0], index=list("xyz"))
+    second = pd.Series([2, 2, 3.5], index=list("zyx"))
+    by_id = contrast.paired({"a": dict(first.items()), "b": dict(second.items())}).table
+    assert contrast.paired({"a": first, "b": second}).table == by_id
+    assert by_id != contrast.paired({"a": list(first), "b": list(second)}).table
+    with pytest.raises(InputError, match=r"no group 'failures'.*failure"):
+        contrast.between({"failure": A, "success": B}, clusters={"failures": list(range(40))})

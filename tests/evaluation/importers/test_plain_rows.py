@@ -256,3 +256,12 @@ def test_the_labelled_answers_are_plain_rows(shared: Path, name: str, n: int) ->
     found = read(path)
     labels = [json.loads(line)["right"] for line in path.read_text(encoding="utf-8").splitlines()]
     assert [r.outcome == "correct" for r in found.rows] == labels and len(labels) == n
+
+
+@pytest.mark.parametrize(("response", "outcome"), [("helium and neon", "correct"), ("helium", "incorrect")])
+@pytest.mark.parametrize("kind", ["list", "ordered-list"])
+def test_a_list_of_gold_items_is_one_answer_where_a_list_is_asked_for(
+    response: str, outcome: str, kind: str, tmp_path: Path
+) -> None:
+    row = {"case": "a", "role": "whole", "response": response, "gold": ["helium", "neon"], "answer_type": kind}
+    assert [r.outcome for r in read(lines(tmp_path / "m.jsonl", [row])).rows] == [outcome]

@@ -355,8 +355,15 @@ def test_arguments_of_a_wrong_kind_are_refused_by_name(run: RunResults, tmp_path
 
 def test_a_run_stands_for_its_folder_and_some_of_its_cases_are_named_by_a_list(run: RunResults) -> None:
     assert cs.open_run(run).path == run.path  # type: ignore[arg-type]
-    last = run.cases[-1].id
-    assert run.cases[[0, last]].ids == (run.cases[0].id, last)
+    ids = run.cases.ids
+    assert run.cases[[0, ids[-1]]].ids == (ids[0], ids[-1])
+    mask = [id in (ids[1], ids[3]) for id in ids]
+    for chosen in (mask, np.array(mask), pd.Series(mask), np.array([1, 3]), pd.Series([ids[1], ids[3]])):
+        assert run.cases[chosen].ids == (ids[1], ids[3])
+    assert run.cases[np.int64(1)].id == ids[1]
+    for wrong in (mask[:-1], [True, 1], len(ids), [len(ids)], 1.0, None):
+        with pytest.raises(InputError, match="give"):
+            run.cases[wrong]
 
 
 def test_answers_that_a_merged_run_does_not_ask_for_are_counted(

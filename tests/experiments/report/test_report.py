@@ -147,7 +147,7 @@ def test_where_cases_share_facts_everything_quotes_the_interval_over_clusters(
     assert "[11.1 %, 88.8 %] (cluster-bootstrap), n=18" in summary.metric_line(Metric(**metrics[0]))
     assert "(clopper-pearson), n=20" in summary.metric_line(Metric(**metrics[-1]))
     page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
-    assert "[11.1,\u00a088.8]" in page and "9 of 18 in 9 clusters" in page and "intervals are over clusters" in page
+    assert "[11.1,\u00a088.8]" in page and "9 of 18; 9 clusters" in page and "intervals are over clusters" in page
     caption = (tmp_path / "out" / "figures" / "collapse-curve.txt").read_text(encoding="utf-8")
     assert "cluster-bootstrap" in caption and "clopper-pearson" not in caption
 
