@@ -85,7 +85,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
     few = found.as_whole.n >= COMPARED and not admitted(found.as_whole, found.as_whole.n, SPOILT)
     if few or found.own_operands_right:
         return None
-    return next((("part-unavailable", b.same) for b in found.behind.values() if as_the_whole(b)), None)
+    return next((("part-unavailable", b.same) for b in found.behind.values() if as_the_whole(b) and kept(b)), None)
 
 
 def from_context(found: Behaviour) -> tuple[str, Tally] | None:
@@ -93,7 +93,8 @@ def from_context(found: Behaviour) -> tuple[str, Tally] | None:
     many = found.spoilt.n >= COMPARED and admitted(found.spoilt, found.spoilt.n, OFTEN_SPOILT)
     if not many or found.own_operands_right or mostly(found.exchanged) or blind(found):
         return None
-    return next((("part-unavailable", b.wrong) for b in found.behind.values() if spoilt(b)), None)
+    shown = (b for b in found.behind.values() if spoilt(b) and (kept(b) or always_spoilt(found)))
+    return next((("part-unavailable", b.wrong) for b in shown), None)
 
 
 def as_another_operation(found: Behaviour) -> bool:
@@ -136,12 +137,26 @@ def mended_inside(found: Inside) -> str | None:
 
 
 def spoilt(found: Behind) -> bool:
-    """Whether the whole's context spoils a part, which is right there in other cases, whose wholes are right.
+    """Whether the whole's context spoils a part, unless it does so in other cases, too, whose wholes are right.
 
     In a small model a long context makes many parts wrong, whatever the wholes do.
     """
-    kept = found.success.n >= COMPARED and found.success.share <= CONTROL
-    return found.own_wrong and mostly(found.wrong) and found.wrong.k >= TELLING and kept
+    wrong = found.own_wrong and mostly(found.wrong) and found.wrong.k >= TELLING
+    return wrong and (found.success.n < COMPARED or kept(found))
+
+
+def kept(found: Behind) -> bool:
+    """Whether the part is right behind the context of other cases, whose wholes are right."""
+    return found.success.n >= COMPARED and found.success.share <= CONTROL
+
+
+def always_spoilt(found: Behaviour) -> bool:
+    """Whether nearly all failing cases of the family have such a part, and half of them with the whole's own answer.
+
+    Where hardly any whole is right, there is no other control for the part.
+    """
+    half = found.as_whole.n >= COMPARED and admitted(found.as_whole, found.as_whole.n, OFTEN_SPOILT)
+    return half and found.spoilt.share >= BROUGHT
 
 
 def as_the_whole(found: Behind) -> bool:

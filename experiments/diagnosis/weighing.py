@@ -235,10 +235,11 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     before = {id: one for id, one in found.items() if one.fails and not one.own_operands_right}
 
     def of_families(shows: Callable[[Behind], bool]) -> dict[str, Tally]:
-        """For each case with such a part, how many of its family have one."""
-        some = [id for id, one in before.items() if any(map(shows, one.behind.values()))]
+        """For each case with a part that its context spoils, how many of its family have one of which this holds."""
+        some = {id for id, one in before.items() if any(map(shows, one.behind.values()))}
         counted = Counter(family[id] for id in some)
-        return {id: Tally(counted[family[id]], of_family[family[id]]) for id in some}
+        spoilt = (id for id, one in before.items() if any(map(rule.spoilt, one.behind.values())))
+        return {id: Tally(counted[family[id]], of_family[family[id]]) for id in spoilt}
 
     bad, same = of_families(rule.spoilt), of_families(rule.as_the_whole)
 
