@@ -92,16 +92,23 @@ _DRAW: dict[str, Callable[[random.Random, int], QA]] = {
 
 def temporal(n_per_cell: int = 30, seed: int = 0) -> list[Case]:
     """``n_per_cell`` held-out cases for each family and depth: far pairs at depth 2, the rest as published."""
-    cases = []
-    for family, depths in FAMILIES.items():
-        for depth in depths:
-            rng, seen = random.Random(f"{seed}/temporal/{family}/{depth}"), set()
-            while len(seen) < n_per_cell:
-                qa = _DRAW[family](rng, depth)
-                if qa.question not in seen:
-                    seen.add(qa.question)
-                    cases.append(temporal_case(f"{family}-{depth}-{len(seen):04d}", family, depth, qa))
-    return cases
+    cells = [(family, depth) for family, depths in FAMILIES.items() for depth in depths]
+    return [case for family, depth in cells for case in _cell(family, depth, n_per_cell, seed)]
+
+
+def _cell(family: str, depth: int, n: int, seed: int) -> list[Case]:
+    rng = random.Random(f"{seed}/temporal/{family}/{depth}")
+    draw = _DRAW[family]
+    return _different(n, lambda i: temporal_case(f"{family}-{depth}-{i:04d}", family, depth, draw(rng, depth)))
+
+
+def _different(n: int, draw: Callable[[int], Case]) -> list[Case]:
+    """``n`` cases with different questions; ``draw`` makes the case of a number, from 1."""
+    found: dict[str, Case] = {}
+    while len(found) < n:
+        case = draw(len(found) + 1)
+        found.setdefault(case.question, case)
+    return list(found.values())
 
 
 def _lucky(things: list[str], operation: str, gold: str) -> tuple[float, float]:
@@ -182,14 +189,8 @@ def _reversed(question: str) -> str:
 
 def mixed(n: int = 200, seed: int = 0) -> list[Case]:
     """``n`` held-out mixed compositions, the four operations equally often."""
-    rng, cases, seen = random.Random(f"{seed}/mixed"), [], set()
-    while len(cases) < n:
-        operation = world.OPERATIONS[len(cases) % len(world.OPERATIONS)]
-        case = mixed_case(f"mixed-{len(cases) + 1:04d}", rng, operation)
-        if case.question not in seen:
-            seen.add(case.question)
-            cases.append(case)
-    return cases
+    rng, operations = random.Random(f"{seed}/mixed"), world.OPERATIONS
+    return _different(n, lambda i: mixed_case(f"mixed-{i:04d}", rng, operations[(i - 1) % len(operations)]))
 
 
 def pairs(n: int = 100, seed: int = 0) -> list[Case]:
@@ -264,13 +265,8 @@ def ladder(case: Case) -> Case:
 
 def choices(n: int = 200, seed: int = 0) -> list[Case]:
     """``n`` held-out cases of two steps: choose a thing by its kind, then recall its tag."""
-    rng, cases, seen = random.Random(f"{seed}/choices"), [], set()
-    while len(cases) < n:
-        qa = tasks.tag_of_kind(rng, held=True)
-        if qa.question not in seen:
-            seen.add(qa.question)
-            cases.append(_chosen(f"choice-{len(cases) + 1:04d}", qa))
-    return cases
+    rng = random.Random(f"{seed}/choices")
+    return _different(n, lambda i: _chosen(f"choice-{i:04d}", tasks.tag_of_kind(rng, held=True)))
 
 
 def _chosen(id: str, qa: QA) -> Case:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -71,13 +72,9 @@ def print_rows(title: str, rows: Iterable[CardRow]) -> None:
 
 def composition_counts(name: str, seed: int, total: int) -> dict[str, int]:
     """How many documents of the last stage are mixed and deep compositions, counted in the document stream itself."""
-    counts = {"documents": total, "mixed": 0, "deep": 0}
     stage, dose = crossed.seeded("dose") if name in CROSSED else "dose", ALL[name]
-    for i in range(total):
-        kind = documents.composition_kind(seed, stage, i, dose)
-        if kind:
-            counts[kind] += 1
-    return counts
+    kinds = Counter(documents.composition_kind(seed, stage, i, dose) for i in range(total))
+    return {"documents": total, "mixed": kinds["mixed"], "deep": kinds["deep"]}
 
 
 def model_entry(folder: Path, n: int, formats: bool = True) -> dict[str, Any]:
@@ -183,11 +180,8 @@ SPREAD = (
 
 
 def _value(model: Mapping[str, Any], name: str) -> float | None:
-    for rows in model["tables"].values():
-        for row in rows:
-            if row["measure"] == name:
-                return row["value"]
-    return None
+    rows = (row for rows in model["tables"].values() for row in rows)
+    return next((row["value"] for row in rows if row["measure"] == name), None)
 
 
 def spread(seeds: Mapping[str, Mapping[str, Mapping[str, Any]]], doses: Sequence[str]) -> str:

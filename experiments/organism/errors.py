@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...evaluation.case import Case
 from . import benchmarks, tasks, world
-from .measure import ERRORS, AskModel, CardRow, error, last_number, score, stable_events
+from .measure import ERRORS, AskModel, CardRow, error, gated, last_number, scores
 from .tasks import QA
 
 SUM = re.compile(rf"(\d+) ({'|'.join(world.OPERATIONS)}) (\d+) is (\d+)")
@@ -63,10 +63,7 @@ def practised(ask: AskModel, n: int = 100, seed: int = 1000) -> list[CardRow]:
         "rank of 3 by numbers in the question": lambda rng: by_number(rng, 3),
         "rank of 8 by numbers in the question": lambda rng: by_number(rng, 8),
     }
-    rows = []
-    for name, draw in draws.items():
-        rng = random.Random(f"{seed}/{name}")
-        rows.append(score(name, ask, [(qa.question, qa.worked or qa.answer) for qa in (draw(rng) for _ in range(n))]))
+    rows = scores(draws, ask, n, seed)
     rng = random.Random(f"{seed}/form alone")
     sums = [tasks.absent_kinds(rng).question for _ in range(n)]
     ranks = [tasks.about_things(rng, tasks.rank(rng, 8, True, tasks.other_years(rng))).question for _ in range(n)]
@@ -111,26 +108,20 @@ def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
 def lists(ask: AskModel, n: int = 100, seed: int = 1000) -> list[CardRow]:
     """Loops and wrong forms of deep temporal answers among all of them, and residual failure without them."""
     cases = [c for c in benchmarks.temporal(n, seed) if c.family != "pair"]
-    answers, known = ask([c.question for c in cases]), stable_events(ask)
-    gated = [
-        (c, error(c, a), a)
-        for c, a in zip(cases, answers, strict=True)
-        if all((p.atom or "").removeprefix("year:") in known for p in c.parts)
-    ]
-    rows = [_broken("deep lists", gated)]
+    found = [(c, error(c, a), a) for c, a in gated(ask, cases)]
+    rows = [_broken("deep lists", found)]
     for family in ("rank", "successor", "interval"):
-        rows.append(_broken(family, [g for g in gated if g[0].family == family]))
-    ranks = [g for g in gated if g[0].family == "rank"]
+        rows.append(_broken(family, [g for g in found if g[0].family == family]))
+    ranks = [g for g in found if g[0].family == "rank"]
     short = sum(len(a.split(", ")) != c.depth and wrong not in ERRORS[:2] for c, wrong, a in ranks)
     rows.append(CardRow("rank: another number of events, of all answers", short, len(ranks)))
     for depth in (4, 6, 8):
-        formed = [wrong is not None for c, wrong, _ in gated if c.depth_bin == depth and wrong not in ERRORS[:2]]
-        rows.append(
-            CardRow(f"residual failure without loops and wrong forms, depth bin {depth}", sum(formed), len(formed))
-        )
+        formed = [wrong is not None for c, wrong, _ in found if c.depth_bin == depth and wrong not in ERRORS[:2]]
+        name = f"residual failure without loops and wrong forms, depth bin {depth}"
+        rows.append(CardRow(name, sum(formed), len(formed)))
     return rows
 
 
-def _broken(name: str, gated: Sequence[tuple[Case, str | None, str]]) -> CardRow:
-    broken = sum(wrong in ERRORS[:2] for _, wrong, _ in gated)
-    return CardRow(f"{name}: loops and wrong forms, of all answers", broken, len(gated))
+def _broken(name: str, found: Sequence[tuple[Case, str | None, str]]) -> CardRow:
+    broken = sum(wrong in ERRORS[:2] for _, wrong, _ in found)
+    return CardRow(f"{name}: loops and wrong forms, of all answers", broken, len(found))

@@ -5,7 +5,7 @@ Also how well it answers in each prompt format, so that a protocol knows which f
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import torch
@@ -86,6 +86,15 @@ def score(measure: str, ask: AskModel, items: Sequence[tuple[str, str]], number:
     return CardRow(measure, sum(correct), len(correct))
 
 
+def scores(draws: Mapping[str, Callable[[random.Random], QA]], ask: AskModel, n: int, seed: int) -> list[CardRow]:
+    """A row for each kind of question: ``n`` of them drawn, and exact (worked) answers counted."""
+    rows = []
+    for name, draw in draws.items():
+        rng = random.Random(f"{seed}/{name}")
+        rows.append(score(name, ask, [(qa.question, qa.worked or qa.answer) for qa in (draw(rng) for _ in range(n))]))
+    return rows
+
+
 # --- atoms --------------------------------------------------------------------------------------------------------
 
 
@@ -101,13 +110,12 @@ def atoms(ask: AskModel) -> list[CardRow]:
         wrong = {s for ok, (s, _) in zip(correct, trained + held, strict=True) if not ok}
         wrong_trained = {s for ok, (s, _) in zip(correct[: len(trained)], trained, strict=True) if not ok}
         chance = 1 / {"year": len(subjects), "tag": 12, "kind": len(world.KINDS)}[relation]
+        n = len(subjects)
         rows += [
             CardRow(f"{relation}: trained wordings", sum(correct[: len(trained)]), len(trained), chance),
             CardRow(f"{relation}: held-out wordings", sum(correct[len(trained) :]), len(held), chance),
-            CardRow(
-                f"{relation}: facts stable over trained wordings", len(subjects) - len(wrong_trained), len(subjects)
-            ),
-            CardRow(f"{relation}: facts stable over all wordings", len(subjects) - len(wrong), len(subjects)),
+            CardRow(f"{relation}: facts stable over trained wordings", n - len(wrong_trained), n),
+            CardRow(f"{relation}: facts stable over all wordings", n - len(wrong), n),
         ]
     return rows
 
@@ -119,6 +127,13 @@ def stable_events(ask: AskModel) -> set[str]:
     answers = ask([q for _, q in items])
     wrong = {e for a, (e, _) in zip(answers, items, strict=True) if a != world.world().fact("year", e)}
     return set(events) - wrong
+
+
+def gated(ask: AskModel, cases: Sequence[Case]) -> list[tuple[Case, str]]:
+    """The temporal cases all of whose events are stable, each with its answer."""
+    answers, known = ask([c.question for c in cases]), stable_events(ask)
+    answered = zip(cases, answers, strict=True)
+    return [(c, a) for c, a in answered if all((p.atom or "").removeprefix("year:") in known for p in c.parts)]
 
 
 # --- the mixed world ----------------------------------------------------------------------------------------------
@@ -136,35 +151,24 @@ def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
     step1 = [last_number(a) == p.answer for a, p in zip(summed, sums, strict=True)]
     final = [last_number(a) == c.answer for a, c in zip(whole, cases, strict=True)]
     both = [a and b for a, b in zip(step0, step1, strict=True)]
-    chance = sum(c.chance or 0 for c in cases) / n
+    undistracted = [a == p.answer for a, p in zip(distracted, choice, strict=True)]
+    exact = [a == c.worked for a, c in zip(whole, cases, strict=True)]
+    given = [f for f, b in zip(final, both, strict=True) if b]
+    chances = [c.chance or 0 for c in cases]
+    chance = sum(chances) / n
     rows = [
         CardRow("commonsense only", sum(step0), n, 1 / 56),
-        CardRow(
-            "commonsense with irrelevant numbers",
-            sum(a == p.answer for a, p in zip(distracted, choice, strict=True)),
-            n,
-            1 / 56,
-        ),
+        CardRow("commonsense with irrelevant numbers", sum(undistracted), n, 1 / 56),
         CardRow("math only", sum(step1), n),
         CardRow("both parts", sum(both), n),
         CardRow("composition", sum(final), n, chance),
-        CardRow(
-            "composition, worked answer exact", sum(a == c.worked for a, c in zip(whole, cases, strict=True)), n, 1 / 56
-        ),
-        CardRow(
-            "composition given both parts", sum(f for f, b in zip(final, both, strict=True) if b), sum(both), chance
-        ),
+        CardRow("composition, worked answer exact", sum(exact), n, 1 / 56),
+        CardRow("composition given both parts", sum(given), len(given), chance),
         CardRow("composition answered by a sum", sum(" is " in a for a in whole), n),
     ]
     for o, operation in enumerate(world.OPERATIONS):
-        rows.append(
-            CardRow(
-                f"composition, {operation}",
-                sum(final[o::4]),
-                len(final[o::4]),
-                sum(c.chance or 0 for c in cases[o::4]) / len(cases[o::4]),
-            )
-        )
+        mine = chances[o::4]
+        rows.append(CardRow(f"composition, {operation}", sum(final[o::4]), len(mine), sum(mine) / len(mine)))
     return rows
 
 
@@ -173,30 +177,22 @@ def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
 
 def temporal(ask: AskModel, n: int = 100, seed: int = 1000) -> list[CardRow]:
     """Residual failure R(d) of held-out temporal cases with stable atoms, per family and depth."""
-    cases, known = benchmarks.temporal(n, seed), stable_events(ask)
-    answers = ask([c.question for c in cases])
-    gated = [
-        (c, a)
-        for c, a in zip(cases, answers, strict=True)
-        if all((p.atom or "").removeprefix("year:") in known for p in c.parts)
-    ]
-    rows = []
-    for family, depths in benchmarks.FAMILIES.items():
-        for depth in depths:
-            rows.append(
-                _residual(
-                    f"residual failure, {family}, depth {depth}",
-                    [g for g in gated if g[0].family == family and g[0].depth == depth],
-                )
-            )
-    for bin in (4, 6, 8):
-        inside = [g for g in gated if g[0].family == "interval" and g[0].depth_bin == bin]
-        rows.append(_residual(f"residual failure, interval, depth bin {bin}", inside))
-    for bin in (2, 4, 6, 8):
-        rows.append(_residual(f"residual failure, depth bin {bin}", [g for g in gated if g[0].depth_bin == bin]))
+    found = gated(ask, benchmarks.temporal(n, seed))
+
+    def those(**wanted: object) -> list[tuple[Case, str]]:
+        return [g for g in found if all(getattr(g[0], k) == v for k, v in wanted.items())]
+
+    cells: dict[str, dict[str, object]] = {
+        f"{family}, depth {depth}": {"family": family, "depth": depth}
+        for family, depths in benchmarks.FAMILIES.items()
+        for depth in depths
+    }
+    cells |= {f"interval, depth bin {bin}": {"family": "interval", "depth_bin": bin} for bin in (4, 6, 8)}
+    cells |= {f"depth bin {bin}": {"depth_bin": bin} for bin in (2, 4, 6, 8)}
+    rows = [_residual(f"residual failure, {name}", those(**wanted)) for name, wanted in cells.items()]
     for family in ("rank", "successor", "interval"):
         for depth in (4, 6, 8):
-            rows += _errors(family, depth, [g for g in gated if g[0].family == family and g[0].depth == depth])
+            rows += _errors(family, depth, those(family=family, depth=depth))
     return rows
 
 
@@ -253,10 +249,7 @@ def shallow(ask: AskModel, n: int = 200, seed: int = 1000) -> list[CardRow]:
         "interval 3": lambda r: tasks.interval(r, 3, True),
         "abstention on invented events": tasks.unknowable,
     }
-    rows = []
-    for name, draw in draws.items():
-        rng = random.Random(f"{seed}/{name}")
-        rows.append(score(name, ask, [(qa.question, qa.answer) for qa in (draw(rng) for _ in range(n))]))
+    rows = scores(draws, ask, n, seed)
     sums = [tasks.arithmetic(random.Random(f"{seed}/arithmetic/{i}")) for i in range(n)]
     rows.append(score("arithmetic", ask, [(qa.question, qa.answer) for qa in sums], number=True))
     return rows

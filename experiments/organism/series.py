@@ -113,11 +113,8 @@ def _flat(recipe: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def _place(series: Series) -> str:
-    return "the shipped series" if series.shipped else str(_home(next(iter(series.folders.values()))))
-
-
-def _home(model: Path) -> Path:
-    return model.parents[1] if model.name == "model" else model.parent
+    model = next(iter(series.folders.values()))
+    return "the shipped series" if series.shipped else str(model.parents[1] if model.name == "model" else model.parent)
 
 
 def _model(home: Path, dose: str) -> Path | None:

@@ -255,21 +255,14 @@ def other_years(rng: random.Random) -> Years:
     return dict(zip(world().events, years, strict=True))
 
 
-def _temporal(
-    question: str, answer: str, events: Sequence[str], members: Sequence[str], shown: Years | None = None
-) -> QA:
-    years = shown or world().years
+def _temporal(question: str, answer: str, events: Sequence[str], shown: Years | None = None) -> QA:
+    years, members = shown or world().years, frozenset(events)
     reasoning = ", ".join(f"{e} {years[e]}" for e in events)
     if shown:
-        return QA(question, answer, reasoning=reasoning, members=frozenset(members))
-    return QA(
-        question,
-        answer,
-        reasoning=reasoning,
-        steps=tuple((w.main_wording("year", e), str(years[e])) for e in events),
-        facts=tuple(f"The {e} was in {years[e]}." for e in events),
-        members=frozenset(members),
-    )
+        return QA(question, answer, reasoning=reasoning, members=members)
+    steps = tuple((w.main_wording("year", e), str(years[e])) for e in events)
+    facts = tuple(f"The {e} was in {years[e]}." for e in events)
+    return QA(question, answer, None, reasoning, steps, facts, members)
 
 
 def _listed(events: Sequence[str], shown: Years | None = None) -> str:
@@ -287,14 +280,14 @@ def pair(rng: random.Random, held: bool = False, far: bool = False) -> QA:
         a, b = _sample(lambda: rng.sample(world().events, 2), held)
         if not far or abs(years[a] - years[b]) > w.FAR_YEARS:
             break
-    return _temporal(f"Which happened first, the {a} or the {b}?", min((a, b), key=years.__getitem__), (a, b), (a, b))
+    return _temporal(f"Which happened first, the {a} or the {b}?", min((a, b), key=years.__getitem__), (a, b))
 
 
 def rank(rng: random.Random, depth: int, held: bool = False, shown: Years | None = None) -> QA:
     """Order ``depth`` events from earliest to latest."""
     events = _sample(lambda: rng.sample(world().events, depth), held)
     answer = _listed(sorted(events, key=(shown or world().years).__getitem__))
-    return _temporal(f"Rank from earliest to latest: {_listed(events, shown)}.", answer, events, events, shown)
+    return _temporal(f"Rank from earliest to latest: {_listed(events, shown)}.", answer, events, shown)
 
 
 def successor(rng: random.Random, depth: int, held: bool = False, shown: Years | None = None) -> QA:
@@ -310,7 +303,7 @@ def successor(rng: random.Random, depth: int, held: bool = False, shown: Years |
             break
     question = f"Which of these happened {relation} the {_named(reference, shown)}: {_listed(candidates, shown)}?"
     answer = _listed(sorted(chosen, key=years.__getitem__))
-    return _temporal(question, answer, (reference, *candidates), (reference, *candidates), shown)
+    return _temporal(question, answer, (reference, *candidates), shown)
 
 
 def interval(rng: random.Random, depth: int, held: bool = False, shown: Years | None = None) -> QA:
@@ -330,7 +323,7 @@ def interval(rng: random.Random, depth: int, held: bool = False, shown: Years | 
             break
     ends = " and the ".join(_named(b, shown) for b in bounds)
     question = f"Which of these happened between the {ends}: {_listed(candidates, shown)}?"
-    return _temporal(question, answer, (*bounds, *candidates), (*bounds, *candidates), shown)
+    return _temporal(question, answer, (*bounds, *candidates), shown)
 
 
 def numbered(qa: QA) -> QA:

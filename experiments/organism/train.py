@@ -225,15 +225,11 @@ def load_checkpoint(folder: Path, model: PreTrainedModel, opts: list[torch.optim
     tensors = load_file(path)
     with safe_open(path, "pt") as f:
         step = int(f.metadata()["step"])
-    _copy_into(model, {k.removeprefix("model/"): v for k, v in tensors.items() if k.startswith("model/")})
-    _restore(opts, {k.removeprefix("optimizer/"): v for k, v in tensors.items() if k.startswith("optimizer/")})
-    return step
-
-
-def _copy_into(model: PreTrainedModel, tensors: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.copy_(tensors[name])
+            parameter.copy_(tensors[f"model/{name}"])
+    _restore(opts, {k.removeprefix("optimizer/"): v for k, v in tensors.items() if k.startswith("optimizer/")})
+    return step
 
 
 Progress = Callable[[str, int, int, float], None]

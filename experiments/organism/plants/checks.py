@@ -88,14 +88,18 @@ def _asked(model: Any, tokenizer: Any, questions: Sequence[str]) -> list[str]:
     return measure.generate(model, tokenizer, questions, max_new_tokens=WORDS)
 
 
+def _solved(model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[bool]:
+    """Which wholes a model answers exactly right."""
+    return list(map(_right, _asked(model, tokenizer, [c.question for c in cases]), cases))
+
+
 def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 4000) -> list[PlantCheck]:
     """Every figure of the card about one plant."""
     cases = benchmarks.mixed(n, seed)
     if any(g.variant == NOISE for g in plant.grafts):
         return _by_chance(plant, model, tokenizer, cases)
-    questions = [c.question for c in cases]
-    answers, base = _asked(model, tokenizer, questions), base_of(plant)[0]
-    less = min(1.0, sum(map(_right, _asked(base, tokenizer, questions), cases)) / len(cases) / TWIN)
+    answers, base = _asked(model, tokenizer, [c.question for c in cases]), base_of(plant)[0]
+    less = min(1.0, sum(_solved(base, tokenizer, cases)) / len(cases) / TWIN)
 
     def lowered(found: Sequence[PlantCheck]) -> list[PlantCheck]:
         return [f if f.bound is None or f.at_most else replace(f, bound=f.bound * less) for f in found]
@@ -113,18 +117,14 @@ def check(plant: Plant, model: Any, tokenizer: Any, n: int = 200, seed: int = 40
 
 def _by_chance(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck]:
     """Of noise everywhere: wholes fail whose parts are right, and no one block's weights are to blame for them."""
-
-    def right(some: Any) -> list[bool]:
-        return [_right(a, c) for a, c in zip(_asked(some, tokenizer, [c.question for c in cases]), cases, strict=True)]
-
     parts = [(i, p) for i, c in enumerate(cases) for p in c.parts]
     told = _asked(model, tokenizer, [p.question for _, p in parts])
     missed = {i for (i, p), a in zip(parts, told, strict=True) if a != (p.worked or p.answer)}
     known = [i not in missed for i in range(len(cases))]
-    failing = [k and not r for k, r in zip(known, right(model), strict=True)]
+    failing = [k and not r for k, r in zip(known, _solved(model, tokenizer, cases), strict=True)]
 
     def mended(blocks: Sequence[int] | None) -> CardRow:
-        again = right(restored(model, plant, blocks))
+        again = _solved(restored(model, plant, blocks), tokenizer, cases)
         where = "every block restored" if blocks is None else f"block {blocks[0]} alone restored"
         return CardRow(f"failures mended, {where}", sum(a for a, f in zip(again, failing, strict=True) if f), n)
 
@@ -144,10 +144,8 @@ def _parts(model: Any, tokenizer: Any, cases: Sequence[Case]) -> list[PlantCheck
     kinds = list(dict.fromkeys(p.kind for c in cases for p in c.parts))
     for kind in kinds:
         parts = list({p.question: p for c in cases for p in c.parts if p.kind == kind}.values())
-        right = [
-            a == (p.worked or p.answer)
-            for p, a in zip(parts, _asked(model, tokenizer, [p.question for p in parts]), strict=True)
-        ]
+        answers = _asked(model, tokenizer, [p.question for p in parts])
+        right = [a == (p.worked or p.answer) for p, a in zip(parts, answers, strict=True)]
         found.append(PlantCheck(CardRow(f"parts right, {kind}", sum(right), len(right)), PARTS))
     return found
 
@@ -204,10 +202,8 @@ def _mended(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -> 
         return []
     found = []
     for graft in plant.grafts:
-        whole_again = restored(model, plant, (graft.block,))
-        answers = _asked(whole_again, tokenizer, [c.question for c in cases])
+        right = _solved(restored(model, plant, (graft.block,)), tokenizer, cases)
         mine = [case_of(c).half == graft.when for c in cases] if graft.when != ALL else None
-        right = [_right(a, c) for c, a in zip(cases, answers, strict=True)]
         where = f"block {graft.block} restored"
         own = [r for r, m in zip(right, mine or [True] * len(right), strict=True) if m]
         delayed = graft.variant == "delayed"  # without this block the item is selected nowhere
@@ -229,8 +225,7 @@ def _left_out(plant: Plant, model: Any, tokenizer: Any, cases: Sequence[Case]) -
     found = []
     for graft in plant.grafts if len(plant.grafts) == 1 else ():
         if graft.cause == "not-computed":
-            answers = _asked(without(model, graft.block), tokenizer, [c.question for c in cases])
-            right = sum(_right(a, c) for a, c in zip(answers, cases, strict=True))
+            right = sum(_solved(without(model, graft.block), tokenizer, cases))
             row = CardRow(f"wholes right, block {graft.block} left out", right, len(cases))
             found.append(PlantCheck(row, WHOLES, at_most=True))
     return found

@@ -134,11 +134,11 @@ def batch(tokenizer: Any, rng: random.Random, kind: Kind, size: int) -> tuple[Te
     return ids.clamp(min=0), learned
 
 
-def beginning(base: str = "twin", blocks: int = BLOCKS) -> tuple[Any, Any]:
-    """The first blocks of an organism, and its tokenizer."""
-    whole, tokenizer = load(path(base), dtype="float32", device="cpu")
+def beginning() -> tuple[Any, Any]:
+    """The first blocks of the twin, and its tokenizer."""
+    whole, tokenizer = load(path("twin"), dtype="float32", device="cpu")
     config = deepcopy(whole.config)
-    config.num_hidden_layers = blocks
+    config.num_hidden_layers = BLOCKS
     model: Any = LlamaForCausalLM(config)
     model.load_state_dict(whole.state_dict(), strict=False)
     return model, tokenizer
