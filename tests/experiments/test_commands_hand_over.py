@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import runpy
 import shlex
 from dataclasses import replace
 from importlib import import_module
@@ -17,7 +18,7 @@ from composcope.errors import InputError
 from composcope.evaluation.builders.compositional_gsm import Rules
 from composcope.evaluation.builders.scaffolds import Settings
 from composcope.experiments.building import benchmarks, scaffolds
-from composcope.experiments.cli import build, main, organism, studies
+from composcope.experiments.cli import build, main, organism, root, studies
 from composcope.experiments.cli.doctor import _row
 from composcope.experiments.evaluating import auditing, evaluate, merge
 from composcope.experiments.figures.catalog import look
@@ -166,6 +167,16 @@ def test_what_a_command_makes_of_its_options(tmp_path: Path, monkeypatch: pytest
     for cause in ("lost", "too-late"):
         assert main(["organism", "plant", "--cause", cause, "--out", "o"]) == 0
     assert made == [0, 1]
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+@pytest.mark.parametrize("module", ["agentcoma", "composition_collapse", "compositional_gsm", "stad"])
+def test_the_module_of_a_study_is_a_program_too(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(root, "run_study", lambda name: begun.append(name) or 3)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(f"composcope.experiments.{module}", run_name="__main__")
+    assert ended.value.code == 3 and begun == [import_module(f"composcope.experiments.{module}").PRESET.name]
 
 
 @pytest.mark.parametrize("holds", ["yes", "no"])
