@@ -122,6 +122,9 @@ def _handed(words: str, job: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
     return given[0]
 
 
+QUIET = [(w.removesuffix(" -q"), job) for w, job, _ in HANDED if {"quiet", "reporter"} & {*_job(job)[2].parameters}]
+
+
 @pytest.mark.parametrize(("words", "job", "expected"), HANDED, ids=[w for w, _, _ in HANDED])
 def test_a_command_hands_over_what_it_was_given(
     words: str, job: str, expected: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -135,9 +138,7 @@ def test_a_command_hands_over_what_it_was_given(
         assert values[option] == value
 
 
-@pytest.mark.parametrize(
-    ("words", "job"), [(w.removesuffix(" -q"), job) for w, job, _ in HANDED if {"quiet", "reporter"} & {*_job(job)[2].parameters}]
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "job"), QUIET)
 def test_a_quiet_command_tells_what_it_calls(
     words: str, job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
