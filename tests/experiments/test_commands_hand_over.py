@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import runpy
 import shlex
 from dataclasses import replace
 from importlib import import_module
@@ -17,7 +18,7 @@ from composcope.errors import InputError
 from composcope.evaluation.builders.compositional_gsm import Rules
 from composcope.evaluation.builders.scaffolds import Settings
 from composcope.experiments.building import benchmarks, scaffolds
-from composcope.experiments.cli import build, main, organism, studies
+from composcope.experiments.cli import build, main, organism, root, studies
 from composcope.experiments.cli.doctor import _row
 from composcope.experiments.evaluating import auditing, evaluate, merge
 from composcope.experiments.figures.catalog import look
@@ -92,33 +93,58 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("words", "job", "expected"), HANDED, ids=[w for w, _, _ in HANDED])
-def test_a_command_hands_over_what_it_was_given(
-    words: str, job: str, expected: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "RUN").mkdir()
-    (tmp_path / "RUN" / "manifest.json").write_text("{}")
-    (tmp_path / "RUN" / "config.yaml").write_text(
-        '{"model": "organism:control", "benchmark": "organism:mixed", "protocol": "scaffolding"}'
-    )
-    (tmp_path / "rows.jsonl").write_text("{}")
+def _job(job: str) -> tuple[Any, str, inspect.Signature]:
+    """The module and the name of what does the work, and what it takes."""
     module, _, name = job.rpartition(".")
     place = import_module(f"composcope.experiments.{module}")
-    signature, given = inspect.signature(getattr(place, name)), []
+    return place, name, inspect.signature(getattr(place, name))
+
+
+def _handed(words: str, job: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a command, run in a folder, hands to its job."""
+    monkeypatch.chdir(folder)
+    (folder / "RUN").mkdir(exist_ok=True)
+    (folder / "RUN" / "manifest.json").write_text("{}")
+    (folder / "RUN" / "config.yaml").write_text(
+        '{"model": "organism:control", "benchmark": "organism:mixed", "protocol": "scaffolding"}'
+    )
+    (folder / "rows.jsonl").write_text("{}")
+    place, name, signature = _job(job)
+    given: list[dict[str, Any]] = []
 
     def handed(*args: Any, **options: Any) -> Any:
         given.append(signature.bind(*args, **options).arguments)
         raise InputError("handed over")
 
-    monkeypatch.setattr(place, name, handed)
-    assert main(shlex.split(words)) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(place, name, handed)
+        assert main(shlex.split(words)) == 1
+    return given[0]
+
+
+QUIET = [(w.removesuffix(" -q"), job) for w, job, _ in HANDED if {"quiet", "reporter"} & {*_job(job)[2].parameters}]
+
+
+@pytest.mark.parametrize(("words", "job", "expected"), HANDED, ids=[w for w, _, _ in HANDED])
+def test_a_command_hands_over_what_it_was_given(
+    words: str, job: str, expected: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    given = _handed(words, job, tmp_path, monkeypatch)
     assert "handed over" in capsys.readouterr().err
-    assert {k: given[0].get(k) for k in expected} == expected
-    values = {**given[0], **{k: v for o in given[0].values() for k, v in getattr(o, "__dict__", {}).items()}}
+    assert {k: given.get(k) for k in expected} == expected
+    values = {**given, **{k: v for o in given.values() for k, v in getattr(o, "__dict__", {}).items()}}
     for option, value in MORE.get(words.split(" -o")[0], {}).items():
         assert values[option] == value
+
+
+@pytest.mark.parametrize(("words", "job"), QUIET)
+def test_a_quiet_command_tells_what_it_calls(
+    words: str, job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for silent in (False, True):
+        given = _handed(f"{words} -q" if silent else words, job, tmp_path, monkeypatch)
+        assert given.get("quiet", getattr(given.get("reporter"), "quiet", None)) is silent
 
 
 def test_an_audit_is_handed_on_and_the_exit_code_says_whether_answers_are_invalid(
@@ -166,6 +192,16 @@ def test_what_a_command_makes_of_its_options(tmp_path: Path, monkeypatch: pytest
     for cause in ("lost", "too-late"):
         assert main(["organism", "plant", "--cause", cause, "--out", "o"]) == 0
     assert made == [0, 1]
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+@pytest.mark.parametrize("module", ["agentcoma", "composition_collapse", "compositional_gsm", "stad"])
+def test_the_module_of_a_study_is_a_program_too(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(root, "run_study", lambda name: begun.append(name) or 3)
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(f"composcope.experiments.{module}", run_name="__main__")
+    assert ended.value.code == 3 and begun == [import_module(f"composcope.experiments.{module}").PRESET.name]
 
 
 @pytest.mark.parametrize("holds", ["yes", "no"])

@@ -217,12 +217,20 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
         (lambda: load_model(tmp_path), "no config.json"),
         (lambda: load_model(tiny("llama"), backend="other"), "backend"),
         (lambda: load_model(tiny("llama"), dtype="float33"), "float33"),
+        (lambda: load_model(tiny("llama"), dtype="bfloat16"), "in memory is torch.float32"),
         (lambda: load_model(3), "type int"),  # type: ignore[arg-type]
     ]
     for act, text in cases:
         with pytest.raises(ModelError, match=text) as e:
             act()
         assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_model_in_memory_may_be_opened_with_the_dtype_that_it_has(dtype: torch.dtype) -> None:
+    model = tiny("llama").to(dtype)  # type: ignore[arg-type]
+    for named in (dtype, str(dtype).removeprefix("torch."), None):
+        assert load_model(model, dtype=named).model is model and model.dtype is dtype
 
 
 def test_folders_without_weights_and_models_that_give_nan_are_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -321,6 +322,22 @@ def test_failures_are_patched_from_matched_successes(tmp_path: Path) -> None:
     assert (got.save(tmp_path) / "values.csv").is_file(), "two runs are compared by it"
     with pytest.raises(NoCasesError, match="successes to patch from"):
         patching.over_examples(lm, examples(lm, ("failure",)))
+
+
+def test_patching_of_examples_scores_the_gold_answers_of_both_sides() -> None:
+    lm = load_model(tiny("llama"))
+    given = [replace(e, answer_ids=(7 + i, 8)) for i, e in enumerate(examples(lm))]
+    got = patching.over_examples(lm, given, max_pairs=4, max_new_tokens=3, controls=())
+    of = {e.case: e for e in given}
+    donors, recipients = ([of[pair[side]] for pair in got.settings["cases"]] for side in (0, 1))
+    want = patching.prompt_end_sweep(
+        lm, [e.prompt_ids for e in donors], [e.prompt_ids for e in recipients], [(i, i) for i in range(4)],
+        max_new_tokens=3, controls=(), donor_answers=[e.answer_ids for e in donors],
+        recipient_answers=[e.answer_ids for e in recipients],
+    )  # fmt: skip
+    assert got.settings["answer_log_prob"] == want.settings["answer_log_prob"] == "first token of the gold answer"
+    for name in ("answer_log_prob", "logit_difference", "flip_rate", "corrected_rate"):
+        assert torch.equal(got.tensors[name].nan_to_num(-1), want.tensors[name].nan_to_num(-1)), name
 
 
 def test_bad_input_is_refused_by_name() -> None:

@@ -7,7 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import pipeline
@@ -183,6 +185,16 @@ def test_answer_magnitudes_of_the_pairs_follow_those_of_the_items() -> None:
     built = build(items, size=20, rules=Rules(tries=4), seed=2)
     assert len(built.cases) == built.magnitude["n_pairs"] == 20
     assert built.magnitude["statistic"] < 0.15
+    pairs, answers = [int(c.answer) for c in built.cases], [i.answer for i in items]
+    test: Any = ks_2samp(np.log10(pairs), np.log10(answers))
+    assert built.magnitude == {
+        "test": "ks_2samp of log10 answers", "n_pairs": 20, "n_items": 60, "statistic": test.statistic,
+        "p": test.pvalue, "median_pairs": np.median(pairs), "median_items": np.median(answers),
+    }  # fmt: skip
+    assert np.median(pairs) != np.median(answers)
+    for case in built.cases:
+        of = case.meta["original"]
+        assert (case.id, case.cluster) == (f"{of['q1']}+{of['q2']}", of["q2"]), "it varies the second item"
     assert {r["reason"] for r in built.rejected if r["stage"] == "magnitude"} == {"quota-full"}
 
 

@@ -76,6 +76,8 @@ def teach(ask: Ask) -> str:
         answers = [{"explanation": "by computing", "answer": v + shift} for v in values[1:]]
         return json.dumps(answers[:-1] if "[forgets]" in prompt else answers)
     if prompt.startswith("Rewrite"):
+        if "[rambles]" in prompt:
+            return "It would go on with fewer steps."
         return "**Rewritten question:** " + _question(values[n_done] + ("[garbles]" in prompt), steps[n_done:])
     if prompt.startswith("Write one step"):
         if "[down]" in prompt:
@@ -101,6 +103,7 @@ FLAWED = [
     _case("forgets", "Add 4", "Add 5", flaw="[forgets]"),
     _case("miscounts", "Add 4", "Add 5", flaw="[miscounts]"),
     _case("garbles", "Add 4", "Add 5", flaw="[garbles]"),
+    _case("rambles", "Add 4", "Add 5", flaw="[rambles]"),
     _case("down", "Add 4", "Add 5", flaw="[down]"),
     _case("mute", "Add 4", "Add 5", flaw="[mute judge]", answer=0),
 ]
@@ -150,11 +153,12 @@ def test_every_item_that_leaves_says_where_and_why(engine) -> None:
         "forgets": ("answer", "unread"),
         "miscounts": ("consistency", "last-answer-differs"),
         "garbles": ("verify", "not-solved"),
+        "rambles": ("scaffold", "unread"),
         "down": ("stand-alone", "unread"),
         "mute": ("consistency", "unjudged"),
     }
-    assert sum(made.report["dropped"].values()) == 8
-    assert made.report["unread"] == {"decompose": 3, "answer": 3, "stand-alone": 6}
+    assert sum(made.report["dropped"].values()) == 9
+    assert made.report["unread"] == {"decompose": 3, "answer": 3, "scaffold": 3, "stand-alone": 6}
 
 
 def test_a_reply_that_cannot_be_read_is_asked_again_with_another_seed(engine) -> None:

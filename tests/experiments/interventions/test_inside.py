@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 import torch
+from tiny_models import tiny
 
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.experiments.interventions import inside
+from composcope.experiments.validity.scores import lookback_ratios, step_cosines
+from composcope.hooks import load_model
 from composcope.probes import neurons, patching
+from composcope.probes.examples import Example
 
 
 def _example(case: str, family: str = "f", depth: int = 4, role: str = "whole") -> Any:
@@ -64,6 +68,40 @@ def test_cases_that_are_opened_are_known_to_all_models_above_the_control_with_fa
 
     assert inside.shared([run(""), run("f")], 9) == ["a", "c", "e", "b"]
     assert inside.shared([run("a"), run("")], 2) == ["b", "c"]
+
+
+def test_each_model_is_opened_with_its_runs_settings_and_gives_one_number_per_probe_and_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lm, loaded = load_model(tiny("llama")), []
+    examples = [
+        Example(
+            case, role, "composition", "success", tuple(range(5, 13 + i)), (7, 8 + i, 9), (20 + i,), 0, (1, 6), "f", 4
+        )
+        for i, case in enumerate("abc")
+        for role in ("whole", "part:0")
+    ]
+
+    def load_target(loading: Any) -> Any:
+        loaded.append(loading)
+        return SimpleNamespace(tokenizer="own", open_model=lambda: lm)
+
+    def given(tokenizer: Any, sets: Any) -> list[Example]:
+        assert tokenizer == "own" and [(s.name, [e.case for e in s.entries]) for s in sets] == [("success", ["a", "b"])]
+        return examples[:4]
+
+    monkeypatch.setattr("composcope.experiments.distributed.engine.load_target", load_target)
+    monkeypatch.setattr(inside, "read_config", lambda _: {"model": "m", "benchmark": "b", "dtype": "float32"})
+    run: Any = SimpleNamespace(examples=given)
+    assert inside.measure("trained", run, Path(), ["a"], "cpu") == {} and not loaded
+    found = inside.measure("trained", run, Path(), ["a", "b"], "cpu")
+    assert [(one.model, one.device, one.dtype) for one in loaded] == [("trained", "cpu", "float32")]
+    wholes = examples[:4:2]
+    assert found["lookback ratio"] == lookback_ratios(lm, wholes)["mean lookback ratio"]
+    assert found["step-to-step cosine"] == step_cosines(lm, wholes)["mean step cosine"]
+    patched = [f"patch at layer {layer} changes the answer" for layer in range(lm.anatomy.n_layers)]
+    assert list(found) == ["lookback ratio", "step-to-step cosine", "neurons shared with the parts", *patched]
+    assert all(list(values) == ["a", "b"] for values in found.values())
 
 
 def test_measured_states_are_kept_while_runs_and_code_are_the_same(

@@ -18,6 +18,7 @@ from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
 from composcope.experiments.organism import train as organism_train
+from composcope.experiments.run import read_json, write_json
 
 
 def _cells(*rates: int) -> dict[str, dict[str, int]]:
@@ -166,7 +167,7 @@ def test_the_second_base_is_one_training_of_another_architecture(
 def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_seed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked, trained, curves, opened, reported = [], [], [], [], []
+    asked, trained, curves, opened, reported, collected = [], [], [], [], [], []
 
     def train(recipe: Any, model: str, data: Any, folder: Path, how: Any, reporter: Any) -> Any:
         assert data == how.seed, "another seed trains on other questions"
@@ -175,15 +176,20 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
 
     def evaluate(model: str, out: Path, size: Any, device: Any, reporter: Any, format: str = study.FORMAT) -> None:
         asked.append((model, out.name, format))
-        out.mkdir(parents=True)
+        write_json(out / "metrics.json", {})
+
+    def measure(folder: Path, *_: Any, **__: Any) -> None:
+        curves.append(folder.name)
+        write_json(folder / training_curve.FILE, {"rows": [{"training": folder.name}]})
 
     monkeypatch.setattr(study, "require_extra", lambda *_: None)
     monkeypatch.setattr(study.training, "train", train)
     monkeypatch.setattr(study, "_evaluate", evaluate)
     monkeypatch.setattr(study, "training_set", lambda *_, seed=None: seed)
-    monkeypatch.setattr(study.training_curve, "measure", lambda folder, *_, **__: curves.append(folder.name))
+    monkeypatch.setattr(study.training_curve, "measure", measure)
     monkeypatch.setattr(inside, "compare", lambda before, after, out, n, **_: opened.append((before[0], [*after], n)))
-    monkeypatch.setattr(study, "_finish", lambda *_: None)
+    monkeypatch.setattr(study_tables, "collect", lambda *given: collected.append(given))
+    monkeypatch.setattr(study_tables, "write", lambda *_: None)
     monkeypatch.setattr(report, "write", lambda runs, _: reported.extend(r.name for r in runs))
     study.run(study.InterventionStudy(model="own", seeds=2, size="tiny", second="other"), tmp_path, quiet=True)
     bases = [a for a in asked if a[1].endswith("baseline")]
@@ -200,6 +206,12 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     assert [(m, n) for m, _, n in opened] == [("own", 4)] * 2
     assert [len(names) for _, names, _ in opened] == [2, 1]
     assert reported and not any(name.endswith("-1") for name in reported)
+    _, done, baselines, doses, rows, _ = collected[-1]
+    assert sorted(path.name for *_, path in done) == sorted({name for _, name, _ in asked if name[-2:] in ("-0", "-1")})
+    assert len(done) == len(trained) and {p.name for p in baselines.values()} == {name for _, name, _ in bases}
+    assert {f"organism:{dose}": path.name for dose, path in doses.items()}.items() <= {(m, n) for m, n, _ in asked}
+    assert [r["training"] for r in rows] == sorted(curves), "every curve that was measured"
+    assert read_json(tmp_path / training_curve.FILE)["rows"] == rows
 
 
 def _cell(value: float | None, low: float | None = None, **more: Any) -> dict[str, Any]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from composcope.errors import InputError
 from composcope.experiments.organism import documents, series, train, weights
@@ -50,6 +52,25 @@ def test_a_folder_of_trainings_gives_each_seed_with_what_it_was_trained_on(train
     (alone,) = series.read(trained / "seed-6", ("none", "twin"))
     assert alone.seed == 6 and alone.folders == second.folders
     series.check([series.shipped(), first, second])
+
+
+def test_every_dose_of_every_seed_is_trained_once_on_one_thread_and_what_is_done_stays(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[object, ...]] = []
+    monkeypatch.setattr(train, "seeds", lambda n: [5, 6, 7][:n])
+    monkeypatch.setattr(train, "train", lambda *given: begun.append((torch.get_num_threads(), *given[:5])))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert train.train_seeds(3, copied, lambda _: None, TINY, "cpu") == copied
+    finally:
+        torch.set_num_threads(threads)
+    left = [*((dose, seed) for seed in (5, 6) for dose in ("control", "low")), *((dose, 7) for dose in weights.DOSES)]
+    assert begun == [(1, dose, seed, copied, TINY, "cpu") for dose, seed in left]
+    begun.clear()
+    train.train_seeds(1, copied, lambda _: None, replace(TINY, width=8), "cpu")
+    assert [dose for _, dose, *_ in begun] == list(weights.DOSES), "another recipe is another training"
 
 
 def test_documents_of_a_chunk_that_was_not_finished_do_not_count_as_seen() -> None:
