@@ -59,8 +59,7 @@ _FOREIGN = [
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s?(?:€|EUR\b|[Ee]uro))"), "."),
     (re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+,\d{1,2}(?![\d,.]\d|\d)"), "."),
     (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+,\d{1,2}(?![\d,.]\d|\d)"), " "),
-    (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+(?=\s?(?:[$€£]|EUR\b|USD\b))"), " "),
-    (re.compile(r"\A\s*[1-9]\d{0,2} \d{3}\s*[.]?\s*\Z"), " "),
+    (re.compile(r"(?<![\d.,/])\d{1,3}(?: \d{3})+(?=\s?(?:[$€£]|EUR\b|USD\b))|\A\s*[1-9]\d{0,2} \d{3}\W*\Z"), " "),
     (re.compile(r"(?<![\d.,])0,\d+(?![\d,])"), "."),
 ]
 """Digits in groups, or with a decimal comma, where nothing else can be meant: 1.234.567, 1.234,5, 0,125."""

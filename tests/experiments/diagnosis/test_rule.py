@@ -77,11 +77,35 @@ def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_suc
     families = with_others(4)
     compared = weighing.together(group, families)["a"]
     assert rule.named(compared) == cause
-    assert compared.as_whole == (Tally(2, 6) if cause else Tally())
+    assert compared.as_whole.k == (2 if cause or behind.success.n < 4 else 0)
     assert rule.named(weighing.together(group, with_others(5))["a"]) is None, "two of seven"
     alone = weighing.together({**group, "b": NOTHING}, families)["a"]
     assert rule.named(alone) is None, "one case of six: what was planted elsewhere may reach a part as well"
     assert cause is None or any("spoils: 1 of 6" in line for line in behaviour_lines(alone))
+
+
+@pytest.mark.parametrize(
+    ("changed", "as_whole", "cause"),
+    [
+        ({}, 10, "part-unavailable"),
+        ({}, 5, "part-unavailable"),
+        ({}, 4, None),  # of ten
+        ({"success": Tally(2, 4)}, 10, None),  # a long context makes it wrong where the whole is right, too
+        ({"other": Tally(2, 4)}, 10, None),
+        ({"own_wrong": False}, 10, None),
+    ],
+)
+def test_where_hardly_any_whole_is_right_a_part_that_its_context_always_spoils_is_unavailable(
+    changed: dict[str, Any], as_whole: int, cause: str | None
+) -> None:
+    spoilt = SPOILT._replace(**{"success": Tally(1, 2), **changed})
+    otherwise = spoilt._replace(own=False, same=Tally(0, 4))
+    group = {str(i): replace(NOTHING, behind={"part:1": spoilt if i < as_whole else otherwise}) for i in range(10)}
+    compared = weighing.together(group)["9"]
+    assert rule.named(compared) is None, "first the model is opened"
+    assert (rule.from_context(compared) or (None,))[0] == cause
+    some = {**group, **{str(i): NOTHING for i in range(2)}}
+    assert rule.from_context(weighing.together(some)["9"]) is None, "eight of ten are spoilt"
 
 
 OTHERWISE = SPOILT._replace(own=False, same=Tally(0, 4))
