@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import InputError, NotAskedError
 from ...evaluation import metrics as metric_rows
-from ...evaluation import pipeline, protocols, sandbox
+from ...evaluation import pipeline, protocols, sandbox, text_files
 from ...evaluation.asks import Grade
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.cases import read_cases
@@ -31,7 +31,7 @@ from ..console.printing import Reporter
 from ..models.target import Target
 from ..run import checks, single_cases, write_json, write_lines
 from ..run.folder import locked, short, unfinished, write_text
-from ..run.reader import RunData, read_config
+from ..run.reader import RunData, missing, read_config
 from ..run.schema import AGAIN, Answerer, Evaluated
 from ..run.writer import OpenRun
 from . import cost
@@ -45,6 +45,10 @@ def evaluate(
 
     The engine ``judge`` gives a second opinion on answers in words.
     """
+    before = run.manifest.n_cases
+    if before not in (None, len(plan.cases)) and (run.path / "metrics.json").is_file():
+        now = len(plan.cases)
+        reporter.say(f"{run.name}: results of {before} cases are replaced by those of {now}; all answers are kept")
     # The judge is recorded so that the run can be scored without it.
     answering = {"engine": target.engine, **({} if judge is None else {"judge": judge})}
     run.record(
@@ -223,7 +227,7 @@ def rescore(
         run = RunData(path)
         config = own_config(run)
         how = config.asking if compat is None else config.asking.replace(compat=compat)
-        cases = list(run.cases.values())
+        cases = _cases(run)
         try:
             protocol, found = _graded_again(run, cases, how, progress or reporter.bar)
         except NotAskedError as e:
@@ -243,8 +247,15 @@ def recount(folder: str | Path, compat: str) -> Sequence[Metric]:
     """
     run = RunData(Path(folder))
     how = own_config(run).asking.replace(compat=compat, judge=None)
-    protocol, found = _graded_again(run, list(run.cases.values()), how)
+    protocol, found = _graded_again(run, _cases(run), how)
     return protocol.reduce(found.graded, run.cases).metrics
+
+
+def _cases(run: RunData) -> list[Case]:
+    """The cases of a run. Raises ``InputError`` without their file, since then nothing would be left of the results."""
+    file = run.path / "cases.jsonl"
+    text_files.existing(file, missing(file))
+    return list(run.cases.values())
 
 
 def _graded_again(

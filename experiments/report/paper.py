@@ -208,7 +208,9 @@ def write(
         "figures.tex": "\n".join(captions),
         "tables.tex": "\n".join(_headlines(read)),
         "claims.tex": table([_marked(r) for r in declared], _CLAIMS, note, "tab:claims"),
-        "claims.csv": to_csv(made),
+        "claims.csv": to_csv(
+            [{k: v.replace("\u2212", "-") if isinstance(v, str) else v for k, v in row.items()} for row in made]
+        ),  # for programs
         "methods.tex": "\n\n".join(escaped(p) for p in methods(read)) + "\n",
         "main.tex": _DOCUMENT,
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.graded import Graded
 from composcope.experiments.evaluating import evaluate
 from composcope.experiments.run import checks
@@ -64,3 +65,13 @@ def test_human_labels_given_to_score_are_compared_with_the_grades(
     rows = [Graded(c, "whole", o) for c, o in wholes]
     agreed = next(m for m in checks.agreement(rows, checks.read_labels(file)) if m.metric == "human_agreement")
     assert (agreed.count, agreed.n) == (sum(o == "correct" for _, o in wholes), sum(o != "invalid" for _, o in wholes))
+
+
+def test_a_run_without_its_cases_is_not_counted_again(synthetic: ModuleType, tmp_path: Path) -> None:
+    run, said = synthetic.make_run(tmp_path / "run", n=3, probes=()), Said()
+    before = (run / "graded.jsonl").read_bytes()
+    (run / "cases.jsonl").unlink()
+    for again in (lambda: evaluate.rescore(run, said), lambda: evaluate.recount(run, "collapse")):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"cases\.jsonl"):
+            again()
+    assert (run / "graded.jsonl").read_bytes() == before
