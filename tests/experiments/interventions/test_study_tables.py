@@ -173,17 +173,17 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
         trained.append((model, recipe.depths, how.seed, how.save_every))
         return SimpleNamespace(model=folder / "model")
 
-    def evaluate(model: str, out: Path, size: Any, device: Any, reporter: Any, format: str = study.FORMAT) -> None:
+    def evaluate(_: Any, model: str, out: Path, format: str = study.FORMAT) -> None:
         asked.append((model, out.name, format))
         out.mkdir(parents=True)
 
     monkeypatch.setattr(study, "require_extra", lambda *_: None)
     monkeypatch.setattr(study.training, "train", train)
-    monkeypatch.setattr(study, "_evaluate", evaluate)
+    monkeypatch.setattr(study.StudyWork, "evaluate", evaluate)
     monkeypatch.setattr(study, "training_set", lambda *_, seed=None: seed)
     monkeypatch.setattr(study.training_curve, "measure", lambda folder, *_, **__: curves.append(folder.name))
     monkeypatch.setattr(inside, "compare", lambda before, after, out, n, **_: opened.append((before[0], [*after], n)))
-    monkeypatch.setattr(study, "_finish", lambda *_: None)
+    monkeypatch.setattr(study.StudyWork, "finish", lambda *_: None)
     monkeypatch.setattr(report, "write", lambda runs, _: reported.extend(r.name for r in runs))
     study.run(study.InterventionStudy(model="own", seeds=2, size="tiny", second="other"), tmp_path, quiet=True)
     bases = [a for a in asked if a[1].endswith("baseline")]
