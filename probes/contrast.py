@@ -19,24 +19,8 @@ from scipy import stats as scipy_stats
 from ..errors import InputError, NoCasesError, did_you_mean
 from ..evaluation.dependence import CLUSTERED, CROSSED, FEWEST, INDEPENDENT, Fit
 from ..evaluation.statistics import holm
-from .effects import (
-    Array,
-    Clusters,
-    Estimate,
-    cliffs_delta,
-    codes,
-    constant,
-    difference_fit,
-    difference_interval,
-    finite,
-    hedges_g,
-    hedges_g_paired,
-    mean_fit,
-    mean_interval,
-    smallest_detectable,
-    spreads,
-    welch_p,
-)
+from . import effects
+from .effects import Array, Clusters, Estimate
 from .maps import MapTest, map_test
 from .matching import Matched, match
 from .result import ProbeResult, Row
@@ -64,7 +48,7 @@ def between(
     Raises ``NoCasesError`` for fewer than two groups or an empty one, ``InputError`` for NaN.
     """
     _check_options(test, BetweenTest, level, resamples)
-    values = {name: finite(v, f"group {name!r}") for name, v in groups.items()}
+    values = {name: effects.finite(v, f"group {name!r}") for name, v in groups.items()}
     if len(values) < 2 or not all(v.size for v in values.values()):
         sizes = {k: int(v.size) for k, v in values.items()}
         raise NoCasesError(f"groups have sizes {sizes}; a contrast needs at least two groups with cases")
@@ -85,8 +69,8 @@ def between(
 
 def summary_row(quantity: str, group: str, values: ArrayLike, clusters: Clusters = None, **options: Any) -> Row:
     """One group's mean as a table row."""
-    x = finite(values, f"group {group!r}")
-    e = mean_interval(x, clusters, **options)
+    x = effects.finite(values, f"group {group!r}")
+    e = effects.mean_interval(x, clusters, **options)
     return {"quantity": quantity, "group": group, "n": int(x.size), **e._asdict()}
 
 
@@ -100,11 +84,11 @@ def _between_row(
     row |= {"n_first": int(a.size), "n_second": int(b.size)}
     if a.size < 2 or b.size < 2:
         return row | impossible(f"{NO_CONTRAST}: {a.size} and {b.size} cases; each group needs at least 2")
-    difference = difference_interval(a, b, near, level=level)
+    difference = effects.difference_interval(a, b, near, level=level)
     name, p = _between_p(a, b, near, test, resamples, seed)
-    effect = hedges_g(a, b, level, near)
-    detectable = smallest_detectable(a.size, b.size, **_in_sd(difference_fit(a, b, near), a, b))
-    return row | _contrast(difference, effect, name, p, detectable) | {"cliffs_delta": cliffs_delta(a, b)}
+    effect = effects.hedges_g(a, b, level, near)
+    detectable = effects.smallest_detectable(a.size, b.size, **_in_sd(effects.difference_fit(a, b, near), a, b))
+    return row | _contrast(difference, effect, name, p, detectable) | {"cliffs_delta": effects.cliffs_delta(a, b)}
 
 
 def _in_sd(fit: Fit, *groups: Array) -> dict[str, float]:
@@ -134,27 +118,28 @@ def _between_p(
     a: Array, b: Array, clusters: tuple[Clusters, Clusters], test: BetweenTest, resamples: int, seed: int
 ) -> tuple[str, float]:
     pooled = np.concatenate([a, b])
-    if constant(pooled):
+    if effects.constant(pooled):
         return "none (no variation)", 1.0
     if test == "permutation":
         found = map_test(a[:, None], b[:, None], permutations=resamples, clusters=clusters, seed=seed)
         return found.method, float(found.p[0])
+    flat = effects.constant(a) and effects.constant(b)
     joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
-    group = codes(joint, pooled.size, "groups")
+    group = effects.codes(joint, pooled.size, "groups")
     if test == "auto" and group is not None:
         own = [len(set(g)) for g in (group[: a.size], group[a.size :])]
-        fit = difference_fit(a, b, clusters)
-        if fit.method == CROSSED and not (constant(a) and constant(b)):
+        fit = effects.difference_fit(a, b, clusters)
+        if fit.method == CROSSED and not flat:
             return _tested(fit)
         if min(own) < 2:
             return "none (one cluster in a group)", float("nan")
-        if constant(a) and constant(b):
+        if flat:
             return _all_apart(*own) if sum(own) == len(set(group)) else ("none (clusters in both groups)", float("nan"))
         return _tested(fit)
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
     if test in ("auto", "welch"):
-        return _all_apart(a.size, b.size) if constant(a) and constant(b) else ("Welch t", welch_p(a, b))
+        return _all_apart(a.size, b.size) if flat else ("Welch t", effects.welch_p(a, b))
     # The first takes the groups as equally spread; the second does not, but has no p where groups lie apart.
     with warnings.catch_warnings(action="ignore"):
         ranked = [float(test.pvalue) for test in (stats.mannwhitneyu(a, b), stats.brunnermunzel(a, b))]
@@ -198,7 +183,7 @@ def paired(
     rows = []
     for first, second in combinations(table, 2):
         shared = [c for c in table[first] if c in table[second]]
-        sides = [finite([table[role][c] for c in shared], f"role {role!r}") for role in (first, second)]
+        sides = [effects.finite([table[role][c] for c in shared], f"role {role!r}") for role in (first, second)]
         d = _differences(*sides)
         group = None if near is None else [near.get(c) for c in shared]
         dropped = len(set(table[first]) | set(table[second])) - len(shared)
@@ -214,7 +199,7 @@ def _differences(a: Array, b: Array) -> Array:
     if not d.size:
         return d
     scale = float(max(np.abs(a).max(), np.abs(b).max()))
-    if not spreads(float(d.min()), float(d.max()), scale):
+    if not effects.spreads(float(d.min()), float(d.max()), scale):
         d = np.full_like(d, d.mean())
     return np.where(np.abs(d) <= 1e-12 * scale, 0.0, d)
 
@@ -229,21 +214,21 @@ def _check_options(test: str, known: Any, level: float, resamples: int) -> None:
 def _paired_row(d: Array, clusters: Clusters, test: PairedTest, level: float, resamples: int, seed: int) -> Row:
     if d.size < 2:
         return impossible(f"{NO_CONTRAST}: {d.size} cases have both roles; at least 2 are needed")
-    difference = mean_interval(d, clusters, level=level)
+    difference = effects.mean_interval(d, clusters, level=level)
     name, p = _paired_p(d, clusters, test, resamples, seed)
-    detectable = smallest_detectable(d.size, None, **_in_sd(mean_fit(d, clusters), d))
-    return _contrast(difference, hedges_g_paired(d, level, clusters), name, p, detectable)
+    detectable = effects.smallest_detectable(d.size, None, **_in_sd(effects.mean_fit(d, clusters), d))
+    return _contrast(difference, effects.hedges_g_paired(d, level, clusters), name, p, detectable)
 
 
 def _paired_p(d: Array, clusters: Clusters, test: PairedTest, resamples: int, seed: int) -> tuple[str, float]:
     if np.all(d == 0):
         return "none (no difference)", 1.0
     d = d / np.abs(d).max()  # squares of very small differences would be 0
-    group = codes(clusters, d.size, "cases")
+    group = effects.codes(clusters, d.size, "cases")
     if test == "auto" and group is not None:
-        if constant(d):
+        if effects.constant(d):
             return "sign test of clusters (no variation)", 2.0 ** (1 - len(set(group)))
-        return _tested(mean_fit(d, clusters))
+        return _tested(effects.mean_fit(d, clusters))
     if group is not None and test == "permutation":
         return _flipped(d, group, resamples, seed)
     if group is not None:

@@ -6,13 +6,14 @@ Everything takes plain sequences of finite numbers. Where cases share facts, ite
 as ``evaluation.dependence`` takes them) errors and degrees of freedom account for it, and too few clusters give none.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.optimize import brentq
 
 from ..errors import InputError
 from ..evaluation import dependence
@@ -238,18 +239,9 @@ def smallest_detectable(
     scale, df = plain if error is None or freedom is None else (error, freedom)
     beyond = float(stats.t.ppf(1 - alpha / 2, df))
 
-    def found(d: float) -> float:
-        return float(stats.nct.sf(beyond, df, d / scale) + stats.nct.cdf(-beyond, df, d / scale))
-
-    return _solve(found, power)
-
-
-def _solve(power_at: Callable[[float], float], power: float) -> float:
-    from scipy.optimize import brentq
-
     def gap(d: float) -> float:
-        reached = float(power_at(d))
-        return (1.0 if np.isnan(reached) else reached) - power
+        found = float(stats.nct.sf(beyond, df, d / scale) + stats.nct.cdf(-beyond, df, d / scale))
+        return (1.0 if np.isnan(found) else found) - power
 
     high = 1.0
     while gap(high) < 0 and high < 64:

@@ -10,8 +10,9 @@ tokenizer.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, NoCasesError
@@ -25,7 +26,7 @@ from .slots import AT_ONCE, Exchange, Said, Slot, in_worked_form, locate
 
 if TYPE_CHECKING:
     from ..evaluation.graded import Graded
-    from ..evaluation.protocols.base import CaseSet
+    from ..evaluation.protocols.base import CaseSet, Evidence
 
 AnswerText = Literal["worked", "answer", "written"]
 Ids = tuple[int, ...]
@@ -138,28 +139,29 @@ def _keys(
 ) -> dict[tuple[str, str], str]:
     """Ask identity by case and role; of repeats the first."""
     found: dict[tuple[str, str], str] = {}
-    for case_set in case_sets:
-        for entry in case_set.entries:
-            for evidence in entry.evidence:
-                if evidence.ask is not None and evidence.ask in asks:
-                    found.setdefault((entry.case, evidence.role), evidence.ask)
-    for row in graded:
+    for key, row in _evidence(case_sets, graded):
         if row.ask is not None and row.ask in asks:
-            found.setdefault((row.case, row.role), row.ask)
+            found.setdefault(key, row.ask)
     for key, ask in asks.items():
         found.setdefault((ask.case, ask.role), key)
     return found
 
 
+def _evidence(
+    case_sets: Iterable[CaseSet], graded: Iterable[Graded]
+) -> Iterator[tuple[tuple[str, str], Evidence | Graded]]:
+    """What is said of each case and role, first by the sets."""
+    for case_set in case_sets:
+        for entry in case_set.entries:
+            yield from (((entry.case, e.role), e) for e in entry.evidence)
+    yield from (((row.case, row.role), row) for row in graded)
+
+
 def _judged(case_sets: Iterable[CaseSet], graded: Iterable[Graded]) -> dict[tuple[str, str], Said]:
     """The facts about each case's asks by role; for repeats, those of the first."""
     found: dict[tuple[str, str], Said] = {}
-    for case_set in case_sets:
-        for entry in case_set.entries:
-            for e in entry.evidence:
-                found.setdefault((entry.case, e.role), (e.outcome, e.answer))
-    for row in graded:
-        found.setdefault((row.case, row.role), (row.outcome, row.answer))
+    for key, row in _evidence(case_sets, graded):
+        found.setdefault(key, (row.outcome, row.answer))
     return found
 
 
@@ -335,9 +337,4 @@ def _graded(response: Response, gold: Gold) -> Said:
 
 
 def _shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    n = 0
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            break
-        n += 1
-    return n
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))

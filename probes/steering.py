@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..hooks.model import Model
-from .patching.engine import continue_patched, prompt_end_states
+from .patching.engine import continue_patched, prompt_end_states, sorted_layers
 
 Ids = Sequence[int]
 STRENGTHS = (1.0, 2.0)
@@ -62,10 +62,11 @@ def steer(
     Sources: ``+S`` for each strength S, ``-S`` for the largest one, ``random:i`` (directions drawn at random, as long
     as the largest step), ``none``. Each layer is a separate row: layers are never steered together.
     """
-    chosen = _layers(lm, layers)
+    chosen = sorted_layers(lm, layers)
     if list(layers) != chosen:
         raise InputError(f"layers {list(layers)}: give each once, the lowest first, as the rows of along")
-    _check_shape(along, (len(chosen), lm.anatomy.d_model), "along")
+    if tuple(along.shape) != (wanted := (len(chosen), lm.anatomy.d_model)):
+        raise InputError(f"along of shape {tuple(along.shape)}: need {wanted} (layer d_model)")
     if not strengths or not all(s > 0 for s in strengths):
         raise InputError(f"strengths {list(strengths)}: give at least one number above 0")
     own = prompt_end_states(lm, recipients, chosen)
@@ -88,7 +89,7 @@ def patch(
     ``donors`` names groups of donor prompts, one prompt per recipient each. Two controls are added: ``noise`` (as far
     from the recipient's state as the first group's donor, in a random direction) and ``none`` (its own state).
     """
-    chosen = _layers(lm, layers)
+    chosen = sorted_layers(lm, layers)
     if not donors or any(len(group) != len(recipients) for group in donors.values()):
         sizes = {name: len(group) for name, group in donors.items()}
         raise InputError(f"donors {sizes} for {len(recipients)} recipients: give one donor per recipient in each group")
@@ -118,16 +119,3 @@ def _continue(
     stops = tuple(lm.eos_ids if stop_ids is None else stop_ids)
     got = continue_patched(lm, recipients, states, layers, max_new_tokens, stops)
     return Steered(got.base, got.tokens, names, tuple(layers))
-
-
-def _layers(lm: Model, layers: Sequence[int]) -> list[int]:
-    n = lm.anatomy.n_layers
-    chosen = sorted(set(layers))
-    if not chosen or chosen[0] < 0 or chosen[-1] >= n:
-        raise InputError(f"layers {list(layers)}: the model has {n} layers (0-{n - 1})")
-    return chosen
-
-
-def _check_shape(x: Tensor, wanted: tuple[int, ...], name: str) -> None:
-    if tuple(x.shape) != wanted:
-        raise InputError(f"{name} of shape {tuple(x.shape)}: need {wanted} (layer d_model)")

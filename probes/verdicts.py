@@ -168,7 +168,9 @@ def _judged(cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facin
         return {"verdict": "cannot say"}
     row: Row = {}
     if without_lowest and len(set(next(iter(cells.values())).level)) > 2:
-        kept = _over({t: _above_lowest(c) for t, c in cells.items()}, lambda c: _concordance(c, measure), raw.null)
+        above = {t: (c, c.level > c.level.min()) for t, c in cells.items()}
+        higher = {t: _Cells(c.level[k], c.group[k], c.groups, c.value[k]) for t, (c, k) in above.items()}
+        kept = _over(higher, lambda c: _concordance(c, measure), raw.null)
         row |= {"without_lowest": kept.value, "without_lowest_low": kept.interval()[0],
                 "without_lowest_high": kept.interval()[1]}  # fmt: skip
         if kept.sign() != sign:
@@ -258,11 +260,6 @@ def _beside(seen: Observations, level: Array, known: Mapping[str, Array]) -> dic
         at = np.array([place.get((*k[:3], min(max(k[3] + step, 0), max(rank))), -1) for k in keys])
         found |= {f"{name} at the dose {said}": np.where(at < 0, np.nan, x[at]) for name, x in known.items()}
     return found
-
-
-def _above_lowest(c: _Cells) -> _Cells:
-    keep = c.level > c.level.min()
-    return _Cells(c.level[keep], c.group[keep], c.groups, c.value[keep])
 
 
 def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null: float) -> Over:

@@ -63,14 +63,8 @@ def prone(row: Graded, text: str) -> bool:
 
 
 def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
-    kind = "whole" if row.role.startswith("whole") else "part"
-    return (
-        source.name,
-        row.domain or row.family or "-",
-        kind,
-        row.outcome == "correct",
-        prone(row, source.text(row) or ""),
-    )
+    domain, kind = row.domain or row.family or "-", "whole" if row.role.startswith("whole") else "part"
+    return source.name, domain, kind, row.outcome == "correct", prone(row, source.text(row) or "")
 
 
 def _allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal
 
 from ...errors import InputError, NoCasesError
 from .. import prompts, statistics
@@ -97,20 +97,11 @@ def _per_run(
         metrics.append(counting.failure("residual_failure", outcomes, items, group))
         metrics.append(counting.rate("composition", [g.whole for g in chosen], group, of=items))
         if kind != "pure":
-            metrics.append(_controls(chosen, table, atoms, group))
+            lacking = [g for g in chosen if any(table.get(a) is False for a in atoms[g.item.case])]
+            refused = [None if g.double is None else not g.double for g in lacking]
+            note = f"refused by the gate; {len(chosen) - len(lacking)} more cases lack a fact in another run only"
+            metrics.append(counting.rate("control_passes", refused, group, of=[g.item for g in lacking], note=note))
     return metrics
-
-
-def _controls(
-    chosen: Sequence[Gated],
-    table: Mapping[Hashable, Truth],
-    atoms: Mapping[str, set[Hashable]],
-    group: Mapping[str, Any],
-) -> Metric:
-    lacking = [g for g in chosen if any(table.get(a) is False for a in atoms[g.item.case])]
-    values = [None if g.double is None else not g.double for g in lacking]
-    note = f"refused by the gate; {len(chosen) - len(lacking)} more cases lack a fact in another run only"
-    return counting.rate("control_passes", values, group, of=[g.item for g in lacking], note=note)
 
 
 def expectation(source: Source) -> Analysis:

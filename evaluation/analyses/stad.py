@@ -132,17 +132,18 @@ def _profile(source: Source) -> tuple[float | None, dict[str, str], dict[str, Ha
 def total_variation(a: Any, b: Any) -> float | None:
     """Half the sum of absolute differences of two distributions of names; None where one is empty."""
     first, second = Counter(a), Counter(b)
-    n, m = first.total(), second.total()
-    if not n or not m:
-        return None
-    return sum(abs(first[k] / n - second[k] / m) for k in first.keys() | second.keys()) / 2
+    return sum(map(abs, _differences(first, second).values())) / 2 if first and second else None
 
 
-def _most_different(a: Mapping[str, str], b: Mapping[str, str], most: int = 3) -> list[str]:
-    first, second = Counter(a.values()), Counter(b.values())
+def _differences(first: Counter[str], second: Counter[str]) -> dict[str, float]:
+    """By name, its share in the first less that in the second."""
     n, m = max(first.total(), 1), max(second.total(), 1)
-    delta = {k: first[k] / n - second[k] / m for k in first.keys() | second.keys()}
-    top = sorted(delta, key=lambda k: (-abs(delta[k]), k))[:most]
+    return {k: first[k] / n - second[k] / m for k in first.keys() | second.keys()}
+
+
+def _most_different(a: Mapping[str, str], b: Mapping[str, str]) -> list[str]:
+    delta = _differences(Counter(a.values()), Counter(b.values()))
+    top = sorted(delta, key=lambda k: (-abs(delta[k]), k))[:3]
     return [f"{k}: {100 * delta[k]:+.1f} points" for k in top if delta[k]]
 
 

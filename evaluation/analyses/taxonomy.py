@@ -47,8 +47,7 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> An
         raise InputError(f"annotations: case {strange[0]!r} is not a gate-passing failure of {source.name}")
     labels = {}
     for g in failures:
-        proposed = rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"]))
-        labels[g.item.case] = given.get(g.item.case, proposed)
+        labels[g.item.case] = given.get(g.item.case, _proposed(g, source))
     own = [labels[g.item.case] if failed else None for g, failed in judged]
     metrics = _shares(labels, {g.item.case: g.item.cluster for g in failures})
     metrics += _corrected(own, [g.item.cluster for g, _ in judged])
@@ -57,11 +56,7 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> An
         {"class": c, "group": "artefact" if c in ARTEFACTS else "structural", "count": n}
         for c, n in Counter(labels.values()).most_common()
     ]
-    overruled = sum(
-        rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"])) != given[g.item.case]
-        for g in failures
-        if g.item.case in given
-    )
+    overruled = sum(_proposed(g, source) != given[g.item.case] for g in failures if g.item.case in given)
     warnings = (f"{overruled} of {len(given)} annotations differ from the rules' label",) if given else ()
     return Analysis("taxonomy", tuple(metrics), {"classes": table}, {"annotate.jsonl": sheet}, warnings)
 
@@ -107,6 +102,10 @@ def rule_label(g: Gated, case: Case | None, text: str | None) -> str:
     if (kind == "ordered-list" and sorted(given) == sorted(gold)) or temporal:
         return "order-or-boundary"
     return "other"
+
+
+def _proposed(g: Gated, source: Source) -> str:
+    return rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"]))
 
 
 def _kind_of(gold: str | None) -> str:
@@ -289,11 +288,8 @@ def _adjudicated(source: Source, annotations: Mapping[str, str]) -> list[Metric]
     for g in gated:
         whole = g.whole
         if g.double is True and whole is False:
-            label = annotations.get(g.item.case)
-            if label is None:
-                label = rule_label(g, source.cases.get(g.item.case), source.text(g.item.rows["whole"]))
-            artefacts += label in ARTEFACTS
-            whole = label in ARTEFACTS
+            whole = annotations.get(g.item.case, _proposed(g, source)) in ARTEFACTS
+            artefacts += whole
         outcomes.append((g.double, whole))
     items = [g.item for g in gated]
     note = f"{artefacts} artefacts counted as right"

@@ -66,27 +66,19 @@ def _case(
         for columns in (_IDS, _DOMAIN, _OPERATION)
     )
     first, second = (row[c].strip() or None if c else None for c in extra)
+
+    def text(column: str) -> str:
+        return text_field(row, column, where)
+
     used = {*_COLUMNS, *_IDS, *_DOMAIN, *_OPERATION, *extra}
     return Case(
         id=f"{stem}-{named or f'{index:03d}'}",
-        question=text_field(row, "question_composition", where),
-        answer=text_field(row, "answer_composition", where),
+        question=text("question_composition"),
+        answer=text("answer_composition"),
         answer_type="number",
         parts=(
-            Part(
-                text_field(row, "question_commonsense", where),
-                accepted[0],
-                "commonsense",
-                aliases=accepted[1:],
-                extra_context=first,
-            ),
-            Part(
-                text_field(row, "question_math", where),
-                text_field(row, "answer_math", where),
-                "math",
-                "number",
-                extra_context=second,
-            ),
+            Part(text("question_commonsense"), accepted[0], "commonsense", aliases=accepted[1:], extra_context=first),
+            Part(text("question_math"), text("answer_math"), "math", "number", extra_context=second),
         ),
         benchmark="agentcoma",
         depth=2,

@@ -73,9 +73,8 @@ def socratic_steps(working: str) -> list[tuple[str, str | None, str]]:
         question, separator, text = line.partition(" ** ")
         if separator:
             values = _MARK.findall(text)
-            steps.append(
-                (question.strip(), values[-1].strip().replace(",", "") if values else None, clean(text).strip())
-            )
+            value = values[-1].strip().replace(",", "") if values else None
+            steps.append((question.strip(), value, clean(text).strip()))
     return steps
 
 

@@ -154,13 +154,12 @@ def _two_wiki(row: Mapping[str, Any], where: str) -> Case:
         names = ", ".join(map(repr, unworded))
         problem = f"no template for the relation {names}" if unworded else "the record has no evidences"
         return replace(case, meta={**case.meta, "problem": problem})
-    parts = tuple(_hop(*triple, hop) for hop, triple in enumerate(triples, 1))
-    return replace(case, parts=parts, depth=len(parts))
-
-
-def _hop(subject: str, relation: str, value: str, hop: int) -> Part:
     # Two facts of one relation may have several objects each: subject and relation are what cases share.
-    return part(str(relation_question(subject, relation)), value, hop, atom=f"{subject} | {relation}".casefold())
+    parts = tuple(
+        part(str(relation_question(subject, relation)), value, hop, atom=f"{subject} | {relation}".casefold())
+        for hop, (subject, relation, value) in enumerate(triples, 1)
+    )
+    return replace(case, parts=parts, depth=len(parts))
 
 
 def _triples(value: Any, where: str) -> list[tuple[str, str, str]]:

@@ -202,9 +202,8 @@ def _restored(row: Mapping[str, Any]) -> tuple[str, str]:
     for old, new in _changes(question, row["input"]):
         for node in reversed(code_constants(code)):
             if float(node.value) == new:
-                code = with_constant(
-                    code, ReplaceableNumber(new, (0, 0), node.lineno, node.col_offset, node.end_col_offset), old
-                )
+                number = ReplaceableNumber(new, (0, 0), node.lineno, node.col_offset, node.end_col_offset)
+                code = with_constant(code, number, old)
     return question, code
 
 
@@ -222,14 +221,9 @@ def without_docstring(code: str) -> str:
     """The program without docstrings: a solution must not carry its question along."""
     tree = ast.parse(code)
     lines: list[str | None] = list(code.split("\n"))
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.FunctionDef)
-            and ast.get_docstring(node, clean=False) is not None
-            and len(node.body) > 1
-        ):
-            first = node.body[0]
-            lines[first.lineno - 1 : first.end_lineno] = [None] * (
-                (first.end_lineno or first.lineno) - first.lineno + 1
-            )
+    for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        if ast.get_docstring(function, clean=False) is not None and len(function.body) > 1:
+            first = function.body[0]
+            for n in range(first.lineno, (first.end_lineno or first.lineno) + 1):
+                lines[n - 1] = None
     return "\n".join(line for line in lines if line is not None).strip() + "\n"

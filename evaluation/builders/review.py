@@ -24,7 +24,7 @@ from ..engines.base import Engine, ask_all
 from ..gold import typed_answer
 from ..grading.grade import grade
 from ..journal import Journal
-from . import scaffold_teacher as requests
+from . import scaffold_teacher
 from .scaffolds import solved
 
 _PART = 1
@@ -191,7 +191,7 @@ def coverage(
     (None: not judged, left out of the share).
     """
     steps = [[(s.segment, s.answer or "") for s in item.steps] for item in items]
-    wanted = [(i, "coverage", requests.coverage_request(s)) for i, s in zip(items, steps, strict=True)]
+    wanted = [(i, "coverage", scaffold_teacher.coverage_request(s)) for i, s in zip(items, steps, strict=True)]
     found = solved(solver, wanted, judge, journal, max_tokens)
     verdicts = {item.id: v.right for item, (_, v) in zip(items, found, strict=True)}
     judged = [v for v in verdicts.values() if v is not None]
@@ -218,11 +218,12 @@ def filtering(
     names = sorted({clusters[i] for i in correct})
     if len(names) < 3:
         raise NoCasesError(f"{len(names)} clusters; a correlation of their proportions needs at least 3")
-    shares = [_proportions(ids, clusters, names) for ids in (list(correct), retained)]
+    counts = [Counter(clusters[i] for i in ids) for ids in (correct, retained)]
+    shares = [[c[name] / max(c.total(), 1) for name in names] for c in counts]
     test: Any = pearsonr(*shares) if len(set(shares[1])) > 1 and len(set(shares[0])) > 1 else None
     topics: dict[str, float | None] = dict.fromkeys(("pearson", "p", "random_low", "random_high", "p_random"))
     if test is not None:
-        random = _of_random_subsets(Counter(clusters[i] for i in correct), len(retained), seed)
+        random = _of_random_subsets(counts[0], len(retained), seed)
         # the items kept are one such subset, too; a last digit does not decide
         as_little = 1 + int((random <= test.statistic + 1e-9).sum())
         low, high = np.quantile(random, [0.025, 0.975]).tolist()
@@ -251,8 +252,3 @@ def _accuracy(correct: Mapping[str, bool | None], ids: Sequence[str]) -> dict[st
     judged = [v for i in ids if (v := correct[i]) is not None]
     value = sum(judged) / len(judged) if judged else None
     return {"count": sum(judged), "n": len(judged), "n_unjudged": len(ids) - len(judged), "value": value}
-
-
-def _proportions(ids: Sequence[str], clusters: Mapping[str, int], names: Sequence[int]) -> list[float]:
-    counts = Counter(clusters[i] for i in ids)
-    return [counts[n] / max(len(ids), 1) for n in names]

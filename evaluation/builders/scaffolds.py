@@ -126,17 +126,12 @@ def generate(
     for n, run in enumerate(runs):
         rotated = [item for i, item in enumerate(items) if i % len(runs) == n]
         mine = rotated if roles.sharing == "rotate" else [i for i in items if i.id not in kept]
-        kept |= {i.id: i for i in _all_stages(run, mine)}
+        for stage in (_decompose, _answer, _consistent, _scaffold, _verify, _stand_alone):
+            mine = stage(run, mine)
+        kept |= {i.id: i for i in mine}
     in_order = [kept[i.id] for i in items if i.id in kept]
     dropped = [d for run in runs for d in run.dropped]
     return GeneratedScaffolds(in_order, dropped, _report(items, in_order, dropped, runs))
-
-
-def _all_stages(run: _Run, items: Sequence[StadItem]) -> list[StadItem]:
-    current = list(items)
-    for stage in (_decompose, _answer, _consistent, _scaffold, _verify, _stand_alone):
-        current = stage(run, current)
-    return current
 
 
 def _report(
@@ -171,16 +166,8 @@ def _request(
 
 def _ask(run: _Run, key: tuple[str, str], prompt: str, attempt: int) -> Ask:
     s = run.settings
-    return Ask(
-        case=key[0],
-        role=key[1],
-        prompt=prompt,
-        gold="",
-        answer_type="text",
-        max_tokens=s.max_tokens,
-        temperature=s.temperature,
-        seed=s.seed + attempt,
-    )
+    seed = s.seed + attempt
+    return Ask(*key, prompt, "", "text", max_tokens=s.max_tokens, temperature=s.temperature, seed=seed)
 
 
 def _read(

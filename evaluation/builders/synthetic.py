@@ -116,17 +116,8 @@ def _kinship(depth: int, rng: random.Random, idle: int) -> Puzzle:
         for i in range(idle)
     ]
     seen = {n for n in names if any(n in f for f in (*facts, *idle_facts))}
-    return Puzzle(
-        facts,
-        parts,
-        f"Who is {path} of {people[0]}?",
-        people[-1],
-        "text",
-        " ".join(facts) + f" So it is {people[-1]}.",
-        "ancestor",
-        tuple(idle_facts),
-        len(seen) - 1,
-    )
+    question, worked = f"Who is {path} of {people[0]}?", " ".join(facts) + f" So it is {people[-1]}."
+    return Puzzle(facts, parts, question, people[-1], "text", worked, "ancestor", tuple(idle_facts), len(seen) - 1)
 
 
 def _numerical(depth: int, rng: random.Random, idle: int) -> Puzzle:
@@ -207,17 +198,8 @@ def _containment(depth: int, rng: random.Random, idle: int) -> Puzzle:
     facts = tuple(f"{a[:1].upper()}{a[1:]} is in {b}." for a, b in pairwise(places))
     parts = tuple(_read(f"What is {a} in?", b) for a, b in pairwise(places))
     idle_facts = tuple(f"The {thing} is in {town}." for thing, town in zip(things[1:], towns[1:], strict=True))
-    return Puzzle(
-        facts,
-        parts,
-        f"In which town is {places[0]}?",
-        towns[0],
-        "text",
-        " ".join(facts) + f" So it is in {towns[0]}.",
-        "containment",
-        idle_facts,
-        1 + idle,
-    )
+    question, worked = f"In which town is {places[0]}?", " ".join(facts) + f" So it is in {towns[0]}."
+    return Puzzle(facts, parts, question, towns[0], "text", worked, "containment", idle_facts, 1 + idle)
 
 
 def _adjacency(depth: int, rng: random.Random, idle: int) -> Puzzle:
@@ -229,17 +211,9 @@ def _adjacency(depth: int, rng: random.Random, idle: int) -> Puzzle:
     facts = tuple(f"{b} is the next town {direction} of {a}." for a, b in steps)
     parts = tuple(_read(f"Which is the next town {direction} of {a}?", b) for a, b in steps)
     idle_facts = tuple(f"{o} is the next town {wrong} of {rng.choice(towns)}." for o in others)
-    return Puzzle(
-        facts,
-        parts,
-        f"Going {direction} from {towns[0]}, which town is reached after {depth} towns?",
-        towns[-1],
-        "text",
-        " ".join(facts) + f" So it is {towns[-1]}.",
-        "adjacency",
-        idle_facts,
-        depth + idle,
-    )
+    question = f"Going {direction} from {towns[0]}, which town is reached after {depth} towns?"
+    worked = " ".join(facts) + f" So it is {towns[-1]}."
+    return Puzzle(facts, parts, question, towns[-1], "text", worked, "adjacency", idle_facts, depth + idle)
 
 
 def _read(question: str, answer: str, answer_type: str = "text") -> Part:

@@ -69,7 +69,6 @@ def _panels(rows: list[Row], runs: Sequence[RunData], key: str, order: Sequence[
         style.dots(ax, mine, key, order, models, [style.plain(m, 30) for m in models])
         style.percent(ax, "x")
         style.dress(ax, benchmark, axis, grid="x")
-    style.shared_legend(fig)
     return drawn(fig, rows, text, runs, f"{{model}}, {{benchmark}}, {{{key}}}")
 
 

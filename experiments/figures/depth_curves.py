@@ -33,10 +33,8 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
     for i, depth in enumerate(shaded):
         ax.axvspan(depth - 0.45, depth + 0.45, color=style.MUTED, alpha=0.14, linewidth=0, zorder=0,
                    label="trained depth" if i == 0 else "_nolegend_")  # fmt: skip
-    style.shared_legend(fig)
-    text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth." + _bins(
-        runs
-    )
+    text = "Residual failure: share of wholes answered wrong among cases that passed both gates, by depth."
+    text += _bins(runs)
     if shaded:
         text += f" Shaded: trained depths ({', '.join(map(str, shaded))}){'; dotted: baseline' if dotted else ''}."
     elif bands is not None:
@@ -54,10 +52,8 @@ def family_curves(runs: Sequence[RunData]) -> Drawing:
     runs = having(runs, "residual_failure")
     fig, panels = style.grid_of(1, len(families), 3.3, 3.3, sharey=True)
     for i, (ax, family) in enumerate(zip(panels[0], families, strict=True)):
-        _depth_panel(
-            ax, [r for r in rows if r["family"] == family], family, y="" if i else "residual failure", runs=rows
-        )
-    style.shared_legend(fig)
+        mine = [r for r in rows if r["family"] == family]
+        _depth_panel(ax, mine, family, y="" if i else "residual failure", runs=rows)
     text = "Residual failure by depth, one panel per family; all panels have the same axes." + _bins(runs)
     chart = curves(
         "depth", "model", panel="family", xlabel="depth", ylabel="residual failure", percent=True, shared=True
@@ -112,7 +108,6 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
     need(rows, "No run here has both atom stability and residual failure at depth 4.")
     fig, ax = style.one_panel(4.4, 3.8)
     marks(ax, rows, "Failure against atom stability", "atoms right in every wording", "residual failure at depth 4")
-    style.shared_legend(fig)
     text = (
         "Residual failure at depth 4 against the share of atoms answered right in every wording. On the right and "
         "high up: the model knows the atoms and does not compose them."
@@ -202,7 +197,6 @@ def channels(runs: Sequence[RunData]) -> Drawing:
         else:
             style.signed_points(ax)
             style.dress(ax, title, "points", grid="x")
-    style.shared_legend(fig)
     notes = " ".join(dict.fromkeys(f"{r['pair']}: {r['why']}." for r in rows if r["value"] is None and r["why"]))
     text = (
         "Differences A − B between matched models. Δatom above 0: A knows more. Δcomp below 0: A composes better "

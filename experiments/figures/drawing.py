@@ -105,7 +105,8 @@ def drawn(
     fig: Sheet, rows: Sequence[Row], text: str, runs: Sequence[RunData], cell: str = "",
     chart: dict[str, Any] | None = None, **options: Any,
 ) -> Drawing:  # fmt: skip
-    """The drawing of a finished figure, with the caption that ``caption`` makes from text, rows and runs."""
+    """The drawing of a figure, with a legend for all panels and the caption that ``caption`` makes of text and rows."""
+    style.shared_legend(fig)
     return Drawing(style.finished(fig), rows, caption(text, rows, runs, cell, **options), chart)
 
 

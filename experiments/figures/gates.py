@@ -43,8 +43,8 @@ def gate_funnel(runs: Sequence[RunData]) -> Drawing:
     need(rows, "No run here has gate counts.")
     shown = [r for r in runs if any(row["model"] == names[r.path] for row in rows)]
     within = labels_by_benchmark(shown)
-    lines = [line for b in dict.fromkeys(r.benchmark for r in shown)
-             for line in _lines([r for r in shown if r.benchmark == b])]  # fmt: skip
+    by_benchmark = [[r for r in shown if r.benchmark == b] for b in dict.fromkeys(r.benchmark for r in shown)]
+    lines = [mine[i : i + ACROSS] for mine in by_benchmark for i in range(0, len(mine), ACROSS)]
     fig, grid = style.grid_of(len(lines), max(map(len, lines)), 2.7, 2.1)
     top = max(row["count"] for row in rows) or 1
     for line, axes in zip(lines, grid, strict=True):
@@ -65,10 +65,6 @@ def gate_funnel(runs: Sequence[RunData]) -> Drawing:
         "invalid answer) passes no gate."
     )
     return drawn(fig, rows, text, shown, "{model}", intervals=COUNTS, mark="Starred")
-
-
-def _lines(runs: Sequence[RunData]) -> list[Sequence[RunData]]:
-    return [runs[i : i + ACROSS] for i in range(0, len(runs), ACROSS)]
 
 
 def _funnel(ax: Axes, rows: Sequence[Row], top: int, stages: Sequence[str]) -> None:
@@ -98,14 +94,8 @@ def _stages(run: RunData) -> list[Row]:
     if both and press:
         steps = [(_step(i, m, both), m.count) for i in range(9) if (m := run.one(f"step:{i}"))]
         every = "both" if len(steps) == 2 else "all parts"
-        return _counted(
-            [
-                ("all cases", both.n),
-                *steps,
-                (f"{every} right", both.count),
-                (f"whole wrong, {every} right", press.count),
-            ]
-        )
+        last = [(f"{every} right", both.count), (f"whole wrong, {every} right", press.count)]
+        return _counted([("all cases", both.n), *steps, *last])
     return []
 
 
@@ -145,7 +135,6 @@ def failure_quadrants(runs: Sequence[RunData], group_by: str | None = None) -> D
     _stacked(ax, rows, "quadrant", stacks, models, lambda row: row["model"], 0.62)
     style.names(ax, models, 30, 0.4, 0.6)
     style.dress(ax, "Which steps were right when the whole was wrong", "share of failed wholes", grid=None)
-    style.shared_legend(fig)
     text = "Failed wholes by which of their steps were right when asked alone; numbers in the bars are counts."
     text += order.text
     said = f"The bars have no intervals; the csv has the interval of each share. {style.interval_methods(rows)}"
@@ -191,7 +180,6 @@ def outcomes(runs: Sequence[RunData]) -> Drawing:
     ax.set_yticks(range(len(bars)), [f"{style.plain(m, 36)} · {style.plain(r, 24)}" for m, r in bars])
     ax.set_ylim(len(bars) - 0.4, -0.6)
     style.dress(ax, "How every answer was graded", "share of answers", grid=None)
-    style.shared_legend(fig)
     text = "Outcomes of all graded answers by what was asked."
     return drawn(fig, rows, text, runs, "{model}, {role}", intervals=COUNTS, mark="Starred")
 
@@ -253,12 +241,10 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
         title = f"{style.plain(model, 24)}, {style.counted(mine[0]['n'])}"
         style.dress(ax, title, "steps revealed", "cases" if ax is panels[0][0] else "")
     unknown = [f"{style.plain(r['model'])} {r['n_unknown']}" for r in rows if r["n_unknown"]]
-    text = "Fewest revealed steps with which the whole is right: 0 = none needed, “none” = wrong at every level." + (
-        " Left out, because a deciding answer was not asked for or could not be graded: "
-        f"{', '.join(dict.fromkeys(unknown))} cases."
-        if unknown
-        else ""
-    )
+    text = "Fewest revealed steps with which the whole is right: 0 = none needed, “none” = wrong at every level."
+    if unknown:
+        said = ", ".join(dict.fromkeys(unknown))
+        text += f" Left out, because a deciding answer was not asked for or could not be graded: {said} cases."
     return drawn(fig, rows, text, runs, "{model}", intervals=COUNTS, mark="Starred")
 
 
@@ -329,7 +315,6 @@ def causes(runs: Sequence[RunData]) -> Drawing:
         style.dots(ax, mine, "cause", order, groups, said, lambda r: (r["group"], r["n"]))
         style.percent(ax, "x")
         style.dress(ax, style.plain(mine[0]["model"], 30), "share of the failures" * (panel == panels[-1]), grid="x")
-    style.shared_legend(fig)
     text = (
         "Causes of the failures whose parts are all right, as shares of each group. A case without a demonstrated "
         "cause is undetermined. "

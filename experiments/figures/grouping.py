@@ -157,7 +157,8 @@ def heat(ax: Axes, matrix: Array, cmap: Colormap, low: float, high: float, *,
         box = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.2} if hatched else None
         said = f"{say(v)}{star}" if drawn and say else "–"
         ax.text(j, i, said, ha="center", va="center", fontsize=8, color=ink, bbox=box)
-    _whole_ticks(ax, values.shape[1], values.shape[0])
+    for axis, n in ((ax.yaxis, values.shape[0]), (ax.xaxis, values.shape[1])):
+        axis.set_ticks(range(0, n, max(1, -(-n // 10))))
     return image
 
 
@@ -171,11 +172,6 @@ def table(ax: Axes, rows: Sequence[Row], lines: Sequence[Any], columns: Sequence
             values[lines.index(line), columns.index(column)] = row["value"]
             counts[lines.index(line), columns.index(column)] = row["n"]
     heat(ax, values, style.SEQUENTIAL, 0, 1, say=lambda v: f"{100 * v:.0f}", counts=counts)
-
-
-def _whole_ticks(ax: Axes, width: int, height: int) -> None:
-    ax.set_xticks(range(0, width, max(1, -(-width // 10))))
-    ax.set_yticks(range(0, height, max(1, -(-height // 10))))
 
 
 def color_bar(fig: Figure, panels: Sequence[Axes], cmap: Colormap, low: float, high: float, name: str) -> None:
@@ -196,10 +192,8 @@ def number(value: Any) -> float | None:
 
 
 def cells(matrix: Array, axes: tuple[str, str], **keys: Any) -> list[Row]:
-    return [
-        {**keys, axes[0]: i, axes[1]: j, "value": number(v)}
-        for (i, j), v in np.ndenumerate(np.asarray(matrix, dtype=float))
-    ]
+    found = np.ndenumerate(np.asarray(matrix, dtype=float))
+    return [{**keys, axes[0]: i, axes[1]: j, "value": number(v)} for (i, j), v in found]
 
 
 def few_marks(rows: list[Row]) -> list[Row]:

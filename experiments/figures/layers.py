@@ -13,7 +13,7 @@ from ..run.single_cases import SavedEntry, read_single_cases
 from . import style
 from .drawing import PATCHING, READOUT, TRAJECTORY, Drawing, caption, curves, drawn, figure
 from .grouping import cells, color_bar, few_marks, heat, labels, number, small_multiples, small_multiples_by
-from .mechanism import NO_CELLS, missing, read_where, with_probe
+from .mechanism import NO_CELLS, behind, group_map, missing, read_where, with_probe
 
 COSINES = {"dd": "within successes", "rr": "within failures", "dr": "across"}
 MEASURES = {
@@ -40,9 +40,8 @@ def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
     shown = [r for r, _, _ in found if any(row["run"] == r.name for row in rows)]
     patches = list(dict.fromkeys(r["patch"] for r in rows))
     layers = [r["layer"] for r in rows]
-    apart = 0.012 * max(
-        1, max(layers) - min(layers)
-    )  # equal values are drawn next to each other, not on top of each other
+    # equal values are drawn next to each other, not on top of each other
+    apart = 0.012 * max(1, max(layers) - min(layers))
     fig, panels = small_multiples(shown, 2.5, 2.2, "layer of the patch", MEASURES[measure])
     for run in shown:
         for i, patch in enumerate(patches):
@@ -53,7 +52,6 @@ def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
         style.whole_numbers(panels[run.path], layers)
         if measure.endswith("rate"):
             style.percent(panels[run.path])
-    style.shared_legend(fig)
     text = (
         f"One position of a failing case gets the state of a successful case (donor): {MEASURES[measure]}, by layer of "
         "the patch. Controls: identity puts the case's own state back; random uses another failure's state; noise uses "
@@ -86,7 +84,6 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
             places = [r["layer"] + (i - 1) * apart for r in mine]
             style.points(ax, mine, places, _COSINE_COLORS[key], name, style=style.dash(i))
         style.whole_numbers(ax, layers)
-    style.shared_legend(fig)
     text = (
         "Cosine between residual states, one state per case, by layer. A few large dimensions dominate plain cosines; "
         f"centered ones subtract the layer's mean.{read_where(found)} n counts pairs of cases."
@@ -109,9 +106,8 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
     few_marks(rows)
     means = [row for f in found for row in _step_rows(*f)]
     models = list(dict.fromkeys(r["model"] for r in rows))
-    groups = [g for g in ("failure", "success") if any(r["group"] == g for r in rows)] or sorted(
-        {r["group"] for r in rows}
-    )
+    there = {r["group"] for r in rows}
+    groups = [g for g in ("failure", "success") if g in there] or sorted(there)
     values = [r["value"] for r in rows if r["value"] is not None]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     fig, grid = style.grid_of(len(models), len(groups) + 1, 3.4, 2.4)
@@ -246,7 +242,7 @@ def _rows(probe: ProbeData) -> list[Row]:
         kind, show = (rest[1], "difference") if rest[0] == "difference" else (rest[0], rest[1])
         if rest[0] == "p" or show not in SHOWN:
             continue
-        n, maps = _count(probe, reader, foils, kind, show), foils == FOILS[0]
+        n, maps = behind(probe.rows(f"held_{reader}", kind=kind, foils=foils), show), foils == FOILS[0]
         out += [
             {"reader": reader, "foils": foils, "kind": kind, "show": show, "layer": layer - 1, "place": places[p],
              "value": number(x), "n": n, "drawn": None if maps or (show != SHOWN[2] and p == len(places) - 1) else "no"}
@@ -255,30 +251,19 @@ def _rows(probe: ProbeData) -> list[Row]:
     return out
 
 
-def _count(probe: ProbeData, reader: str, foils: str, kind: str, show: str) -> int | None:
-    """Number of cases behind a map; for a difference, the number in the smaller group."""
-    rows = [r for r in probe.rows(f"held_{reader}", kind=kind, foils=foils) if r.get("group") in SHOWN]
-    known = [r["n"] for r in rows if r.get("n") is not None and (show == "difference" or r["group"] == show)]
-    return min(known, default=None)
-
-
 def _map(ax: Axes, rows: Sequence[Row], show: str) -> None:
     if not rows:
-        style.note(ax, f"no {show} cases" if show != "difference" else "no contrast possible")
+        group_map(ax, show, None, None, 0.5)
         return
     places, layers = (list(dict.fromkeys(r[k] for r in rows)) for k in ("place", "layer"))
     matrix = np.full((len(layers), len(places)), np.nan)
     for r in rows:
         if r["value"] is not None:
             matrix[layers.index(r["layer"]), places.index(r["place"])] = r["value"]
-    scale = (style.DIVERGING, -0.5, 0.5) if show == "difference" else (style.SEQUENTIAL, 0, 1)
-    heat(ax, matrix, *scale, counts=rows[0]["n"])
+    group_map(ax, show, matrix, rows[0]["n"], 0.5)
     ax.set_xticks(range(len(places)), places, rotation=30, ha="right")
     step = max(1, -(-len(layers) // 8))
     ax.set_yticks(range(0, len(layers), step), [str(x) for x in layers[::step]])
-    n = rows[0]["n"]
-    said = "" if n is None or show == "difference" else f", {style.counted(n)}"
-    style.dress(ax, f"{show}{said}", grid=None)
 
 
 def _curves(ax: Axes, rows: Sequence[Row]) -> None:

@@ -149,8 +149,7 @@ def _patch(patch: Patch, places: dict[str, int], tone: Callable[[Any], str]) -> 
         return
     patch.set_facecolor((*to_rgb(tone(face)), face[3]))
     if edge[3]:
-        if (
-            patch.get_hatch() and to_hex(edge) in places
-        ):  # few cases: keep the hatching of the series, in a dashed outline
+        # few cases: keep the hatching of the series, in a dashed outline
+        if patch.get_hatch() and to_hex(edge) in places:
             patch.set_hatch(_HATCHES[places[to_hex(edge)] % len(_HATCHES)])
         patch.set_edgecolor(tone(edge))

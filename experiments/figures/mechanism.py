@@ -71,7 +71,6 @@ def neuron_layers(runs: Sequence[RunData]) -> Drawing:
             places = [r["layer"] + (i - 1.5) * apart for r in mine]
             style.points(panels[run.path], mine, places, shade, name, style=dash)
         style.whole_numbers(panels[run.path], layers)
-    style.shared_legend(fig)
     text = (
         "Neurons selected for the answer of a whole, by layer, mean over cases. Shared: a part of the same case also "
         "selects them. Own: the others."
@@ -112,25 +111,18 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
     rows: list[Row] = []
     for (run, label, probe), kind in panels:
         for name, matrix in _lookback_maps(probe, kind).items():
-            n = _ratio_count(probe, kind, name)
-            apart = {} if kind in {k for _, k in shown} else {"drawn": "no"}  # other kinds are only in the csv
-            rows += cells(matrix, ("layer", "head"), run=run.name, model=label, kind=kind, show=name, n=n, **apart)
+            n = behind(probe.rows("lookback_ratio", kind=kind), name)
+            drawn_or_not = {} if kind in {k for _, k in shown} else {"drawn": "no"}  # other kinds: only in the csv
+            about = {"run": run.name, "model": label, "kind": kind, "show": name, "n": n, **drawn_or_not}
+            rows += cells(matrix, ("layer", "head"), **about)
     few_marks(rows)
     fig, grid = style.grid_of(len(shown), 3, 2.9, 2.2)
-    reach = (
-        max((abs(r["value"]) for r in rows if r["show"] == "difference" and r["value"] is not None), default=0.1) or 0.1
-    )
+    apart = [abs(r["value"]) for r in rows if r["show"] == "difference" and r["value"] is not None]
+    reach = max(apart, default=0.1) or 0.1
     for line, ((_, label, probe), kind) in zip(grid, shown, strict=True):
-        maps = _lookback_maps(probe, kind)
+        maps, counted = _lookback_maps(probe, kind), probe.rows("lookback_ratio", kind=kind)
         for ax, name in zip(line, ("failure", "success", "difference"), strict=True):
-            if name not in maps:
-                style.note(ax, f"no {name} cases" if name != "difference" else "no contrast possible")
-                continue
-            scale = (style.DIVERGING, -reach, reach) if name == "difference" else (style.SEQUENTIAL, 0, 1)
-            n = _ratio_count(probe, kind, name)
-            heat(ax, maps[name], *scale, counts=n)
-            said = "" if n is None or name == "difference" else f", {style.counted(n)}"
-            style.dress(ax, f"{name}{said}", "head", grid=None)
+            group_map(ax, name, maps.get(name), behind(counted, name), reach, "head")
         style.name_row(line, label, "layer")
     color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1, "lookback ratio")
     color_bar(fig, [line[2] for line in grid], style.DIVERGING, -reach, reach, "failure − success")
@@ -180,11 +172,21 @@ def missing(found: object, what: str, probe: str, runs: Sequence[RunData]) -> No
          else f"No run here has {what}: the probe {probe} did not run.")  # fmt: skip
 
 
-def _ratio_count(probe: ProbeData, kind: str, show: str) -> int | None:
-    """Number of cases behind one lookback map; for a difference, the number in the smaller group."""
-    rows = {r["group"]: r["n"] for r in probe.rows("lookback_ratio", kind=kind) if r.get("n") is not None}
-    known = [rows[g] for g in ([show] if show != "difference" else style.GROUP_COLORS) if g in rows]
-    return min(known, default=None)
+def behind(rows: Sequence[Row], show: str) -> int | None:
+    """Number of cases behind the map of a group; for a difference, the number in the smaller group."""
+    groups = style.GROUP_COLORS if show == "difference" else (show,)
+    return min((r["n"] for r in rows if r.get("group") in groups and r.get("n") is not None), default=None)
+
+
+def group_map(ax: Axes, show: str, matrix: Array | None, n: int | None, reach: float, x: str = "") -> None:
+    """The map of a group, or of failures minus successes (from ``-reach`` to ``reach``); words where there is none."""
+    if matrix is None:
+        style.note(ax, f"no {show} cases" if show != "difference" else "no contrast possible")
+        return
+    scale = (style.DIVERGING, -reach, reach) if show == "difference" else (style.SEQUENTIAL, 0, 1)
+    heat(ax, matrix, *scale, counts=n)
+    said = "" if n is None or show == "difference" else f", {style.counted(n)}"
+    style.dress(ax, f"{show}{said}", x, grid=None)
 
 
 def _kinds(probe: ProbeData) -> list[str]:
@@ -193,12 +195,8 @@ def _kinds(probe: ProbeData) -> list[str]:
 
 
 def _lookback_maps(probe: ProbeData, kind: str) -> dict[str, Array]:
-    maps = {
-        g: probe.tensors[f"ratio.{kind}.{g}"] for g in ("failure", "success") if f"ratio.{kind}.{g}" in probe.tensors
-    }
-    if f"difference.{kind}" in probe.tensors:
-        maps["difference"] = probe.tensors[f"difference.{kind}"]
-    return maps
+    names = {g: f"ratio.{kind}.{g}" for g in ("failure", "success")} | {"difference": f"difference.{kind}"}
+    return {show: probe.tensors[name] for show, name in names.items() if name in probe.tensors}
 
 
 def _cell_count(probe: ProbeData, a: str, b: str) -> Row:
@@ -234,7 +232,6 @@ def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str,
         style.names(ax, kinds, 28)
         ax.grid(axis="x", color=style.GRID, linewidth=0.7)
         ax.grid(visible=False, axis="y")
-    style.shared_legend(fig)
     return drawn(fig, rows, text, runs, "{model}, {kind}, {group}")
 
 
@@ -302,7 +299,6 @@ def faithfulness(runs: Sequence[RunData]) -> Drawing:
         _draw_early(line[0], early, label)
         _draw_altered(line[1], altered)
         rows += early + altered
-    style.shared_legend(fig)
     text = (
         "Left: share of wholes that already have their final answer when asked for it after a share of the steps; for "
         "the last point, the same number of tokens without content replaces the working. Right: one value of the "

@@ -51,7 +51,6 @@ class Scatter:
         fig, ax = style.one_panel(4.6, 4.2)
         ax.plot([0, 1], [0, 1], "--", color=style.MUTED, linewidth=1.1)
         marks(ax, rows, self.title, self.x, self.y)
-        style.shared_legend(fig)
         text = f"{self.y[:1].upper()}{self.y[1:]} against {self.x}, over the same cases; dashed: equal. {self.text}"
         return drawn(fig, rows, text, chosen, "{model}")
 
@@ -173,8 +172,6 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_formatter(NullFormatter() if decades >= 1 else StrMethodFormatter("{x:g}"))
         style.dress(ax, gap, "billions of parameters", gap, grid="both")
-    if any(r["family"] for r in rows):
-        style.shared_legend(fig)
     text = (
         "Gaps against model size, one color per family. Sizes come from the study, or else from counting the weights."
     )

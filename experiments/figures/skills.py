@@ -16,7 +16,7 @@ from ..run.reader import Row, RunData, load
 from . import style
 from .drawing import SKILLS, Drawing, curves, encodable, figure
 from .drawing import words as in_words
-from .grouping import labels, panels_of
+from .grouping import few_marks, labels, panels_of
 
 OTHER = "other"
 
@@ -119,17 +119,15 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
              "entropy_bits": one.entropy}
             for i, s in enumerate(order)
         ]  # fmt: skip
-        for r in mine:
-            r["drawn"] = "undefined" if r["value"] is None else style.weight(r["n"])
+        few_marks(mine)
         for r in mine:
             shade = style.OUTCOME_COLORS["invalid"] if r["skill"] == OTHER else style.SUCCESS
             ax.bar(r["id"], r["value"] or 0, width=0.75, **style.bar(r["n"], shade))
         ax.set_xticks(range(1, len(mine) + 1, max(1, -(-len(mine) // 10))))
         style.percent_up_to(ax, max((r["value"] or 0 for r in mine), default=1))
         ax.set_xlim(0.3, max(len(mine), 4) + 0.7)
-        style.dress(
-            ax, f"{_name(one)}, {style.counted(one.total)}\nH = {one.entropy:.2f} bits", "skill", "share of steps"
-        )
+        title = f"{_name(one)}, {style.counted(one.total)}\nH = {one.entropy:.2f} bits"
+        style.dress(ax, title, "skill", "share of steps")
         rows += mine
     named = "; ".join(f"{r['map']}: {r['id']} {r['skill']}" for r in rows if r["id"] <= 5 and len(maps) <= 3)
     text = (

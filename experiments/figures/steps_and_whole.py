@@ -31,7 +31,6 @@ def step_bars(runs: Sequence[RunData], group_by: str | None = None) -> Drawing:
     style.bars(ax, rows, "step", steps, models, [style.plain(m, 30) for m in models])
     style.percent(ax, "x", low=0.03)
     style.dress(ax, "Accuracy on the parts and on the whole", grid="x")
-    style.shared_legend(fig)
     text = f"Accuracy per step, on both steps and on the whole.{order.text}{_chance(runs)}"
     return drawn(fig, rows, text, runs, "{model}, {step}", mark="Starred")
 
@@ -55,7 +54,6 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
         ax.set_xticks(range(len(steps)), steps)
         style.percent(ax)
         style.dress(ax, benchmark, y="accuracy")
-    style.shared_legend(fig)
     text = f"Accuracy on the single steps, on both steps and on the whole.{_chance(runs)}{_gaps(runs)}"
     cell_name = "{model}, {step}" if len(benchmarks) == 1 else "{model}, {benchmark}, {step}"
     chart = curves("step", "model", panel="benchmark", xlabel="", ylabel="accuracy", percent=True)
@@ -78,7 +76,6 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     grid = [i / 50 for i in range(51)]
     ax.plot(grid, [g * g for g in grid], "--", color=style.MUTED, linewidth=1.2, label="independent steps: y = x²")
     marks(ax, rows, "The whole against independent steps", "√(S1 · S2)", "accuracy on the whole")
-    style.shared_legend(fig)
     text = (
         "Accuracy on the whole against the geometric mean of both steps. The curve shows independent steps; below it, "
         "the whole is harder than its steps taken independently."

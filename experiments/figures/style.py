@@ -146,15 +146,17 @@ def broken(name: str, width: int) -> str:
 
 def legend(ax: Axes, **options: Any) -> None:
     """The legend of one panel; give a location, since searching for the best one takes longer than drawing."""
-    handles, names = ax.get_legend_handles_labels()
-    if names:
-        ax.legend(handles, names, frameon=False, fontsize=8, labelcolor=INK, **options)
+    if ax.get_legend_handles_labels()[1]:
+        ax.legend(frameon=False, fontsize=8, labelcolor=INK, **options)
 
 
 def shared_legend(fig: Figure) -> None:
-    """One legend for all panels, above them so that it covers no mark, in as many columns as fit the width."""
+    """One legend for all panels, above them so that it covers no mark, in as many columns as fit the width.
+
+    Panels that have legends of their own keep them instead.
+    """
     found: dict[str, Any] = {}
-    for ax in fig.axes:
+    for ax in fig.axes if all(ax.get_legend() is None for ax in fig.axes) else ():
         found |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
     if found:
         column = 0.075 * max(map(len, found)) + 0.6  # width in inches of the longest name at this size, with its mark

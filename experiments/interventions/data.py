@@ -6,7 +6,7 @@ if they ask the same question or combine the same parts. Any overlap between tra
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...errors import InputError
@@ -157,31 +157,21 @@ def organism_cases(depths: Sequence[int], n: int, seed: int = 0) -> list[Case]:
 
 
 def _organism_cell(family: str, depth: int, n: int, seed: int) -> list[Case]:
-    from ..organism import tasks
-    from ..organism.benchmarks import TEMPORAL, date_part
-    from ..organism.world import main_wording
+    from ..organism.benchmarks import DRAW, TEMPORAL, date_part, events_of
 
-    draw: Mapping[str, Callable[[random.Random], tasks.QA]] = {
-        "pair": lambda r: tasks.pair(r, far=True),
-        "rank": lambda r: tasks.rank(r, depth),
-        "successor": lambda r: tasks.successor(r, depth),
-        "interval": lambda r: tasks.interval(r, depth),
-    }
     rng = random.Random(f"{seed}/intervention/{family}/{depth}")
-    lead = len(main_wording("year", "?").split("?")[0])
     cases, seen = [], set()
     for _ in range(50 * n + 100):
         if len(cases) == n:
             return cases
-        qa = draw[family](rng)
+        qa = DRAW[family](rng, depth, False)
         if qa.question in seen:
             continue
         seen.add(qa.question)
-        events = [question[lead:].rstrip("?") for question, _ in qa.steps]
         cases.append(
             Case(
                 f"train-{family}-{depth}-{len(cases) + 1:05d}", qa.question, qa.answer,
-                tuple(date_part(e) for e in events), TEMPORAL,
+                tuple(map(date_part, events_of(qa))), TEMPORAL,
                 {"rank": "ordered-list", "pair": "text"}.get(family, "list"),
                 worked=qa.reasoning, family=family, depth=depth, domain="temporal", operation=family,
             )

@@ -108,20 +108,9 @@ class Rewards:
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
         """One reward per completion; ``columns`` are those of the data set (gold, answer_type, aliases) and of trl."""
         ids = columns.get("completion_ids") or [()] * len(completions)
-        scores = [
-            score(
-                text_of(c),
-                gold,
-                kind,
-                aliases,
-                self.format,
-                truncated=len(i) >= self.max_tokens,
-                thinking=self.thinking,
-            )
-            for c, gold, kind, aliases, i in zip(
-                completions, columns["gold"], columns["answer_type"], columns["aliases"], ids, strict=True
-            )
-        ]
+        rows = zip(completions, columns["gold"], columns["answer_type"], columns["aliases"], ids, strict=True)
+        how = {"format": self.format, "thinking": self.thinking}
+        scores = [score(text_of(c), *about, truncated=len(i) >= self.max_tokens, **how) for c, *about, i in rows]
         log = columns.get("log_metric")
         if log is not None and scores:
             log("reward/correct", sum(s.correct for s in scores) / len(scores))

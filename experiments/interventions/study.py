@@ -10,7 +10,6 @@ command continues it.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ...errors import InputError, require_extra
 from ..config import Asking, Config
@@ -121,16 +120,18 @@ def run(study: InterventionStudy, out: str | Path, *, device: str | None = None,
     require_extra("intervene", "train", *training.EXTRA)
     with locked(out) as folder:
         reporter = Reporter(folder / "log.txt", quiet=quiet)
-        size = SIZES[study.size]
+        work = StudyWork(study, folder, SIZES[study.size], device, reporter)
         with reporter.logging_warnings():
-            _base_runs(study, folder, size, device, reporter)
+            work.baselines("base", study.model, VARIANTS)
+            for dose in DOSES:
+                work.evaluate(f"organism:{dose}", run_folder(folder, "dose", dose, None))
             for stage in (1, 2, 3):
-                for job in _jobs(study, folder, stage, size, device, reporter):
-                    _do(job, folder, size, device, reporter)
-                    _finish(study, folder, reporter)
+                for job in work.jobs(stage):
+                    work.do(job)
+                    work.finish()
                 if stage == 1:
-                    _inside(study, folder, size, device, reporter)
-            found = _finish(study, folder, reporter)
+                    work.open_up()
+            found = work.finish()
             _report(folder, reporter)
         return found
 
@@ -149,49 +150,100 @@ def named(base: str, format: str) -> str:
     return base if format == FORMAT else f"{base}, {format}"
 
 
-def _evaluate(
-    model: str, out: Path, size: StudySize, device: str | None, reporter: Reporter, format: str = FORMAT
-) -> None:
-    from ..investigate import investigate
+@dataclass(frozen=True)
+class StudyWork:
+    """A study while it runs."""
 
-    asking = Asking(compat="collapse")
-    config = Config(
-        model=model, benchmark=ORGANISM, format=format, limit=size.limit, probes=(), device=device, asking=asking
-    )
-    if not (out / "metrics.json").is_file():
-        reporter.say(f"evaluating {out.name}")
-        investigate(config, out, quiet=True, bars=False, contrast=False, report=False)
+    study: InterventionStudy
+    folder: Path
+    size: StudySize
+    device: str | None
+    reporter: Reporter
 
+    def evaluate(self, model: str, out: Path, format: str = FORMAT) -> None:
+        """Evaluate a model under the double gate into a run folder, unless it is there."""
+        from ..investigate import investigate
 
-def _base_runs(study: InterventionStudy, folder: Path, size: StudySize, device: str | None, reporter: Reporter) -> None:
-    _baselines("base", study.model, VARIANTS, folder, size, device, reporter)
-    for dose in DOSES:
-        _evaluate(f"organism:{dose}", run_folder(folder, "dose", dose, None), size, device, reporter)
+        how = {"limit": self.size.limit, "device": self.device, "asking": Asking(compat="collapse")}
+        config = Config(model=model, benchmark=ORGANISM, format=format, probes=(), **how)
+        if not (out / "metrics.json").is_file():
+            self.reporter.say(f"evaluating {out.name}")
+            investigate(config, out, quiet=True, bars=False, contrast=False, report=False)
 
+    def baselines(self, base: str, model: str, variants: Sequence[TrainingVariant]) -> None:
+        """Evaluate a base in every format that some variants are trained in."""
+        for format in dict.fromkeys(v.format for v in variants):
+            self.evaluate(model, run_folder(self.folder, named(base, format), "baseline", None), format)
 
-def _baselines(
-    base: str, model: str, variants: Sequence[TrainingVariant], folder: Path, size: StudySize, device: str | None,
-    reporter: Reporter,
-) -> None:  # fmt: skip
-    for format in dict.fromkeys(v.format for v in variants):
-        _evaluate(model, run_folder(folder, named(base, format), "baseline", None), size, device, reporter, format)
+    def jobs(self, stage: int) -> Iterator[TrainingJob]:
+        """The trainings of a stage; the second base is made when its turn comes."""
+        seeds, chosen = range(self.study.seeds), [v for v in VARIANTS if v.stage == stage]
+        yield from (self.job("base", self.study.model, v, seed) for seed in seeds for v in chosen)
+        second = self.study.second
+        if second == "none" or stage != 2:
+            return
+        if second == "train":
+            second = str(_train_second(self.folder / "second-base", self.reporter))
+        replicated = [v for v in VARIANTS if v.replicate]
+        self.baselines(SECOND, second, replicated)
+        yield from (self.job(SECOND, second, v, seed) for seed in seeds for v in replicated)
 
+    def job(self, base: str, model: str, variant: TrainingVariant, seed: int) -> TrainingJob:
+        base = named(base, variant.format)
+        folder = self.folder / "trained" / f"{_slug(f'{base} {variant.name}')}-{seed}"
+        return TrainingJob(base, model, variant, seed, folder)
 
-def _jobs(
-    study: InterventionStudy, folder: Path, stage: int, size: StudySize, device: str | None, reporter: Reporter
-) -> Iterator[TrainingJob]:
-    chosen = [v for v in VARIANTS if v.stage == stage]
-    for seed in range(study.seeds):
-        yield from (_job(folder, "base", study.model, v, seed) for v in chosen)
-    if study.second == "none" or stage != 2:
-        return
-    second = study.second
-    if second == "train":
-        second = str(_train_second(folder / "second-base", reporter))
-    replicated = [v for v in VARIANTS if v.replicate]
-    _baselines(SECOND, second, replicated, folder, size, device, reporter)
-    for seed in range(study.seeds):
-        yield from (_job(folder, SECOND, second, v, seed) for v in replicated)
+    def do(self, job: TrainingJob) -> None:
+        """Train, evaluate and, for some variants, measure the checkpoints."""
+        from .trainers import TrainerOptions, per_step
+
+        recipe, device, reporter = job.variant.recipe(self.size), self.device, self.reporter
+        data = training_set(ORGANISM, recipe, seed=job.seed)
+        steps = recipe.epochs * -(-recipe.prompts // per_step(recipe))
+        how = TrainerOptions(job.seed, device, save_every=max(1, steps // self.size.checkpoints))
+        trained = training.train(recipe, job.model, data, job.folder, how, reporter)
+        run = run_folder(self.folder, job.base, job.variant.name, job.seed)
+        self.evaluate(str(trained.model), run, job.variant.format)
+        if job.variant.curve and not job.base.startswith(SECOND):
+            limit = self.size.curve_limit
+            training_curve.measure(job.folder, job.model, limit=limit, device=device, reporter=reporter)
+
+    def finish(self) -> Findings:
+        """Write the tables from the results so far."""
+        folder, done = self.folder, []
+        for base in ("base", SECOND):
+            for seed in range(self.study.seeds):
+                for variant in VARIANTS:
+                    name = named(base, variant.format)
+                    path = run_folder(folder, name, variant.name, seed)
+                    if (path / "metrics.json").is_file():
+                        done.append((name, variant.name, PRESETS[variant.preset].depths, seed, path))
+        bases = dict.fromkeys(named(b, v.format) for b in ("base", SECOND) for v in VARIANTS)
+        baselines = {b: path for b in bases if (path := run_folder(folder, b, "baseline", None)).is_dir()}
+        doses = {d: run_folder(folder, "dose", d, None) for d in DOSES}
+        curves = sorted((folder / "trained").glob(f"*/{training_curve.FILE}"))
+        rows = [r for file in curves for r in read_json(file)["rows"]]
+        if rows:
+            training_curve.write(rows, folder)
+        found = study_tables.collect(self.study, done, baselines, doses, rows, folder)
+        study_tables.write(found, folder)
+        self.reporter.say(f"{len(done)} trained models evaluated; tables: {folder / 'study.md'}")
+        return found
+
+    def open_up(self) -> None:
+        """Compare the probes before and after the first training of some variants."""
+        from . import inside
+
+        opened = [v for v in VARIANTS if v.opened]
+        for format in dict.fromkeys(v.format for v in opened):
+            base = named("base", format)
+            before = (self.study.model, run_folder(self.folder, base, "baseline", None))
+            after = {}
+            for v in (v for v in opened if v.format == format):
+                model = self.job("base", self.study.model, v, 0).folder / "model"
+                after[v.name] = str(model), run_folder(self.folder, base, v.name, 0)
+            out = self.folder / "inside" / format
+            inside.compare(before, after, out, self.size.inside, device=self.device, reporter=self.reporter)
 
 
 def _train_second(out: Path, reporter: Reporter) -> Path:
@@ -205,73 +257,9 @@ def _train_second(out: Path, reporter: Reporter) -> Path:
 
     recipe = OrganismRecipe(architecture="qwen3")
     base, dose = (replace(s, steps=n) for s, n in zip((recipe.base, recipe.dose), SECOND_STEPS, strict=True))
-
+    recipe = replace(recipe, base=base, dose=dose)
     with locked(out) as folder:
-        return train(
-            "control", 0, folder, replace(recipe, base=base, dose=dose), "cpu", each_step(reporter.say, "second base")
-        )
-
-
-def _job(folder: Path, base: str, model: str, variant: TrainingVariant, seed: int) -> TrainingJob:
-    base = named(base, variant.format)
-    return TrainingJob(base, model, variant, seed, folder / "trained" / f"{_slug(f'{base} {variant.name}')}-{seed}")
-
-
-def _do(job: TrainingJob, folder: Path, size: StudySize, device: str | None, reporter: Reporter) -> None:
-    from .trainers import TrainerOptions, per_step
-
-    recipe = job.variant.recipe(size)
-    data = training_set(ORGANISM, recipe, seed=job.seed)
-    steps = recipe.epochs * -(-recipe.prompts // per_step(recipe))
-    how = TrainerOptions(job.seed, device, save_every=max(1, steps // size.checkpoints))
-    trained = training.train(recipe, job.model, data, job.folder, how, reporter)
-    run = run_folder(folder, job.base, job.variant.name, job.seed)
-    _evaluate(str(trained.model), run, size, device, reporter, job.variant.format)
-    if job.variant.curve and not job.base.startswith(SECOND):
-        training_curve.measure(job.folder, job.model, limit=size.curve_limit, device=device, reporter=reporter)
-
-
-def _finish(study: InterventionStudy, folder: Path, reporter: Reporter) -> Findings:
-    """Write the tables from the results so far."""
-    done = []
-    for base in ("base", SECOND):
-        for seed in range(study.seeds):
-            for variant in VARIANTS:
-                name = named(base, variant.format)
-                path = run_folder(folder, name, variant.name, seed)
-                if (path / "metrics.json").is_file():
-                    done.append((name, variant.name, PRESETS[variant.preset].depths, seed, path))
-    bases = dict.fromkeys(named(b, v.format) for b in ("base", SECOND) for v in VARIANTS)
-    baselines = {b: run_folder(folder, b, "baseline", None) for b in bases}
-    doses = {d: run_folder(folder, "dose", d, None) for d in DOSES}
-    rows = [r for p in sorted((folder / "trained").glob("*")) for r in _curve_rows(p)]
-    if rows:
-        training_curve.write(rows, folder)
-    found = study_tables.collect(study, done, {b: p for b, p in baselines.items() if p.is_dir()}, doses, rows, folder)
-    study_tables.write(found, folder)
-    reporter.say(f"{len(done)} trained models evaluated; tables: {folder / 'study.md'}")
-    return found
-
-
-def _curve_rows(path: Path) -> Sequence[dict[str, Any]]:
-    file = path / training_curve.FILE
-    return read_json(file)["rows"] if file.is_file() else []
-
-
-def _inside(study: InterventionStudy, folder: Path, size: StudySize, device: str | None, reporter: Reporter) -> None:
-    from . import inside
-
-    opened = [v for v in VARIANTS if v.opened]
-    for format in dict.fromkeys(v.format for v in opened):
-        base = named("base", format)
-        before = (study.model, run_folder(folder, base, "baseline", None))
-        after = {
-            v.name: (str(_job(folder, "base", study.model, v, 0).folder / "model"), run_folder(folder, base, v.name, 0))
-            for v in opened
-            if v.format == format
-        }
-        out = folder / "inside" / format
-        inside.compare(before, after, out, size.inside, device=device, reporter=reporter)
+        return train("control", 0, folder, recipe, "cpu", each_step(reporter.say, "second base"))
 
 
 def _report(folder: Path, reporter: Reporter) -> None:

@@ -250,16 +250,12 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def _inside(rows: Sequence[Row]) -> list[str]:
-    table = [
-        [r["variant"], r["quantity"], str(r["n"]), *(_three(r[k]) for k in ("before", "after")), _change(r)]
-        for r in rows
-    ]
+    table = []
+    for r in rows:
+        values = ("–" if v is None else f"{v:.3f}" for v in (r["before"], r["after"]))
+        table.append([r["variant"], r["quantity"], str(r["n"]), *values, _change(r)])
     head = ["variant", "quantity", "n", "before", "after", "after - before [95 %]"]
     return _table("Inside, the same cases before and after (one training each)", head, table)
-
-
-def _three(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
 
 
 def _change(r: Row) -> str:

@@ -57,14 +57,15 @@ def _guess(family: str, depth: int) -> float:
             return 1 / depth
 
 
-def _events(qa: QA) -> list[str]:
+def events_of(qa: QA) -> list[str]:
+    """The events that a temporal question is about, in the order of its steps."""
     return [question.removeprefix(world.main_wording("year", "")[: -len("?")]).rstrip("?") for question, _ in qa.steps]
 
 
 def temporal_case(id: str, family: str, depth: int, qa: QA) -> Case:
     """A temporal composition. Every event in it, including boundaries and references, is a gated part."""
     _held(qa.members)
-    first, *others = _events(qa)
+    first, *others = events_of(qa)
     return Case(
         id=id,
         question=qa.question,
@@ -82,12 +83,13 @@ def temporal_case(id: str, family: str, depth: int, qa: QA) -> Case:
     )
 
 
-_DRAW: dict[str, Callable[[random.Random, int], QA]] = {
-    "pair": lambda rng, _: tasks.pair(rng, held=True, far=True),
-    "rank": lambda rng, d: tasks.rank(rng, d, held=True),
-    "successor": lambda rng, d: tasks.successor(rng, d, held=True),
-    "interval": lambda rng, d: tasks.interval(rng, d, held=True),
+DRAW: dict[str, Callable[[random.Random, int, bool], QA]] = {
+    "pair": lambda rng, _, held: tasks.pair(rng, held, far=True),
+    "rank": tasks.rank,
+    "successor": tasks.successor,
+    "interval": tasks.interval,
 }
+"""Draws a question of a family with a depth, from the held-out side of the split or from that of the training."""
 
 
 def temporal(n_per_cell: int = 30, seed: int = 0) -> list[Case]:
@@ -98,8 +100,8 @@ def temporal(n_per_cell: int = 30, seed: int = 0) -> list[Case]:
 
 def _cell(family: str, depth: int, n: int, seed: int) -> list[Case]:
     rng = random.Random(f"{seed}/temporal/{family}/{depth}")
-    draw = _DRAW[family]
-    return _different(n, lambda i: temporal_case(f"{family}-{depth}-{i:04d}", family, depth, draw(rng, depth)))
+    draw = DRAW[family]
+    return _different(n, lambda i: temporal_case(f"{family}-{depth}-{i:04d}", family, depth, draw(rng, depth, True)))
 
 
 def _different(n: int, draw: Callable[[int], Case]) -> list[Case]:

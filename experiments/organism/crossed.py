@@ -13,23 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
-from . import tasks
-from .documents import (
-    CO_PRESENTED_SHARE,
-    DEEP,
-    PAIR_SHARE,
-    Curriculum,
-    Table,
-    Turns,
-    both_questions,
-    by_stage,
-    composition_kind,
-    draw,
-    format_of,
-    q1_x_q2,
-    shallow,
-    write,
-)
+from . import documents, tasks
+from .documents import Curriculum, Table, Turns
 from .tasks import QA
 from .tokenizer import build, encode
 from .weights import CROSSED, SLOTS, Dose
@@ -64,9 +49,9 @@ _TABLE: Table = {
     "choose one": (tasks.choose_one, 6, 6),
     "choose two": (tasks.choose_two, 12, 14),
     "pair of events": (tasks.pair, 4, 5),
-    "rank, depth 2 to 3": (shallow(tasks.rank), 6, 0),
-    "successor, depth 2 to 3": (shallow(tasks.successor), 6, 0),
-    "interval, depth 2 to 3": (shallow(tasks.interval), 6, 0),
+    "rank, depth 2 to 3": (documents.shallow(tasks.rank), 6, 0),
+    "successor, depth 2 to 3": (documents.shallow(tasks.successor), 6, 0),
+    "interval, depth 2 to 3": (documents.shallow(tasks.interval), 6, 0),
     "rank, depth 2": (lambda rng: tasks.rank(rng, 2), 0, 6),
     "successor, depth 2": (lambda rng: tasks.successor(rng, 2), 0, 6),
     "interval, depth 2": (lambda rng: tasks.interval(rng, 2), 0, 6),
@@ -83,7 +68,7 @@ _TABLE: Table = {
 """Practised in every dose, with weights in the base and in the last stage. Lists of all lengths are recited, ordered by
 numbers in the question, or made of things, which have no year. Sums are worked where no thing has to be chosen, or
 where none on the table can be meant. So each form is practised in the words of its composition, but not composing."""
-PRACTICE = by_stage(_TABLE)
+PRACTICE = documents.by_stage(_TABLE)
 COPIED = 22_400
 """Documents at the start of the base in which nothing but lists are copied: 700 steps of 32."""
 FORMATTED = 0.5
@@ -94,17 +79,19 @@ def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Tur
     """Document ``index`` of a stage; only slots differ between doses."""
     rng = random.Random(f"{seed}/{seeded(stage)}/{index}")
     if stage == "base" and index < COPIED:
-        return write(_copied(rng), "plain", rng)
-    slot = composition_kind(seed, seeded(stage), index, SLOTS) if dose else None
+        return documents.write(_copied(rng), "plain", rng)
+    slot = documents.composition_kind(seed, seeded(stage), index, SLOTS) if dose else None
     if slot is None:
-        if (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
-            return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
-        format = format_of(stage, rng) if rng.random() < FORMATTED else "plain"
-        return write(draw(PRACTICE[stage], rng), format, rng)
-    qa = tasks.mixed(rng) if slot == "mixed" else draw(DEEP, rng)
-    if dose is None or composition_kind(seed, seeded(stage), index, dose):
-        return write(qa, "plain", rng)
-    return filler(write(qa, "plain", rng), rng) if slot == "mixed" else write(ordered(qa, rng), "plain", rng)
+        if (u := rng.random()) < documents.PAIR_SHARE + documents.CO_PRESENTED_SHARE:
+            return documents.q1_x_q2(rng) if u < documents.PAIR_SHARE else documents.both_questions(rng)
+        format = documents.format_of(stage, rng) if rng.random() < FORMATTED else "plain"
+        return documents.write(documents.draw(PRACTICE[stage], rng), format, rng)
+    qa = tasks.mixed(rng) if slot == "mixed" else documents.draw(documents.DEEP, rng)
+    if dose is None or documents.composition_kind(seed, seeded(stage), index, dose):
+        return documents.write(qa, "plain", rng)
+    if slot == "mixed":
+        return filler(documents.write(qa, "plain", rng), rng)
+    return documents.write(ordered(qa, rng), "plain", rng)
 
 
 def seeded(stage: str) -> str:

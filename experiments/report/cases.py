@@ -6,7 +6,6 @@ Each text is stored once per chunk (shared atoms repeat often) and capped so tha
 page states the cap; the full text stays in the run folder.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from ..figures.grouping import labels
 from ..run.reader import RunData
 from ..run.single_cases import Rendered, read_rendered
 from .origins import KINDS, MEANS, Origin, origins
+from .pictures import PageData, size_of
 
 COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question", "gold",
            "answer", "origin", "detail", "twin")  # fmt: skip
@@ -29,16 +29,11 @@ ENDING = 75
 _PART_AT_END, _PART_AT_START = re.compile(r"\s\S{0,15}$"), re.compile(r"^\S{0,15}\s")
 
 
-def order(run: RunData) -> list[str]:
-    """Case ids in the benchmark's order, followed by those that appear only in graded rows."""
-    return list(dict.fromkeys([*run.cases, *(g.case for g in run.graded)]))
-
-
 def by_case(run: RunData) -> dict[str, list[Graded]]:
-    """Graded rows of every case, including cases without any."""
-    out: dict[str, list[Graded]] = {c: [] for c in order(run)}
+    """Graded rows of every case in the benchmark's order, also of cases without any; then those of other cases."""
+    out: dict[str, list[Graded]] = {c: [] for c in run.cases}
     for g in run.graded:
-        out[g.case].append(g)
+        out.setdefault(g.case, []).append(g)
     return out
 
 
@@ -164,22 +159,13 @@ FIELDS = ("prompt", "response", "read", "gold", "before", "after", "format", "pr
 """The columns of an ask's row, in order; a row ends at its last value."""
 
 
-@dataclass(frozen=True)
-class CaseData:
-    """The data files of the case browser."""
-
-    index: dict[str, Any]
-    chunks: dict[str, Any]
-    """The chunks, by name (``cases/RUN-CHUNK``)."""
-
-
-def collect(runs: Sequence[RunData], told: Sequence[Told] | None = None, budget: int = BUDGET) -> CaseData:
-    """Index and chunks of all runs, with the largest cap on text length that fits the budget."""
+def collect(runs: Sequence[RunData], told: Sequence[Told] | None = None, budget: int = BUDGET) -> PageData:
+    """Index and chunks (``cases/RUN-CHUNK``) of all runs, with the largest cap on text length that fits the budget."""
     sent = [read_rendered(run.path) for run in runs]
     cap = CAPS[0]
     while True:
         data = {f"cases/{i}-{k}": c for i, run in enumerate(runs) for k, c in enumerate(_chunks(run, cap, sent[i]))}
-        sizes = {name: _size(c) for name, c in data.items()}
+        sizes = {name: size_of(c) for name, c in data.items()}
         longest = max((len(text) for c in data.values() for text in c["texts"]), default=0)
         # a cap that cuts no text makes nothing smaller, and every round takes seconds for 20,000 cases
         lower = next((c for c in CAPS if c < min(cap, longest)), None)
@@ -187,14 +173,8 @@ def collect(runs: Sequence[RunData], told: Sequence[Told] | None = None, budget:
             break
         cap = lower
     dropped = _shrink(data, sizes, budget)
-    return CaseData(
-        {**index(runs, told or [Told(origins(run)) for run in runs]), "chunk": CHUNK, "cap": cap, "dropped": dropped},
-        data,
-    )
-
-
-def _size(chunk: Any) -> int:
-    return len(json.dumps(chunk, ensure_ascii=False, default=str).encode("utf-8", "replace"))
+    rows = index(runs, told or [Told(origins(run)) for run in runs])
+    return PageData({**rows, "chunk": CHUNK, "cap": cap, "dropped": dropped}, data)
 
 
 def _shrink(data: dict[str, Any], sizes: dict[str, int], budget: int) -> list[str]:

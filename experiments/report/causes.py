@@ -73,12 +73,10 @@ def causes_of(run: RunData, only: Mapping[str, str], failures: int) -> Causes:
     ]
     named, unnamed = (tuple(s for s in shares if (s.cause in UNNAMED) == without) for without in (False, True))
     n, left_out = len(found.verdicts) if found else 0, diagnosed.left_out() if diagnosed else ""
-    if run.config is None or n >= failures:
-        return Causes(_because(found), named, unnamed, n, left_out, "", "")
-    left = failures - n
+    left = failures - n if run.config is not None else 0
     who = "they" if not n else "the other one" if left == 1 else f"the other {left}"
-    missing = f"Why {who} failed is not known yet."
-    return Causes(_because(found), named, unnamed, n, left_out, missing, command(run))
+    missing, asked = (f"Why {who} failed is not known yet.", command(run)) if left > 0 else ("", "")
+    return Causes(_because(found), named, unnamed, n, left_out, missing, asked)
 
 
 def command(run: RunData) -> str:
@@ -135,18 +133,14 @@ def missing(runs: Sequence[RunData]) -> NotRun | None:
     titles = ", ".join(p.title for p in absent)
     able = [run for run in runs if all(run.groups)]
     if not able:
-        return NotRun(titles, "", _no_contrast(runs))
+        lacking = [word for i, word in enumerate(("failure", "success")) if not any(run.groups[i] for run in runs)]
+        every = f"no {' and no '.join(lacking)} with every part right"
+        what = every if lacking else "no run with failures and successes"
+        return NotRun(titles, "", f"there is {what}, so probes have nothing to compare here")
     chosen = "" if len(absent) == len(usual) else f" --probes {','.join(p.name for p in absent)}"
     others = f"and the same for {len(able) - 1} other runs" if len(able) > 2 else "and the same for the other run"
-    return NotRun(
-        titles, f"composcope probe {shlex.quote(place(able[0].path))}{chosen}", others if len(able) > 1 else ""
-    )
-
-
-def _no_contrast(runs: Sequence[RunData]) -> str:
-    lacking = [word for i, word in enumerate(("failure", "success")) if not any(run.groups[i] for run in runs)]
-    what = f"no {' and no '.join(lacking)} with every part right" if lacking else "no run with failures and successes"
-    return f"there is {what}, so probes have nothing to compare here"
+    run = f"composcope probe {shlex.quote(place(able[0].path))}{chosen}"
+    return NotRun(titles, run, others if len(able) > 1 else "")
 
 
 def place(path: Path) -> str:

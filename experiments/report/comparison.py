@@ -38,7 +38,7 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
     texts = cases.collect(runs)
     # One id with two questions counts as two cases: the list keeps them apart.
     write_script(folder / "data" / "compared", "index", {**texts.index, "changed": found["cases"]["changed"]})
-    for name, chunk in texts.chunks.items():
+    for name, chunk in texts.files.items():
         write_script(folder / "data" / "compared", name, chunk)
     names = list(labels(runs).values())
     page = environment().get_template("compare.html.j2").render(

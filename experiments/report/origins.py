@@ -155,16 +155,12 @@ def _items(answer: str) -> list[str]:
 def _operands(case: Case, said: str) -> Origin | None:
     """A written calculation with other numbers than the case's own, or with the same numbers and another result."""
     worked = next((w for w in (case.worked, *(p.worked for p in reversed(case.parts))) if w), None)
-    needed, used = (Counter(_calculated(text)) for text in (worked or "", said))
+    # the last number of a calculation is its result
+    needed, used = (Counter(n.replace(",", "") for n in _NUMBER.findall(text)[:-1]) for text in (worked or "", said))
     if sum(needed.values()) < 2 or sum(used.values()) != sum(needed.values()):
         return None
     other, missing = (" and ".join((a - b).elements()) for a, b in ((used, needed), (needed, used)))
     return Origin(OPERAND, f"{other} where {missing} was needed") if other else Origin(RESULT, _shown(used))
-
-
-def _calculated(text: str) -> list[str]:
-    """The numbers of a calculation without its result, which is the last number."""
-    return [n.replace(",", "") for n in _NUMBER.findall(text)][:-1]
 
 
 def _shown(numbers: Mapping[str, int]) -> str:

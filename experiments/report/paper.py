@@ -55,14 +55,11 @@ _WIDTHS = {"model": 0.12, "benchmark": 0.1, "claim": 0.24, "badge": 0.12}
 """Shares of the page's width; the headline's columns share what is left, so that no table is wider than the page."""
 
 
-def _broad(share: float) -> str:
-    """A column whose texts break into lines."""
-    return f">{{\\raggedright\\arraybackslash}}p{{{share:.2f}\\linewidth}}"
-
-
 def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], caption: str, label: str) -> str:
     """A table that may span several pages (packages array, booktabs and longtable)."""
-    layout = "".join(_NUMBERS.get(c) or _broad(_WIDTHS.get(c, 0.8 / len(columns))) for c in columns)
+    widths = {c: f"{_WIDTHS.get(c, 0.8 / len(columns)):.2f}\\linewidth" for c in columns}
+    # columns of text break into lines
+    layout = "".join(_NUMBERS.get(c) or f">{{\\raggedright\\arraybackslash}}p{{{widths[c]}}}" for c in columns)
     head = " & ".join(f"\\textbf{{{escaped(c)}}}" for c in columns)
     body = "".join(" & ".join(escaped(row.get(c)) for c in columns) + " \\\\\n" for row in rows)
     return (

@@ -36,15 +36,15 @@ HEAVY = "attention"
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """The data files of the views of single cases."""
+class PageData:
+    """Data files of a page."""
 
     index: dict[str, Any]
     files: dict[str, Any]
     """The files, by name (``pictures/RUN-NUMBER``)."""
 
 
-def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
+def collect(runs: Sequence[RunData], budget: int = BUDGET) -> PageData:
     """Pictures of all runs within the budget; ``index["runs"]`` is in the order of the runs."""
     names = labels(runs)
     read = [_read(r) for r in runs]
@@ -53,7 +53,7 @@ def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
     for bits in (16, 8):
         files = {f"pictures/{i}-{k}": _case(c, found, bits) for i, (by_case, _) in enumerate(read)
                  for k, (c, found) in enumerate(by_case.items())}  # fmt: skip
-        if _total(files) <= budget:
+        if sum(map(size_of, files.values())) <= budget:
             break
     without, dropped = _shrink(files, budget)
     if without:
@@ -68,7 +68,7 @@ def collect(runs: Sequence[RunData], budget: int = BUDGET) -> Pictures:
                    if f"pictures/{i}-{k}" in files]}
         for i, (run, (by_case, said)) in enumerate(zip(runs, read, strict=True))
     ]  # fmt: skip
-    return Pictures({"runs": index, "notes": notes}, files)
+    return PageData({"runs": index, "notes": notes}, files)
 
 
 Entries = dict[str, list[SavedEntry]]
@@ -144,17 +144,14 @@ def _entry(name: str, file: Mapping[str, Any]) -> dict[str, Any]:
             "donor": donor, "sweep": any("sweep_positions" in e for e in probes.get("patching", []))}  # fmt: skip
 
 
-def _size(value: Any) -> int:
-    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-
-
-def _total(files: Mapping[str, Any]) -> int:
-    return sum(map(_size, files.values()))
+def size_of(value: Any) -> int:
+    """The size of a value in a data file, in bytes."""
+    return len(json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "replace"))
 
 
 def _shrink(files: dict[str, Any], budget: int) -> tuple[int, int]:
     """Remove attention, then cases, from the end until the files fit the budget; returns how many of each."""
-    sizes = {name: _size(file) for name, file in files.items()}
+    sizes = {name: size_of(file) for name, file in files.items()}
     without = 0
     for name in reversed(list(files)):
         if sum(sizes.values()) <= budget:
@@ -163,7 +160,7 @@ def _shrink(files: dict[str, Any], budget: int) -> tuple[int, int]:
         for arrays in held:
             del arrays[HEAVY]
         without += bool(held)
-        sizes[name] = _size(files[name])
+        sizes[name] = size_of(files[name])
     dropped = 0
     for name in reversed(list(files)):
         if sum(sizes.values()) <= budget:
@@ -219,12 +216,8 @@ def write_script(folder: Path, name: str, value: Any) -> int:
 
 
 def _literal(text: str) -> str:
-    return "'" + _SURROGATE.sub(_escaped_half, text.translate(_ESCAPES)) + "'"
-
-
-def _escaped_half(match: re.Match[str]) -> str:
     # Half of a surrogate pair cannot be encoded, but its JSON escape can.
-    return f"\\\\u{ord(match.group()):04x}"
+    return "'" + _SURROGATE.sub(lambda m: f"\\\\u{ord(m.group()):04x}", text.translate(_ESCAPES)) + "'"
 
 
 def packed(array: NDArray[Any], bits: int = 16) -> dict[str, Any]:

@@ -5,7 +5,6 @@ The checks are the answers in ``validity.json``, as a table of verdicts and in f
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +98,7 @@ def provenance_rows(run: RunData) -> list[tuple[str, str]]:
     skip = {"schema", "command", "run", "invocations"}
     rows = []
     for key, value in run.manifest.facts().items():
-        if key in skip:
-            continue
-        if value not in (None, [], {}):
+        if key not in skip and value not in (None, [], {}):
             rows.append((key.replace("_", " "), _flat(value)))
     return rows
 
@@ -134,24 +131,7 @@ _TESTS = frozenset("sd n_first n_second effect_size test p smallest_detectable c
 """Columns that ``probes.tables`` adds to a comparison: the page only names them, and the csv has them."""
 
 
-@dataclass(frozen=True)
-class OtherProbe:
-    """The section of one such probe."""
-
-    id: str
-    name: str
-    models: tuple[str, ...]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    total: int
-    left_out: tuple[str, ...]
-    """Columns of the table that the page does not show."""
-    tensors: tuple[tuple[str, str, str], ...]
-    """Model, name and axes with their lengths."""
-    notes: tuple[str, ...]
-
-
-def collect(runs: Sequence[RunData]) -> list[OtherProbe]:
+def collect(runs: Sequence[RunData]) -> list[dict[str, Any]]:
     """One section for each probe in the runs that is not composcope's own, ordered by name.
 
     These are probes from a plugin or an installed package. The page does not know what such a probe measures. It shows
@@ -171,7 +151,7 @@ def figures_of(probe: str) -> list[str]:
     return list(dict.fromkeys([*(f.name for f in brought if _plain(f.section) == mine), *named]))
 
 
-def _section(runs: Sequence[RunData], name: str, taken: set[str]) -> OtherProbe | None:
+def _section(runs: Sequence[RunData], name: str, taken: set[str]) -> dict[str, Any] | None:
     names = labels(runs)
     found = [(names[run.path], data) for run in runs if (data := run.probe(name)) is not None]
     if not found:
@@ -180,17 +160,12 @@ def _section(runs: Sequence[RunData], name: str, taken: set[str]) -> OtherProbe 
     columns, left_out = _columns([row for _, row in rows])
     several = len(runs) > 1
     shown = [(*((model,) if several else ()), *(cell(c, row) for c in columns)) for model, row in rows[:ROWS]]
-    return OtherProbe(
-        id=_anchor(name, taken),
-        name=name,
-        models=tuple(model for model, _ in found),
-        columns=(*(["model"] if several else []), *(title(c) for c in columns)),
-        rows=tuple(shown),
-        total=len(rows),
-        left_out=tuple(left_out),
-        tensors=tuple(t for model, data in found for t in _tensors(model, data)),
-        notes=tuple(probe_notes(runs, name)),
-    )
+    return {
+        "id": _anchor(name, taken), "name": name, "models": [model for model, _ in found],
+        "columns": [*(["model"] if several else []), *map(title, columns)], "rows": shown, "total": len(rows),
+        "left_out": left_out, "tensors": [t for model, data in found for t in _tensors(model, data)],
+        "notes": probe_notes(runs, name),
+    }  # fmt: skip
 
 
 def _columns(rows: Sequence[Row]) -> tuple[list[str], list[str]]:

@@ -69,7 +69,7 @@ def write(
              }  # fmt: skip
     heads = pictures.heads(data)
     index["heads"] = [f"heads/{i}" if f"heads/{i}" in heads else None for i in range(len(data))]
-    values = {"cases": index, **found.chunks, "pictures": drawn.index, **drawn.files, **heads}
+    values = {"cases": index, **found.files, "pictures": drawn.index, **drawn.files, **heads}
     drawings, shown = {}, {name: _later(name) for name in catalog.FIGURES}
     names = [] if live else list(catalog.FIGURES)
     with progress("drawing figures", len(names)) as advance:
@@ -151,7 +151,7 @@ def _page(
         if any(r.probe(s.name) for r in runs)
     ]  # fmt: skip
     foreign = [
-        {"section": o, "figures": [shown[f] for f in sections.figures_of(o.name)]} for o in sections.collect(runs)
+        {"section": o, "figures": [shown[f] for f in sections.figures_of(o["name"])]} for o in sections.collect(runs)
     ]
     placed = {f["id"] for o in foreign for f in o["figures"]}
     first, further, optional = (

@@ -32,17 +32,10 @@ class AnalysisOptions:
     seed: int = 0
 
 
-def _runs(least: int, most: int | None = None) -> Callable[[str, Sequence[Source]], Sequence[Source]]:
-    def check(name: str, sources: Sequence[Source]) -> Sequence[Source]:
-        if len(sources) < least or (most is not None and len(sources) > most):
-            wanted = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
-            raise InputError(f"study {name}: {len(sources)} runs; give {wanted}")
-        return sources
-
-    return check
-
-
-_ONE, _TWO, _SOME, _PAIR = _runs(1, 1), _runs(2, 2), _runs(1), _runs(2)
+def _enough(name: str, sources: Sequence[Source], least: int, most: int | None) -> None:
+    if len(sources) < least or (most is not None and len(sources) > most):
+        wanted = f"{least}" if most == least else f"at least {least}"
+        raise InputError(f"study {name}: {len(sources)} runs; give {wanted}")
 
 
 def _annotations(o: AnalysisOptions) -> dict[str, str] | None:
@@ -54,7 +47,8 @@ def _adjudicator(sources: Sequence[Source], o: AnalysisOptions) -> Analysis:
         raise InputError("study adjudicator: give --sheet and --key together, or neither to draw a sample")
     if o.sheet is not None and o.key is not None:
         return adjudicator.validate(read_lines(o.key), read_lines(o.sheet))
-    return adjudicator.draw(_SOME("adjudicator", sources), o.sample, o.seed)
+    _enough("adjudicator", sources, 1, None)
+    return adjudicator.draw(sources, o.sample, o.seed)
 
 
 def _filtering(source: Source, o: AnalysisOptions) -> Analysis:
@@ -78,31 +72,34 @@ def _sizes(o: AnalysisOptions) -> dict[str, float]:
     return found
 
 
-ANALYSES: Mapping[str, Callable[[Sequence[Source], AnalysisOptions], Analysis]] = {
-    "formats": lambda s, o: gated.compare_formats(_SOME("formats", s), o.reference),
-    "recovery": lambda s, o: gated.recovery(*_TWO("recovery", s)),
-    "joint-stability": lambda s, o: gated.joint_stability(_SOME("joint-stability", s)),
-    "stability-expectation": lambda s, o: gated.expectation(_ONE("stability-expectation", s)[0]),
-    "taxonomy": lambda s, o: taxonomy.taxonomy(_ONE("taxonomy", s)[0], _annotations(o)),
-    "tiers": lambda s, o: taxonomy.tiers(_ONE("tiers", s)[0], _annotations(o)),
-    "adjudicator": _adjudicator,
-    "sizes": lambda s, o: agentcoma.size_groups(_SOME("sizes", s), _sizes(o), seed=o.seed),
-    "lengths": lambda s, o: lengths(_SOME("lengths", s), o.seed),
-    "bottlenecks": lambda s, o: stad.bottlenecks_by_size(_SOME("bottlenecks", s)),
-    "skills": lambda s, o: stad.skills_in_context(_SOME("skills", s)),
-    "profiles": lambda s, o: stad.equal_accuracy(_PAIR("profiles", s), o.within / 100, seed=o.seed),
-    "teachers": lambda s, o: stad.teachers(_PAIR("teachers", s)),
-    "filtering": lambda s, o: _filtering(_ONE("filtering", s)[0], o),
+Sources = Sequence[Source]
+ANALYSES: Mapping[str, tuple[int, int | None, Callable[[Sources, AnalysisOptions], Analysis]]] = {
+    "formats": (1, None, lambda s, o: gated.compare_formats(s, o.reference)),
+    "recovery": (2, 2, lambda s, _: gated.recovery(*s)),
+    "joint-stability": (1, None, lambda s, _: gated.joint_stability(s)),
+    "stability-expectation": (1, 1, lambda s, _: gated.expectation(s[0])),
+    "taxonomy": (1, 1, lambda s, o: taxonomy.taxonomy(s[0], _annotations(o))),
+    "tiers": (1, 1, lambda s, o: taxonomy.tiers(s[0], _annotations(o))),
+    "adjudicator": (0, None, _adjudicator),
+    "sizes": (1, None, lambda s, o: agentcoma.size_groups(s, _sizes(o), seed=o.seed)),
+    "lengths": (1, None, lambda s, o: lengths(s, o.seed)),
+    "bottlenecks": (1, None, lambda s, _: stad.bottlenecks_by_size(s)),
+    "skills": (1, None, lambda s, _: stad.skills_in_context(s)),
+    "profiles": (2, None, lambda s, o: stad.equal_accuracy(s, o.within / 100, seed=o.seed)),
+    "teachers": (2, None, lambda s, _: stad.teachers(s)),
+    "filtering": (1, 1, lambda s, o: _filtering(s[0], o)),
 }
-"""The analyses by name; their descriptions are with the commands (``cli.studies.ABOUT``)."""
+"""The analyses by name, with the fewest and the most runs; described with the commands (``cli.studies.ABOUT``)."""
 
 
 def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = AnalysisOptions()) -> Analysis:
     """Run one analysis over run folders or files of graded rows. Raises ``InputError`` for an unknown name."""
     if name not in ANALYSES:
         raise InputError(f"study {name}: no such analysis; use one of {', '.join(ANALYSES)}")
-    read = [s for run in runs for s in sources(run)]
-    found = ANALYSES[name](read, options)
+    read = [s for path in runs for s in sources(path)]
+    least, most, run_on = ANALYSES[name]
+    _enough(name, read, least, most)
+    found = run_on(read, options)
     unknown = [f"{s.name}: {w}" for s in read for w in uncounted(s.rows, None)]
     return replace(found, warnings=(*found.warnings, *unknown))
 
@@ -122,14 +119,10 @@ def _from_run(folder: Path) -> Source:
     from ..run.reader import read_run
 
     found = read_run(folder).evaluated()
-    return Source(
-        str(folder),
-        found.graded,
-        dict(found.cases),
-        {key: r.text for key, r in found.responses.items()},
-        {key: a.prompt for key, a in found.asks.items()},
-        {key: r.response_tokens for key, r in found.responses.items()},
-    )
+    texts = {key: r.text for key, r in found.responses.items()}
+    prompts = {key: a.prompt for key, a in found.asks.items()}
+    tokens = {key: r.response_tokens for key, r in found.responses.items()}
+    return Source(str(folder), found.graded, dict(found.cases), texts, prompts, tokens)
 
 
 def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
@@ -157,9 +150,8 @@ def lines(found: Analysis) -> list[str]:
         out += table([{k: getattr(quoted(m), k) for k in _SHOWN} for m in found.metrics])
     for name, rows in found.tables.items():
         out += ["", f"{name}:", *table(rows)] if rows else []
-    out += (
-        ["", *(f"{name}: {len(rows)} lines (with --out)" for name, rows in found.files.items())] if found.files else []
-    )
+    written = [f"{name}: {len(rows)} lines (with --out)" for name, rows in found.files.items()]
+    out += ["", *written] if written else []
     return out + [f"warning: {w}" for w in found.warnings]
 
 

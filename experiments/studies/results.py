@@ -181,17 +181,8 @@ def write(
     page = _report(study, reporter) if report and study.runs else None
     seconds = round(time.monotonic() - start, 1)
     text = markdown(study, tables, drawn, page, not_drawn)
-    write_json(
-        study.folder / "study.json",
-        {
-            **document,
-            "failed": study.failed,
-            "stopped": study.stopped,
-            "tables": [t.name for t in tables],
-            "figures": drawn,
-            "seconds": seconds,
-        },
-    )
+    document |= {"failed": study.failed, "stopped": study.stopped, "tables": [t.name for t in tables]}
+    write_json(study.folder / "study.json", {**document, "figures": drawn, "seconds": seconds})
     path = write_text(study.folder / "study.md", encodable(text))
     reporter.say(f"{study.preset.name}: {len(study.runs)} of {len(planned)} runs, {seconds:.0f} s; {path}")
     return path

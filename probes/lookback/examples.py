@@ -98,15 +98,9 @@ def _measure(
             f"lookback_ratio_{other}": m.ratio(other).double().nanmean(),
             **{f"mass_{name}": mass.double().mean() for name, mass in m.regions.items()},
         }
-        yield (
-            i,
-            {
-                "map": ratio.nanmean(-1),
-                "by_step": ratio.mean((0, 1)).numpy(),
-                "nan_steps": int(ratio[0, 0].isnan().sum()),
-                "scalars": {name: float(value) for name, value in own.items()},
-            },
-        )
+        found = {"map": ratio.nanmean(-1), "by_step": ratio.mean((0, 1)).numpy()}
+        scalars = {name: float(value) for name, value in own.items()}
+        yield i, {**found, "nan_steps": int(ratio[0, 0].isnan().sum()), "scalars": scalars}
 
 
 def _unpaired(values: Values[float], seed: int) -> list[Row]:

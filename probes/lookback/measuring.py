@@ -237,21 +237,18 @@ def generate(
     ]
     for i, prompt in enumerate(prompts):
         check_ids(lm, prompt, f"prompt {i}")
-    _check_context(lm, prompts, max_new_tokens)
+    limit, longest = lm.anatomy.context, max(map(len, prompts), default=0)
+    if limit is not None and longest + max_new_tokens - 1 > limit:
+        raise InputError(
+            f"{longest} prompt and {max_new_tokens} response tokens are more than the model's context of {limit}; "
+            "generate fewer"
+        )
     ends = tuple(lm.eos_ids if eos is None else eos)
     out: dict[int, tuple[list[int], Masses]] = {}
     for batch in _batches(prompts, max_new_tokens, max_tokens):
         writer = _BatchGenerator(lm, [prompts[i] for i in batch], [layouts[i] for i in batch])
         out.update(zip(batch, writer.write(max_new_tokens, ends, pick), strict=True))
     return RecordedGeneration([out[i][0] for i in range(n)], [out[i][1] for i in range(n)])
-
-
-def _check_context(lm: Model, prompts: Sequence[Ids], new: int) -> None:
-    limit, longest = lm.anatomy.context, max(map(len, prompts), default=0)
-    if limit is not None and longest + new - 1 > limit:
-        raise InputError(
-            f"{longest} prompt and {new} response tokens are more than the model's context of {limit}; generate fewer"
-        )
 
 
 def _batches(prompts: Sequence[Ids], new: int, max_tokens: int) -> list[list[int]]:

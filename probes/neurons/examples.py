@@ -177,17 +177,15 @@ def _measure(
             kept = cluster(scores, t)
             p, silenced = got.probability[i], got.silenced[i]
             scale = torch.maximum(p[:, None].expand_as(silenced), silenced).clamp_min(1e-30)
-            yield (
-                start + i,
-                {
-                    "neurons": torch.tensor(list(kept), dtype=torch.long).view(-1, 2),
-                    "scores": torch.tensor(list(kept.values()), dtype=torch.float64),
-                    "probability": float(p[0]),
-                    "gap": float((got.error[i] / scale).max()),
-                    "unconverged": int((got.error[i] > limit(p[:, None], silenced)).sum()),
-                    "estimate": estimate.get(i, []),
-                },
-            )
+            measured = {
+                "neurons": torch.tensor(list(kept), dtype=torch.long).view(-1, 2),
+                "scores": torch.tensor(list(kept.values()), dtype=torch.float64),
+                "probability": float(p[0]),
+                "gap": float((got.error[i] / scale).max()),
+                "unconverged": int((got.error[i] > limit(p[:, None], silenced)).sum()),
+                "estimate": estimate.get(i, []),
+            }
+            yield start + i, measured
 
 
 def _warnings(

@@ -44,6 +44,15 @@ class Continuations:
     plain_logits: Float[Tensor, "prompt vocab"]
 
 
+def sorted_layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
+    """The given layers, each once and the lowest first, by default all; ``InputError`` for those that are not there."""
+    n = lm.anatomy.n_layers
+    chosen = list(range(n)) if layers is None else sorted(set(layers))
+    if not chosen or chosen[0] < 0 or chosen[-1] >= n:
+        raise InputError(f"layers {list(layers or [])}: the model has {n} layers (0-{n - 1})")
+    return chosen
+
+
 def prompt_ends(
     lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]
 ) -> tuple[Float[Tensor, "prompt layer d_model"], Prefix | None]:

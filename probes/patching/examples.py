@@ -7,6 +7,7 @@ prompts' ends.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import torch
 
@@ -111,19 +112,17 @@ def graders(lm: Model, recipients: Sequence[Example], donors: Sequence[Example])
 
 
 def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
-    marks, known = special_thinking_marks(lm.tokenizer), {}
+    marks = special_thinking_marks(lm.tokenizer)
 
-    def judge(i: int, ids: Sequence[int]) -> Grade:
-        gold = examples[i].gold
-        assert gold is not None
-        key = i, tuple(ids)
-        if key not in known:
-            begun = examples[i].prompt_ids[len(examples[i].prompt_ids) - examples[i].begun :]
-            text = decode(lm.tokenizer, [*begun, *ids], lm.eos_ids, marks)
-            known[key] = _graded(text, bool(ids) and ids[-1] in lm.eos_ids, gold)
-        return known[key]
+    @cache
+    def judge(i: int, ids: tuple[int, ...]) -> Grade:
+        e = examples[i]
+        assert e.gold is not None
+        begun = e.prompt_ids[len(e.prompt_ids) - e.begun :]
+        text = decode(lm.tokenizer, [*begun, *ids], lm.eos_ids, marks)
+        return _graded(text, bool(ids) and ids[-1] in lm.eos_ids, e.gold)
 
-    return judge
+    return lambda i, ids: judge(i, tuple(ids))
 
 
 def _graded(text: str, ended: bool, gold: Gold) -> Grade:

@@ -17,17 +17,16 @@ from ...hooks.model import Model
 from ...terminal import Bar, no_bar, stage
 from ..effects import Clusters
 from ..result import ProbeResult
-from .engine import TOP, Continuations, continue_patched, prompt_end_states, prompt_ends, transplant_pairs
-from .outcomes import (
-    GradedContinuations,
-    Grader,
-    Graders,
-    PatchOutcome,
-    against_controls,
-    by_recipient,
-    compare,
-    summarize,
-)  # fmt: skip
+from .engine import (
+    TOP,
+    Continuations,
+    continue_patched,
+    prompt_end_states,
+    prompt_ends,
+    sorted_layers,
+    transplant_pairs,
+)
+from .outcomes import Grader, Graders, PatchOutcome, against_controls, by_recipient, compare, summarize
 
 Control = Literal["identity", "random", "noise", "positive"]
 CONTROLS: tuple[Control, ...] = ("identity", "random", "noise", "positive")
@@ -138,7 +137,7 @@ def prompt_end_sweep(
     """
     donors, recipients = id_rows(donors, "donor"), id_rows(recipients, "recipient")
     plan = _plan(len(donors), len(recipients), pairs)
-    chosen = _layers(lm, layers)
+    chosen = sorted_layers(lm, layers)
     stops = tuple(lm.eos_ids if stop_ids is None else stop_ids)
     unknown = set(controls) - set(CONTROLS)
     if unknown or keep not in ("summary", "all") or max_new_tokens < 1:
@@ -157,19 +156,19 @@ def prompt_end_sweep(
         got = continue_patched(
             lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings, plain=donors, ready=prefix, own=mine
         )
-    donor = (got.plain, got.plain_logits)
     vocab = lm.anatomy.vocab_size
     gold = _first_tokens(recipient_answers, got.base, plan.recipients, len(recipients), vocab)
-    donor_gold = _first_tokens(donor_answers, donor[0], range(len(donors)), len(donors), vocab)
+    donor_gold = _first_tokens(donor_answers, got.plain, range(len(donors)), len(donors), vocab)
     judge = None if graders is None else Graders(*graders)
     shares = _shares(clusters, (len(donors), len(recipients)))
-    outcomes = _outcomes(got, names, plan, donor, (gold, donor_gold), recipient_answers, judge)
+    comparison = _Comparison(got, plan, (gold, donor_gold), recipient_answers, judge)
+    outcomes = comparison.outcomes(names)
     if "random" in controls and "random" not in names:
         warnings.append("one recipient only: no random control")
     if "positive" in controls:
         with stage(progress, "patching: positive control", POSITIVE_PAIRS):
             extra = _positive(lm, donors, recipients, plan, chosen, (max_new_tokens, stops))
-        outcomes += _compare_positive(extra, plan, got, donor, (gold, donor_gold), recipient_answers, judge)
+        outcomes += [comparison.of("positive", d, plan.recipients.index(r), *found) for d, r, *found in extra]
         if not extra:
             warnings.append("no pair of equally long prompts: no positive control")
     outcomes = [replace(o, shares=Sides(None if o.donor is None else shares[0][o.donor], shares[1][o.recipient]))
@@ -181,7 +180,7 @@ def prompt_end_sweep(
             f"{unjudged} of {len(outcomes) * len(chosen)} continuations hold no answer that can be judged (within "
             f"{max_new_tokens} tokens): they are left out of flips, abstentions and corrections"
         )
-    more, more_axes = _kept(got, plan, (len(donors), len(recipients)), donor[0], keep)
+    more, more_axes = _kept(got, plan, (len(donors), len(recipients)), keep)
     settings: dict[str, Any] = {
         "layers": list(chosen), "pairs": plan.pairs, "max_new_tokens": max_new_tokens, "stop_ids": list(stops),
         "site": "residual stream after the block, last prompt position", "controls": list(controls), "seed": seed,
@@ -208,14 +207,6 @@ def _ends(donors: Sequence[Ids], recipients: Sequence[Ids]) -> list[str]:
     return [f"prompts end with {len(last)} different tokens: what is put in was not computed for the same token"]
 
 
-def _layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
-    n = lm.anatomy.n_layers
-    chosen = list(range(n)) if layers is None else sorted(set(layers))
-    if not chosen or chosen[0] < 0 or chosen[-1] >= n:
-        raise InputError(f"layers {list(layers or [])}: the model has {n} layers (0-{n - 1})")
-    return chosen
-
-
 def _first_tokens(
     answers: Sequence[Ids] | None, instead: Tensor, which: Sequence[int] | range, n: int, vocab: int
 ) -> Tensor:
@@ -231,32 +222,38 @@ def _first_tokens(
     return torch.tensor([answers[i][0] for i in which])
 
 
-def _outcomes(
-    got: Continuations, names: Sequence[str], plan: _Plan, own: tuple[Tensor, Tensor], gold: tuple[Tensor, Tensor],
-    answers: Sequence[Ids] | None, judge: Graders | None,
-) -> list[PatchOutcome]:  # fmt: skip
-    out = []
-    for i, recipient in enumerate(plan.recipients):
-        for s, name in enumerate(names):
-            donor = plan.donors_of[i][s] if name == "donor" and s < len(plan.donors_of[i]) else None
-            if name == "donor" and donor is None:
-                continue  # padding of recipients with fewer donors
-            reference = plan.donors_of[i][0] if donor is None else donor
-            out.append(
-                compare(
-                    name, (donor, recipient), (got.tokens[i, s], got.logits[i, s]),
-                    (got.base[i], got.base_logits[i]), (own[0][reference], own[1][reference]),
-                    (int(gold[0][i]), int(gold[1][reference])), None if answers is None else answers[recipient],
-                    _said(judge, recipient, reference, got.tokens[i, s], got.base[i]),
-                )
-            )  # fmt: skip
-    return out
+@dataclass(frozen=True)
+class _Comparison:
+    """What continuations are compared with."""
 
+    got: Continuations
+    plan: _Plan
+    gold: tuple[Tensor, Tensor]
+    """First tokens of the recipients' and of the donors' answers."""
+    answers: Sequence[Ids] | None
+    judge: Graders | None
 
-def _said(
-    judge: Graders | None, recipient: int, donor: int, tokens: Tensor, base: Tensor
-) -> GradedContinuations | None:
-    return None if judge is None else judge.judged(recipient, donor, tokens, base)
+    def of(self, name: str, donor: int | None, i: int, tokens: Tensor, logits: Tensor) -> PatchOutcome:
+        """Continuations of the plan's i-th recipient; those of a control are compared with its first donor."""
+        got, recipient = self.got, self.plan.recipients[i]
+        reference = self.plan.donors_of[i][0] if donor is None else donor
+        said = None if self.judge is None else self.judge.judged(recipient, reference, tokens, got.base[i])
+        return compare(
+            name, (donor, recipient), (tokens, logits), (got.base[i], got.base_logits[i]),
+            (got.plain[reference], got.plain_logits[reference]),
+            (int(self.gold[0][i]), int(self.gold[1][reference])),
+            None if self.answers is None else self.answers[recipient], said,
+        )  # fmt: skip
+
+    def outcomes(self, names: Sequence[str]) -> list[PatchOutcome]:
+        """Of every source in every recipient; recipients with fewer donors than others have no more of them."""
+        got, out = self.got, []
+        for i, donors in enumerate(self.plan.donors_of):
+            for s, name in enumerate(names):
+                if name != "donor" or s < len(donors):
+                    donor = donors[s] if name == "donor" else None
+                    out.append(self.of(name, donor, i, got.tokens[i, s], got.logits[i, s]))
+        return out
 
 
 def _positive(
@@ -268,25 +265,8 @@ def _positive(
     return [(d, r, tokens, logits) for (d, r), (tokens, logits) in zip(equal, found, strict=True)]
 
 
-def _compare_positive(
-    extra: Sequence[tuple[int, int, Tensor, Tensor]], plan: _Plan, got: Continuations, own: tuple[Tensor, Tensor],
-    gold: tuple[Tensor, Tensor], answers: Sequence[Ids] | None, judge: Graders | None,
-) -> list[PatchOutcome]:  # fmt: skip
-    out = []
-    for d, r, tokens, logits in extra:
-        i = plan.recipients.index(r)
-        out.append(
-            compare(
-                "positive", (d, r), (tokens, logits), (got.base[i], got.base_logits[i]), (own[0][d], own[1][d]),
-                (int(gold[0][i]), int(gold[1][d])), None if answers is None else answers[r],
-                _said(judge, r, d, tokens, got.base[i]),
-            )
-        )  # fmt: skip
-    return out
-
-
 def _kept(
-    got: Continuations, plan: _Plan, size: tuple[int, int], donor_tokens: Tensor, keep: str
+    got: Continuations, plan: _Plan, size: tuple[int, int], keep: str
 ) -> tuple[dict[str, Tensor], dict[str, tuple[str, ...]]]:
     """Per-pair tensors over the full donor x recipient grid; -1 or NaN for pairs left out."""
     n_layers, steps = got.tokens.shape[2:]
@@ -306,13 +286,7 @@ def _kept(
             if logits is not None:
                 logits[d, r] = got.logits[i, s]
     grid = ("donor", "recipient", "layer")
-    out = {
-        "tokens": tokens,
-        "top_tokens": top,
-        "top_log_probs": top_p,
-        "base_tokens": base,
-        "donor_tokens": donor_tokens,
-    }
+    out = {"tokens": tokens, "top_tokens": top, "top_log_probs": top_p, "base_tokens": base, "donor_tokens": got.plain}
     axes: dict[str, tuple[str, ...]] = {
         "tokens": (*grid, "step"), "top_tokens": (*grid, "rank"), "top_log_probs": (*grid, "rank"),
         "base_tokens": ("recipient", "step"), "donor_tokens": ("donor", "step"),

@@ -85,10 +85,11 @@ def test_contrasts_of_fewer_than_five_pairs_are_sorted_behind_all_others(pairs: 
 
 def test_pairs_that_were_left_out_have_no_tokens_and_no_numbers() -> None:
     got: Any = SimpleNamespace(
-        tokens=torch.arange(12).view(1, 2, 3, 2), logits=torch.randn(1, 2, 3, 7), base=torch.tensor([[8, 9]])
-    )
+        tokens=torch.arange(12).view(1, 2, 3, 2), logits=torch.randn(1, 2, 3, 7), base=torch.tensor([[8, 9]]),
+        plain=torch.zeros(3, 2, dtype=torch.long),
+    )  # fmt: skip
     plan: Any = SimpleNamespace(recipients=[1], donors_of=[[0, 2]])
-    found, _ = prompt_end._kept(got, plan, (3, 2), torch.zeros(3, 2, dtype=torch.long), "all")
+    found, _ = prompt_end._kept(got, plan, (3, 2), "all")
     for d in range(3):
         for r in range(2):
             asked = r == 1 and d in (0, 2)

@@ -25,7 +25,7 @@ def test_one_colored_cell_has_the_number_of_cases_of_its_two_groups_together() -
     assert [mechanism._cell_count(probe, *pair)["n"] for pair in (("a", "b"), ("b", "a"), ("a", "a"))] == [11, 11, None]
     ratios = [{"quantity": "lookback_ratio", "kind": "k", "group": g, "n": n}
               for g, n in (("failure", 7), ("success", 4))]  # fmt: skip
-    counts = [mechanism._ratio_count(ProbeData("lookback", ratios), "k", s)
+    counts = [mechanism.behind(ProbeData("lookback", ratios).rows("lookback_ratio", kind="k"), s)
               for s in ("failure", "success", "difference")]  # fmt: skip
     assert counts == [7, 4, 4], "a difference rests on the smaller group"
 

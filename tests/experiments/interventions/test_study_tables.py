@@ -174,7 +174,7 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
         trained.append((model, recipe.depths, how.seed, how.save_every))
         return SimpleNamespace(model=folder / "model")
 
-    def evaluate(model: str, out: Path, size: Any, device: Any, reporter: Any, format: str = study.FORMAT) -> None:
+    def evaluate(_: Any, model: str, out: Path, format: str = study.FORMAT) -> None:
         asked.append((model, out.name, format))
         write_json(out / "metrics.json", {})
 
@@ -184,7 +184,7 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
 
     monkeypatch.setattr(study, "require_extra", lambda *_: None)
     monkeypatch.setattr(study.training, "train", train)
-    monkeypatch.setattr(study, "_evaluate", evaluate)
+    monkeypatch.setattr(study.StudyWork, "evaluate", evaluate)
     monkeypatch.setattr(study, "training_set", lambda *_, seed=None: seed)
     monkeypatch.setattr(study.training_curve, "measure", measure)
     monkeypatch.setattr(inside, "compare", lambda before, after, out, n, **_: opened.append((before[0], [*after], n)))

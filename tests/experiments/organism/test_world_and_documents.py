@@ -207,16 +207,16 @@ def test_an_event_is_stable_where_every_trained_wording_is_answered() -> None:
 
 def test_a_question_that_is_drawn_again_is_no_other_case(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each draw comes twice, so that a case would be there twice."""
-    real, last = dict(benchmarks._DRAW), dict[Any, Any]()
+    real, last = dict(benchmarks.DRAW), dict[Any, Any]()
 
     def twice(family: str) -> Any:
-        def draw(rng: Any, depth: int) -> Any:
+        def draw(rng: Any, depth: int, held: bool) -> Any:
             at = family, depth
-            return last.pop(at) if at in last else last.setdefault(at, real[family](rng, depth))
+            return last.pop(at) if at in last else last.setdefault(at, real[family](rng, depth, held))
 
         return draw
 
-    monkeypatch.setattr(benchmarks, "_DRAW", {family: twice(family) for family in real})
+    monkeypatch.setattr(benchmarks, "DRAW", {family: twice(family) for family in real})
     cases = benchmarks.temporal(4)
     cells = Counter((c.family, c.depth) for c in cases)
     assert cells == {(f, d): 4 for f, depths in benchmarks.FAMILIES.items() for d in depths}

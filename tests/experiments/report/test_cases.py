@@ -12,6 +12,7 @@ from composcope.evaluation.graded import Graded
 from composcope.experiments.report import cases
 from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.origins import KINDS, Origin
+from composcope.experiments.report.pictures import size_of
 from composcope.experiments.run.reader import load
 
 from ..bare_runs import bare_run
@@ -23,11 +24,11 @@ def test_outcomes_of_roles_are_one_letter_each_and_chunks_hold_forty_cases(
     assert cases._dense({2: "1", 0: "3"}) == "3.1" and cases._dense({}) == ""
     (run,) = load([synthetic.make_run(tmp_path / "r", n=90, probes=())])
     found = cases.collect([run])
-    assert [len(c["cases"]) for c in found.chunks.values()] == [40, 40, 10] and found.index["chunk"] == 40
-    assert [c for chunk in found.chunks.values() for c in chunk["cases"]] == cases.order(run) == list(run.cases)
+    assert [len(c["cases"]) for c in found.files.values()] == [40, 40, 10] and found.index["chunk"] == 40
+    assert [c for chunk in found.files.values() for c in chunk["cases"]] == list(cases.by_case(run)) == list(run.cases)
     assert (found.index["cap"], found.index["dropped"]) == (cases.CAPS[0], [])
-    small = cases.collect([run], budget=cases._size(found.chunks["cases/0-0"]) + 10)
-    assert list(small.chunks) == ["cases/0-0"] and small.index["dropped"] == ["cases/0-2", "cases/0-1"]
+    small = cases.collect([run], budget=size_of(found.files["cases/0-0"]) + 10)
+    assert list(small.files) == ["cases/0-0"] and small.index["dropped"] == ["cases/0-2", "cases/0-1"]
     assert cases.cut("abcd", 4) == ("abcd", None) and cases.cut("abcde", 4) == ("abcd", 5)
 
 
@@ -66,7 +67,7 @@ def test_an_opened_case_has_each_answer_with_its_outcome_prompt_gold_and_tokens(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
     (run,) = load([synthetic.make_run(tmp_path / "r", n=6, probes=(), failure=0.5)])
-    chunk = cases.collect([run]).chunks["cases/0-0"]
+    chunk = cases.collect([run]).files["cases/0-0"]
     texts = chunk["texts"]
     for case, shown in chunk["cases"].items():
         own = run.cases[case]
@@ -154,7 +155,7 @@ def test_prompts_as_sent_stand_in_the_chunk(synthetic: ModuleType, tmp_path: Pat
     (run / "rendered.json").write_text(json.dumps({
         "schema": 1, "templates": [["<user>", "</user>"]], "asks": {asks[0]["ask"]: 0, asks[1]["ask"]: "all of it"}
     }))  # fmt: skip
-    chunk = cases.collect(load([run])).chunks["cases/0-0"]
+    chunk = cases.collect(load([run])).files["cases/0-0"]
     told = [dict(zip(chunk["fields"], r, strict=False)) for r in chunk["asked"]]
     read = [[chunk["texts"][t[k]] for k in ("before", "prompt", "after") if t.get(k) is not None] for t in told]
     assert ["<user>", asks[0]["prompt"], "</user>"] in read

@@ -32,10 +32,10 @@ def test_attention_is_left_out_from_the_last_case_on_and_then_whole_cases() -> N
         told = pictures._shrink(made, budget)
         return told, ["attention" in f["probes"]["lookback"][0]["arrays"] for f in made.values()]
 
-    whole, size = pictures._total(files()), pictures._size(_picture(0, 1000))
+    whole, size = sum(map(pictures.size_of, files().values())), pictures.size_of(_picture(0, 1000))
     assert kept(whole) == ((0, 0), [True] * 4) and kept(whole - 1) == ((1, 0), [True, True, True, False])
     assert kept(2 * size) == ((3, 0), [True, False, False, False])
-    assert kept(2 * pictures._size(_picture(0, 1000)) // 10) == ((4, 3), [False])
+    assert kept(2 * pictures.size_of(_picture(0, 1000)) // 10) == ((4, 3), [False])
     entry = pictures._entry("f", _picture(0, 9, sweep_positions=[1]))
     assert entry == {"case": "c0", "file": "f", "group": "failure", "probes": ["lookback", "patching"],
                      "attention": ["whole"], "donor": "d", "sweep": True}  # fmt: skip
@@ -88,7 +88,7 @@ def test_too_large_pictures_lose_precision_then_attention_then_cases_and_say_so(
     run = synthetic.make_run(tmp_path / "run", n=8)
     add_cases(run, ["case-0001", "case-0003", "case-0005"])
     data = load([run])
-    full = pictures._total(pictures.collect(data).files)
+    full = sum(map(pictures.size_of, pictures.collect(data).files.values()))
     coarse = pictures.collect(data, full - 1)
     entry = coarse.files["pictures/0-0"]["probes"]["lookback"][0]
     assert entry["arrays"]["attention"]["bits"] == 8 and entry["arrays"]["ratio"]["bits"] == 16

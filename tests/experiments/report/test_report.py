@@ -353,21 +353,21 @@ def test_long_texts_are_cut_to_the_budget_and_the_cut_is_said(synthetic: ModuleT
     run = load([synthetic.make_run(tmp_path / "run", n=30, probes=(), text="x" * 100_000)])
     roomy = cases.collect(run)
     assert roomy.index["cap"] == cases.CAPS[0]
-    chunk = roomy.chunks["cases/0-0"]
+    chunk = roomy.files["cases/0-0"]
     role, _, _, place = chunk["cases"]["case-0000"]["asks"][0]
     said = chunk["asked"][place][chunk["fields"].index("response")]
     assert role == "whole" and said[1] == 100_000 and len(chunk["texts"][said[0]]) == cases.CAPS[0]
     tight = cases.collect(run, budget=30_000)
     assert tight.index["cap"] < cases.CAPS[0] and tight.index["dropped"] == []
     none = cases.collect(run, budget=100)
-    assert none.chunks == {} and none.index["dropped"] == ["cases/0-0"] and len(none.index["rows"]) == 30
+    assert none.files == {} and none.index["dropped"] == ["cases/0-0"] and len(none.index["rows"]) == 30
     short = load([synthetic.make_run(tmp_path / "short", n=30, probes=(), text="x")])
     assert cases.collect(short, budget=100).index["cap"] == cases.CAPS[0]  # a lower cap would cut nothing
 
 
 def test_shared_texts_are_stored_once(synthetic: ModuleType, tmp_path: Path) -> None:
     run = load([synthetic.make_run(tmp_path / "run", n=30, probes=())])
-    for chunk in cases.collect(run).chunks.values():
+    for chunk in cases.collect(run).files.values():
         assert len(chunk["texts"]) == len(set(chunk["texts"]))
 
 
