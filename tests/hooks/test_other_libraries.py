@@ -71,6 +71,31 @@ def test_a_bridge_that_does_not_run_is_refused_by_name(monkeypatch: pytest.Monke
         load_model(tiny("llama"), backend="transformer_lens")
 
 
+@pytest.mark.parametrize(("edited", "field", "text"), [(False, "acts", "holds something else"),
+                                                        (True, "acts", "holds something else"),
+                                                        (True, "logits", "has another effect")])  # fmt: skip
+def test_a_hook_point_that_is_not_what_transformers_has_there_is_refused(
+    edited: bool, field: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("transformer_lens")
+    lm, site = load_model(tiny("llama"), backend="transformer_lens"), Site(1, "neuron")
+    right = lm.library._direct  # type: ignore[union-attr]
+
+    def other(ids: Any, read: Any, edit: Any) -> Any:
+        run = right(ids, read, edit)
+        acts = {s: 1.1 * x for s, x in run.acts.items()}
+        return run._replace(acts=acts) if field == "acts" else run._replace(logits=1.1 * run.logits)
+
+    monkeypatch.setattr(lm.library, "_direct", other)
+    given: dict[str, Any] = {"edit": {site: lambda x: 2 * x}} if edited else {"read": [site]}
+    for _ in range(2):
+        with pytest.raises(ModelError, match=text), torch.no_grad():
+            lm.run(ids_of(), **given)
+    monkeypatch.undo()
+    with torch.no_grad():
+        lm.run(ids_of(), **given)
+
+
 @pytest.mark.parametrize("backend", LIBRARIES)
 @pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2"])
 def test_gradients_agree(name: str, backend: str) -> None:
