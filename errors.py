@@ -60,14 +60,15 @@ def checks_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             signature.bind(*args, **kwargs)
         except TypeError as e:
-            names = list(signature.parameters)
+            names = [name for name in signature.parameters if name != "self"]
             wrong = next((name for name in kwargs if name not in names), None)
             said = str(e) if wrong is None else f"{wrong}: no such argument"
             meant = (did_you_mean(wrong, names) if wrong else "") or ";"
             fix = f"it takes {', '.join(names)}"
             if "config" in names:
                 fix += "; options are given in config, a composcope.Config(model=..., benchmark=...)"
-            raise InputError(f"{function.__name__}: {said}{meant} {fix}") from None
+            called = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+            raise InputError(f"{called}: {said}{meant} {fix}") from None
         return function(*args, **kwargs)
 
     return checked

@@ -41,8 +41,10 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
     ``shares`` has the intervals of both accuracies of each role, ``discordant`` the wholes on which the runs differ.
     ``channels`` holds the metrics of ``protocols.compare`` (empty unless both runs are double-gate runs), and
     ``probes`` the probes' numbers on the cases that both runs probed (see ``compare_probes``). Raises ``InputError``
-    when the runs share no case.
+    when the runs share no case, and for one run given twice.
     """
+    if Path(a).resolve() == Path(b).resolve():
+        raise InputError(f"{a} and {b}: are the same run; give two")
     runs = (RunData(Path(a)), RunData(Path(b)))
     rows_a, rows_b = map(_rows, runs)
     cases = shared_cases(*runs)

@@ -241,3 +241,14 @@ def test_all_lines_of_a_case_file_that_cannot_be_used_are_named_at_once(tmp_path
     with pytest.raises(InputError) as error:
         read_cases(write(tmp_path / "n.jsonl", bad[0], "{"))
     assert len(error.value.__notes__) == 1 and "n.jsonl:2" in error.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [(Case, {"id": "a", "question": "q", "answer": "b", "anwser_type": "text"}, r"^Case: anwser_type: .*'answer_type'"),
+     (Case, {"id": "a", "question": "q"}, "^Case: .*'answer'"),
+     (Part, {"question": "q", "answer": "b", "kid": "x"}, r"^Part: kid: .*'kind'")],
+)  # fmt: skip
+def test_an_argument_of_a_case_that_is_not_there_is_named(kind: Any, given: dict[str, str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        kind(**given)

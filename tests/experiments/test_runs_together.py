@@ -430,3 +430,9 @@ def test_shards_that_are_not_all_of_one_run_are_refused(about: dict[str, Any], s
         merge._shards(runs)
     (runs[0].path / "shard.json").unlink()
     assert merge._shards(runs) is None
+
+
+def test_a_run_is_not_compared_with_itself(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=3, probes=())
+    with pytest.raises(InputError, match="the same run; give two"):
+        compare_runs(run, tmp_path / "." / "run")
