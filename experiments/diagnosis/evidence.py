@@ -223,6 +223,8 @@ class Inside:
     cut: Mapping[str, Tally] = field(default_factory=dict)
     """Variants whose wrong answer goes away if the decision does not attend to the words that a shortcut copies
     (``source``), or to as many others (``other``); ``mended``: those that are right without the source."""
+    cuts: Tally = Tally()
+    """The same for the source, over all cases that follow the shortcut."""
     worked: int = 2
     """The number of different right workings (or answers) of the variants. One error may come back in all of a kind."""
     enough: bool = True

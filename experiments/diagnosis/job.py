@@ -304,7 +304,7 @@ def _settled(found: Mapping[str, Behaviour], known: Sequence[Case]) -> dict[str,
 
 def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[Held]) -> Verdict:
     settled, evidence = rule.from_behaviour(found), (*behaviour_lines(found), *reading_lines(held))
-    if settled is not None and _said_instead(settled[0], inside):
+    if settled is not None and (_said_instead(settled[0], inside) or rule.drifts(settled[0], inside)):
         settled = None
     evidence += tuple(inside_lines(inside)) if inside is not None else ()
     inner = rule.mended_inside(inside) if inside is not None else None

@@ -212,6 +212,15 @@ def follows(found: Followed) -> bool:
     return (found.own is not False or found.run.share >= BROUGHT) and mostly(Tally(found.hits, found.telling))
 
 
+def drifts(cause: str, found: Inside | None) -> bool:
+    """Whether answers that are the largest or smallest of some do not come from there.
+
+    Weights that were damaged or averaged drift to such values. If a model looks for the largest item, it attends to it.
+    """
+    extreme = "largest-" in cause or "smallest-" in cause
+    return extreme and found is not None and found.cuts.n >= MANY and found.cuts.share < READ
+
+
 def half_followed(found: Behaviour) -> bool:
     """Whether half of the edits follow a shortcut that the run admits, though most or the case itself do not."""
     return (cut := found.shortcut) is not None and cut.hits >= FEWEST and 2 * cut.hits >= cut.telling

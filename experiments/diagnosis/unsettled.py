@@ -10,10 +10,12 @@ from .readings import Held, readable
 from .rule import (
     blind,
     demonstrated,
+    drifts,
     foreign_run,
     foreign_to,
     from_behaviour,
     half_followed,
+    named,
     seldom,
     selected_late,
     shared,
@@ -35,6 +37,12 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         )
     if mostly(found.exchanged):
         return "the operands have changed places, which is not one of the causes"
+    cause = named(found) or ""
+    if inside is not None and drifts(cause, inside):
+        return (
+            f"the answers follow {cause.partition(':')[2]}, but without attention to it they stay the same: over all "
+            f"such cases they change in only {inside.cuts}"
+        )
     none = Found("none:0")
     own = inside.tests if inside is not None else {}
     entity, decision, later = (own.get(f"own:{at}", none) for at in ("entity", "decision", "later"))

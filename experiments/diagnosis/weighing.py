@@ -96,11 +96,13 @@ def _weigh(groups: Group) -> dict[str, Inside]:
                     for id, group in groups.items()}  # fmt: skip
             pool = _sum(f.own for some in each.values() for f in some)
             found |= {id: found[id] | {name: _together(some, pool)} for id, some in each.items() if some}
-    out = {}
+    out, cuts = {}, _cut([one for group in groups.values() for one in group]).get("source", Tally())
     for id, group in groups.items():
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
         worked = len({one.worked for one in group})
-        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), worked, len(groups) > ENOUGH)
+        out[id] = Inside(
+            len(group), found[id], Tally(sum(seen), len(group)), _cut(group), cuts, worked, len(groups) > ENOUGH
+        )
     return out
 
 

@@ -345,3 +345,24 @@ def test_only_known_weights_are_compared_with_the_models(known: str, who: str, r
             job._same_model(data, SimpleNamespace(who=who), "x")  # type: ignore[arg-type]
     else:
         job._same_model(data, SimpleNamespace(who=who), "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "cuts", "cause"),
+    [
+        ("largest-item", Tally(16, 16), "shortcut:largest-item"),
+        ("largest-item", Tally(10, 20), "undetermined"),
+        ("largest-item", Tally(3, 18), "undetermined"),
+        ("largest-item", Tally(1, 5), "shortcut:largest-item"),  # too few to say
+        ("item-1-then-smallest-item", Tally(3, 18), "undetermined"),
+        ("last-item", Tally(3, 18), "shortcut:last-item"),  # it may come by way of other words
+    ],
+)
+def test_answers_that_drift_to_the_largest_without_attention_to_it_follow_no_shortcut(
+    name: str, cuts: Tally, cause: str
+) -> None:
+    seen = replace(NOTHING, shortcut=Followed(name, 4, 4, own=True))
+    inside = Inside(4, cut={"source": Tally(0, 4), "other": Tally(0, 4), "mended": Tally(0, 4)}, cuts=cuts)
+    verdict = job._verdict("a", seen, inside, ())
+    assert verdict.cause == cause
+    assert (verdict.settle is not None and name in verdict.settle) == (cause == "undetermined")
