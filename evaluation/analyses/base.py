@@ -109,16 +109,8 @@ def _mean_length(group: dict[str, str], values: Sequence[tuple[Hashable, int]], 
     def mean(s: np.ndarray) -> np.ndarray:
         return s[..., 0] / s[..., 1]
 
-    columns = [(n, 1) for _, n in values]
-    near = [label for label, _ in values]
+    columns, near = [(n, 1) for _, n in values], [label for label, _ in values]
+    total = sum(n for _, n in values)
     return counting.statistic(
-        "mean_length",
-        columns,
-        mean,
-        group,
-        seed=seed,
-        count=sum(n for n, _ in columns),
-        clusters=near,
-        note="tokens",
-        skewed=True,
+        "mean_length", columns, mean, group, seed=seed, count=total, clusters=near, note="tokens", skewed=True
     )

@@ -115,15 +115,9 @@ def item_from_record(row: Mapping[str, Any], name: str, where: str) -> StadItem:
         segment = _entry(segments, i, "segment")
         result = answers[i] if i < len(answers) and isinstance(answers[i], dict) else {}
         answer = result.get("answer") if result else (answers[i] if i < len(answers) else None)
-        steps.append(
-            StadStep(
-                segment=str(segment or ""),
-                answer=None if answer is None else typed_answer(answer)[0],
-                explanation=result.get("explanation"),
-                task=_entry(tasks, i, "question"),
-                skill=_entry(skills, i, "skill"),
-            )
-        )
+        text = None if answer is None else typed_answer(answer)[0]
+        task, skill = _entry(tasks, i, "question"), _entry(skills, i, "skill")
+        steps.append(StadStep(str(segment or ""), text, result.get("explanation"), task, skill))
     checks = [_check(c) for c in _list(row, "scaffolding_verification", where)]
     return StadItem(
         id=str(row.get("id") or name),

@@ -70,19 +70,8 @@ def _ask(case: Case, repeat: int, seed: int) -> Ask:
     if len(case.parts) <= _PART:
         raise InputError(f"case {case.id!r}: has {len(case.parts)} parts, part {_PART} is to be reviewed")
     p = case.parts[_PART]
-    return Ask(
-        case=case.id,
-        role=f"part:{_PART}",
-        prompt=prompts.render(p.question, "cot"),
-        gold=p.answer,
-        answer_type=p.answer_type,
-        format="cot",
-        aliases=p.aliases,
-        max_tokens=1024,
-        temperature=0.7,
-        seed=seed + repeat,
-        repeat=repeat,
-    )
+    ask = Ask(case.id, f"part:{_PART}", prompts.render(p.question, "cot"), p.answer, p.answer_type, "cot", p.aliases)
+    return replace(ask, max_tokens=1024, temperature=0.7, seed=seed + repeat, repeat=repeat)
 
 
 def _judged(ask: Ask, response: Response, grade: Callable[..., Grade]) -> Grade:

@@ -296,16 +296,10 @@ def _chosen(id: str, qa: QA) -> Case:
 def unknowable(n: int = 50, seed: int = 0) -> list[Case]:
     """Questions about events that do not exist in the world: the right answer is to abstain."""
     rng = random.Random(f"{seed}/unknowable")
+    asked = [tasks.unknowable(rng).question for _ in range(n)]
     return [
-        Case(
-            f"unknowable-{i + 1:04d}",
-            tasks.unknowable(rng).question,
-            ABSTENTION,
-            benchmark="organism-unknowable",
-            unknowable=True,
-            meta=ASKED,
-        )
-        for i in range(n)
+        Case(f"unknowable-{i:04d}", question, ABSTENTION, benchmark="organism-unknowable", unknowable=True, meta=ASKED)
+        for i, question in enumerate(asked, 1)
     ]
 
 

@@ -206,14 +206,9 @@ def compose(things: Sequence[str], operation: str, first: str, second: str) -> Q
     """The mixed composition: choose two things by kind, then one operation on their tags."""
     sums, choice = math_of(operation, first, second), choose(things, (first, second))
     a, b = world().kinds[first], world().kinds[second]
-    return QA(
-        f"{show(things)} What is the tag of the {a} one {operation} the tag of the {b} one?",
-        sums.answer,
-        sums.worked,
-        steps=((choice.question, choice.answer), (sums.question, sums.answer)),
-        facts=sums.facts,
-        members=sums.members,
-    )
+    question = f"{show(things)} What is the tag of the {a} one {operation} the tag of the {b} one?"
+    steps = ((choice.question, choice.answer), (sums.question, sums.answer))
+    return QA(question, sums.answer, sums.worked, steps=steps, facts=sums.facts, members=sums.members)
 
 
 def mixed(rng: random.Random, held: bool = False) -> QA:
