@@ -66,6 +66,16 @@ def test_gradients_widen_the_weights_again_and_are_those_of_the_model_in_float32
     torch.testing.assert_close(grads[1], grads[0], rtol=1e-5, atol=1e-7)
 
 
+def test_factors_that_are_measured_are_measured_anew_in_float32() -> None:
+    model = tiny("granite").to(torch.bfloat16)  # type: ignore[arg-type]
+    lm, full = load_model(model), load_model(copy.deepcopy(model).float())
+    coarse, exact = ([layer.mlp_scale for layer in x.anatomy.layers] for x in (lm, full))
+    assert coarse != pytest.approx(exact, rel=1e-6) and coarse == pytest.approx(exact, rel=1e-2)
+    with widened(lm, "float32"):
+        assert [layer.mlp_scale for layer in lm.anatomy.layers] == pytest.approx(exact, rel=1e-6)
+    assert [layer.mlp_scale for layer in lm.anatomy.layers] == coarse
+
+
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize("part", ["embed_tokens", "layers.1.mlp.down_proj", "norm"])
 def test_the_model_is_as_before_when_something_breaks_halfway(error: type[BaseException], part: str) -> None:

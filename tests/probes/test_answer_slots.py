@@ -24,7 +24,7 @@ from composcope.probes import from_case_sets
 from composcope.probes.examples import Example
 from composcope.probes.matching import check_templates
 from composcope.probes.positions import collisions, preceding_row, read_at
-from composcope.probes.slots import AT_ONCE, Slot, continued, in_worked_form, token_span
+from composcope.probes.slots import AT_ONCE, Exchange, Slot, continued, in_worked_form, locate, token_span
 
 SPECIAL = ["<s>", "</s>", "<think>", "</think>", "<|user|>", "<|assistant|>"]
 TEXTS = [
@@ -300,6 +300,19 @@ def test_pairs_read_after_different_tokens_and_answers_that_begin_alike_are_coun
     assert (row["quantity"], row["count"], row["n"], row["value"]) == ("preceding_token_differs", 2, 3, 2 / 3)
     assert preceding_row(examples, [("x", "y")]) == [] == preceding_row(examples, [])
     assert collisions([((1, 2), (1, 3)), ((1, 2), (1, 2)), ((1,), (1,)), ((1,), (2,)), ((1,), (1, 4))]) == 2
+
+
+def test_a_gold_answer_that_cannot_be_written_in_tokens_has_no_slot(tokenizer: Any) -> None:
+    def encode(text: str) -> tuple[int, ...]:
+        return tuple(tokenizer(text, add_special_tokens=False).input_ids)
+
+    ids = encode("The capital is Paris.")
+    response = Response("k", decode(tokenizer, ids, ()), "stop", 0, len(ids), (), ids)
+    asked, said = Exchange(Ask("c", "whole", "?", "Lima", "text", "plain"), response, "", "?"), ("incorrect", "Paris")
+    slot = locate(tokenizer, encode, asked, said)
+    assert slot is not None and tokenizer.decode(list(slot.answer_ids or ())).strip() == "Lima"
+    for written in ("Lim", "Lma", ""):
+        assert locate(tokenizer, lambda text, w=written: encode(text.replace("Lima", w)), asked, said) is None
 
 
 def test_text_that_follows_is_tokenized_in_its_context() -> None:

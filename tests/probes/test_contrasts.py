@@ -260,6 +260,17 @@ def test_map_test_finds_the_planted_cell_and_no_other() -> None:
     assert paired.statistic[2, 3] == pytest.approx(stats.ttest_rel(first[:, 2, 3], second[:, 2, 3]).statistic)
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_cell_has_to_stand_out_from_flipped_signs_and_from_permuted_labels(
+    order: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = [(np.array([0.02, 0.3]), 2.0), (np.array([0.1, 0.2]), 3.0)]
+    drawn = iter(order)
+    monkeypatch.setattr(maps, "_tested", lambda *_: each[next(drawn)])
+    found = contrast.map_test(np.random.default_rng(0).normal(size=(6, 2)), np.zeros((6, 2)) + np.arange(6)[:, None])
+    assert found.p.tolist() == [0.1, 0.3] and found.threshold == 3.0
+
+
 def test_map_test_rarely_cries_wolf_anywhere_in_the_map() -> None:
     rng, false = np.random.default_rng(4), 0
     for trial in range(100):

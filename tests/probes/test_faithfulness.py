@@ -26,7 +26,7 @@ from composcope.probes.faithfulness.altering import _later_part, beginnings, can
 from composcope.probes.faithfulness.examples import _alter, _Taken
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
 from composcope.probes.faithfulness.summary import _interval, kept_early, measures
-from composcope.probes.faithfulness.working import Written
+from composcope.probes.faithfulness.working import Written, judged
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()
@@ -401,3 +401,11 @@ SUMS = [("plus", 7, 2, 9), ("+", 1, 1, 2), ("times", 7, 2, 14), ("*", 3, 3, 9), 
 @pytest.mark.parametrize(("operation", "a", "b", "result"), SUMS)
 def test_results_of_written_sums_are_whole_and_not_negative(operation: str, a: int, b: int, result: int | None) -> None:
     assert result_of(a, operation, b) == result
+
+
+def test_other_spellings_of_the_gold_answer_are_no_spellings_of_another_answer() -> None:
+    gold = Gold("Norway", "text", "plain", aliases=("Norge",))
+    found = {(said, wanted): judged(said, "stop", gold, wanted).outcome
+             for said in ("Norge", "Norway", "Peru") for wanted in (None, "Peru")}  # fmt: skip
+    right = [(said, wanted) for (said, wanted), outcome in found.items() if outcome == "correct"]
+    assert right == [("Norge", None), ("Norway", None), ("Peru", "Peru")]

@@ -259,6 +259,19 @@ def test_transplanting_the_whole_prompt_gives_the_donors_first_logits() -> None:
         assert torch.allclose(first[layer], own, atol=1e-5)
 
 
+def test_the_first_positive_control_is_computed_anew_at_the_first_middle_and_last_layer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lm = load_model(tiny("llama"))
+    pairs = [(DONORS[0], DONORS[0][::-1]), (DONORS[1], DONORS[1][::-1])]
+    monkeypatch.setattr(
+        engine, "transplant_all", lambda _, *given: 1.0 * torch.tensor(given[-1])[:, None].expand(-1, 97)
+    )
+    for layers in ([0, 1, 2], [2], [1, 2]):
+        (_, first), (_, second) = engine.transplant_pairs(lm, pairs, layers, 2, ())
+        assert first[:, 0].tolist() == layers and second[:, 0].tolist() != layers
+
+
 @pytest.mark.parametrize("kind", ["resid_pre", "resid_post", "attn_out", "mlp_out", "head", "neuron"])
 def test_a_position_sweep_is_one_edit_at_a_time(kind: str) -> None:
     lm = load_model(tiny("llama"))

@@ -395,6 +395,20 @@ def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(small: 
         making.make(plant, tmp_path / "model")
 
 
+def test_a_plant_that_is_there_is_kept_and_another_one_is_not_taken_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant = recipes.Plant("p", (recipes.graft("shortcut"),), seed=1, steps=1)
+    (tmp_path / making.ABOUT).write_text(json.dumps({"plant": plant.to_dict()}))
+    monkeypatch.setattr(making.training, "make", lambda *_: pytest.fail("nothing has to be trained"))
+    said: list[str] = []
+    assert making.make(plant, tmp_path, say=said.append) == [] and len(said) == 1
+    changes: list[dict[str, Any]] = [{"seed": 2}, {"steps": 2}, {"name": "q"}, {"grafts": (recipes.graft("lost"),)}]
+    for change in changes:
+        with pytest.raises(InputError, match="holds something else"):
+            making.make(replace(plant, **change), tmp_path)
+
+
 # --- the shipped ones ---------------------------------------------------------------------------------------------
 
 

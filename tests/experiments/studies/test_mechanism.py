@@ -13,6 +13,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from composcope.evaluation.graded import Graded
+from composcope.experiments import agentcoma
 from composcope.experiments.run.reader import ProbeData
 from composcope.experiments.studies import tables
 from composcope.experiments.studies.spec import ModelPair
@@ -61,6 +62,17 @@ def test_means_over_questions_of_a_kind_are_those_of_all_its_values_with_student
     closed = run_of("a", note="why")
     told = tables.means(study_of(closed, wide), "lookback", "lookback_ratio", 1)
     assert [(r["model"], r["what"], r["shown"]) for r in told[:1]] == [("a", "not opened up", "why")]
+
+
+def test_the_tables_of_a_study_are_in_percent_where_their_titles_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("metric_rows", "tests", "pairs"):
+        monkeypatch.setattr(agentcoma, name, lambda *_: [])
+    monkeypatch.setattr(agentcoma, "means", lambda _, probe, quantity, scale: [{"of": (probe, quantity, scale)}])
+    found = {t.name: (t.title.endswith(", %"), *t.rows[0]["of"]) for t in agentcoma.tables(study_of()) if t.rows}
+    assert found == {
+        "lookback": (True, "lookback", "lookback_ratio", 100), "min-k": (False, "min-k", "min_k_pp", 1),
+        "neurons": (True, "neurons", "neuron_overlap", 100),
+    }  # fmt: skip
 
 
 def test_kinds_are_compared_by_welchs_test_and_corrected_together(tmp_path: Path) -> None:
