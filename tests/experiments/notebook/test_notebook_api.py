@@ -464,9 +464,9 @@ def test_one_head_is_drawn_by_its_number(run: RunResults) -> None:
     drawn = [cs.plot.attention(run.lm, "7 times 8", layer=0, **way).rows for way in ways]
     assert drawn[0] == drawn[1] == drawn[2] and {row["head"] for row in drawn[0]} == {1}
     ids, site = run.lm.tokens("7 times 8"), Site(0, "pattern", head=1)
-    n, looks = ids.shape[1], run.lm.run(ids, read=[site]).acts[site][0]
+    n, looks = ids.shape[1], run.lm.run(ids, read=[site]).acts[site][0].tolist()
     assert [(r["query"], r["key"]) for r in drawn[0]] == [(q, k) for q in range(n) for k in range(q + 1)]
-    assert [r["value"] for r in drawn[0]] == pytest.approx([float(looks[r["query"], r["key"]]) for r in drawn[0]])
+    assert [r["value"] for r in drawn[0]] == pytest.approx([looks[r["query"]][r["key"]] for r in drawn[0]])
     words = pieces(run.lm.tokenizer, ids[0].tolist())
     assert all((r["query_token"], r["key_token"]) == (words[r["query"]], words[r["key"]]) for r in drawn[0])
     with pytest.raises(InputError, match=r"heads=\[1\]"):
