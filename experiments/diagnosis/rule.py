@@ -151,12 +151,21 @@ def kept(found: Behind) -> bool:
 
 
 def always_spoilt(found: Behaviour) -> bool:
-    """Whether nearly all failing cases of the family have such a part, and half of them with the whole's own answer.
+    """Whether nearly all failing cases of the family have such a part, a quarter of them with the whole's own answer.
 
     Where hardly any whole is right, there is no other control for the part.
     """
-    half = found.as_whole.n >= COMPARED and admitted(found.as_whole, found.as_whole.n, OFTEN_SPOILT)
-    return half and found.spoilt.share >= BROUGHT
+    some = found.as_whole.n >= COMPARED and admitted(found.as_whole, found.as_whole.n)
+    return some and found.spoilt.share >= BROUGHT
+
+
+def spoilt_anyway(found: Behaviour) -> bool:
+    """Whether a part is wrong behind the whole's context although the whole is right.
+
+    Then the context disturbs more than what the whole needs.
+    """
+    success = [b.success for b in found.behind.values() if mostly(b.wrong)]
+    return any(t.n >= COMPARED and t.share >= READ for t in success)
 
 
 def as_the_whole(found: Behind) -> bool:
@@ -291,6 +300,8 @@ def from_inside(
     if seldom(found):
         return None
     if not usual(found) and (found.worked < FEWEST_DIFFERENT or not usually_fails(seen) or blind(seen)):
+        return None
+    if spoilt_anyway(seen):
         return None
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 

@@ -19,6 +19,7 @@ from .rule import (
     seldom,
     selected_late,
     shared,
+    spoilt_anyway,
     to_prove,
     unasked,
     usual,
@@ -95,6 +96,10 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return (
             "the lens reads the part's answer where the whole's is decided; no intervention shows whether it was "
             "computed and then not used"
+        )
+    if shown and spoilt_anyway(found):
+        return (
+            "a part is wrong behind the whole's context even where the whole is right, so more is wrong than the bridge"
         )
     if few and blind(found):
         return (

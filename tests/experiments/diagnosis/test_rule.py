@@ -88,8 +88,8 @@ def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_suc
     ("changed", "as_whole", "cause"),
     [
         ({}, 10, "part-unavailable"),
-        ({}, 5, "part-unavailable"),
-        ({}, 4, None),  # of ten
+        ({}, 3, "part-unavailable"),
+        ({}, 2, None),  # of ten
         ({"success": Tally(2, 4)}, 10, None),  # a long context makes it wrong where the whole is right, too
         ({"other": Tally(2, 4)}, 10, None),
         ({"own_wrong": False}, 10, None),

@@ -181,6 +181,24 @@ def test_a_shortcut_that_most_edits_follow_is_no_missing_bridge(hits: int, cause
     assert named or "item-3" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 
 
+@pytest.mark.parametrize(
+    ("wrong", "success", "cause"),
+    [
+        (Tally(4, 4), Tally(7, 7), None),
+        (Tally(4, 4), Tally(6, 8), "bridge-not-computed"),
+        (Tally(4, 4), Tally(3, 3), "bridge-not-computed"),  # too few to say
+        (Tally(1, 4), Tally(7, 7), "bridge-not-computed"),
+    ],
+)
+def test_a_context_that_spoils_a_part_whatever_the_whole_says_disturbs_more_than_the_bridge(
+    wrong: Tally, success: Tally, cause: str | None
+) -> None:
+    seen = replace(DRAWN, behind={"part:0": Behind(False, wrong, Tally(0, 4), success, own_wrong=True)})
+    inside = Inside(4, {"own:decision": SHOWN})
+    assert cause_of(inside, seen) == cause
+    assert cause or "even where the whole is right" in unsettled.open_question(seen, inside)
+
+
 def brought(own: int, foreign: int, of: int = 40) -> Found:
     return replace(SHOWN, pool=Tally(own, of), foreign_pool=Tally(foreign, of))
 
