@@ -44,8 +44,9 @@ _CALLED = re.compile(
 )
 """\"Is it legal to ...?" and "It isn't legal."."""
 _RATHER = re.compile(
-    r"(?P<verb>\b(?:is|are|was|were|does|do|did|has|have))(?:\s?n't|\snot)\s(?P<denied>[^,;.]{1,60}?)"
-    r"(?:[;,]?\s(?:but\s)?(?:it|he|she|they)(?:'s|'re|\s(?:is|are|was|were))|,?\sbut(?:\srather)?)\s(?!not\b)",
+    r"(?P<verb>\b(?:is|are|was|were|does|do|did|has|have|can|could|will|would))(?:\s?n't|\s?not)\s(?P<denied>[^,;.]{1,60}?)"
+    r"(?:[;,]?\s(?:but\s)?(?:it|he|she|they)(?:'s|'re|\s(?:is|are|was|were|do|does|did|can|could|will|would))"
+    r"|,?\sbut(?:\srather)?)\s(?!not\b)",
     re.IGNORECASE,
 )
 """What something is not, before what it is: "is not a planet; it is a satellite"."""

@@ -322,6 +322,7 @@ _GOES_ON = re.compile(
 _LED_AFTER = re.compile(r"\s*(?:which|because|since|as|for|in|of|per|with|from|at|on|where|using)\b", re.I)
 """A clause after an equation that explains and does not answer."""
 _SO = re.compile(r"\bso\s\Z", re.IGNORECASE)
+_BETWEEN = re.compile(r"\bbetween\s*[$€£]?$", re.I)
 
 
 def _only(clause: str, at: int) -> Number | None:
@@ -359,7 +360,8 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
         return QuantityReading(None, "hedged", rivals=() if first else apart)
     if len({n.value for n in chosen}) > 1 and len(_MAYBE.findall(sentence)) > 1:
         return QuantityReading(None, "hedged")
-    if first and _several(sentence, [n for n in chosen if n not in same]):
+    ended = pair if _BETWEEN.search(sentence[: pair[0].start]) else []  # "between 10 and 12" does not say 12
+    if _several(sentence, [n for n in chosen if n not in same] if first else ended):
         return QuantityReading(None, "hedged")
     if (
         first
@@ -374,11 +376,10 @@ def _several(text: str, chosen: list[Number]) -> bool:
     """Whether an answer after a cue is a range, or nothing but different numbers: "between 4 and 5", "4, 5"."""
     if len({n.value for n in chosen}) < 2:
         return False
-    if re.search(r"\bbetween\s*[$€£]?$", text[: chosen[0].start], re.I):
-        return re.match(r"[^\d.]{0,30}\band\b", text[chosen[0].end : chosen[1].start], re.I) is not None
-    if re.fullmatch(
-        r"[^\W\d]{0,12}\s*(?:-|\u2013|\bto\b)\s*[$€£]?", text[chosen[0].end : chosen[1].start].strip(), re.I
-    ):
+    gap = text[chosen[0].end : chosen[1].start]
+    if _BETWEEN.search(text[: chosen[0].start]):
+        return re.match(r"[^\d.]{0,30}\band\b", gap, re.I) is not None
+    if re.fullmatch(r"[^\W\d]{0,12}\s*(?:-|\u2013|\bto\b)\s*[$€£]?", gap.strip(), re.I):
         return True
     ends = [0, *(n.end for n in chosen)], [*(n.start for n in chosen), len(text)]
     between = " ".join(text[a:b] for a, b in zip(*ends, strict=True))

@@ -267,6 +267,8 @@ def _integer(tokens: list[str]) -> int | None:
 
 _TABLE: dict[str, list[tuple[str, str]]] = {
     "length": [
+        ("1/1000000000", "nm nanometer nanometers nanometre nanometres"),
+        ("1/1000000", "\u00b5m \u03bcm micrometer micrometers micrometre micrometres"),
         ("1/1000", "mm millimeter millimeters millimetre millimetres"),
         ("1/100", "cm centimeter centimeters centimetre centimetres"),
         ("1", "m meter meters metre metres"),

@@ -329,6 +329,28 @@ LOOP = "4,600 / 230 = 20 weeks.\n\n**Final Answer: 20**\n\n**Final Answer: 20**\
 DEGREES = "What is the boiling point of water in degrees Celsius?"
 KILOMETRES = "How far is it, in kilometres?"
 WRITTEN = [
+    ("number", "12", "It is between 10 and 12.", "How many?", NOT_RIGHT),
+    ("number", "2", "The difference between 10 and 12 is 2.", None, RIGHT),
+    ("number", "12", "The price rose from 10 to 12.", None, RIGHT),
+    ("number", "500", "5.0e-7 m", "What is the wavelength in nm?", RIGHT),
+    ("text", "Goethe", "Kein Geringerer als Goethe.", None, RIGHT),
+    (
+        "text",
+        "\u041c\u043e\u0441\u043a\u0432\u0430",
+        "\u041d\u0435 \u041c\u043e\u0441\u043a\u0432\u0430, \u0430 \u041a\u0438\u0435\u0432.",
+        None,
+        WRONG,
+    ),
+    (
+        "text",
+        "\u041a\u0438\u0435\u0432",
+        "\u041d\u0435 \u041c\u043e\u0441\u043a\u0432\u0430, \u0430 \u041a\u0438\u0435\u0432.",
+        None,
+        RIGHT,
+    ),
+    ("text", "\u6771\u4eac", "\u6771\u4eac\u3067\u306f\u306a\u304f\u4eac\u90fd\u3067\u3059\u3002", None, WRONG),
+    ("text", "\u4eac\u90fd", "\u6771\u4eac\u3067\u306f\u306a\u304f\u4eac\u90fd\u3067\u3059\u3002", None, RIGHT),
+    ("text", "\uc11c\uc6b8", "\uc11c\uc6b8\uc774 \uc544\ub2c8\ub77c \ubd80\uc0b0\uc785\ub2c8\ub2e4.", None, WRONG),
     ("number", "3.01e23", "$3.01\\times10^{23}$", None, RIGHT),
     ("number", "3.01e23", "\\boxed{3.01\\cdot10^{23}}", None, RIGHT),
     ("number", "3.01e23", "\\[ 0.5 \\times 6.02\\times10^{23} = 3.01\\times10^{23} \\]", None, RIGHT),
@@ -472,6 +494,8 @@ def test_a_name_that_another_language_denies_is_not_the_answer(
         ("Is a spider an insect?", "A spider is not an insect but an arachnid.", "no"),
         ("Is a spider an arachnid?", "A spider is not an insect but an arachnid.", "yes"),
         ("Is copper magnetic?", "Copper is non-magnetic.", "no"),
+        ("Can penguins swim?", "Penguins cannot fly, but they can swim.", "yes"),
+        ("Can penguins fly?", "Penguins cannot fly, but they can swim.", "no"),
         ("Are whales mammals?", "It is not true that whales are fish; they are mammals, so yes.", "yes"),
         ("Are whales fish?", "It is true that whales live in the sea; they are mammals, so no.", "no"),
     ],
