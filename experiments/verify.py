@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import ComposcopeError, InputError, JournalError, did_you_mean
-from ..evaluation import protocols
+from ..evaluation import protocols, text_files
 from ..evaluation.graded import Graded
 from ..evaluation.journal import Contents, read_journal
 from ..evaluation.metrics import Metric
@@ -21,7 +21,7 @@ from ..files import read_csv, to_csv
 from ..terminal import Bar, how_many, no_bar
 from .console.printing import Reporter
 from .evaluating.evaluate import rescore
-from .run.reader import RunData
+from .run.reader import RunData, missing
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
 _COMPAT = re.compile(r"\(--compat (\w+)\)")
@@ -59,6 +59,8 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
     not a counted run.
     """
     run = RunData(Path(folder).resolve())
+    for name in _COPIED:
+        text_files.existing(run.path / name, missing(run.path / name))
     stored, journal = run.counted_now(), read_journal(run.path / "journal")
     notes = [w for w in journal.warnings if "no checksums" in w or "torn last line" in w]
     problems = [w for w in journal.warnings if w not in notes]

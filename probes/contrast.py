@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
 from math import comb
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from .effects import Array, Clusters, Estimate
 from .maps import MapTest, map_test
 from .matching import Matched, match
 from .result import ProbeResult, Row
+
+if TYPE_CHECKING:
+    import pandas
 
 stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 
@@ -158,16 +161,17 @@ def _all_apart(n: int, m: int) -> tuple[str, float]:
 
 
 def paired(
-    roles: Mapping[str, Mapping[str, float]] | Mapping[str, Sequence[float]], *, quantity: str = "value",
+    roles: "Mapping[str, Mapping[str, float] | Sequence[float] | pandas.Series]", *, quantity: str = "value",
     clusters: Mapping[str, Hashable] | Clusters = None, test: PairedTest = "auto", family: str | None = None,
     level: float = 0.95, resamples: int = 2000, seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
     """Contrast roles within cases, every pair of roles, first minus second.
 
-    ``roles`` maps a role to numbers by case id (cases missing from either role are left out of that pair and counted
-    in ``n_dropped``) or to aligned sequences. ``effect`` is the standardized mean difference d_z with Hedges' factor.
-    ``test="auto"`` is the paired t test, cluster-robust where cases share clusters; ``permutation`` flips the signs of
-    differences, those of a cluster together. Errors as in ``between``.
+    ``roles`` maps a role to numbers by case id, also as a column with ids as its index (cases missing from either
+    role are left out of that pair and counted in ``n_dropped``) or to aligned sequences. ``effect`` is the
+    standardized mean difference d_z with Hedges' factor. ``test="auto"`` is the paired t test, cluster-robust where
+    cases share clusters; ``permutation`` flips the signs of differences, those of a cluster together. Errors as in
+    ``between``.
     """
     _check_options(test, PairedTest, level, resamples)
     # A pandas column has case ids as its index.

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -221,7 +222,7 @@ def test_a_cell_that_is_not_there_is_said(run: Path) -> None:
     [
         (["verify", "RUN"], {"grading again: 100 % (36/36)", "drawing figures again: 100 % (1/1)"}),
         (["verify", "RUN", "--cell", "composition"], {"counting without each case: 100 % (15/15)"}),
-        (["compare", "RUN", "RUN"], {"comparing what was asked: 100 % (2/2)"}),
+        (["compare", "RUN", "COPY"], {"comparing what was asked: 100 % (2/2)"}),
         (["merge", "RUN", "--out", "OUT"], {"grading again: 100 % (36/36)"}),
         (["score", "RUN"], {"grading again: 100 % (36/36)"}),
         (["plot", "outcomes", "RUN", "--out", "OUT"], {"drawing outcomes: 100 % (2/2)"}),
@@ -235,9 +236,22 @@ def test_what_takes_long_has_a_bar_and_quiet_silences_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(printing, "PATIENCE", 0.0)
-    named = [{"RUN": str(run), "OUT": str(tmp_path / "out")}.get(word, word) for word in command]
+    places = {"RUN": run, "OUT": tmp_path / "out", "COPY": tmp_path / "copy"}
+    if "COPY" in command:
+        shutil.copytree(run, places["COPY"])
+    named = [str(places.get(word, word)) for word in command]
     assert main(named) == 0
     assert bars <= set(capsys.readouterr().err.splitlines())
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
     assert main([*named, "--quiet"]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "config.yaml", "cases.jsonl"])
+def test_a_run_without_one_of_its_files_is_refused_by_its_name(
+    name: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=3, probes=())
+    (run / name).unlink()
+    with pytest.raises(InputError, match=name):
+        verify(run)

@@ -565,7 +565,9 @@ def test_maps_of_very_small_numbers_are_tested_like_those_of_large_ones_on_eithe
 def test_a_column_is_paired_by_its_index_and_a_group_that_is_not_there_has_no_clusters() -> None:
     first = pd.Series([1, 2, 3.0], index=list("xyz"))
     second = pd.Series([2, 2, 3.5], index=list("zyx"))
-    by_id = contrast.paired({"a": dict(first.items()), "b": dict(second.items())}).table
+    by_id = contrast.paired(
+        {"a": {str(k): v for k, v in first.items()}, "b": {str(k): v for k, v in second.items()}}
+    ).table
     assert contrast.paired({"a": first, "b": second}).table == by_id
     assert by_id != contrast.paired({"a": list(first), "b": list(second)}).table
     with pytest.raises(InputError, match=r"no group 'failures'.*failure"):
