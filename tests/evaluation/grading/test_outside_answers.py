@@ -110,6 +110,8 @@ STATED = [
     ("number", "19", "He has **19** cows.\n\n*Check: 19 + 9 - 4 = 24.*", "How many cows?", RIGHT),
     ("number", "24", "He has **19** cows.\n\n*Check: 19 + 9 - 4 = 24.*", "How many cows?", OPEN),
     ("boolean", "yes", "China is in Asia, so yes", "Is the Great Wall in Asia?", RIGHT),
+    ("boolean", "yes", "The evidence favours yes", "Is the Great Wall in Asia?", RIGHT),
+    ("boolean", "yes", "I would lean towards no", "Is the Great Wall in Asia?", WRONG),
     ("boolean", "yes", "17 is a prime number because it has no other divisors.", "Is 17 a prime number?", RIGHT),
     ("boolean", "yes", "It is prime.", "Is 17 a prime number?", RIGHT),
     ("boolean", "yes", "17 is not prime.", "Is 17 a prime number?", WRONG),
