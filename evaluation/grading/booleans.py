@@ -190,8 +190,9 @@ def _sentence(sentence: str) -> bool | None:
     """What one sentence says: its opening word, or all its polar words where they agree."""
     if _BOTH.search(sentence) or _TWICE.search(sentence) or _OPPOSITE.search(sentence):
         return None
-    if drawn := [*_DRAWN.finditer(sentence)]:
-        return _VALUES[drawn[-1]["word"].casefold()]
+    concluded = [word for m in _DRAWN.finditer(sentence) if (word := m["word"].casefold()) in ("yes", "no")]
+    if concluded:  # "not so true" concludes nothing
+        return _VALUES[concluded[-1]]
     if (said := _opens(sentence)) is not None:
         return said
     found = set()

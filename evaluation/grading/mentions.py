@@ -64,6 +64,8 @@ _CONCEDING = frozenset("while whereas although though unlike".split())
 _COUNTED_FROM = frozenset("day days week weeks month months year years one".split())
 _DISTANCE = frozenset("across far away km kilometers kilometres mile miles hour hours minutes".split())
 _IN_USE = re.compile(r"(?:\w+ )?(?:is|are) (?:used|spoken)|is (?:the|an) (?:\w+ ){0,2}(?:language|currency|capital)")
+_OR = ("oder", "ou", "oppure")
+"""In small letters; the Oder is a river."""
 _MAYBE = frozenset({"maybe", "perhaps", "possibly"})
 _CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
 
@@ -79,7 +81,7 @@ class Role(IntEnum):
 
 def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | None:
     """The strongest role in which a sentence mentions one of ``names``; None where it names none of them."""
-    sentence = [t._replace(word="or") if t.word in ("oder", "ou", "oppure") else t for t in sentence]
+    sentence = [t._replace(word="or") if t.word in _OR and not t.capital else t for t in sentence]
     places = {place for name in names for place in _places(sentence, name)}
     # "franc" inside "the Swiss franc" is no mention of its own
     places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}

@@ -48,6 +48,8 @@ _MOST_CHANCES = 100
 def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     """Gold numbers with what the question says in other units, and bare ones with the unit that it asks for."""
     asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
+    if "nautical" in (question or "").lower():
+        return list(golds)  # "nm" is a nautical mile there, and a mile is another one
     if not asked and _PAID.search(question or ""):
         signs = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
         asked = signs or {u for u in _named(question) if u in {words.UNITS[sign] for sign in words.CURRENCY_SIGNS}}

@@ -87,7 +87,7 @@ def import_files(
     options, out = replace(options or importers.Options(), each=lambda: tick(1)), Path(out)
     beside = (out, *(out.with_name(name) for name in ("contradictions.jsonl", "disagreements.jsonl", "import.json")))
     if (out.parent / "manifest.json").is_file():
-        raise InputError(f"--out {out}: would overwrite rows of the run {out.parent}; give another folder")
+        raise InputError(f"--out {out}: {out.parent} is a run, whose files an import may replace; give another folder")
     for path in files:
         if Path(path).resolve() in {written.resolve() for written in beside}:
             raise InputError(f"--out {out}: would overwrite {path}, which is to be read; give another file or folder")

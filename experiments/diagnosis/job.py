@@ -24,7 +24,7 @@ from ..evaluating.evaluate import bars
 from ..models.target import Loading, ServedTarget, Target, load_local, loading_of
 from ..run import diagnosis as results
 from ..run import locked, one_run, provenance, write_lines
-from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
+from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.reader import RunData, read_run
 from ..run.summary import counted_failures
 from . import asks, behaviour, controls, following, hypotheses, opening, rule, unsettled, variants, weighing
@@ -70,11 +70,10 @@ def diagnose(
         opened = closing(load_local(loading, reporter.say)) if target is None else nullcontext(target)
     with opened as loaded, locked(data.path):
         _same_model(data, loaded, model)
-        before = read_diagnosis(data.path)
-        if before is not None and len(before.verdicts) > len(failing):
+        if (before := results.n_diagnosed(data.path)) > len(failing):
             reporter.say(
-                f"{data.name}: replaces the earlier diagnosis of {len(before.verdicts)} cases by one of "
-                f"{len(failing)}; without --cases and --case all are diagnosed, and nothing is asked twice"
+                f"{data.name}: replaces the earlier diagnosis of {before} cases by one of {len(failing)}; without "
+                "--cases and --case all are diagnosed, and nothing is asked twice"
             )
         return diagnosed(data, loaded, failing, seed, reporter)
 

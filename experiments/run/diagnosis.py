@@ -250,6 +250,12 @@ def write(found: Diagnosis) -> None:
     write_json(folder / "summary.json", found.document())
 
 
+def n_diagnosed(run: Path) -> int:
+    """The number of cases in a run's diagnosis; its lines are not read, so that a broken one can be replaced."""
+    file = run / FOLDER / "cases.jsonl"
+    return sum(map(bool, map(bytes.strip, file.read_bytes().splitlines()))) if file.is_file() else 0
+
+
 def read_diagnosis(run: str | Path) -> Diagnosis | None:
     """The result of ``composcope diagnose`` on a run; None if the run has not been diagnosed.
 

@@ -329,6 +329,20 @@ LOOP = "4,600 / 230 = 20 weeks.\n\n**Final Answer: 20**\n\n**Final Answer: 20**\
 DEGREES = "What is the boiling point of water in degrees Celsius?"
 KILOMETRES = "How far is it, in kilometres?"
 WRITTEN = [
+    ("number", "5", "5 nm", "How far in nautical miles?", RIGHT),
+    ("text", "France", "Pas-de-Calais is in France.", "In which country is Pas-de-Calais?", RIGHT),
+    ("text", "Germany", "It lies in NE Germany.", "In which country?", RIGHT),
+    ("text", "Myanmar", "Ne Win ruled Myanmar.", "Which country did Ne Win rule?", RIGHT),
+    ("text", "Petrarca", "Non \u00e8 Dante, ma Petrarca.", "Chi l'ha scritto?", RIGHT),
+    ("text", "Dante", "Non \u00e8 Dante, ma Petrarca.", "Chi l'ha scritto?", WRONG),
+    (
+        "text",
+        "Oder",
+        "The border follows the river Oder to the Baltic Sea.",
+        "Which river does the border follow?",
+        RIGHT,
+    ),
+    ("boolean", "no", "That is not so true.", "Is it so?", RIGHT),
     ("number", "12", "It is between 10 and 12.", "How many?", NOT_RIGHT),
     ("number", "2", "The difference between 10 and 12 is 2.", None, RIGHT),
     ("number", "12", "The price rose from 10 to 12.", None, RIGHT),

@@ -486,6 +486,19 @@ def test_a_diagnosis_is_written_read_back_and_repeated_without_asking(run: Path)
     assert {"run", "model", "data", "seed", "versions"} <= set(found.about["made_with"])
 
 
+def test_a_diagnosis_that_replaces_one_of_more_cases_says_so_and_a_broken_one_is_replaced(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = diagnose(run, quiet=True)
+    diagnose(run, cases=1)
+    assert f"diagnosis of {len(found.verdicts)} cases by one of 1;" in capsys.readouterr().err
+    for name in ("cases.jsonl", "summary.json", "table.csv"):
+        (run / "diagnosis" / name).write_text("{")
+    again = diagnose(run)
+    assert "replaces the earlier" not in capsys.readouterr().err
+    assert [v.row() for v in again.verdicts] == [v.row() for v in found.verdicts]
+
+
 def test_the_summary_of_a_diagnosis_shows_cases_with_what_they_said_and_why(run: Path) -> None:
     found = diagnose(run, cases=1, quiet=True)
     (verdict,) = found.verdicts
