@@ -28,7 +28,7 @@ from .evaluating.ask_plan import LoadedBenchmark, ask_options, load_benchmark, p
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of, open_judge
 from .run import summary
-from .run.folder import MEASURED, check_place
+from .run.folder import MEASURED, check_own, check_place
 from .run.provenance import plugin_files, source_hash
 from .run.reader import read_run
 from .run.schema import Evaluated
@@ -132,6 +132,7 @@ def investigate(
         )
     folder = as_path(out, "out") if out is not None else config.default_folder()
     check_place(folder)
+    check_own(folder)
     benchmark = benchmark or load_benchmark(config.benchmark, seed=config.seed, limit=config.limit)
     shard = config.parsed_shard
     # All checks come before the run's folder is made: first those that need no model, then those that do.
