@@ -153,7 +153,7 @@ def _resample(
         return np.asarray(statistic(draws @ patterns), dtype=float).ravel()
 
 
-OTHER_PAIRS = "clopper-pearson of other pairs"
+OTHER_PAIRS, OTHER_CASES = "clopper-pearson of other pairs", "clopper-pearson of other cases"
 SHARED_PAIRS = "McNemar and t over clusters, the larger p"
 _METHODS = {
     "clopper-pearson": "exact interval of a share, over cases that have nothing in common",
@@ -163,6 +163,7 @@ _METHODS = {
     "korn-graubard band": "the depths at which the interval of the share contains one half; for cases that share facts "
     "or items",
     OTHER_PAIRS: "all cases show the same difference; the interval bounds the share of cases that could differ",
+    OTHER_CASES: "no case changes the value; the interval bounds the share of cases that could",
     "korn-graubard": "interval of a share, over as many independent cases as would have the same error, because cases "
     "share facts or items",
     "korn-graubard, crossed": "interval of a share, over as many independent cases as would have the same error; "
@@ -221,6 +222,15 @@ def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable]) -> Inter
     return Interval(low, high, method)
 
 
+def share_of_others(n: int, clusters: Sequence[Hashable] | None = None) -> float | None:
+    """The exact upper limit of the share of cases unlike ``n`` cases that are all alike; None with too few clusters."""
+    if clusters is None or dependence.alone(clusters):
+        return clopper_pearson(0, n).high
+    if dependence.count(clusters) < dependence.FEWEST:
+        return None
+    return clopper_pearson(0, int(dependence.effective(clusters))).high
+
+
 def paired_difference(
     a: Sequence[bool],
     b: Sequence[bool],
@@ -240,11 +250,9 @@ def paired_difference(
         return Interval(None, None, "paired-bootstrap")
     difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     if difference.min() == difference.max():
-        shared = clusters is not None and not dependence.alone(clusters)
-        if clusters and shared and dependence.count(clusters) < dependence.FEWEST:
+        d, upper = float(difference[0]), share_of_others(len(difference), clusters)
+        if upper is None:
             return Interval(None, None, dependence.FEW)
-        d, n = float(difference[0]), int(dependence.effective(clusters)) if clusters and shared else len(difference)
-        upper = clopper_pearson(0, n).high or 0.0
         return Interval(d - upper * (1 + d), d + upper * (1 - d), OTHER_PAIRS)
     columns = np.column_stack([difference, np.ones(len(difference))])
     interval = bootstrap(

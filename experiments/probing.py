@@ -9,6 +9,7 @@ repeats only probes that changed. A few single cases are kept beside:
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import time
 from collections import Counter, defaultdict
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +129,14 @@ def run_probes(run: OpenRun, lm: Any, chosen: Chosen, settings: Config, reporter
         run_one(run, lm, name, chosen, settings, compute, reporter)
 
 
+def _checked(result: ProbeResult) -> ProbeResult:
+    """The result with a warning if no value of its table is known: a probe of one's own may give only NaN."""
+    values = (row.get("value") for row in result.table)
+    if not result.table or any(isinstance(v, Real) and math.isfinite(v) for v in values):
+        return result
+    return replace(result, warnings=[*result.warnings, "no value is known: each is NaN or over no cases"])
+
+
 def _unmatched(result: ProbeResult) -> ProbeResult:
     """The result with a warning if it contrasts groups of which no two cases could be matched."""
     if not any(str(row.get("group")).startswith("failure - success") for row in result.table):
@@ -155,7 +165,8 @@ def run_one(
         run.status_after_error = "failed" if name in PROBES.own else "complete"
         try:
             with run.timed(f"probe:{name}"):
-                result = _unmatched(compute()) if not chosen.contrast else compute()
+                result = _checked(compute())
+                result = result if chosen.contrast else _unmatched(result)
                 save_probe(result, folder, run.manifest, inputs, **chosen.facts())
         except NoCasesError as e:
             # A probe that needs both groups cannot run here; others can.

@@ -99,7 +99,7 @@ def normalized(text: str) -> str:
     text = _GROUPED.sub(lambda m: m[0].replace(" ", ""), _EMPHASIS.sub(r"\1", text))
     text = re.sub(r"(?<=\d)(?:,?[ ]000)+(?!\d)", lambda m: m[0].replace(" ", "").replace(",", ""), text)
     text = words.without_mixed(words.without_han_scales(text))
-    text = words.with_halves(words.below_zero(words.once(text)))
+    text = words.with_halves(words.below_zero(words.once(words.without_error(text))))
     for pattern, mark in _FOREIGN:
         text = pattern.sub(lambda m, mark=mark: m[0].replace(mark, "").replace(",", "."), text)
     text = _INDIAN.sub(lambda m: m[0].replace(",", ""), text)

@@ -54,6 +54,17 @@ def with_degrees(text: str) -> str:
     return re.sub(r"(?:°|\bdeg(?:rees?)?)\s*(C|F)(?:elsius|ahrenheit)?\b", r"°\1", text)
 
 
+_ERROR = re.compile(
+    r"(?<![\w.,])(?P<number>\d[\d.,]*(?:\s?(?P<unit>[^\W\d_]{1,8}|°[CF]?))?)\s*\(?(?:±|\\pm(?![A-Za-z])|\+/[-\u2212\u2013])"
+    r"\s*\d+(?:[.,]\d+)?\s?%?(?:\s?(?P=unit)(?!\w))?\)?"
+)
+
+
+def without_error(text: str) -> str:
+    """Measured numbers without their errors: "70.0 ± 0.5 kg" as "70.0 kg"."""
+    return _ERROR.sub(r"\g<number>", text) if any(mark in text for mark in ("±", "\\pm", "+/")) else text
+
+
 def once(text: str) -> str:
     """The text without number words that digits in parentheses repeat: "forty-three (43)" as "43"."""
     if "(" not in text:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import InputError
-from .. import prompts
+from .. import prompts, statistics
 from ..asks import Ask, Grade
 from ..case import Case
 from ..graded import Graded
@@ -186,7 +186,11 @@ def _against(
 def independence_gap(
     whole: Sequence[Truth], steps: Sequence[Sequence[Truth]], group: Mapping[str, Any], seed: int, items: Sequence[Item]
 ) -> Metric:
-    """mean(whole) - prod_i mean(step i): the gap of Compositional GSM, over cases where all is known."""
+    """mean(whole) - prod_i mean(step i): the gap of Compositional GSM, over cases where all is known.
+
+    If no case changes it (all answers right, or all wrong), a bootstrap would claim certainty. Then the exact upper
+    limit of the share of other cases bounds it.
+    """
     table = list(zip(whole, *steps, strict=True))
     known = [k for k, row in enumerate(table) if None not in row]
     columns = [(1.0, *(float(bool(v)) for v in table[k])) for k in known]
@@ -195,18 +199,26 @@ def independence_gap(
         means = s[..., 1:] / s[..., :1]
         return means[..., 0] - np.prod(means[..., 1:], axis=-1)
 
-    return counting.statistic(
+    own = [items[k] for k in known]
+    found = counting.statistic(
         "independence_gap",
         columns,
         gap,
         group,
         seed=seed,
         n_invalid=len(table) - len(known),
-        of=[items[k] for k in known],
+        of=own,
         note="composition - product of the steps",
         bounds=_independence_bounds(table),
         possible=(-1, 1),
     )
+    other = statistics.share_of_others(len(own), counting.clusters_of(own)) if own and found.low is None else None
+    if other is None:
+        return found
+    means = np.mean(columns, axis=0)[1:]
+    least, most = means * (1 - other), means * (1 - other) + other
+    low, high = least[0] - np.prod(most[1:]), most[0] - np.prod(least[1:])
+    return replace(found, low=float(low), high=float(high), interval=statistics.OTHER_CASES)
 
 
 def _independence_bounds(table: Sequence[Sequence[Truth]]) -> tuple[float | None, float | None]:

@@ -252,6 +252,14 @@ class Command(TyperCommand):
     headings: ClassVar[Mapping[str, Sequence[str]]] = {}
     """The names of options under each heading; options that come from the configuration carry their own heading."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; a value that is given twice is refused, where click would drop the first one."""
+        given = self.make_parser(ctx).parse_args(args=list(args))[2]
+        for one in given:
+            if one.param_type_name == "option" and not (one.multiple or one.is_flag) and given.count(one) > 1:
+                ctx.fail(f"{max(one.opts, key=len)} is given {given.count(one)} times; give it once")
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         listed: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options", *self.headings)}
         for param in self.get_params(ctx):

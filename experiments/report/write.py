@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...errors import InputError
 from ...probes.catalog import described
 from ...terminal import Bar, no_bar
 from ..figures import catalog
@@ -46,13 +47,15 @@ def write(
 
     With ``single_file`` the page itself holds all data, so it can be sent alone. A ``live`` page is for ``view``: it
     asks for a newer page, and for each figure as the figure comes into view (``write_figure_data``). Raises
-    ``InputError`` for a folder that is not a run; the page says what a run lacks.
+    ``InputError`` for a folder that is not a run, and where ``report.html`` is another program's page; the page says
+    what a run lacks.
     """
     given = list(runs)
     data = load(given)
     for run in data:  # before anything of an older report is removed
         run.read_all()
     folder = Path(out)
+    _check_own(folder / "report.html")
     # Remove only what an earlier report wrote: the folder may be the user's own and hold other files.
     for old in ("assets", "data/cases", "data/pictures", "data/heads"):
         shutil.rmtree(folder / old, ignore_errors=True)
@@ -85,6 +88,12 @@ def write(
     embedded = values if single_file else {}
     page = _page(data, shown, told, index, *sections.read_validity(near), embedded=embedded, live=live)
     return write_text(folder / "report.html", encodable(page))
+
+
+def _check_own(page: Path) -> None:
+    """Raise ``InputError`` for a page of another program, which the report would replace."""
+    if page.is_file() and "composcope" not in page.read_text(encoding="utf-8", errors="replace"):
+        raise InputError(f"{page}: is not a page of composcope and would be overwritten; give --out another folder")
 
 
 def write_figure_data(name: str, runs: Sequence[RunData], out: str | Path) -> None:

@@ -194,6 +194,20 @@ def _raising(error: BaseException) -> Any:
     return call
 
 
+def _single(command: Any) -> Any:
+    options = (p for p in command.params if p.param_type_name == "option")
+    return next((p for p in options if not (p.is_flag or p.multiple)), None)
+
+
+@pytest.mark.parametrize("path", [path for path, command in LEAVES.items() if _single(command)], ids=" ".join)
+def test_an_option_with_one_value_is_refused_when_it_is_given_twice(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = _single(LEAVES[path]).opts
+    assert main([*path, names[0], "1", names[-1], "2"]) == 1
+    assert max(names, key=len) in (said := capsys.readouterr().err) and "give it once" in said
+
+
 def test_an_interruption_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
     assert exits.guarded(_raising(KeyboardInterrupt()), lambda: "composcope demo") == 130
     assert capsys.readouterr().err == (
@@ -278,7 +292,8 @@ def test_no_number_may_be_below_what_makes_sense_and_the_error_says_what_does(
 ) -> None:
     least = getattr(option if hasattr(option, "min") else option.type, "min", None)
     assert least is not None, f"{option.opts[0]} takes any number; give it a least one"
-    example = _example(str(LEAVES[path].epilog))[1:]
+    words = _example(str(LEAVES[path].epilog))[1:]
+    example = [w for w, before in zip(words, ["", *words], strict=False) if not {w, before} & {*option.opts}]
     assert main([*example, option.opts[0], str(least - 1)]) == 1
     said = capsys.readouterr().err
     assert f"{option.opts[0]} {least - 1}: give a number of at least {least}\n" in said and said.count("\n") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,6 +190,23 @@ def test_a_reversed_whole_is_a_question_or_has_one() -> None:
 def test_the_gap_to_independence_is_bounded_by_what_open_answers_could_be() -> None:
     assert compositionality_gap._independence_bounds([(None, True, True), (True, None, True)]) == (0.5 - 1, 1 - 0.5)
     assert compositionality_gap._independence_bounds([]) == (None, None)
+
+
+def test_a_gap_to_independence_that_no_case_changes_is_bounded_by_the_share_of_other_cases() -> None:
+    other = 1 - 0.025 ** (1 / 6)  # exact upper limit of 0 of 6
+    for letters, value, low, high in (
+        ("110", -1.0, -1.0, other - (1 - other) ** 2),
+        ("111", 0.0, (1 - other) - 1, 1 - (1 - other) ** 2),
+        ("000", 0.0, -(other**2), other),
+    ):
+        found = got("independence_gap", rows_of(dict.fromkeys("abcdef", letters)))
+        assert found.value == pytest.approx(value) and found.interval == "clopper-pearson of other cases"
+        assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
+    half = got("independence_gap", rows_of({"a": "010", "b": "000", "c": "010", "d": "000", "e": "010", "f": "000"}))
+    assert half.value == 0 and half.low == pytest.approx(-other * (0.5 * (1 - other) + other))
+    assert half.high == pytest.approx(other), "no whole and no first step is right: what the second is changes nothing"
+    shared = [replace(row, cluster=f"fact {row.case in 'abc'}") for row in rows_of(dict.fromkeys("abcdef", "110"))]
+    assert got("independence_gap", shared).low is None, "two clusters carry no interval"
 
 
 def test_another_way_to_ask_is_counted_over_the_cases_that_were_asked_so() -> None:

@@ -311,6 +311,16 @@ def test_groups_of_which_no_two_cases_match_are_contrasted_under_a_warning() -> 
     assert _unmatched(alone) is alone
 
 
+def test_a_probe_of_which_no_value_is_known_says_so() -> None:
+    rows = [{"quantity": "q", "group": "failure", "n": 2, "value": value} for value in (float("nan"), None, 0.0)]
+    assert (
+        probing._checked(ProbeResult("own", rows)).warnings == () == probing._checked(ProbeResult("own", [])).warnings
+    )
+    for nothing in (rows[:1], rows[1:2], rows[:2]):
+        (said,) = probing._checked(ProbeResult("own", nothing)).warnings
+        assert "NaN" in said
+
+
 def test_examples_kept_for_the_report_are_counted_by_group() -> None:
     every = [SimpleNamespace(case=f"{g}{i // 2}", group=g) for g in ("failure", "success") for i in range(10)]
     few = SimpleNamespace(entries=[SimpleNamespace(about=vars(e)) for e in (every[0], every[1], every[4], every[12])])

@@ -86,6 +86,17 @@ def test_no_text_of_the_model_is_on_the_page_and_all_of_it_is_in_the_data(writte
     assert name == "cases/0-0" and HOSTILE in chunk["texts"]
 
 
+def test_a_page_of_another_program_is_not_replaced_and_one_of_ours_is(synthetic: ModuleType, tmp_path: Path) -> None:
+    run, out = synthetic.make_run(tmp_path / "run", n=4, probes=()), tmp_path / "site"
+    out.mkdir()
+    (out / "report.html").write_text("<h1>My thesis</h1>")
+    with pytest.raises(InputError, match=r"site/report\.html"):
+        report.write([run], out, live=True)
+    assert (out / "report.html").read_text() == "<h1>My thesis</h1>" and len(list(out.iterdir())) == 1
+    first = report.write([run], tmp_path / "ours", live=True).read_text()
+    assert report.write([run], tmp_path / "ours", live=True).read_text() == first
+
+
 def test_hostile_names_are_escaped_on_the_page(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", model=HOSTILE, n=8, probes=(), command=HOSTILE)
     page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
