@@ -254,7 +254,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; a value that is given twice is refused, where click would drop the first one."""
-        given = self.make_parser(ctx).parse_args(args=list(args))[2]
+        given: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
         for one in given:
             if one.param_type_name == "option" and not (one.multiple or one.is_flag) and given.count(one) > 1:
                 ctx.fail(f"{max(one.opts, key=len)} is given {given.count(one)} times; give it once")
