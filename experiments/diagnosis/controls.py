@@ -79,6 +79,13 @@ def selected_late(entity: Found, later: Found, wanted: float = ALL, wanted_forei
     return demonstrated(entity) and demonstrated(later) and own and foreign
 
 
+def needed_late(later: Found) -> bool:
+    """Whether the own part's state mends all where the answer is decided, in the later layers, and a foreign one gives
+    its own answer there."""
+    own = later.pool.n >= MANY and later.pool.share >= ALL
+    return demonstrated(later) and own and later.foreign_pool.share >= BROUGHT
+
+
 def varied(read: Found) -> bool:
     """Whether it is not some one value that the state brings, whatever is asked."""
     return read.values.k >= FEWEST_DIFFERENT and read.values.share >= ROUTED

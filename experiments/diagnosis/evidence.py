@@ -154,6 +154,10 @@ class Behaviour:
     """Failing cases of the family with a part that the whole's context spoils, if this is one."""
     as_whole: Tally = Tally()
     """Those whose part then gives the whole's own answer, if this is one."""
+    behind_in_run: Tally = Tally()
+    """Parts that are wrong behind the whole's context, over the failing settings of all failing cases of the run."""
+    fails_in_run: Tally = Tally()
+    """Settings with right parts that fail, over all failing cases of the run."""
     throughout: Mapping[str, Tally] = field(default_factory=dict)
     """The same of the signs that nearly all settings of a case show, those that do not fail counted as well."""
     behind: Mapping[str, Behind] = field(default_factory=dict)
@@ -264,6 +268,11 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         same += f" (so is another question there in {b.other})" if b.telling and b.other.n else ""
         out.append(
             f"{part} behind the whole's context: wrong in {b.wrong}{same}; where the whole is right, in {b.success}"
+        )
+    if found.behind_in_run.n:
+        fails, wrong = found.fails_in_run, found.behind_in_run
+        out.append(
+            f"over the run: {fails} settings fail; in these, parts behind the whole's context are wrong in {wrong}"
         )
     if found.spoilt.n:
         same = f", with the whole's own answer: {found.as_whole}" if found.as_whole.n else ""

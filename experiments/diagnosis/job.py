@@ -31,6 +31,7 @@ from . import asks, behaviour, controls, following, hypotheses, opening, rule, u
 from .asks import Heard
 from .evidence import Behaviour, Found, Inside, Tally, behaviour_lines, inside_lines
 from .readings import Held, reading_lines
+from .thresholds import MANY, MANY_OF_A_GROUP
 
 COMPANY, OF_SMALL = 8, 24
 """At least this many failing cases are asked and opened, if the run has them: the second number if the model is so
@@ -185,7 +186,8 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
-    opened = opening.open_cases(target, left, settings, folder, reporter, seed) if left else {}
+    fewest = MANY if any(map(rule.intact, behaviours.values())) else MANY_OF_A_GROUP
+    opened = opening.open_cases(target, left, settings, folder, reporter, seed, fewest=fewest) if left else {}
     behaviours |= _of_groups(behaviours, opened, heard, known)
     opened = weighing.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
     # Where the answers settle the cause and no text mends the case, the model is opened only for what does.

@@ -19,6 +19,7 @@ from .evidence import Inside
 from .inside import DONORS, Setting, States, measure
 from .places import Decision
 from .readings import Held, read
+from .thresholds import MANY_OF_A_GROUP
 from .weighing import Opened, weigh
 
 KEPT = "inside.jsonl"
@@ -97,8 +98,9 @@ def open_cases(
     reporter: Reporter,
     seed: int,
     what: str = "causes: inside the model",
+    fewest: int = MANY_OF_A_GROUP,
 ) -> dict[str, Inside]:
-    """The evidence from inside the model for every case."""
+    """The evidence from inside the model for every case; ``fewest`` as in ``weighing.halves``."""
     some = {id: [found[one.case.id] for one in group if one.case.id in found] for id, group in heard.items()}
     answers = sorted({d.gold for group in some.values() for s in group for d in (s.whole, *s.foreign)})
     lm = target.open_model()
@@ -120,7 +122,7 @@ def open_cases(
                     outcomes = known[inputs]["outcomes"]
                     groups[id].append(Opened(outcomes, one.operand, worked[one.variant], one.whole.value))
                 advance(1)
-    return weigh(groups)
+    return weigh(groups, fewest)
 
 
 def readable(target: Target, heard: Mapping[str, Sequence[Heard]], found: Settings) -> dict[str, list[Held]]:

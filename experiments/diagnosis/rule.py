@@ -13,6 +13,7 @@ from .controls import (
     demonstrated,
     late,
     nearly_all,
+    needed_late,
     outdoes_noise,
     partly,
     selected_late,
@@ -27,6 +28,7 @@ from .thresholds import (
     ADMITTED,
     ALL,
     ASKED,
+    BROKEN,
     BROUGHT,
     COMPARED,
     CONTROL,
@@ -35,6 +37,7 @@ from .thresholds import (
     FEWEST_DIFFERENT,
     FOREIGN_BROUGHT,
     FOREIGN_RUN,
+    INTACT,
     MANY,
     MOST,
     OFTEN_SPOILT,
@@ -278,10 +281,10 @@ def from_inside(
     for noisy in (entity, own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    arrives = selected_late(entity, later, BROUGHT, FOREIGN_BROUGHT)
+    arrives = arriving(entity, later, seen)
     own = later if arrives and not known else own
     foreign = foreign_run(seen) or (foreign_to(seen) and not usual(found))
-    if (not arrives and (foreign or not known)) or noise.pool.share > CONTROL:
+    if (not arrives and (foreign or not known)) or noise.pool.share > (EXCESS if intact(seen) else CONTROL):
         return None
     across = test("across")
     if nearly_all(across) and varied(across) and move.pool.share < ROUTED:
@@ -293,7 +296,8 @@ def from_inside(
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(held, "entity") and not readable(held, "decision"):
         return "bridge-not-routed", own.own, f"own state {own.cell}", None
-    if readable(held, "decision") or any(read_there(test(name), found) for name in ("exit", "scope:decision")):
+    some = usual(found) or intact(seen)
+    if readable(held, "decision") or any(read_there(test(name), some) for name in ("exit", "scope:decision")):
         return None
     if any(test.own.k and test.pool.share >= ADMITTED and beats_noise(test, noise) for test in (back, across)):
         return None  # it is computed, in a later layer
@@ -306,13 +310,27 @@ def from_inside(
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 
 
-def read_there(read: Found, found: Inside) -> bool:
+def read_there(read: Found, luck: bool) -> bool:
     """Whether the model itself reads the right answer where it is decided, so that the bridge is computed.
 
-    One of a few answers comes up by luck. Where most of the family's cases lack their bridge, a reading counts only if
-    it shows in the other cases as well.
+    One of a few answers comes up by ``luck``. Where most of the family's cases lack their bridge, or nothing but the
+    wholes is wrong, a reading counts only if it shows in the other cases as well.
     """
-    return read.own.share >= ABSENT and not (usual(found) and read.pool.share < ABSENT)
+    return read.own.share >= ABSENT and not (luck and read.pool.share < ABSENT)
+
+
+def arriving(entity: Found, later: Found, seen: Behaviour) -> bool:
+    """Whether the own part's state reaches the answer in the later layers, and nothing else is wrong there."""
+    return selected_late(entity, later, BROUGHT, FOREIGN_BROUGHT) or (intact(seen) and needed_late(later))
+
+
+def intact(found: Behaviour) -> bool:
+    """Whether nothing but the wholes is wrong over the run: most similar wholes fail, and hardly any part behind them.
+
+    Damage everywhere makes some wholes wrong, and with them some of the parts behind their context.
+    """
+    behind, fails = found.behind_in_run, found.fails_in_run
+    return min(behind.n, fails.n) >= MANY and behind.share <= INTACT and fails.share >= BROKEN
 
 
 def usual(found: Inside) -> bool:

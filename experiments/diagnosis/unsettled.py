@@ -8,6 +8,7 @@ from dataclasses import replace
 from .evidence import Behaviour, Found, Inside, Tally
 from .readings import Held, readable
 from .rule import (
+    arriving,
     blind,
     demonstrated,
     drifts,
@@ -17,7 +18,6 @@ from .rule import (
     half_followed,
     named,
     seldom,
-    selected_late,
     shared,
     spoilt_anyway,
     to_prove,
@@ -25,7 +25,7 @@ from .rule import (
     usual,
     usually_fails,
 )
-from .thresholds import BROUGHT, FEWEST, FEWEST_DIFFERENT, FOREIGN_BROUGHT, mostly
+from .thresholds import FEWEST, FEWEST_DIFFERENT, mostly
 
 MORE = "more variants with parts that the model knows (meta.variants of the case)"
 
@@ -47,7 +47,7 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     none = Found("none:0")
     own = inside.tests if inside is not None else {}
     entity, decision, later = (own.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
-    arrives = selected_late(entity, later, BROUGHT, FOREIGN_BROUGHT)
+    arrives = arriving(entity, later, found)
     if foreign_to(found) and not arrives:
         some, where = (found.from_cases, "the failing cases") if foreign_run(found) else (found.from_case, "the case")
         return (

@@ -55,17 +55,18 @@ class _Test(NamedTuple):
     """Whether the cells are layers at one place, of which the last one before the greatest fall counts."""
 
 
-def weigh(groups: Group) -> dict[str, Inside]:
+def weigh(groups: Group, fewest: int = MANY_OF_A_GROUP) -> dict[str, Inside]:
     """The evidence of every case. If a model has two causes, the cases of each choose their layers for each other."""
-    cell, parted = halves(groups)
+    cell, parted = halves(groups, fewest)
     return {id: replace(one, apart=Apart(cell, frozenset(some), len(groups)) if cell else None)
             for some in parted for id, one in _weigh(some).items()}  # fmt: skip
 
 
-def halves(groups: Group) -> tuple[str, Sequence[Group]]:
+def halves(groups: Group, fewest: int = MANY_OF_A_GROUP) -> tuple[str, Sequence[Group]]:
     """The cases of two causes, and the change that mends nearly all variants of the one half, and few of the other.
 
-    Only a left-out block and a moved state are tried. Without such a change there is one group, and no name.
+    Only a left-out block and a moved state are tried; the change has to mend ``fewest`` variants. Without such a change
+    there is one group, and no name.
     """
     tests = _tests({cell for group in groups.values() for one in group for cell in one.outcomes})
     found: tuple[str, Sequence[Group]] = "", [groups]
@@ -75,7 +76,7 @@ def halves(groups: Group) -> tuple[str, Sequence[Group]]:
         mended = {id: group for id, group in groups.items() if mostly(_tally(group, test, cell))}
         others = {id: group for id, group in groups.items() if id not in mended}
         of, beside = (_sum(_tally(g, test, cell) for g in some.values()) for some in (mended, others))
-        enough = min(len(mended), len(others)) > ENOUGH and of.n >= MANY_OF_A_GROUP and beside.n >= MANY
+        enough = min(len(mended), len(others)) > ENOUGH and of.n >= fewest and beside.n >= MANY
         if enough and of.share >= BROUGHT and beside.share <= CONTROL and of.share - beside.share > most:
             most, found = of.share - beside.share, (f"{test}:{cell}", [mended, others])
     return found
@@ -230,6 +231,8 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     family = families or dict.fromkeys(found)
     failing = [one for one in found.values() if one.fails]
     asked = _sum(one.asked for one in failing)
+    behind = _sum(b.wrong for one in failing for b in one.behind.values())
+    fails = _sum(Tally(one.n, one.variants + 1 - one.unknown) for one in failing)
     count = Counter(sign for one in failing for sign in rule.signs(one))
     whole = Counter(sign for one in failing for sign in rule.throughout(one))
     sums = frozenset[str]().union(*(one.sums for one in failing if rule.other_results(one)))
@@ -251,7 +254,8 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     return {
         id: replace(one, asked_in_run=asked, sums=sums if rule.other_results(one) else one.sums,
                     shared=of_all(rule.signs(one), count, one), throughout=of_all(rule.signs(one), whole, one),
-                    spoilt=bad.get(id, Tally()), as_whole=same.get(id, Tally()))
+                    spoilt=bad.get(id, Tally()), as_whole=same.get(id, Tally()), behind_in_run=behind,
+                    fails_in_run=fails)
         for id, one in within(found).items()
     }  # fmt: skip
 
