@@ -155,7 +155,8 @@ class Behaviour:
     as_whole: Tally = Tally()
     """Those whose part then gives the whole's own answer, if this is one."""
     behind_in_run: Tally = Tally()
-    """Parts that are wrong behind the whole's context, over the failing settings of all failing cases of the run."""
+    """Parts that are wrong behind the whole's context, over the failing settings of all failing cases of the run; only
+    parts that are right behind the context of right wholes."""
     fails_in_run: Tally = Tally()
     """Settings with right parts that fail, over all failing cases of the run."""
     throughout: Mapping[str, Tally] = field(default_factory=dict)

@@ -32,6 +32,7 @@ from .thresholds import (
     BROUGHT,
     COMPARED,
     CONTROL,
+    DAMAGED,
     EXCESS,
     FEWEST,
     FEWEST_DIFFERENT,
@@ -75,7 +76,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
         return "format", neutral
     if mostly(relation) and relation.share - neutral.share >= CONTROL:
         return "relation-lost", relation
-    if found.shortcut is not None and follows(found.shortcut):
+    if found.shortcut is not None and follows(found.shortcut) and not by_damage(found.shortcut, found):
         return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
     if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
         if as_another_operation(found):
@@ -222,6 +223,14 @@ def throughout(found: Behaviour) -> set[str]:
 def follows(found: Followed) -> bool:
     """Whether most edits follow an admitted shortcut, and so does the case itself, unless nearly the whole run does."""
     return (found.own is not False or found.run.share >= BROUGHT) and mostly(Tally(found.hits, found.telling))
+
+
+def by_damage(shortcut: Followed, found: Behaviour) -> bool:
+    """Whether damaged weights may make the usual value: parts are wrong behind their context, too, and some wholes do
+    not follow it."""
+    behind = found.behind_in_run
+    damaged = behind.n >= MANY and behind.share > DAMAGED
+    return damaged and shortcut.name.startswith("usual") and shortcut.run.share < BROUGHT
 
 
 def drifts(cause: str, found: Inside | None) -> bool:

@@ -52,9 +52,9 @@ PARTLY = 0.4
 SPOILT, OFTEN_SPOILT = 1 / 3, 1 / 2
 """The share of the family's failing cases with a part that the whole's context spoils: if the part gives the whole's
 own answer, and with whatever answer. Of cases of models without a cause, up to 5 of 12 have a wrong part there."""
-INTACT, BROKEN = 0.05, 0.75
+INTACT, DAMAGED, BROKEN = 0.05, 0.1, 0.75
 """The largest share of parts that are wrong behind the whole's context, and the smallest share of settings that fail,
-over the run, in a model where nothing but the wholes is wrong."""
+over the run, in a model where nothing but the wholes is wrong; above ``DAMAGED`` of such parts more is wrong."""
 READABLE = 0.95
 """The share of the foils, absent and in the prompt, that the lens has to put below the entity."""
 FEWEST_DIFFERENT = 2

@@ -10,6 +10,7 @@ from .readings import Held, readable
 from .rule import (
     arriving,
     blind,
+    by_damage,
     demonstrated,
     drifts,
     foreign_run,
@@ -43,6 +44,11 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         return (
             f"the answers follow {cause.partition(':')[2]}, but without attention to it they stay the same: over all "
             f"such cases they change in only {inside.cuts}"
+        )
+    if found.shortcut is not None and by_damage(found.shortcut, found):
+        return (
+            f"the answers follow {found.shortcut.name}, but behind the wholes' context parts are wrong in "
+            f"{found.behind_in_run} too, and damaged weights make usual values as well"
         )
     none = Found("none:0")
     own = inside.tests if inside is not None else {}

@@ -231,7 +231,9 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     family = families or dict.fromkeys(found)
     failing = [one for one in found.values() if one.fails]
     asked = _sum(one.asked for one in failing)
-    behind = _sum(b.wrong for one in failing for b in one.behind.values())
+    # a part that is wrong behind the context of right wholes, too, says nothing about the failing ones
+    telling = (b for one in failing for b in one.behind.values() if b.success.share <= CONTROL)
+    behind = _sum(b.wrong for b in telling)
     fails = _sum(Tally(one.n, one.variants + 1 - one.unknown) for one in failing)
     count = Counter(sign for one in failing for sign in rule.signs(one))
     whole = Counter(sign for one in failing for sign in rule.throughout(one))
