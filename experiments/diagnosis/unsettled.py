@@ -13,6 +13,7 @@ from .rule import (
     by_damage,
     demonstrated,
     drifts,
+    follows,
     foreign_run,
     foreign_to,
     from_behaviour,
@@ -45,7 +46,7 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             f"the answers follow {cause.partition(':')[2]}, but without attention to it they stay the same: over all "
             f"such cases they change in only {inside.cuts}"
         )
-    if found.shortcut is not None and by_damage(found.shortcut, found):
+    if found.shortcut is not None and follows(found.shortcut) and by_damage(found.shortcut, found):
         return (
             f"the answers follow {found.shortcut.name}, but behind the wholes' context parts are wrong in "
             f"{found.behind_in_run} too, and damaged weights make usual values as well"

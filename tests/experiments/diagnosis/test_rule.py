@@ -366,3 +366,22 @@ def test_answers_that_drift_to_the_largest_without_attention_to_it_follow_no_sho
     verdict = job._verdict("a", seen, inside, ())
     assert verdict.cause == cause
     assert (verdict.settle is not None and name in verdict.settle) == (cause == "undetermined")
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "behind", "cause"),
+    [
+        ("usual-of-kind", (9, 11), (3, 20), "undetermined"),
+        ("usual-of-kind", (9, 10), (3, 20), "shortcut:usual-of-kind"),
+        ("usual-of-kind", (9, 11), (2, 20), "shortcut:usual-of-kind"),
+        ("usual-of-kind", (9, 11), (3, 11), "shortcut:usual-of-kind"),  # too few to say
+        ("last-item", (9, 11), (3, 20), "shortcut:last-item"),
+    ],
+)
+def test_a_usual_value_is_no_shortcut_where_parts_are_wrong_as_well_unless_nearly_all_follow_it(
+    name: str, run: tuple[int, int], behind: tuple[int, int], cause: str
+) -> None:
+    seen = replace(NOTHING, shortcut=Followed(name, 4, 4, own=True, run=Tally(*run)), behind_in_run=Tally(*behind))
+    verdict = job._verdict("a", seen, None, ())
+    assert verdict.cause == cause
+    assert (verdict.settle is not None and f"{behind[0]} of {behind[1]}" in verdict.settle) == (cause == "undetermined")

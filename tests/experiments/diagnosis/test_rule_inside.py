@@ -229,6 +229,35 @@ def test_a_model_that_selects_late_needs_its_bridge_only_in_later_layers(
     assert ("1 of 9" in few) or cause is None, "the bridge is missing, in too few cases"
 
 
+@pytest.mark.parametrize(
+    ("behind", "fails", "whole"),
+    [
+        ((1, 20), (15, 20), True),
+        ((2, 20), (15, 20), False),
+        ((1, 20), (14, 20), False),
+        ((0, 11), (15, 20), False),
+        ((0, 20), (11, 11), False),
+    ],
+)
+def test_where_nothing_but_the_wholes_is_wrong_a_missing_bridge_needs_less(
+    behind: tuple[int, int], fails: tuple[int, int], whole: bool
+) -> None:
+    seen = replace(DRAWN, behind_in_run=Tally(*behind), fails_in_run=Tally(*fails))
+    assert rule.intact(seen) == whole
+    late = {"own:entity": found(0, foreign=0), "own:decision": found(1, foreign=1), "own:later": brought(38, 36)}
+    by_luck = {"own:decision": SHOWN, "exit": found(2, cell="decision:1", pool=19)}
+    noisy = {"own:decision": SHOWN, "noise": found(0, pool=20)}
+    for name, tests in {"in later layers": late, "read by luck": by_luck, "noise mends half": noisy}.items():
+        assert cause_of(Inside(4, tests), seen) == ("bridge-not-computed" if whole else None), name
+    for name, tests in {
+        "not all arrive": late | {"own:later": brought(37, 36)},
+        "foreign ones seldom arrive": late | {"own:later": brought(38, 35)},
+        "read in half of the others": by_luck | {"exit": found(2, cell="decision:1", pool=20)},
+        "noise mends more": noisy | {"noise": found(0, pool=21)},
+    }.items():
+        assert cause_of(Inside(4, tests), seen) is None, name
+
+
 def test_a_left_out_block_needs_nearly_all_states_to_arrive_and_numbers_of_no_item_then_say_nothing() -> None:
     run = replace(DRAWN, from_case=Tally(3, 10), from_cases=Tally(62, 80))
 

@@ -228,6 +228,29 @@ def test_the_cases_of_two_causes_are_weighed_apart(n: int, of_few: int, of_many:
     assert not too_few["a0"].apart, "three cases choose no layers for each other"
 
 
+def test_a_small_group_is_weighed_apart_where_fewer_variants_are_asked_for() -> None:
+    def opened(name: str, i: int, cell: str) -> weighing.Opened:
+        return weighing.Opened({"skip:decision:3": cell, "skip:decision:2": "wrong"}, worked=f"{name}{i}", value=str(i))
+
+    groups = {f"a{k}": [opened(f"a{k}", i, "gold") for i in range(3)] for k in range(4)}
+    groups |= {f"b{k}": [opened(f"b{k}", i, "wrong") for i in range(3)] for k in range(4)}
+    assert not weighing.halves(groups)[0] and not weighing.halves(groups, 13)[0]
+    cell, (some, others) = weighing.halves(groups, 12)
+    assert cell == "skip:decision:3" and set(some) == {"a0", "a1", "a2", "a3"} and len(others) == 4
+    assert weighing.weigh(groups, 12)["a0"].apart and not weighing.weigh(groups)["a0"].apart
+
+
+def test_parts_behind_their_context_and_failing_settings_are_counted_over_the_run() -> None:
+    right, wrong = Tally(0, 8), Tally(3, 8)
+    behind = {"part:0": Behind(False, Tally(1, 4), Tally(), right, Tally()),
+              "part:1": Behind(False, Tally(4, 4), Tally(), wrong, Tally())}  # fmt: skip
+    seen = {"a": replace(DRAWN, behind=behind), "b": Behaviour(True, 2, 4, unknown=1, behind=behind),
+            "c": Behaviour(False, 0, 4, behind=behind)}  # fmt: skip
+    together = weighing.together(seen)
+    assert {one.behind_in_run for one in together.values()} == {Tally(2, 8)}, "part 1 is wrong behind right wholes"
+    assert {one.fails_in_run for one in together.values()} == {Tally(DRAWN.n + 2, DRAWN.variants + 1 + 4)}
+
+
 # --- what the other cases of a run say about one of them: whether a bridge is missing in a whole family -------------
 
 
