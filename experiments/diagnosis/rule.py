@@ -310,7 +310,7 @@ def from_inside(
         return None
     if any(test.own.k and test.pool.share >= ADMITTED and beats_noise(test, noise) for test in (back, across)):
         return None  # it is computed, in a later layer
-    if seldom(found):
+    if seldom(found, seen):
         return None
     if not usual(found) and (found.worked < FEWEST_DIFFERENT or not usually_fails(seen) or blind(seen)):
         return None
@@ -350,9 +350,14 @@ def usual(found: Inside) -> bool:
     return found.uncomputed.n >= COMPARED and found.uncomputed.share >= MOST
 
 
-def seldom(found: Inside) -> bool:
-    """Whether not most of the family's opened cases lack their bridge, if there are enough to compare with."""
-    return found.uncomputed.n >= COMPARED and not usual(found)
+def seldom(found: Inside, seen: Behaviour) -> bool:
+    """Whether too few of the family's opened cases lack their bridge, if there are enough to compare with.
+
+    Where nothing but the wholes is wrong, a quarter of them is enough: a model may have two causes.
+    """
+    lacking = found.uncomputed
+    few = not admitted(lacking, lacking.n) if intact(seen) else lacking.share < MOST
+    return lacking.n >= COMPARED and few
 
 
 def usually_fails(found: Behaviour) -> bool:

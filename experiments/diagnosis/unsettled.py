@@ -97,7 +97,7 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     few = shown and not usual(inside)
     if few and inside.worked < FEWEST_DIFFERENT:
         return f"all failing variants have the same right answer, so one error may come back in them: {MORE}"
-    if seldom(inside):
+    if seldom(inside, found):
         return f"no state holds the bridge, but this is so in only {inside.uncomputed} cases of the family: more cases"
     if shown and readable(held, "decision"):
         return (

@@ -258,6 +258,18 @@ def test_where_nothing_but_the_wholes_is_wrong_a_missing_bridge_needs_less(
         assert cause_of(Inside(4, tests), seen) is None, name
 
 
+@pytest.mark.parametrize(
+    ("lacking", "few", "few_if_intact"), [((3, 5), False, False), ((5, 14), True, False), ((3, 13), True, True),
+                                          ((1, 4), True, True), ((0, 3), False, False)],
+)  # fmt: skip
+def test_a_quarter_of_the_cases_may_lack_their_bridge_where_nothing_but_the_wholes_is_wrong(
+    lacking: tuple[int, int], few: bool, few_if_intact: bool
+) -> None:
+    inside = Inside(4, {}, uncomputed=Tally(*lacking))
+    assert rule.seldom(inside, DRAWN) == few
+    assert rule.seldom(inside, replace(DRAWN, behind_in_run=Tally(0, 20), fails_in_run=Tally(20, 20))) == few_if_intact
+
+
 def test_a_left_out_block_needs_nearly_all_states_to_arrive_and_numbers_of_no_item_then_say_nothing() -> None:
     run = replace(DRAWN, from_case=Tally(3, 10), from_cases=Tally(62, 80))
 
