@@ -76,7 +76,7 @@ class Graded:
         row: dict[str, Any] = {"schema": GRADED_SCHEMA}
         for name in _FIELDS:
             value = getattr(self, name)
-            if name in _ALWAYS or value not in (None, False, ()):
+            if name in _ALWAYS or not (value is None or value is False or value == ()):  # 0 is a value
                 row[name] = list(value) if isinstance(value, tuple) else value
         return {**row, **self.extra}
 

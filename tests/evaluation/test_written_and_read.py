@@ -66,6 +66,13 @@ def test_a_field_of_a_row_is_read_as_it_was_written(name: str) -> None:
     assert Graded.from_dict(_sent(everything.to_dict())) == everything
 
 
+def test_a_chance_or_a_depth_of_zero_is_written() -> None:
+    case = Case("c", "What is 3 plus 4?", "7", chance=0.0)
+    assert case_from_dict(_sent(case_to_dict(case))) == case
+    row = Graded("c", "whole", "correct", chance=0.0, depth_bin=0, depth=0)
+    assert Graded.from_dict(_sent(row.to_dict())) == row
+
+
 @pytest.mark.parametrize("name", ["", *ITEM, *STEP])
 def test_a_record_of_any_stage_is_read_as_it_was_written(name: str) -> None:
     steps = tuple(StadStep(f"do {i}", **({k: v for k, v in STEP.items() if k == name})) for i in range(3))
