@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
@@ -14,7 +14,7 @@ from ..benchmarks.stad import StadItem
 from ..builders.review import filtering
 from ..metrics import Metric
 from ..protocols import counting
-from ..protocols.scaffolding import Scaffolded
+from ..protocols.scaffolding import Scaffolded, over_k
 from ..skills import cluster, embed, teacher_agreement
 from .base import Analysis, Source
 
@@ -25,17 +25,24 @@ def scaffolded_items(source: Source) -> list[Scaffolded]:
 
 
 def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
-    """Of the items with k > 0 and known skills, the share whose bottleneck is 1, 2 or at least 3 different skills."""
+    """Of the items with k > 0 and known skills, the share whose bottleneck is 1, 2 or at least 3 different skills.
+
+    Items with an open k are counted and enter the bounds.
+    """
     metrics: list[Metric] = []
     rows = []
     for source in sources:
-        found = [(s.item, s.bottleneck) for s in scaffolded_items(source) if s.bottleneck is not None]
-        items, named = [item for item, _ in found], [name for _, name in found]
-        sizes = [n.count(" / ") + 1 for n in named]
+        items = scaffolded_items(source)
+        named = [s.bottleneck for s in items if s.bottleneck is not None]
         group = {"model": source.name} if len(sources) > 1 else {}
-        for label, test in (("1", 1), ("2", 2), (">=3", 3)):
-            values: list[bool | None] = [n == test if test < 3 else n >= 3 for n in sizes]
-            metrics.append(counting.rate("bottleneck_size", values, {**group, "skills": label}, of=items))
+        for label, size in (("1", 1), ("2", 2), (">=3", 3)):
+
+            def of_size(s: Scaffolded, k: int, size: int = size) -> counting.Truth | Literal["outside"]:
+                return min(len(set(s.skills[:k])), 3) == size if 0 < k <= len(s.skills) else "outside"
+
+            outcomes = [over_k(s, of_size) for s in items]
+            cell = {**group, "skills": label}
+            metrics.append(counting.given("bottleneck_size", outcomes, [s.item for s in items], cell))
         for name, count in Counter(named).most_common():
             rows.append({"model": source.name, "skills": name.count(" / ") + 1, "bottleneck": name, "count": count})
     return Analysis("bottleneck-sizes", tuple(metrics), {"bottlenecks": rows})
