@@ -369,9 +369,7 @@ def crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float 
     return None, f">{depths[last]:g}", None
 
 
-def extreme_mean(
-    fixed: Sequence[float], optional: Sequence[float], end: Callable[[Sequence[float]], float]
-) -> float | None:
+def extreme_mean(fixed: Sequence[float], optional: Sequence[float], end: Callable[..., float]) -> float | None:
     """The least (``end=min``) or largest (``max``) mean of all fixed values and any of the optional ones."""
     total, n = sum(fixed), len(fixed)
     for value in sorted(optional, reverse=end is max):
