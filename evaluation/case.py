@@ -220,4 +220,4 @@ def case_to_dict(case: Case) -> dict[str, Any]:
     raw["parts"] = [{k: v for k, v in p.items() if v not in (None, (), [], {})} for p in raw["parts"]]
     if case.depth_bin == declared_bin(case.benchmark, case.depth):
         del raw["depth_bin"]  # the benchmark's name says it
-    return {k: v for k, v in raw.items() if v not in (None, (), {}, False)}
+    return {k: v for k, v in raw.items() if not (v is None or v is False or v in ((), {}))}  # 0 is a value

@@ -73,8 +73,9 @@ class Fit(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether there is an error and, if observations share anything, enough clusters for it."""
-        return bool(np.isfinite(self.error)) and (self.method in INDEPENDENT or self.clusters >= FEWEST)
+        """Whether there is an error, of more than one observation, and enough clusters where anything is shared."""
+        least = 2 if self.method in INDEPENDENT else FEWEST
+        return bool(np.isfinite(self.error)) and self.clusters >= least
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Student t interval; NaN where no error is known or too few clusters carry it."""

@@ -76,7 +76,7 @@ class Graded:
         row: dict[str, Any] = {"schema": GRADED_SCHEMA}
         for name in _FIELDS:
             value = getattr(self, name)
-            if name in _ALWAYS or value not in (None, False, ()):
+            if name in _ALWAYS or not (value is None or value is False or value == ()):  # 0 is a value
                 row[name] = list(value) if isinstance(value, tuple) else value
         return {**row, **self.extra}
 
@@ -90,7 +90,8 @@ class Graded:
             raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}")
         if raw.get("schema", GRADED_SCHEMA) != GRADED_SCHEMA:
             raise InputError(f"{where}: schema is {raw['schema']!r}; this version reads schema {GRADED_SCHEMA}")
-        known = {k: v for k, v in raw.items() if k in _FIELDS and v is not None}
+        # NaN: the missing value of data frames
+        known = {k: v for k, v in raw.items() if k in _FIELDS and v is not None and v == v}
         for name in ("case", "role", "outcome"):
             if name not in known:
                 raise InputError(f"{where}: field {name!r} is missing; every row needs case, role and outcome")

@@ -287,6 +287,8 @@ class Journal:
             self._write(self._pending[digest])
             self._announced.add(digest)
         request = {name: getattr(ask, name) for name in _REQUEST}
+        if ask.thinking is not None:
+            request["thinking"] = ask.thinking
         if ask.begun:
             request["begun"] = ask.begun
         self._write(

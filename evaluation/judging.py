@@ -1,9 +1,9 @@
 """A model as judge: its prompt and verdict, and which answers it sees. It decides what the grading rules cannot decide.
 
 ``second_opinions`` serves evaluations. The judge sees invalid answers of every type, and texts and lists that the
-rules call incorrect; for all other types the rules decide. It also sees a sample of decided answers, which measures
-how often judge and rules agree and changes no grade. The judge is greedy and its replies go into the journal. A reply
-without a clear verdict makes the grade invalid, never wrong.
+rules call incorrect; for all other types, and for programs, the rules decide. It also sees a sample of decided answers,
+which measures how often judge and rules agree and changes no grade. The judge is greedy and its replies go into the
+journal. A reply without a clear verdict makes the grade invalid, never wrong.
 
 ``agree`` serves builders: it says for each answer whether it is the gold answer, by the rules and then by a judge.
 ``agreement`` compares a judge's verdicts with people's labels.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from .asks import Ask, Grade, Response
 from .engines.base import Engine, ReplayEngine, ask_all
+from .grading.extract import CODE, PAIR_Q1
 from .grading.grade import grade
 from .grading.view import visible
 from .journal import Journal, ask_identity
@@ -181,7 +182,8 @@ class JudgedGrades:
 def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine, journal: Journal) -> JudgedGrades:
     """The grades after the judge has seen every open answer, in the same order, and its agreement with the rules."""
     open_ = [i for i, (ask, response, grade) in enumerate(graded) if _is_open(ask, response, grade)]
-    sampled = _sample([i for i in range(len(graded)) if i not in {*open_}], graded)
+    of_rules = [i for i in range(len(graded)) if i not in {*open_} and graded[i][0].format != CODE]
+    sampled = _sample(of_rules, graded)
     wanted = {i: _question(*graded[i]) for i in (*open_, *sampled)}
     if isinstance(judge, ReplayEngine):
         known = {*judge.failures}
@@ -200,7 +202,7 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
 
 
 def _question(ask: Ask, response: Response, grade: Grade) -> Ask:
-    asked = ask.question or ask.prompt
+    asked = asked_of(ask)
     if grade.outcome == "invalid" or ask.answer_type not in JUDGED:
         shown = shortened(visible(response.text) or response.text)
         return ask_judge(ask.case, ask.role, asked, ask.gold, shown, aliases=ask.aliases, open_ended=True)
@@ -208,8 +210,17 @@ def _question(ask: Ask, response: Response, grade: Grade) -> Ask:
     return ask_judge(ask.case, ask.role, asked, ask.gold, answer, aliases=ask.aliases)
 
 
+def asked_of(ask: Ask) -> str:
+    """The question; of two in one prompt, with a word about the one whose answer is graded."""
+    asked = ask.question or ask.prompt
+    graded = "Q1" if ask.format == PAIR_Q1 else "Q2" if ask.role.endswith("co-presented") else None
+    return asked if graded is None else f"{asked}\n(The right answer is that of {graded}; compare no other answer.)"
+
+
 def _is_open(ask: Ask, response: Response, grade: Grade) -> bool:
     reason = grade.reason or ""
+    if ask.format == CODE:  # what a program comes to is not to be seen from its text
+        return False
     if grade.outcome == "invalid":
         return bool(response.text.strip()) and not reason.startswith(_NOTHING)
     # where the rules say why (an answer to what nobody can know, a mere step, a paper's own rule), they decide

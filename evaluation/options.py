@@ -78,9 +78,18 @@ def in_question(question: str) -> Choices:
     return ()
 
 
+_BETWEEN = r"(?:[^\w]|\b(?:or|and|the|an?|is|it|either|[A-Z]|[0-9])\b){0,12}"
+"""What may stand between the options that a question lists: "red, blue or the green one"."""
+
+
 def listed(question: str, options: Sequence[tuple[str, str]]) -> str:
-    """The question with its options, where it does not list them itself."""
-    if not options or in_question(question) or all(text in question for _, text in options):
+    """The question with its options, where it does not list them itself, one after the other.
+
+    >>> listed("Is it red or blue?", (("A", "red"), ("B", "blue")))
+    'Is it red or blue?'
+    """
+    every = _BETWEEN.join(rf"(?<!\w){re.escape(text)}(?!\w)" for _, text in options)
+    if not options or in_question(question) or re.search(every, question):
         return question
     return f"{question} Answer Choices: " + " ".join(f"({letter}) {text}" for letter, text in options)
 

@@ -369,6 +369,15 @@ def crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float 
     return None, f">{depths[last]:g}", None
 
 
+def extreme_mean(fixed: Sequence[float], optional: Sequence[float], end: Callable[..., float]) -> float | None:
+    """The least (``end=min``) or largest (``max``) mean of all fixed values and any of the optional ones."""
+    total, n = sum(fixed), len(fixed)
+    for value in sorted(optional, reverse=end is max):
+        if n == 0 or (value * n < total if end is min else value * n > total):
+            total, n = total + value, n + 1
+    return total / n if n else None
+
+
 def truncated(value: float, digits: int = 2) -> float:
     """Cut, not rounded, as STaD's tables print percentages and means."""
     scale = 10**digits

@@ -155,7 +155,7 @@ def document(path: str | Path, fix: str) -> Any:
 def text_field(row: Mapping[str, Any], name: str, where: str) -> str:
     """A field that must hold text."""
     value = row.get(name)
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:  # NaN is no text
         value = number_text(value)
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where}: field {name!r} is {value!r}; give a non-empty string")

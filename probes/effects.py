@@ -81,7 +81,8 @@ def _estimate(fit: Fit, level: float) -> Estimate:
     low, high = fit.interval(level)
     if fit.error <= 0 or (np.isfinite(low) and not spreads(low, high, fit.value)):
         return Estimate(fit.value, np.nan, np.nan, NO_SPREAD)
-    return Estimate(fit.value, low, high, fit.method if fit.known else dependence.FEW)
+    few = "none" if fit.method in dependence.INDEPENDENT else dependence.FEW
+    return Estimate(fit.value, low, high, fit.method if fit.known else few)
 
 
 ClusterPair = tuple[Clusters, Clusters]

@@ -13,6 +13,7 @@ from ..case import Case
 from ..graded import Graded
 from ..grading.grade import grade
 from ..metrics import Metric
+from ..protocols.asking import question
 from ..protocols.compositionality_gap import CompositionalityGap
 from .base import Analysis, Source
 
@@ -111,8 +112,9 @@ def assign(cases: Sequence[Case], per_person: int = 12, answers: int = 1, seed: 
 
 
 def questions(case: Case) -> list[tuple[str, str]]:
-    """(role, question) of a case's whole and parts."""
-    return [("whole", case.question), *((f"part:{i}", p.question) for i, p in enumerate(case.parts))]
+    """(role, question) of a case's whole and parts, with the evidence and the options that a model is given, too."""
+    parts = [(f"part:{i}", question(case, p.question, p.options)) for i, p in enumerate(case.parts)]
+    return [("whole", question(case, case.question, case.options)), *parts]
 
 
 def _sheets(sequence: Sequence[Any], size: int) -> list[list[Any]]:
@@ -168,9 +170,13 @@ def reference_rows(
 def _graded(case: Case, role: str, text: str) -> tuple[Ask, Grade]:
     i = None if role == "whole" else int(role.partition(":")[2])
     about = case if i is None else case.parts[i]
+    asked = question(case, about.question, about.options)
     ask = Ask(
-        case.id, role, about.question, about.answer, about.answer_type, aliases=about.aliases,
+        case.id, role, asked, about.answer, about.answer_type, aliases=about.aliases,
         kind=None if i is None else case.parts[i].kind,
     )  # fmt: skip
     unknowable = case.unknowable and i is None
-    return ask, grade(text, "stop", about.answer, about.answer_type, aliases=about.aliases, unknowable=unknowable)
+    return ask, grade(
+        text, "stop", about.answer, about.answer_type, aliases=about.aliases, unknowable=unknowable,
+        options=about.options, question=asked,
+    )  # fmt: skip

@@ -97,10 +97,10 @@ def _per_run(
         metrics.append(counting.failure("residual_failure", outcomes, items, group))
         metrics.append(counting.rate("composition", [g.whole for g in chosen], group, of=items))
         if kind != "pure":
-            lacking = [g for g in chosen if any(table.get(a) is False for a in atoms[g.item.case])]
-            refused = [None if g.double is None else not g.double for g in lacking]
-            note = f"refused by the gate; {len(chosen) - len(lacking)} more cases lack a fact in another run only"
-            metrics.append(counting.rate("control_passes", refused, group, of=[g.item for g in lacking], note=note))
+            lacking = [counting.opposite(counting.all_of(table.get(a) for a in atoms[g.item.case])) for g in chosen]
+            refused = [(lacks, counting.opposite(g.double)) for lacks, g in zip(lacking, chosen, strict=True)]
+            note = f"refused by the gate; {lacking.count(False)} more cases lack a fact in another run only"
+            metrics.append(counting.given("control_passes", refused, items, group, note))
     return metrics
 
 
@@ -228,14 +228,14 @@ def recovery(plain: Source, other: Source) -> Analysis:
     Composition collapse, section 6 and App. S, T: the plain run fixes the set of failures, so the other run (chain of
     thought, thinking mode) needs no gate.
 
-    A case that the other run did not ask, or whose answer is invalid there, is unknown and enters the bounds. McNemar
-    is over all gate-passing cases that both runs judged, by what they share.
+    A case that the other run did not ask, or whose answer is invalid there, is unknown and enters the bounds; so does
+    one of which it is open whether it passes the gates, or fails. McNemar is over all gate-passing cases that both runs
+    judged, by what they share.
     """
     wholes = {(r.case, r.repeat): r for r in other.rows if r.role == "whole"}
-    gated = [g for g in gate_cases(plain.rows, plain.cases or None) if g.double is True and g.whole is not None]
-    metrics: list[Metric] = []
-    for name, chosen in (("recovery", [g for g in gated if not g.whole]), ("loss", [g for g in gated if g.whole])):
-        metrics += _rates(name, chosen, wholes)
+    every = gate_cases(plain.rows, plain.cases or None)
+    metrics = [*_rates("recovery", every, wholes), *_rates("loss", every, wholes)]
+    gated = [g for g in every if g.double is True and g.whole is not None]
     both = [(bool(g.whole), after, g.item) for g in gated if (after := _after(g, wholes)) is not None]
     own = counting.clusters_of([item for *_, item in both])
     test = statistics.mcnemar([b for b, *_ in both], [a for _, a, _ in both], own)
@@ -254,11 +254,14 @@ def _after(g: Gated, wholes: Mapping[tuple[str, int], Graded]) -> bool | None:
 
 
 def _rates(name: str, gated: list[Gated], wholes: Mapping[tuple[str, int], Graded]) -> list[Metric]:
-    by_item = {id(g.item): g for g in gated}
+    outcomes = {}
+    for g in gated:
+        after, succeeded = _after(g, wholes), counting.all_of([g.double, g.whole])
+        inside, value = (g.failed, after) if name == "recovery" else (succeeded, counting.opposite(after))
+        if inside is not False:
+            outcomes[id(g.item)] = (inside, value)
     metrics = []
     note = "of the gate-passing failures" if name == "recovery" else "of the gate-passing successes"
-    for group, items in counting.grouped([g.item for g in gated]):
-        after = [_after(by_item[id(item)], wholes) for item in items]
-        values = after if name == "recovery" else [None if v is None else not v for v in after]
-        metrics.append(counting.rate(name, values, group, of=items, note=note))
+    for group, items in counting.grouped([g.item for g in gated if id(g.item) in outcomes]):
+        metrics.append(counting.given(name, [outcomes[id(item)] for item in items], items, group, note))
     return metrics

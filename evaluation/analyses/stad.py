@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
@@ -14,7 +15,7 @@ from ..benchmarks.stad import StadItem
 from ..builders.review import filtering
 from ..metrics import Metric
 from ..protocols import counting
-from ..protocols.scaffolding import Scaffolded
+from ..protocols.scaffolding import Scaffolded, over_k
 from ..skills import cluster, embed, teacher_agreement
 from .base import Analysis, Source
 
@@ -25,17 +26,27 @@ def scaffolded_items(source: Source) -> list[Scaffolded]:
 
 
 def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
-    """Of the items with k > 0 and known skills, the share whose bottleneck is 1, 2 or at least 3 different skills."""
+    """Of the items with k > 0 and known skills, the share whose bottleneck is 1, 2 or at least 3 different skills.
+
+    Items with an open k that may have a bottleneck stay out of the shares, are counted and enter the bounds.
+    """
     metrics: list[Metric] = []
     rows = []
     for source in sources:
-        found = [(s.item, s.bottleneck) for s in scaffolded_items(source) if s.bottleneck is not None]
-        items, named = [item for item, _ in found], [name for _, name in found]
-        sizes = [n.count(" / ") + 1 for n in named]
+        items = scaffolded_items(source)
+        known = [s for s in items if s.bottleneck is not None]
+        named = [str(s.bottleneck) for s in known]
+        n_open = sum(s.k is None and any(0 < k <= len(s.skills) for k in s.possible) for s in items)
         group = {"model": source.name} if len(sources) > 1 else {}
-        for label, test in (("1", 1), ("2", 2), (">=3", 3)):
-            values: list[bool | None] = [n == test if test < 3 else n >= 3 for n in sizes]
-            metrics.append(counting.rate("bottleneck_size", values, {**group, "skills": label}, of=items))
+        for label, size in (("1", 1), ("2", 2), (">=3", 3)):
+
+            def of_size(s: Scaffolded, k: int, size: int = size) -> counting.Truth | Literal["outside"]:
+                return min(len(set(s.skills[:k])), 3) == size if 0 < k <= len(s.skills) else "outside"
+
+            values: list[counting.Truth] = [min(n.count(" / ") + 1, 3) == size for n in named]
+            share = counting.rate("bottleneck_size", values, {**group, "skills": label}, of=[s.item for s in known])
+            ends = counting.given("", [over_k(s, of_size) for s in items], [s.item for s in items], {})
+            metrics.append(replace(share, n_invalid=n_open, bound_low=ends.bound_low, bound_high=ends.bound_high))
         for name, count in Counter(named).most_common():
             rows.append({"model": source.name, "skills": name.count(" / ") + 1, "bottleneck": name, "count": count})
     return Analysis("bottleneck-sizes", tuple(metrics), {"bottlenecks": rows})

@@ -235,7 +235,7 @@ def read_annotations(rows: Sequence[Mapping[str, Any]], where: str = "annotation
     return found
 
 
-LITERAL = ("exact", "alias", "numeric", "date", "set", "list", "boolean")
+LITERAL = ("exact", "alias", "numeric", "date", "set", "ordered", "list", "boolean", "letter", "abstention")
 _TAGGED = ("xml", "xml-answer")
 
 

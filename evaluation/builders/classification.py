@@ -130,9 +130,10 @@ def _case(chain: Sequence[Membership], depth: int, n: int, classes: int, benchma
         worked="; ".join(f"{m.member}: {m.group}" for m in chain) + f". So: {last.group}",
         family="classification_chain",
         depth=depth,
-        # Chains that end in the same membership share their last steps.
+        # Chains share memberships: often the last ones, which they lead to.
         cluster=last.id,
         domain=chain[0].domain,
         operation="classify",
         chance=1 / classes,
+        meta={"crossed": [m.id for m in chain[:-1]]},
     )

@@ -298,6 +298,7 @@ def as_case(c: CandidatePair) -> Case:
             "constant": c.slot.value,
             "original": {"q1": c.first.id, "q2": c.second.id, "question": c.second.question, "answer": c.second.answer},
             "code": pair_code(c),
+            "crossed": c.first.id,  # which may be the second item of another pair
         },
     )
 

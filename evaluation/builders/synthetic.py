@@ -133,7 +133,7 @@ def _offsets(people: Sequence[str], others: Sequence[str], goods: str, rng: rand
     facts, parts = [f"{people[0]} has {amounts[0]} {goods}."], [_how_many(people[0], goods, amounts[0])]
     for before, name in pairwise(people):
         step = rng.randint(2, 9)
-        more = rng.random() < 0.5
+        more = rng.random() < 0.5 or amounts[-1] <= step  # nobody has fewer than one
         amounts.append(amounts[-1] + (step if more else -step))
         word = "more" if more else "fewer"
         facts.append(f"{name} has {step} {word} {goods} than {before}.")

@@ -103,7 +103,7 @@ def measure(engine: LocalEngine, asks: Sequence[Ask]) -> dict[str, Any] | None:
     ``rate`` is the share of answers in which any token differs between one-by-one and batched generation, with its
     Clopper-Pearson interval. ``margins`` are the logit gaps between the two tokens at which such a pair diverges.
     """
-    if not asks:
+    if all(ask.temperature > 0 for ask in asks):
         return None
     found = batch_divergence(engine, asks)
     if found.n == 0:

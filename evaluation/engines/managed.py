@@ -230,11 +230,11 @@ class ManagedEngine(HttpEngine):
         self.server = server
         self.name = server.launch.name
 
-    def _request(self, ask: Ask) -> Any:
+    def _request(self, ask: Ask, again: Callable[[Exception], None] = lambda e: None) -> Any:
         for crash in range(CRASHES_PER_ASK + 1):
             generation = self.server.generation
             try:
-                return super()._request(ask)
+                return super()._request(ask, again)
             except (openai.APIConnectionError, openai.InternalServerError):
                 if not self.server.revive(generation) or crash == CRASHES_PER_ASK:
                     raise

@@ -80,7 +80,8 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
 def _rows(path: str | Path, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row); of a table without its empty cells, but for those of ``names``: a response may be empty."""
     if Path(path).suffix.lower() != ".csv":
-        yield from objects(path, WHAT)
+        for where, row in objects(path, WHAT):  # NaN: the missing value of data frames
+            yield where, {k: v if v == v else None for k, v in row.items()}
         return
     for line, row in text_files.table(path, f"give {WHAT}", longest=text_files.LONG_CELL)[1]:
         yield (
@@ -101,7 +102,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], where: str) -> Store
         if name not in row:
             meant, has = did_you_mean(name, row) or ";", ", ".join(sorted(row))
             raise InputError(f"{where}: field {name!r} is missing{meant} it has {has}; name it with {flag}")
-    response = None if row[names[0]] != row[names[0]] else row[names[0]]  # NaN: the missing value of data frames
+    response = row[names[0]]
     if response is not None and not isinstance(response, str | int | float):
         raise InputError(f"{where}: field {names[0]!r} is {type(response).__name__}; give the response as text")
     kind = _one_of(row.get("answer_type"), "answer_type", ANSWER_TYPES, where)

@@ -110,7 +110,10 @@ class CompositionalityGap:
             n_parts = max((item.n_parts for item in items), default=0)
             none = "no row has a role part:0, part:1, ...: only accuracies of the whole can be counted"
             groups = counting.grouped(items)
-            metrics = [m for cell, some in groups for m in cell_metrics(some, n_parts, cell, self.seed)]
+            # of cases of one length, the steps that they have
+            own = [max(item.n_parts for item in some) or n_parts if some else 0 for _, some in groups]
+            counted = zip(groups, own, strict=True)
+            metrics = [m for (cell, some), n in counted for m in cell_metrics(some, n, cell, self.seed)]
             found = []
             for item in items:
                 if both(item) is True and (whole := item.truth("whole")) is not None:
@@ -188,6 +191,7 @@ def independence_gap(
 ) -> Metric:
     """mean(whole) - prod_i mean(step i): the gap of Compositional GSM, over cases where all is known.
 
+    Where cases differ in their number of steps, a step that a case does not have counts as right.
     If no case changes it (all answers right, or all wrong), a bootstrap would claim certainty. Then the exact upper
     limit of the share of other cases bounds it.
     """
@@ -243,15 +247,20 @@ def _quadrants(
     table = list(zip(whole, *steps, strict=True))
     metrics = []
     for outcome, name in ((False, "incorrect"), (True, "correct")):
-        chosen = [k for k, row in enumerate(table) if row[0] is outcome]
+        chosen = [k for k, row in enumerate(table) if row[0] in (outcome, None)]
+        inside: list[Truth] = [None if table[k][0] is None else True for k in chosen]
         names = [_quadrant(table[k][1:]) for k in chosen]
-        known = sorted({n for n in names if n is not None} | (set() if len(steps) != 2 else {"00", "01", "10", "11"}))
+        known = sorted(
+            {n for n, of in zip(names, inside, strict=True) if of and n is not None}
+            | (set() if len(steps) != 2 else {"00", "01", "10", "11"})
+        )
         own = [items[k] for k in chosen]
         for quadrant in known:
             values: list[Truth] = [None if n is None else n == quadrant for n in names]
+            outcomes = list(zip(inside, values, strict=True))
             cell = {**group, "quadrant": quadrant, **({} if outcome is False else {"whole": name})}
             note = "of the wrong wholes" if outcome is False else "of the right wholes"
-            metrics.append(counting.rate("quadrant", values, cell, of=own, note=note))
+            metrics.append(counting.given("quadrant", outcomes, own, cell, note))
     return metrics
 
 

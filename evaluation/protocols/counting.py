@@ -74,26 +74,10 @@ def truth(row: Graded) -> Truth:
 
 
 FORMAT_FAILURES = (
-    "no-answer-tag",
-    "no-answer",
-    "no-cue",
-    "truncated",
-    "empty",
-    "unclosed-thinking",
-    "expression",
-    "several",
-    "two readings",
-    "bound",
-    "loose bound",
-    "hedged",
-    "named",
-    "part of the name",
-    "another",
-    "corrected",
-    "items in passing",
-    "letter and text",
-    "too-long",
-)
+    "no-answer-tag", "no-answer", "no-cue", "truncated", "empty", "unclosed-thinking", "expression", "several",
+    "two readings", "bound", "loose bound", "hedged", "named", "part of the name", "another", "corrected",
+    "items in passing", "letter and text", "too-long",
+)  # fmt: skip
 """Reasons of invalid grades that are the model's own doing; others (errors, judges) are not."""
 
 
@@ -252,20 +236,30 @@ def failure(
     group: Mapping[str, Any],
     *notes: str | None,
 ) -> Metric:
-    """Share of wrong wholes among the cases that pass a gate, from (gate, whole) of each case.
+    """Share of wrong wholes among the cases that pass a gate, from (gate, whole) of each case, as in ``given``."""
+    return given(metric, [(gate, opposite(w)) for gate, w in outcomes], items, group, *notes)
 
-    A case with an open gate, or an open whole after a passed gate, leaves the estimate and enters the bounds: it may be
-    outside, a failure or a success, whichever is worst or best.
+
+def opposite(value: Truth) -> Truth:
+    """Three-valued "not"."""
+    return None if value is None else not value
+
+
+def given(
+    metric: str,
+    outcomes: Sequence[tuple[Truth, Truth]],
+    items: Sequence[Item],
+    group: Mapping[str, Any],
+    *notes: str | None,
+) -> Metric:
+    """A rate among the cases that are inside something, from (inside, value) of each case.
+
+    A case of which it is open whether it is inside, or an open value inside, leaves the estimate and enters the bounds:
+    it may be outside, a hit or none, whichever is worst or best.
     """
-    inside = [(w, item) for (gate, w), item in zip(outcomes, items, strict=True) if gate is True]
-    base = rate(
-        metric,
-        [None if w is None else not w for w, _ in inside],
-        group,
-        of=[item for _, item in inside],
-        note=join(*notes),
-    )
-    low, high = failure_bounds(outcomes)
+    inside = [(v, item) for (gate, v), item in zip(outcomes, items, strict=True) if gate is True]
+    base = rate(metric, [v for v, _ in inside], group, of=[item for _, item in inside], note=join(*notes))
+    low, high = failure_bounds([(gate, opposite(v)) for gate, v in outcomes])
     undecided = sum(gate is None for gate, _ in outcomes)
     return replace(base, n_invalid=base.n_invalid + undecided, bound_low=low, bound_high=high)
 

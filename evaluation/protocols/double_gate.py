@@ -188,9 +188,9 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
         metrics.append(rate("atom_gate", [g.atom for g in with_atoms], with_atoms))
     metrics.append(rate("sub_question_gate", [g.sub for g in gated]))
     metrics.append(rate("double_gate", [g.double for g in gated], gated, note))
-    passers = [g for g in with_atoms if g.sub is True]
     if with_atoms:
-        metrics.append(rate("gate_removed", [None if g.atom is None else not g.atom for g in passers], passers))
+        own = [g.item for g in with_atoms]
+        metrics.append(counting.failure("gate_removed", [(g.sub, g.atom) for g in with_atoms], own, group))
     outcomes = [(g.double, g.whole) for g in gated]
     metrics.append(counting.failure("residual_failure", outcomes, items, group, note, guess))
     answered = [g for g in gated if "whole" in g.item.rows and g.item.rows["whole"].outcome != "abstained"]
@@ -202,8 +202,8 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
         own = [g.item for g in with_atoms]
         metrics.append(counting.failure("single_gate_failure", single, own, group, guess))
         metrics.append(_conflation(with_atoms, group, seed))
-    whole = [g for g in gated if g.double is True]
-    metrics.append(rate("abstention", [_abstained(g.item) for g in whole], whole, "of the cases that pass the gates"))
+    passing = [(g.double, _abstained(g.item)) for g in gated]
+    metrics.append(counting.given("abstention", passing, items, group, "of the cases that pass the gates"))
     metrics.append(rate("composition", [g.whole for g in gated], gated, guess))
     return metrics
 
@@ -254,28 +254,23 @@ def _kinds(gated: Sequence[Gated]) -> list[Metric]:
         for role, row in g.item.rows.items():
             if row.kind and role.startswith("part:") and role.count(":") == 1:
                 kinds.setdefault(row.kind, []).append((g.item, counting.truth(row)))
+    note = "sub-questions of this kind"
     return [
-        counting.rate(
-            "skill_accuracy",
-            [v for _, v in found],
-            {"skill": kind},
-            of=[item for item, _ in found],
-            note="sub-questions of this kind",
-        )
-        for kind, found in kinds.items()
+        counting.rate("skill_accuracy", [v for _, v in found], {"skill": k}, of=[item for item, _ in found], note=note)
+        for k, found in kinds.items()
     ]
 
 
 def _recovery(gated: Sequence[Gated]) -> list[Metric]:
     """Share of residual failures whose whole is right when asked in another format (section 6)."""
     formats = dict.fromkeys(r.partition(":")[2] for g in gated for r in g.item.rows if r.startswith("whole:"))
-    failed = [g for g in gated if g.double is True and g.whole is False]
+    failed = [g for g in gated if g.failed is not False]
     by_case = {id(g.item): g for g in failed}
     metrics = []
     for format in formats:
         for group, items in counting.grouped([g.item for g in failed]):
-            values = [by_case[id(item)].item.truth(f"whole:{format}") for item in items]
-            metrics.append(counting.rate("recovery", values, {**group, "prompt": format}, of=items))
+            outcomes = [(by_case[id(item)].failed, item.truth(f"whole:{format}")) for item in items]
+            metrics.append(counting.given("recovery", outcomes, items, {**group, "prompt": format}))
     return metrics
 
 
@@ -311,6 +306,11 @@ class Gated:
     def double(self) -> Truth:
         """Both gates; the sub-question gate alone where there are no atoms."""
         return counting.all_of([self.atom, self.sub])
+
+    @property
+    def failed(self) -> Truth:
+        """Whether the whole is wrong although both gates are passed."""
+        return counting.all_of([self.double, counting.opposite(self.whole)])
 
 
 Curve = dict[int, list[Gated]]

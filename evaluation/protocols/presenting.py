@@ -124,6 +124,8 @@ class FormattedProtocol:
         return False if THINKING in ways and self.how.prompting == "chat" else None
 
     def _prompt(self, ask: Ask, preamble: bool, format: str) -> str:
+        # what asks for a program is the task itself, unless worked examples show it
+        preamble = preamble or (ask.format == CODE and not self.how.exemplars)
         plain = not self.how.exemplars and self.how.prompting == "chat"
         if plain and preamble:
             return ask.prompt

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import InputError
-from .. import prompts
+from .. import prompts, statistics
 from ..asks import Ask, Grade
 from ..case import Case
 from ..graded import Graded
@@ -192,13 +192,12 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
 
     if inside := [item for item in items if "pair:q1" in item.rows]:
         metrics.append(difference("distraction", inside, "pair:q1", "part:0", "Q1 in the pair - Q1 alone"))
-        hop = [item for item in inside if item.truth("pair:q1") is not False]
-        values = [item.truth("whole") if item.truth("pair:q1") else None for item in hop]
-        note = "pair right given Q1 right in the pair"
-        metrics.append(counting.rate("second_hop", values, group, of=hop, note=note))
+        outcomes = [(item.truth("pair:q1"), item.truth("whole")) for item in inside]
+        metrics.append(counting.given("second_hop", outcomes, inside, group, "pair right given Q1 right in the pair"))
         known = [item for item in inside if item.truth("pair:q1") is True]
         note = "pair - Q2 alone, given Q1 right in the pair"
-        metrics.append(difference("second_hop", known, "whole", "part:1", note, against="step:1"))
+        found = difference("second_hop", known, "whole", "part:1", note, against="step:1")
+        metrics.append(_with_open(found, [item for item in inside if item.truth("pair:q1") is None], known))
     if beside := [item for item in items if "co-presented" in item.rows]:
         values = [item.truth("co-presented") for item in beside]
         note = "Q2 beside an independent Q1"
@@ -213,6 +212,19 @@ def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> l
         values = [item.truth("code") for item in coded]
         metrics.append(counting.rate("composition", values, {**group, "prompt": "code"}, of=coded))
     return metrics
+
+
+def _with_open(found: Metric, open_: Sequence[Item], known: Sequence[Item]) -> Metric:
+    """The difference of pair and Q2 over ``known`` items, with the bounds that ``open_`` items may move, too."""
+
+    def ends(items: Sequence[Item], otherwise: bool) -> list[int]:
+        pairs = [(item.truth("whole"), item.truth("part:1")) for item in items]
+        return [(otherwise if a is None else a) - (not otherwise if b is None else b) for a, b in pairs]
+
+    low, high = (
+        statistics.extreme_mean(ends(known, best), ends(open_, best), end) for best, end in ((False, min), (True, max))
+    )
+    return replace(found, n_invalid=found.n_invalid + len(open_), bound_low=low, bound_high=high)
 
 
 def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int, role: str = "code") -> Metric:

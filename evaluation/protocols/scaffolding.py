@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ...errors import InputError
 from .. import prompts, statistics
@@ -278,23 +278,27 @@ def _extreme(
 ) -> float | None:
     """The least (largest) mean that undecided items allow: doubtful items join only if they lower (raise) it."""
     fixed = [*values, *(end(ks) for ks, may_leave in optional if not may_leave)]
-    joining = sorted((end(ks) for ks, may_leave in optional if may_leave), reverse=end is max)
-    total, n = sum(fixed), len(fixed)
-    for k in joining:
-        if n == 0 or (k * n < total if end is min else k * n > total):
-            total, n = total + k, n + 1
-    return total / n if n else None
+    return statistics.extreme_mean(fixed, [end(ks) for ks, may_leave in optional if may_leave], end)
 
 
 def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> Metric:
     """Of the items with k > 0, those that fail again at a level above k (the paper does not look)."""
-    chosen = [s for s in judged if s.k is not None and s.k > 0 and any(j > s.k for j in s.outcomes)]
-    values: list[Truth] = []
-    for s in chosen:
-        above = [s.outcomes[j] for j in s.outcomes if s.k is not None and j > s.k]
-        values.append(True if False in above else None if None in above else False)
+
+    def fails_above(s: Scaffolded, k: int) -> Truth | Literal["outside"]:
+        above = [s.outcomes[j] for j in s.outcomes if j > k]
+        return counting.opposite(counting.all_of(above)) if k > 0 and above else "outside"
+
+    outcomes = [over_k(s, fails_above) for s in judged]
     note = "of the items with k > 0 and a level above k"
-    return counting.rate("non_monotone", values, group, of=[s.item for s in chosen], note=note)
+    return counting.given("non_monotone", outcomes, [s.item for s in judged], group, note)
+
+
+def over_k(s: Scaffolded, value: Callable[[Scaffolded, int], Truth | Literal["outside"]]) -> tuple[Truth, Truth]:
+    """(inside, value) for ``counting.given``, of an item that may have several k: None where these differ."""
+    found = {value(s, k) for k in s.possible}
+    inside = found - {"outside"}
+    values: set[Any] = inside or {None}
+    return (None if len(found) > len(inside) > 0 else bool(inside)), values.pop() if len(values) == 1 else None
 
 
 def bottlenecks(judged: Sequence[Scaffolded]) -> list[Metric]:
@@ -344,39 +348,46 @@ def skill_accuracy(judged: Sequence[Scaffolded]) -> list[Metric]:
                 table.setdefault(skill or f"step {i}", []).append((s, s.item.truth(role)))
     metrics = []
     for skill, found in table.items():
-        failed = [(s, v) for s, v in found if s.item.truth("whole") is False]
-        for chosen, extra, note in ((found, {}, "all items"), (failed, {"whole": "incorrect"}, "failed items only")):
-            own, values = [s.item for s, _ in chosen], [v for _, v in chosen]
-            metrics.append(counting.rate("skill_accuracy", values, {"skill": skill, **extra}, of=own, note=note))
+        own, group = [s.item for s, _ in found], {"skill": skill}
+        metrics.append(counting.rate("skill_accuracy", [v for _, v in found], group, of=own, note="all items"))
+        outcomes = [(_failed(s), v) for s, v in found]
+        group = {**group, "whole": "incorrect"}
+        metrics.append(counting.given("skill_accuracy", outcomes, own, group, "failed items only"))
     return metrics
 
 
 def scaffold_success(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> list[Metric]:
     """Of the items that failed unaided, those solved with steps 1..level revealed, other levels regardless."""
-    failed = [s for s in judged if s.item.truth("whole") is False]
+    failed = [s for s in judged if _failed(s) is not False]
     metrics = []
     for level in range(1, max((s.steps for s in failed), default=1)):
         chosen = [s for s in failed if level in s.outcomes]
-        values = [s.outcomes[level] for s in chosen]
+        outcomes = [(_failed(s), s.outcomes[level]) for s in chosen]
         cell = {**group, "level": level}
         note = None
         if group.get("combination"):
             revealed = {" / ".join(dict.fromkeys(s.skills[:level])) for s in chosen}
             note = f"revealed: {', '.join(sorted(revealed))}"
-        metrics.append(counting.rate("scaffold_success", values, cell, of=[s.item for s in chosen], note=note))
+        metrics.append(counting.given("scaffold_success", outcomes, [s.item for s in chosen], cell, note))
     return metrics
+
+
+def _failed(s: Scaffolded) -> Truth:
+    return counting.opposite(s.item.truth("whole"))
 
 
 def placeholders(judged: Sequence[Scaffolded]) -> list[Metric]:
     """Of the items solved at k > 0, those solved at the same k with the revealed values blanked (App. E)."""
-    asked = [(s, s.k) for s in judged if s.k is not None and s.k > 0 and f"placeholder:{s.k}" in s.item.rows]
-    if not asked:
-        return []
+    levels = sorted({k for s in judged for k in s.possible if f"placeholder:{k}" in s.item.rows})
     metrics = []
-    for level in (None, *sorted({k for _, k in asked})):
-        chosen = [(s, k) for s, k in asked if level in (None, k)]
-        values = [s.item.truth(f"placeholder:{k}") for s, k in chosen]
+    for level in (None, *levels) if levels else ():
+
+        def blanked(s: Scaffolded, k: int, level: int | None = level) -> Truth | Literal["outside"]:
+            role = f"placeholder:{k}"
+            return s.item.truth(role) if role in s.item.rows and level in (None, k) else "outside"
+
+        outcomes = [over_k(s, blanked) for s in judged]
         group = {} if level is None else {"level": level}
         note = "solved with the values blanked; with them: all"
-        metrics.append(counting.rate("placeholder", values, group, of=[s.item for s, _ in chosen], note=note))
+        metrics.append(counting.given("placeholder", outcomes, [s.item for s in judged], group, note))
     return metrics

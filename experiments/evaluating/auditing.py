@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +183,11 @@ def _judgeable(found: Evaluated) -> list[Graded]:
 
 
 def _asked(found: Evaluated, row: Graded) -> Ask:
-    return found.asks[str(row.ask)]
+    """The ask of a row. One prompt in several roles (a pair, and Q1 in it) is kept once, with the first gold answer."""
+    ask = replace(found.asks[str(row.ask)], role=row.role)
+    if row.gold in (None, ask.gold):
+        return ask
+    return replace(ask, gold=row.gold, aliases=(), format=row.prompt or ask.format)
 
 
 def _type(found: Evaluated, row: Graded) -> str:
@@ -211,7 +215,7 @@ def _line(found: Evaluated, row: Graded) -> dict[str, str]:
         "role": row.role,
         "repeat": str(row.repeat),
         "answer_type": ask.answer_type,
-        "question": ask.question or ask.prompt,
+        "question": judging.asked_of(ask),
         "gold": ask.gold,
         "aliases": " | ".join(ask.aliases),
         "response": text,

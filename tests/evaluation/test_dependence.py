@@ -210,3 +210,10 @@ def test_a_side_of_a_difference_of_rates_varies_at_least_as_independent_cases_at
     assert plain.error**2 == pytest.approx(dependence.mean(three, labels[0]).error ** 2 + clustered**2)
     alone = dependence.difference(few, many)
     assert alone.error**2 == pytest.approx(few.var(ddof=1) / 10 + many.var(ddof=1) / 60)
+
+
+def test_one_observation_tells_nothing_of_its_error() -> None:
+    for fit in (dependence.mean([5.0]), dependence.difference([5.0], [1.0, 2.0, 3.0, 4.0])):
+        assert not fit.known and np.isnan(fit.p) and np.isnan(fit.interval()).all()
+    assert dependence.difference([5.0], [1.0, 2.0, 3.0, 4.0]).value == 2.5
+    assert dependence.difference([5.0, 6.0], [1.0, 2.0]).known

@@ -51,6 +51,19 @@ def test_identity_holds_everything_that_decides_an_answer(make_ask: Callable[...
     assert ask_identity(replace(ask, **change), ENGINE) != ask_identity(ask, ENGINE)
 
 
+def test_a_line_of_the_journal_holds_what_its_key_is_made_of(make_ask: Callable[..., Ask], tmp_path: Path) -> None:
+    asks = [make_ask(prompt, thinking=thinking) for prompt, thinking in (("a", None), ("b", True), ("c", False))]
+    with Journal(tmp_path) as journal:
+        for ask in asks:
+            put(journal, ask)
+    (segment,) = tmp_path.glob("*.jsonl")
+    lines = [json.loads(line) for line in segment.read_text().splitlines()[1:]]
+    for ask, line in zip(asks, lines, strict=True):
+        request = {**line["request"], "stop": tuple(line["request"]["stop"])}
+        made = Ask("other", "role", gold="", answer_type="text", **request)
+        assert ask_identity(made, ENGINE) == line["key"] == ask_identity(ask, ENGINE)
+
+
 @pytest.mark.parametrize("name", ENGINE)
 def test_identity_holds_the_engine(make_ask: Callable[..., Ask], name: str) -> None:
     assert ask_identity(make_ask(), {**ENGINE, name: "other"}) != ask_identity(make_ask(), ENGINE)

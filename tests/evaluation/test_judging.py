@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from composcope.evaluation import judging
+from composcope.evaluation import judging, prompts, protocols
 from composcope.evaluation.asks import Ask, Grade, Response
+from composcope.evaluation.case import Case, Part
 from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response
 from composcope.evaluation.grading import formulas, grade
 from composcope.evaluation.journal import Journal, ask_identity
@@ -177,6 +178,24 @@ def test_agreement_is_counted_on_a_sample_of_what_the_rules_decided_and_changes_
     # "17 of them" and the like hold a 7, and are wrong
     wrong = sum("7" in p.partition("Given answer: ")[2] and "of them" in p for p in judge.prompts)
     assert (found.agreed, found.compared) == (SAMPLE - wrong, SAMPLE) == (again.agreed, again.compared)
+
+
+def test_a_judge_is_told_which_of_two_questions_counts_and_sees_no_program(tmp_path: Path) -> None:
+    case = Case(
+        "c", prompts.pair("How many eggs?", "X eggs at 2 each?"), "48", answer_type="number",
+        parts=(Part("How many eggs?", "24"), Part("24?", "48")), meta={"independent": "What is 1 + 1?"},
+    )  # fmt: skip
+    texts = {"pair:q1": "So it is: 48", "co-presented": "about fifty", "code": "```python\nimport requests\n```"}
+    asks = [a for a in protocols.get("reasoning-gap", code=True).asks(case, {}) if a.role in texts]
+    items = [(a, Response("x", texts[a.role], "stop", 1, 1), Grade("invalid", None, None, "no-cue")) for a in asks]
+    judge = Judge(right=["48"], wrong=["fifty"])
+    with Journal(tmp_path) as journal:
+        found = second_opinions(items, judge, journal)
+    assert [g.outcome for g in found.grades] == ["correct", "incorrect", "invalid"] and len(judge.prompts) == 2
+    assert ["that of Q1" in p for p in judge.prompts] == [True, False] == ["that of Q2" not in p for p in judge.prompts]
+    done = [(a, r, Grade("correct", "48", "numeric")) for a, r, _ in items if a.role == "code"]
+    with Journal(tmp_path) as journal:
+        assert second_opinions(done, judge, journal).compared == 0 and len(judge.prompts) == 2
 
 
 def test_a_recorded_judge_leaves_open_what_it_never_saw_and_says_how_many(tmp_path: Path) -> None:

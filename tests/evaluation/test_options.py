@@ -103,6 +103,25 @@ def test_options_survive_the_file_and_stand_in_the_prompt_once(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
+    ("question", "texts", "has_them"),
+    [
+        ("Is it red or blue?", ("red", "blue"), True),
+        ("Which is hot: the stone, the fire or an ice cube?", ("stone", "fire", "ice cube"), True),
+        ("Which?\n1) red\n2) blue", ("red", "blue"), True),
+        ("Which: C++, C or (D) f(x)?", ("C++", "C", "f(x)"), True),
+        ("24 apples are in 12 boxes. How many are in one?", ("4", "2"), False),
+        ("Did you know that yesterday was cold?", ("yes", "no"), False),
+        ("Ann has 4 apples and buys 2 boxes of them. How many boxes are there?", ("4", "2"), False),
+    ],
+)
+def test_options_are_added_to_a_question_unless_it_lists_them(
+    question: str, texts: tuple[str, ...], has_them: bool
+) -> None:
+    found = options.listed(question, tuple(zip("ABC", texts, strict=False)))
+    assert found.startswith(question) and ("Answer Choices: (A)" in found) is not has_them
+
+
+@pytest.mark.parametrize(
     ("response", "outcome", "reason"),
     [
         ("B", "correct", None),

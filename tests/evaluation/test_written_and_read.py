@@ -17,6 +17,7 @@ from composcope.evaluation.benchmarks.stad import Check, StadItem, StadStep, ite
 from composcope.evaluation.case import Case, Part, case_from_dict, case_to_dict, shares
 from composcope.evaluation.graded import Graded, check_rows
 from composcope.evaluation.metrics import Metric
+from composcope.evaluation.text_files import text_field
 
 CASE: dict[str, Any] = {
     "parts": (Part("p?", "a"), Part("q?", "b")), "benchmark": "own", "answer_type": "number", "aliases": ("8", "viii"),
@@ -64,6 +65,23 @@ def test_a_field_of_a_row_is_read_as_it_was_written(name: str) -> None:
     assert Graded.from_dict(_sent(row.to_dict())) == row
     everything = Graded("c", "whole", "correct", **ROW)
     assert Graded.from_dict(_sent(everything.to_dict())) == everything
+
+
+def test_a_missing_value_of_a_data_frame_is_none_and_no_text() -> None:
+    row = {"case": "c", "role": "whole", "outcome": "correct"}
+    nan = float("nan")
+    assert Graded.from_dict({**row, "model": nan, "depth": nan, "chance": nan}) == Graded("c", "whole", "correct")
+    with pytest.raises(InputError, match="'case' is missing"):
+        Graded.from_dict({**row, "case": nan})
+    with pytest.raises(InputError, match="field 'answer' is nan"):
+        text_field({"answer": nan}, "answer", "here")
+
+
+def test_a_chance_or_a_depth_of_zero_is_written() -> None:
+    case = Case("c", "What is 3 plus 4?", "7", chance=0.0)
+    assert case_from_dict(_sent(case_to_dict(case))) == case
+    row = Graded("c", "whole", "correct", chance=0.0, depth_bin=0, depth=0)
+    assert Graded.from_dict(_sent(row.to_dict())) == row
 
 
 @pytest.mark.parametrize("name", ["", *ITEM, *STEP])

@@ -50,6 +50,17 @@ def fill(path: Path, truth: dict[str, bool], unclear: str = "") -> None:
         writer.writerows(rows)
 
 
+def test_an_answer_that_two_roles_share_is_drawn_once_for_each_with_the_gold_answer_of_the_role(tmp_path: Path) -> None:
+    asked = Ask("c", "whole", "Q1 and Q2", "48", "number", format="cot", aliases=("4 dozen",))
+    rows = [Graded("c", "whole", "correct", ask="a", gold="48", prompt="cot"),
+            Graded("c", "pair:q1", "incorrect", ask="a", gold="24", prompt="pair-q1")]  # fmt: skip
+    found = Evaluated({}, {"a": asked}, {"a": Response("a", "48", "stop", 1, 1)}, rows, Reduction(()))
+    with draw(found, 10, tmp_path).open(newline="", encoding="utf-8") as file:
+        drawn = {row["role"]: row for row in csv.DictReader(file)}
+    assert [(drawn[r]["gold"], drawn[r]["aliases"]) for r in ("whole", "pair:q1")] == [("48", "4 dozen"), ("24", "")]
+    assert drawn["whole"]["question"] == "Q1 and Q2" and "that of Q1" in drawn["pair:q1"]["question"]
+
+
 def test_a_sample_takes_each_type_and_outcome_alike_and_hides_the_grades(tmp_path: Path) -> None:
     found, _ = run()
     path = draw(found, 40, tmp_path)

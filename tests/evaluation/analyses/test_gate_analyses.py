@@ -13,6 +13,7 @@ from composcope.evaluation.analyses import gated, taxonomy
 from composcope.evaluation.analyses.base import Analysis, Source
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.grading import grade
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.compare import delta_atom
 
@@ -288,9 +289,23 @@ def test_the_strict_tier_wants_well_formed_answers_and_the_adjudicated_one_forgi
 
 @pytest.mark.parametrize("match", taxonomy.LITERAL)
 def test_every_literal_match_counts_in_the_exact_tier(match: str) -> None:
-    assert set(taxonomy.LITERAL) == {"exact", "alias", "numeric", "date", "set", "list", "boolean"}
+    literal = {"exact", "alias", "numeric", "date", "set", "ordered", "list", "boolean", "letter", "abstention"}
+    assert set(taxonomy.LITERAL) == literal
     found = taxonomy.tiers(source("run", [replace(r, match=match) for r in case_rows("a", "x", "+", "+")]))
     assert value(found, "residual_failure", tier="exact") == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "gold", "answer_type", "more"),
+    [("B, A, C", "B, A, C", "ordered-list", {}), ("A, B", "B, A", "list", {}), ("(B)", "B", "choice", {}),
+     ("1969", "1969", "date", {}), ("Yes", "yes", "boolean", {}), ("7", "7", "number", {}),
+     ("Oslo", "Oslo", "text", {}), ("INSUFFICIENT_EVIDENCE", "1969", "date", {"unknowable": True})],
+)  # fmt: skip
+def test_the_gold_answer_itself_is_a_literal_match_in_every_type(
+    text: str, gold: str, answer_type: str, more: dict[str, Any]
+) -> None:
+    found = grade(text, "stop", gold, answer_type, **more)
+    assert found.outcome == "correct" and found.match in taxonomy.LITERAL
 
 
 def test_literal_matches_alone_count_in_the_exact_tier() -> None:

@@ -271,3 +271,19 @@ def test_filled_sheets_are_graded_as_the_questions_they_hold_and_empty_lines_are
     assert found.warnings == ("1 of 4 questions have no answer and are left out",)
     with pytest.raises(InputError, match="p0 has 2 questions of item 'c'"):
         agentcoma.reference_rows({"c": case}, [{**k, "person": "p0"} for k in key[:2]], sheet)
+
+
+def test_people_see_the_evidence_and_the_options_that_models_see_and_may_answer_with_either() -> None:
+    options = (("A", "stone"), ("B", "ice"))
+    part = Part("What is cold?", "A", answer_type="choice", options=(("A", "ice"), ("B", "fire")))
+    case = Case("c", "Which melts?", "B", (part,), answer_type="choice", options=options, evidence=("Fire is hot.",))
+    asked = dict(agentcoma.questions(case))
+    assert asked["whole"] == "Facts: Fire is hot.\nWhich melts? Answer Choices: (A) stone (B) ice"
+    assert asked["part:0"].startswith("Facts: Fire is hot.\n") and asked["part:0"].endswith("(A) ice (B) fire")
+    key = [
+        {"item": str(i), "person": str(i), "case": "c", "role": role} for i, role in enumerate(("whole", "part:0") * 2)
+    ]
+    said = ("ice", "fire", "B", "A")
+    rows = agentcoma.reference_rows({"c": case}, key, [{"item": str(i), "answer": a} for i, a in enumerate(said)])
+    found = [(row["role"], row["outcome"]) for row in rows.files["graded.jsonl"]]
+    assert found == [("whole", "correct"), ("part:0", "incorrect"), ("whole", "correct"), ("part:0", "correct")]

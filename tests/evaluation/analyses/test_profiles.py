@@ -110,6 +110,12 @@ def test_bottlenecks_are_counted_by_their_number_of_different_skills() -> None:
     counts = {m.group["skills"]: (m.count, m.n) for m in found.metrics}
     assert counts == {"1": (1, 3), "2": (2, 3), ">=3": (0, 3)}
     assert [(r["bottleneck"], r["count"]) for r in found.tables["bottlenecks"]] == [("unit / sum", 2), ("unit", 1)]
+    assert {m.n_invalid for m in found.metrics} == {0}
+    # f: k is 1 or 2, so that its bottleneck has one skill or two
+    open_ = stad.bottlenecks_by_size([Source("m", _rows("m", {**outcomes, "f": "-++?+"}, SKILLS))])
+    assert [(m.count, m.n, m.n_invalid) for m in open_.metrics] == [(1, 3, 1), (2, 3, 1), (0, 3, 1)]
+    bounds = [(m.bound_low, m.bound_high) for m in open_.metrics]
+    assert bounds == [(1 / 4, 2 / 4), (2 / 4, 3 / 4), (0.0, 0.0)]
 
 
 def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_first() -> None:

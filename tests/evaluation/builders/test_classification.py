@@ -40,6 +40,7 @@ def test_chains_go_up_one_class_at_a_time_and_end_in_the_class_of_their_last_ste
         assert [p.answer for p in case.parts] == steps and case.answer == steps[-1]
         assert case.question.count("the class") == case.depth and case.aliases == ("thing",)
         assert case.cluster == case.parts[-1].atom and case.chance == 1 / 5
+        assert {case.cluster, *case.crossed} == {p.atom for p in case.parts}, "cases that share a fact say so"
     assert [c.depth for c in cases] == [2] * 3 + [3] * 3 and len({c.id for c in cases}) == 6
     assert classification.build(known, (2, 3), 3, 0) == cases
     with pytest.raises(InputError, match="make 5 chains of 2 steps, 6 are asked for"):

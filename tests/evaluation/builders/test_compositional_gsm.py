@@ -195,6 +195,7 @@ def test_answer_magnitudes_of_the_pairs_follow_those_of_the_items() -> None:
     for case in built.cases:
         of = case.meta["original"]
         assert (case.id, case.cluster) == (f"{of['q1']}+{of['q2']}", of["q2"]), "it varies the second item"
+        assert case.crossed == (of["q1"],), "an item may be the first of one pair and the second of another"
     assert {r["reason"] for r in built.rejected if r["stage"] == "magnitude"} == {"quota-full"}
 
 

@@ -131,7 +131,7 @@ def test_options_that_make_no_sense_are_refused(options: dict, message: str) -> 
 @pytest.mark.parametrize("idle", [0, 3, 6])
 def test_guessing_in_a_made_up_world_is_right_as_often_as_there_are_answers(idle: int) -> None:
     for seed in range(12):
-        for depth in (2, 4):
+        for depth in (2, 4, 9):
             made = {f: synthetic.FAMILIES[f](depth, random.Random(seed), idle) for f in synthetic.FAMILIES}
             kin = made["kinship"]
             names = {w.strip(".") for f in (*kin.chain, *kin.distractors) for w in f.split() if w[0].isupper()}
@@ -145,6 +145,7 @@ def test_guessing_in_a_made_up_world_is_right_as_often_as_there_are_answers(idle
             if number.operation == "offset":
                 amounts = [int(w.split(" has ")[1].strip(".")) for w in number.worked.split("; ")]
                 assert all(2 <= abs(b - a) <= 9 for a, b in pairwise(amounts)) and str(amounts[-1]) == number.answer
+                assert min(amounts) > 0
                 words = [f.split() for f in number.chain[1:]]
                 assert [b - a for a, b in pairwise(amounts)] == [
                     int(w[2]) * (1 if w[3] == "more" else -1) for w in words

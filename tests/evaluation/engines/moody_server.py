@@ -50,12 +50,13 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        prompt = body["messages"][0]["content"]
+        prompt = body["prompt"] if "prompt" in body else body["messages"][0]["content"]
         if "[crash:" in prompt and count(prompt) <= int(prompt.partition("[crash:")[2].partition("]")[0]):
             print("RuntimeError: the engine has died", flush=True)
             os._exit(3)
-        message = {"role": "assistant", "content": f"answer to {prompt}"}
-        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        text = f"answer to {prompt}"
+        said = {"text": text} if "prompt" in body else {"message": {"role": "assistant", "content": text}}
+        choice = {"index": 0, "finish_reason": "stop", **said}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         self.reply(200, {"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice],
                          "usage": usage})  # fmt: skip

@@ -13,7 +13,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.engines.divergence import batch_divergence, first_difference
+from composcope.evaluation.engines.divergence import batch_divergence, first_difference, measure
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.engines.text import chat_ids, has_thinking_switch
 
@@ -77,6 +77,8 @@ def test_bf16_divergence_is_what_two_runs_differ_by(make_llama: Any, tokenizer: 
 def test_sampled_asks_cannot_be_compared(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:
     with pytest.raises(InputError, match="no greedy asks"):
         batch_divergence(LocalEngine(make_llama(), tokenizer), [replace(make_ask(), temperature=1.0)])
+    sampled = [replace(make_ask(), temperature=1.0)]
+    assert measure(LocalEngine(make_llama(), tokenizer), sampled) is None
 
 
 @pytest.mark.gpu

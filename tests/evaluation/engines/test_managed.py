@@ -224,6 +224,19 @@ def test_a_vllm_server_comes_back_with_the_same_weights_or_not_at_all(
     assert "bfloat16" in named.server.launch.command(1) and named.provenance["dtype"] == "bfloat16"
 
 
+@pytest.mark.parametrize("prompting", ["chat", "raw"])
+def test_a_vllm_server_is_started_and_tried_out_at_the_first_ask(
+    tmp_path: Path, make_ask: Callable[..., Ask], prompting: str
+) -> None:
+    asks = [make_ask(f"q{i}", case=str(i), prompting=prompting) for i in range(3)]
+    with vllm.VllmEngine(ManagedServer(launch(tmp_path)), identity={"weights": "w"}, provenance={}) as engine:
+        engine.model = "m"
+        assert not lives(tmp_path)
+        assert {a.case: r.text for a, r in engine.answer(asks)} == {a.case: f"answer to {a.prompt}" for a in asks}
+        assert engine.capabilities.chat and engine.capabilities.raw and engine.capabilities.max_tokens
+        assert len(list(engine.answer(asks))) == 3 and len(lives(tmp_path)) == 1
+
+
 SLOW_TO_END = """
 import signal, sys, time
 def end(*_):

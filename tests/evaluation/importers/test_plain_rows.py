@@ -141,6 +141,20 @@ def test_a_missing_response_is_invalid_however_it_is_written_and_the_question_co
     assert unasked.outcome != "correct"
 
 
+def test_what_a_data_frame_has_no_value_for_is_missing(tmp_path: Path) -> None:
+    none = dict.fromkeys(
+        ("id", "model", "answer_type", "aliases", "depth", "finish_reason", "right", "note"), float("nan")
+    )
+    (found,) = read(lines(tmp_path / "n.jsonl", [{"response": "5", "gold": "5", **none}]), "rows").rows
+    assert (found.outcome, found.case, found.model, found.depth, found.gold) == ("correct", "n-00000", None, None, "5")
+    (open_,) = read(
+        lines(tmp_path / "o.jsonl", [{"response": "5", "gold": "5", **none}]), "rows", Options(scorer="right")
+    ).rows
+    assert open_.outcome == "invalid"
+    with pytest.raises(InputError, match=r"g.jsonl:1: field 'gold' is None"):
+        read(lines(tmp_path / "g.jsonl", [{"response": "5", "gold": float("nan")}]), "rows")
+
+
 def test_a_response_of_a_million_characters_is_read_from_a_table(tmp_path: Path) -> None:
     path = table(tmp_path / "m.csv", [{"response": "[1] " + "word " * 200_000 + "[4]", "gold": "4"}])
     assert len(str(read(path).stored[0].response)) > 1_000_000  # type: ignore[union-attr]

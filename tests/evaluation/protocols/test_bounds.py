@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,7 @@ def _completed(rows: Sequence[Graded]) -> Iterator[list[Graded]]:
         yield full
 
 
-def _values(rows: Sequence[Graded], protocol: str, metric: str, **group: str) -> tuple[Metric, list[float]]:
+def _values(rows: Sequence[Graded], protocol: str, metric: str, **group: Any) -> tuple[Metric, list[float]]:
     """The metric's row, and its value under every completion; a censored depth is infinite on its side."""
     row = find(metrics_from_rows(rows, protocol).metrics, metric, **group)
     assert row is not None
@@ -167,3 +168,30 @@ def test_items_without_skills_are_counted_in_the_note_of_the_shares() -> None:
     found = find(metrics_from_rows(rows, "scaffolding").metrics, "bottleneck", skill="add")
     assert found is not None and (found.n, found.count) == (1, 1)
     assert "1 items with k > 0 have no skills and are left out" in str(found.note)
+
+
+CONDITIONAL: list[tuple[str, tuple[str, ...], str, dict[str, Any]]] = [
+    ("double-gate", ("part:0", "part:0:paraphrase:0", "whole", "whole:cot"), "gate_removed", {}),
+    ("double-gate", ("part:0", "part:0:paraphrase:0", "whole", "whole:cot"), "recovery", {"prompt": "cot"}),
+    ("reasoning-gap", ("part:0", "part:1", "pair:q1", "whole"), "second_hop", {}),
+    ("reasoning-gap", ("part:0", "part:1", "pair:q1", "whole"), "second_hop", {"against": "step:1"}),
+    ("compositionality-gap", ("part:0", "part:1", "whole"), "quadrant", {"quadrant": "10"}),
+    ("compositionality-gap", ("part:0", "part:1", "whole"), "quadrant", {"quadrant": "11", "whole": "correct"}),
+    ("scaffolding", ("whole", "scaffold:1", "scaffold:2"), "non_monotone", {}),
+    ("scaffolding", ("whole", "scaffold:1", "scaffold:2"), "scaffold_success", {"level": 2}),
+    ("scaffolding", ("whole", "scaffold:1", "placeholder:1"), "placeholder", {}),
+    ("scaffolding", ("whole", "part:0", "part:1"), "skill_accuracy", {"skill": "step 0", "whole": "incorrect"}),
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("protocol", "roles", "metric", "group"), CONDITIONAL)
+def test_a_rate_among_cases_that_may_be_among_them_counts_the_open_ones_and_is_bounded(
+    protocol: str, roles: tuple[str, ...], metric: str, group: dict[str, Any], seed: int
+) -> None:
+    row = _drawer(seed)
+    rows = [row(f"c{i}", role) for i in range(6) for role in roles]
+    found, values = _values(rows, protocol, metric, **group)
+    if values:  # where some steps of a case are known it cannot be in every quadrant
+        _within(found, values, exact=metric != "quadrant")
+    assert found.n_invalid > 0 or len(set(values)) < 2

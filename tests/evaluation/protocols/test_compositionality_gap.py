@@ -78,7 +78,7 @@ def test_the_independence_gap_subtracts_the_product_of_the_steps() -> None:
 
 def test_quadrants_split_failures_and_show_successes_without_both_steps() -> None:
     assert [got("quadrant", quadrant=q).count for q in ("11", "10", "01", "00")] == [2, 0, 1, 0]
-    assert (got("quadrant", quadrant="11").n, got("quadrant", quadrant="11").n_invalid) == (3, 1)
+    assert (got("quadrant", quadrant="11").n, got("quadrant", quadrant="11").n_invalid) == (3, 2)
     assert got("quadrant", quadrant="10", whole="correct").count == 1
     assert got("quadrant", quadrant="00", whole="correct").count == 1
 

@@ -86,6 +86,15 @@ def test_without_preamble_only_examples_and_question_remain() -> None:
     assert asks_of(MIXED, how=Presentation(preamble="no"))["whole"].prompt == MIXED.question
 
 
+@pytest.mark.parametrize("prompting", ["chat", "raw"])
+def test_a_program_is_asked_for_with_and_without_preamble(prompting: Any) -> None:
+    alone = asks_of(CHAIN, "reasoning-gap", Presentation(prompting=prompting, preamble="no"), code=True)
+    assert "Python code only" in alone["code"].prompt and "Python code only" not in alone["whole"].prompt
+    shown = Presentation(prompting=prompting, preamble="no", exemplars=tuple(presenting.own("reasoning-gap", 1)))
+    found = asks_of(CHAIN, "reasoning-gap", shown, code=True)["code"].prompt
+    assert "def solve_q1()" in found and "Python code only" not in found
+
+
 def test_both_preambles_are_asked_and_counted_apart() -> None:
     presented = FormattedProtocol(get("compositionality-gap"), Presentation(preamble="both"))
     asks = presented.asks(MIXED, {})

@@ -59,11 +59,11 @@ def test_the_second_hop_is_conditional_on_q1_inside_the_pair() -> None:
     assert hop.n_invalid == 0, "where Q1 is wrong there is no second hop to be unknown"
 
 
-def test_a_second_hop_behind_an_open_first_is_open_whatever_the_pair_says() -> None:
+def test_a_second_hop_behind_an_open_first_is_open_and_bounded_by_what_the_pair_says() -> None:
     found = metrics_from_rows(rows_of([*TABLE, "11?1111"]), "reasoning-gap").metrics
     hop = find(found, "second_hop")
     assert hop is not None and (hop.count, hop.n, hop.n_invalid) == (2, 4, 1)
-    assert (hop.bound_low, hop.bound_high) == (2 / 5, 3 / 5)
+    assert (hop.bound_low, hop.bound_high) == (2 / 4, 3 / 5)  # the first wrong; the first right
 
 
 def test_controls_compare_with_q2_alone() -> None:
@@ -184,7 +184,8 @@ def test_a_case_without_two_parts_is_refused() -> None:
 def test_the_second_hop_is_compared_over_the_cases_whose_first_hop_is_right() -> None:
     rows = rows_of(["110", "1?0", "001"], ("part:1", "pair:q1", "whole"))
     found = got("second_hop", rows, against="step:1")
-    assert (found.n, found.n_invalid, found.value) == (1, 0, -1.0)
+    assert (found.n, found.n_invalid, found.value) == (1, 1, -1.0)
+    assert (found.bound_low, found.bound_high) == (-1.0, -1.0)
 
 
 def test_the_least_gain_of_code_counts_open_answers_in_words_as_right() -> None:

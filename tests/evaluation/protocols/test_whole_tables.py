@@ -85,7 +85,7 @@ def _agree(metrics: Sequence[Metric], expected: dict[Any, tuple[list[dict[str, G
         assert m.value == (sum(known) / len(known) if known else None)
         few = "n < 5" if len(known) < 5 else "n < 15" if len(known) < 15 else None
         assert [p for p in (m.note or "").split("; ") if p.startswith("n <")] == ([few] if few else [])
-        if key[0] not in ("residual_failure", "single_gate_failure", "press_gap"):  # those have test_bounds
+        if key[0] not in CONDITIONAL:  # those have test_bounds
             ends = (
                 (sum(known) / len(values), (sum(known) + values.count(None)) / len(values)) if values else (None,) * 2
             )
@@ -97,12 +97,27 @@ def _agree(metrics: Sequence[Metric], expected: dict[Any, tuple[list[dict[str, G
 
 
 Rates = dict[Any, tuple[list[dict[str, Graded]], list[Truth]]]
+CONDITIONAL = (
+    "residual_failure", "single_gate_failure", "press_gap", "gate_removed", "abstention", "recovery", "quadrant",
+    "second_hop",
+)  # fmt: skip
+"""Rates among cases of which it may be open whether they are among them."""
+Test = Callable[[dict[str, Graded]], Truth]
 
 
-def _failures(cases: list[dict[str, Graded]], gate: Callable[[dict[str, Graded]], Truth]) -> Any:
-    """The cases that pass a gate and whether their wholes are wrong; open where gate or whole is."""
-    kept = [c for c in cases if gate(c) is not False]
-    return kept, [None if gate(c) is None or (w := _truth(c, "whole")) is None else not w for c in kept]
+def _given(cases: list[dict[str, Graded]], inside: Test, value: Test) -> Any:
+    """The cases that may be inside something, and their values; open where either is."""
+    kept = [c for c in cases if inside(c) is not False]
+    return kept, [None if inside(c) is None else value(c) for c in kept]
+
+
+def _not(value: Truth) -> Truth:
+    return None if value is None else not value
+
+
+def _failures(cases: list[dict[str, Graded]], gate: Test) -> Any:
+    """The cases that pass a gate and whether their wholes are wrong."""
+    return _given(cases, gate, lambda c: _not(_truth(c, "whole")))
 
 
 def _double_gate(drawn: Drawn) -> Rates:
@@ -118,27 +133,31 @@ def _double_gate(drawn: Drawn) -> Rates:
     expected: Rates = {}
     for group, cases in _cells(drawn):
         probed = [c for c in cases if any("paraphrase" in r for r in c)]
-        passed = [c for c in probed if sub(c) is True]
-        inside = [c for c in cases if double(c) is True]
         answered = [c for c in cases if c["whole"].outcome != "abstained"]
         if probed:
             expected[_key("atom_gate", group)] = probed, [atom(c) for c in probed]
-            gone: list[Truth] = [None if (a := atom(c)) is None else not a for c in passed]
-            expected[_key("gate_removed", group)] = passed, gone
+            expected[_key("gate_removed", group)] = _given(probed, sub, lambda c: _not(atom(c)))
             expected[_key("single_gate_failure", group)] = _failures(probed, sub)
         expected[_key("sub_question_gate", group)] = cases, [sub(c) for c in cases]
         expected[_key("double_gate", group)] = cases, [double(c) for c in cases]
         expected[_key("residual_failure", group)] = _failures(cases, double)
         expected[_key("residual_failure", {**group, "abstentions": "excluded"})] = _failures(answered, double)
-        abstained: list[Truth] = [None if (o := c["whole"].outcome) == "invalid" else o == "abstained" for c in inside]
-        expected[_key("abstention", group)] = inside, abstained
+        expected[_key("abstention", group)] = _given(cases, double, _abstained)
         expected[_key("composition", group)] = cases, [_truth(c, "whole") for c in cases]
     everyone = list(drawn.values())
     expected[_key("skill_accuracy", {"skill": "date"})] = everyone, [_truth(c, "part:0") for c in everyone]
-    failed = {k: c for k, c in drawn.items() if double(c) is True and _truth(c, "whole") is False}
-    for group, cases in _cells(failed):
-        expected[_key("recovery", {**group, "prompt": "cot"})] = cases, [_truth(c, "whole:cot") for c in cases]
+
+    def failed(c: dict[str, Graded]) -> Truth:
+        return _all([double(c), _not(_truth(c, "whole"))])
+
+    for group, cases in _cells({k: c for k, c in drawn.items() if failed(c) is not False}):
+        cell = _key("recovery", {**group, "prompt": "cot"})
+        expected[cell] = _given(cases, failed, lambda c: _truth(c, "whole:cot"))
     return expected
+
+
+def _abstained(case: dict[str, Graded]) -> Truth:
+    return None if (outcome := case["whole"].outcome) == "invalid" else outcome == "abstained"
 
 
 def _gated_roles(i: int) -> list[str]:
@@ -176,11 +195,17 @@ def _gap(drawn: Drawn) -> Rates:
             expected[_key("composition", cell)] = put, [_truth(c, "whole") for c in put]
             expected[_key("press_gap", cell)] = _failures(put, lambda c: _all(steps(c)))
             for right in (False, True):
-                judged = [c for c in put if _truth(c, "whole") is right]
+
+                def so(c: dict[str, Graded], right: bool = right) -> Truth:
+                    return None if (whole := _truth(c, "whole")) is None else whole is right
+
                 for quadrant in ("00", "01", "10", "11"):
-                    values: list[Truth] = [None if None in steps(c) else _named(steps(c)) == quadrant for c in judged]
+
+                    def there(c: dict[str, Graded], quadrant: str = quadrant) -> Truth:
+                        return None if None in steps(c) else _named(steps(c)) == quadrant
+
                     named = {**cell, "quadrant": quadrant, **({"whole": "correct"} if right else {})}
-                    expected[_key("quadrant", named)] = judged, values
+                    expected[_key("quadrant", named)] = _given(put, so, there)
     return expected
 
 
@@ -239,8 +264,7 @@ def test_every_diagnostic_of_the_reasoning_gap_is_the_count_over_the_cases_that_
             [c for c in cases if role in c] for role in ("pair:q1", "co-presented", "original", "code")
         )
         against, code = {**group, "against": "step:1"}, {**group, "prompt": "code"}
-        hop = [c for c in inside if _truth(c, "pair:q1") is not False]
-        first = [c for c in inside if _truth(c, "pair:q1")]
+        first = [c for c in inside if _truth(c, "pair:q1") is not False]
         of: Any
         for name, cell, of, a, b in (
             ("distraction", group, inside, "pair:q1", "part:0"),
@@ -249,9 +273,15 @@ def test_every_diagnostic_of_the_reasoning_gap_is_the_count_over_the_cases_that_
             ("leakage", group, original, "original", "part:1"),
         ):
             if inside if name == "second_hop" else of:
-                differences[_key(name, cell)] = [(_truth(c, a), _truth(c, b)) for c in of]
+                open_ = [name == "second_hop" and _truth(c, "pair:q1") is None for c in of]
+                pairs = [(_truth(c, a), _truth(c, b)) for c in of]
+                differences[_key(name, cell)] = [
+                    (None, None) if unknown else pair for unknown, pair in zip(open_, pairs, strict=True)
+                ]
         if inside:
-            rates[_key("second_hop", group)] = hop, [_truth(c, "whole") if _truth(c, "pair:q1") else None for c in hop]
+            rates[_key("second_hop", group)] = _given(
+                inside, lambda c: _truth(c, "pair:q1"), lambda c: _truth(c, "whole")
+            )
         if beside:
             rates[_key("co_presented", group)] = beside, [_truth(c, "co-presented") for c in beside]
         if coded:
