@@ -167,7 +167,7 @@ def _predict(
     targets: Sequence[int] | None, top: int,
 ) -> dict[str, Tensor]:  # fmt: skip
     """Fields of ``Predictions`` from states after the last block; ``read``: which of the positions they are."""
-    n_read, flat = final.shape[1], final.flatten(0, 1)
+    shape, flat = final.shape[:2], final.flatten(0, 1)
     size = max(1, ELEMENTS // lm.anatomy.vocab_size)
     wanted = None if targets is None else torch.tensor([targets[j] for j in read]).repeat(len(final))
     parts: dict[str, list[Tensor]] = {}
@@ -184,7 +184,7 @@ def _predict(
             found["target_log_probs"] = (logits.gather(1, index) - total)[:, 0]
         for name, x in found.items():
             parts.setdefault(name, []).append((x if name == "top_tokens" else x.float()).cpu())
-    return {k: torch.cat(v).reshape(-1, n_read, *v[0].shape[1:]) for k, v in parts.items()}
+    return {k: torch.cat(v).reshape(*shape, *v[0].shape[1:]) for k, v in parts.items()}
 
 
 def forced(
