@@ -21,6 +21,9 @@ _NUMERAL = re.compile(
     r"(?:\d{1,3}(?:[,.'’ \u00a0\u202f\u2009]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|\.\d+)(?!\d)(?:\s?[/⁄]\s?\d+)?"
 )
 _SCALE = re.compile(rf"\s?{words.SCALE}", re.IGNORECASE)
+_SIGN = re.compile(r"(?:[-−–]\s?(?:[$€£]\s?)?|\b(?:minus|negative)\s+)$", re.IGNORECASE)
+"""The sign at the end of what stands before a negative number."""
+_SIGNED = re.compile(r"[-−–]|minus|negative", re.IGNORECASE)
 _TRUTH = re.compile(r"(?P<no>\b(?:not|never)\s+|n['’]t\s+)?\b(?P<word>yes|no|true|false|correct|incorrect)\b", re.I)
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_]{2}[.!?])\s+(?=\S)|(?<=[\d)\"”*][.!?])\s+(?=\S)|\n+|[。！？]")
 _BEING = re.compile(r"\b(?:is|are|was|were|be|equals|means)\b|[:=≈](?!\d)", re.IGNORECASE)
@@ -114,6 +117,10 @@ def _number(here: str, answer: str, cued: bool) -> Span | None:
     spelled += [(m, words.han(m[0])) for m in words.HAN.finditer(here)]
     covered = {i for start, end in spans for i in range(start, end)}
     spans += [m.span() for m, v in spelled if v is not None and abs(v) == size.value and m.start() not in covered]
+    if wanted.value < 0:  # its sign is the beginning of the answer
+        signs = [_SIGN.search(here, max(0, start - 12), start) for start, _ in spans]
+        spans = [s if m is None else (m.start(), s[1]) for s, m in zip(spans, signs, strict=True)]
+        spans = [s for s in spans if _SIGNED.match(here, s[0])] or spans
     equals = max(here.rfind("="), here.rfind("≈"))
     results = [s for s in sorted(spans) if s[0] > equals >= 0]
     if results:

@@ -286,11 +286,11 @@ def _entity(tokenizer: Any, e: Example, part: str, common: Counter[str]) -> int 
     rarest = min(common[w] for w in shared)
     start, stop = e.question_span
     wanted = {w for w in shared if common[w] == rarest}
-    before = [_words(tokenizer.decode(list(e.prompt_ids[start:i]))) for i in range(start, stop + 1)]
-    counts = [sum(w in wanted for w in words) for words in before]
-    whole = counts[-1]
-    # The first token after which all occurrences are complete; a word cut short does not count as one.
-    return next((start + i - 1 for i, n in enumerate(counts) if n == whole and i), None) if whole else None
+    before = [tokenizer.decode(list(e.prompt_ids[start:i])) for i in range(start, stop + 1)]
+    # Found in the whole question, because a word that is cut short may look like another one.
+    ends = [m.end() for m in _WORD.finditer(before[-1]) if m[0].casefold() in wanted]
+    complete = (i for i, text in enumerate(before) if len(text) >= ends[-1] and before[-1].startswith(text))
+    return start + next(complete) - 1 if ends else None
 
 
 def _part(tokenizer: Any, e: Example, wholes: Sequence[Example]) -> PartPrompt | None:

@@ -109,6 +109,8 @@ def test_a_wrong_bridge_is_found_where_it_is_the_only_like_value_written() -> No
     assert isinstance(one, Working) and [w.value for w in one.written] == ["7"]
     two = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7", "1"]})
     assert isinstance(two, Working) and [w.value for w in two.written] == ["7"]
+    often = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7", "5", "7", "7"]})
+    assert often == one, "several cases may have the same answer"
     both = read_working(TOKENS, example("?", f"A1: 7. Or 9. {CUE} 56", "40"), (2,), {"part:0": ["5", "7", "9"]})
     assert isinstance(both, Working) and not both.written
 
