@@ -249,7 +249,8 @@ def _check_cache(lm: Model, prefix: Prefix) -> None:
     with lm._alone(), keep_rotary_angles(lm.model):
         lm.model(input_ids=prefix.tokens[:1, None], past_key_values=cache, use_cache=True)
     for layer, own in enumerate(cache.layers):
-        for kept, taken in ((own.keys, prefix.keys[layer]), (own.values, prefix.values[layer])):
+        for name, taken in (("keys", prefix.keys[layer]), ("values", prefix.values[layer])):
+            kept = getattr(own, name, None)
             if kept is None or (kept.shape[1], kept.shape[-1]) != (taken.shape[1], taken.shape[-1]):
                 raise ModelError(
                     f"{type(lm.model).__name__}: its cache does not hold the keys and values of its attention; edited "
