@@ -165,8 +165,8 @@ def _all_apart(n: int, m: int) -> tuple[str, float]:
 
 def paired(
     roles: "Mapping[str, Mapping[str, float] | Sequence[float] | pandas.Series]", *, quantity: str = "value",
-    clusters: "Mapping[str, Hashable] | pandas.Series | Clusters" = None, test: PairedTest = "auto", family: str | None = None,
-    level: float = 0.95, resamples: int = 2000, seed: int = 0,
+    clusters: "Mapping[str, Hashable] | pandas.Series | Clusters" = None, test: PairedTest = "auto",
+    family: str | None = None, level: float = 0.95, resamples: int = 2000, seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
     """Contrast roles within cases, every pair of roles, first minus second.
 
