@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -101,6 +102,56 @@ def test_a_name_that_the_question_holds_is_said_where_it_answers() -> None:
 )
 def test_values_are_found_however_they_are_written(response: str, gold: str, answer_type: str, answer: str) -> None:
     assert found(response, gold, answer_type) == answer
+
+
+OPTIONS = "Which is a city? (A) Paris (B) Peru (C) Mars"
+
+
+@pytest.mark.parametrize("letter", ["A", "B"])
+@pytest.mark.parametrize(
+    "said",
+    ["{}", "({})", "{}. It is old", "The answer is {}.", "Answer: {}", "Option {} is right.", "It is a city: **{}**"],
+)
+@pytest.mark.parametrize("gold", [None, "({})"])
+def test_the_letter_of_an_option_is_found_and_an_article_is_none(letter: str, said: str, gold: str | None) -> None:
+    response, golds = said.format(letter), () if gold is None else (gold.format(letter),)
+    start = response.rindex(letter)
+    for question in ("", OPTIONS):
+        assert answer_span(response, letter, "choice", golds=golds, question=question) == (start, start + 1)
+        where = extract(response, "plain", "stop")
+        span = answer_span(
+            response, letter, "choice", golds=golds, question=question, segments=where.segments, cued=where.cued
+        )
+        assert span == (start, start + 1)
+    assert answer_span("A city it is, so Paris.", "A", "choice", golds=("Paris",)) == (17, 22)
+    assert answer_span("It is the a.", "Lima", "text") == (6, 11), "a sentence of articles alone"
+
+
+def test_a_name_right_after_a_cue_is_the_answer_and_a_later_one_repeats_it() -> None:
+    question = "Which is larger, Mars or Venus?"
+    for response, place in (
+        ("The answer is Venus, as Venus is larger.", 14),
+        ("The answer is probably Venus: of Mars and Venus, Venus is larger.", 23),
+        ("Answer: of Mars and Venus, Venus is larger.", 27),
+    ):
+        where = extract(response, "plain", "stop")
+        span = answer_span(
+            response, "Venus", "text", golds=("Venus",), question=question, segments=where.segments, cued=where.cued
+        )
+        assert where.cued and span == (place, place + 5)
+
+
+@pytest.mark.parametrize("again", ["the answer is ", "which is ", "1,000, ", "12 plus 3 is 15. ", "4 July 1776, "])
+@pytest.mark.parametrize(("kind", "answer"), [("text", "Lima"), ("number", "15"), ("number", "-7")])
+def test_responses_that_repeat_themselves_without_end_take_no_longer_than_their_length(
+    again: str, kind: str, answer: str
+) -> None:
+    def seconds(times: int) -> float:
+        start = time.process_time()
+        answer_span(again * times, answer, kind, question="What is the answer, which is it, and is it 4?")
+        return time.process_time() - start
+
+    assert min(seconds(8000) for _ in range(3)) < 12 * seconds(1000) + 1
 
 
 def test_tags_and_cues_say_where_to_look() -> None:
