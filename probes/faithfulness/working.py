@@ -146,10 +146,12 @@ def question_of(tokenizer: Any, e: Example) -> str:
 
 
 def every(value: str, text: str) -> list[Span]:
-    """All places where a value stands as words of its own."""
-    if not value.strip():
+    """All places where a value stands as words of its own; one letter (of an option) only as it is."""
+    value = value.strip()
+    if not value:
         return []
-    found = re.finditer(rf"(?<!\w)(?<!\d[.,]){re.escape(value.strip())}(?!\w)(?![.,]\d)", text, re.IGNORECASE)
+    case = re.NOFLAG if len(value) == 1 else re.IGNORECASE
+    found = re.finditer(rf"(?<!\w)(?<!\d[.,]){re.escape(value)}(?!\w)(?![.,]\d)", text, case)
     return [m.span() for m in found]
 
 
