@@ -80,14 +80,18 @@ class Unembedding:
 
     @torch.no_grad()
     def __call__(
-        self, resid: Float[Tensor, "*any d_model"], tokens: Sequence[int] | None = None
-    ) -> Float[Tensor, "*any token"]:
-        """Logits of some tokens, or of the full vocabulary, in float32 or float64."""
+        self, resid: Float[Tensor, "*any d_model"], tokens: Sequence[int] | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Float[Tensor, "*any token"]:  # fmt: skip
+        """Logits of some tokens, or of the full vocabulary, in float32 or float64.
+
+        ``dtype``: of the residual stream that the final norm takes, by default that of the head.
+        """
         head, x = self.head, resid.reshape(-1, resid.shape[-1])
         if tokens is not None:
             index = torch.tensor(list(tokens), dtype=torch.long, device=head.weight.device)
             head = replace(head, weight=head.weight[index], bias=None if head.bias is None else head.bias[index])
-        x = x.to(head.weight)
+        x = x.to(head.weight.device, dtype or head.weight.dtype)
         for module in self.final:
             x = module(x)
         return head.logits(x).reshape(*resid.shape[:-1], -1)

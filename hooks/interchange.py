@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from .budget import in_prefills, shrinking, suffix_rows
 from .edits import Edits, check_rows, first_cut, first_position, residual
 from .generation import check_room, follow
@@ -167,7 +167,7 @@ def _predict(
     targets: Sequence[int] | None, top: int,
 ) -> dict[str, Tensor]:  # fmt: skip
     """Fields of ``Predictions`` from states after the last block; ``read``: which of the positions they are."""
-    n_read, flat = final.shape[1], final.flatten(0, 1)
+    shape, flat = final.shape[:2], final.flatten(0, 1)
     size = max(1, ELEMENTS // lm.anatomy.vocab_size)
     wanted = None if targets is None else torch.tensor([targets[j] for j in read]).repeat(len(final))
     parts: dict[str, list[Tensor]] = {}
@@ -177,13 +177,14 @@ def _predict(
         best = logits.topk(min(top, logits.shape[-1]), -1)
         found = {"top_tokens": best.indices, "top_log_probs": best.values - total}
         if tokens is not None:
-            found["log_probs"] = logits[:, torch.tensor(list(tokens), device=logits.device)] - total
+            index = torch.tensor(list(tokens), dtype=torch.long, device=logits.device)
+            found["log_probs"] = logits[:, index] - total
         if wanted is not None:
             index = wanted[at : at + size, None].to(logits.device)
             found["target_log_probs"] = (logits.gather(1, index) - total)[:, 0]
         for name, x in found.items():
             parts.setdefault(name, []).append((x if name == "top_tokens" else x.float()).cpu())
-    return {k: torch.cat(v).reshape(-1, n_read, *v[0].shape[1:]) for k, v in parts.items()}
+    return {k: torch.cat(v).reshape(*shape, *v[0].shape[1:]) for k, v in parts.items()}
 
 
 def forced(
@@ -209,11 +210,15 @@ def continued(
     lm: Model, ids: Sequence[int], rows: Sequence[Edits], max_new_tokens: int, stop_ids: Sequence[int] | None = None, *,
     max_rows: int | None = None, notes: list[str] | None = None,
 ) -> list[list[int]]:  # fmt: skip
-    """Greedy continuations of one prompt under every row of edits; the token that ended one is kept."""
+    """Greedy continuations of one prompt under every row of edits; the token that ended one is kept.
+
+    Raises ``ModelError`` for a model whose cache holds other things than the keys and values that its attention takes.
+    """
     check_rows(rows, lm.anatomy, len(ids))
     check_room(lm.model, lm.anatomy, len(ids), max_new_tokens)
     stops = lm.eos_ids if stop_ids is None else stop_ids
     prefix = prefill(lm, [ids])
+    _check_cache(lm, prefix)
     unchanged = [i for i, row in enumerate(rows) if not len(row)]
 
     def work(most: int | None) -> list[list[int]]:
@@ -233,6 +238,24 @@ def continued(
 
     size = partial(suffix_rows, lm, len(ids), decoded=max_new_tokens)
     return shrinking(work, max_rows, partial(size, len(ids)), notes)
+
+
+def _check_cache(lm: Model, prefix: Prefix) -> None:
+    """``ModelError`` unless the model's own cache holds keys and values as they are attended to.
+
+    Some keep them compressed (DeepSeek-V3) or before they are repeated (JetMoE).
+    """
+    cache = empty_cache(lm.model)
+    with lm._alone(), keep_rotary_angles(lm.model):
+        lm.model(input_ids=prefix.tokens[:1, None], past_key_values=cache, use_cache=True)
+    for layer, own in enumerate(cache.layers):
+        for name, taken in (("keys", prefix.keys[layer]), ("values", prefix.values[layer])):
+            kept = getattr(own, name, None)
+            if kept is None or (kept.shape[1], kept.shape[-1]) != (taken.shape[1], taken.shape[-1]):
+                raise ModelError(
+                    f"{type(lm.model).__name__}: its cache does not hold the keys and values of its attention; edited "
+                    "prompts cannot be continued (their next tokens can be read: interchange)"
+                )
 
 
 def _continue(

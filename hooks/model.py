@@ -129,7 +129,7 @@ class Model:
         if resid.shape[-1:] != (self.anatomy.d_model,):
             need = f"the last axis has to be {self.anatomy.d_model} wide"
             raise ModelError(f"residual stream of shape {tuple(resid.shape)}; {need}")
-        return self.unembedding(resid, tokens)
+        return self.unembedding(resid, tokens, self.computes_in)
 
     def run(
         self,

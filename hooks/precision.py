@@ -9,6 +9,7 @@ keeps the half-precision weights, and widens each again in its backward step.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -104,8 +105,11 @@ def widened(lm: Model, dtype: str | torch.dtype | None) -> Iterator[None]:
             raise ModelError(f"{name}: {where} is offloaded or quantized ({kind}); leave out rows_dtype")
     if "flash" in str(lm.model.config._attn_implementation):
         raise ModelError(f"{name}: flash attention computes in half precision only; load it with sdpa for rows_dtype")
+    with suppress(ModelError):  # it is kept, and must not keep wide weights
+        _ = lm.unembedding
     widener = _Widener(lm.model, [layer.block for layer in lm.anatomy.layers])
-    handles, anatomy = [], lm.anatomy
+    handles: list[Any] = [lm.model.register_state_dict_pre_hook(lambda *_: widener.restore())]
+    anatomy = lm.anatomy
     try:
         for module in widener.part:
             if type(module) is nn.Embedding:  # its rows are widened, not the whole table

@@ -6,8 +6,10 @@ adds to the question. If none of these rules finds a place, there is no span.
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from ..evaluation.grading import booleans, dates, lists, numbers, text, view, words
 from ..evaluation.prompts import ABSTENTION
@@ -15,12 +17,20 @@ from ..evaluation.prompts import ABSTENTION
 Span = tuple[int, int]
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _ARTICLES = frozenset(("a", "an", "the"))
+_LETTER_A = re.compile(
+    r"\b(?i:option|choice|letter|answer)\s+(A)\b"
+    r"|(?<![^\W_])(A)(?![^\W_]|['’]\w|\s+(?!(?:is|was|and|or|because)\b)[^\W\d_])"
+)
+"""The letter, as of an option or a blood group, where it cannot be an article."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 """Scripts that put no spaces between words; two characters count as one."""
 _NUMERAL = re.compile(
     r"(?:\d{1,3}(?:[,.'’ \u00a0\u202f\u2009]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|\.\d+)(?!\d)(?:\s?[/⁄]\s?\d+)?"
 )
 _SCALE = re.compile(rf"\s?{words.SCALE}", re.IGNORECASE)
+_SIGN = re.compile(r"(?:[-−–]\s?(?:[$€£]\s?)?|\b(?:minus|negative)\s+)$", re.IGNORECASE)
+"""The sign at the end of what stands before a negative number."""
+_SIGNED = re.compile(r"[-−–]|minus|negative", re.IGNORECASE)
 _TRUTH = re.compile(r"(?P<no>\b(?:not|never)\s+|n['’]t\s+)?\b(?P<word>yes|no|true|false|correct|incorrect)\b", re.I)
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_]{2}[.!?])\s+(?=\S)|(?<=[\d)\"”*][.!?])\s+(?=\S)|\n+|[。！？]")
 _BEING = re.compile(r"\b(?:is|are|was|were|be|equals|means)\b|[:=≈](?!\d)", re.IGNORECASE)
@@ -78,10 +88,10 @@ def _within(here: str, answer: str, answer_type: str, golds: Sequence[str], ques
         return _literal(here, answer) or _content(here)
     if answer_type in _VALUES:
         return _VALUES[answer_type](here, answer, cued) or _literal(here, answer)
-    for gold in golds:
-        if (found := _name(here, gold, question)) is not None:
+    for gold in (answer, *golds) if answer_type == "choice" else golds:
+        if (found := _name(here, gold, question, cued)) is not None:
             return found
-    if text.normalize(answer) != text.normalize(here) and (found := _name(here, answer, question)) is not None:
+    if text.normalize(answer) != text.normalize(here) and (found := _name(here, answer, question, cued)) is not None:
         if text.normalize(here[slice(*found)]).split() != text.normalize(here).split():
             return found
     return _content(here) if cued else _added(here, question)
@@ -101,19 +111,25 @@ def _number(here: str, answer: str, cued: bool) -> Span | None:
         return None
     size = replace(wanted, value=abs(wanted.value))
 
+    @cache
     def fits(piece: str) -> bool:
         first = numbers.find_all(numbers.normalized(piece))[:1]
         return any(numbers.equal(replace(n, value=abs(n.value)), size) for n in first)
 
     spans = [m.span() for m in _NUMERAL.finditer(here) if fits(m[0])]
+    whole = set(spans)
     for m in _NUMERAL.finditer(here):
-        if m.span() not in spans and fits(here[m.start() : m.end() + 20]):
+        if m.span() not in whole and fits(here[m.start() : m.end() + 20]):
             scale = _SCALE.match(here, m.end())  # "1 million" is one number
             spans.append((m.start(), scale.end() if scale else m.end()))
     spelled = [(m, words.value(m[0])) for m in words.PATTERN.finditer(here)]
     spelled += [(m, words.han(m[0])) for m in words.HAN.finditer(here)]
     covered = {i for start, end in spans for i in range(start, end)}
     spans += [m.span() for m, v in spelled if v is not None and abs(v) == size.value and m.start() not in covered]
+    if wanted.value < 0:  # its sign is the beginning of the answer
+        signs = [_SIGN.search(here, max(0, start - 12), start) for start, _ in spans]
+        spans = [s if m is None else (m.start(), s[1]) for s, m in zip(spans, signs, strict=True)]
+        spans = [s for s in spans if _SIGNED.match(here, s[0])] or spans
     equals = max(here.rfind("="), here.rfind("≈"))
     results = [s for s in sorted(spans) if s[0] > equals >= 0]
     if results:
@@ -177,7 +193,7 @@ def _every(here: str, name: str) -> list[Span]:
     """All places of a name, written as here or, where it has a short form ("St."), as the grader reads it."""
     read = tuple(w for w in text.normalize(name).split() if w not in _ARTICLES)
     if not read:
-        return []
+        return [m.span(m.lastindex or 0) for m in _LETTER_A.finditer(here)] if name.strip() == "A" else []
     if _UNSPACED.search(name):
         return [m.span() for m in re.finditer(re.escape(name.strip()), here, re.IGNORECASE)]
     there = _words(here)
@@ -190,11 +206,11 @@ def _every(here: str, name: str) -> list[Span]:
     )
 
 
-def _name(here: str, name: str, question: str) -> Span | None:
+def _name(here: str, name: str, question: str, cued: bool = False) -> Span | None:
     """Where a name first occurs. A name from the question may only be repeated, so for it the place is the last one in
-    the first sentence that has it."""
+    the first sentence that has it, unless it comes right after a cue."""
     places = _every(here, name)
-    if not places or not _every(question, name):
+    if not places or not _every(question, name) or (cued and places[0][0] == (_content(here) or places[0])[0]):
         return places[0] if places else None
     for start, end in _sentences(here):
         inside = [p for p in places if start <= p[0] and p[1] <= end]
@@ -221,8 +237,7 @@ def _added(here: str, question: str) -> Span | None:
         spoken = _words(sentence)
         if not spoken or _ASIDE.match(sentence):
             continue
-        links = [m for m in _BEING.finditer(sentence) if not _repeats(sentence, m, question)]
-        link = next((m for n, m in enumerate(links) if not _inside(sentence, links, n)), None)
+        link = _link(sentence, spoken, question)
         if link is None:
             found = _content(sentence)
             bare = found is not None and _first(sentence, found) in known
@@ -239,10 +254,21 @@ def _added(here: str, question: str) -> Span | None:
     return None
 
 
-def _inside(sentence: str, links: Sequence[re.Match[str]], n: int) -> bool:
-    """Whether the n-th verb of being belongs to a clause about the subject: "the land where it is found is Chile"."""
-    clauses = len(_CLAUSE.findall(sentence, 0, links[n].start()))
-    return n + 1 < len(links) and clauses > n
+def _link(sentence: str, spoken: Sequence[tuple[str, int, int]], question: str) -> re.Match[str] | None:
+    """The verb of being between subject and predicate: not one that is between the same two words in the question, nor
+    one of a clause about the subject ("the land where it is found is Chile").
+    """
+    starts, ends = [start for _, start, _ in spoken], [end for _, _, end in spoken]
+    asked = cache(lambda phrase: bool(_every(question, phrase)))
+
+    def repeats(m: re.Match[str]) -> bool:
+        before, after = bisect_right(ends, m.start()) - 1, bisect_left(starts, m.end())
+        return before >= 0 and after < len(spoken) and asked(f"{spoken[before][0]} {m[0]} {spoken[after][0]}")
+
+    links = [m for m in _BEING.finditer(sentence) if not repeats(m)]
+    clauses = [m.end() for m in _CLAUSE.finditer(sentence)]
+    later = (m for n, m in enumerate(links) if n + 1 == len(links) or bisect_right(clauses, m.start()) <= n)
+    return next(later, None)
 
 
 def _names_what_is_asked(sentence: str, predicate: Span, subject: Span, question: str) -> bool:
@@ -251,16 +277,8 @@ def _names_what_is_asked(sentence: str, predicate: Span, subject: Span, question
     return head == _first(sentence, predicate) != _first(sentence, subject)
 
 
-def _repeats(sentence: str, link: re.Match[str], question: str) -> bool:
-    """Whether a verb of being is between the same two words in the question."""
-    before, after = _words(sentence[: link.start()])[-1:], _words(sentence[link.end() :])[:1]
-    if not before or not after:
-        return False
-    return bool(_every(question, f"{before[0][0]} {link[0]} {after[0][0]}"))
-
-
 def _first(sentence: str, span: Span) -> str:
-    return _words(sentence[slice(*span)])[0][0]
+    return next((word for word, _, _ in _words(sentence[slice(*span)])), "")
 
 
 def _content(here: str, start: int = 0, end: int | None = None) -> Span | None:

@@ -124,7 +124,10 @@ def _between_p(
     if effects.constant(pooled):
         return "none (no variation)", 1.0
     if test == "permutation":
-        found = map_test(a[:, None], b[:, None], permutations=resamples, clusters=clusters, seed=seed)
+        try:
+            found = map_test(a[:, None], b[:, None], permutations=resamples, clusters=clusters, seed=seed)
+        except NoCasesError:
+            return f"none (fewer than {FEWEST} clusters)", float("nan")
         return found.method, float(found.p[0])
     flat = effects.constant(a) and effects.constant(b)
     joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
@@ -162,16 +165,17 @@ def _all_apart(n: int, m: int) -> tuple[str, float]:
 
 def paired(
     roles: "Mapping[str, Mapping[str, float] | Sequence[float] | pandas.Series]", *, quantity: str = "value",
-    clusters: Mapping[str, Hashable] | Clusters = None, test: PairedTest = "auto", family: str | None = None,
-    level: float = 0.95, resamples: int = 2000, seed: int = 0,
+    clusters: "Mapping[str, Hashable] | pandas.Series | Clusters" = None, test: PairedTest = "auto",
+    family: str | None = None, level: float = 0.95, resamples: int = 2000, seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
     """Contrast roles within cases, every pair of roles, first minus second.
 
     ``roles`` maps a role to numbers by case id, also as a column with ids as its index (cases missing from either
     role are left out of that pair and counted in ``n_dropped``) or to aligned sequences. ``effect`` is the
     standardized mean difference d_z with Hedges' factor. ``test="auto"`` is the paired t test, cluster-robust where
-    cases share clusters; ``permutation`` flips the signs of differences, those of a cluster together. Errors as in
-    ``between``.
+    cases share clusters; ``permutation`` flips the signs of differences, those of a cluster together. ``clusters`` are
+    given as the roles are; by case id, a case without one shares nothing. Errors as in ``between``, and ``InputError``
+    for clusters of other cases.
     """
     _check_options(test, PairedTest, level, resamples)
     # A pandas column has case ids as its index.
@@ -183,7 +187,7 @@ def paired(
     table = {name: dict(v if isinstance(v, Mapping) else enumerate(v)) for name, v in roles.items()}
     if len(table) < 2 or not all(table.values()):
         raise NoCasesError(f"roles {list(table)} have sizes {[len(v) for v in table.values()]}; give at least two")
-    near = clusters if clusters is None or isinstance(clusters, Mapping) else dict(enumerate(clusters))
+    near = None if clusters is None else _by_case(clusters, table)
     rows = []
     for first, second in combinations(table, 2):
         shared = [c for c in table[first] if c in table[second]]
@@ -195,6 +199,21 @@ def paired(
         rows.append(row | _paired_row(d, group, test, level, resamples, seed))
     settings = {"level": level, "resamples": resamples, "seed": seed, "test": test}
     return ProbeResult("contrast", adjust(rows, family or quantity), settings=settings)
+
+
+def _by_case(clusters: Any, table: Mapping[str, Mapping[Any, float]]) -> dict[Any, Hashable]:
+    """Clusters by the cases of the roles."""
+    cases = dict.fromkeys(c for of in table.values() for c in of)
+    by_id = hasattr(clusters, "items")  # a mapping or a pandas column
+    near = dict(clusters.items() if by_id else enumerate(clusters))
+    known = sum(c in near for c in cases)
+    if (not by_id and not len(near) == len(cases) == known) or (near and not known):
+        first = [next(iter(of), None) for of in (near, cases)]
+        raise InputError(
+            f"clusters: {len(near)} for {len(cases)} cases, the first for {first[0]!r}, and the first case is "
+            f"{first[1]!r}; give one per case, in order or by case id as the roles are"
+        )
+    return near
 
 
 def _differences(a: Array, b: Array) -> Array:

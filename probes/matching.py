@@ -148,9 +148,11 @@ def match(
 
     Cases are matched on the example of ``role``; every role of a matched case is kept. ``on`` are fields of ``Example``
     that must agree exactly, ``caliper`` the largest distance of a pair (see the module). The answer may be that no
-    contrast is possible (``Matched.possible``). Raises ``InputError`` for an unknown field, when no example has the
-    role, for a case that has it twice, and for prompts of different templates.
+    contrast is possible (``Matched.possible``). Raises ``InputError`` for an unknown field, a caliper that is no
+    distance, when no example has the role, for a case that has it twice, and for prompts of different templates.
     """
+    if not caliper >= 0:
+        raise InputError(f"caliper={caliper}; give the largest distance of a pair, 0 or more")
     unknown = [name for name in on if name not in Example.__dataclass_fields__]
     if unknown:
         raise InputError(f"cannot match on {unknown}; use fields of Example such as family, depth, operation")
@@ -198,9 +200,10 @@ def assign(failures: Sequence[Example], successes: Sequence[Example], caliper: f
     if not failures or not successes:
         return []
     apart = np.array([[distance(f, s) for s in successes] for f in failures])
-    allowed = apart <= caliper
+    allowed = (apart <= caliper) & np.isfinite(apart)
     # One more pair is worth any distance: a forbidden pair costs more than all allowed pairs together.
-    rows, columns = linear_sum_assignment(np.where(allowed, apart, (1 + caliper) * (1 + min(apart.shape))))
+    forbidden = (1 + apart[allowed].max(initial=0)) * (1 + min(apart.shape))
+    rows, columns = linear_sum_assignment(np.where(allowed, apart, forbidden))
     return [(failures[i], successes[j]) for i, j in zip(rows, columns, strict=True) if allowed[i, j]]
 
 

@@ -66,7 +66,9 @@ def call(lm: Model | Fleet, function: Callable[..., R], *args: Any) -> R:
 class InDtype:
     """A ``Model`` (or ``Fleet``) whose measurements run inside ``hooks.precision.widened``.
 
-    For ``probes.*.over_examples(InDtype(lm, "float32"), examples)``; all other attributes are the model's.
+    For ``over_examples(InDtype(lm, "float32"), examples)`` of probes that measure by ``spread``. ``readout`` and
+    ``faithfulness`` run the model themselves: ``InDtype(lm, "float32").call(readout.over_examples, examples)``. All
+    other attributes are the model's.
     """
 
     def __init__(self, lm: Model | Fleet, dtype: str) -> None:

@@ -89,6 +89,8 @@ def patch(
     ``donors`` names groups of donor prompts, one prompt per recipient each. Two controls are added: ``noise`` (as far
     from the recipient's state as the first group's donor, in a random direction) and ``none`` (its own state).
     """
+    if taken := sorted({"noise", "none"} & set(donors)):
+        raise InputError(f"donors {taken}: these are the names of controls; give the groups other names")
     chosen = sorted_layers(lm, layers)
     if not donors or any(len(group) != len(recipients) for group in donors.values()):
         sizes = {name: len(group) for name, group in donors.items()}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
-from ..errors import InputError, NoCasesError
+from ..errors import InputError, NoCasesError, did_you_mean
 from ..evaluation.dependence import FEW, FEWEST
 from .effects import (
     NO_SPREAD,
@@ -201,6 +201,8 @@ def dose_series(
     values = {name: finite(v, f"dose {name!r}") for name, v in doses.items()}
     if len(values) < 2 or not all(v.size for v in values.values()):
         raise NoCasesError(f"doses have {[int(v.size) for v in values.values()]} scores; give at least two doses")
+    if unknown := [name for name in clusters or () if name not in values]:
+        raise InputError(f"clusters: no dose {unknown[0]!r}{did_you_mean(unknown[0], values)}; doses: {list(values)}")
     near: dict[str, Clusters] = {k: None if clusters is None else clusters.get(k) for k in values}
     rows: list[Row] = []
     for name, v in values.items():

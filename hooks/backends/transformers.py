@@ -97,6 +97,8 @@ class Visit:
             raise ModelError(f"edit of {self.site}: gave {y.dtype}, need {x.dtype}; convert it with .to(x)")
         if self.wanted:
             self.kept = y if self.reducer is None else self.reducer(y)
+            if self.kept is None:
+                raise ModelError(f"read of {self.site}: its function returned None; return what is to be kept")
         return y.reshape(shape)
 
 

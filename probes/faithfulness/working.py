@@ -146,10 +146,12 @@ def question_of(tokenizer: Any, e: Example) -> str:
 
 
 def every(value: str, text: str) -> list[Span]:
-    """All places where a value stands as words of its own."""
-    if not value.strip():
+    """All places where a value stands as words of its own; one letter (of an option) only as it is."""
+    value = value.strip()
+    if not value:
         return []
-    found = re.finditer(rf"(?<!\w)(?<!\d[.,]){re.escape(value.strip())}(?!\w)(?![.,]\d)", text, re.IGNORECASE)
+    case = re.NOFLAG if len(value) == 1 else re.IGNORECASE
+    found = re.finditer(rf"(?<!\w)(?<!\d[.,]){re.escape(value)}(?!\w)(?![.,]\d)", text, case)
     return [m.span() for m in found]
 
 
@@ -161,7 +163,8 @@ def _values(body: str, full: str, answer: str, like: Mapping[str, Sequence[str]]
     """The values in the text before the answer, each where it is first written."""
     out: list[Found] = []
     for role, names in like.items():
-        own, others = names[0], [n for n in names[1:] if not same(n, names[0])]
+        own = names[0]
+        others = {n.casefold(): n for n in names[1:] if not same(n, own)}.values()  # cases may have equal answers
         there = [own] if every(own, body) else [n for n in others if every(n, body)]
         if len(there) == 1 and not same(there[0], answer):
             out.append((every(there[0], body)[0], "bridge", role, there[0], None))

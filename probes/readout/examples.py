@@ -43,9 +43,9 @@ def over_examples(
     ``readers``: ``lens`` (the model's own head, centred over texts), ``ridge`` (trained on the part prompts, each right
     one left out; ``strength`` is its penalty). Quantity ``held_{reader}``: the share of foils that the right one is
     above, chance 0.5, by ``kind`` (bridge, operand, answer), ``place`` and ``foils`` (``absent``: similar ones that the
-    question does not name; ``in-prompt``: those it does). Tensors ``{reader}.{foils}.{kind}.{group}`` ``[layer place]``
-    with ``difference`` and ``p`` (over the map) beside; ``wholes.{reader}`` ``[reading place]`` is what is compared, of
-    each of ``collect_readings`` (absent foils).
+    question does not name; ``in-prompt``: all others that it does). Tensors ``{reader}.{foils}.{kind}.{group}``
+    ``[layer place]`` with ``difference`` and ``p`` (over the map) beside; ``wholes.{reader}`` ``[reading place]`` is
+    what is compared, of each of ``collect_readings`` (absent foils).
 
     Cost: one forward pass of every whole and part. Raises ``NoCasesError`` if no part has a gold answer to look for.
     """
@@ -181,8 +181,8 @@ def collect_readings(tokenizer: Any, examples: Sequence[Example]) -> Collected:
     """The targets that the wholes among the examples may hold; parts without a gold answer give none.
 
     The bridge is the answer of a part (an operand where that is a number) that is not the whole's answer. Like ones are
-    the gold answers of the same part in other cases of the family; those that the question names are foils of their
-    own.
+    the gold answers of the same part in other cases of the family. Gold answers of any kind that the question names are
+    foils of their own.
     """
     known = [e for e in examples if e.gold is not None]
     wholes = [e for e in known if e.role == "whole"]
@@ -286,11 +286,11 @@ def _entity(tokenizer: Any, e: Example, part: str, common: Counter[str]) -> int 
     rarest = min(common[w] for w in shared)
     start, stop = e.question_span
     wanted = {w for w in shared if common[w] == rarest}
-    before = [_words(tokenizer.decode(list(e.prompt_ids[start:i]))) for i in range(start, stop + 1)]
-    counts = [sum(w in wanted for w in words) for words in before]
-    whole = counts[-1]
-    # The first token after which all occurrences are complete; a word cut short does not count as one.
-    return next((start + i - 1 for i, n in enumerate(counts) if n == whole and i), None) if whole else None
+    before = [tokenizer.decode(list(e.prompt_ids[start:i])) for i in range(start, stop + 1)]
+    # Found in the whole question, because a word that is cut short may look like another one.
+    ends = [m.end() for m in _WORD.finditer(before[-1]) if m[0].casefold() in wanted]
+    complete = (i for i, text in enumerate(before) if len(text) >= ends[-1] and before[-1].startswith(text))
+    return start + next(complete) - 1 if ends else None
 
 
 def _part(tokenizer: Any, e: Example, wholes: Sequence[Example]) -> PartPrompt | None:

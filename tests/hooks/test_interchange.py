@@ -169,6 +169,22 @@ def test_rows_continue_as_full_recomputation_does(name: str) -> None:
             assert tokens == by_hand(lm, row, 6, ends)
 
 
+def test_a_model_that_keeps_its_keys_compressed_says_that_edited_prompts_cannot_be_continued() -> None:
+    lm = load_model(tiny("deepseek_v3"))
+    rows = [[Skip(1, 5)]]
+    found = interchange(lm, IDS, rows, [13], tokens=range(97)).log_probs
+    assert found is not None
+    assert torch.allclose(found[0, 0], literal(lm, IDS, rows[0])[-1].log_softmax(-1), atol=2e-4)
+    with pytest.raises(ModelError, match="DeepseekV3ForCausalLM: its cache"):
+        continued(lm, IDS, rows, 3, [])
+
+
+def test_no_tokens_may_be_asked_for() -> None:
+    lm = load_model(tiny("llama"))
+    found = interchange(lm, IDS, [[], []], [3, 7], tokens=[]).log_probs
+    assert found is not None and found.shape == (2, 2, 0)
+
+
 def by_hand(lm: Model, row: Edits, new: int, stops: list[int]) -> list[int]:
     """Greedy tokens, the whole sequence computed again for every one."""
     tokens: list[int] = []

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from composcope.errors import ModelError
 from composcope.hooks import load_model
 from composcope.hooks.head import _wide
+from composcope.hooks.interchange import interchange
 from composcope.hooks.module_hooks import frozen
 from composcope.hooks.precision import widened
 from composcope.hooks.rows import prefill, step
@@ -45,6 +46,33 @@ def test_rows_and_prefix_are_those_of_the_model_in_float32(name: str, dtype: tor
         plain = step(lm, prefill(lm, [PROMPT])).logits.float()
     assert float((plain - want).abs().max()) > 1e-4 * float(want.abs().max())
     assert _state(model) == before and lm.dtype is dtype and load_model(model).identity == identity
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt2"])
+def test_states_are_read_through_the_head_in_float32_too(name: str) -> None:
+    model = tiny(name).to(torch.bfloat16)  # type: ignore[arg-type]
+    full, lm = load_model(copy.deepcopy(model).float()), load_model(model)
+    states = torch.randn(2, 32, generator=torch.Generator().manual_seed(0))
+    every = list(range(97))
+    with widened(lm, "float32"):
+        got, lens = interchange(lm, PROMPT, [[]], [3, 7], tokens=every).log_probs, lm.unembed(states)
+    torch.testing.assert_close(got, interchange(full, PROMPT, [[]], [3, 7], tokens=every).log_probs)
+    torch.testing.assert_close(lens, full.unembed(states))
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_what_is_asked_for_the_first_time_inside_is_that_of_the_half_precision_weights(name: str) -> None:
+    model = tiny(name).to(torch.bfloat16)  # type: ignore[arg-type]
+    states, plain = torch.randn(2, 32), load_model(copy.deepcopy(model))
+    lm = load_model(model)
+    with widened(lm, "float32"):
+        lm.run(torch.tensor([PROMPT]))
+        lm.unembed(states)
+        assert lm.identity == plain.identity
+        assert all(x.dtype is torch.bfloat16 for x in model.state_dict().values() if x.is_floating_point())
+        assert lm.run(torch.tensor([PROMPT])).logits.dtype is torch.float32
+    assert lm.unembedding.head.weight.dtype is torch.bfloat16
+    assert torch.equal(lm.unembed(states), plain.unembed(states))
 
 
 def test_gradients_widen_the_weights_again_and_are_those_of_the_model_in_float32() -> None:

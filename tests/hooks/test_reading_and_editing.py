@@ -106,6 +106,12 @@ def test_gradients_are_there_without_any_trainable_parameter(tmp_path: Path) -> 
     assert all(float(g.norm()) > 0 for g in gradients)
 
 
+def test_a_reducer_that_returns_nothing_is_named() -> None:
+    lm = load_model(tiny("llama"))
+    with pytest.raises(ModelError, match=r'read of Site\(1, "mlp_out"\).*None'):
+        lm.run(torch.tensor([[5, 6, 7]]), read={Site(1, "mlp_out"): lambda _: None})  # type: ignore[dict-item]
+
+
 def test_a_reducer_decides_what_is_kept() -> None:
     lm = load_model(tiny("llama"))
     site = Site(0, "pattern")

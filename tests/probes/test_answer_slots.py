@@ -172,6 +172,16 @@ def test_a_right_answer_is_scored_as_it_was_written(tokenizer: Any) -> None:
     assert e.slot is not None and tokenizer.decode(list(e.slot.answer_ids or ())).strip() == "Lima"
 
 
+def test_a_negative_answer_begins_with_its_sign(tokenizer: Any) -> None:
+    for said, gold, scored in (
+        ("10 - 17 = -7", "-7", "-7"),
+        ("10 - 17 = -7", "-5", "-5"),
+        ("It is −7 now", "-5", "-5"),
+    ):
+        end, rest, answer = _read(tokenizer, _example(tokenizer, said, gold, answer_type="number"))
+        assert end.rstrip()[-1] in "=s" and rest.strip()[0] in "-−" and answer.strip() == scored
+
+
 def test_what_was_graded_says_what_the_answer_is(tokenizer: Any) -> None:
     said = "It is Paris or Lima."
     for answer, before in (("Lima", "Paris or"), ("Paris", "It is")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -82,6 +83,10 @@ def test_a_name_that_the_question_holds_is_said_where_it_answers() -> None:
         ("12 + 51 = 63", "63", "number", "63"),
         ("\n\n1 million people", "1000000", "number", "1 million"),
         ("It is minus seven degrees.", "-7", "number", "minus seven"),
+        ("It is minus 7 degrees.", "-7", "number", "minus 7"),
+        ("10 - 17 = −7", "-7", "number", "−7"),
+        ("He has -$7.50 left.", "-7.5", "number", "-$7.50"),
+        ("It changes by -7, so it is 7 less.", "-7", "number", "-7"),
         ("剩下四十二个。", "42", "number", "四十二"),
         ("\n\nNein.", "no", "boolean", "Nein"),
         ("He pays $12.50.", "12.5", "number", "12.50"),
@@ -99,6 +104,56 @@ def test_values_are_found_however_they_are_written(response: str, gold: str, ans
     assert found(response, gold, answer_type) == answer
 
 
+OPTIONS = "Which is a city? (A) Paris (B) Peru (C) Mars"
+
+
+@pytest.mark.parametrize("letter", ["A", "B"])
+@pytest.mark.parametrize(
+    "said",
+    ["{}", "({})", "{}. It is old", "The answer is {}.", "Answer: {}", "Option {} is right.", "It is a city: **{}**"],
+)
+@pytest.mark.parametrize("gold", [None, "({})"])
+def test_the_letter_of_an_option_is_found_and_an_article_is_none(letter: str, said: str, gold: str | None) -> None:
+    response, golds = said.format(letter), () if gold is None else (gold.format(letter),)
+    start = response.rindex(letter)
+    for question in ("", OPTIONS):
+        assert answer_span(response, letter, "choice", golds=golds, question=question) == (start, start + 1)
+        where = extract(response, "plain", "stop")
+        span = answer_span(
+            response, letter, "choice", golds=golds, question=question, segments=where.segments, cued=where.cued
+        )
+        assert span == (start, start + 1)
+    assert answer_span("A city it is, so Paris.", "A", "choice", golds=("Paris",)) == (17, 22)
+    assert answer_span("It is the a.", "Lima", "text") == (6, 11), "a sentence of articles alone"
+
+
+def test_a_name_right_after_a_cue_is_the_answer_and_a_later_one_repeats_it() -> None:
+    question = "Which is larger, Mars or Venus?"
+    for response, place in (
+        ("The answer is Venus, as Venus is larger.", 14),
+        ("The answer is probably Venus: of Mars and Venus, Venus is larger.", 23),
+        ("Answer: of Mars and Venus, Venus is larger.", 27),
+    ):
+        where = extract(response, "plain", "stop")
+        span = answer_span(
+            response, "Venus", "text", golds=("Venus",), question=question, segments=where.segments, cued=where.cued
+        )
+        assert where.cued and span == (place, place + 5)
+
+
+@pytest.mark.parametrize("again", ["the answer is ", "which is ", "1,000, ", "12 plus 3 is 15. ", "4 July 1776, "])
+@pytest.mark.parametrize(("kind", "answer"), [("text", "Lima"), ("number", "15"), ("number", "-7")])
+def test_responses_that_repeat_themselves_without_end_take_no_longer_than_their_length(
+    again: str, kind: str, answer: str
+) -> None:
+    def seconds(times: int) -> float:
+        start = time.process_time()
+        answer_span(again * times, answer, kind, question="What is the answer, which is it, and is it 4?")
+        return time.process_time() - start
+
+    assert min(seconds(8000) for _ in range(3)) < 12 * seconds(1000) + 1
+
+
 def test_tags_and_cues_say_where_to_look() -> None:
     response = "It may be 4 or 5.\nFinal answer: 4"
     assert found(response, "4", "number") == "4"
@@ -114,7 +169,8 @@ def test_tags_and_cues_say_where_to_look() -> None:
 SPANS: list[tuple[str, str | None, str, dict[str, Any], str | None]] = [
     ("It is 12, not 13.", "13", "number", {}, "13"), ("12 and 12", "12", "number", {"cued": True}, "12"),
     ("3 x 4 = 12 apples, 12 in all", "12", "number", {"cued": True}, "12"),
-    ("It is 1 million now", "1000000", "number", {}, "1 million"), ("It is -5 now", "-5", "number", {}, "5"),
+    ("It is 1 million now", "1000000", "number", {}, "1 million"), ("It is -5 now", "-5", "number", {}, "-5"),
+    ("from 3-7", "7", "number", {}, "7"),
     ("twelve apples", "12", "number", {}, "twelve"), ("none", "12", "number", {}, None),
     ("On 4 July 1776 and in 1780", "1776-07-04", "date", {}, "4 July 1776"), ("in 1776", "1777", "date", {}, None),
     ("1776, later 1776", "1776", "date", {"cued": True}, "1776"), ("It is true.", "yes", "boolean", {}, "true"),

@@ -572,3 +572,24 @@ def test_a_column_is_paired_by_its_index_and_a_group_that_is_not_there_has_no_cl
     assert by_id != contrast.paired({"a": list(first), "b": list(second)}).table
     with pytest.raises(InputError, match=r"no group 'failures'.*failure"):
         contrast.between({"failure": A, "success": B}, clusters={"failures": list(range(40))})
+
+
+def test_clusters_of_roles_are_found_by_the_same_ids_or_refused() -> None:
+    ids, near = [f"c{i}" for i in range(12)], [i // 2 for i in range(12)]
+    roles = {"a": dict(zip(ids, A, strict=False)), "b": dict(zip(ids, B, strict=False))}
+    by_id = contrast.paired(roles, clusters=dict(zip(ids, near, strict=True))).table
+    assert by_id[0]["interval"] == "CR2 t over clusters"
+    columns = {name: pd.Series(of) for name, of in roles.items()}
+    assert contrast.paired(columns, clusters=pd.Series(near, index=ids)).table == by_id
+    in_order = {name: list(of.values()) for name, of in roles.items()}
+    assert contrast.paired(in_order, clusters=near).table == by_id
+    assert contrast.paired(roles, clusters={"c0": "x", "c1": "x"}).table[0]["interval"] == "CR2 t over clusters"
+    for of, clusters in ((roles, near), (in_order, near[:5]), (roles, {"C0": 1}), (columns, pd.Series(near))):
+        with pytest.raises(InputError, match="clusters: "):
+            contrast.paired(of, clusters=clusters)
+
+
+def test_permuted_labels_of_too_few_clusters_give_a_row_that_says_so() -> None:
+    near = {"a": [i // 10 for i in range(40)], "b": [f"b{i // 10}" for i in range(30)]}
+    row = _row(contrast.between({"a": A, "b": B}, clusters=near, test="permutation"), "a - b")
+    assert np.isnan(row["p"]) and "fewer than 5 clusters" in row["test"] and row["value"] == A.mean() - B.mean()

@@ -26,7 +26,7 @@ from composcope.probes.faithfulness.altering import _later_part, beginnings, can
 from composcope.probes.faithfulness.examples import _alter, _Taken
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
 from composcope.probes.faithfulness.summary import _interval, kept_early, measures
-from composcope.probes.faithfulness.working import Written, judged
+from composcope.probes.faithfulness.working import Written, every, judged
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()
@@ -109,8 +109,15 @@ def test_a_wrong_bridge_is_found_where_it_is_the_only_like_value_written() -> No
     assert isinstance(one, Working) and [w.value for w in one.written] == ["7"]
     two = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7", "1"]})
     assert isinstance(two, Working) and [w.value for w in two.written] == ["7"]
+    often = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7", "5", "7", "7"]})
+    assert often == one, "several cases may have the same answer"
     both = read_working(TOKENS, example("?", f"A1: 7. Or 9. {CUE} 56", "40"), (2,), {"part:0": ["5", "7", "9"]})
     assert isinstance(both, Working) and not both.written
+
+
+def test_the_letter_of_an_option_is_not_found_in_an_article() -> None:
+    assert every("A", "It is a city. So A is right.") == [(17, 18)]
+    assert every("lima", "It is Lima.") == [(6, 10)]
 
 
 def test_a_result_is_the_last_place_and_a_bridge_the_first_where_it_is_written() -> None:

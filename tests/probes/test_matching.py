@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from composcope.errors import InputError
 from composcope.probes.examples import Example
 from composcope.probes.matching import CALIPER, Matched, assign, distance, kept, match, spread_out, token_before
 from composcope.probes.slots import Slot
@@ -235,6 +236,17 @@ def test_lengths_beyond_the_caliper_are_not_matched() -> None:
         return len(match([example("f", "failure", 100), example("s", "success", length)], caliper=caliper).pairs)
 
     assert [pairs(124, 1.0), pairs(126, 1.0), pairs(126, 1.1), pairs(80, 1.0), pairs(79, 1.0)] == [1, 0, 1, 1, 0]
+
+
+def test_no_caliper_pairs_all_but_cases_without_a_distance() -> None:
+    a, b = example("a", "failure", 10), example("b", "success", 90)
+    assert match([a, b], caliper=math.inf).pairs == (("a", "b"),)
+    without = replace(a, case="w", depth=None)
+    assert match([a, without, b], caliper=math.inf).pairs == (("a", "b"),)
+    assert match([without, b], caliper=math.inf).pairs == ()
+    for caliper in (-1.0, math.nan):
+        with pytest.raises(InputError, match="caliper"):
+            match([a, b], caliper=caliper)
 
 
 def test_a_contrast_is_possible_from_two_pairs_on() -> None:

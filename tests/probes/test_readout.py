@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,11 +19,12 @@ from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
-from composcope.probes.readout.examples import _departure, _named, _rows, collect_readings, upper
+from composcope.probes.readout.examples import _departure, _entity, _named, _rows, collect_readings, upper
 from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.readout.readings import PartPrompt, _read, elsewhere, repeating_prompt, ridge
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
+from composcope.probes.spread import InDtype
 
 from .synthetic_readouts import NAME, N, examples, planted, tokenizer
 
@@ -187,3 +191,27 @@ def test_readouts_are_taken_at_places_that_nearly_all_cases_have() -> None:
     assert left == {"a": places, "b": places} and [n.split()[1] for n in notes] == ["entity:"]
     without, _ = readout_places(tokenizer, [own, replace(usual, slot=None)], {})
     assert without["b"] == {"question-end": (0,), "prompt-end": (4,)}
+
+
+@pytest.mark.parametrize("said", [["7", "4", "and", "7", "x"], ["7", "x", "7", "and", "7", "4"]])
+def test_a_word_that_begins_another_one_is_not_taken_for_it(said: list[str]) -> None:
+    pieces = ["7", "4", "and", "x"]
+    decoder = SimpleNamespace(
+        decode=lambda ids: "".join(pieces[i] if pieces[i] == "4" else f" {pieces[i]}" for i in ids)
+    )
+    ids = (0, *(pieces.index(p) for p in said))  # "74 and 7 x" holds the word 7 once
+    e = replace(examples()[0], prompt_ids=ids, question_span=(1, len(ids)))
+    last = max(i for i, p in enumerate(said) if p == "7" and said[i + 1 : i + 2] != ["4"])
+    assert _entity(decoder, e, "7 of them", Counter({"7": 1, "and": 9})) == 1 + last
+
+
+def test_readouts_in_float32_on_half_precision_weights_are_those_of_the_model_in_float32() -> None:
+    half = planted(lambda i: i % 2 == 1).model.to(torch.bfloat16)  # type: ignore[arg-type]
+    full = load_model(copy.deepcopy(half).float(), tokenizer=tokenizer())
+    wide = InDtype(load_model(half, tokenizer=tokenizer()), "float32")
+    got, want = (
+        wide.call(partial(over_examples, permutations=20), examples()),
+        over_examples(full, examples(), permutations=20),
+    )
+    for reader in ("lens", "ridge"):
+        assert torch.allclose(got.tensors[f"wholes.{reader}"], want.tensors[f"wholes.{reader}"], atol=1e-3)

@@ -144,3 +144,8 @@ def test_contrasts_are_shown_matched_first_by_size_and_those_of_few_cases_last()
     }
     order = sorted(rows, key=lambda name: rank(rows[name]))
     assert order == ["large", "small", "loose", "circular", "tiny", "undefined"]
+
+
+def test_clusters_of_a_dose_that_is_not_there_are_refused() -> None:
+    with pytest.raises(InputError, match=r"no dose 'Low'.*low"):
+        validity.dose_series({"low": [1.0, 2, 3], "high": [2.0, 3, 4]}, clusters={"Low": [0, 0, 1]})
