@@ -92,6 +92,14 @@ def write_beside(table: str | Path, made_with: Mapping[str, Any] | Sequence[Mapp
     return write_text(beside(table), json.dumps(document, indent=1, default=str) + "\n")
 
 
+def n_runs(table: str | Path) -> int:
+    """The number of runs that the file next to a csv file names; 0 if there is none, or none that can be read."""
+    try:
+        return len(json.loads(beside(table).read_text(encoding="utf-8"))["composcope:runs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
 _PROC = Path("/proc")
 _MB = 2**20
 
