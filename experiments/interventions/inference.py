@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, NoCasesError
-from ...evaluation.case import Case
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.grading import grade
 from ...evaluation.metrics import percent, span
-from ...evaluation.prompts import FORMATS
 from ...evaluation.statistics import share
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
@@ -89,9 +87,7 @@ def intervene(
     found = evaluated.evaluated()
     examples = found.examples(target.tokenizer, roles=["whole"])
     format = next((a.format for a in found.per_case()[0].values() if a.role == "whole"), "plain")
-    bench = InterventionTrial(
-        target.open_model(), target.tokenizer, found.cases, format, config.asking.compat, max_new_tokens, seed
-    )
+    bench = InterventionTrial(target.open_model(), target.tokenizer, format, config.asking.compat, max_new_tokens, seed)
     chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     result = bench.run(recipe, halve(examples, n, seed), chosen)
     save_probe(result, Path(run) / "probes" / recipe, evaluated.manifest)
@@ -106,7 +102,6 @@ class InterventionTrial:
 
     lm: Any
     tokenizer: Any
-    cases: Mapping[str, Case]
     format: str
     compat: str | None
     max_new_tokens: int
@@ -169,14 +164,14 @@ class InterventionTrial:
         return chosen
 
     def _judge(self, example: Example, tokens: Any) -> str:
-        ids = [int(t) for t in tokens if int(t) >= 0]
+        ids, gold = [int(t) for t in tokens if int(t) >= 0], example.gold
+        assert gold is not None, "the run's own examples have one"
         text = decode(self.tokenizer, ids, self.lm.eos_ids, special_thinking_marks(self.tokenizer))
-        said, stopped = cut_after_stop(text, FORMATS[self.format].stop)  # cut where the run's own answers end
+        said, stopped = cut_after_stop(text, gold.stop)  # cut where the run's own answers end
         ended = stopped is not None or len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
-        case = self.cases[example.case]
         return grade(
-            said, "stop" if ended else "length", case.answer, case.answer_type, case.aliases, self.format, self.compat,
-            unknowable=case.unknowable,
+            said, "stop" if ended else "length", gold.answer, gold.answer_type, gold.aliases, gold.format, self.compat,
+            unknowable=gold.unknowable, options=gold.options, question=gold.question,
         ).outcome  # fmt: skip
 
     @staticmethod
