@@ -6,13 +6,15 @@ is counted. Outcomes are graded like the run's own answers. Controls: random dir
 reversed direction, the recipient's own state, the other layers, and the same step on cases that succeed.
 """
 
+from __future__ import annotations
+
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, NoCasesError
 from ...evaluation.engines.base import cut_after_stop
@@ -22,9 +24,16 @@ from ...evaluation.metrics import percent, span
 from ...evaluation.statistics import share
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
+from ...terminal import to_stderr
 from ..console.printing import Reporter
 
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..models.target import Loading
+
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
+HASH = 64
+"""Digits of a hash of weights; only a server's model has a name instead."""
 
 
 @dataclass(frozen=True)
@@ -72,18 +81,18 @@ def intervene(
     Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
     from ..config import Config
-    from ..distributed.engine import load_target
-    from ..models.target import loading_of
+    from ..models.target import load_local
     from ..run.reader import read_config, read_run
     from ..run.writer import save_probe
 
     if recipe not in ("steering", "patching"):
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
-    evaluated, raw = read_run(run), read_config(run)
-    config = Config.read(raw, device=device, model=model or raw["model"], probes=())
-    if config.serving.engine == "ray":  # workers answered; steering needs the weights in this process
-        config = config.replace(serving=config.serving.for_probing({"engine": "transformers"}))
-    target = load_target(loading_of(config))
+    evaluated, config = read_run(run), Config.read(read_config(run))
+    target = load_local(_loading(config, model, device, run), to_stderr)
+    known = str(evaluated.manifest.identity.get("weights"))
+    if len(known) == HASH and target.who != known:
+        named = f"--model {model}" if model else config.model
+        raise InputError(f"{named}: these are not the weights that answered in {evaluated.name}; give those that did")
     found = evaluated.evaluated()
     examples = found.examples(target.tokenizer, roles=["whole"])
     format = next((a.format for a in found.per_case()[0].values() if a.role == "whole"), "plain")
@@ -94,6 +103,23 @@ def intervene(
     if reporter is not None:
         reporter.say(f"{recipe}: {Path(run) / 'probes' / recipe}")
     return result
+
+
+def _loading(config: Config, model: str | None, device: str | None, run: str | Path) -> Loading:
+    """Where the weights of a run's model are, whoever answered: they are loaded in this process.
+
+    Raises ``InputError`` for a served run without the place of its weights.
+    """
+    from ..config import Serving
+    from ..models.target import loading_of
+
+    before = loading_of(config)
+    given = model or (before.serving.probe_model if before.engine != "transformers" else None)
+    if given is None and before.engine == "openai":
+        raise InputError(f"{run}: a server answered, and its weights are needed here; give them with --model FOLDER")
+    return replace(
+        before, model=given or before.model, url=None, serving=Serving(), device=device or before.device
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

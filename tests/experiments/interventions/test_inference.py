@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from composcope.errors import NoCasesError
+from composcope.errors import InputError, NoCasesError
+from composcope.experiments.config import Config
 from composcope.experiments.interventions import inference
 from composcope.experiments.interventions.inference import InterventionTrial, halve
 from composcope.probes import steering
@@ -216,3 +217,26 @@ def test_what_is_written_under_an_intervention_is_judged_as_the_answers_of_the_r
     monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
     example: Any = SimpleNamespace(gold=gold)
     assert _trial()._judge(example, [5, 0]) == outcome
+
+
+@pytest.mark.parametrize(
+    ("about", "model", "opened"),
+    [
+        ({"model": "m@http://h:1/v1"}, "weights", "weights"),
+        ({"model": "m@http://h:1/v1", "probe_model": "w"}, None, "w"),
+        ({"model": "m", "engine": "openai", "base_url": "http://h:1/v1", "probe_model": "w"}, "weights", "weights"),
+        ({"model": "folder", "engine": "vllm"}, None, "folder"),
+        ({"model": "folder", "engine": "ray", "workers": 2}, None, "folder"),
+        ({"model": "folder", "device": "cpu"}, None, "folder"),
+    ],
+)
+def test_the_weights_are_opened_here_whoever_answered(about: dict[str, Any], model: str | None, opened: str) -> None:
+    config = Config(benchmark="b", **about)
+    found = inference._loading(config, model, None, "run")
+    assert (found.model, found.engine, found.url, found.device) == (opened, "transformers", None, about.get("device"))
+    assert inference._loading(config, model, "cuda:1", "run").device == "cuda:1"
+
+
+def test_a_served_run_whose_weights_are_nowhere_is_refused_with_the_option_that_names_them() -> None:
+    with pytest.raises(InputError, match="--model FOLDER"):
+        inference._loading(Config(model="m@http://h:1/v1", benchmark="b"), None, None, "run")
