@@ -8,6 +8,7 @@ many wrong answers it grades correct (false plus).
 from __future__ import annotations
 
 import random
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -59,7 +60,7 @@ def audited(
         raise InputError(f"--audit {audit}: give at least 1 answer to draw, or a filled {FILE}")
     path = draw(found, int(audit), folder, seed)
     if judge is None:
-        count = f"`composcope score {folder} --audit {path}`"
+        count = f"`composcope score {shlex.quote(str(folder))} --audit {shlex.quote(str(path))}`"
         return AuditSummary(
             [f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)}
         )

@@ -24,11 +24,15 @@ LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors",
 _SOURCE_FOLDERS = ("evaluation", "hooks", "probes", "experiments")
 
 
-def source_hash(folders: Iterable[str] = _SOURCE_FOLDERS) -> str:
-    """sha256 of the package's own Python source; a clone and an installed wheel of the same code have the same hash."""
+def source_hash(folders: Iterable[str] | None = None) -> str:
+    """sha256 of the package's own Python source; a clone and an installed wheel of the same code have the same hash.
+
+    By default it is that of the four packages and of the modules beside them; else that of some folders.
+    """
     digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted((PACKAGE / folder).rglob("*.py")):
+    beside = [sorted(PACKAGE.glob("*.py"))] if folders is None else []
+    for files in (*beside, *(sorted((PACKAGE / f).rglob("*.py")) for f in folders or _SOURCE_FOLDERS)):
+        for path in files:
             digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\x00" + path.read_bytes() + b"\x00")
     return digest.hexdigest()
 
