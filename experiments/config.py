@@ -234,11 +234,10 @@ class Serving(Section):
         engine = given.get("engine")
         if engine not in (None, "transformers", "ray"):
             raise InputError(f"--engine {engine}: probes run with transformers (here) or ray (workers)")
-        before = dict(self)
+        otherwise = engine is not None or any(n in given for n in RAY)  # no server is asked then
+        before = dict(self) | ({"base_url": None, "vllm_python": None, "vllm_args": ""} if otherwise else {})
         if engine == "transformers" or (engine is None and self.engine != "ray" and any(n in given for n in RAY)):
             before |= {"engine": "transformers", **dict.fromkeys(RAY)}
-        if engine == "ray":
-            before |= {"base_url": None, "vllm_python": None, "vllm_args": ""}
         return Serving(**{**before, **given})
 
 
@@ -363,8 +362,9 @@ class Config(Probing):
         if self.served is not None and (self.serving.engine == "vllm" or self.serving.base_url):
             raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
         if self.served is None and self.serving.engine == "transformers" and not info.context:
-            remote = ("concurrency", "probe_model", *(() if self.asking.judge else ("signed_as", "api_key_env")))
-            for name in (n for n in remote if getattr(self.serving, n)):
+            keys = ["signed_as", "api_key_env"] * (not self.asking.judge)
+            remote, usual = ["concurrency", "probe_model", "vllm_timeout", *keys], Serving()
+            for name in (n for n in remote if getattr(self.serving, n) != getattr(usual, n)):
                 raise InputError(f"{flag(name)} is for a server, and --model {self.model} names none; leave it out")
         if self.served is not None and self.serving.engine == "ray" and self.serving.probe_model is None:
             raise InputError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
@@ -92,7 +93,7 @@ def _findings_in_words(path: Path) -> list[str]:
 
     run, causes = read_run(path), read_diagnosis(path)
     enough = min(map(len, run.groups)) >= FEWEST_PAIRS
-    how = f"run composcope probe {path}" if enough else f"there is nothing to compare: {lacking(run)}"
+    how = f"run composcope probe {shlex.quote(str(path))}" if enough else f"there is nothing to compare: {lacking(run)}"
     lines = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
     if causes is not None:
         lines.append(causes.sentence(words=True))

@@ -21,6 +21,7 @@ from ..files import read_csv, to_csv
 from ..terminal import Bar, how_many, no_bar
 from .console.printing import Reporter
 from .evaluating.evaluate import rescore
+from .run.provenance import n_runs
 from .run.reader import RunData, missing
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
@@ -82,7 +83,7 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
             problems += [*_rows(run, again, journal), *_asks(run, again)]
             problems += [*_cells(stored.metrics, again.counted_now().metrics, notes)]
             problems += [*_case_sets(run, again), *_probed(run)]
-    figures = [*_figures(run, progress)]
+    figures = [*_figures(run, notes, progress)]
     problems += [problem for _, problem in figures if problem is not None]
     counts = (len(journal.responses), len(run.graded), len(stored.metrics), len(figures))
     return Verified(run.name, *counts, tuple(problems), tuple(notes))
@@ -147,9 +148,15 @@ def _probed(run: RunData) -> Iterator[str]:
                 yield f"{file.relative_to(run.path)}:{n}: case {row.get('case')!r} was never asked"
 
 
-def _figures(run: RunData, progress: Bar) -> Iterator[tuple[str, str | None]]:
-    """The tables of figures by name, and the error of each; they are made again from the compared data."""
-    files = sorted((run.path / "figures").glob("*.csv"))
+def _figures(run: RunData, notes: list[str], progress: Bar) -> Iterator[tuple[str, str | None]]:
+    """The tables of figures by name, and the error of each; they are made again from the compared data.
+
+    Those of a report over several runs, which is written into the first one, are not compared; a note says so.
+    """
+    every = sorted((run.path / "figures").glob("*.csv"))
+    files = [file for file in every if n_runs(file) < 2]
+    if shared := len(every) - len(files):
+        notes.append(f"figures: {how_many(shared, 'table')} over several runs, not compared")
     if not files:
         return
     from .figures import FIGURES, draw

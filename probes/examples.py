@@ -44,6 +44,9 @@ class Gold:
     unknowable: bool = False
     stop: tuple[str, ...] = ()
     """Texts that end a response."""
+    options: tuple[tuple[str, str], ...] = ()
+    """(letter, text) of each option of a ``choice``."""
+    question: str | None = None
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ class _Writer:
         source = case if part is None else part
         answer_ids = self._answer_ids(ask, text, prompt_ids, self._gold(source, ask.format), response, where)
         gold = Gold(ask.gold, ask.answer_type, ask.format, tuple(ask.aliases), case.unknowable and role == "whole",
-                    tuple(ask.stop))  # fmt: skip
+                    tuple(ask.stop), tuple(ask.options), ask.question)  # fmt: skip
         question = _question(case, part, ask)
         return Example(
             case=case.id, role=role, kind="composition" if part is None else part.kind or ask.kind or "part",
@@ -331,7 +334,7 @@ class _Writer:
 def _graded(response: Response, gold: Gold) -> Said:
     found = grade(
         response.text, response.finish_reason, gold.answer, gold.answer_type, gold.aliases, gold.format,
-        unknowable=gold.unknowable,
+        unknowable=gold.unknowable, options=gold.options, question=gold.question,
     )  # fmt: skip
     return found.outcome, found.answer
 

@@ -49,7 +49,7 @@ def build(
     Raises ``InputError`` if the folder contains a build with other options or inputs. If an input cannot be used, no
     build is left behind, so that the same command works once the input is fixed.
     """
-    asked = {"kind": kind, "options": dict(options), "inputs": {Path(p).name: file_hash(p) for p in inputs}}
+    asked = {"kind": kind, "options": dict(options), "inputs": _hashes(inputs)}
     with locked(out) as folder:
         _same(folder, asked)
         new = not (folder / "build.json").exists()
@@ -69,6 +69,17 @@ def build(
             said = ", ".join(f"{n} {reason}" for reason, n in reasons)
             raise NoCasesError(f"{out}: no cases were made ({said}); see rejected.jsonl and review.jsonl there")
         return _write(folder, asked, made)
+
+
+def _hashes(inputs: Sequence[str | Path]) -> dict[str, str]:
+    """The hash of each input by its name without folders; a second file of one name has a number behind it."""
+    found: dict[str, str] = {}
+    names = Counter[str]()
+    for path in inputs:
+        name = Path(path).name
+        names[name] += 1
+        found[name if names[name] == 1 else f"{name} ({names[name]})"] = file_hash(path)
+    return found
 
 
 def _forget(folder: Path) -> None:

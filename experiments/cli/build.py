@@ -1,5 +1,6 @@
 """``composcope build`` makes or continues a benchmark folder; ``composcope import`` reads other tools' files."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -283,6 +284,7 @@ def import_(
         gold_field=gold_field, regrade=regrade, answer_type=answer_type, format=format,
     )  # fmt: skip
     found = import_files(files, out, kind, options, Reporter(quiet=quiet).bar)
-    then = f"written: {out}; the metrics: composcope score {out} --protocol NAME ({', '.join(PROTOCOLS)})"
+    score = f"composcope score {shlex.quote(str(out))} --protocol NAME ({', '.join(PROTOCOLS)})"
+    then = f"written: {out}; the metrics: {score}"
     show(found.to_dict() if json else [*found.lines(), then], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK

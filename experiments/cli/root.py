@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import typer
 
+from ...errors import InputError
 from ...terminal import to_stderr
 from ..config import RAY, Asking, Config, Probing, Serving
 from ..console import exits
@@ -196,8 +197,14 @@ def probe(
 
     raw = read_config(run)
     find_runs([run])  # raises for a folder without a manifest, which would become a new run
-    serving = Serving.read(raw.get("serving")).for_probing(given.pop("serving", {}))
+    served = given.pop("serving", {})
+    serving = Serving.read(raw.get("serving")).for_probing(served)
     config = Config.read(raw, **{"probes": "all", **given, "serving": serving})
+    if "probe_model" in served and config.served is None and serving.engine == "transformers":
+        raise InputError(
+            f"--probe-model {served['probe_model']}: is for a run that a server answered; leave it out, or say with "
+            "--model where the model is now"
+        )
     go_offline(config.model)
     from .. import investigate as job
 

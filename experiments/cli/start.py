@@ -3,6 +3,7 @@ documentation, ``doctor`` checks this machine, and ``bench`` measures what askin
 """
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,7 +60,7 @@ def init(
 ) -> int:
     """Write a commented case file and configuration to start from; both run as they are."""
     written = write(folder)
-    run = f"composcope investigate --config {written[1]}"
+    run = f"composcope investigate --config {shlex.quote(str(written[1]))}"
     show({"schema": 1, "files": written, "next": run} if json else [*map(str, written), f"next: {run}"], json)
     return exits.OK
 
@@ -116,7 +117,7 @@ def write(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(_short(case_to_dict(c)), ensure_ascii=False) + "\n" for c in mixed(N_CASES, 0))
     cases.write_text(_CASES + lines, encoding="utf-8")
-    config.write_text(_CONFIG.format(config=config, cases=json.dumps(str(cases))), encoding="utf-8")
+    config.write_text(_CONFIG.format(config=shlex.quote(str(config)), cases=json.dumps(str(cases))), encoding="utf-8")
     return [cases, config]
 
 
@@ -159,7 +160,8 @@ def _bench(
     if ctx.invoked_subcommand is not None:
         return 0
     if preset != "real":
-        raise InputError(f"bench --preset {preset}: unknown; use real, or run composcope bench evaluation")
+        wrong = "bench: these options need --preset" if preset is None else f"bench --preset {preset}: unknown"
+        raise InputError(f"{wrong}; use real, or run composcope bench evaluation")
     from ..bench.real import BEGIN, END, bench_real
 
     reporter = Reporter(quiet=quiet)

@@ -8,6 +8,7 @@ many wrong answers it grades correct (false plus).
 from __future__ import annotations
 
 import random
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -59,7 +60,7 @@ def audited(
         raise InputError(f"--audit {audit}: give at least 1 answer to draw, or a filled {FILE}")
     path = draw(found, int(audit), folder, seed)
     if judge is None:
-        count = f"`composcope score {folder} --audit {path}`"
+        count = f"`composcope score {shlex.quote(str(folder))} --audit {shlex.quote(str(path))}`"
         return AuditSummary(
             [f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)}
         )
@@ -96,16 +97,17 @@ def judge_all(path: Path, judge: Engine) -> None:
     """Let a judge model fill the empty verdicts of an audit file; what it cannot decide becomes ``unclear``."""
     rows = _read(path)
     open_ = [row for row in rows if not row["verdict"].strip()]
-    asks = {
-        judging.ask_judge(
+    asks: dict[Ask, list[dict[str, str]]] = {}  # repeats of an ask with the same response are one question
+    for row in open_:
+        ask = judging.ask_judge(
             row["case"], row["role"], row["question"], row["gold"], judging.shortened(row["response"]),
             aliases=[a for a in row["aliases"].split(" | ") if a], open_ended=True,
-        ): row
-        for row in open_
-    }  # fmt: skip
+        )  # fmt: skip
+        asks.setdefault(ask, []).append(row)
     for ask, response in judge.answer(list(asks)):
         said = judging.verdict(response.text)
-        asks[ask]["verdict"] = "unclear" if said is None else "right" if said else "wrong"
+        for row in asks[ask]:
+            row["verdict"] = "unclear" if said is None else "right" if said else "wrong"
     _write(path, rows)
 
 

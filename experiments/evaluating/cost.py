@@ -9,6 +9,7 @@ from typing import Any
 from ...evaluation.asks import Ask, Grade
 from ...evaluation.case import Case
 from ...evaluation.engines.base import think
+from ...evaluation.journal import ask_identity
 from ...evaluation.protocols.asking import has_paraphrases, recommended
 from ...evaluation.protocols.base import Protocol, about
 from ...evaluation.protocols.presenting import REASONING, FormattedProtocol
@@ -115,15 +116,16 @@ def _rendered(ask: Ask, tokenizer: Any) -> str:
 
 
 def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[Ask]:
-    """Every ask of all rounds, if every grade were ``outcome``."""
-    found: dict[tuple[str, int], Ask] = {}
+    """Every ask of all rounds, if every grade were ``outcome``; those that a journal takes for one ask only once."""
+    found: dict[str, Ask] = {}
     for case in cases:
         graded: dict[str, Grade] = {}
         for _ in range(_LONGEST):
             new = [ask for ask in protocol.asks(case, graded) if ask.role not in graded]
             if not new:
                 break
-            found.update({(ask.prompt, ask.repeat): ask for ask in new if (ask.prompt, ask.repeat) not in found})
+            for ask in new:
+                found.setdefault(ask_identity(ask, {}), ask)
             graded.update({ask.role: Grade(outcome, ask.gold) for ask in new})
     return list(found.values())
 

@@ -237,7 +237,9 @@ def rescore(
         for warning in found.warnings:
             reporter.say(f"{path.name}: {warning}")
         reporter.say(f"{path.name}: {how_many(len(found.graded), 'answer')} graded again")
-        return finish(path, cases, protocol, found, how.compat, labels)
+        counted = finish(path, cases, protocol, found, how.compat, labels)
+        write_json(path / "manifest.json", {**run.manifest.facts(), "n_invalid": counted.n_invalid})
+        return counted
 
 
 def recount(folder: str | Path, compat: str) -> Sequence[Metric]:

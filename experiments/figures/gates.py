@@ -16,7 +16,7 @@ from ..run.reader import Row, RunData
 from ..run.summary import diagnosed_failures
 from . import style
 from .drawing import EVALUATE, GAP, GATE, SCAFFOLDS, Drawing, drawn, figure, need, point
-from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark
+from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark, steps_of
 
 QUADRANTS = {
     "11": "both steps right",
@@ -45,7 +45,8 @@ def gate_funnel(runs: Sequence[RunData]) -> Drawing:
     within = labels_by_benchmark(shown)
     by_benchmark = [[r for r in shown if r.benchmark == b] for b in dict.fromkeys(r.benchmark for r in shown)]
     lines = [mine[i : i + ACROSS] for mine in by_benchmark for i in range(0, len(mine), ACROSS)]
-    fig, grid = style.grid_of(len(lines), max(map(len, lines)), 2.7, 2.1)
+    most = max(sum(row["model"] == names[r.path] for row in rows) for r in shown)
+    fig, grid = style.grid_of(len(lines), max(map(len, lines)), 2.7, max(2.1, 0.2 * most))
     top = max(row["count"] for row in rows) or 1
     for line, axes in zip(lines, grid, strict=True):
         before: list[str] = []
@@ -87,22 +88,27 @@ def _stages(run: RunData) -> list[Row]:
     both, whole = run.one("double_gate"), run.one("residual_failure")
     if both and whole:
         atom, sub = run.one("atom_gate"), run.one("sub_question_gate")
-        found = [("all cases", both.n)]
+        found = [("all cases", _every(both))]
         found += [(n, m.count) for n, m in (("atoms stable", atom), ("sub-questions right", sub)) if m]
         return _counted([*found, ("both gates", both.count), ("whole wrong, gated", whole.count)])
     both, press = run.one("both"), run.one("press_gap")
     if both and press:
-        steps = [(_step(i, m, both), m.count) for i in range(9) if (m := run.one(f"step:{i}"))]
+        steps = [(_step(i, m, both), m.count) for i in steps_of(run) if (m := run.one(f"step:{i}"))]
         every = "both" if len(steps) == 2 else "all parts"
         last = [(f"{every} right", both.count), (f"whole wrong, {every} right", press.count)]
-        return _counted([("all cases", both.n), *steps, *last])
+        return _counted([("all cases", _every(both)), *steps, *last])
     return []
+
+
+def _every(gate: Metric) -> int:
+    """The number of all cases, also of those whose gate an invalid answer leaves unknown."""
+    return gate.n + gate.n_invalid
 
 
 def _step(i: int, found: Metric, every: Metric) -> str:
     """The name of a step's stage; where some cases have fewer steps, with the number of those that have it."""
-    asked = found.n + found.n_invalid
-    of = f" (of {asked})" if asked < every.n + every.n_invalid else ""
+    asked = _every(found)
+    of = f" (of {asked})" if asked < _every(every) else ""
     return f"step {i + 1} right{of}"
 
 
@@ -305,16 +311,16 @@ def causes(runs: Sequence[RunData]) -> Drawing:
                 })  # fmt: skip
     need(rows, "No run here was diagnosed; `composcope diagnose RUN` names the cause of each failure.")
     order = sorted({r["cause"] for r in rows}, key=lambda c: (CAUSES.index(c.partition(":")[0]), c))
-    panels = list(dict.fromkeys(r["run"] for r in rows))
-    most = max(len({r["group"] for r in rows if r["run"] == p}) for p in panels)
+    panels = list(dict.fromkeys(r["model"] for r in rows))
+    most = max(len({r["group"] for r in rows if r["model"] == p}) for p in panels)
     fig, axes = style.grid_of(len(panels), 1, 5.6, 1.2 + 0.14 * most * (len(order) + 1))
     for (ax,), panel in zip(axes, panels, strict=True):
-        mine = [r for r in rows if r["run"] == panel]
+        mine = [r for r in rows if r["model"] == panel]
         groups = list(dict.fromkeys((r["group"], r["n"]) for r in mine))
         said = [f"{style.plain(group, 28)} (n={n})" for group, n in groups]
         style.dots(ax, mine, "cause", order, groups, said, lambda r: (r["group"], r["n"]))
         style.percent(ax, "x")
-        style.dress(ax, style.plain(mine[0]["model"], 30), "share of the failures" * (panel == panels[-1]), grid="x")
+        style.dress(ax, style.plain(panel, 30), "share of the failures" * (panel == panels[-1]), grid="x")
     text = (
         "Causes of the failures whose parts are all right, as shares of each group. A case without a demonstrated "
         "cause is undetermined. "

@@ -63,6 +63,11 @@ def having(runs: Sequence[RunData], *metrics: str) -> list[RunData]:
     return [r for r in runs if set(metrics) <= {m.metric for m in r.metrics}]
 
 
+def steps_of(run: RunData) -> list[int]:
+    """The numbers of the steps that a run has metrics of, from 0 and in order."""
+    return sorted({int(m.metric.partition(":")[2]) for m in run.metrics if m.metric.startswith("step:")})
+
+
 def labels(runs: Sequence[RunData]) -> dict[Path, str]:
     """A short unique name per run: the model if that is enough, else with the benchmark, else the folder."""
     for make in (lambda r: r.model, lambda r: f"{r.model} · {r.benchmark}", lambda r: r.name):

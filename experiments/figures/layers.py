@@ -37,21 +37,22 @@ def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
     found = with_probe(runs, "patching")
     rows = [row for f in found for row in _patch_rows(*f, measure)]
     missing(rows, "a patching sweep", "patching", runs)
-    shown = [r for r, _, _ in found if any(row["run"] == r.name for row in rows)]
+    shown = {r.path: label for r, label, _ in found if any(row["model"] == label for row in rows)}
     patches = list(dict.fromkeys(r["patch"] for r in rows))
     layers = [r["layer"] for r in rows]
     # equal values are drawn next to each other, not on top of each other
     apart = 0.012 * max(1, max(layers) - min(layers))
-    fig, panels = small_multiples(shown, 2.5, 2.2, "layer of the patch", MEASURES[measure])
-    for run in shown:
+    drawn_runs = [r for r, _, _ in found if r.path in shown]
+    fig, panels = small_multiples(drawn_runs, 2.5, 2.2, "layer of the patch", MEASURES[measure])
+    for path, ax in panels.items():
         for i, patch in enumerate(patches):
-            mine = [r for r in rows if (r["run"], r["patch"]) == (run.name, patch)]
+            mine = [r for r in rows if (r["model"], r["patch"]) == (shown[path], patch)]
             places = [r["layer"] + (i - (len(patches) - 1) / 2) * apart for r in mine]
             name = patch if patch == "donor" else f"control: {patch}"
-            style.points(panels[run.path], mine, places, style.color(i), name, style=style.dash(i))
-        style.whole_numbers(panels[run.path], layers)
+            style.points(ax, mine, places, style.color(i), name, style=style.dash(i))
+        style.whole_numbers(ax, layers)
         if measure.endswith("rate"):
-            style.percent(panels[run.path])
+            style.percent(ax)
     text = (
         f"One position of a failing case gets the state of a successful case (donor): {MEASURES[measure]}, by layer of "
         "the patch. Controls: identity puts the case's own state back; random uses another failure's state; noise uses "
@@ -72,15 +73,15 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
     found = with_probe(runs, "trajectory")
     rows = [row for f in found for row in _cosine_rows(*f)]
     missing(rows, "prompt-end cosines", "trajectory", runs)
-    shown = [run for run, _, _ in found if any(r["run"] == run.name for r in rows)]
+    shown = {run.path: label for run, label, _ in found if any(r["model"] == label for r in rows)}
     forms = list(dict.fromkeys(r["form"] for r in rows))
     layers = [r["layer"] for r in rows]
     apart = 0.02 * max(1, max(layers) - min(layers))
-    fig, panels = small_multiples_by(shown, forms, 2.5, 2.2, "layer", "cosine")
+    drawn_runs = [run for run, _, _ in found if run.path in shown]
+    fig, panels = small_multiples_by(drawn_runs, forms, 2.5, 2.2, "layer", "cosine")
     for (path, form), ax in panels.items():
-        run = next(r.name for r in shown if r.path == path)
         for i, (key, name) in enumerate(COSINES.items()):
-            mine = [r for r in rows if (r["run"], r["form"], r["pairs"]) == (run, form, name)]
+            mine = [r for r in rows if (r["model"], r["form"], r["pairs"]) == (shown[path], form, name)]
             places = [r["layer"] + (i - 1) * apart for r in mine]
             style.points(ax, mine, places, _COSINE_COLORS[key], name, style=style.dash(i))
         style.whole_numbers(ax, layers)
@@ -207,10 +208,10 @@ def readout(runs: Sequence[RunData]) -> Drawing:
     for run, label, probe in found:
         rows += [{"run": run.name, "model": label, **r} for r in _rows(probe)]
     few_marks(rows)
-    panels = list(dict.fromkeys((r["run"], r["model"], r["kind"], r["reader"]) for r in rows))
+    panels = list(dict.fromkeys((r["model"], r["kind"], r["reader"]) for r in rows))
     fig, grid = style.grid_of(len(panels), 4, 2.7, 2.4)
-    for line, (run, model, kind, reader) in zip(grid, panels, strict=True):
-        mine = [r for r in rows if (r["run"], r["kind"], r["reader"]) == (run, kind, reader)]
+    for line, (model, kind, reader) in zip(grid, panels, strict=True):
+        mine = [r for r in rows if (r["model"], r["kind"], r["reader"]) == (model, kind, reader)]
         for ax, show in zip(line, SHOWN, strict=False):
             shown = [r for r in mine if r["show"] == show and r["foils"] == "absent"]
             _map(ax, shown, show)

@@ -62,15 +62,15 @@ def neuron_layers(runs: Sequence[RunData]) -> Drawing:
         {"run": run.name, "model": label, "set": f"{r['group']}, {r['kind']}", **{k: r.get(k) for k in fields}}
         for run, label, probe in found for r in probe.rows("neurons_in_layer")
     ]  # fmt: skip
-    layers, shown = [r["layer"] for r in rows], [run for run, _, _ in found]
+    layers, shown = [r["layer"] for r in rows], {run.path: label for run, label, _ in found}
     apart = 0.015 * max(1, max(layers) - min(layers))
-    fig, panels = small_multiples(shown, 2.5, 2.2, "layer", "neurons of a whole")
-    for run in shown:
+    fig, panels = small_multiples([run for run, _, _ in found], 2.5, 2.2, "layer", "neurons of a whole")
+    for path, ax in panels.items():
         for i, (name, (shade, dash)) in enumerate(_SETS.items()):
-            mine = [r for r in rows if (r["run"], r["set"]) == (run.name, name)]
+            mine = [r for r in rows if (r["model"], r["set"]) == (shown[path], name)]
             places = [r["layer"] + (i - 1.5) * apart for r in mine]
-            style.points(panels[run.path], mine, places, shade, name, style=dash)
-        style.whole_numbers(panels[run.path], layers)
+            style.points(ax, mine, places, shade, name, style=dash)
+        style.whole_numbers(ax, layers)
     text = (
         "Neurons selected for the answer of a whole, by layer, mean over cases. Shared: a part of the same case also "
         "selects them. Own: the others."
@@ -218,15 +218,16 @@ def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str,
         if r.get("kind") and r.get("group") in style.GROUP_COLORS and " - " not in str(r["kind"])
     ]
     missing(rows, what, probe_name, runs)
-    shown = [run for run, _, _ in found if any(r["run"] == run.name for r in rows)]
-    tall = 0.9 + 0.42 * max(len({r["kind"] for r in rows if r["run"] == run.name}) for run in shown)
-    fig, panels = small_multiples(shown, 3.0, tall, axis)
-    for run in shown:
-        same = {r.name for r in shown if r.benchmark == run.benchmark}  # the panels of one row share the axis of kinds
-        kinds = list(dict.fromkeys(r["kind"] for r in rows if r["run"] in same))
+    # by label, since two runs may have folders of one name
+    shown = [(run, label) for run, label, _ in found if any(r["model"] == label for r in rows)]
+    tall = 0.9 + 0.42 * max(len({r["kind"] for r in rows if r["model"] == label}) for _, label in shown)
+    fig, panels = small_multiples([run for run, _ in shown], 3.0, tall, axis)
+    for run, label in shown:
+        same = {n for r, n in shown if r.benchmark == run.benchmark}  # the panels of one row share the axis of kinds
+        kinds = list(dict.fromkeys(r["kind"] for r in rows if r["model"] in same))
         ax = panels[run.path]
         for nudge, (group, shade) in zip((-0.13, 0.13), style.GROUP_COLORS.items(), strict=True):
-            mine = [r for r in rows if r["run"] == run.name and r["group"] == group]
+            mine = [r for r in rows if r["model"] == label and r["group"] == group]
             places = [kinds.index(r["kind"]) + nudge for r in mine]
             style.points(ax, mine, places, shade, group, line=False, horizontal=True)
         style.names(ax, kinds, 28)

@@ -12,7 +12,7 @@ from ...evaluation.protocols import counting
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import GAP, Drawing, curves, drawn, figure, need, point
-from .grouping import grouped, having, labels, labels_by_benchmark
+from .grouping import grouped, having, labels, labels_by_benchmark, steps_of
 from .scatters import marks
 
 STEPS = {"both": "both", "composition": "whole"}
@@ -137,7 +137,7 @@ def _steps(runs: Sequence[RunData], names: Mapping[Path, str] | None = None) -> 
     names = names or labels(runs)
     rows = []
     for run in runs:
-        single = sorted({m.metric for m in run.metrics if m.metric.startswith("step:")})
+        single = [f"step:{i}" for i in steps_of(run)]
         for metric in (*single, *STEPS):
             name = STEPS.get(metric) or f"step {int(metric.split(':')[1]) + 1}"
             if single and (m := run.one(metric)):
@@ -148,7 +148,8 @@ def _steps(runs: Sequence[RunData], names: Mapping[Path, str] | None = None) -> 
 def _in_order(rows: Sequence[Row]) -> list[str]:
     """The names of all steps, then both and the whole, also if the first run has fewer steps than another."""
     found = {r["step"] for r in rows}
-    return [*sorted(found - set(STEPS.values())), *(name for name in STEPS.values() if name in found)]
+    steps = sorted(found - set(STEPS.values()), key=lambda name: int(name.removeprefix("step ")))
+    return [*steps, *(name for name in STEPS.values() if name in found)]
 
 
 def _chance(runs: Sequence[RunData]) -> str:

@@ -6,6 +6,7 @@ same columns): rows of ``run, recipe, step, metric, k, n``, where k of n answers
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,8 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
     """
     runs = [s for s in sources if isinstance(s, RunData)]
     files = [s for s in sources if isinstance(s, Checkpoints)] or _of_study(runs)
-    rows = [dict(row) for f in files for row in f.rows]
+    by_file = [[dict(row) for row in f.rows] for f in files]  # two files may have trainings of one name
+    rows = [row for some in by_file for row in some]
     need(rows, f"No checkpoints here; give {FILE} of `composcope intervene`, or a csv with {', '.join(_COLUMNS)}.")
     recipes, metrics = (list(dict.fromkeys(r[k] for r in rows)) for k in ("recipe", "metric"))
     runs = list(dict.fromkeys(r["run"] for r in rows))
@@ -110,8 +112,9 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
         steps = sorted({r["step"] for r in mine})
         reach = (steps[-1] - steps[0]) or 1
         for i, metric in enumerate(metrics):
-            for run in runs:
-                line = sorted((r for r in mine if r["metric"] == metric and r["run"] == run), key=lambda r: r["step"])
+            for some, run in product(by_file, runs):
+                wanted = (recipe, metric, run)
+                line = sorted((r for r in some if (r["recipe"], r["metric"], r["run"]) == wanted), key=_step)
                 nudged = [r["step"] + (i - (len(metrics) - 1) / 2) * 0.008 * reach for r in line]
                 style.points(ax, line, nudged, style.color(i), metric)
         style.percent(ax)
@@ -124,6 +127,10 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
     said = caption(text, rows, [], "{recipe}, {metric}, step {step}").replace("Runs: .", made)
     chart = curves("step", "metric", panel="recipe", xlabel="training step", ylabel="accuracy", percent=True)
     return Drawing(style.finished(fig), rows, encodable(said), chart)
+
+
+def _step(row: Row) -> int:
+    return row["step"]
 
 
 _EMPTY = (None, "", "None", "nan")

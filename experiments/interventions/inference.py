@@ -6,27 +6,34 @@ is counted. Outcomes are graded like the run's own answers. Controls: random dir
 reversed direction, the recipient's own state, the other layers, and the same step on cases that succeed.
 """
 
+from __future__ import annotations
+
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError, NoCasesError
-from ...evaluation.case import Case
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.grading import grade
 from ...evaluation.metrics import percent, span
-from ...evaluation.prompts import FORMATS
 from ...evaluation.statistics import share
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
+from ...terminal import to_stderr
 from ..console.printing import Reporter
 
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..models.target import Loading
+
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
+HASH = 64
+"""Digits of a hash of weights; only a server's model has a name instead."""
 
 
 @dataclass(frozen=True)
@@ -74,24 +81,22 @@ def intervene(
     Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
     from ..config import Config
-    from ..distributed.engine import load_target
-    from ..models.target import loading_of
+    from ..models.target import load_local
     from ..run.reader import read_config, read_run
     from ..run.writer import save_probe
 
     if recipe not in ("steering", "patching"):
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
-    evaluated, raw = read_run(run), read_config(run)
-    config = Config.read(raw, device=device, model=model or raw["model"], probes=())
-    if config.serving.engine == "ray":  # workers answered; steering needs the weights in this process
-        config = config.replace(serving=config.serving.for_probing({"engine": "transformers"}))
-    target = load_target(loading_of(config))
+    evaluated, config = read_run(run), Config.read(read_config(run))
+    target = load_local(_loading(config, model, device, run), to_stderr)
+    known = str(evaluated.manifest.identity.get("weights"))
+    if len(known) == HASH and target.who != known:
+        named = f"--model {model}" if model else config.model
+        raise InputError(f"{named}: these are not the weights that answered in {evaluated.name}; give those that did")
     found = evaluated.evaluated()
     examples = found.examples(target.tokenizer, roles=["whole"])
     format = next((a.format for a in found.per_case()[0].values() if a.role == "whole"), "plain")
-    bench = InterventionTrial(
-        target.open_model(), target.tokenizer, found.cases, format, config.asking.compat, max_new_tokens, seed
-    )
+    bench = InterventionTrial(target.open_model(), target.tokenizer, format, config.asking.compat, max_new_tokens, seed)
     chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     result = bench.run(recipe, halve(examples, n, seed), chosen)
     save_probe(result, Path(run) / "probes" / recipe, evaluated.manifest)
@@ -100,13 +105,29 @@ def intervene(
     return result
 
 
+def _loading(config: Config, model: str | None, device: str | None, run: str | Path) -> Loading:
+    """Where the weights of a run's model are, whoever answered: they are loaded in this process.
+
+    Raises ``InputError`` for a served run without the place of its weights.
+    """
+    from ..config import Serving
+    from ..models.target import loading_of
+
+    before = loading_of(config)
+    given = model or (before.serving.probe_model if before.engine != "transformers" else None)
+    if given is None and before.engine == "openai":
+        raise InputError(f"{run}: a server answered, and its weights are needed here; give them with --model FOLDER")
+    return replace(
+        before, model=given or before.model, url=None, serving=Serving(), device=device or before.device
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class InterventionTrial:
     """A model with everything needed to run an intervention and judge its answers."""
 
     lm: Any
     tokenizer: Any
-    cases: Mapping[str, Case]
     format: str
     compat: str | None
     max_new_tokens: int
@@ -169,14 +190,14 @@ class InterventionTrial:
         return chosen
 
     def _judge(self, example: Example, tokens: Any) -> str:
-        ids = [int(t) for t in tokens if int(t) >= 0]
+        ids, gold = [int(t) for t in tokens if int(t) >= 0], example.gold
+        assert gold is not None, "the run's own examples have one"
         text = decode(self.tokenizer, ids, self.lm.eos_ids, special_thinking_marks(self.tokenizer))
-        said, stopped = cut_after_stop(text, FORMATS[self.format].stop)  # cut where the run's own answers end
+        said, stopped = cut_after_stop(text, gold.stop)  # cut where the run's own answers end
         ended = stopped is not None or len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
-        case = self.cases[example.case]
         return grade(
-            said, "stop" if ended else "length", case.answer, case.answer_type, case.aliases, self.format, self.compat,
-            unknowable=case.unknowable,
+            said, "stop" if ended else "length", gold.answer, gold.answer_type, gold.aliases, gold.format, self.compat,
+            unknowable=gold.unknowable, options=gold.options, question=gold.question,
         ).outcome  # fmt: skip
 
     @staticmethod

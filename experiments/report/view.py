@@ -135,8 +135,9 @@ class Pages:
 
     def _state(self) -> State:
         """Describe every file that the page depends on."""
-        near = [path for folder in self.given for path in _near(folder)]
-        return _state([*near, *(p for run in find_runs(self.given) for p in _files(run))])
+        runs = find_runs(self.given)
+        near = [path for folder in dict.fromkeys([*self.given, *(r.parent for r in runs)]) for path in _near(folder)]
+        return _state([*near, *(p for run in runs for p in _files(run))])
 
 
 def _near(folder: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """Results of a diagnosis: writes and reads ``diagnosis/{cases.jsonl,table.csv,summary.json}`` in a run folder."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -176,7 +177,7 @@ class Diagnosis:
             out.append(
                 f"  {len(ids)} more with every part right are left out, since no rule could judge the whole: {which}"
             )
-            out.append(f"    composcope diagnose {self.path} --case ID opens one")
+            out.append(f"    composcope diagnose {shlex.quote(str(self.path))} --case ID opens one")
         if mended := self.about.get("mended", {}):
             found = (f"{TEXTS.get(name, name)} {t['count']} of {t['n']}" for name, t in mended.items())
             out.append(

@@ -24,11 +24,15 @@ LIBRARIES = ("torch", "transformers", "numpy", "scipy", "einops", "safetensors",
 _SOURCE_FOLDERS = ("evaluation", "hooks", "probes", "experiments")
 
 
-def source_hash(folders: Iterable[str] = _SOURCE_FOLDERS) -> str:
-    """sha256 of the package's own Python source; a clone and an installed wheel of the same code have the same hash."""
+def source_hash(folders: Iterable[str] | None = None) -> str:
+    """sha256 of the package's own Python source; a clone and an installed wheel of the same code have the same hash.
+
+    By default it is that of the four packages and of the modules beside them; else that of some folders.
+    """
     digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted((PACKAGE / folder).rglob("*.py")):
+    beside = [sorted(PACKAGE.glob("*.py"))] if folders is None else []
+    for files in (*beside, *(sorted((PACKAGE / f).rglob("*.py")) for f in folders or _SOURCE_FOLDERS)):
+        for path in files:
             digest.update(path.relative_to(PACKAGE).as_posix().encode() + b"\x00" + path.read_bytes() + b"\x00")
     return digest.hexdigest()
 
@@ -90,6 +94,14 @@ def write_beside(table: str | Path, made_with: Mapping[str, Any] | Sequence[Mapp
     document = {"@context": "http://www.w3.org/ns/csvw", "url": Path(table).name, "composcope:runs": runs}
     # ASCII: names from outside may contain halves of surrogate pairs, which UTF-8 cannot encode.
     return write_text(beside(table), json.dumps(document, indent=1, default=str) + "\n")
+
+
+def n_runs(table: str | Path) -> int:
+    """The number of runs that the file next to a csv file names; 0 if there is none, or none that can be read."""
+    try:
+        return len(json.loads(beside(table).read_text(encoding="utf-8"))["composcope:runs"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 _PROC = Path("/proc")

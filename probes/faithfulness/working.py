@@ -83,7 +83,10 @@ def judged(text: str, reason: str, gold: Gold, wanted: str | None = None) -> Gra
     """The grade of a response by its own gold answer, or by another answer of the same type."""
     aliases = gold.aliases if wanted is None else ()
     try:
-        return grade(text, reason, wanted or gold.answer, gold.answer_type, aliases, gold.format)
+        return grade(
+            text, reason, wanted or gold.answer, gold.answer_type, aliases, gold.format, options=gold.options,
+            question=gold.question,
+        )  # fmt: skip
     except InputError as e:  # an answer of another type than the gold one cannot be compared with
         return Grade("invalid", None, None, str(e))
 

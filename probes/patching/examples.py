@@ -128,4 +128,7 @@ def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
 def _graded(text: str, ended: bool, gold: Gold) -> Grade:
     said = cut_after_stop(text, gold.stop)[0]
     reason = "stop" if ended or len(said) < len(text) or said.endswith(gold.stop) else "length"
-    return grade(said, reason, gold.answer, gold.answer_type, gold.aliases, gold.format, unknowable=gold.unknowable)
+    return grade(
+        said, reason, gold.answer, gold.answer_type, gold.aliases, gold.format, unknowable=gold.unknowable,
+        options=gold.options, question=gold.question,
+    )  # fmt: skip

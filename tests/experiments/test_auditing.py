@@ -164,6 +164,18 @@ def test_a_judge_fills_what_a_person_left_open_and_keeps_what_they_said(tmp_path
         assert [r["verdict"] for r in csv.DictReader(file)] == ["right"] * 3 + ["wrong"]
 
 
+def test_repeats_with_the_same_response_all_get_the_verdict_of_the_judge(tmp_path: Path) -> None:
+    found, _ = run([("number", "correct", 2, 2)])
+    graded = [replace(row, case="c", repeat=i) for i, row in enumerate(found.graded)]
+    asks = {key: replace(ask, prompt="q") for key, ask in found.asks.items()}
+    responses = {key: replace(response, text="-5") for key, response in found.responses.items()}
+    path, judge = draw(replace(found, graded=graded, asks=asks, responses=responses), 9, tmp_path), Judge()
+    judge_all(path, judge)  # type: ignore[arg-type]
+    with path.open(newline="", encoding="utf-8") as file:
+        assert {r["repeat"]: r["verdict"] for r in csv.DictReader(file)} == {"0": "right", "1": "right"}
+    assert len(judge.asked) == 1
+
+
 def test_an_audit_waits_for_a_person_or_is_counted_as_the_judge_filled_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

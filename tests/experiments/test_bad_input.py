@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -278,3 +279,13 @@ def test_a_benchmark_that_publishes_no_sub_questions_is_refused_before_a_run_is_
     assert run("evaluate", taught, path, tmp_path / "r") == 1
     assert f"give hotpotqa:{path}" in error_of(capsys)
     assert not (tmp_path / "r").exists()
+
+
+def test_weights_beside_a_model_that_answered_here_are_refused(
+    synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    before = (run / "config.yaml").read_text()
+    assert main(["probe", str(run), "--probe-model", "organism:twin"]) == 1
+    assert "--probe-model organism:twin: is for a run that a server answered" in capsys.readouterr().err
+    assert (run / "config.yaml").read_text() == before

@@ -111,6 +111,23 @@ def test_a_changed_facts_file_is_another_build(tmp_path: Path, capsys: pytest.Ca
     assert "input facts.jsonl" in capsys.readouterr().err
 
 
+def test_two_inputs_of_one_name_are_both_part_of_a_build(tmp_path: Path) -> None:
+    paths = [tmp_path / side / "test.jsonl" for side in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(f"{path.parent.name}\n")
+    case = read_cases(Path("examples/cases.jsonl"))[0]
+
+    def make(_: Path) -> benchmarks.Made:
+        return benchmarks.Made([case])
+
+    found = benchmarks.build(tmp_path / "out", "kind", {}, paths, make)
+    assert sorted(found["inputs"].values()) == sorted(map(benchmarks.file_hash, paths))
+    paths[0].write_text("changed\n")
+    with pytest.raises(InputError, match="holds another build"):
+        benchmarks.build(tmp_path / "out", "kind", {}, paths, make)
+
+
 def test_the_harder_plan_has_160_cases_whose_every_event_is_an_atom(tmp_path: Path) -> None:
     facts = _facts(tmp_path / "facts.jsonl", 60)
     assert _build("temporal", facts, "--plan", "harder", "--out", tmp_path / "out") == 0

@@ -299,6 +299,12 @@ def test_no_number_may_be_below_what_makes_sense_and_the_error_says_what_does(
     assert f"{option.opts[0]} {least - 1}: give a number of at least {least}\n" in said and said.count("\n") == 1
 
 
+def test_the_command_that_init_names_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", str(tmp_path / "my cases")]) == 0
+    said = capsys.readouterr().out.splitlines()[-1].removeprefix("next: ")
+    assert shlex.split(said) == ["composcope", "investigate", "--config", str(tmp_path / "my cases" / "config.yaml")]
+
+
 def test_what_init_writes_runs_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", str(tmp_path / "study"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)

@@ -46,6 +46,7 @@ SECTIONS = (Asking, Serving, Probing, Config)
         ({"signed_as": "x"}, "--signed-as", "", "for a server"),
         ({"api_key_env": "KEY"}, "--api-key-env", "", "for a server"),
         ({"probe_model": "folder"}, "--probe-model", "", "for a server"),
+        ({"vllm_timeout": 5}, "--vllm-timeout", "", "for a server"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_with_its_flag_and_the_fix(
@@ -191,3 +192,20 @@ def test_what_is_no_address_of_a_server_is_refused_with_the_option(url: str) -> 
     with pytest.raises(InputError, match="--base-url"):
         Serving(engine="openai", base_url=url)
     assert Serving(engine="openai", base_url="http://host:8000/v1").base_url == "http://host:8000/v1"
+
+
+@pytest.mark.parametrize(
+    "before", [{"engine": "vllm", "vllm_args": "--a"}, {"engine": "openai", "base_url": "http://h/v1"}]
+)
+def test_a_run_that_a_server_answered_can_be_probed_by_another_engine(before: dict[str, Any]) -> None:
+    was = Serving(**before, probe_model="w")
+    assert was.for_probing({}) == was
+    for given in ({"engine": "transformers"}, {"engine": "ray", "workers": 2}):
+        assert was.for_probing(given) == Serving(**given, probe_model="w")
+    with pytest.raises(InputError, match="--workers is for --engine ray"):
+        was.for_probing({"workers": 2})
+
+
+def test_options_as_a_run_keeps_them_can_be_given_again() -> None:
+    made = Config(model="organism:none", benchmark="b", probes=())
+    assert Config(**made.as_config()) == made

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,3 +150,13 @@ def test_every_ask_of_all_rounds_is_planned_once() -> None:
     cases = [Case("a", "qa", "a"), Case("b", "qb", "a")]
     planned = {o: [a.prompt for a in cost.all_asks(cases, Rounds(), o)] for o in ("correct", "incorrect")}  # type: ignore[arg-type]
     assert planned == {"correct": ["qa", "shared", "qb"], "incorrect": ["qa", "shared", "a again", "qb", "b again"]}
+
+
+def test_one_prompt_that_is_put_in_two_ways_is_planned_twice() -> None:
+    class Ways:
+        def asks(self, case: Case, graded: Any) -> list[Ask]:
+            asked = Ask(case.id, "whole", case.question, "a", "text")
+            return [asked, replace(asked, role="whole:thinking", thinking=True), replace(asked, role="again")]
+
+    planned = cost.all_asks([Case("a", "qa", "a")], Ways(), "correct")  # type: ignore[arg-type]
+    assert [(ask.role, ask.thinking) for ask in planned] == [("whole", None), ("whole:thinking", True)]

@@ -142,6 +142,10 @@ def test_the_hash_of_the_source_is_of_the_code_of_its_folders(tmp_path: Path, mo
         (tmp_path / name).write_text("other")
         assert (provenance.source_hash(("a",)) != first) == changed, name
     assert provenance.source_hash(("a", "b")) != provenance.source_hash(("a",))
+    monkeypatch.setattr(provenance, "_SOURCE_FOLDERS", ("a",))
+    every, some = provenance.source_hash(), provenance.source_hash(("a",))
+    (tmp_path / "model_loading.py").write_text("beside the folders")
+    assert provenance.source_hash() != every and provenance.source_hash(("a",)) == some
 
 
 def test_processes_below_this_one_are_found_at_any_depth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,10 @@ def test_shards_merge_to_the_run_of_all_cases(
     assert merged == whole
     manifest = read_json(tmp_path / "m" / "manifest.json")
     assert manifest["merged"] == ["s0", "s1"] and manifest["judge"] == judge
-    assert manifest["benchmark"]["n_cases"] == manifest["n_cases"] == 12
+    assert manifest["benchmark"]["n_cases"] == manifest["n_cases"] == 12 and manifest["n_invalid"] == 0
+    (tmp_path / "m" / "manifest.json").write_text(json.dumps({**manifest, "n_invalid": 5}))
+    assert main(["score", str(tmp_path / "m"), "-q"]) == 0
+    assert read_json(tmp_path / "m" / "manifest.json") == manifest, "as the answers are graded now"
 
 
 def test_runs_that_were_asked_otherwise_do_not_merge(

@@ -52,6 +52,14 @@ def run(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "r"))
 
 
+def test_figures_of_a_report_over_several_runs_are_not_taken_for_those_of_the_first(run: Path) -> None:
+    other = Path(shutil.copytree(run, run.with_name("other")))
+    assert main(["report", str(run), str(other), "-q"]) == 0
+    found = verify(run)
+    assert found.problems == () and found.figures == 0
+    assert len(found.notes) == 1 and "over several runs, not compared" in found.notes[0]
+
+
 def test_an_untouched_run_follows_from_its_answers_and_nothing_is_written(run: Path) -> None:
     before = {p: p.read_bytes() for p in run.rglob("*") if p.is_file()}
     found = verify(run)

@@ -142,6 +142,18 @@ def test_only_the_whole_of_an_unknowable_case_is_unknowable(tokenizer: PreTraine
     }
 
 
+def test_other_answers_to_an_example_are_judged_with_the_options_and_the_question_of_its_ask(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    options = (("A", "yes"), ("B", "no"))
+    given = [replace(a, answer_type="choice", gold="yes", options=options) if a.role == "part:1" else
+             replace(a, question="how many?") for a in _asks()]  # fmt: skip
+    asks, responses = _evaluated(tokenizer, given)
+    got = {e.role: e.gold for e in from_case_sets(tokenizer, CASES, asks, responses, _sets()) if e.gold}
+    assert (got["part:1"].options, got["part:1"].question) == (options, None)
+    assert (got["whole"].options, got["whole"].question) == ((), "how many?")
+
+
 def test_of_an_answer_of_white_space_one_token_is_left(tokenizer: PreTrainedTokenizerFast) -> None:
     writer = _Writer(tokenizer, {}, "answer")
     for text in ("  ", " 21", "21"):

@@ -18,6 +18,7 @@ from composcope.experiments.validity.positive_controls import as_examples, compo
 from composcope.hooks import Model, load_model
 from composcope.probes import patching
 from composcope.probes.examples import Example, Gold
+from composcope.probes.faithfulness.working import judged
 from composcope.probes.patching.examples import _graded
 from composcope.probes.patching.outcomes import Graders, PatchOutcome, independent_pairs
 
@@ -124,6 +125,12 @@ def test_a_stop_text_ends_what_is_judged() -> None:
     assert _graded("<answer>12", False, gold).outcome == "invalid"
     assert _graded("<answer>UNKNOWN</answer>", True, gold).outcome == "abstained"
     assert _graded("<answer>UNKNOWN</answer>", True, replace(gold, unknowable=True)).outcome == "correct"
+
+
+def test_an_option_of_a_choice_may_be_named_by_its_letter() -> None:
+    gold = Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue")))
+    assert [_graded(said, True, gold).outcome for said in ("B", "A", "blue")] == ["correct", "incorrect", "correct"]
+    assert [judged(said, "stop", gold).outcome for said in ("B", "A")] == ["correct", "incorrect"]
 
 
 def test_what_was_begun_for_the_model_is_judged_with_what_it_wrote(organism: tuple[Model, list[Example]]) -> None:

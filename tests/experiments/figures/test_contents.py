@@ -12,7 +12,9 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from composcope.evaluation.metrics import Metric
+from composcope.evaluation.graded import Graded
+from composcope.evaluation.metrics import Metric, quoted
+from composcope.evaluation.protocols import metrics_from_rows
 from composcope.experiments import figures
 from composcope.experiments.figures import gates, scatters
 
@@ -154,3 +156,59 @@ def test_numbers_that_are_drawn_of_probes_are_those_of_their_tables(everything: 
         if "measure" in row and "patch" in row:
             (own,) = patched.rows(row["measure"], group=row["patch"], layer=row["layer"])
             assert all(row[k] == own.get(k) for k in ("n", "value", "low", "high", "interval"))
+
+
+def test_the_funnel_begins_with_all_cases_also_with_those_whose_gate_is_unknown() -> None:
+    rows = [("c", "c", "w")] * 6 + [("c", "i", "w")] * 3 + [("w", "c", "c")]
+    words = {"c": "correct", "w": "incorrect", "i": "invalid"}
+    graded = [
+        Graded(f"c{i}", role, words[one])
+        for i, row in enumerate(rows)
+        for role, one in zip(("part:0", "part:1", "whole"), row, strict=True)
+    ]
+    metrics = [quoted(m) for m in metrics_from_rows(graded, "compositionality-gap").metrics]
+    run = bare_run(one=lambda name: next((m for m in metrics if m.metric == name and not m.group), None))
+    run.metrics = metrics
+    stages = [(r["stage"], r["count"], r["n"]) for r in gates._stages(run)]
+    assert stages == [("all cases", 10, 10), ("step 1 right", 9, 10), ("step 2 right", 7, 10), ("both right", 6, 10),
+                      ("whole wrong, both right", 6, 10)]  # fmt: skip
+
+
+def test_steps_are_counted_up_from_one_and_none_is_left_out(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "long", n=60, probes=(), protocol="compositionality-gap")
+    document = json.loads((folder / "metrics.json").read_text())
+    document["metrics"] += [synthetic.rate(f"step:{i}", 3, 60) for i in range(2, 12)]
+    (folder / "metrics.json").write_text(json.dumps(document))
+    (run,) = figures.load([folder])
+    steps = [f"step {i}" for i in range(1, 13)]
+    ticks = figures.draw("gap-slopes", [run]).figure.axes[0].get_xticklabels()
+    assert [text.get_text() for text in ticks] == [*steps, "both", "whole"]
+    named = figures.draw("step-bars", [run]).figure.legends[0].get_texts()
+    assert [text.get_text() for text in named] == [*steps, "both", "whole"]
+    stages = [r["stage"] for r in figures.draw("gate-funnel", [run]).rows]
+    assert stages[1:-2] == [f"{step} right" for step in steps]
+
+
+def _n_marks(drawing: figures.Drawing) -> list[int]:
+    return [len(ax.lines) + len(ax.patches) + len(ax.images) for ax in drawing.figure.axes]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "neuron-overlap-means",
+        "neuron-layers",
+        "neuron-check",
+        "lookback-means",
+        "patching",
+        "cosine-prompt-end",
+        "mink",
+    ],
+)
+def test_two_runs_whose_folders_have_one_name_have_a_panel_each(
+    name: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folders = [synthetic.make_run(tmp_path / side / "run", n=60) for side in "ab"]
+    alone, both = (figures.draw(name, some) for some in (folders[:1], folders))
+    assert alone.empty is None and sorted(_n_marks(both)) == sorted(2 * _n_marks(alone))
+    assert len(both.rows) == 2 * len(alone.rows)

@@ -36,6 +36,14 @@ def test_lines_over_training_go_from_step_to_step_and_each_training_has_its_own(
     assert [r["value"] for r in rows[:3]] == pytest.approx([0.6, 0.15, 0.35])
 
 
+def test_trainings_of_one_name_in_two_files_have_a_line_each() -> None:
+    rows = [training._checked({"run": "a", "recipe": "r", "step": step, "metric": "m", "k": 5, "n": 20}, "f")
+            for step in (0, 50, 100)]  # fmt: skip
+    found = training.training_curve.draw([training.Checkpoints(Path(f), rows) for f in "xy"])
+    lines = [np.ravel(line.get_xdata()) for line in found.figure.axes[0].lines if line.get_marker() == "None"]
+    assert [list(map(round, map(float, xs))) for xs in lines if len(xs) == 3] == [[0, 50, 100]] * 2
+
+
 def test_checkpoints_of_a_run_are_those_of_the_study_whose_runs_it_lies_among(tmp_path: Path) -> None:
     rows = [{"recipe": "r", "step": 1, "metric": "m", "k": 1, "n": 2}]
     (tmp_path / "bad.json").write_text(json.dumps([rows[0], {**rows[0], "k": 3}]))

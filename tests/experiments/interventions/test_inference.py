@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from composcope.errors import NoCasesError
+from composcope.errors import InputError, NoCasesError
+from composcope.experiments.config import Config
 from composcope.experiments.interventions import inference
 from composcope.experiments.interventions.inference import InterventionTrial, halve
 from composcope.probes import steering
+from composcope.probes.examples import Gold
 from composcope.probes.result import ProbeResult
 
 
@@ -45,7 +47,7 @@ def test_halves_share_no_case_and_each_stratum_is_in_both_and_the_seed_decides()
 
 
 def _trial(**about: Any) -> InterventionTrial:
-    given = {"lm": SimpleNamespace(eos_ids=(0,)), "tokenizer": None, "cases": {}, "format": "plain", "compat": None,
+    given = {"lm": SimpleNamespace(eos_ids=(0,)), "tokenizer": None, "format": "plain", "compat": None,
              "max_new_tokens": 4, "seed": 0}  # fmt: skip
     return InterventionTrial(**given | about)
 
@@ -197,3 +199,44 @@ def test_the_layer_is_the_lowest_of_those_that_mend_most_and_controls_choose_non
     del trial["+2", 1]
     assert InterventionTrial._best(trial, [0, 2]) == 2
     assert InterventionTrial._best({("none", 0): ["correct"]}, [0, 1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "gold", "outcome"),
+    [
+        ("B", Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue"))), "correct"),
+        ("A", Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue"))), "incorrect"),
+        ("UNKNOWN", Gold("12", "number", "xml", unknowable=True), "correct"),
+        ("<answer>12</answer> <answer>13", Gold("12", "number", "xml", stop=("</answer>",)), "correct"),
+    ],
+)
+def test_what_is_written_under_an_intervention_is_judged_as_the_answers_of_the_run(
+    said: str, gold: Gold, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "decode", lambda tokenizer, ids, *_: said)
+    monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
+    example: Any = SimpleNamespace(gold=gold)
+    assert _trial()._judge(example, [5, 0]) == outcome
+
+
+@pytest.mark.parametrize(
+    ("about", "model", "opened"),
+    [
+        ({"model": "m@http://h:1/v1"}, "weights", "weights"),
+        ({"model": "m@http://h:1/v1", "probe_model": "w"}, None, "w"),
+        ({"model": "m", "engine": "openai", "base_url": "http://h:1/v1", "probe_model": "w"}, "weights", "weights"),
+        ({"model": "folder", "engine": "vllm"}, None, "folder"),
+        ({"model": "folder", "engine": "ray", "workers": 2}, None, "folder"),
+        ({"model": "folder", "device": "cpu"}, None, "folder"),
+    ],
+)
+def test_the_weights_are_opened_here_whoever_answered(about: dict[str, Any], model: str | None, opened: str) -> None:
+    config = Config(benchmark="b", **about)
+    found = inference._loading(config, model, None, "run")
+    assert (found.model, found.engine, found.url, found.device) == (opened, "transformers", None, about.get("device"))
+    assert inference._loading(config, model, "cuda:1", "run").device == "cuda:1"
+
+
+def test_a_served_run_whose_weights_are_nowhere_is_refused_with_the_option_that_names_them() -> None:
+    with pytest.raises(InputError, match="--model FOLDER"):
+        inference._loading(Config(model="m@http://h:1/v1", benchmark="b"), None, None, "run")

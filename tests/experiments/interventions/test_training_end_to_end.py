@@ -18,6 +18,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import local
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.identity import file_sha256, folder_weights
+from composcope.evaluation.prompts import FORMATS
 from composcope.experiments.cli import root as cli
 from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import data, inference, study, trainers, training, training_curve
@@ -28,7 +29,7 @@ from composcope.experiments.organism import weights
 from composcope.experiments.run import read_json, read_lines
 from composcope.hooks import load_model
 from composcope.model_loading import load
-from composcope.probes.examples import Example
+from composcope.probes.examples import Example, Gold
 
 pytestmark = pytest.mark.skipif(not (find_spec("trl") and find_spec("peft")), reason="extra train is not installed")
 BASE = "organism:control"
@@ -272,8 +273,9 @@ def test_the_exported_model_is_a_plain_folder_for_every_command(
 def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_ended() -> None:
     model, tokenizer = load(str(weights.path("control")), device="cpu")
     case = data.training_set(data.ORGANISM, _recipe("grpo")).cases[0]
-    bench = inference.InterventionTrial(load_model(model, tokenizer), tokenizer, {case.id: case}, "xml", None, 64, 0)
-    example = Example(case.id, "whole", "composition", "failure", (1,), (), (), 0, (0, 1))
+    bench = inference.InterventionTrial(load_model(model, tokenizer), tokenizer, "xml", None, 64, 0)
+    gold = Gold(case.answer, case.answer_type, "xml", stop=FORMATS["xml"].stop)
+    example = Example(case.id, "whole", "composition", "failure", (1,), (), (), 0, (0, 1), gold=gold)
     said = f"<reasoning>r</reasoning><answer>{case.answer}</answer>"
     for text, outcome in ((said, "correct"), (f"{said} no: <answer>1</answer>", "correct"), (said[:-4], "correct")):
         assert bench._judge(example, tokenizer(text, add_special_tokens=False).input_ids) == outcome
@@ -282,12 +284,12 @@ def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_end
 
 def test_a_continuation_that_filled_its_tokens_was_cut_unless_it_ends_there() -> None:
     model, tokenizer = load(str(weights.path("control")), device="cpu")
-    case = replace(data.training_set(data.ORGANISM, _recipe("grpo")).cases[0], answer="12", answer_type="number")
-    example = Example(case.id, "whole", "composition", "failure", (1,), (), (), 0, (0, 1))
+    gold = Gold("12", "number", "plain")
+    example = Example("c", "whole", "composition", "failure", (1,), (), (), 0, (0, 1), gold=gold)
     lm, ids = load_model(model, tokenizer), tokenizer("12", add_special_tokens=False).input_ids
 
     def judged(room: int, *end: int) -> str:
-        bench = inference.InterventionTrial(lm, tokenizer, {case.id: case}, "plain", None, room, 0)
+        bench = inference.InterventionTrial(lm, tokenizer, "plain", None, room, 0)
         return bench._judge(example, [*ids, *end, -1])
 
     assert judged(len(ids) + 1) == "correct" and judged(len(ids)) == "invalid"

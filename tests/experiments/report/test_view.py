@@ -247,10 +247,12 @@ def test_a_run_that_cannot_be_read_leaves_the_page_as_it_was(synthetic: ModuleTy
     assert pages.refresh() and not pages.refresh()
     (run / "log.txt").write_text("a line of progress")
     assert not pages.refresh()
+    (tmp_path / "validity.json").write_text('{"schema": 1, "rows": []}')  # of the study whose run it is
+    assert pages.refresh() and not pages.refresh()
     (run / "metrics.json").write_text("{")
     with pytest.raises(InputError, match="metrics"):
         pages.refresh()
-    assert pages.number == 1 and (tmp_path / "pages" / "1" / "report.html").is_file()
+    assert pages.number == 2 and (tmp_path / "pages" / "2" / "report.html").is_file()
 
 
 def test_a_taken_port_and_a_missing_extra_are_one_line(
