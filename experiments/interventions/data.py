@@ -14,6 +14,7 @@ from ...evaluation import prompts
 from ...evaluation.case import Case
 from ...evaluation.cases import hash_cases
 from ...evaluation.grading import grade
+from ...evaluation.protocols import asking
 from ..evaluating.ask_plan import load_benchmark
 from .recipes import AdapterRecipe
 
@@ -60,7 +61,10 @@ def _check_targets(cases: Sequence[Case], recipe: AdapterRecipe, where: str) -> 
         return
     for case in cases:
         text = target(case, recipe)
-        verdict = grade(text, "stop", case.answer, case.answer_type, tuple(case.aliases), recipe.format)
+        verdict = grade(
+            text, "stop", case.answer, case.answer_type, tuple(case.aliases), recipe.format, options=case.options,
+            question=case.question,
+        )  # fmt: skip
         if verdict.outcome != "correct":
             raise InputError(
                 f"{where}: case {case.id!r} would teach {text!r}, which is graded {verdict.outcome} in format "
@@ -199,4 +203,4 @@ def target(case: Case, recipe: AdapterRecipe) -> str:
 
 def question(case: Case, recipe: AdapterRecipe) -> str:
     """The user message, word for word as in the evaluation."""
-    return prompts.render(case.question, recipe.format)
+    return prompts.render(asking.question(case, case.question, case.options), recipe.format)

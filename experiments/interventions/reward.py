@@ -42,17 +42,22 @@ def score(
     *,
     truncated: bool = False,
     thinking: bool = False,
+    options: Sequence[Sequence[str]] = (),
+    question: str | None = None,
 ) -> RewardParts:
     """Score one completion against its gold answer.
 
     Abstentions, answers cut off (``truncated``) and completions without an answer are not right. If there are several
     answers, the first one counts, because the evaluation would have stopped after it. If ``thinking`` is on, only the
-    text after the thinking block counts, as in the evaluation.
+    text after the thinking block counts, as in the evaluation. ``options``: (letter, text) of those of a ``choice``.
     """
     if thinking:
         completion = completion.rpartition("</think>")[2] if "</think>" in completion else ""
     finish = "length" if truncated else "stop"
-    verdict = grade(_first_answer(completion, format), finish, gold, answer_type, tuple(aliases), format, "collapse")
+    verdict = grade(
+        _first_answer(completion, format), finish, gold, answer_type, tuple(aliases), format, "collapse",
+        options=[(letter, text) for letter, text in options], question=question,
+    )  # fmt: skip
     tagged = FORMATS[format].extract == "xml"
     tags = sum(tag in completion for tag in (_OPEN, _CLOSE)) if tagged else 0
     return RewardParts(verdict.outcome == "correct", tags, echoes(completion, format))
@@ -106,11 +111,16 @@ class Rewards:
         self.format, self.max_tokens, self.thinking = format, max_tokens, thinking
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
-        """One reward per completion; ``columns`` are those of the data set (gold, answer_type, aliases) and of trl."""
-        ids = columns.get("completion_ids") or [()] * len(completions)
-        rows = zip(completions, columns["gold"], columns["answer_type"], columns["aliases"], ids, strict=True)
+        """One reward per completion; ``columns`` are those of the data set (``trainers.row``) and of trl."""
+        n = len(completions)
+        ids, options = (columns.get(name) or [()] * n for name in ("completion_ids", "options"))
+        questions = columns.get("question") or [None] * n
+        rows = zip(completions, columns["gold"], columns["answer_type"], columns["aliases"], strict=True)
         how = {"format": self.format, "thinking": self.thinking}
-        scores = [score(text_of(c), *about, truncated=len(i) >= self.max_tokens, **how) for c, *about, i in rows]
+        scores = [
+            score(text_of(c), *about, truncated=len(i) >= self.max_tokens, options=some, question=asked, **how)
+            for (c, *about), i, some, asked in zip(rows, ids, options, questions, strict=True)
+        ]
         log = columns.get("log_metric")
         if log is not None and scores:
             log("reward/correct", sum(s.correct for s in scores) / len(scores))

@@ -45,7 +45,8 @@ def row(recipe: AdapterRecipe, case: Case, completion: str, chat: bool) -> dict[
     prompt = question(case, recipe)
     asked = [{"role": "user", "content": prompt}] if chat else prompt
     if recipe.objective == "grpo":
-        gold = {"gold": case.answer, "answer_type": case.answer_type, "aliases": list(case.aliases)}
+        gold = {"gold": case.answer, "answer_type": case.answer_type, "aliases": list(case.aliases),
+                "options": [list(option) for option in case.options], "question": case.question}  # fmt: skip
         return {"prompt": asked, **gold, "case": case.id}
     said = [{"role": "assistant", "content": completion}] if chat else f" {completion}"
     told = {} if recipe.thinking is None else {"chat_template_kwargs": think(recipe.thinking)}

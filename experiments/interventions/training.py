@@ -203,7 +203,7 @@ def sample_right(
         (case.id, k): Ask(
             case.id, "whole", question(case, recipe), case.answer, case.answer_type, recipe.format, case.aliases,
             max_tokens=recipe.max_tokens, prompting=prompting, temperature=recipe.temperature, seed=seed * 1009 + k,
-            repeat=k, thinking=recipe.thinking,
+            repeat=k, thinking=recipe.thinking, options=case.options,
         )
         for case in cases
         for k in range(samples)
@@ -224,5 +224,7 @@ def sample_right(
 
 
 def _is_right(text: str, case: Case, recipe: AdapterRecipe) -> bool:
-    thinking = bool(recipe.thinking)
-    return score(text, case.answer, case.answer_type, case.aliases, recipe.format, thinking=thinking).correct
+    return score(
+        text, case.answer, case.answer_type, case.aliases, recipe.format, thinking=bool(recipe.thinking),
+        options=case.options, question=case.question,
+    ).correct  # fmt: skip

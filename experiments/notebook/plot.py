@@ -37,7 +37,7 @@ def attention(
     ``heads`` are some of the heads, or one; ``head=3`` is the same as ``heads=[3]``.
 
     Raises ``ModelError`` for a layer or head that the model does not have and for a text without tokens, ``InputError``
-    for ``head`` beside ``heads``.
+    for ``head`` beside ``heads``, and for no heads.
     """
     import torch
 
@@ -52,7 +52,8 @@ def attention(
         raise InputError(f"head={head!r} and heads={heads!r}: give one of them, such as heads=[{head}]")
     wanted = heads if head is None else head
     wanted = range(lm.anatomy.n_heads) if wanted is None else [wanted] if isinstance(wanted, int) else wanted
-    chosen = list(wanted)
+    if not (chosen := list(wanted)):
+        raise InputError("heads=[]: give one head or more, or leave it out for all")
     sites = {h: Site(layer, "pattern", head=h) for h in chosen}
     with torch.no_grad():
         acts = lm.run(ids, read=sites.values()).acts

@@ -11,6 +11,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.protocols import get
 from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.interventions import data, recipes
 from composcope.experiments.interventions.recipes import PRESETS, AdapterRecipe, resolve
@@ -159,6 +160,9 @@ def test_the_question_is_put_as_the_evaluation_puts_it() -> None:
 
     case = _case("c", "x", "y")
     assert data.question(case, resolve("grpo", "v1")) == render(case.question, "xml")
+    told = replace(case, evidence="Ice melts.", options=(("A", "red"), ("B", "blue")))
+    [whole] = [ask for ask in get("compositionality-gap", format="xml").asks(told, {}) if ask.role == "whole"]
+    assert data.question(told, resolve("grpo", "v1")) == whole.prompt and "(B) blue" in whole.prompt
 
 
 def _asked(

@@ -106,3 +106,11 @@ def test_the_log_of_a_reward_is_the_share_that_is_right_and_that_echoes() -> Non
     found = rewards(["p"] * 4, answers, gold=["10"] * 4, answer_type=["number"] * 4, aliases=[[]] * 4,
                     log_metric=said.__setitem__)  # fmt: skip
     assert said == {"reward/correct": 0.5, "reward/echo": 0.25} and found[:2] == pytest.approx([1.2, 0.2])
+
+
+def test_a_choice_earns_its_reward_by_its_letter_or_by_its_text() -> None:
+    options = [["A", "melted"], ["B", "frozen"]]
+    how = {"prompts": ["q"] * 3, "gold": ["frozen"] * 3, "answer_type": ["choice"] * 3, "aliases": [[]] * 3,
+           "options": [options] * 3, "question": ["Is the ice melted or frozen?"] * 3}  # fmt: skip
+    said = ["B", "frozen", "A"]
+    assert Rewards("plain", 16)(completions=[f" {text}" for text in said], **how) == [1.0, 1.0, 0.0]

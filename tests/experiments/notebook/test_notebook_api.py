@@ -471,6 +471,8 @@ def test_one_head_is_drawn_by_its_number(run: RunResults) -> None:
     assert all((r["query_token"], r["key_token"]) == (words[r["query"]], words[r["key"]]) for r in drawn[0])
     with pytest.raises(InputError, match=r"heads=\[1\]"):
         cs.plot.attention(run.lm, "7", layer=0, heads=[2], head=1)
+    with pytest.raises(InputError, match=r"heads=\[\]"):
+        cs.plot.attention(run.lm, "7", layer=0, heads=[])
 
 
 def test_every_result_shows_itself_short_and_as_escaped_html(looked: Any, tmp_path: Path) -> None:
