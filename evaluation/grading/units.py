@@ -144,6 +144,8 @@ def percent_in_doubt(said: Number, golds: Sequence[Number], question: str | None
         return False
     if _SHARE.search(question) and not re.search(r"\b(?:what|which)\s+per", question, re.IGNORECASE):
         return not any(g.percent or close(said.value, g.value) for g in golds)
+    if golds[0].asked and not any(g.percent for g in golds):
+        return True  # "60 %" where dollars are asked for
     if _PERCENT.search(question):
         return False
     return not any(g.percent or abs(g.value) > 1 or close(said.value, g.value) for g in golds)
