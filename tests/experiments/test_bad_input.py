@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -278,3 +279,24 @@ def test_a_benchmark_that_publishes_no_sub_questions_is_refused_before_a_run_is_
     assert run("evaluate", taught, path, tmp_path / "r") == 1
     assert f"give hotpotqa:{path}" in error_of(capsys)
     assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["build", "synthetic"],
+        ["study", "agentcoma", "--model", "organism:none", "--limit", "1"],
+        ["study", "validity", "--limit", "1"],
+        ["demo"],
+        ["paper", "{run}"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_run_takes_no_run_s_place(
+    words: list[str], synthetic: ModuleType, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = synthetic.make_run(tmp_path / "r", n=6, probes=())
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main([*(word.format(run=folder) for word in words), "--out", str(folder)]) == 1
+    assert str(folder) in error_of(capsys)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
