@@ -26,7 +26,7 @@ def number(text: str, question: str) -> str | None:
     asked, plain = _THE_ASKED.search(echo.last_question(question)), view.plain(text)
     if asked is None or cues.corrections(plain):
         return None
-    name = r"[\s_]".join(map(re.escape, asked["what"].split()))
+    name = r"[\s_]".join(map(re.escape, re.sub(r"\s(?:number|value|amount)\Z", "", asked["what"]).split()))
     found = re.finditer(
         rf"(?:\A|[.!?\n]|\b(?:so|thus|hence|therefore|and|then|while)\b,?)[\W_]*(?:the|her|his|their|its|my)?\s?\b{name}\b[\"']?"
         r"(?P<of>\s(?:of|in|for|at|after|per|to|that)\s(?:(?!\b(?:is|was)\b)[^.;:=\n]){0,60}?)?"

@@ -545,6 +545,32 @@ IN_TURN = [
     ("text", "Tyler", "Tyler was preceded by Polk.", PREVIOUS, NOT_RIGHT),
     ("text", "Tyler", "Tyler, who was succeeded by Polk", PREVIOUS, RIGHT | {"invalid"}),
 ]
+SPEED = "A train travels 240 km in 3 hours. What is its speed in km/h?"
+BILL = "How much does each person pay if 5 friends share a bill of $87.50?"
+DIE = "What is the probability of rolling a number greater than 4 with a fair die?"
+SECOND = "In the list 4, 7, 1, 9, what is the second largest number?"
+CONVERTED = [
+    ("number", "80", "v = s/t = 240/3 = 80 km/h = 22.2 m/s", SPEED, RIGHT),
+    ("number", "80", "v = s/t = 240/3 = 70 km/h = 19.4 m/s", SPEED, WRONG),
+    ("number", "80", "80 km/h \u2248 50 mph", SPEED, RIGHT),
+    ("number", "80", "50 mph \u2248 80 km/h", SPEED, RIGHT),
+    ("number", "80", "129 km/h \u2248 80 mph", SPEED, WRONG),
+    ("number", "160", "160 min = 2.67 h", "How many minutes?", RIGHT),
+    ("number", "160", "180 min = 160 h", "How many minutes?", WRONG),
+    ("number", "17.5", "$87.50 / 5 = $17.50 per person", BILL, RIGHT),
+    ("number", "17.5", "$87.50 / 5 = $17.00 per person", BILL, WRONG),
+    ("number", "3.5", "7/2 = 3.5", None, RIGHT),
+    ("number", "3.5", "7/2 = 3", None, WRONG),
+    ("number", "3.5", "7/2 = 3.5, so about 4", None, RIGHT | OPEN),
+    ("text", "1/3", "one third", DIE, RIGHT),
+    ("text", "1/3", "33.3 %", DIE, OPEN),
+    ("text", "1/3", "0.333", DIE, OPEN),
+    ("text", "1/3", "34 %", DIE, WRONG),
+    ("text", "1/3", "0.3", DIE, WRONG),
+    ("text", "1/4", "0.33", DIE, WRONG),
+    ("number", "7", "The largest is 9, and the second largest is 7.", SECOND, RIGHT),
+    ("number", "7", "The largest is 7, and the second largest is 4.", SECOND, NOT_RIGHT),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -576,6 +602,7 @@ ROWS = [
     *OTHER_YEARS,
     *NAMED_CELLS,
     *IN_TURN,
+    *CONVERTED,
 ]
 
 
