@@ -545,6 +545,21 @@ IN_TURN = [
     ("text", "Tyler", "Tyler was preceded by Polk.", PREVIOUS, NOT_RIGHT),
     ("text", "Tyler", "Tyler, who was succeeded by Polk", PREVIOUS, RIGHT | {"invalid"}),
 ]
+FRANCE, SKY = "What is the capital of France?", "Is the sky blue?"
+POLITE = [
+    ("text", "Paris", "As an AI, I don't have opinions, but the capital is Paris.", FRANCE, RIGHT),
+    ("text", "Paris", "As an AI, I don't have opinions, but the capital is Lyon.", FRANCE, WRONG),
+    ("text", "Paris", "As an AI, I cannot travel, but I know the capital of France is Paris.", FRANCE, RIGHT),
+    ("text", "Paris", "As an AI language model, I can tell you that the capital is Paris.", FRANCE, RIGHT),
+    ("text", "Paris", "As an AI language model, I can tell you that the capital is Lyon.", FRANCE, WRONG),
+    ("text", "Paris", "As an AI, I cannot answer that.", FRANCE, {"abstained"}),
+    ("text", "Paris", "As an AI, I can help you with that.", FRANCE, OPEN),
+    ("text", "Paris", "Sure, I can tell you! It's Paris.", FRANCE, RIGHT),
+    ("boolean", "yes", "Of course it is.", SKY, RIGHT),
+    ("boolean", "yes", "Of course it isn't.", SKY, WRONG),
+    ("boolean", "yes", "It certainly is.", SKY, RIGHT),
+    ("boolean", "yes", "It certainly is not.", SKY, WRONG),
+]
 SPEED = "A train travels 240 km in 3 hours. What is its speed in km/h?"
 BILL = "How much does each person pay if 5 friends share a bill of $87.50?"
 DIE = "What is the probability of rolling a number greater than 4 with a fair die?"
@@ -603,6 +618,7 @@ ROWS = [
     *NAMED_CELLS,
     *IN_TURN,
     *CONVERTED,
+    *POLITE,
 ]
 
 
