@@ -23,7 +23,7 @@ from ...evaluation.engines.text import chat_ids
 from ...files import file_sha256
 from ..console.printing import Reporter
 from ..models.resolve import resolve_model
-from ..run import locked, not_a_run, provenance, read_json, write_json, write_lines
+from ..run import locked, provenance, read_json, write_json, write_lines
 from .data import TrainingSet, question, target
 from .recipes import AdapterRecipe
 from .reward import score
@@ -69,8 +69,6 @@ def train(
         reporter = reporter or Reporter(folder / "log.txt", quiet=True)
         identity = _identity(recipe, source.location, data, how)
         before = read_json(folder / "manifest.json") if (folder / "manifest.json").is_file() else {}
-        if before and "identity" not in before:
-            not_a_run(folder)
         if before.get("status") == "complete" or kept_steps(folder / "checkpoints"):
             _same_training(folder, before.get("identity"), identity)
         evaluated = _about_cases(data.evaluation)
