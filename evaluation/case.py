@@ -146,6 +146,8 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
         known[name] = str(known[name])
     for name in _TUPLES & known.keys():
         value = known[name]
+        if name == "aliases" and isinstance(value, list | tuple):  # numbers become text, as in the answer itself
+            value = [str(v) if isinstance(v, int | float) and not isinstance(v, bool) and v == v else v for v in value]
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise InputError(f"{where}: field {name!r} is {value!r}; give a list of strings")
         known[name] = tuple(value)

@@ -75,12 +75,19 @@ def read_cases(path: str | Path) -> list[Case]:
 
 
 def _case(raw: Any, where: str) -> Case:
-    if half := _HALF_PAIR.search(json.dumps(raw, ensure_ascii=False)):
+    if half := _HALF_PAIR.search(_as_json(raw, where)):
         escape = json.dumps(half[0])[1:-1]
         raise InputError(f"{where}: {escape} is half of a surrogate pair; write the whole character")
     case = case_from_dict(raw, where)
     check(case, where)
     return case
+
+
+def _as_json(raw: Any, where: str) -> str:
+    try:
+        return json.dumps(raw, ensure_ascii=False)
+    except (TypeError, ValueError) as e:  # only what was made in Python
+        raise InputError(f"{where}: {e}; give texts, numbers, lists and dictionaries in 'meta'") from e
 
 
 def _all_wrong(path: str | Path, wrong: Sequence[str]) -> InputError:
@@ -156,7 +163,7 @@ def write_cases(cases: Iterable[Case], path: str | Path) -> None:
     lines = []
     for i, case in enumerate(cases):
         _check_texts(case, f"cases[{i}]")
-        lines.append(json.dumps(case_to_dict(case), ensure_ascii=False) + "\n")
+        lines.append(_as_json(case_to_dict(case), f"cases[{i}]") + "\n")
     write_text(as_path(path, "path"), "".join(lines))
 
 

@@ -23,7 +23,10 @@ _LEADING = re.compile(
     r"(?!\w|\s+(?:doubt|one|matter|wonder|question)\b)",
     re.IGNORECASE,
 )
-_SUBJECT = r"(?:(?:so|therefore|thus|hence)[\s,]+)?(?:it|he|she|they|there|you|we|one)"
+_SUBJECT = (
+    r"(?:(?:so|therefore|thus|hence|of\s+course|absolutely|certainly|definitely|sure)[\s,]+)?"
+    r"(?:it|he|she|they|there|you|we|one)(?:\s+(?:certainly|definitely|indeed|clearly))?"
+)
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|ca|can|could|wo|will|would|has|have|had)"
 _PHRASES = [
     (

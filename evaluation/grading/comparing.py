@@ -26,11 +26,12 @@ from . import (
     numeric_answer,
     peoples,
     roles,
+    statements,
     text,
     units,
     words,
 )
-from .rounding import rounded
+from .rounding import nearly, rounded
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
@@ -78,16 +79,14 @@ def undecided(answer: str, reason: str) -> Grade:
 def _number(said: Said, asked: Asked) -> Verdict:
     said = replace(said, text=units.as_asked(said.text, asked.golds, asked.question))
     found = _quantity(said, asked)
-    row = found and asked.question and found.reason == "several numbers" and roles.field(said.text, asked.question)
+    several, q = found is not None and found.reason == "several numbers", asked.question
+    lost = found is not None and found.outcome == "incorrect" and not said.cued
+    row = q and ((several and roles.field(said.text, q)) or (lost and statements.number(said.text, q)))
     if row and (own := _quantity(Said(row, cued=True), asked)) and own.outcome == "correct":
         return own
-    if not found or found.outcome != "correct" or said.cued or not asked.question:
-        return found
-    hint = numbers.parse(roles.hinted_number(said.text, asked.question) or "")
-    wanted = [w for g in asked.golds if (w := numbers.parse(g))]
-    doubtful = hint is not None and not any(numbers.equal(hint, w) for w in wanted)
-    doubtful |= roles.of_another_person(said.text, asked.question)
-    return undecided(said.text, "several numbers") if doubtful else found
+    decided = found is None or said.cued or not q or not (several or found.outcome == "correct")
+    other = not decided and roles.elsewhere(said.text, asked.golds, q or "")
+    return undecided(said.text, statements.ELSEWHERE) if other else found
 
 
 def _quantity(said: Said, asked: Asked) -> Verdict:
@@ -121,7 +120,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
         if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return undecided(said.text, "several numbers")
-    if any(numbers.may_equal(number, w) for w in golds) or units.duration(number, golds):
+    if any(numbers.may_equal(number, w) or nearly(number, w) for w in golds) or units.duration(number, golds):
         return undecided(said.text, "two readings")
     held = numbers.find_all(plain)
     if any(numbers.equal(n, w) and numbers.same_quantity(n, number) for n in held for w in golds):

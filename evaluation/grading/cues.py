@@ -71,8 +71,10 @@ _DISPLAY = re.compile(r"^[\s*:]*(?:\$\$|\\\[|```\w*)[ \t]*\n")
 """A formula or a block of code that begins on the line after a cue."""
 _WRAPPED = 72
 """Length of a line that may continue in the next one, in characters."""
-_BLOCK = re.compile(r"^[\s*:]*\n\s*((?:(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]*(?:\n[ \t]*|$)){2,})")
-"""A list of at least two lines below a cue."""
+_BLOCK = re.compile(
+    r"^[\s*:]*\n\s*((?:(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]*(?:\n[ \t]*|$)){2,}|(?:\|[^\n]*(?:\n[ \t]*|$)){3,})"
+)
+"""A list of at least two lines, or a table, below a cue."""
 _CORRECTION = re.compile(
     r"(?:(?:^|[.\u2026!?;,\u2014\u2013-])\s*|\n)(?:\(\s*)?"
     r"(?:(?:oh|hmm|uh|but|well|ah|oops|sorry|wait|no|actually|ok|okay)[\s,.\u2026!-]+)*"
@@ -92,6 +94,22 @@ _CONCLUSION = re.compile(
 
 ELSEWHERE = r",\s(?:while|whereas|although)\s[^.;]{0,60}\bwould\s(?:be|have\sbeen)\s(?:on\s)?"
 """Before what would be so in another case: "It is the 5th, while in a leap year it would be the 7th"."""
+
+_WORK = r"(?:this|that|it|(?:the|our|my|your)\s+(?:answer|result|work|sum|solution|calculation))"
+_CHECK = re.compile(
+    r"(?:\n[^\w\n]{0,8}(?:(?:sanity|double|quick)[ -]?)?"
+    r"(?:check|verification|verify|to\s+(?:check|verify)|let(?:'s|\s+us)\s+(?:check|verify))\b[^\n]*"
+    r"|(?:\n|(?<=[.!])[ \t])[^\w\n]{0,8}(?:(?:(?:sanity|double|quick)[ -]?)?(?:check|verification|proof)\s*:"
+    rf"|(?:to\s+|let(?:'s|\s+(?:us|me))\s+)?(?:double-?\s?)?(?:check|verify)(?:\s+{_WORK})?\s*[,:]"
+    rf"|(?:you|we|i)\s+can\s+(?:also\s+)?(?:double-?\s?)?(?:check|verify|confirm)\s+{_WORK}\b)"
+    r"(?:(?!\s(?:so|therefore|thus|hence|the\s+(?:final\s+)?answer|final)\b)[^\n])*)"
+    r"(?:\n(?!\W{0,8}(?:so|therefore|thus|hence|answer|final)\b)[^\n]*)*\Z",
+    re.IGNORECASE,
+)
+"""What checks a result at the end, in lines or a sentence: "Check: 19 + 5 = 24."."""
+_FAILS = re.compile(
+    r"\b(?:wrong|incorrect|mistake|error|instead|should\s+be|not\s+(?:equal|right|correct|match\w*))\b|n't\b|\u2260"
+)
 
 
 @dataclass(frozen=True)
@@ -201,3 +219,13 @@ def corrected(text: str) -> str:
 def concludes(sentence: str) -> bool:
     """Whether a sentence draws a conclusion ("Therefore, ...")."""
     return _CONCLUSION.match(sentence) is not None
+
+
+def without_check(text: str) -> str:
+    """The text without a check of its result at its end, unless the check finds an error.
+
+    >>> without_check("75 + 20 = 95. Check: 95 - 20 = 75.")
+    '75 + 20 = 95.'
+    """
+    found = _CHECK.search(text)
+    return text if found is None or _FAILS.search(found[0]) else text[: found.start()]

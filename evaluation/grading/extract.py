@@ -209,6 +209,19 @@ def _is_call(text: str | None) -> bool:
     return bool({*(literal(text, dict) or {})} & {"arguments", "parameters"})
 
 
+def in_lines(text: str) -> str | None:
+    """The fields of a JSON object, or the cells of a table with one row, each in a line with its name."""
+    if text.startswith(("{", "```json\n{")) and text.rstrip("` \n").endswith("}"):
+        fields = last_object(text) or {}
+        plain = fields and all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in fields.values())
+        return "\n".join(f"{key.replace('_', ' ')}: {value}" for key, value in fields.items()) if plain else None
+    lines = text.strip().split("\n")
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines[-3:]]
+    table = len(rows) == 3 and not any("|" in line for line in lines[:-3])
+    table = table and 1 < len(rows[0]) == len(rows[2]) and {*"".join(rows[1])} in ({"-"}, {"-", ":"})
+    return "\n".join(f"{name}: {cell}" for name, cell in zip(rows[0], rows[2], strict=True)) if table else None
+
+
 def _answer_field(text: str) -> str | None:
     """The field that holds the answer where a response is, or ends in, a JSON object."""
     if not text.rstrip("` \n").endswith("}"):

@@ -17,9 +17,9 @@ from ..case import ANSWER_TYPES
 from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
 from ..text_files import literal
-from . import echo, mentions, names, text, view
+from . import echo, mentions, names, statements, text, view
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
-from .extract import CODE, Extracted, extract
+from .extract import CODE, Extracted, extract, in_lines
 from .spellings import short_forms
 from .view import plain, visible
 
@@ -30,6 +30,8 @@ _REASONS = re.compile(r"\b(?:because|since|as|unlike|but|not|or)\b|n't\b", re.IG
 _AND = re.compile(r",?\s(?:and|while)\s")
 _LETTERS = re.compile(r"[A-Z](?:\W+[A-Z])+")
 """A gold answer of letters that name options or events: then a line that begins with "A:" is about A."""
+_NAMED = ("number", "text", "date")
+"""Types of answers that are looked for among named ones, in the fields of an object or the cells of a row."""
 _ABSTAINED = 600
 """Characters at the beginning of an answer that are searched for a refusal."""
 
@@ -125,7 +127,9 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     if all(answers_nothing(s, asked.golds, answer_type, asked.question) for s in found.segments):
         return undecided(opening, "nothing answered")
     for n, segment in enumerate(found.segments):
+        lines = in_lines(segment) if answer_type in _NAMED else None
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
+        said = Said(lines) if lines else said
         verdict = compare(said, asked)
         if (
             verdict is not None
@@ -142,7 +146,7 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
 def _settled(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> Grade:
     """An undecided verdict after a look at the sentence that repeats the question, where there is one."""
     sentence = echo.focus(said.rest or said.text, asked.question) if asked.question else None
-    if verdict.outcome != "invalid" or sentence is None:
+    if verdict.outcome != "invalid" or verdict.reason == statements.ELSEWHERE or sentence is None:
         return verdict
     again = compare(Said(sentence, cued=True), asked)
     return again if again is not None and again.outcome == "correct" else verdict

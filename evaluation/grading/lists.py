@@ -127,11 +127,12 @@ def simpler(answer: str) -> list[str]:
 
 
 def _columns(answer: str) -> list[str]:
-    """The columns of a table in Markdown, each as a list."""
+    """The columns of a table in Markdown, each as a list, and its row where it has only one."""
     rows = [line.strip().strip("|").split("|") for line in answer.split("\n") if line.strip().startswith("|")]
     if len(rows) < 3 or any(cell.strip(" :-") for cell in rows[1]):
         return []
-    return ["\n".join(f"- {cell.strip()}" for cell in column) for column in zip(*rows[2:], strict=False)]
+    found = [*zip(*rows[2:], strict=False), *(rows[2:] if len(rows) == 3 else [])]
+    return ["\n".join(f"- {cell.strip()}" for cell in cells) for cells in found]
 
 
 def in_passing(answer: str, gold: Sequence[str], reason: str | None) -> bool:

@@ -184,7 +184,7 @@ def _number(m: re.Match[str], text: str) -> Number | None:
         before = text[max(0, m.start() - _NEAR) : m.start()].rstrip()
         # "12 - 5" and "5–7": the dash separates two numbers
         binary = (bool(before) and (before[-1].isdigit() or before[-1] in ")%")) or (
-            g["sign"][-1:].isspace() and before[-1:] not in ("=", "(")
+            g["sign"][-1:].isspace() and not before.endswith(("=", "(", " is", " equals"))
         )
         if binary:
             start += len(g["sign"])

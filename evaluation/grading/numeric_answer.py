@@ -34,7 +34,10 @@ _ADJUNCT = re.compile(
 _BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORECASE)
 _REASON = re.compile(r"\s(?:because|since)\s", re.IGNORECASE)
 _BEGUN = re.compile(r"\W*(?:in|it\s?is|it's)?\W*", re.IGNORECASE)
-_WHICH = re.compile(r"\s?(?:[a-z]+\s?){0,2}\W*(?:;|,\s(?:which|since|as|given|making)\s|\bbecause\s)", re.IGNORECASE)
+_WHICH = re.compile(
+    r"\s?(?:[a-z]+\s?){0,2}\W*(?:;|,\s(?:which|since|as|given|making|though|although|while|whereas)\s|\bbecause\s)",
+    re.IGNORECASE,
+)
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|possibly|(?:could|might|may)\s+be)\b", re.IGNORECASE)
 _EXPLAINS = re.compile(
     r"[,;:.(\u2014\u2013]|\b(?:because|since|as|in|for|of|from|with|at|per|which|that|when|if|not|each|after|on|by|than|to|over"
@@ -65,13 +68,6 @@ _REACHES = re.compile(
 )
 """\"It can reach 320 km/h" and "up to 320 km/h" say the same."""
 _OR_MORE = re.compile(r"^\s*(?:\w+\s+)?or\s+(?:more|less|fewer|so\s+more|higher|lower)\b", re.I)
-_CHECKING = re.compile(
-    r"\n[^\w\n]{0,8}(?:(?:sanity|double|quick)[ -]?)?"
-    r"(?:check|verification|verify|to\s+(?:check|verify)|let(?:'s|\s+us)\s+(?:check|verify))\b[^\n]*"
-    r"(?:\n(?!\W{0,8}(?:so|therefore|thus|hence|answer|final)\b)[^\n]*)*\Z",
-    re.IGNORECASE,
-)
-"""Last lines that check a result: "Check: 19 + 5 = 24."."""
 _ITEM = re.compile(r"^\s*\d{1,2}[.)]\s+(?=[^\W\d])", re.MULTILINE)
 """The number of an item in a list."""
 _BARE_WORDS = 3
@@ -134,7 +130,7 @@ def _with_rest(found: QuantityReading, more: str) -> QuantityReading:
 def uncued(text: str) -> QuantityReading:
     """The number of a text without a cue, read from its end: its last one, or the one that it begins with alone."""
     end = numbers.normalized(text[-cues.REACH :])
-    if numbers.candidates(unchecked := _CHECKING.sub("", end)):
+    if numbers.candidates(unchecked := cues.without_check(end)):
         end = unchecked
     if len(_ITEM.findall(end)) > 1 and numbers.candidates(unmarked := _ITEM.sub("", end)):
         end = unmarked
@@ -180,6 +176,9 @@ def _last(plain: str) -> QuantityReading:
         return replace(found, number=again, rivals=tuple(n for n in said if n is not again))
     if len(useful) < 2 or cues.concludes(last) or _computed(last):
         return found
+    shown, used = _result(useful[-2]), {n.value for n in numbers.find_all(useful[-2])}  # "5 - 1 = 4. It lost 1."
+    if shown and shown.number and found.number and found.number.value in used - {shown.number.value}:
+        return replace(shown, rivals=(found.number, *found.rivals, *shown.rivals), decisive=False)
     elsewhere = tuple(n for s in useful[:-1] for n in numbers.candidates(s))
     return replace(found, rivals=(*found.rivals, *elsewhere), decisive=False)
 
@@ -238,6 +237,7 @@ def _read(sentence: str, first: bool) -> QuantityReading:
         outside = _ASIDE.sub(lambda m: " " * len(m[0]), sentence)
         sentence = outside if numbers.candidates(outside) else sentence
     chosen, shares = units.without_totals(sentence, numbers.candidates(sentence))
+    chosen = [n for n in chosen if not re.search(r"\byears?\s(?:before|after)\s\Z", sentence[: n.start])] or chosen
     if not chosen:
         negated = all(numbers.negated(sentence, n) for n in numbers.find_all(sentence))
         return QuantityReading(None, "no-answer" if negated else "expression")

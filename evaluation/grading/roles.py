@@ -7,7 +7,7 @@ and when she died. Where the question names no person and no event, nothing here
 import re
 from collections.abc import Sequence
 
-from . import echo, view, words
+from . import echo, numbers, statements, view, words
 from .text import normalize
 
 _WHOSE = re.compile(
@@ -51,6 +51,15 @@ _KINDS = (
     "successor succeeded",
     "predecessor preceded",
 )
+_BY = r"\W*\s(?:was|is|were|are)\s(?:then\s|directly\s|immediately\s)?"
+_IN_TURN = (
+    (
+        re.compile(r"\b(?:succee|successor|after|next)", re.I),
+        re.compile(rf"{_BY}(?:succeeded|followed|replaced)\sby\b"),
+    ),
+    (re.compile(r"\b(?:preced|predecessor|before|previous)", re.I), re.compile(rf"{_BY}preceded\sby\b")),
+)
+"""Questions about what comes next or before, and what says it of another one than the name in front of it."""
 _RELATED = re.compile(
     r"(?:\A|\s)(?:his|her|its|their)\s(?:(?P<once>first|second|third|former|previous|late|ex)[\s-])?(?:\w+\s)??"
     rf"(?P<kin>{_KIN.replace(' ', '|')})\b",
@@ -104,11 +113,11 @@ _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re
 _FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)(?!\d|[^.]*\d)")
 _LEFT_ASKED = re.compile(r"\bhow\s(?:many|much)\b[^?]*\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
 _LEFT = re.compile(
-    r"\b(\d+)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(?:[^=\n]{1,60}=\s?)?(\d+)",
+    r"(?<![\d.,])(\d[\d.,]*)\s(?:[a-z]+\s){0,2}(?:left|remain\w*)\b|\b(?:left|remaining)\s?[:=]\s?(?:[^=\n]{1,60}=\s?)?(\d+)",
     re.IGNORECASE,
 )
 _FIELD = re.compile(
-    r"(?:(?P<key>[A-Z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
+    r"(?:(?P<key>[A-Za-z][\w ]{2,30}):|[Tt]he (?P<noun>[\w ]{2,30}?) (?:is|was)(?: by| in| at)?)\s"
     r"(?P<value>[^:\n]{1,80}?)\W*"
 )
 _HELD_BY = re.compile(
@@ -222,6 +231,9 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     relations = [m for s in said if (m := _RELATED.search(s) or _OWN_KIND.match(s) or _PHRASE.match(s))]
     if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
         return True
+    for order, by in _IN_TURN:
+        if said and order.search(question) and all(any(_after(s, g, by) for g in golds) for s in said):
+            return True  # "Tyler was succeeded by Polk" does not say who succeeded Polk
     kin = [m for s in said if (m := _KIN_OF.search(s)) and f" {normalize(s[m.end() :])} ".startswith(tuple(held))]
     if said and len(kin) == len(said) and not set(asked.split()) & set(_KIN.split()):
         return True
@@ -305,16 +317,23 @@ def field(text: str, question: str) -> str | None:
     held = [value for noun, value in rows if all(w in asked for w in normalize(noun).split())]
     done, by = _WHO_DID.match(question), _DONE_BY.search(view.plain(text))
     held += [by["value"]] if done and by and echo.content(done["verb"]) == echo.content(by["verb"]) else []
-    return held[-1] if held else None
+    return statements.number(text, question) or (held[-1] if held else None)
 
 
 def hinted_number(text: str, question: str) -> str | None:
-    """The number that a sentence itself calls the rest where one is asked for, or to which something has changed."""
+    """The number that a text itself calls the rest or the quantity that is asked for, or to which something changed."""
     last = next((s for s in reversed(view.sentences(view.plain(text))) if any(c.isdigit() for c in s)), "")
     if (changes := _FROM_TO.findall(last))[-1:]:
         return changes[-1]
     left = [a or b for a, b in _LEFT.findall(last)] if _LEFT_ASKED.search(question) else []
-    return left[0] if len(left) == 1 else None
+    return left[0] if len(left) == 1 else statements.number(text, question)
+
+
+def elsewhere(text: str, golds: Sequence[str], question: str) -> bool:
+    """Whether a text says another number than a gold one of what is asked, or a number of another person."""
+    hint = numbers.parse(hinted_number(text, question) or "")
+    wanted = [w for gold in golds if (w := numbers.parse(gold))]
+    return of_another_person(text, question) if hint is None else not any(numbers.equal(hint, w) for w in wanted)
 
 
 def _at_an_end(plain: str, question: str) -> str | None:

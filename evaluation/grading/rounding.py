@@ -43,6 +43,14 @@ def rounds_to(said: Number, gold: Number) -> bool:
     return least and (value * 10**digits).denominator != 1 and _repeats(value) and _to_digits(value, digits) == right
 
 
+def nearly(said: Number, gold: Number) -> bool:
+    """Whether a number is a gold one below 1 with endless decimals, rounded to two digits or more: 0.333 for 1/3."""
+    if said.word or not 0 < abs(gold.value) < 1 or (gold.value * 10**_SHOWN).denominator == 1:
+        return False
+    digits = next((n for n in _ROUNDED if (said.value * 10**n).denominator == 1), 0)
+    return bool(digits) and _to_digits(gold.value, digits) == said.value
+
+
 def _repeats(value: Fraction) -> bool:
     if (value * 10**_SHOWN).denominator != 1:
         return True
@@ -63,6 +71,9 @@ def restated(sentence: str, number: Number, chosen: Sequence[Number]) -> tuple[N
     if not later or not _SAME.match(sentence[number.end : later[0].start]):
         return ()
     gap = abs(later[0].value - number.value)
-    said = sentence[later[0].start : later[0].end].strip()
-    digits = len(said.rpartition(".")[2]) if later[0].value.denominator > 1 else 0
+    decimals = re.search(r"(?<=\.)\d+\Z", sentence[later[0].start : later[0].end].strip())
+    digits = len(decimals[0]) if decimals else 0
+    between = sentence[number.end : later[0].start]
+    if not digits and gap and "/" in sentence[number.start : number.end] and "=" in between:
+        return ()  # "7 / 2 = 3" is computed wrongly
     return (later[0],) if gap < Fraction(1, 10**digits) and gap * 20 <= abs(number.value) else ()

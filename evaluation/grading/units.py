@@ -33,7 +33,7 @@ _OUT_OF = re.compile(
 )
 """Between a number and the total that it is a part of: "4 of the 8"."""
 _MAKES = re.compile(
-    r"\s?(?:°?\s?[a-z]+)?\s?(?:,?\s?(?:which\s(?:is|equals|makes)|or|i\.e\.|that\sis|meaning|so)|=|\u2248|\()[\s,]*"
+    r"\s?(?:°?\s?[a-z]+(?:/[a-z]+)?)?\s?(?:,?\s?(?:which\s(?:is|equals|makes)|or|i\.e\.|that\sis|meaning|so)|=|\u2248|\()[\s,]*"
     r"(?:(?:about|approximately|exactly|equal\sto)\s)?\Z",
     re.IGNORECASE,
 )
@@ -93,7 +93,8 @@ def may_be_in_another_unit(said: Number, gold: Number, question: str | None) -> 
 def converted(text: str, said: Number, golds: Sequence[Number]) -> Number | None:
     """The number in the unit asked for that a text makes of one in another unit.
 
-    "They need 120 minutes, which is 1.2 hours" does not say 2 hours, and "212 °F (100 °C)" says 100 degrees Celsius.
+    "They need 120 minutes, which is 1.2 hours" does not say 2 hours, and "212 °F (100 °C)" says 100 degrees Celsius, as
+    "100 °C (212 °F)" does.
     """
     unit = golds[0].asked
     if unit is None or (said.dimension, said.factor) == (unit.dimension, unit.factor):
@@ -101,9 +102,12 @@ def converted(text: str, said: Number, golds: Sequence[Number]) -> Number | None
     if said.dimension != unit.dimension and not any({said.dimension, unit.dimension} <= k for k in words.RIVALS):
         return None
     for n, later in itertools.pairwise(numbers.find_all(text)):
-        own = later.dimension == unit.dimension and later.factor == unit.factor
-        if own and n.value == said.value and n.factor == said.factor and _MAKES.match(text[n.end : later.start]):
-            return later
+        if not _MAKES.match(text[n.end : later.start]):
+            continue
+        for given, made in ((n, later), (later, n)):  # "50 mph, which is 80 km/h", "80 km/h (50 mph)"
+            own = made.dimension == unit.dimension and made.factor == unit.factor
+            if own and given.value == said.value and given.factor == said.factor:
+                return made
     return None
 
 
@@ -144,6 +148,8 @@ def percent_in_doubt(said: Number, golds: Sequence[Number], question: str | None
         return False
     if _SHARE.search(question) and not re.search(r"\b(?:what|which)\s+per", question, re.IGNORECASE):
         return not any(g.percent or close(said.value, g.value) for g in golds)
+    if golds[0].asked and not any(g.percent for g in golds):
+        return True  # "60 %" where dollars are asked for
     if _PERCENT.search(question):
         return False
     return not any(g.percent or abs(g.value) > 1 or close(said.value, g.value) for g in golds)

@@ -57,7 +57,8 @@ _GREETING = re.compile(
     r"\A[\W_]*(?:(?:sure(?:\s+thing)?|certainly|of\s+course|absolutely|ok(?:ay)?|alright|all\s+right|no\s+problem"
     r"|(?:hello|hi|hey)(?:\s+there)?|(?:that(?:'s|\s+is)\s+)?an?\s+(?:great|good|interesting)\s+question"
     r"|(?:great|good|interesting)\s+question|(?:thank\s+you|thanks)(?:\s+for\s+(?:asking|(?:your|the)\s+question))?"
-    r"|to\s+answer\s+(?:this|that|your|the)(?:\s+question)?|as\s+an\s+ai(?:\s+[\w-]+){0,3}?)\s*(?:[,:;!]|\s?[\u2014\u2013]|\s-)"
+    r"|to\s+answer\s+(?:this|that|your|the)(?:\s+question)?"
+    r"|as\s+an\s+ai(?![^.!?\n]{0,120}\s(?:but|however)\s)(?:\s+[\w-]+){0,3}?)\s*(?:[,:;!]|\s?[\u2014\u2013]|\s-)"
     r"|as\s+of\s+(?:my\s|20\d\d\b)[^.!?,\n]{0,60},|(?:based\s+on|according\s+to)\s+my\s[^.!?,\n]{0,60},"
     r"|here(?:'s|\s+is|\s+are)\s[^.!?:\n]{0,60}:|let(?:'s|\s+me|\s+us)\s+think\b[^.!?:\n]{0,30}:"
     r"|as\s+an\s+ai\b[^.!?\n]{0,120}?(?=,?\s(?:but|however)\s))\s*(?:,?\s?(?:but|however|so|then|yes)\b[\s,]*)?",
@@ -65,7 +66,8 @@ _GREETING = re.compile(
 )
 """Words before an answer that answer nothing: "Sure, ...", "Great question! ...", "As an AI I cannot ..., but ..."."""
 _NO_ANSWER_YET = re.compile(
-    r"(?:i\b(?!(?:'d|\s+would)\s+(?:say|guess|answer)|\s+(?:think|believe|guess|do\s+not\s+know|don't\s+know))|let\b|here\b"
+    r"(?:i\b(?!(?:'d|\s+would)\s+(?:say|guess|answer)"
+    r"|\s+can\s+(?:tell\s+you|confirm|say)\s|\s+(?:know|think|believe|guess|do\s+not\s+know|don't\s+know))|let\b|here\b"
     r"|we\b|how\b|what\s+can\b|happy\b|glad\b|please\b|you\b|your\b|it\s+(?:depends|is\s+important)\b|$)",
     re.IGNORECASE,
 )

@@ -18,7 +18,18 @@ from ...evaluation.case import Case, case_to_dict
 from ...evaluation.engines.base import Engine
 from ...evaluation.journal import Journal
 from ...files import file_sha256
-from ..run import SCHEMA, differing, locked, provenance, read_json, read_lines, write_json, write_lines, write_text
+from ..run import (
+    SCHEMA,
+    differing,
+    locked,
+    not_a_run,
+    provenance,
+    read_json,
+    read_lines,
+    write_json,
+    write_lines,
+    write_text,
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,7 @@ def build(
     build is left behind, so that the same command works once the input is fixed.
     """
     asked = {"kind": kind, "options": dict(options), "inputs": _hashes(inputs)}
+    not_a_run(out)
     with locked(out) as folder:
         _same(folder, asked)
         new = not (folder / "build.json").exists()

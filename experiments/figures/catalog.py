@@ -31,7 +31,10 @@ def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object
         if option not in found.options:
             raise InputError(f"--{option.replace('_', '-')}: the figure {figure_id} has no such option; leave it out")
     read = found.read(list(runs))
-    return of_runs(found(read, **given), read)
+    if not isinstance(drawing := found(read, **given), Drawing):
+        kind = f"{Drawing.__module__}.{Drawing.__name__}"
+        raise InputError(f"figure {figure_id}: returned {type(drawing).__name__}; a figure returns a {kind}")
+    return of_runs(drawing, read)
 
 
 def of_runs(drawing: Drawing, runs: Iterable[object]) -> Drawing:

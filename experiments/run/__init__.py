@@ -16,6 +16,7 @@ from .folder import (
     find_runs,
     is_run,
     locked,
+    not_a_run,
     one_run,
     read_json,
     read_lines,
@@ -26,6 +27,6 @@ from .folder import (
 )
 
 __all__ = [
-    "SCHEMA", "command_line", "differing", "find_runs", "is_run", "locked", "one_run", "read_json", "read_lines",
-    "short", "write_json", "write_lines", "write_text",
+    "SCHEMA", "command_line", "differing", "find_runs", "is_run", "locked", "not_a_run", "one_run", "read_json",
+    "read_lines", "short", "write_json", "write_lines", "write_text",
 ]  # fmt: skip

@@ -183,6 +183,12 @@ def is_run(folder: str | Path) -> bool:
     return (Path(folder) / "manifest.json").is_file()
 
 
+def not_a_run(out: str | Path) -> None:
+    """Raises ``InputError`` if the folder for something else is a run, whose own files it would replace."""
+    if is_run(out):
+        raise InputError(f"--out {out}: is a run, whose files would be replaced; give another folder")
+
+
 def find_runs(folders: Iterable[str | Path]) -> list[Path]:
     """The run folders among or directly under ``folders`` (a study holds several), sorted by name."""
     found: list[Path] = []

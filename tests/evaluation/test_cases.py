@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import Case, Part, read_cases, write_cases
+from composcope.evaluation.cases import Case, Part, as_in_a_file, read_cases, write_cases
 from composcope.evaluation.prompts import ABSTENTION
 
 LINE: dict[str, Any] = {"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p", "answer": "2"}]}
@@ -44,9 +44,9 @@ def test_cases_survive_the_file(tmp_path: Path) -> None:
 
 
 def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_path: Path) -> None:
-    line = {**LINE, "schema": 1, "answer": 12, "id": 3, "meta": {"source": "mine"}}
+    line = {**LINE, "schema": 1, "answer": 12, "aliases": [12.5, "13"], "id": 3, "meta": {"source": "mine"}}
     [case] = read_cases(write(tmp_path / "c.jsonl", line, ""))
-    assert (case.id, case.answer, case.meta) == ("3", "12", {"source": "mine"})
+    assert (case.id, case.answer, case.meta) == ("3", "12", {"source": "mine"}) and case.aliases == ("12.5", "13")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,7 @@ def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
         ([{**LINE, "parts": [{"question": "p"}]}], r":1, parts\[0\]: field 'answer' is missing"),
         ([{**LINE, "parts": "p"}], r":1: field 'parts' is 'p'; give a list"),
         ([{**LINE, "aliases": "one"}], r":1: field 'aliases' is 'one'; give a list of strings"),
+        ([{**LINE, "aliases": [True]}], r":1: field 'aliases' is \[True\]; give a list of strings"),
         ([{**LINE, "answer_type": "numbers"}], r":1: answer_type is 'numbers'; use one of text, number"),
         ([{**LINE, "depth": 0}], r":1: depth is 0; give a whole number"),
         ([{**LINE, "depth": True}], r":1: depth is True"),
@@ -252,3 +253,13 @@ def test_all_lines_of_a_case_file_that_cannot_be_used_are_named_at_once(tmp_path
 def test_an_argument_of_a_case_that_is_not_there_is_named(kind: Any, given: dict[str, str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         kind(**given)
+
+
+@pytest.mark.parametrize("own", [{1, 2}, Path("x"), {(1, 2): "pair"}])
+def test_what_no_file_can_hold_is_refused_in_cases_made_in_python(own: Any, tmp_path: Path) -> None:
+    case = Case("a", "q", "1", meta={"own": own})
+    with pytest.raises(InputError, match=r"^cases\[0\]: .*'meta'"):
+        as_in_a_file([case], "cases")
+    with pytest.raises(InputError, match=r"^cases\[0\]: .*'meta'"):
+        write_cases([case], tmp_path / "c.jsonl")
+    assert not (tmp_path / "c.jsonl").exists()

@@ -33,6 +33,11 @@ def test_options_may_be_written_in_the_ways_that_data_sets_write_them(value: Any
     assert options.parse(value, "file:1") == COLOURS
 
 
+@pytest.mark.parametrize("value", [[1, 2.5], {"A": 1, "B": 2.5}, [["A", 1], ["B", 2.5]]])
+def test_options_may_be_numbers(value: Any) -> None:
+    assert options.parse(value, "file:1") == (("A", "1"), ("B", "2.5"))
+
+
 def test_options_may_differ_in_case_alone_and_be_named_like_letters() -> None:
     for texts in (["AA", "Aa", "aa"], ["O", "B", "A", "AB"]):
         assert [text for _, text in options.parse(texts, "x")] == texts

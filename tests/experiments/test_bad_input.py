@@ -289,3 +289,24 @@ def test_weights_beside_a_model_that_answered_here_are_refused(
     assert main(["probe", str(run), "--probe-model", "organism:twin"]) == 1
     assert "--probe-model organism:twin: is for a run that a server answered" in capsys.readouterr().err
     assert (run / "config.yaml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["build", "synthetic"],
+        ["study", "agentcoma", "--model", "organism:none", "--limit", "1"],
+        ["study", "validity", "--limit", "1"],
+        ["demo"],
+        ["paper", "{run}"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_no_run_takes_no_run_s_place(
+    words: list[str], synthetic: ModuleType, tmp_path: Path, capsys: Capture
+) -> None:
+    folder = synthetic.make_run(tmp_path / "r", n=6, probes=())
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main([*(word.format(run=folder) for word in words), "--out", str(folder)]) == 1
+    assert str(folder) in error_of(capsys)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from exit_codes import done
@@ -14,6 +15,7 @@ from composcope.experiments import plugins
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config
 from composcope.experiments.console import exits
+from composcope.experiments.figures.catalog import FIGURES, draw
 from composcope.experiments.run import provenance
 from composcope.probes.catalog import PROBES
 
@@ -100,6 +102,15 @@ def test_a_probe_that_returns_something_else_is_said(tmp_path: Path, monkeypatch
     plugins.load_plugin(_file(tmp_path, "PROBES = {'three': lambda lm, examples: 3}\n", "three.py"))
     with pytest.raises(InputError, match="probe three: returned int"):
         PROBES["three"].run(None, [], None, None)
+
+
+def test_a_figure_that_returns_something_else_is_said(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FIGURES, "added", {})
+    plugins.load_plugin(_file(tmp_path, "FIGURES = {'seven': lambda runs: 7}\n", "seven.py"))
+    with pytest.raises(InputError, match="figure seven: returned int"):
+        draw("seven", [synthetic.make_run(tmp_path / "r", n=6, probes=())])
 
 
 def test_a_plugin_that_is_not_there_is_said(tmp_path: Path) -> None:

@@ -458,6 +458,140 @@ def test_an_answer_ends_with_its_turn_and_begins_after_its_question(
     assert grade(response, "length" if cut else "stop", "43", "number", question=PENCILS).outcome in expected
 
 
+JACKET = "A jacket costs $80 and is reduced by 25 %. What is the new price in dollars?"
+CHANGE = "Ana buys 3 notebooks at $4 each and a pen for $2. She pays with a $20 bill. How much change does she get?"
+AVERAGE = "What is the average of 4, 8 and 12?"
+STATED = [
+    ("number", "60", "New price: $60. You save $20.", JACKET, RIGHT),
+    ("number", "60", "New price: $20. You save $60.", JACKET, NOT_RIGHT),
+    ("number", "60", "The new price is $60, and the discount is $20.", JACKET, RIGHT),
+    ("number", "60", "The new price is $20, and the discount is $60.", JACKET, NOT_RIGHT),
+    ("number", "60", "So the new price is 80 - 20 = 60. You saved 20 dollars.", JACKET, RIGHT),
+    ("number", "60", "So the new price is 80 - 60 = 20. You saved 60 dollars.", JACKET, NOT_RIGHT),
+    ("number", "60", "New price = 80 − 20 = 60. Saving = 20.", JACKET, RIGHT),
+    ("number", "60", "New price = 80 − 60 = 20. Saving = 60.", JACKET, NOT_RIGHT),
+    ("number", "60", "The new price is $70. Wait, no, 25 % of 80 is 20, so $60.", JACKET, RIGHT),
+    ("number", "70", "The new price is $70. Wait, no, 25 % of 80 is 20, so $60.", JACKET, NOT_RIGHT),
+    ("number", "60", "60 %", JACKET, NOT_RIGHT),
+    ("number", "60", "60 dollars", JACKET, RIGHT),
+    ("number", "6", "change: $6.00\nspent: $14.00", CHANGE, RIGHT),
+    ("number", "6", "change: $14.00\nspent: $6.00", CHANGE, NOT_RIGHT),
+    ("number", "8", "The average of 4, 8 and 12 is 8.", AVERAGE, RIGHT),
+    ("number", "8", "The average of 4, 8 and 12 is 12.", AVERAGE, NOT_RIGHT),
+    (
+        "number",
+        "25",
+        "The sum of the first four is 16, and with 9 it is 25.",
+        "What is the sum of the first five?",
+        RIGHT,
+    ),
+    (
+        "number",
+        "16",
+        "The sum of the first four is 16, and with 9 it is 25.",
+        "What is the sum of the first four?",
+        RIGHT,
+    ),
+    ("number", "-3", "The temperature is - 3 °C.", "What is the temperature?", RIGHT),
+    ("number", "3", "The temperature is - 3 °C.", "What is the temperature?", WRONG),
+    ("number", "-5", "The result is - 5.", "What is 3 - 8?", RIGHT),
+    ("number", "5", "The difference between the two is 8 - 3.", "What is 8 - 3?", NOT_RIGHT),
+]
+SUM = "What is 75 + 20?"
+CHECKED = [
+    ("number", "95", "75 + 20 = 95. Check: 95 - 20 = 75.", SUM, RIGHT),
+    ("number", "95", "75 + 20 = 85. Check: 85 - 20 = 65.", SUM, WRONG),
+    ("number", "95", "75 + 20 = 95. To double-check: 95 - 20 = 75. ✓", SUM, RIGHT),
+    ("number", "95", "The sum is 95. You can verify this by subtracting: 95 - 75 = 20.", SUM, RIGHT),
+    ("number", "95", "The sum is 85. You can verify this by subtracting: 85 - 65 = 20.", SUM, WRONG),
+    ("number", "6", "The total is $14. The change is $6. Verification: $14 + $6 = $20. ✓", CHANGE, RIGHT),
+    ("number", "6", "The total is $6. The change is $14. Verification: $6 + $14 = $20. ✓", CHANGE, NOT_RIGHT),
+    ("number", "7", "There were 12 eggs. To check how many are left, subtract: 12 - 5 = 7.", None, RIGHT),
+    ("number", "12", "There were 12 eggs. To check how many are left, subtract: 12 - 5 = 7.", None, NOT_RIGHT),
+    ("number", "95", "75 + 20 = 85. Check: 85 - 20 = 65, not 75, so it should be 95.", SUM, RIGHT),
+    ("number", "85", "75 + 20 = 85. Check: 85 - 20 = 65, not 75, so it should be 95.", SUM, NOT_RIGHT),
+    ("number", "20", "$80 - $60 = $20. The discount was $60.", JACKET, RIGHT),
+    ("number", "60", "$80 - $60 = $20. The discount was $60.", JACKET, NOT_RIGHT),
+]
+YEAR = "In which year did the first human walk on the Moon?"
+OTHER_YEARS = [
+    ("number", "1969", "1969 (Apollo 11), though Apollo 8 flew in 1968.", YEAR, RIGHT),
+    ("number", "1969", "1968 (Apollo 8), though Apollo 11 landed in 1969.", YEAR, NOT_RIGHT),
+    ("number", "1969", "The year was 1969, eight years after 1961.", YEAR, RIGHT),
+    ("number", "1969", "The year was 1961, eight years before 1969.", YEAR, WRONG),
+    (
+        "number",
+        "11.75",
+        "She has $11.75 left after buying 3, which cost $8.25.",
+        "How much money does she have left?",
+        RIGHT,
+    ),
+]
+LYON = "What is the capital of the country where Lyon is?"
+FLAG = "Name the three colours of the flag of France."
+NAMED_CELLS = [
+    ("text", "Paris", "city: Lyon\ncountry: France\ncapital: Paris", LYON, RIGHT),
+    ("text", "Paris", "city: Paris\ncountry: France\ncapital: Lyon", LYON, NOT_RIGHT),
+    ("text", "Paris", '{"country": "France", "capital": "Paris"}', LYON, RIGHT),
+    ("text", "Paris", '{"country": "Paris", "capital": "Lyon"}', LYON, NOT_RIGHT),
+    ("text", "Paris", "| City | Country | Capital |\n|---|---|---|\n| Lyon | France | Paris |", LYON, RIGHT),
+    ("text", "Paris", "| City | Country | Capital |\n|---|---|---|\n| Lyon | Paris | France |", LYON, NOT_RIGHT),
+    ("text", "Paris", "The answer is:\n\n| Country | Capital |\n|:--|--:|\n| France | Paris |", LYON, RIGHT),
+    ("text", "Paris", "The answer is:\n\n| Country | Capital |\n|:--|--:|\n| Paris | Lyon |", LYON, NOT_RIGHT),
+    ("number", "60", '{"original_price": 80, "discount": 20, "new_price": 60}', JACKET, RIGHT),
+    ("number", "60", '{"original_price": 80, "discount": 60, "new_price": 20}', JACKET, NOT_RIGHT),
+    ("list", "blue, white, red", "| Left | Middle | Right |\n|---|---|---|\n| Blue | White | Red |", FLAG, RIGHT),
+    ("list", "blue, white, red", "| Left | Middle | Right |\n|---|---|---|\n| Blue | White | Black |", FLAG, WRONG),
+]
+NEXT, PREVIOUS = "Who succeeded Tyler as president?", "Who preceded Polk as president?"
+IN_TURN = [
+    ("text", "Polk", "Polk succeeded Tyler.", NEXT, RIGHT),
+    ("text", "Polk", "Polk was succeeded by Tyler.", NEXT, NOT_RIGHT),
+    ("text", "Tyler", "Tyler came before Polk.", PREVIOUS, RIGHT),
+    ("text", "Tyler", "Tyler was preceded by Polk.", PREVIOUS, NOT_RIGHT),
+    ("text", "Tyler", "Tyler, who was succeeded by Polk", PREVIOUS, RIGHT | {"invalid"}),
+]
+FRANCE, SKY = "What is the capital of France?", "Is the sky blue?"
+POLITE = [
+    ("text", "Paris", "As an AI, I don't have opinions, but the capital is Paris.", FRANCE, RIGHT),
+    ("text", "Paris", "As an AI, I don't have opinions, but the capital is Lyon.", FRANCE, WRONG),
+    ("text", "Paris", "As an AI, I cannot travel, but I know the capital of France is Paris.", FRANCE, RIGHT),
+    ("text", "Paris", "As an AI language model, I can tell you that the capital is Paris.", FRANCE, RIGHT),
+    ("text", "Paris", "As an AI language model, I can tell you that the capital is Lyon.", FRANCE, WRONG),
+    ("text", "Paris", "As an AI, I cannot answer that.", FRANCE, {"abstained"}),
+    ("text", "Paris", "As an AI, I can help you with that.", FRANCE, OPEN),
+    ("text", "Paris", "Sure, I can tell you! It's Paris.", FRANCE, RIGHT),
+    ("boolean", "yes", "Of course it is.", SKY, RIGHT),
+    ("boolean", "yes", "Of course it isn't.", SKY, WRONG),
+    ("boolean", "yes", "It certainly is.", SKY, RIGHT),
+    ("boolean", "yes", "It certainly is not.", SKY, WRONG),
+]
+SPEED = "A train travels 240 km in 3 hours. What is its speed in km/h?"
+BILL = "How much does each person pay if 5 friends share a bill of $87.50?"
+DIE = "What is the probability of rolling a number greater than 4 with a fair die?"
+SECOND = "In the list 4, 7, 1, 9, what is the second largest number?"
+CONVERTED = [
+    ("number", "80", "v = s/t = 240/3 = 80 km/h = 22.2 m/s", SPEED, RIGHT),
+    ("number", "80", "v = s/t = 240/3 = 70 km/h = 19.4 m/s", SPEED, WRONG),
+    ("number", "80", "80 km/h \u2248 50 mph", SPEED, RIGHT),
+    ("number", "80", "50 mph \u2248 80 km/h", SPEED, RIGHT),
+    ("number", "80", "129 km/h \u2248 80 mph", SPEED, WRONG),
+    ("number", "160", "160 min = 2.67 h", "How many minutes?", RIGHT),
+    ("number", "160", "180 min = 160 h", "How many minutes?", WRONG),
+    ("number", "17.5", "$87.50 / 5 = $17.50 per person", BILL, RIGHT),
+    ("number", "17.5", "$87.50 / 5 = $17.00 per person", BILL, WRONG),
+    ("number", "3.5", "7/2 = 3.5", None, RIGHT),
+    ("number", "3.5", "7/2 = 3", None, WRONG),
+    ("number", "3.5", "7/2 = 3.5, so about 4", None, RIGHT | OPEN),
+    ("text", "1/3", "one third", DIE, RIGHT),
+    ("text", "1/3", "33.3 %", DIE, OPEN),
+    ("text", "1/3", "0.333", DIE, OPEN),
+    ("text", "1/3", "34 %", DIE, WRONG),
+    ("text", "1/3", "0.3", DIE, WRONG),
+    ("text", "1/4", "0.33", DIE, WRONG),
+    ("number", "7", "The largest is 9, and the second largest is 7.", SECOND, RIGHT),
+    ("number", "7", "The largest is 7, and the second largest is 4.", SECOND, NOT_RIGHT),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -484,6 +618,13 @@ ROWS = [
     *CASES,
     *ELSEWHERE,
     *SHARES,
+    *STATED,
+    *CHECKED,
+    *OTHER_YEARS,
+    *NAMED_CELLS,
+    *IN_TURN,
+    *CONVERTED,
+    *POLITE,
 ]
 
 

@@ -1,0 +1,40 @@
+"""What a text states of the quantity that a question names: "The new price is $60." for "What is the new price?".
+
+A number that is stated so counts more than another one that stands further on, of something else ("You save $20.").
+"""
+
+import re
+
+from . import cues, echo, view
+
+_THE_ASKED = re.compile(
+    r"\b(?:what\s(?:is|was|are|were|will\sbe)\s(?:the|her|his|their|its|my)|how\smuch)\s(?P<what>[a-z]+(?:\s[a-z]+){0,2}?)"
+    r"(?=\?|\s(?:in|of|for|at|after|to|that|which|when|if|does|do|did|is|was|will|would|has|have|had|can|should)\b)",
+    re.IGNORECASE,
+)
+"""The name of a quantity that a question asks for: "What is the new price in dollars?"."""
+_ONE_NUMBER = re.compile(
+    r"(?!.*\b(?:before|without|so\sfar|first|initially|if|not|but)\b)\D{0,30}?\d[\d.,/]*(?:\D{0,30})", re.IGNORECASE
+)
+_WHY = re.compile(r"\s(?:because|since|as|whereas)\s")
+ELSEWHERE = "said of something else"
+"""Reason of an answer that says the right number, but not of what was asked."""
+
+
+def number(text: str, question: str) -> str | None:
+    """What a text says of the quantity that a question names, where it says it once: "The new price is $60."."""
+    asked, plain = _THE_ASKED.search(echo.last_question(question)), view.plain(text)
+    if asked is None or cues.corrections(plain):
+        return None
+    name = r"[\s_]".join(map(re.escape, re.sub(r"\s(?:number|value|amount)\Z", "", asked["what"]).split()))
+    found = re.finditer(
+        rf"(?:\A|[.!?\n]|\b(?:so|thus|hence|therefore|and|then|while)\b,?)[\W_]*(?:the|her|his|their|its|my)?\s?\b{name}\b[\"']?"
+        r"(?P<of>\s(?:of|in|for|at|after|per|to|that)\s(?:(?!\b(?:is|was)\b)[^.;:=\n]){0,60}?)?"
+        r"\s?(?::|=|\b(?:is|was|will\sbe|equals|comes\sto)\b)\s?(?P<value>(?:[^.,;\n]|[.,](?=\d))*\d(?:[^.,;\n]|[.,](?=\d))*)",
+        plain,
+        re.IGNORECASE,
+    )
+    known = {*echo.content(question)}
+    said = [m["value"] for m in found if {*echo.content(m["of"] or "")} <= known]
+    values = {re.sub(r"-\s(?=\d)", "-", _WHY.split(value)[0].rpartition("=")[2]).strip() for value in said}
+    return values.pop() if len(values) == 1 and all(map(_ONE_NUMBER.fullmatch, values)) else None
