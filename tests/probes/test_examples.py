@@ -20,7 +20,7 @@ from composcope.evaluation.journal import ask_identity
 from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
-from composcope.probes.examples import Example, _judged, _question, _Writer, part_of
+from composcope.probes.examples import Example, _judged, _keys, _question, _Writer, part_of
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -201,6 +201,10 @@ def test_of_repeats_the_first_counts() -> None:
     rows = [Graded("c5", "whole", "abstained", answer="?"), Graded("c5", "whole", "correct", answer="1", repeat=1)]
     found = _judged(_sets(tuple(repeats)), rows)
     assert found == {("c3", "whole"): ("incorrect", "3"), ("c5", "whole"): ("abstained", "?")}
+    asks = {key: Ask("c5", "whole", "Q?", "1", "text") for key in "ab"} | {"c": Ask("c6", "whole", "Q?", "1", "text")}
+    rows = [replace(row, ask=ask) for row, ask in zip(rows, "ba", strict=True)]
+    assert _keys(asks, [], rows) == {("c5", "whole"): "b", ("c6", "whole"): "c"}
+    assert _keys(asks, [], [replace(rows[0], ask="gone"), *rows[1:]])["c5", "whole"] == "a", "an ask that is not there"
 
 
 def test_labels_that_contradict_or_are_missing_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:

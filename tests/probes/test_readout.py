@@ -53,6 +53,19 @@ def test_a_reader_trained_on_other_parts_finds_what_is_held_and_nothing_else() -
         assert 0.3 < value(none, "held_ridge", group) < 0.7  # also at layer 0, where a source could be recognised
 
 
+def test_the_penalty_that_is_given_is_that_of_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def ridge(*_: object, strength: float = 1.0) -> list[Scores]:
+        given.append(strength)
+        raise NoCasesError("enough")
+
+    monkeypatch.setattr("composcope.probes.readout.examples.ridge", ridge)
+    for how in ({}, {"strength": 30.0}):
+        assert over_examples(planted(lambda _: True), examples(), readers=["ridge"], **how).settings["strength"] in given
+    assert given == [1.0, 30.0]
+
+
 def test_states_that_do_not_differ_say_nothing() -> None:
     vectors = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
     got = _read(torch.ones(2, 6, 3), vectors, torch.ones(2, 1, 3), vectors, 1.0)

@@ -103,3 +103,14 @@ def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
     (whole,) = accuracies.step_gains(run("10", "10", "10", "00"), run("10", "00", "00", "?0"))
     assert (whole["asked"], whole["n"], whole["n_invalid"]) == ("whole", 3, 1)
     assert whole["value"] == pytest.approx(2 / 3)
+
+
+def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> None:
+    study = {"pairs": [{"kind": "cost", "a": "dear", "b": "cheap"}]}
+    good, bad = (answers(*some, roles="whole") for some in ("1111", "1000"))
+    runs = [bare_run(name=f"{n}-run", model=n, graded=rows, study=study, benchmark=b)
+            for b in "xy" for n, rows in (("cheap", bad), ("dear", good))]  # fmt: skip
+    drawing = accuracies.pair_gains.draw(runs)
+    assert [(r["run"], r["kind"], r["pair"], r["benchmark"], r["asked"], r["value"]) for r in drawing.rows] == [
+        ("dear-run − cheap-run", "cost", "dear − cheap", b, "whole", 0.75) for b in "xy"
+    ]
