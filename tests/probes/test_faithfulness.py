@@ -24,8 +24,8 @@ from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, over_examples, read_working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
 from composcope.probes.faithfulness.examples import _alter, _Taken
-from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
 from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
+from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
 from composcope.probes.faithfulness.working import Written, judged
 from composcope.probes.result import ProbeResult
 

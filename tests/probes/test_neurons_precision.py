@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest

@@ -62,7 +62,9 @@ def test_the_penalty_that_is_given_is_that_of_the_reader(monkeypatch: pytest.Mon
 
     monkeypatch.setattr("composcope.probes.readout.examples.ridge", ridge)
     for how in ({}, {"strength": 30.0}):
-        assert over_examples(planted(lambda _: True), examples(), readers=["ridge"], **how).settings["strength"] in given
+        assert (
+            over_examples(planted(lambda _: True), examples(), readers=["ridge"], **how).settings["strength"] in given
+        )
     assert given == [1.0, 30.0]
 
 
