@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case
 from composcope.evaluation.prompts import render
 from composcope.evaluation.statistics import clopper_pearson
@@ -26,7 +27,7 @@ from composcope.probes.faithfulness.altering import _later_part, beginnings, can
 from composcope.probes.faithfulness.examples import _alter, _Taken
 from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
-from composcope.probes.faithfulness.working import Written, judged
+from composcope.probes.faithfulness.working import Written, _answer_place, judged
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()
@@ -86,6 +87,17 @@ def test_a_response_is_cut_at_its_own_tokens(
     assert {(w.what, w.value) for w in found.written} == written
     for w in found.written:
         assert text(e.response_ids[w.first : w.end]).strip(" >") == w.value
+
+
+def test_the_place_of_an_answer_is_that_of_the_gold_one_only_where_it_is_right() -> None:
+    e = example("What is X?", f"A1: 5. {CUE} Sweden near Norway", "Norway", answer_type="text")
+    said, places = text(e.response_ids), {}
+    for outcome in ("correct", "incorrect"):
+        found = _answer_place(TOKENS, e, said, "stop", Grade(outcome, "Sweden near Norway"))  # type: ignore[arg-type]
+        assert found is not None
+        places[outcome] = found[1].removeprefix(f" A1: 5. {CUE} ")
+        assert text(e.response_ids[: found[0]]).strip() == found[1].strip()
+    assert places == {"correct": "Sweden near ", "incorrect": ""}
 
 
 @pytest.mark.parametrize(
