@@ -161,3 +161,24 @@ def test_every_option_of_the_bench_reaches_it(
     assert capsys.readouterr().out == "the table\n"
     assert main(["bench", "evaluation", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"schema": 1, "rows": []}
+
+
+def test_every_option_of_the_real_bench_reaches_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {}
+
+    def bench(*words: str, **options: Any) -> Any:
+        given.update(options, words=words)
+        return SimpleNamespace(document=dict, text=lambda: "the table", markdown=lambda: "| a table |")
+
+    monkeypatch.setattr(real, "bench_real", bench)
+    docs = tmp_path / "page.md"
+    docs.write_text(f"before\n{real.BEGIN}\nold\n{real.END}\nafter\n")
+    options = {"asks": 3, "rounds": 7, "threads": 2, "lm_eval_python": "/x/python"}
+    words = [w for name, value in options.items() for w in (f"--{name.replace('_', '-')}", str(value))]
+    command = ["bench", "--preset", "real", "-m", "some/model", "--only", "asking,patching", "--docs", str(docs)]
+    assert main([*command, *words, "--quiet"]) == 0
+    assert given["words"] == ("some/model",) and {k: given[k] for k in options} == options
+    assert [*given["only"]] == ["asking", "patching"] and capsys.readouterr().out == "the table\n"
+    assert "| a table |" in docs.read_text() and "old" not in docs.read_text() and "after" in docs.read_text()

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols import counting
-from composcope.experiments.figures import accuracies, steps_and_whole
+from composcope.experiments.figures import accuracies, grouping, steps_and_whole
 
 from ..bare_runs import answers, bare_run
 
@@ -114,3 +115,15 @@ def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> No
     assert [(r["run"], r["kind"], r["pair"], r["benchmark"], r["asked"], r["value"]) for r in drawing.rows] == [
         ("dear-run − cheap-run", "cost", "dear − cheap", b, "whole", 0.75) for b in "xy"
     ]
+
+
+def test_runs_are_ordered_by_the_field_asked_for_and_those_without_it_come_last_and_are_named() -> None:
+    sizes = {"big": 70, "none": None, "small": 7}
+    runs = [bare_run(name=n, model=n, path=Path(n), about={} if s is None else {"size": s}) for n, s in sizes.items()]
+    found = grouping.grouped(runs, "size")
+    assert [r.name for r in found.runs] == ["small", "big", "none"]
+    assert [*found.names.values()] == ["7 · small", "70 · big", "none"] and "none." in found.text
+    assert found.places == {"7 · small": 0, "70 · big": 1, "none": 2}
+    assert [r.name for r in grouping.grouped(runs, None).runs] == [*sizes]
+    with pytest.raises(InputError, match="--group-by cost"):
+        grouping.grouped(runs, "cost")
