@@ -40,8 +40,8 @@ def test_contrasts_of_groups_and_of_kinds_are_corrected_together() -> None:
     part = [(replace(e, role="part:0", kind="math"), x + 2 * (i % 3)) for i, (e, x) in enumerate(values(0.0))]
     found = [r for r in group_rows("q", [*values(0.0), *part]) if "p" in r]
     assert {" - " in str(r["kind"]) for r in found} == {True, False} and len(found) == 4
-    for given, wanted in zip(found, corrected(found), strict=True):
-        assert given["p_adjusted"] == wanted["p_adjusted"]
+    for row, wanted in zip(found, corrected(found), strict=True):
+        assert row["p_adjusted"] == wanted["p_adjusted"]
     first, within = ([r for r in found if (" - " in str(r["kind"])) == kinds] for kinds in (False, True))
     apart = [r["p_adjusted"] for r in (*corrected(first), *corrected(within))]
     assert apart != [r["p_adjusted"] for r in (*first, *within)], "or this test would notice nothing"
