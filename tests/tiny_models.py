@@ -153,7 +153,8 @@ def tiny(name: str, seed: int = 0, attn: str | None = None, **changes: Any) -> P
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():
-        for p in model.parameters():
-            if p.dim() == 1:  # norms and biases away from 1 and 0, so that mistakes with them show
+        for called, p in model.named_parameters():
+            # norms and biases (also of experts) away from 1 and 0, so that mistakes with them show
+            if p.dim() == 1 or called.endswith("_bias"):
                 p.add_(0.1 * torch.randn_like(p))
     return model

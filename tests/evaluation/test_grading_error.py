@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from scipy.stats import beta
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading_error import MEASURED, _upper, in_doubt, with_grader_bounds
-from composcope.evaluation.metrics import Metric, to_document
+from composcope.evaluation.metrics import Metric, dumps, to_document
 
 KIND = "number"
 
@@ -79,3 +80,20 @@ def test_bounds_stand_beside_the_metric_and_leave_its_other_fields_alone() -> No
     assert {k: v for k, v in row.items() if not k.startswith("grader_")} == plain.to_dict()
     assert [Metric(**found) for found in to_document("p", [bounded])["metrics"]] == [bounded]
     assert with_grader_bounds(rate(graded), graded, {}, rate) == rate(graded), "rows without asks: nothing is known"
+
+
+def test_a_document_of_metrics_holds_its_protocol_rows_and_warnings_and_no_nan() -> None:
+    found = [Metric("gap", {"depth": 2}, n=3, count=1, value=math.nan, cluster_n=2, cluster_low=-0.5), Metric("both")]
+    document = json.loads(dumps("double-gate", found, ["3 answers could not be judged", "few cases"]))
+    assert (document["schema"], document["protocol"]) == (1, "double-gate")
+    assert document["warnings"] == ["3 answers could not be judged", "few cases"]
+    first, second = document["metrics"]
+    assert (first["metric"], first["group"], first["n"], first["count"], first["value"]) == (
+        "gap",
+        {"depth": 2},
+        3,
+        1,
+        None,
+    )
+    assert (first["cluster_n"], first["cluster_low"]) == (2, -0.5)
+    assert second["metric"] == "both" and not any(k.startswith(("cluster_", "grader_")) for k in second)

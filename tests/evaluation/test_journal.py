@@ -197,6 +197,12 @@ def test_an_infrastructure_failure_is_recorded_but_asked_again(tmp_path: Path, m
     with Journal(tmp_path) as journal:
         assert journal.get(key) is None
         assert journal.contents.failures[key].error == "server said 500"
+        # Scored without its model, a run records what it has read back: that is nothing new.
+        size = sum(p.stat().st_size for p in tmp_path.glob("*.jsonl"))
+        journal.record(key, make_ask(), journal.contents.failures[key], ENGINE)
+        assert sum(p.stat().st_size for p in tmp_path.glob("*.jsonl")) == size
+        put(journal, make_ask(), "", finish_reason="error", error="server said 503")
+        assert read_journal(tmp_path).failures[key].error == "server said 503", "another failure is"
         put(journal, make_ask(), "recovered")
     contents = read_journal(tmp_path)
     assert contents.responses[key].text == "recovered" and not contents.failures and not contents.warnings

@@ -6,6 +6,7 @@ import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -128,7 +129,9 @@ def row(case: str, outcome: Any, role: str = "whole", **more: Any) -> Graded:
     return Graded(case, role, outcome, ask=f"{case}/{role}", **more)
 
 
-def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown() -> None:
+def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows = [
         row("a", "correct", answer="12", gold="12", match="numeric"),
         row("b", "correct", answer="12", gold="13", match="numeric"),
@@ -141,6 +144,15 @@ def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown
     assert checks.second_opinion(rows[2:], asks) == ([], [])
     as_a_paper = [replace(r, reason="compat: agentcoma") for r in rows]  # its defects are no disagreement
     assert checks.second_opinion(as_a_paper, asks) == ([], [])
+    more = [row(f"n{i}", "correct", answer=str(i % 3), gold=str(i % 3), match="numeric") for i in range(6)]
+    numbers = {r.ask: Ask(r.case, r.role, "q", r.gold or "", "number") for r in more if r.ask}
+    notes = {most: checks.second_opinion(more, numbers, most)[0][0] for most in (2, 3)}
+    assert [(notes[most].n, notes[most].count) for most in (2, 3)] == [(2, 0), (3, 0)], "of different answers"
+    assert "the first 2 of 3" in notes[2].note and "first" not in notes[3].note
+    few = SimpleNamespace(disagreements=[], n=2, n_unread=1)
+    monkeypatch.setattr(checks.formulas, "second_opinion_on", lambda _: few)
+    ((found,), warnings) = checks.second_opinion(more, numbers)
+    assert (found.n, "1 that math-verify cannot read" in found.note, warnings) == (2, True, [])
 
 
 def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path: Path) -> None:

@@ -257,3 +257,18 @@ def test_the_error_of_a_grader_weighs_each_stratum_by_its_share_of_the_run() -> 
     assert (found.labelled, found.invalid) == (7, 0.1)
     (line,) = auditing.lines([found])
     assert f"false minus {100 * 7.5 / right:.1f} %" in line and "invalid 10.0 % (7 labelled)" in line
+
+
+def test_a_verdict_on_a_repeat_is_one_on_that_answer(tmp_path: Path) -> None:
+    graded, asks, responses = [], {}, {}
+    for i in range(4):
+        for repeat, outcome in enumerate(("correct", "incorrect")):
+            key = f"{i}-{repeat}"
+            asks[key] = Ask(f"c{i}", "whole", f"q {i}", "-5", "number", repeat=repeat)
+            responses[key] = Response(key, f"answer {key}", "stop", 1, 1)
+            graded.append(Graded(f"c{i}", "whole", outcome, ask=key, gold="-5", repeat=repeat))  # type: ignore[arg-type]
+    found = Evaluated({}, asks, responses, graded, Reduction(()))
+    path = draw(found, 8, tmp_path)
+    fill(path, {f"c{i}": True for i in range(4)})
+    (error,) = estimate(found, path)
+    assert error.labelled == 8 and error.false_minus is not None and error.false_minus.value == 0.5

@@ -294,3 +294,23 @@ def test_counts_of_what_mends_say_why_they_have_no_interval() -> None:
     about = {"mended": {"filler": {"count": 2, "n": 4}, "repeated": {"count": 0, "n": 4}}}
     (line,) = (x for x in Diagnosis(Path("r"), verdicts, (), about).lines() if "2 of 4" in x)
     assert "0 of 4" in line and "no intervals" in line
+
+
+def test_of_a_diagnosis_the_counted_failures_are_kept_and_the_others_are_told_by_why_they_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases = {c: Case(c, "?", "1", (Part("?", "1"),)) for c in "abcdef"}
+    rows = [SimpleNamespace(case=c, role="whole", outcome="invalid" if c in "cd" else "incorrect") for c in cases]
+    sets = {"x": SimpleNamespace(label="failure", ids=["a", "b"])}
+    run: Any = bare_run(cases=cases, graded=rows, case_sets=sets)
+    for diagnosed, kept, unjudged, outside in (("ab", "ab", 0, 0), ("abcd", "ab", 2, 0), ("acef", "a", 1, 2)):
+        whole = Diagnosis(Path("r"), [Verdict(c, "format", ()) for c in diagnosed], (), {"failures": 2})
+        monkeypatch.setattr(summary, "read_diagnosis", lambda path, whole=whole: whole)
+        told = summary.diagnosed_failures(run)
+        assert told is not None
+        assert [v.case for v in told.found.verdicts] == [*kept]
+        assert (told.unjudged, told.outside) == (unjudged, outside), diagnosed
+        if kept != diagnosed:
+            assert [(s.cause, s.n) for s in told.found.shares if s.n] == [("format", len(kept))]
+    monkeypatch.setattr(summary, "read_diagnosis", lambda path: None)
+    assert summary.diagnosed_failures(run) is None

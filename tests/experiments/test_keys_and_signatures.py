@@ -151,3 +151,19 @@ def test_answers_signed_by_another_model_are_counted_in_log_manifest_and_metrics
         main(["score", str(out), "--quiet"])  # counted again from the journal
     assert read_json(out / "manifest.json")["signed_otherwise"] == {"another-7b": 1}
     assert f"another model than 'good' for 1 of {n} different answers" in (out / "log.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-secret ", " sk-secret", "sk-secret\n", "sk-secret\r\nHost: x", "sk-s\u00e9cret", "sk\tsecret"]
+)
+def test_a_key_that_cannot_stand_in_a_header_is_refused_and_not_shown(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(InputError, match="--api-key-env MY_KEY") as e:
+        key_for("http://localhost:8000/v1", "MY_KEY", own=True)
+    assert "cret" not in str(e.value)
+    for good in ("k", "sk-secret", "two words"):
+        monkeypatch.setenv("MY_KEY", good)
+        assert key_for("http://localhost:8000/v1", "localhost=MY_KEY") == good
+    assert key_for("http://localhost:8000/v1", "MY_KEY") is None, "of another server"

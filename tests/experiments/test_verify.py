@@ -6,18 +6,20 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from hostile_server import Hostile, completion, reply
 
 from composcope.errors import ComposcopeError, InputError
+from composcope.evaluation.asks import Ask
+from composcope.evaluation.protocols.base import CaseSet, Entry
 from composcope.experiments.cli import main
 from composcope.experiments.console import printing
 from composcope.experiments.figures import FIGURES
 from composcope.experiments.run.reader import RunData
-from composcope.experiments.verify import _probed, trace, verify
+from composcope.experiments.verify import _asks, _case_sets, _probed, trace, verify
 
 
 @pytest.fixture(scope="module")
@@ -263,3 +265,22 @@ def test_a_run_without_one_of_its_files_is_refused_by_its_name(
     (run / name).unlink()
     with pytest.raises(InputError, match=name):
         verify(run)
+
+
+def test_asks_and_sets_that_are_missing_changed_or_of_nothing_are_each_named_once() -> None:
+    def ask(case: str, prompt: str = "Q?") -> Ask:
+        return Ask(case, "whole", prompt, "1", "text")
+
+    stored: Any = SimpleNamespace(asks={"a": ask("a"), "b": ask("b", "Not Q?"), "x": ask("x")})
+    again: Any = SimpleNamespace(asks={"a": ask("a"), "b": ask("b"), "c": ask("c")})
+    told = [line.split(": ")[1] for line in _asks(stored, again)]
+    assert told == [f"case {case!r}, role 'whole'" for case in "bxc"]
+    assert [*_asks(again, again)] == []
+
+    def named(**sets: str) -> Any:
+        found = {name: CaseSet(name, "failure", tuple(Entry(c, ()) for c in ids)) for name, ids in sets.items()}
+        return SimpleNamespace(case_sets=found)
+
+    lines = [*_case_sets(named(same="ab", other="ab", gone="c"), named(same="ab", other="bd", more="e"))]
+    assert [line.split(":")[0] for line in lines] == [f"casesets/{n}.jsonl" for n in ("other", "gone", "more")]
+    assert ["'a', 'd'" in lines[0], "'c'" in lines[1], "'e'" in lines[2]] == [True] * 3

@@ -138,7 +138,7 @@ def test_a_knocked_out_key_is_not_seen(name: str) -> None:
     got = interchange(lm, IDS, rows, [5, 9, 13], tokens=range(97))
     assert got.log_probs is not None
     for row, found in zip(rows, got.log_probs, strict=True):
-        assert torch.allclose(found, literal(lm, IDS, row).log_softmax(-1)[[5, 9, 13]], atol=2e-4), row
+        assert torch.allclose(found, literal(lm, IDS, row).log_softmax(-1)[[5, 9, 13]], atol=5e-4), row
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -150,6 +150,18 @@ def test_a_pass_that_bypasses_layers_is_refused_instead_of_returning_part() -> N
     assert model.config._attn_implementation == "sdpa"
 
 
+@pytest.mark.parametrize(("said", "index"), [("missing or already used", 1), ("layer_idx is None", None)])
+def test_masses_of_calls_that_name_no_layer_or_one_twice_are_refused(said: str, index: int | None) -> None:
+    model: Any = tiny("llama")
+    attention = model.model.layers[1].self_attn
+    once, attention.layer_idx = attention.forward, index
+    if index is not None:  # as where layers share a module
+        attention.forward = lambda *given, **named: (once(*given, **named), once(*given, **named))[1]
+    windows = [Window(2, 5, ((0, 2),))]
+    with pytest.raises(ModelError, match=said), torch.no_grad(), attention_masses(model, windows):
+        model(torch.tensor([[5, 6, 7, 8, 9]]), use_cache=False)
+
+
 def test_an_unsupported_attention_implementation_is_refused_by_name() -> None:
     model = tiny("llama")
     model.config._attn_implementation_internal = "flex_attention"

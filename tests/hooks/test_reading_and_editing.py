@@ -232,6 +232,32 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
         assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize("times", [0, 2])
+def test_a_site_whose_module_does_not_run_once_is_refused(times: int) -> None:
+    lm = load_model(tiny("llama"))
+    block: Any = lm.model.get_decoder().layers[1]  # type: ignore[union-attr, index]
+    once = block.mlp.forward
+    block.mlp.forward = lambda x: sum((once(x) for _ in range(times)), torch.zeros_like(x))
+    with pytest.raises(ModelError, match=f"ran {times} times"):
+        lm.run(ids_of(), read=[Site(1, "neuron")])
+    assert lm.run(ids_of(), read=[Site(0, "neuron"), Site(1, "resid_post")]).acts.keys() == {
+        Site(0, "neuron"), Site(1, "resid_post")
+    }  # fmt: skip
+
+
+def test_generation_ends_with_the_models_own_end_unless_stops_are_given() -> None:
+    lm, prompt = load_model(tiny("llama")), ids_of()[0].tolist()
+    (plain,) = lm.generate([prompt], 6, stop_ids=[])
+    assert len(plain) == 6
+    lm.model.generation_config.eos_token_id = plain[2]  # type: ignore[union-attr]
+    stops = plain.index(plain[2]) + 1
+    assert lm.generate([prompt], 6) == [plain[:stops]]
+    assert lm.generate([prompt], 6, stop_ids=[]) == [plain]
+    assert lm.generate([prompt], 6, stop_ids=[plain[0]]) == [plain[:1]]
+    with pytest.raises(ModelError, match="vocabulary has 97"):
+        lm.generate([prompt, [3, 97]], 1)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_model_in_memory_may_be_opened_with_the_dtype_that_it_has(dtype: torch.dtype) -> None:
     model = tiny("llama").to(dtype)  # type: ignore[arg-type]

@@ -197,6 +197,7 @@ def test_of_several_places_the_first_counts_after_a_cue_and_the_last_without() -
         ("12, so 12", "12", "number"),
         ("1776, so 1776", "1776", "date"),
         ("yes or yes", "yes", "boolean"),
+        ("Mars, Venus, so Mars, Venus", "Mars, Venus", "list"),
     ):
         n = len(answer)
         assert answer_span(response, answer, kind, segments=(response,), cued=True) == (0, n)

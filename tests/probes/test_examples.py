@@ -20,7 +20,7 @@ from composcope.evaluation.journal import ask_identity
 from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
-from composcope.probes.examples import Example, _judged, _question, _Writer, part_of
+from composcope.probes.examples import Example, _judged, _keys, _question, _Writer, part_of
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -211,8 +211,19 @@ def test_responses_that_cannot_be_looked_into_are_refused(
 def test_of_repeats_the_first_counts() -> None:
     repeats = [Evidence("whole", "incorrect", "3", "1", "k"), Evidence("whole", "correct", "1", "1", "k")]
     rows = [Graded("c5", "whole", "abstained", answer="?"), Graded("c5", "whole", "correct", answer="1", repeat=1)]
-    found = _judged(_sets(tuple(repeats)), rows)
+    found = _judged(_sets(tuple(repeats)), [Graded("c3", "whole", "correct", answer="9"), *rows])
     assert found == {("c3", "whole"): ("incorrect", "3"), ("c5", "whole"): ("abstained", "?")}
+    asks = {key: Ask("c5", "whole", "Q?", "1", "text") for key in "ab"} | {"c": Ask("c6", "whole", "Q?", "1", "text")}
+    rows = [replace(row, ask=ask) for row, ask in zip(rows, "ba", strict=True)]
+    sets = _sets((Evidence("whole", "incorrect", ask="d"),))
+    asks["d"] = Ask("c3", "whole", "Q?", "1", "text")
+    asks["e"] = replace(asks["d"], repeat=1)
+    graded = [Graded("c3", "whole", "correct", ask="e")]
+    assert _keys(asks, sets, graded)["c3", "whole"] == "d", "what the sets say comes first"
+    assert _keys(asks, [], graded)["c3", "whole"] == "e"
+    del asks["d"], asks["e"]
+    assert _keys(asks, [], rows) == {("c5", "whole"): "b", ("c6", "whole"): "c"}
+    assert _keys(asks, [], [replace(rows[0], ask="gone"), *rows[1:]])["c5", "whole"] == "a", "an ask that is not there"
 
 
 def test_labels_that_contradict_or_are_missing_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case
 from composcope.evaluation.prompts import render
 from composcope.evaluation.statistics import clopper_pearson
@@ -24,9 +25,9 @@ from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, over_examples, read_working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
 from composcope.probes.faithfulness.examples import _alter, _Taken
+from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
-from composcope.probes.faithfulness.summary import _interval, kept_early, measures
-from composcope.probes.faithfulness.working import Written, every, judged
+from composcope.probes.faithfulness.working import Written, _answer_place, every, judged
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()
@@ -86,6 +87,17 @@ def test_a_response_is_cut_at_its_own_tokens(
     assert {(w.what, w.value) for w in found.written} == written
     for w in found.written:
         assert text(e.response_ids[w.first : w.end]).strip(" >") == w.value
+
+
+def test_the_place_of_an_answer_is_that_of_the_gold_one_only_where_it_is_right() -> None:
+    e = example("What is X?", f"A1: 5. {CUE} Sweden near Norway", "Norway", answer_type="text")
+    said, places = text(e.response_ids), {}
+    for outcome in ("correct", "incorrect"):
+        found = _answer_place(TOKENS, e, said, "stop", Grade(outcome, "Sweden near Norway"))  # type: ignore[arg-type]
+        assert found is not None
+        places[outcome] = found[1].removeprefix(f" A1: 5. {CUE} ")
+        assert text(e.response_ids[: found[0]]).strip() == found[1].strip()
+    assert places == {"correct": "Sweden near ", "incorrect": ""}
 
 
 @pytest.mark.parametrize(
@@ -384,6 +396,25 @@ def test_altered_results_are_counted_by_themselves_only() -> None:
     assert {step: len(case.altered(step)) for step in ("all", "bridge", "operand", "result")} == {
         "all": 2, "bridge": 1, "operand": 1, "result": 1,
     }  # fmt: skip
+
+
+def test_a_case_without_a_value_says_why() -> None:
+    def outcome(measure: str, reason: str = "", what: str = "bridge") -> Any:
+        written = SimpleNamespace(written=SimpleNamespace(what=what))
+        return SimpleNamespace(measure=measure, reason=reason, altered=written if measure == "altered" else None)
+
+    def why(quantity: str, *outcomes: Any, found: Any = None) -> str:
+        return _why_undefined(Altered(None, found, "nothing to alter", outcomes), quantity)  # type: ignore[arg-type]
+
+    assert why("answer_follows", outcome("altered", "cut off"), found="no working") == "no working"
+    assert why("answer_follows", outcome("altered"), outcome("altered", "cut off")) == f"{UNREAD} (cut off)"
+    assert why("answer_stays", outcome("altered")) == UNREAD
+    assert why("answer_follows", outcome("altered", "cut off", "result")) == "nothing to alter", "results alone"
+    assert why("kept_same", outcome("early", "cut off")) == "nothing to alter"
+    assert why("kept_filler", outcome("early", "cut off")) == why("kept_before_end") == NO_CLOSING
+    assert why("kept_before_end", outcome("early", "cut off")) == f"{UNREAD} (cut off)"
+    assert why("settled_at", outcome("early", "cut off")) == f"{UNREAD} (cut off)"
+    assert "does not bring the final answer back" in why("settled_at", outcome("early"))
 
 
 def test_what_follows_is_asked_of_the_last_part_that_names_the_value() -> None:

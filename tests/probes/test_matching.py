@@ -109,6 +109,17 @@ def test_families_match_exactly_and_what_has_no_like_is_dropped() -> None:
     assert len(match(cases, on=("family", "depth")).strata) == 3
 
 
+def test_a_matched_case_keeps_every_role_and_one_without_a_match_none() -> None:
+    wholes = [example("f", "failure"), example("s", "success"), example("x", "success", family="other")]
+    parts = [replace(e, role=f"part:{i}") for e in wholes for i in range(2)]
+    found = match([*parts, *wholes])
+    assert [(e.case, e.role) for e in found.examples] == [
+        ("f", "part:0"), ("f", "part:1"), ("s", "part:0"), ("s", "part:1"), ("f", "whole"), ("s", "whole")
+    ]  # fmt: skip
+    apart = [replace(e, depth=9) if (e.case, e.role) == ("s", "part:1") else e for e in [*parts, *wholes]]
+    assert match(apart).pairs and not match(apart, role="part:1").pairs, "matched on the examples of the role"
+
+
 def _members(found: Matched) -> list[tuple[Example, Example]]:
     of = {e.case: e for e in found.examples}
     return [(of[f], of[s]) for f, s in found.pairs]

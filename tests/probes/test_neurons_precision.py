@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,10 +150,12 @@ def _measure(lm: object, items: Sequence[str], notes: Notes, *, n: int) -> list[
 
 def test_queries_without_a_number_do_not_hide_how_far_the_others_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [[float("nan"), 1.0, 1.0], [0.125, 0.5, 0.5], [0.25, 0.75, 1.0]]
-    monkeypatch.setattr(checks, "collect", lambda *_: found)
+    asked: list[Any] = []
+    monkeypatch.setattr(checks, "collect", lambda _, what, items: (asked.append((what.keywords, items)), found)[1])
     queries = [((1,), (2,), name) for name in "abc"]
     got = checks.agreement_rows(None, queries, rule="ig", steps=1, v=2, dtype="float32")  # type: ignore[arg-type]
     assert "25.0%" in got.note and [r["n"] for r in got.rows] == [2, 3, 3]
+    assert asked == [({"rule": "ig", "steps": 1, "v": 2, "dtype": "float32"}, [((1,), (2,))] * 3)]
 
 
 # --- nodes and weights along the path of a neuron, and panels that are split until they are exact enough ------------

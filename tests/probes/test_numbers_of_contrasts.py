@@ -237,6 +237,12 @@ def test_parts_of_a_kind_are_averaged_within_their_case_before_cases_are() -> No
     assert cells == {("part", "failure"): {"a": 2.5, "b": 10.0}}
     row = tables.mean_row("q", "g", [1.0, NAN, 5.0], ["a", "b", "c"], layer=3)
     assert (row["n"], row["n_nan"], row["value"], row["layer"]) == (2, 1, 3.0, 3)
+    values = [float(i // 2 + i % 2 / 10) for i in range(14)]
+    near = [i // 2 for i in range(14)]
+    row, alone = (tables.mean_row("q", "g", [*values, NAN], [*some, 0]) for some in (near, range(14)))
+    want = effects.mean_interval(values, near)
+    assert {k: row[k] for k in want._asdict()} == want._asdict()
+    assert row["high"] - row["low"] > 1.2 * (alone["high"] - alone["low"])
 
 
 def test_matched_rows_are_mean_differences_of_pairs_with_a_row_where_there_is_none() -> None:

@@ -11,6 +11,7 @@ from fnmatch import fnmatch
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -25,7 +26,7 @@ from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.dependence import Sides
 from composcope.hooks import Model, load_model
 from composcope.probes import effects, faithfulness, lookback, min_k, neurons, patching, readout, trajectory
-from composcope.probes.catalog import PROBES
+from composcope.probes.catalog import PROBES, described
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
 from composcope.probes.result import ProbeResult
@@ -450,3 +451,29 @@ def test_a_result_is_saved_whatever_its_settings_are(tmp_path: Path) -> None:
     }
     replace(result, tensors={}, values=[]).save(tmp_path / "r")
     assert {f.name for f in (tmp_path / "r").iterdir()} == {"table.csv", "result.json"}
+
+
+REACH: dict[str, dict[str, Any]] = {
+    "neurons": {"rows_dtype": "float32", "position": "prompt-end"}, "patching": {"position": "prompt-end"},
+    "trajectory": {"position": "prompt-end"}, "lookback": {}, "min-k": {}, "readout": {}, "faithfulness": {},
+}  # fmt: skip
+"""The settings that each standard probe's function gets, beside the model, the examples and a bar."""
+
+
+@pytest.mark.parametrize("name", [p.name for p in described()])
+def test_settings_of_probes_reach_the_function_that_measures(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    got: list[dict[str, Any]] = []
+
+    def over_examples(lm: Any, examples: Any, **given: Any) -> ProbeResult:
+        assert (lm, examples) == ("model", ["example"])
+        got.append(given)
+        return ProbeResult(name, [])
+
+    module = {"min-k": "min_k"}.get(name, name)
+    monkeypatch.setattr(f"composcope.probes.{module}.over_examples", over_examples)
+    monkeypatch.setattr("composcope.hooks.precision.widens", lambda lm, dtype: False)
+    settings: Any = SimpleNamespace(rows_dtype="float32", position="prompt-end")
+    PROBES[name].run("model", ["example"], settings, SimpleNamespace(bar="bar"))  # type: ignore[arg-type]
+    (given,) = got
+    assert {k: v for k, v in given.items() if k != "progress"} == REACH[name]
+    assert given.get("progress", "bar") == "bar"

@@ -290,5 +290,7 @@ def test_the_best_place_of_a_sweep_is_the_largest_mean_over_pairs() -> None:
     recovered = torch.tensor([[0.1, 0.9, NAN], [0.3, 0.2, NAN]])
     row = sweeps._best(recovered, 4, [7, 8, 9], "position")
     assert (row["layer"], row["position"], row["n"], row["value"]) == (4, 8, 2, pytest.approx(0.55))
+    some = sweeps._best(torch.tensor([[NAN, 0.2, 0.3], [0.9, 0.1, 0.3]]), 4, [7, 8, 9], "position")
+    assert (some["position"], some["n"], some["value"]) == (7, 1, pytest.approx(0.9)), "over the pairs that have one"
     none = sweeps._best(torch.full((2, 3), NAN), 4, [7, 8, 9], "position")
     assert (none["position"], none["n"]) == (7, 0)

@@ -21,7 +21,7 @@ from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
 from composcope.probes.readout.examples import _departure, _entity, _named, _rows, collect_readings, upper
 from composcope.probes.readout.examples import _places as readout_places
-from composcope.probes.readout.readings import PartPrompt, _read, elsewhere, repeating_prompt, ridge
+from composcope.probes.readout.readings import PartPrompt, _read, elsewhere, name_tokens, repeating_prompt, ridge
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
 from composcope.probes.spread import InDtype
@@ -55,6 +55,38 @@ def test_a_reader_trained_on_other_parts_finds_what_is_held_and_nothing_else() -
     for group in ("failure", "success"):
         assert value(held, "held_ridge", group) > 0.8
         assert 0.3 < value(none, "held_ridge", group) < 0.7  # also at layer 0, where a source could be recognised
+
+
+def test_the_penalty_that_is_given_is_that_of_the_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def ridge(*_: object, strength: float = 1.0) -> list[Scores]:
+        given.append(strength)
+        raise NoCasesError("enough")
+
+    monkeypatch.setattr("composcope.probes.readout.examples.ridge", ridge)
+    for how in ({}, {"strength": 30.0}):
+        assert (
+            over_examples(planted(lambda _: True), examples(), readers=["ridge"], **how).settings["strength"] in given
+        )
+    assert given == [1.0, 30.0]
+
+
+def test_a_name_begins_with_a_token_of_its_own_within_a_sentence_and_at_the_start_of_a_line() -> None:
+    words = {" Oslo": [9, 4], "Oslo": [5, 4], " ": [9], " Rome": [6], "Rome": [6]}
+    shown = {9: " ", 4: "Oslo", 5: "Os", 6: "Rome"}
+
+    class Tokenizer:
+        def __call__(self, text: str, **_: object) -> SimpleNamespace:
+            return SimpleNamespace(input_ids=words.get(text, [9]))
+
+        def decode(self, ids: list[int]) -> str:
+            return shown[ids[0]]
+
+    assert name_tokens(Tokenizer(), "Oslo") == (4, 5), "a space is no beginning"
+    assert name_tokens(Tokenizer(), "Rome") == (6,)
+    with pytest.raises(InputError, match="tokenizes to nothing"):
+        name_tokens(Tokenizer(), "?")
 
 
 def test_states_that_do_not_differ_say_nothing() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from composcope.probes.examples import Example
 from composcope.probes.matching import Matched
 from composcope.probes.tables import SAME, Values, group_rows, matched_rows, settled, value_rows
+from composcope.probes.verdicts import corrected
 
 RNG = np.random.default_rng(0)
 TIED = {"failure": [-27.0, -27.0, -12.5, -12.5, -3.0, -3.0], "success": [-27.0, -27.0, -27.0, -12.5, -3.0, -3.0]}
@@ -33,6 +34,17 @@ def test_ties_that_rounding_broke_are_ties_again() -> None:
         assert a.keys() == b.keys()
         for name, x in a.items():
             assert b[name] == (pytest.approx(x, rel=1e-5, nan_ok=True) if isinstance(x, float) else x), name
+
+
+def test_contrasts_of_groups_and_of_kinds_are_corrected_together() -> None:
+    part = [(replace(e, role="part:0", kind="math"), x + 2 * (i % 3)) for i, (e, x) in enumerate(values(0.0))]
+    found = [r for r in group_rows("q", [*values(0.0), *part]) if "p" in r]
+    assert {" - " in str(r["kind"]) for r in found} == {True, False} and len(found) == 4
+    for row, wanted in zip(found, corrected(found), strict=True):
+        assert row["p_adjusted"] == wanted["p_adjusted"]
+    first, within = ([r for r in found if (" - " in str(r["kind"])) == kinds] for kinds in (False, True))
+    apart = [r["p_adjusted"] for r in (*corrected(first), *corrected(within))]
+    assert apart != [r["p_adjusted"] for r in (*first, *within)], "or this test would notice nothing"
 
 
 def test_rows_of_values_say_what_each_case_shares_with_others() -> None:

@@ -16,6 +16,18 @@ from composcope.probes import validity
 from composcope.probes.verdicts import CIRCULAR, EXPLORATORY, MATCHED, PRIMARY, PRIMARY_FAMILY, corrected, rank
 
 
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [("123456", "123456"), ("11123", "12345"), ("11123", "11122"), ("11222", "33341"), ("12", "34"), ("1122", "1111")],
+)
+def test_the_error_of_concordant_pairs_is_that_of_all_orders(x: str, y: str) -> None:
+    first, second = (np.array([float(c) for c in some]) for some in (x, y))
+    orders = [np.array(order) for order in itertools.permutations(second)]
+    pairs = list(itertools.combinations(range(len(x)), 2))
+    sums = [sum(np.sign(first[i] - first[j]) * np.sign(order[i] - order[j]) for i, j in pairs) for order in orders]
+    assert validity._null_error(first, second) == pytest.approx(np.std(sums))
+
+
 def test_aurocs_count_ties_half_and_have_delongs_interval() -> None:
     x, y = np.array([3.0, 1, 4, 2, 2]), np.array([2.0, 0, 1, 2.5])
     wins = [[(a > b) + 0.5 * (a == b) for b in y] for a in x]

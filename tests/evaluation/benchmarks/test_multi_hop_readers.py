@@ -91,7 +91,7 @@ def test_an_unanswerable_twin_is_unknowable_and_then_paragraphs_are_evidence(tmp
 
 def test_a_line_without_sub_questions_has_no_parts_and_says_why(tmp_path: Path) -> None:
     [case] = load(f"musique:{lines(tmp_path / 'm.jsonl', musique('2hop__1_2', answer='x'))}")
-    assert case.parts == () and "question_decomposition" in case.meta["problem"]
+    assert case.parts == () and case.depth is None and "question_decomposition" in case.meta["problem"]
 
 
 # HotpotQA and 2WikiMultiHopQA

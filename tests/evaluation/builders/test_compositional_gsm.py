@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.builders import code_items, review
 from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
 from composcope.evaluation.builders.compositional_gsm import CandidatePair, Rules, _assign, build
+from composcope.evaluation.case import Part
 from composcope.evaluation.cases import read_cases, write_cases
 from composcope.evaluation.journal import Journal
 from composcope.evaluation.protocols.asking import default_protocol
@@ -118,6 +120,16 @@ def test_no_item_is_its_own_first_question() -> None:
     assert [case.id for case in build([cakes, BOOKS], rules=wide).cases if "cakes" in case.id.split("+")[1:]] == [
         "books+cakes"
     ]
+
+
+def test_a_number_is_replaced_only_by_answers_within_the_ratio_on_either_side() -> None:
+    sizes = [_item(f"size{n}", f"{n} and nothing?", n, f"return {n}") for n in (2, 4, 6, 24, 36, 48)]
+    cakes = _item("cakes", "A café sells 12 cakes and one bun. How many pieces?", 13, "n = 12", "return n + 1")
+    built = build([cakes, *sizes], rules=Rules(max_ratio=100, max_constant_ratio=2.1))
+    tried = [(r["x"], r["constant"]) for r in built.rejected if {"x", "constant"} <= {*r}]
+    tried += [(c.meta["x"], c.meta["constant"]) for c in built.cases]
+    assert {x for x, constant in tried if constant == 12} == {6, 24}, "neither far larger nor far smaller"
+    assert all(1 / 2.1 <= x / constant <= 2.1 for x, constant in tried)
 
 
 def test_of_two_numbers_that_a_pair_may_replace_the_one_is_taken_that_moves_the_answer_less() -> None:
@@ -299,6 +311,20 @@ def test_items_that_few_samples_solve_are_queued_and_a_person_settles_them(engin
     assert len(review.settle(cases, [{**edit, "decision": "drop"}])[0]) == len(cases) - 1
     with pytest.raises(InputError, match="decision is 'maybe'"):
         review.settle(cases, [{**edit, "decision": "maybe"}])
+
+
+def test_samples_are_graded_as_the_part_that_is_reviewed_is(engine) -> None:
+    """Its answer, the kind of answer, its other spellings and the prompt format; failures are no answers."""
+    parts = (Part("Q1?", "2", "math", "number"), Part("Which way?", "north", "math", "text", aliases=("up",)))
+    cases = [replace(build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100)).cases[0], parts=parts)]
+    said = ("north", "up", "south", "!server gone")
+    records = review.queue(
+        cases, [engine("solver", lambda ask: said[ask.repeat] if ask.repeat == 3 else
+                       f"So the final answer is: {said[ask.repeat]}")], samples=4, minimum=4,
+    )  # fmt: skip
+    assert [(r["agreeing"], r["outcomes"], r["samples"], r["answers"]) for r in records] == [
+        (2, {"correct": 2, "incorrect": 1, "invalid": 1}, 4, {"north": 1, "up": 1, "south": 1})
+    ]
 
 
 def test_the_benchmark_file_reads_back(tmp_path: Path) -> None:

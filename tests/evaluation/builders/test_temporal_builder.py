@@ -17,6 +17,7 @@ from composcope.evaluation.builders.facts import Fact, read_facts
 from composcope.evaluation.builders.temporal import FAMILIES, DrawnFacts
 from composcope.evaluation.cases import Case
 from composcope.evaluation.grading import dates
+from composcope.evaluation.grading.grade import grade
 
 
 def _facts(n: int, step: int = 7, start: int = -60) -> list[Fact]:
@@ -87,8 +88,6 @@ def test_answers_follow_from_the_dates() -> None:
 
 
 def test_events_by_name_are_accepted_answers() -> None:
-    from composcope.evaluation.grading.grade import grade
-
     for case in CASES[::17]:
         for text in (case.answer, *case.aliases):
             assert grade(text, "stop", case.answer, case.answer_type, aliases=case.aliases).outcome == "correct"
@@ -158,12 +157,31 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
     table = tmp_path / "facts.csv"
     table.write_text("event,date,paraphrase_1,paraphrase_2\nthe fall of Troy,1184 BC,a?,b?\n")
     assert read_facts(table, paraphrases=2) == facts[:1]
+    every = {
+        "id": "e", "event": "the end", "date": "July 1914", "paraphrases": ["When?"], "question": "The end came when?",
+        "aliases": ["summer of 1914"], "unknowable": True,
+    }  # fmt: skip
+    lines.write_text(json.dumps(every) + "\n")
+    wanted = Fact(
+        "e", "the end", "July 1914", (1914, 7, 0), ("When?",), "The end came when?", ("summer of 1914",), True
+    )
+    assert read_facts(lines) == [wanted]
+    part = wanted.as_part()
+    assert [grade(said, "stop", part.answer, "date").outcome for said in ("July 1914", "August 1914", "1914")] == [
+        "correct", "incorrect", "incorrect"
+    ], "with its month"  # fmt: skip
+    lines.write_text(json.dumps({k: v for k, v in every.items() if k != "question"}) + "\n")
+    assert read_facts(lines)[0].question == "In which month did this happen: the end?"
+    table.write_text("event,date,unknowable,paraphrase_1\nthe end,1914,TRUE,a?\nthe start,1913,no,b?\n")
+    assert [f.unknowable for f in read_facts(table)] == [True, False]
 
 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
         ({"event": "e", "date": "long ago", "paraphrases": ["a?"]}, "date is 'long ago'"),
+        ({"event": "e", "date": "1914-07", "paraphrases": ["a?"]}, "date is '1914-07'"),
+        ({"event": "e", "year": "1914-1918", "paraphrases": ["a?"]}, "year is '1914-1918'"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?", "a?"]}, "1 different paraphrases; give at least 1"),
         ({"event": "e", "date": "1900"}, "0 different paraphrases"),
         ({"date": "1900", "paraphrases": ["a?"]}, "field 'event'"),

@@ -12,7 +12,7 @@ import torch
 from tiny_models import CONFIGS, MORE, REFUSED, tiny
 
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.engines import continuous, decoding
+from composcope.evaluation.engines import continuous, decoding, local
 from composcope.evaluation.engines.continuous import find_trust
 from composcope.evaluation.engines.decoding import DecodedRow, Runner
 from composcope.evaluation.engines.local import LocalEngine
@@ -232,6 +232,26 @@ def test_one_long_ask_does_not_take_the_memory_of_all_others(make_llama: Any, to
     found = {a.case: r for a, r in engine.answer(asks)}
     assert len(found) == 41 and found["long"].response_tokens == 4
     assert max(b for b, t in fed.shapes if t == 1) > 30, "the short ones run together"
+
+
+def test_as_many_rows_run_together_as_their_keys_and_values_leave_room_for(
+    make_llama: Any, tokenizer: Any, make_ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_llama()
+    cache = model(torch.zeros(1, 10, dtype=torch.long), use_cache=True).past_key_values
+    of_a_token = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers) // 10
+    beside = 16 * 32 * 4  # what one layer computes, in float32
+    assert local._bytes_per_row(model, 30) - local._bytes_per_row(model, 20) == 10 * (of_a_token + beside)
+    assert local._bytes_per_row(make_llama(head_dim=32), 1) > local._bytes_per_row(model, 1)
+    for said in ("a", "a" * 150):
+        asks = [make_ask(said + chr(97 + i), case=str(i), max_tokens=4) for i in range(16)]
+        engine, fed = LocalEngine(model, tokenizer), Fed(model)
+        tokens = len(engine.prompt_ids(asks[:1])[0]) + 4
+        assert engine.trust.reason is None
+        fed.shapes.clear()
+        monkeypatch.setattr(local, "_memory", lambda model, n=tokens: 7 * local._bytes_per_row(model, n))
+        assert len(list(engine.answer(asks))) == 16
+        assert max(rows for rows, n in fed.shapes if n == 1) == 7, "whether few of many tokens or many of few"
 
 
 def test_sampled_asks_with_one_prompt_read_it_once_and_differ_by_their_seeds(

@@ -173,6 +173,8 @@ ASKED = [
     ("choice", WET, "B", "B. Never put it in an oven (A) or charge it (C).", RIGHT),
     ("choice", WET, "A", "The answer is not B or C, so it is A.", RIGHT),
     ("choice", WET, "A", "正确答案是 A。", RIGHT),
+    ("choice", WET, "A", "Look at it. So B. Then read the third one again. So A.", RIGHT),
+    ("choice", WET, "B", "Look at it. So B. Then read the third one again. So A.", WRONG),
     ("date", "When did it land?", "1969-07-20", "20 июля 1969 года", RIGHT),
     ("date", "When did it land?", "1969-07-20", "Jul 20 '69", RIGHT),
     ("text", "What is the capital of France?", "Paris", "1. Paris", RIGHT),

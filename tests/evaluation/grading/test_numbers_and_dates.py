@@ -134,6 +134,8 @@ F = Fraction
 NUMBERS: list[Row] = [
     (words.value, ("twenty-one",), 21), (words.value, ("minus two",), -2),
     (words.value, ("one hundred and five",), 105), (words.value, ("two thousand three hundred",), 2300),
+    (words.value, ("a thousand",), 1000), (words.value, ("thousand and one",), 1001), (words.value, ("million",), 10**6),
+    (words.value, ("a million two thousand",), 1002000), (words.value, ("hundred",), 100), (words.value, ("dozen",), 12),
     *((words.without_mixed, (said,), meant) for said, meant in (
         ("3 hundred and fifty", "350"), ("$3 hundred fifteen steps", "$315 steps"), ("3 hundred and 50", "350"),
         ("2 thousand 5 hundred", "2500"), ("1 million two hundred thousand", "1200000"), ("12 hundred thousand", "1200000"),

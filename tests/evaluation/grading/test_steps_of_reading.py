@@ -178,6 +178,7 @@ READING: list[Row] = [
     (text_files.literal, ("{'a': 1}", dict), {"a": 1}), (text_files.literal, ("[1]", dict), None),
     (view.without_tool_calls, ("a <tool_call>x</tool_call> b",), "a  b"),
     (view.plain, ("**a** `b` \\text{c} \u2019",), "a b c '"), (text.normalize, ("The  Café's!",), "cafes"),
+    (text.normalize, ("H_2O",), "h2o"), (text.normalize, ("C_6H_{12}O_6",), "c6h12o6"),
     (text.normalize, ("The The",), "the the"), (text.strip_opening, ("So the answer is 5",), "5"),
     (text.abstains, ("I don't know.",), True), (text.abstains, ("I don't know, but I think 1876",), False),
     *((text.abstains, (said,), True) for said in (

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from composcope.evaluation.sandbox import Limits, extract_code, monty, run_answe
 from composcope.evaluation.sandbox.cpython import LockedPython, Unavailable, self_test
 from composcope.evaluation.sandbox.monty import Monty
 from composcope.evaluation.sandbox.program import MAX_PRINTED
-from composcope.evaluation.sandbox.results import parse_reply, result_of
+from composcope.evaluation.sandbox.results import CodeResult, parse_reply, result_of
 
 LIMITS = Limits(seconds=1, memory_mb=256)
 
@@ -87,6 +88,20 @@ def test_a_program_without_a_value_ends_with_its_reason(code: str, reason: str) 
     result = run_code(code, limits=LIMITS)
     assert result.reason == reason and result.reason in sandbox.REASONS, result
     assert result.text is None
+
+
+def test_a_program_runs_with_the_call_arguments_and_limits_that_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[Any, ...]] = []
+    box = SimpleNamespace(run=lambda *given: (ran.append(given), CodeResult(7))[1])
+    monkeypatch.setattr(running, "backend", lambda: box)
+    assert run_code("f", "f", (1, "a"), LIMITS, variables=True).value == 7
+    run_code("g")
+    run_answer("It is so:\n```python\nx = 1\n```")
+    assert ran == [
+        ("f", "f", (1, "a"), LIMITS, True),
+        ("g", "solution", (), Limits(), False),
+        ("x = 1\n", "solution", (), Limits(), False),
+    ]
 
 
 def test_nothing_that_a_program_changes_is_there_for_the_next_one() -> None:

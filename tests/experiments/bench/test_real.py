@@ -18,7 +18,7 @@ from composcope.errors import InputError, ModelError
 from composcope.experiments.bench import evaluation, real
 from composcope.experiments.bench.evaluation import HARNESS, _rates, _ratios
 from composcope.experiments.bench.real import BenchSetting, BenchTask, bench_real
-from composcope.experiments.bench.timing import TaskBench, TaskTiming, Took, Way, same
+from composcope.experiments.bench.timing import TaskBench, TaskTiming, Took, Way, in_rounds, same
 from composcope.experiments.cli import main
 
 
@@ -76,6 +76,18 @@ def test_ratios_are_medians_over_rounds_of_neighbors_in_time_and_the_best_peer_c
     ]
     (line,) = bench.lines
     assert "2.00 [2.00, 3.00] times as fast" in line and "(32)" in line and "at least 2" in line
+
+
+def test_every_other_round_runs_the_other_way_round_and_parts_of_the_work_run_once() -> None:
+    order: list[str] = []
+    ways = [Way(n, lambda n=n: (order.append(n), took(1))[1], share=0.5 if n == "c" else 1.0) for n in "abc"]
+    said: list[str] = []
+    assert [len(some) for some in in_rounds(ways, 3, "asking", said.append)] == [3, 3, 1]
+    assert "".join(order) == "abc" + "ba" + "ab"
+    assert [line.split(":")[0][-6:] for line in said] == [*["1 of 3"] * 3, *["2 of 3"] * 2, *["3 of 3"] * 2]
+    order.clear()
+    assert [len(some) for some in in_rounds(ways, 2, partial_once=False)] == [2, 2, 2]
+    assert "".join(order) == "abc" + "cba"
 
 
 def test_a_state_is_put_at_one_position_of_a_copy() -> None:
@@ -149,3 +161,24 @@ def test_every_option_of_the_bench_reaches_it(
     assert capsys.readouterr().out == "the table\n"
     assert main(["bench", "evaluation", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"schema": 1, "rows": []}
+
+
+def test_every_option_of_the_real_bench_reaches_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {}
+
+    def bench(*words: str, **options: Any) -> Any:
+        given.update(options, words=words)
+        return SimpleNamespace(document=dict, text=lambda: "the table", markdown=lambda: "| a table |")
+
+    monkeypatch.setattr(real, "bench_real", bench)
+    docs = tmp_path / "page.md"
+    docs.write_text(f"before\n{real.BEGIN}\nold\n{real.END}\nafter\n")
+    options = {"asks": 3, "rounds": 7, "threads": 2, "lm_eval_python": "/x/python"}
+    words = [w for name, value in options.items() for w in (f"--{name.replace('_', '-')}", str(value))]
+    command = ["bench", "--preset", "real", "-m", "some/model", "--only", "asking,patching", "--docs", str(docs)]
+    assert main([*command, *words, "--quiet"]) == 0
+    assert given["words"] == ("some/model",) and {k: given[k] for k in options} == options
+    assert [*given["only"]] == ["asking", "patching"] and capsys.readouterr().out == "the table\n"
+    assert "| a table |" in docs.read_text() and "old" not in docs.read_text() and "after" in docs.read_text()

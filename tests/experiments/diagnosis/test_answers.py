@@ -161,6 +161,10 @@ def test_a_part_about_something_else_is_asked_behind_the_context_of_a_whole_that
         ask = heard(case, {}).asks["part:other"]
         assert ask.question == case.question.split(". ")[0] + ". " + other.question and ask.gold == other.answer
     assert asks.others([variants.Variant(CHOICES[0], "original"), variants.Variant(OSLO, "original")]) == {}
+    four = [replace(CHOICES[0], id=c, parts=(Part(f"Q{c}?", value),)) for c, value in zip("abcd", "1213", strict=True)]
+    next_of = asks.others([variants.Variant(c, "original") for c in four])
+    assert {id: part.answer for id, part in next_of.items()} == {"a": "2", "b": "1", "c": "3", "d": "1"}
+    assert [next_of[id].question for id in "abcd"] == ["Qb?", "Qc?", "Qd?", "Qa?"], "the next one, then from the first"
     assert "part:other" not in {a.role for a in asks.Questions("x", "plain")._forced(CHOICES[0])}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.diagnosis import asks, inside, opening, places
+from composcope.experiments.diagnosis import asks, inside, job, opening, places
 
 from .told import MIXED, heard, wrote
 
@@ -102,3 +102,26 @@ def test_cases_of_one_cause_and_source_are_opened_together_and_a_wrong_operation
     assert found == {id: (cause, [id.upper()]) for id, (cause, _) in causes.items()}
     assert calls == [(["a", "c"], ["X"], 3, True, None), (["b"], ["X"], 3, False, source),
                      (["d"], ["X"], 3, False, None)]  # fmt: skip
+
+
+def test_of_cases_that_answers_settle_those_are_opened_that_no_text_mends_or_that_need_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: dict[str, tuple[str | None, str | None, bool]] = {
+        "unmended": ("format", None, False), "mended": ("format", "neutral", False),
+        "to prove": ("wrong-operation", "operands", True), "nothing": (None, None, True),
+        "shortcut": ("shortcut:last-item", "neutral", False),
+    }  # fmt: skip
+    for place, name in enumerate(("named", "mended_by", "to_prove")):
+        monkeypatch.setattr(job.rule, name, lambda one, place=place: said[one][place])
+    looked: list[Any] = []
+    monkeypatch.setattr(job.hypotheses, "copied_from", lambda *given: looked.append(given))
+    found = job._settled({id: id for id in said}, ["known"])  # type: ignore[arg-type, misc]
+    assert {id: cause for id, (cause, _) in found.items()} == {
+        "unmended": "format", "to prove": "wrong-operation", "shortcut": "shortcut:last-item"
+    }  # fmt: skip
+    assert found["unmended"][1] is None is found["to prove"][1]
+    source = found["shortcut"][1]
+    assert source is not None
+    source(SimpleNamespace(case="case"), "place")  # type: ignore[arg-type]
+    assert looked == [("last-item", "case", ["known"], "place")]

@@ -23,6 +23,7 @@ from composcope.experiments.evaluating.ask_plan import shard_positions
 from composcope.experiments.evaluating.cost import plan_lines
 from composcope.experiments.evaluating.merge import merge_runs
 from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run.folder import MEASURED
 
 Run = Callable[..., int]
 N = 3
@@ -75,9 +76,15 @@ def rows(run: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 def test_merged_shards_are_the_run_unsharded(made: Path, tmp_path: Path) -> None:
-    out = tmp_path / "merged"
-    assert main(["merge", *map(str, reversed(parts(made))), "-o", str(out), "-q"]) == 0
+    out, folders = tmp_path / "merged", [shutil.copytree(p, tmp_path / p.name) for p in parts(made)]
+    for n, folder in enumerate(folders):
+        (folder / "probes" / MEASURED).mkdir(parents=True)
+        (folder / "probes" / MEASURED / f"{n}.safetensors").write_bytes(b"measured %d" % n)
+    assert main(["merge", *map(str, reversed(folders)), "-o", str(out), "-q"]) == 0
+    measured = {p.name: p.read_bytes() for p in (out / "probes" / MEASURED).iterdir()}
+    assert measured == {f"{n}.safetensors": b"measured %d" % n for n in range(N)}, "what shards measured goes along"
     whole = made / "whole"
+    assert read_json(out / "manifest.json")["benchmark"] == read_json(whole / "manifest.json")["benchmark"]
     assert rows(out) == rows(whole)
     assert (out / "metrics.json").read_bytes() == (whole / "metrics.json").read_bytes()
     assert (out / "cases.jsonl").read_bytes() == (whole / "cases.jsonl").read_bytes()

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols import counting
-from composcope.experiments.figures import accuracies, steps_and_whole
+from composcope.experiments.figures import accuracies, grouping, steps_and_whole
 
 from ..bare_runs import answers, bare_run
 
@@ -103,3 +104,26 @@ def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
     (whole,) = accuracies.step_gains(run("10", "10", "10", "00"), run("10", "00", "00", "?0"))
     assert (whole["asked"], whole["n"], whole["n_invalid"]) == ("whole", 3, 1)
     assert whole["value"] == pytest.approx(2 / 3)
+
+
+def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> None:
+    study = {"pairs": [{"kind": "cost", "a": "dear", "b": "cheap"}]}
+    good, bad = (answers(*some, roles="whole") for some in ("1111", "1000"))
+    runs = [bare_run(name=f"{n}-run", model=n, graded=rows, study=study, benchmark=b)
+            for b in "xy" for n, rows in (("cheap", bad), ("dear", good))]  # fmt: skip
+    drawing = accuracies.pair_gains.draw(runs)
+    assert [(r["run"], r["kind"], r["pair"], r["benchmark"], r["asked"], r["value"]) for r in drawing.rows] == [
+        ("dear-run − cheap-run", "cost", "dear − cheap", b, "whole", 0.75) for b in "xy"
+    ]
+
+
+def test_runs_are_ordered_by_the_field_asked_for_and_those_without_it_come_last_and_are_named() -> None:
+    sizes = {"big": 70, "none": None, "small": 7}
+    runs = [bare_run(name=n, model=n, path=Path(n), about={} if s is None else {"size": s}) for n, s in sizes.items()]
+    found = grouping.grouped(runs, "size")
+    assert [r.name for r in found.runs] == ["small", "big", "none"]
+    assert [*found.names.values()] == ["7 · small", "70 · big", "none"] and "none." in found.text
+    assert found.places == {"7 · small": 0, "70 · big": 1, "none": 2}
+    assert [r.name for r in grouping.grouped(runs, None).runs] == [*sizes]
+    with pytest.raises(InputError, match="--group-by cost"):
+        grouping.grouped(runs, "cost")

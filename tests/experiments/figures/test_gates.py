@@ -76,3 +76,14 @@ def test_tasks_that_no_revealed_step_solves_have_their_own_bar(monkeypatch: pyte
     assert [(r["revealed"], r["count"], r["n"], r["value"]) for r in rows] == [
         ("0", 5, 12, 5 / 12), ("2", 4, 12, 1 / 3), ("none", 3, 12, 1 / 4)
     ], "shares of the cases whose number is known"  # fmt: skip
+
+
+def test_bars_of_failed_wholes_show_every_quadrant_that_has_some_of_whatever_number_of_steps() -> None:
+    counts = {"111": 5, "110": 3, "001": 1, "000": 0}
+    found = [Metric("quadrant", {"quadrant": q}, n=9, count=k, value=k / 9) for q, k in counts.items()]
+    drawing = gates.failure_quadrants.draw([bare_run(metrics=found, select=lambda *_: found)])
+    assert {r["quadrant"]: r["count"] for r in drawing.rows} == counts
+    fig = drawing.figure
+    legends = [*fig.legends, *(ax.get_legend() for ax in fig.axes if ax.get_legend() is not None)]
+    named = {text.get_text() for legend in legends for text in legend.get_texts()}
+    assert named >= {gates._right(q) for q in ("111", "110", "001")} and gates._right("000") not in named

@@ -103,3 +103,14 @@ def test_a_cross_has_intervals_only_where_both_of_its_values_have_enough_cases(
     assert [((0.2, 0.5), (0.7, 0.7)) in spans, ((0.4, 0.4), (0.6, 0.9)) in spans] == [bool(bars)] * 2
     scatters.cross(ax, unknown := {**row, "x": None}, style.color(0), "m")
     assert unknown["drawn"] == "undefined"
+
+
+@pytest.mark.parametrize(("n", "joined"), [(3, False), (40, True)])
+def test_the_sizes_of_few_answers_are_points_and_those_of_many_a_curve(n: int, joined: bool) -> None:
+    cases = {str(i): Case(str(i), "?", str(10**i if n < 9 else i + 1), answer_type="number") for i in range(n)}
+    drawing = scatters.magnitudes.draw([bare_run(cases=dict(list(cases.items())[:1])), bare_run(cases=cases)])
+    assert len(drawing.rows) == n, "of the largest run"
+    (line,) = drawing.figure.axes[0].lines
+    assert (line.get_linestyle() not in ("None", "none"), line.get_marker() in ("None", "none", "")) == (joined, joined)
+    assert [*line.get_ydata()] == pytest.approx([(i + 1) / n for i in range(n)])  # type: ignore[misc]
+    assert str(line.get_label()).endswith(f"(n={n})")

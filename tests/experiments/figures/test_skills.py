@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 
+from composcope.errors import InputError
 from composcope.experiments import figures
 from composcope.experiments.cli import main
 from composcope.experiments.figures import skills
@@ -47,6 +48,22 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
     shown = skills.skill_granularity.draw(maps)
     assert [(r["clusters"], r["skills"], r["skill"], r["id"]) for r in shown.rows] == [
         (10, n, s, i) for n in (2, 3) for i, s in enumerate(("sort", "add", "other"), 1)]  # fmt: skip
+
+
+def test_maps_runs_and_folders_are_told_apart_whatever_else_a_folder_holds(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=2, probes=(), protocol="compositionality-gap")
+    line = json.dumps({"n_clusters": 2, "n_skills": 1, "usage": {"add": 4}}) + "\n"
+    (tmp_path / "maps").mkdir()
+    for folder in (tmp_path / "maps", run):  # a run may hold a table of that name
+        (folder / "granularity.jsonl").write_text(line)
+    (read,) = figures.load([run])
+    found = skills.read_maps([tmp_path / "maps", run, read, str(tmp_path / "maps")])
+    assert [type(f).__name__ for f in found] == ["SkillUse", "RunData", "RunData", "SkillUse"]
+    assert found[2] is read
+    with pytest.raises(InputError, match="no folder given"):
+        skills.read_maps([])
 
 
 def test_figures_of_skill_maps_are_drawn_from_a_folder_without_runs(

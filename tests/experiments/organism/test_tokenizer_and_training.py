@@ -322,3 +322,12 @@ def test_matrices_without_a_gradient_stay_as_they_are() -> None:
     matrices[1].grad = None
     Muon(matrices, lr=0.1).step()
     assert [torch.equal(m, b) for m, b in zip(matrices, before, strict=True)] == [False, True, False, False]
+
+
+def test_a_training_tells_every_250_steps_and_the_end_of_a_stage() -> None:
+    said: list[str] = []
+    step_done = train.each_step(said.append, "seed 3")
+    for step in range(1, 621):
+        step_done("pretrain", step, 620, 1 / step)
+    assert [line.partition(":")[2].split()[1] for line in said] == ["250", "500", "620"]
+    assert all(line.startswith("seed 3, pretrain:") and "of 620" in line for line in said) and "0.002" in said[-1]

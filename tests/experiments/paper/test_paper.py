@@ -6,7 +6,8 @@ import json
 import re
 import shutil
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from composcope.experiments.report.paper import (
     UNSAID,
     UNSHOWN,
     UNTESTED,
+    _asked,
     badge_of,
     claims,
     escaped,
@@ -97,6 +99,21 @@ def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too
     assert later.count(" \\\\\n") - 1 == len(declared) < len(rows)
     assert {r["claim"].split(":")[0] for r in declared if r["badge"] != "counted"} == {"lookback", "min-k"}
     assert any("the ratio" in r["claim"] for r in rows) and "the ratio" not in text
+
+
+def test_a_run_is_told_with_its_weights_and_how_many_of_its_answers_could_not_be_judged() -> None:
+    config = SimpleNamespace(format="cot", prompting="chat")
+    run: Any = SimpleNamespace(
+        model="m-7b", manifest=SimpleNamespace(identity={"weights": "0123456789abcdef"}), config=config, seed=5,
+        benchmark="d4v2", protocol="double-gate", cases=dict.fromkeys("abc"),
+        graded=[SimpleNamespace(outcome=o) for o in ("correct", "incorrect", "abstained", "invalid", "invalid")],
+    )  # fmt: skip
+    said = _asked(run, "M")
+    for fact in ("M (m-7b, weights 0123456789ab)", "3 cases of d4v2", "protocol double-gate", "prompting chat", "cot",
+                 "seed 5", "; 2 of 5 answers"):  # fmt: skip
+        assert fact in said
+    bare = _asked(SimpleNamespace(**{**vars(run), "config": None, "graded": []}), "m-7b")  # type: ignore[arg-type]
+    assert "m-7b (weights" in bare and "seed" not in bare and "; 0 of 0 answers" in bare
 
 
 def test_what_patching_found_is_a_claim(synthetic: ModuleType, tmp_path: Path) -> None:

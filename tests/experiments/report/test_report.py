@@ -130,6 +130,10 @@ def test_the_summary_lists_up_to_three_cases_of_a_failure_set_with_answer_and_go
     shown = [line for line in lines if "failure-" in line]
     assert shown == lines[at + 1 : at + 4] and not any("success-" in line for line in lines)
     assert all("so so" in line and "'8'" in line and "'6'" not in line and len(line) < 150 for line in shown)
+    stored = [json.loads(line) for line in (run / "cases.jsonl").read_text().splitlines()]
+    for chance, said in ((0.125, ["12.5 %"]), (None, [])):
+        (run / "cases.jsonl").write_text("".join(json.dumps({**row, "chance": chance}) + "\n" for row in stored))
+        assert [line.split(": ")[1] for line in summary.lines(run) if "chance" in line] == said
     found = summary.document(run)
     assert (found["schema"], found["run"], found["protocol"]) == (1, str(run), "compositionality-gap")
     assert found["case_sets"] == {"both-right-whole-right": 2, "both-right-whole-wrong": 5}
@@ -358,6 +362,16 @@ def lengthen(run: Path, length: int) -> None:
     for i, row in enumerate(r for r in rows if "response" in r):
         row["response"]["text"] = f"{i} " + "step by step " * (length // 13)
     path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+def test_a_page_says_how_many_texts_it_left_out(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = load([synthetic.make_run(tmp_path / "run", n=30, probes=(), text="x" * 1000)])
+    for budget, said in ((cases.BUDGET, []), (100, ["1"])):
+        monkeypatch.setattr(cases, "BUDGET", budget)
+        page = report.write(run, tmp_path / f"report-{budget}", live=True).read_text()
+        assert re.findall(r"Texts of (\d+) groups", page) == said
 
 
 def test_long_texts_are_cut_to_the_budget_and_the_cut_is_said(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -181,6 +181,22 @@ def test_the_most_frequent_skills_and_bottlenecks_are_in_the_tables_and_levels_h
     assert rows["combinations"] == ["a", "c", "d", "failed"] and rows["levels"] == ["1", "", "failed"]
 
 
+def test_bottlenecks_of_a_model_are_those_of_each_data_set() -> None:
+    def run(data: str, counts: dict[str, int]) -> Any:
+        found = [Metric("bottleneck", {"skill": k}, n=9, count=n, value=n / 9) for k, n in counts.items()]
+        counted = SimpleNamespace(metrics=found, manifest=SimpleNamespace(stopped="asks"))
+        model = SimpleNamespace(model="organism:none", groups={})
+        return SimpleNamespace(label="none", data=data, model=model, path=Path(data), note="", run=counted)
+
+    runs = [run("d", {"add": 1, "sort": 4}), run("e", {"add": 3, "sort": 2})]
+    study = Study(Spec(()), STUDIES["stad"], Path("s"), ("d", "e"), runs=runs, failed={})
+    (rows,) = (t.rows for t in stad.tables(study) if t.name == "bottlenecks")
+    assert [(r["data"], r["group"].rpartition(" ")[2], r["shown"]) for r in rows] == [
+        ("d", "sort", "4 of 9 scaffolded items"), ("d", "add", "1 of 9 scaffolded items"),
+        ("e", "add", "3 of 9 scaffolded items"), ("e", "sort", "2 of 9 scaffolded items"),
+    ]  # fmt: skip
+
+
 def test_bottlenecks_are_the_most_counted_of_each_run_and_rows_are_the_most_frequent_on_each_data_set() -> None:
     rows = [{"what": "x", "data": d, "group": g, "n": n, "invalid": i}
             for d, g, n, i in (("d", "a", 9, None), ("d", "b", 2, 8), ("d", "c", 5, None), ("e", "c", 1, None))
