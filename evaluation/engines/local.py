@@ -141,7 +141,9 @@ class LocalEngine(BaseEngine):
     def trust(self) -> Trust:
         """Whether asks may be decoded continuously, found out with some small forward passes."""
         if not self._continuous:
-            return Trust(decoding.decode, columns=continuous.columns_of(self.model.config.get_text_config(decoder=True)))
+            return Trust(
+                decoding.decode, columns=continuous.columns_of(self.model.config.get_text_config(decoder=True))
+            )
         with self._evaluating():
             found = find_trust(self.model)
         if found.reason is not None:

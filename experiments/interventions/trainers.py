@@ -182,10 +182,11 @@ def merge(model: str, training: str | Path, out: str | Path) -> Path:
     from ...model_loading import load
 
     source, folder, target = resolve_model(model), Path(training), Path(out)
-    check_base(source.location, read_manifest(folder), str(folder))
+    manifest = read_manifest(folder)
+    check_base(source.location, manifest, str(folder))
     if target.exists():
         raise InputError(f"--out {target}: already exists; give a new folder")
-    base, tokenizer = load(source.location)
+    base, tokenizer = load(source.location, dtype=manifest["identity"].get("dtype"))
     merged = with_adapter(base, folder / "adapter").merge_and_unload()
     merged.save_pretrained(target)
     tokenizer.save_pretrained(target)
