@@ -6,7 +6,7 @@ give no tag bonus, and prompts without an instruction have no template to copy.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,17 +102,23 @@ class Rewards:
 
     __name__ = "composition"
 
-    def __init__(self, format: str, max_tokens: int, thinking: bool = False) -> None:
-        self.format, self.max_tokens, self.thinking = format, max_tokens, thinking
+    def __init__(
+        self, format: str, max_tokens: int, thinking: bool = False, eos_ids: Collection[int | None] = ()
+    ) -> None:
+        """``eos_ids`` end an answer: one that ends with its last token is not cut off, as in an evaluation."""
+        self.format, self.max_tokens, self.thinking, self.eos_ids = format, max_tokens, thinking, eos_ids
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
         """One reward per completion; ``columns`` are those of the data set (gold, answer_type, aliases) and of trl."""
         ids = columns.get("completion_ids") or [()] * len(completions)
         rows = zip(completions, columns["gold"], columns["answer_type"], columns["aliases"], ids, strict=True)
         how = {"format": self.format, "thinking": self.thinking}
-        scores = [score(text_of(c), *about, truncated=len(i) >= self.max_tokens, **how) for c, *about, i in rows]
+        scores = [score(text_of(c), *about, truncated=self._cut_off(i), **how) for c, *about, i in rows]
         log = columns.get("log_metric")
         if log is not None and scores:
             log("reward/correct", sum(s.correct for s in scores) / len(scores))
             log("reward/echo", sum(s.echo for s in scores) / len(scores))
         return [s.total for s in scores]
+
+    def _cut_off(self, ids: Sequence[int]) -> bool:
+        return len(ids) >= self.max_tokens and ids[-1] not in self.eos_ids

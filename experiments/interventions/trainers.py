@@ -85,7 +85,9 @@ def build(
         return _quiet(SFTTrainer(args=args, **shared))
     from .reward import Rewards
 
-    rewards: Any = Rewards(recipe.format, recipe.max_tokens, thinking=bool(recipe.thinking))
+    stated = getattr(base.generation_config, "eos_token_id", None)
+    ends = {tokenizer.eos_token_id, *([stated] if isinstance(stated, int) else stated or ())}
+    rewards: Any = Rewards(recipe.format, recipe.max_tokens, thinking=bool(recipe.thinking), eos_ids=ends)
     batch = batching(recipe.prompts_per_step * recipe.generations, recipe.micro_batch)
     args = GRPOConfig(
         **common, **batch,
