@@ -291,6 +291,8 @@ class Trust:
     window: int | None = None
     """See ``Runner``."""
     mixed: bool = False
+    columns: int | None = None
+    """See ``Runner``."""
 
 
 def find_trust(model: Any) -> Trust:
@@ -306,11 +308,13 @@ def find_trust(model: Any) -> Trust:
     if trust.reason is None:
         return trust
     if _batches_hold(model):
-        return Trust(decoding.decode, f"in fixed batches, since {trust.reason}")
+        return Trust(decoding.decode, f"in fixed batches, since {trust.reason}", columns=trust.columns)
     return Trust(decoding.decode_anew, f"one by one and without a cache, since {trust.reason}")
 
 
 def _of_cache(config: Any) -> Trust:
+    if (columns := columns_of(config)) is not None:  # its windows may be wider than the few tokens that are tried
+        return Trust(reason="its masks count columns of the cache instead of positions", columns=columns)
     layers = DynamicCache(config=config).layers
     others = {type(layer).__name__ for layer in layers} - PLAIN
     others |= set(getattr(config, "layer_types", None) or ()) - SEEN
@@ -320,6 +324,11 @@ def _of_cache(config: Any) -> Trust:
     if len(windows - {None}) > 1:
         return Trust(reason="its layers have sliding windows of several sizes")
     return Trust(window=max((w for w in windows if w is not None), default=None), mixed=len(windows) > 1)
+
+
+def columns_of(config: Any) -> int | None:
+    """The most columns that a cache may have for a model with masks by column (GPT-Neo); None for all others."""
+    return config.max_position_embeddings if getattr(config, "attention_layers", None) else None
 
 
 def _batches_hold(model: Any) -> bool:

@@ -142,6 +142,8 @@ class Runner:
     """Tokens back that sliding layers look, the own one included."""
     mixed: bool = False
     """Whether some layers slide and others see everything."""
+    columns: int | None = None
+    """The most columns, padding included, that the cache may have; None: any number."""
 
     @property
     def device(self) -> torch.device:
@@ -237,9 +239,19 @@ def decode(runner: Runner, rows: Sequence[DecodedRow], n: int) -> Iterator[int]:
 
     Raises ``ModelError`` when the logits of an unfinished row are not finite.
     """
-    for start in range(0, len(rows), n):
-        for i in _batch(runner, rows[start : start + n]):
+    start = 0
+    while start < len(rows):
+        some = rows[start : start + n]
+        while len(some) > 1 and not _fit(runner, some):
+            some = some[: len(some) // 2]
+        for i in _batch(runner, some):
             yield start + i
+        start += len(some)
+
+
+def _fit(runner: Runner, rows: Sequence[DecodedRow]) -> bool:
+    """Whether the longest prompt and the longest answer have room beside each other."""
+    return runner.columns is None or max(len(r.ids) for r in rows) + max(r.budget for r in rows) <= runner.columns
 
 
 @torch.inference_mode()

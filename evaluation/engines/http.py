@@ -267,10 +267,11 @@ class HttpEngine(BaseEngine):
             except openai.BadRequestError as e:
                 if "max_completion_tokens" not in str(e):
                     raise
-                # Newer hosted models refuse the old name of the same limit.
-                self._new_limit = True
+        # Newer hosted models refuse the old name of the same limit; others name both when the limit is too large.
         fields["max_completion_tokens"] = fields.pop("max_tokens")
-        return self._client.chat.completions.create(messages=messages, **fields)
+        reply = self._client.chat.completions.create(messages=messages, **fields)
+        self._new_limit = True
+        return reply
 
     def _response(self, ask: Ask, reply: Any) -> Response:
         choice = replies.choice_of(reply)

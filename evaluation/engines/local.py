@@ -1,7 +1,7 @@
 """The transformers engine: answers asks with a causal language model in this process.
 
 Greedy, or sampled, each ask from its own seed. A finished ask is replaced at once and shared beginnings of prompts are
-read once (``continuous``); a model that does not allow this answers in fixed batches (``fixed``). In fp32 an answer
+read once (``continuous``); a model that does not allow this answers in fixed batches (``decoding``). In fp32 an answer
 does not depend on which other asks share its batch. The model stays unchanged.
 """
 
@@ -141,7 +141,9 @@ class LocalEngine(BaseEngine):
     def trust(self) -> Trust:
         """Whether asks may be decoded continuously, found out with some small forward passes."""
         if not self._continuous:
-            return Trust(decoding.decode)
+            return Trust(
+                decoding.decode, columns=continuous.columns_of(self.model.config.get_text_config(decoder=True))
+            )
         with self._evaluating():
             found = find_trust(self.model)
         if found.reason is not None:
@@ -212,7 +214,7 @@ class LocalEngine(BaseEngine):
         with self._evaluating():
             tokens = sum(p.total for p in ready)
             packed = pack(self.model) if tokens >= TOKENS_WORTH_PACKING else {}
-            runner = Runner(self.model, packed, self.trust.window, self.trust.mixed)
+            runner = Runner(self.model, packed, self.trust.window, self.trust.mixed, self.trust.columns)
             for group, at_once in self._groups(ready):
                 yield from self._answer_group(runner, group, at_once)
 

@@ -2,6 +2,7 @@
 
 import resource
 import sys
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,9 @@ MEMORY = 1 << 30
 """Bytes that a chat template may take for one message."""
 DIGITS = 10_000
 """Binary digits of the largest number that a chat template may multiply its way to."""
+
+_BOUNDED = threading.RLock()
+"""Held while a template runs: what bounds its memory and its numbers holds for the whole process."""
 
 
 def chat_ids(tokenizer: Any, prompts: Sequence[str], name: str, **options: Any) -> list[list[int]]:
@@ -74,17 +78,18 @@ def _ending(name: str) -> Iterator[None]:
                 raise endless
         return environment.binop_table[operator](one, other)
 
-    kept = SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop
-    SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop = frozenset(("*", "**")), compute  # type: ignore[method-assign]
-    sys.settrace(count)
-    try:
-        with _little_memory():
-            yield
-    except (RecursionError, MemoryError) as e:
-        raise endless from e
-    finally:
-        sys.settrace(before)
-        SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop = kept  # type: ignore[method-assign]
+    with _BOUNDED:
+        kept = SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop
+        SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop = frozenset(("*", "**")), compute  # type: ignore[method-assign]
+        sys.settrace(count)
+        try:
+            with _little_memory():
+                yield
+        except (RecursionError, MemoryError) as e:
+            raise endless from e
+        finally:
+            sys.settrace(before)
+            SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop = kept  # type: ignore[method-assign]
 
 
 @contextmanager

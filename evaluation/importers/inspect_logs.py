@@ -27,6 +27,9 @@ _VERDICTS: dict[str, tuple[Outcome, str | None]] = {
     "N": ("invalid", "no-answer"),
 }
 
+_CUT_OFF = ("max_tokens", "model_length")
+"""Stop reasons for a used-up token budget or context."""
+
 
 def read_inspect(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
     """Rows of one log; ``options.scorer`` chooses among several scorers. Epochs become repeats.
@@ -63,7 +66,7 @@ def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
         return None
     choices = (output or {}).get("choices") or [{}]
     stopped = choices[0].get("stop_reason") if isinstance(choices[0], dict) else None
-    return Stored(text, golds, finish_reason="length" if stopped == "max_tokens" else "stop", where=where)
+    return Stored(text, golds, finish_reason="length" if stopped in _CUT_OFF else "stop", where=where)
 
 
 def _load(path: str | Path) -> Iterator[dict[str, Any]]:

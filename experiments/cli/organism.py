@@ -196,11 +196,13 @@ def plant(
         raise InputError("organism plant: give --out DIR, or --list")
     if shipped and cause:
         raise InputError("organism plant: give either --shipped or --cause")
+    if shipped and (variant or block or appended or base != "twin" or seed or steps is not None):
+        raise InputError("organism plant: only --n and --out go with --shipped; leave the other options out")
     import torch
 
     torch.set_num_threads(1)  # a model this small is slower on several threads, and one thread is deterministic
     if cause and cause[0] in (*WRITERS, *LISTERS):
-        if cause[1:] or variant or block or appended or base != "twin":
+        if cause[1:] or variant or block or appended or base != "twin" or steps is not None:
             raise InputError(
                 f"--cause {cause[0]}: only --seed, --n and --out go with this cause; leave the other options out"
             )

@@ -319,17 +319,22 @@ def check_room(asks: Sequence[Ask], few_shot: str | None, tokenizer: Any, contex
 
 def prompt_lengths(tokenizer: Any, asks: Sequence[Ask]) -> list[int]:
     """Token count of each prompt as the model receives it, in the order of the asks."""
+    from ...evaluation.engines.base import think
     from ...evaluation.engines.text import chat_ids
 
     name = str(getattr(tokenizer, "name_or_path", "") or "the model")
     lengths: list[int] = []
     rest = iter(asks)
     while block := list(islice(rest, 512)):
-        chats = [a for a in block if a.prompting == "chat"]
-        raws = [a for a in block if a.prompting == "raw"]
-        fed = chat_ids(tokenizer, [a.prompt for a in chats], name) if chats else []
-        completed = tokenizer([a.prompt for a in raws]).input_ids if raws else []
-        by_ask = dict(zip(map(id, [*chats, *raws]), map(len, [*fed, *completed]), strict=True))
+        by_ask: dict[int, int] = {}
+        for prompting, thinking in dict.fromkeys((a.prompting, a.thinking) for a in block):
+            some = [a for a in block if (a.prompting, a.thinking) == (prompting, thinking)]
+            prompts = [a.prompt for a in some]
+            if prompting == "raw":
+                fed = tokenizer(prompts).input_ids
+            else:
+                fed = chat_ids(tokenizer, prompts, name, **({} if thinking is None else think(thinking)))
+            by_ask |= zip(map(id, some), map(len, fed), strict=True)
         lengths += [by_ask[id(a)] for a in block]
     return lengths
 

@@ -6,7 +6,7 @@ give no tag bonus, and prompts without an instruction have no template to copy.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,8 +107,11 @@ class Rewards:
 
     __name__ = "composition"
 
-    def __init__(self, format: str, max_tokens: int, thinking: bool = False) -> None:
-        self.format, self.max_tokens, self.thinking = format, max_tokens, thinking
+    def __init__(
+        self, format: str, max_tokens: int, thinking: bool = False, eos_ids: Collection[int | None] = ()
+    ) -> None:
+        """``eos_ids`` end an answer: one that ends with its last token is not cut off, as in an evaluation."""
+        self.format, self.max_tokens, self.thinking, self.eos_ids = format, max_tokens, thinking, eos_ids
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
         """One reward per completion; ``columns`` are those of the data set (``trainers.row``) and of trl."""
@@ -118,7 +121,7 @@ class Rewards:
         rows = zip(completions, columns["gold"], columns["answer_type"], columns["aliases"], strict=True)
         how = {"format": self.format, "thinking": self.thinking}
         scores = [
-            score(text_of(c), *about, truncated=len(i) >= self.max_tokens, options=some, question=asked, **how)
+            score(text_of(c), *about, truncated=self._cut_off(i), options=some, question=asked, **how)
             for (c, *about), i, some, asked in zip(rows, ids, options, questions, strict=True)
         ]
         log = columns.get("log_metric")
@@ -126,3 +129,6 @@ class Rewards:
             log("reward/correct", sum(s.correct for s in scores) / len(scores))
             log("reward/echo", sum(s.echo for s in scores) / len(scores))
         return [s.total for s in scores]
+
+    def _cut_off(self, ids: Sequence[int]) -> bool:
+        return len(ids) >= self.max_tokens and ids[-1] not in self.eos_ids

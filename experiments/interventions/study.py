@@ -15,7 +15,7 @@ from ...errors import InputError, require_extra
 from ..config import Asking, Config
 from ..console.printing import Reporter
 from ..organism.weights import DOSES
-from ..run import locked, not_a_run, read_json
+from ..run import locked, not_a_run, read_json, write_json
 from . import study_tables, training, training_curve
 from .data import ORGANISM, training_set
 from .recipes import PRESETS, AdapterRecipe
@@ -120,6 +120,7 @@ def run(study: InterventionStudy, out: str | Path, *, device: str | None = None,
     require_extra("intervene", "train", *training.EXTRA)
     not_a_run(out)
     with locked(out) as folder:
+        _same_study(folder, study)
         reporter = Reporter(folder / "log.txt", quiet=quiet)
         work = StudyWork(study, folder, SIZES[study.size], device, reporter)
         with reporter.logging_warnings():
@@ -135,6 +136,20 @@ def run(study: InterventionStudy, out: str | Path, *, device: str | None = None,
             found = work.finish()
             _report(folder, reporter)
         return found
+
+
+def _same_study(folder: Path, study: InterventionStudy) -> None:
+    """Raise ``InputError`` for a folder with evaluations of other bases, or of another number of cases."""
+    path = folder / "settings.json"
+    before = read_json(path) if path.is_file() else {}
+    now = {"model": study.model, "size": study.size, **({} if study.second == "none" else {"second": study.second})}
+    for option, value in now.items():
+        if before.get(option, value) != value:
+            raise InputError(
+                f"--out {folder}: was begun with --{option} {before[option]}, not {value}; give it again, or another "
+                "--out"
+            )
+    write_json(path, {**before, **now})
 
 
 def _slug(name: str) -> str:

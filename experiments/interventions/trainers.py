@@ -86,7 +86,9 @@ def build(
         return _quiet(SFTTrainer(args=args, **shared))
     from .reward import Rewards
 
-    rewards: Any = Rewards(recipe.format, recipe.max_tokens, thinking=bool(recipe.thinking))
+    stated = getattr(base.generation_config, "eos_token_id", None)
+    ends = {tokenizer.eos_token_id, *([stated] if isinstance(stated, int) else stated or ())}
+    rewards: Any = Rewards(recipe.format, recipe.max_tokens, thinking=bool(recipe.thinking), eos_ids=ends)
     batch = batching(recipe.prompts_per_step * recipe.generations, recipe.micro_batch)
     args = GRPOConfig(
         **common, **batch,
@@ -183,10 +185,11 @@ def merge(model: str, training: str | Path, out: str | Path) -> Path:
     from ...model_loading import load
 
     source, folder, target = resolve_model(model), Path(training), Path(out)
-    check_base(source.location, read_manifest(folder), str(folder))
+    manifest = read_manifest(folder)
+    check_base(source.location, manifest, str(folder))
     if target.exists():
         raise InputError(f"--out {target}: already exists; give a new folder")
-    base, tokenizer = load(source.location)
+    base, tokenizer = load(source.location, dtype=manifest["identity"].get("dtype"))
     merged = with_adapter(base, folder / "adapter").merge_and_unload()
     merged.save_pretrained(target)
     tokenizer.save_pretrained(target)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.case import Case, case_from_dict
+from ...evaluation.cases import hash_cases
 from ...files import Row
 from ..console.printing import Reporter
 from ..evaluating.ask_plan import AskOptions, limit_cases, make_protocol
@@ -45,7 +46,7 @@ def measure(
     done = _known(folder, cases)
     if {s for s, _ in steps} | {0} <= {r["step"] for r in done}:
         return done
-    base, tokenizer = load(location, device=device)
+    base, tokenizer = load(location, dtype=manifest["identity"].get("dtype"), device=device)
     rows = _ask(base, tokenizer, cases, manifest, folder, 0)
     for step, path in steps:
         tuned = with_adapter(base, path)
@@ -54,7 +55,7 @@ def measure(
         if reporter is not None:
             found = [f"{r['metric']} {r['k']}/{r['n']}" for r in rows if r["step"] == step]
             reporter.say(f"{folder.name}: step {step}: {', '.join(found)}")
-    write_json(folder / FILE, {"cases": [c.id for c in cases], "rows": rows})
+    write_json(folder / FILE, {"cases": [c.id for c in cases], "sha256": hash_cases(cases), "rows": rows})
     return rows
 
 
@@ -69,7 +70,7 @@ def _cases(folder: Path, limit: int | None) -> list[Case]:
 def _known(folder: Path, cases: Sequence[Case]) -> list[Row]:
     path = folder / FILE
     found = read_json(path) if path.is_file() else {}
-    return found["rows"] if found.get("cases") == [c.id for c in cases] else []
+    return found["rows"] if found.get("sha256") == hash_cases(cases) else []
 
 
 def _ask(

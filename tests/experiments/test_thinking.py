@@ -16,6 +16,7 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.cli import main
+from composcope.experiments.evaluating.ask_plan import prompt_lengths
 from composcope.experiments.run import read_json, read_lines
 
 pytestmark = pytest.mark.long
@@ -135,6 +136,17 @@ def thoughts(thinker: Path) -> int:
     asks = [Ask(c.id, "whole", c.question, c.answer, "number", max_tokens=60, thinking=True) for c in cases()]
     closing = engine.tokenizer.convert_tokens_to_ids("</think>")
     return min((r.response_ids or ()).index(closing) for _, r in engine.answer(asks))
+
+
+def test_lengths_of_prompts_are_those_that_are_fed_with_thinking_on_off_or_unset(thinker: Path) -> None:
+    engine = LocalEngine(thinker)
+    asks = [
+        Ask(c.id, "whole", c.question, c.answer, "number", thinking=thinking, prompting=prompting)
+        for c in cases()
+        for prompting, thinking in (("chat", None), ("chat", True), ("chat", False), ("raw", None))
+    ]
+    fed = [len(ids) for ids in engine.prompt_ids(asks)]
+    assert prompt_lengths(engine.tokenizer, asks) == fed and fed[0] < fed[2], "an empty block of thinking"
 
 
 def test_thinking_has_its_own_budget_and_only_what_follows_it_is_graded(thinker: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from tiny_models import CONFIGS, MORE, REFUSED, tiny
+from transformers import GPTNeoConfig, GPTNeoForCausalLM
 
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines import continuous, decoding, local
@@ -100,6 +101,32 @@ def test_layers_that_slide_and_layers_that_share_keys(
     assert (trust.reason, trust.window, trust.mixed) == (None, window, mixed)
     rows = rows_of(drawn(6, 9))
     list(trust.decode(Runner(model, window=window, mixed=mixed), rows, 3))
+    assert [row.generated for row in rows] == [generated(model, row) for row in rows]
+
+
+def neo(context: int) -> Any:
+    """GPT-Neo, whose second layer looks back over 24 columns of the cache."""
+    torch.manual_seed(0)
+    config = GPTNeoConfig(
+        vocab_size=97, max_position_embeddings=context, hidden_size=32, num_layers=2, num_heads=2, window_size=24,
+        attention_types=[[["global", "local"], 1]], initializer_range=0.6, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    return GPTNeoForCausalLM(config).eval()
+
+
+@pytest.mark.parametrize("continuously", [True, False])
+@pytest.mark.parametrize("context", [64, 600])
+def test_masks_by_column_give_the_tokens_of_generate_for_texts_longer_than_the_window(
+    context: int, continuously: bool, tokenizer: Any
+) -> None:
+    model = neo(context)
+    trust = LocalEngine(model, tokenizer, continuous=continuously).trust
+    assert trust.columns == context and (trust.reason is None) != continuously
+    rng = random.Random(1)
+    asked = [(tuple(rng.randrange(3, 90) for _ in range(n)), min(20, 64 - n)) for n in (60, 5, 30, 44, 12, 58, 33, 28)]
+    rows = rows_of(asked, frozenset())
+    done = list(trust.decode(Runner(model, columns=trust.columns), rows, 8))
+    assert sorted(done) == list(range(len(rows)))
     assert [row.generated for row in rows] == [generated(model, row) for row in rows]
 
 

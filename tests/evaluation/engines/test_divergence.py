@@ -3,6 +3,8 @@ from __future__ import annotations
 import random
 import resource
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -125,6 +127,25 @@ def test_a_template_that_ends_for_some_messages_only_is_refused_at_the_first_of_
     assert chat_ids(tokenizer, ["Why?", "How?"], "m") == chat_ids(make_tokenizer(template=shown), ["Why?", "How?"], "m")
     with pytest.raises(ModelError, match="m: the chat template does not come to an end"):
         chat_ids(tokenizer, ["Why?", "How?", "How much is it?"], "m")
+
+
+def test_templates_that_run_at_the_same_time_leave_no_limit_behind() -> None:
+    class Slow:
+        def apply_chat_template(self, talks: Any, tokenize: bool = True, **_: Any) -> Any:
+            time.sleep(0.005)
+            return [[1]] * len(talks) if tokenize else talks[0]["content"]
+
+    def before() -> Any:
+        patched = SandboxedEnvironment.intercepted_binops, SandboxedEnvironment.call_binop
+        return resource.getrlimit(resource.RLIMIT_AS), patched
+
+    kept = before()
+    threads = [threading.Thread(target=chat_ids, args=(Slow(), ["Why?"] * (5 + n), "m")) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert before() == kept
 
 
 def test_a_template_may_compute(make_tokenizer: Any) -> None:

@@ -247,6 +247,24 @@ def test_a_server_that_wants_the_new_name_of_the_token_limit_gets_it(make_ask: C
         process.wait()
 
 
+def test_a_refusal_that_names_both_limits_does_not_change_the_limit_of_later_asks(make_ask: Callable[..., Ask]) -> None:
+    def behave(connection: socket.socket, request: Request) -> None:
+        if request.prompt == "long":
+            said = {"error": {"message": "'max_tokens' or 'max_completion_tokens' is too large: 9"}}
+            return reply(connection, json.dumps(said).encode(), "400 Bad Request")
+        return reply(connection, completion())
+
+    server = Hostile(behave)
+    try:
+        engine = engine_at(server.url, concurrency=1)
+        assert REFUSED in (one(engine, make_ask("long", case="long", max_tokens=9)).provenance or {})
+        assert one(engine, make_ask("short", case="short", max_tokens=5)).error is None
+        last = server.requests[-1].body
+        assert last["max_tokens"] == 5 and "max_completion_tokens" not in last
+    finally:
+        server.close()
+
+
 def test_no_more_tokens_are_asked_for_than_the_context_that_a_server_states(make_ask: Callable[..., Ask]) -> None:
     process, url = serve("context")
     try:

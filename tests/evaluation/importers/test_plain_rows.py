@@ -235,6 +235,20 @@ def test_responses_of_every_kind_of_file_can_be_graded_again(tmp_path: Path) -> 
     }
 
 
+@pytest.mark.parametrize(
+    ("stopped", "outcome"), [("stop", "correct"), ("max_tokens", "invalid"), ("model_length", "invalid")]
+)
+def test_a_completion_that_ran_into_the_limit_or_the_context_is_graded_as_cut_off(
+    stopped: str, outcome: str, tmp_path: Path
+) -> None:
+    output = {"completion": "There were 7", "choices": [{"stop_reason": stopped}]}
+    sample = {"id": 1, "target": "7", "output": output, "scores": {"m": {"value": "C"}}}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"version": 2, "eval": {"task": "t"}, "samples": [sample]}))
+    options = Options(regrade=True)
+    assert [r.outcome for r in regrade(read(path, options=options), options).rows] == [outcome]
+
+
 def test_a_file_without_responses_cannot_be_graded_again(tmp_path: Path) -> None:
     log = {"version": 2, "eval": {"task": "t"}, "samples": [{"id": 1, "target": "7", "scores": {"m": {"value": "C"}}}]}
     path = tmp_path / "log.json"

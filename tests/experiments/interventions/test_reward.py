@@ -98,6 +98,14 @@ def test_a_completion_that_fills_its_budget_was_cut_off() -> None:
     assert found == pytest.approx([1.0, 0.0, 0.0])
 
 
+def test_a_completion_that_ends_with_the_last_token_of_its_budget_is_complete() -> None:
+    rewards = Rewards("cot", max_tokens=5, eos_ids={2, 7})
+    ids = [[1, 1, 1, 1, end] for end in (1, 2, 7)]
+    found = rewards(["p"] * 3, ["The answer is 10"] * 3, gold=["10"] * 3, answer_type=["number"] * 3,
+                    aliases=[[]] * 3, completion_ids=ids)  # fmt: skip
+    assert found == pytest.approx([0.0, 1.0, 1.0])
+
+
 def test_the_log_of_a_reward_is_the_share_that_is_right_and_that_echoes() -> None:
     said: dict[str, float] = {}
     rewards = Rewards("xml", max_tokens=99)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
@@ -212,6 +214,26 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     assert {f"organism:{dose}": path.name for dose, path in doses.items()}.items() <= {(m, n) for m, n, _ in asked}
     assert [r["training"] for r in rows] == sorted(curves), "every curve that was measured"
     assert read_json(tmp_path / training_curve.FILE)["rows"] == rows
+
+
+@pytest.mark.parametrize(("option", "value"), [("model", "other"), ("size", "small"), ("second", "other")])
+def test_a_study_folder_is_not_continued_with_other_bases_or_cases(
+    option: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was evaluated is not evaluated again, so it would stand in the tables of the other study."""
+    monkeypatch.setattr(study, "require_extra", lambda *_: None)
+    begun = study.InterventionStudy(model="own", size="tiny", second="mine")
+    stopped = RuntimeError("stopped")
+
+    def evaluate(*_: Any) -> None:
+        raise stopped
+
+    monkeypatch.setattr(study.StudyWork, "evaluate", evaluate)
+    for same in (begun, replace(begun, seeds=5), replace(begun, second="none"), begun):
+        with pytest.raises(RuntimeError, match="stopped"):
+            study.run(same, tmp_path, quiet=True)
+    with pytest.raises(InputError, match=f"--{option}"):
+        study.run(replace(begun, **{option: value}), tmp_path, quiet=True)
 
 
 def _cell(value: float | None, low: float | None = None, **more: Any) -> dict[str, Any]:

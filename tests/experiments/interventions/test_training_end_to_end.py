@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from composcope import model_loading
 from composcope.errors import InputError, require_extra
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import local
@@ -26,7 +27,7 @@ from composcope.experiments.interventions.recipes import AdapterRecipe, resolve
 from composcope.experiments.interventions.reward import score
 from composcope.experiments.interventions.trainers import TrainerOptions, batching
 from composcope.experiments.organism import weights
-from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run import read_json, read_lines, write_lines
 from composcope.hooks import load_model
 from composcope.model_loading import load
 from composcope.probes.examples import Example, Gold
@@ -250,6 +251,23 @@ def test_checkpoints_are_asked_parts_and_wholes(traced: training.Trained) -> Non
     assert training_curve.measure(traced.folder, BASE, limit=1, device="cpu") == rows
     with pytest.raises(InputError, match="adapter of other weights"):
         training_curve.measure(traced.folder, "organism:twin", limit=1, device="cpu")
+
+
+def test_a_curve_is_measured_again_where_the_cases_have_changed(
+    traced: training.Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(traced.folder, folder)
+    before = training_curve.measure(folder, BASE, limit=1, device="cpu")
+    loaded: list[Any] = []
+    monkeypatch.setattr(model_loading, "load", lambda *_, **how: loaded.append(how) or load(*_, **how))
+    assert training_curve.measure(folder, BASE, limit=1, device="cpu") == before and not loaded
+    rows = read_lines(folder / "evaluation.jsonl")
+    write_lines(folder / "evaluation.jsonl", [{**row, "answer": "nothing at all", "aliases": []} for row in rows])
+    after = training_curve.measure(folder, BASE, limit=1, device="cpu")
+    assert {r["k"] for r in after if r["metric"] == "composition"} == {0} and after != before
+    manifest = read_json(folder / "manifest.json")
+    assert [how["dtype"] for how in loaded] == [manifest["identity"]["dtype"]]
 
 
 def test_the_exported_model_is_a_plain_folder_for_every_command(

@@ -249,6 +249,19 @@ def test_the_train_command_wants_one_dose_or_all(tmp_path: Path) -> None:
     assert isinstance(result.exception, InputError) and "--dose or --all" in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--cause", "follower", "--steps", "5"], ["--shipped", "--steps", "5"], ["--shipped", "--seed", "7"],
+        ["--shipped", "--base", "crossed-both"], ["--shipped", "--block", "1"],
+    ],
+)  # fmt: skip
+def test_the_plant_command_refuses_options_that_it_would_not_read(command: list[str], tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli.app, ["plant", *command, "--out", str(tmp_path / "o")])
+    assert isinstance(result.exception, InputError) and "leave the other options out" in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_train_command_names_the_architectures(tmp_path: Path) -> None:
     command = ["train", "--dose", "twin", "--architecture", "bert", "--out", str(tmp_path)]
     result = CliRunner().invoke(cli.app, command)
