@@ -50,6 +50,7 @@ from .thresholds import (
     SHARED,
     SPOILT,
     TELLING,
+    UNLIKELY,
     admitted,
     mostly,
 )
@@ -239,7 +240,9 @@ def drifts(cause: str, found: Inside | None) -> bool:
     Weights that were damaged or averaged drift to such values. If a model looks for the largest item, it attends to it.
     """
     extreme = "largest-" in cause or "smallest-" in cause
-    return extreme and found is not None and found.cuts.n >= MANY and found.cuts.share < READ
+    if not extreme or found is None:
+        return False
+    return rare(found.cuts, READ, UNLIKELY) or (found.cuts.n >= MANY and found.cuts.share < READ)
 
 
 def half_followed(found: Behaviour) -> bool:
