@@ -183,7 +183,7 @@ def test_a_row_with_a_value_at_the_limit_is_taken(name: str, value: Any, read: A
     ("depth", 0, False), ("depth", 1, True), ("depth", True, False), ("depth", 2.0, False), ("depth_bin", 0, False),
     ("depth_bin", 1, True), ("chance", 0, True), ("chance", 1, True), ("chance", 1.1, False), ("chance", -0.1, False),
     ("chance", False, False), ("unknowable", 0, False), ("meta", [], False), ("parts", "p", False),
-    ("aliases", "a", False), ("aliases", [1], False), ("aliases", [], True), ("evidence", ["e"], True),
+    ("aliases", "a", False), ("aliases", [1], True), ("aliases", [True], False), ("aliases", [], True), ("evidence", ["e"], True),
     ("answer_type", "word", False), ("question", " ", False), ("question", 3, True), ("answer", [], False),
     ("id", None, False), ("colour", "red", False), ("meta", {"crossed": [1]}, False),
     ("meta", {"crossed": ["a"]}, True),

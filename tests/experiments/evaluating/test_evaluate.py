@@ -51,15 +51,18 @@ def test_human_labels_given_to_score_are_compared_with_the_grades(
     file.write_text("".join(json.dumps({"case": c, "label": "correct"}) + "\n" for c, _ in wholes))
     given: dict[str, Any] = {}
 
-    def finish(path: Path, cases: Any, protocol: Any, found: Any, compat: Any, labels: Any) -> str:
+    counted = SimpleNamespace(n_invalid=7)
+
+    def finish(path: Path, cases: Any, protocol: Any, found: Any, compat: Any, labels: Any) -> Any:
         given.update(compat=compat, labels=labels, cases=[c.id for c in cases], path=path)
-        return "done"
+        return counted
 
     graded = SimpleNamespace(warnings=["odd"], graded=[], responses={})
     monkeypatch.setattr(evaluate, "finish", finish)
     monkeypatch.setattr(evaluate, "_graded_again", lambda run, cases, how, bar: (how.compat, graded))
     said: Any = Said()
-    assert evaluate.rescore(run, said, "collapse", file) == "done"
+    assert evaluate.rescore(run, said, "collapse", file) is counted
+    assert json.loads((run / "manifest.json").read_text())["n_invalid"] == 7
     assert given == {"compat": "collapse", "labels": file, "cases": [c for c, _ in wholes], "path": run}
     assert said.lines == ["run: odd", "run: 0 answers graded again"]
     rows = [Graded(c, "whole", o) for c, o in wholes]

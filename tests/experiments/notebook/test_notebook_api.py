@@ -304,7 +304,7 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
 ANYTHING: tuple[Any, ...] = (float("nan"), 5, None)
 WRONG: tuple[dict[str, Any], ...] = (
     {"parts": Part("Q?", "A")}, {"answer_type": "int"}, {"aliases": "five"}, {"chance": 3}, {"depth": 0},
-    {"answer_type": "choice", "options": (1, 2)}, {"answer_type": "boolean"}, {"meta": {"variants": 3}},
+    {"answer_type": "choice", "options": (1, 1)}, {"answer_type": "boolean"}, {"meta": {"variants": 3}},
 )  # fmt: skip
 DICTS: Any = ({"question": "Q?", "answer": "A"},)
 
