@@ -148,11 +148,11 @@ def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown
     numbers = {r.ask: Ask(r.case, r.role, "q", r.gold or "", "number") for r in more if r.ask}
     notes = {most: checks.second_opinion(more, numbers, most)[0][0] for most in (2, 3)}
     assert [(notes[most].n, notes[most].count) for most in (2, 3)] == [(2, 0), (3, 0)], "of different answers"
-    assert "the first 2 of 3" in notes[2].note and "first" not in notes[3].note
+    assert "the first 2 of 3" in str(notes[2].note) and "first" not in str(notes[3].note)
     few = SimpleNamespace(disagreements=[], n=2, n_unread=1)
     monkeypatch.setattr(checks.formulas, "second_opinion_on", lambda _: few)
     ((found,), warnings) = checks.second_opinion(more, numbers)
-    assert (found.n, "1 that math-verify cannot read" in found.note, warnings) == (2, True, [])
+    assert (found.n, "1 that math-verify cannot read" in str(found.note), warnings) == (2, True, [])
 
 
 def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path: Path) -> None:

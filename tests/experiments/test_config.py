@@ -200,7 +200,8 @@ def test_what_is_no_address_of_a_server_is_refused_with_the_option(url: str) -> 
 def test_a_run_that_a_server_answered_can_be_probed_by_another_engine(before: dict[str, Any]) -> None:
     was = Serving(**before, probe_model="w")
     assert was.for_probing({}) == was
-    for given in ({"engine": "transformers"}, {"engine": "ray", "workers": 2}):
+    others: list[dict[str, Any]] = [{"engine": "transformers"}, {"engine": "ray", "workers": 2}]
+    for given in others:
         assert was.for_probing(given) == Serving(**given, probe_model="w")
     with pytest.raises(InputError, match="--workers is for --engine ray"):
         was.for_probing({"workers": 2})

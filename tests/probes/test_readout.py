@@ -65,7 +65,8 @@ def test_the_penalty_that_is_given_is_that_of_the_reader(monkeypatch: pytest.Mon
         raise NoCasesError("enough")
 
     monkeypatch.setattr("composcope.probes.readout.examples.ridge", ridge)
-    for how in ({}, {"strength": 30.0}):
+    ways: list[dict[str, Any]] = [{}, {"strength": 30.0}]
+    for how in ways:
         assert (
             over_examples(planted(lambda _: True), examples(), readers=["ridge"], **how).settings["strength"] in given
         )

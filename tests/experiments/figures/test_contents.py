@@ -160,7 +160,7 @@ def test_numbers_that_are_drawn_of_probes_are_those_of_their_tables(everything: 
 
 def test_the_funnel_begins_with_all_cases_also_with_those_whose_gate_is_unknown() -> None:
     rows = [("c", "c", "w")] * 6 + [("c", "i", "w")] * 3 + [("w", "c", "c")]
-    words = {"c": "correct", "w": "incorrect", "i": "invalid"}
+    words: dict[str, Any] = {"c": "correct", "w": "incorrect", "i": "invalid"}
     graded = [
         Graded(f"c{i}", role, words[one])
         for i, row in enumerate(rows)
