@@ -140,12 +140,9 @@ def thoughts(thinker: Path) -> int:
 
 def test_lengths_of_prompts_are_those_that_are_fed_with_thinking_on_off_or_unset(thinker: Path) -> None:
     engine = LocalEngine(thinker)
-    ways: list[dict[str, Any]] = [{"thinking": thinking} for thinking in (None, True, False)]
-    asks = [
-        Ask(c.id, "whole", c.question, c.answer, "number", **way)
-        for c in cases()
-        for way in (*({**way, "prompting": "chat"} for way in ways), {"prompting": "raw"})
-    ]
+    ways: list[dict[str, Any]] = [{"thinking": how, "prompting": "chat"} for how in (None, True, False)]
+    ways.append({"prompting": "raw"})
+    asks = [Ask(c.id, "whole", c.question, c.answer, "number", **way) for c in cases() for way in ways]
     fed = [len(ids) for ids in engine.prompt_ids(asks)]
     assert prompt_lengths(engine.tokenizer, asks) == fed and fed[0] < fed[2], "an empty block of thinking"
 
