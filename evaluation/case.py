@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import InputError, checks_arguments, did_you_mean
 from . import options
+from .text_files import in_words
 
 SCHEMA = 1
 COLLAPSE_BINS = {7: 4, 9: 6, 11: 8}
@@ -147,7 +148,7 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
     for name in _TUPLES & known.keys():
         value = known[name]
         if name == "aliases" and isinstance(value, list | tuple):  # numbers become text, as in the answer itself
-            value = [str(v) if isinstance(v, int | float) and not isinstance(v, bool) and v == v else v for v in value]
+            value = [*map(in_words, value)]
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise InputError(f"{where}: field {name!r} is {value!r}; give a list of strings")
         known[name] = tuple(value)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import InputError
+from .text_files import in_words
 
 Choices = tuple[tuple[str, str], ...]
 """(letter, text) of each option, in order."""
@@ -40,7 +41,7 @@ def parse(value: Any, where: str) -> Choices:
         ]
     else:
         raise InputError(f"{where}: field 'options' is {value!r}; {_GIVE}")
-    rows = [(letter, _in_words(text)) for letter, text in rows]
+    rows = [(letter, in_words(text)) for letter, text in rows]
     for letter, text in rows:
         if not (
             isinstance(letter, str) and re.fullmatch(r"[A-Za-z]", letter) and isinstance(text, str) and text.strip()
@@ -56,11 +57,6 @@ def parse(value: Any, where: str) -> Choices:
         if (same := first.setdefault(text, letter)) != letter:
             raise InputError(f"{where}: field 'options' has {text!r} as {same} and as {letter}; give each text once")
     return found
-
-
-def _in_words(option: Any) -> Any:
-    """A number as text, as a gold answer may be one; anything else as it is."""
-    return str(option) if isinstance(option, int | float) and not isinstance(option, bool) else option
 
 
 def _row(item: Any, i: int) -> tuple[Any, Any]:

@@ -154,9 +154,7 @@ def document(path: str | Path, fix: str) -> Any:
 
 def text_field(row: Mapping[str, Any], name: str, where: str) -> str:
     """A field that must hold text."""
-    value = row.get(name)
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == value:  # NaN is no text
-        value = number_text(value)
+    value = in_words(row.get(name))
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{where}: field {name!r} is {value!r}; give a non-empty string")
     return value.strip()
@@ -171,6 +169,12 @@ def answers_field(row: Mapping[str, Any], name: str, where: str) -> tuple[str, t
         raise InputError(f"{where}: field {name!r} is an empty list; give at least one accepted answer")
     unique = list(dict.fromkeys(texts))
     return unique[0], tuple(unique[1:])
+
+
+def in_words(value: Any) -> Any:
+    """A number as text, where text is wanted; anything else as it is, and NaN, which is no text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number_text(value) if is_number and value == value else value
 
 
 def number_text(value: float) -> str:

@@ -16,7 +16,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import InputError, NoCasesError
-from ..evaluation.asks import Ask, Response
+from ..evaluation.asks import Ask, Grade, Response
 from ..evaluation.case import Case, Part, shares
 from ..evaluation.engines.base import think
 from ..evaluation.grading import grade
@@ -35,7 +35,7 @@ _ROLE = re.compile(r"whole|part:\d+")
 
 @dataclass(frozen=True)
 class Gold:
-    """The gold answer in the arguments of ``evaluation.grading.grade``."""
+    """The gold answer of a response, and how it is graded."""
 
     answer: str
     answer_type: str
@@ -47,6 +47,13 @@ class Gold:
     options: tuple[tuple[str, str], ...] = ()
     """(letter, text) of each option of a ``choice``."""
     question: str | None = None
+
+    def grade(self, text: str, reason: str, compat: str | None = None) -> Grade:
+        """The grade of a response that ended for a reason, as in the run."""
+        return grade(
+            text, reason, self.answer, self.answer_type, self.aliases, self.format, compat, unknowable=self.unknowable,
+            options=self.options, question=self.question,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -332,10 +339,7 @@ class _Writer:
 
 
 def _graded(response: Response, gold: Gold) -> Said:
-    found = grade(
-        response.text, response.finish_reason, gold.answer, gold.answer_type, gold.aliases, gold.format,
-        unknowable=gold.unknowable, options=gold.options, question=gold.question,
-    )  # fmt: skip
+    found = gold.grade(response.text, response.finish_reason)
     return found.outcome, found.answer
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InputError, NoCasesError
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
-from ...evaluation.grading import grade
 from ...evaluation.metrics import percent, span
 from ...evaluation.statistics import share
 from ...probes.examples import Example
@@ -195,10 +194,7 @@ class InterventionTrial:
         text = decode(self.tokenizer, ids, self.lm.eos_ids, special_thinking_marks(self.tokenizer))
         said, stopped = cut_after_stop(text, gold.stop)  # cut where the run's own answers end
         ended = stopped is not None or len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
-        return grade(
-            said, "stop" if ended else "length", gold.answer, gold.answer_type, gold.aliases, gold.format, self.compat,
-            unknowable=gold.unknowable, options=gold.options, question=gold.question,
-        ).outcome  # fmt: skip
+        return gold.grade(said, "stop" if ended else "length", self.compat).outcome
 
     @staticmethod
     def _best(trial: Mapping[tuple[str, int], list[str]], layers: Sequence[int]) -> int:

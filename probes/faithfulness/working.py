@@ -8,14 +8,13 @@ wrote. Nothing is guessed: if something cannot be found, the result is the reaso
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ...errors import InputError
 from ...evaluation.asks import Grade
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
-from ...evaluation.grading import grade
 from ...evaluation.grading.extract import extract
 from ...evaluation.grading.text import same
 from ..answer_spans import Span, answer_span
@@ -81,12 +80,9 @@ def said(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int], stops: Se
 
 def judged(text: str, reason: str, gold: Gold, wanted: str | None = None) -> Grade:
     """The grade of a response by its own gold answer, or by another answer of the same type."""
-    aliases = gold.aliases if wanted is None else ()
+    other = {} if wanted is None else {"answer": wanted, "aliases": ()}
     try:
-        return grade(
-            text, reason, wanted or gold.answer, gold.answer_type, aliases, gold.format, options=gold.options,
-            question=gold.question,
-        )  # fmt: skip
+        return replace(gold, unknowable=False, **other).grade(text, reason)
     except InputError as e:  # an answer of another type than the gold one cannot be compared with
         return Grade("invalid", None, None, str(e))
 

@@ -15,7 +15,6 @@ from ...errors import NoCasesError
 from ...evaluation.asks import Grade
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
-from ...evaluation.grading import grade
 from ...hooks.model import Model
 from ...terminal import Bar, no_bar
 from ..examples import Example, Gold
@@ -128,7 +127,4 @@ def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
 def _graded(text: str, ended: bool, gold: Gold) -> Grade:
     said = cut_after_stop(text, gold.stop)[0]
     reason = "stop" if ended or len(said) < len(text) or said.endswith(gold.stop) else "length"
-    return grade(
-        said, reason, gold.answer, gold.answer_type, gold.aliases, gold.format, unknowable=gold.unknowable,
-        options=gold.options, question=gold.question,
-    )  # fmt: skip
+    return gold.grade(said, reason)
