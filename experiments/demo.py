@@ -23,7 +23,7 @@ from ..terminal import Advance, how_many
 from .console import exits
 from .console.printing import Reporter
 from .organism.weights import DOSES, called, named
-from .run import command_line, locked, not_a_run, write_json
+from .run import check_no_run, command_line, locked, write_json
 from .run.diagnosis import Diagnosis, read_diagnosis
 from .run.provenance import machine
 from .run.reader import read_run
@@ -61,7 +61,7 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
     Raises ``ComposcopeError`` if a run fails; the results of the other runs are kept.
     """
     start = time.monotonic()
-    not_a_run(out)
+    check_no_run(out)
     with locked(out) as folder:
         reporter = Reporter(folder / "log.txt", quiet=quiet)
         jobs = [DemoRun(dose, world, str(folder), seed, device) for dose in DOSES for world in LIMITS]

@@ -20,9 +20,9 @@ from ...evaluation.journal import Journal
 from ...files import file_sha256
 from ..run import (
     SCHEMA,
+    check_no_run,
     differing,
     locked,
-    not_a_run,
     provenance,
     read_json,
     read_lines,
@@ -61,7 +61,7 @@ def build(
     build is left behind, so that the same command works once the input is fixed.
     """
     asked = {"kind": kind, "options": dict(options), "inputs": _hashes(inputs)}
-    not_a_run(out)
+    check_no_run(out)
     with locked(out) as folder:
         _same(folder, asked)
         new = not (folder / "build.json").exists()

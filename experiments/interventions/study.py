@@ -15,7 +15,7 @@ from ...errors import InputError, require_extra
 from ..config import Asking, Config
 from ..console.printing import Reporter
 from ..organism.weights import DOSES
-from ..run import locked, not_a_run, read_json, write_json
+from ..run import check_no_run, locked, read_json, write_json
 from . import study_tables, training, training_curve
 from .data import ORGANISM, training_set
 from .recipes import PRESETS, AdapterRecipe
@@ -118,7 +118,7 @@ def run(study: InterventionStudy, out: str | Path, *, device: str | None = None,
     Raises ``ComposcopeError`` when a part fails; results of the other parts are kept.
     """
     require_extra("intervene", "train", *training.EXTRA)
-    not_a_run(out)
+    check_no_run(out)
     with locked(out) as folder:
         _same_study(folder, study)
         reporter = Reporter(folder / "log.txt", quiet=quiet)

@@ -20,7 +20,7 @@ from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels, labels_by_benchmark
 from ..figures.look import Look
 from ..figures.style import plain
-from ..run import not_a_run, write_text
+from ..run import check_no_run, write_text
 from ..run.diagnosis import meaning
 from ..run.reader import Row, RunData, load
 from ..run.summary import diagnosed_failures
@@ -190,7 +190,7 @@ def write(
 
     Raises ``InputError`` for a folder that is not a run.
     """
-    not_a_run(out)
+    check_no_run(out)
     read, folder = load(runs), Path(out)
     with stage(progress, "drawing figures", len(FIGURES)):
         files, captions = _figures(read, folder / "figures", gray)

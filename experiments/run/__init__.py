@@ -11,12 +11,12 @@ Not here: ``evaluating`` fills a run with answers, and grades (``evaluate``) and
 
 from .folder import (
     SCHEMA,
+    check_no_run,
     command_line,
     differing,
     find_runs,
     is_run,
     locked,
-    not_a_run,
     one_run,
     read_json,
     read_lines,
@@ -27,6 +27,6 @@ from .folder import (
 )
 
 __all__ = [
-    "SCHEMA", "command_line", "differing", "find_runs", "is_run", "locked", "not_a_run", "one_run", "read_json",
+    "SCHEMA", "command_line", "differing", "find_runs", "is_run", "locked", "check_no_run", "one_run", "read_json",
     "read_lines", "short", "write_json", "write_lines", "write_text",
 ]  # fmt: skip

@@ -183,8 +183,8 @@ def is_run(folder: str | Path) -> bool:
     return (Path(folder) / "manifest.json").is_file()
 
 
-def not_a_run(out: str | Path) -> None:
-    """Raises ``InputError`` if the folder for something else is a run, whose own files it would replace."""
+def check_no_run(out: str | Path) -> None:
+    """Raise ``InputError`` if the folder for something else is a run, whose own files it would replace."""
     if is_run(out):
         raise InputError(f"--out {out}: is a run, whose files would be replaced; give another folder")
 

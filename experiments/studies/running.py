@@ -19,7 +19,7 @@ from ..console.printing import Reporter
 from ..evaluating.ask_plan import load_benchmark
 from ..models.resolve import resolve_model
 from ..models.target import loading_of
-from ..run import command_line, differing, locked, not_a_run, read_json, write_json
+from ..run import check_no_run, command_line, differing, locked, read_json, write_json
 from . import results
 from .spec import Spec, StudyModel, groups_document, slug
 from .study import Preset, Study, StudyRun, step
@@ -44,7 +44,7 @@ def conduct(
     spec = _with_series(preset, spec)
     data = spec.data or preset.data
     study = Study(spec, preset, Path(out), data)
-    not_a_run(out)
+    check_no_run(out)
     planned = _planned(study, given)  # before there is a folder
     with locked(out) as folder:
         _same_study(folder, study)

@@ -1,4 +1,4 @@
-"""Faults and kills under load, in small here; in full with ``make soak``."""
+"""Faults and kills under load, in small here, in full with ``make soak``; the table of ``make mutants``."""
 
 from __future__ import annotations
 
@@ -85,3 +85,14 @@ def test_a_run_struck_at_a_few_of_its_file_calls_resumes_to_what_it_would_have_b
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.count("all resumed and equal") == 2, done.stdout + done.stderr
+
+
+def test_every_fault_of_the_table_stands_in_exactly_one_place_and_changes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(HERE)
+    import mutants
+
+    texts = {path: path.read_text(encoding="utf-8") for path in mutants.files_of(mutants.ROOT)}
+    places = {mutant.name: mutants.place_of(mutant, texts) for mutant in mutants.MUTANTS}
+    assert [(name, place) for name, place in places.items() if isinstance(place, str)] == []
+    assert len(places) == len(mutants.MUTANTS), "each has a name of its own"
+    assert [m.name for m in mutants.MUTANTS if m.was == m.now] == []
