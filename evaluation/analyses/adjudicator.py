@@ -16,6 +16,7 @@ from .. import statistics
 from ..graded import Graded
 from ..grading.text import normalize
 from ..metrics import Metric, mark
+from ..protocols import counting
 from .base import Analysis, Source
 
 _LABELS = {"right": True, "wrong": False, "yes": True, "no": False, "1": True, "0": False, "true": True, "false": False}
@@ -88,7 +89,8 @@ def _sheet_line(name: str, source: Source, row: Graded) -> dict[str, Any]:
 
 def _key_line(name: str, source: Source, row: Graded, stratum: tuple[Any, ...], weight: float) -> dict[str, Any]:
     return {
-        "item": name, "run": source.name, "case": row.case, "role": row.role, "domain": stratum[1], "kind": stratum[2],
+        "item": name, "run": source.name, "case": row.case, "cluster": row.cluster, "role": row.role,
+        "domain": stratum[1], "kind": stratum[2],
         "judged": row.outcome == "correct", "outcome": row.outcome, "match": row.match, "prone": stratum[4],
         "weight": weight,
     }  # fmt: skip
@@ -172,7 +174,9 @@ def _share(name: str, rows: Sequence[Mapping[str, Any]], field: str, value: bool
     total = sum(r.get("weight", 1.0) for r in rows)
     weighted = sum(r.get("weight", 1.0) for r in rows if r[field] == value) / total if total else None
     note = None if weighted is None else f"weighted to all answers: {weighted:.4f}"
-    return Metric(name, dict(group), **statistics.share(count, n), note=mark(n, note))
+    near = [r.get("cluster") or r["case"] for r in rows]  # answers to one case, by several models or in several roles
+    beside = counting.clustered(statistics.rate_interval([r[field] == value for r in rows], near), near) if n else {}
+    return Metric(name, dict(group), **statistics.share(count, n), **beside, note=mark(n, note))
 
 
 def _disagreement(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,13 +26,17 @@ ARTEFACTS = ("malformed-output", "answer-type-mismatch")
 CLASSES = (*STRUCTURAL, *ARTEFACTS)
 
 
-def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> Analysis:
+Annotations = Mapping[str | tuple[str, int], str]
+"""Labels by case, or by case and repeat, which wins."""
+
+
+def taxonomy(source: Source, annotations: Annotations | None = None) -> Analysis:
     """Labels of all gate-passing failures, shares of the classes, and the artefact-corrected failure rates.
 
-    ``annotations`` maps case ids to labels and wins over the rules. Failures are wrong or abstained wholes, and those
-    invalid through the model's own doing (no answer, no tag, truncated). With G gate-passers, E failures and A
-    artefacts: ``residual_failure`` = E/G, ``corrected_counted_right`` = (E - A)/G, ``corrected_left_out`` =
-    (E - A)/(G - A).
+    ``annotations`` maps case ids (or case and repeat) to labels and wins over the rules. Failures are wrong or
+    abstained wholes, and those invalid through the model's own doing (no answer, no tag, truncated). With G
+    gate-passers, E failures and A artefacts: ``residual_failure`` = E/G, ``corrected_counted_right`` = (E - A)/G,
+    ``corrected_left_out`` = (E - A)/(G - A).
 
     The sheet ``annotate.jsonl`` lists every failure with its evidence and the proposed label, to be corrected by hand.
     Raises ``InputError`` for unknown labels or cases, ``NoCasesError`` where nothing passes the gates.
@@ -42,23 +46,29 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> An
         raise NoCasesError(f"{source.name}: no case passes the gates; there is nothing to classify")
     failures = [g for g, failed in judged if failed]
     given = dict(annotations or {})
-    known = {g.item.case for g in failures}
+    known = {key for g in failures for key in (g.item.case, (g.item.case, g.item.repeat))}
     if strange := [c for c in given if c not in known]:
         raise InputError(f"annotations: case {strange[0]!r} is not a gate-passing failure of {source.name}")
-    labels = {}
-    for g in failures:
-        labels[g.item.case] = given.get(g.item.case, _proposed(g, source))
-    own = [labels[g.item.case] if failed else None for g, failed in judged]
-    metrics = _shares(labels, {g.item.case: g.item.cluster for g in failures})
+    proposed = [_proposed(g, source) for g in failures]
+    by_hand = [_annotated(given, g) for g in failures]
+    labels = [hand or rule for hand, rule in zip(by_hand, proposed, strict=True)]
+    following = iter(labels)
+    own = [next(following) if failed else None for _, failed in judged]
+    metrics = _shares(labels, [g.item.cluster for g in failures])
     metrics += _corrected(own, [g.item.cluster for g, _ in judged])
-    sheet = [_line(g, labels[g.item.case], g.item.case in given, source) for g in failures]
+    sheet = [_line(g, label, hand, source) for g, label, hand in zip(failures, labels, by_hand, strict=True)]
     table = [
         {"class": c, "group": "artefact" if c in ARTEFACTS else "structural", "count": n}
-        for c, n in Counter(labels.values()).most_common()
+        for c, n in Counter(labels).most_common()
     ]
-    overruled = sum(_proposed(g, source) != given[g.item.case] for g in failures if g.item.case in given)
-    warnings = (f"{overruled} of {len(given)} annotations differ from the rules' label",) if given else ()
+    overruled = sum(hand not in (None, rule) for hand, rule in zip(by_hand, proposed, strict=True))
+    annotated = len(by_hand) - by_hand.count(None)
+    warnings = (f"{overruled} of {annotated} annotations differ from the rules' label",) if given else ()
     return Analysis("taxonomy", tuple(metrics), {"classes": table}, {"annotate.jsonl": sheet}, warnings)
+
+
+def _annotated(annotations: Annotations, g: Gated) -> str | None:
+    return annotations.get((g.item.case, g.item.repeat), annotations.get(g.item.case))
 
 
 def _failed(g: Gated) -> bool | None:
@@ -174,18 +184,18 @@ def _lost(text: str, case: Case) -> bool:
     return 0 < spoken < len(answers)
 
 
-def _shares(labels: Mapping[str, str], near: Mapping[str, Hashable]) -> list[Metric]:
-    """Shares of the labels of failures by case; ``near`` says what cases share."""
+def _shares(labels: Sequence[str], near: Sequence[Hashable]) -> list[Metric]:
+    """Shares of the labels of failures; ``near`` says what each shares with others."""
 
-    def share(name: str, cases: Sequence[str], of: Sequence[str], group: Mapping[str, Any], note: str | None) -> Metric:
-        values: list[counting.Truth] = [labels[case] in of for case in cases]
-        return counting.rate(name, values, group, clusters=[near[case] for case in cases], note=note)
+    def share(name: str, rows: Sequence[int], of: Sequence[str], group: Mapping[str, Any], note: str | None) -> Metric:
+        values: list[counting.Truth] = [labels[i] in of for i in rows]
+        return counting.rate(name, values, group, clusters=[near[i] for i in rows], note=note)
 
-    every = list(labels)
+    every = range(len(labels))
     metrics = [share("artefact_share", every, ARTEFACTS, {}, "of the gate-passing failures")]
-    structural = [case for case in every if labels[case] in STRUCTURAL]
+    structural = [i for i in every if labels[i] in STRUCTURAL]
     for c in CLASSES:
-        if c in labels.values():
+        if c in labels:
             metrics.append(share("class_share", every, [c], {"class": c}, None))
             if c in STRUCTURAL:
                 metrics.append(share("class_share", structural, [c], {"class": c, "of": "structural"}, None))
@@ -213,25 +223,32 @@ def _corrected(labels: Sequence[str | None], near: Sequence[Hashable]) -> list[M
     ]
 
 
-def _line(g: Gated, label: str, by_hand: bool, source: Source) -> dict[str, Any]:
+def _line(g: Gated, label: str, by_hand: str | None, source: Source) -> dict[str, Any]:
     row: Graded = g.item.rows["whole"]
     return {
-        "case": row.case, "family": row.family, "depth": row.depth, "label": label, "by_hand": by_hand,
+        "case": row.case, **({"repeat": row.repeat} if row.repeat else {}), "family": row.family, "depth": row.depth,
+        "label": label, "by_hand": by_hand is not None,
         "question": source.prompts.get(row.ask or ""), "gold": row.gold, "answer": row.answer,
         "outcome": row.outcome, "reason": row.reason, "response": source.text(row),
         "parts": [[p.question, p.answer] for p in source.cases[row.case].parts] if row.case in source.cases else [],
     }  # fmt: skip
 
 
-def read_annotations(rows: Sequence[Mapping[str, Any]], where: str = "annotations") -> dict[str, str]:
-    """Labels by case, from lines with ``case`` and ``label``. Raises ``InputError`` for anything else."""
-    found: dict[str, str] = {}
+def read_annotations(rows: Sequence[Mapping[str, Any]], where: str = "annotations") -> Annotations:
+    """Labels from lines with ``case`` and ``label``, of one repeat where a line has ``repeat``.
+
+    Raises ``InputError`` for anything else.
+    """
+    found: dict[str | tuple[str, int], str] = {}
     for n, row in enumerate(rows, 1):
-        case, label = row.get("case"), row.get("label")
+        case, repeat, label = row.get("case"), row.get("repeat"), row.get("label")
         if not case or label not in CLASSES:
             raise InputError(f"{where}:{n}: label is {label!r} of case {case!r}; use one of {', '.join(CLASSES)}")
-        if found.setdefault(str(case), str(label)) != label:
-            raise InputError(f"{where}:{n}: case {case!r} has two labels, {found[str(case)]!r} and {label!r}")
+        if repeat is not None and (isinstance(repeat, bool) or not isinstance(repeat, int)):
+            raise InputError(f"{where}:{n}: repeat is {repeat!r}; use a whole number, or leave the field out")
+        key = str(case) if repeat is None else (str(case), repeat)
+        if found.setdefault(key, str(label)) != label:
+            raise InputError(f"{where}:{n}: case {case!r} has two labels, {found[key]!r} and {label!r}")
     return found
 
 
@@ -239,7 +256,7 @@ LITERAL = ("exact", "alias", "numeric", "date", "set", "ordered", "list", "boole
 _TAGGED = ("xml", "xml-answer")
 
 
-def tiers(source: Source, annotations: Mapping[str, str] | None = None) -> Analysis:
+def tiers(source: Source, annotations: Annotations | None = None) -> Analysis:
     """Gate-passers and residual failure under each tier; ``annotations`` as for the taxonomy.
 
     ``semantic``: right in substance (the grades as they are). ``exact``: only literal matches count. ``strict``: right
@@ -281,14 +298,14 @@ def _tier(name: str, rows: Sequence[Graded], source: Source) -> list[Metric]:
     ]
 
 
-def _adjudicated(source: Source, annotations: Mapping[str, str]) -> list[Metric]:
+def _adjudicated(source: Source, annotations: Annotations) -> list[Metric]:
     gated = gate_cases(source.rows, source.cases or None)
     outcomes = []
     artefacts = 0
     for g in gated:
         whole = g.whole
         if g.double is True and whole is False:
-            whole = annotations.get(g.item.case, _proposed(g, source)) in ARTEFACTS
+            whole = (_annotated(annotations, g) or _proposed(g, source)) in ARTEFACTS
             artefacts += whole
         outcomes.append((g.double, whole))
     items = [g.item for g in gated]

@@ -38,7 +38,7 @@ def _enough(name: str, sources: Sequence[Source], least: int, most: int | None) 
         raise InputError(f"study {name}: {len(sources)} runs; give {wanted}")
 
 
-def _annotations(o: AnalysisOptions) -> dict[str, str] | None:
+def _annotations(o: AnalysisOptions) -> taxonomy.Annotations | None:
     return None if o.annotations is None else taxonomy.read_annotations(read_lines(o.annotations), str(o.annotations))
 
 

@@ -274,6 +274,23 @@ def test_a_persons_label_wins_over_the_rules_and_unknown_labels_are_refused() ->
         taxonomy.taxonomy(failing(), {"ok1": "other"})
 
 
+def test_each_repeat_of_a_failure_has_its_own_label() -> None:
+    given = failing()
+    other = [replace(row, repeat=1) for row in given.rows]
+    other = [replace(r, outcome="correct") if (r.case, r.role) == ("order", "whole") else r for r in other]
+    both = replace(given, rows=[*given.rows, *other])
+    found = taxonomy.taxonomy(both)
+    assert value(found, "artefact_share") == (4, 11) and value(found, "residual_failure") == (11, 20)
+    assert value(found, "corrected_counted_right") == (7, 20)
+    sheet = found.files["annotate.jsonl"]
+    assert [line.get("repeat") for line in sheet].count(1) == 5
+    labels = taxonomy.read_annotations([{**line, "label": "other"} if line.get("repeat") else line for line in sheet])
+    by_hand = taxonomy.taxonomy(both, labels)
+    assert value(by_hand, "artefact_share") == (2, 11)
+    with pytest.raises(InputError, match="repeat is 'x'"):
+        taxonomy.read_annotations([{"case": "order", "label": "other", "repeat": "x"}])
+
+
 def test_nothing_to_classify_is_said() -> None:
     with pytest.raises(NoCasesError, match="no case passes the gates"):
         taxonomy.taxonomy(source("run", case_rows("a", "x", "-", "-")))

@@ -92,7 +92,11 @@ def test_the_sheet_gives_nothing_of_the_verdict_away() -> None:
 
 def _line(n: int, judged: bool, human: str | None, again: str | None = None, **key: object) -> tuple[dict, dict]:
     about = {"domain": "rank", "kind": "whole", "run": "r", "prone": False, "weight": 1.0, **key}
-    return {"item": f"i{n}", "judged": judged, **about}, {"item": f"i{n}", "human": human, "reexamined": again}
+    return {"item": f"i{n}", "case": f"c{n}", "judged": judged, **about}, {
+        "item": f"i{n}",
+        "human": human,
+        "reexamined": again,
+    }
 
 
 def test_precision_and_recall_are_of_right_and_a_second_look_wins() -> None:
@@ -124,6 +128,15 @@ def test_what_is_looked_at_again_keeps_the_first_label_and_runs_are_counted_apar
     (again,) = found.files["reexamine.jsonl"]
     assert (again["human"], again["judged"], again["reexamined"]) == ("right", "right", "wrong")
     assert [t["both right"] for t in found.tables["confusion"] if "run" in t["group"]] == [0, 1]
+
+
+def test_answers_to_one_case_or_cluster_count_as_dependent() -> None:
+    for shared in ("case", "cluster"):
+        pairs = [_line(n, True, "wrong" if n % 5 == 0 else "right", **{shared: f"s{n // 2}"}) for n in range(20)]
+        found = adjudicator.validate([k for k, _ in pairs], [s for _, s in pairs])
+        precision = next(m for m in found.metrics if m.metric == "precision")
+        assert (precision.count, precision.n, precision.cluster_n) == (16, 20, 10)
+        assert precision.cluster_low is not None
 
 
 def test_a_label_nobody_can_read_is_refused() -> None:
@@ -226,7 +239,8 @@ def test_a_drawn_answer_weighs_as_many_as_it_stands_for_and_the_sheet_is_blind()
 
 def test_precision_recall_and_specificity_are_of_what_people_and_judge_say() -> None:
     cells = {(True, True): 5, (True, False): 2, (False, True): 1, (False, False): 4}
-    rows = [{"judged": j, "human": h, "weight": 3.0 if j else 1.0} for (j, h), n in cells.items() for _ in range(n)]
+    said = [answer for answer, n in cells.items() for _ in range(n)]
+    rows = [{"judged": j, "human": h, "weight": 3.0 if j else 1.0, "case": f"c{n}"} for n, (j, h) in enumerate(said)]
     found = {m.metric: m for m in adjudicator._rates(rows, {})}
     assert {k: (m.count, m.n) for k, m in found.items()} == {
         "precision": (5, 7), "recall": (5, 6), "specificity": (4, 6), "accuracy": (9, 12)}  # fmt: skip
