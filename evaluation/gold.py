@@ -59,7 +59,7 @@ def type_of_words(text: str) -> str:
 def _type_of(text: str) -> str:
     if text.lower() in ("yes", "no", "true", "false"):
         return "boolean"
-    date = dates.parse(text)
+    date = None if re.fullmatch(r"\d+-1[0-2]", text) else dates.parse(text)  # a difference rather than a month
     if date is not None and dates.is_real(text) and (date.month or text.lower().endswith(("bc", "bce", "ad", "ce"))):
         return "date"
     if ":" in text:

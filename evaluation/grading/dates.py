@@ -44,6 +44,7 @@ _PATTERNS = [
     re.compile(p, re.IGNORECASE)
     for p in (
         r"(?<!\d)(?P<year>-?\d{4})-(?P<month>[01]?\d)-(?P<day>[0-3]?\d)(?!\d)",
+        r"(?<![\d/.-])(?P<year>[12]\d{3})-(?P<month>0[1-9]|1[0-2])(?P<or_years>)(?![\d-]|\s?[/.]\d)",
         r"(?<!\d)(?P<year>\d{3,4})\s?[年년]\s?(?:(?P<month>\d{1,2})\s?[月월]\s?(?:(?P<day>\d{1,2})\s?[日号일])?)?",
         r"(?<![\d/])(?P<year>\d{4})[/.](?P<month>[01]?\d)[/.](?P<day>[0-3]?\d)(?![\d/])",
         r"(?<![\d/])(?P<month>[01]?\d)/(?P<day>[0-3]?\d)/(?P<year>\d{4})(?![\d/])",
@@ -69,7 +70,7 @@ _PATTERNS = [
 ]
 _SPOKEN = 60
 """Most characters of a year in words."""
-_SLASHED = 3
+_SLASHED = 4
 """The pattern of "4/7/1776", which is read with the month first."""
 _COARSE = re.compile(r"\b(?:\d{3,4}['’]?s|\d{1,2}(?:st|nd|rd|th)[\s-]+century|\w+(?:st|nd|rd|th)[\s-]+century)\b", re.I)
 _SHORT = "|".join(m[:3] for m in _MONTHS)
@@ -168,6 +169,8 @@ def _date(m: re.Match[str]) -> Date | None:
     month = g.get("month")
     number = None if month is None else int(month) if month.isdigit() else _MONTH_NUMBER[month.lower()]
     day = (words.DAYS.get(g["day"].lower().replace(" ", "-")) or int(g["day"])) if g.get("day") else None
+    if "or_years" in g and (number or 0) > (year or 0) % 100:
+        return None  # "2005-06" may be two years
     if year == 0 or (number is not None and not 1 <= number <= 12) or (day is not None and not 1 <= day <= 31):
         return None
     sure = bool(number or era or g.get("ad") or len(g.get("year") or "") >= 4)
