@@ -36,7 +36,8 @@ _SEVERAL = re.compile(
     r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:maybe\s+|possibly\s+|perhaps\s+)?(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)"
 )
 _DENIED = re.compile(
-    r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\brather\s+than|\binstead\s+of|\beliminat\w+|\brul\w+\s+out)\s+(?:be\s+|option\s+|choice\s+)?"
+    r"(?:\bnot|n't|\bneither|\bnor|\bexcept|\b(?:all|any|every|each)\w*(?:\s\w+){0,3}\s(?:but|besides)"
+    r"|\brather\s+than|\binstead\s+of|\beliminat\w+|\brul\w+\s+out)\s+(?:be\s+|option\s+|choice\s+)?"
     r"(?:\(?[A-Z]\)?(?:,\s*(?:or\s+|nor\s+|and\s+)?|\s+(?:or|nor|and)\s+))*[(\[]?$",
     re.I,
 )
