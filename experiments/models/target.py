@@ -289,18 +289,24 @@ def open_role(
     option: str,
     *,
     batch_size: int | None = None,
+    dtype: str | None = None,
+    device: str | None = None,
     key_env: str | None = None,
     signed_as: Sequence[str] | None = None,
 ) -> Engine:
     """The engine for a role; ``config.SPEC`` lists the accepted values. ``option`` names the role's option in errors.
 
+    ``batch_size``, ``dtype`` and ``device`` are those of a model on this machine.
     ``key_env`` is ``--api-key-env``; its entries ``HOST=VARIABLE`` apply here. ``signed_as`` are other names of the
     model; None accepts any name that its server signs with. Local models without a chat template are asked in raw
     prompts. Raises ``InputError`` or ``ModelError`` if the engine cannot be opened.
     """
-    return (_role_here if address(spec, option) is None else _role_behind_server)(
-        spec, option, batch_size=batch_size, key_env=key_env, signed_as=signed_as
-    )
+    if (found := address(spec, option)) is None:
+        return _role_here(Loading(spec, batch_size=batch_size, dtype=dtype, device=device), option)
+    from ...evaluation.engines.http import connect
+
+    model, url = found
+    return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
 
 
 def open_judge(config: Config) -> Engine | None:
@@ -309,24 +315,16 @@ def open_judge(config: Config) -> Engine | None:
     if named is None:
         return None
     return open_role(
-        named, "--judge", batch_size=config.batch_size, key_env=serving.api_key_env, signed_as=serving.names
-    )
+        named, "--judge", batch_size=config.batch_size, dtype=config.dtype, device=config.device,
+        key_env=serving.api_key_env, signed_as=serving.names,
+    )  # fmt: skip
 
 
-def _role_behind_server(
-    spec: str, option: str, *, key_env: str | None, signed_as: Sequence[str] | None, **_: Any
-) -> Engine:
-    from ...evaluation.engines.http import connect
-
-    model, url = address(spec, option) or ("", "")
-    return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
-
-
-def _role_here(spec: str, option: str, *, batch_size: int | None, **_: Any) -> Engine:
+def _role_here(loading: Loading, option: str) -> Engine:
     try:
-        opened = load_local(Loading(spec, batch_size=batch_size), to_stderr)
+        opened = load_local(loading, to_stderr)
     except InputError as e:
-        raise InputError(f"{option} {spec}: cannot be opened ({e}); give {SPEC}") from e
+        raise InputError(f"{option} {loading.model}: cannot be opened ({e}); give {SPEC}") from e
     return opened.engine if opened.prompting == "chat" else Raw(opened.engine)
 
 

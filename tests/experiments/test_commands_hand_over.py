@@ -20,6 +20,7 @@ from composcope.evaluation.builders.scaffolds import Settings
 from composcope.experiments.building import benchmarks, scaffolds
 from composcope.experiments.cli import build, main, organism, root, studies
 from composcope.experiments.cli.doctor import _row
+from composcope.experiments.config import Config
 from composcope.experiments.evaluating import auditing, evaluate, merge
 from composcope.experiments.figures.catalog import look
 from composcope.experiments.models import target
@@ -178,6 +179,11 @@ def test_a_report_is_written_beside_its_run_or_into_the_first_folder_that_was_gi
 def test_what_a_command_makes_of_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "open_role", lambda *args, **options: (args, options))
     assert build._one("m", "--judge", "h=K") == (("m", "--judge"), {"key_env": "h=K"})
+    options = {"dtype": "bfloat16", "device": "cpu", "batch_size": 3}
+    roles = {"asking": {"judge": "m"}, "serving": {"api_key_env": "h=K"}}
+    config = Config.model_validate({"model": "x", "benchmark": "b", **options, **roles})
+    handed = {**options, "key_env": "h=K", "signed_as": config.serving.names}
+    assert target.open_judge(config) == (("m", "--judge"), handed)
     monkeypatch.setattr(train, "train_seeds", lambda n, folder, _: folder / str(n))
     assert studies._train(3, P("o"), ("s",), True) == {"series": ("s", "o/trainings/3"), "only_series": True}
     named = {name: [m.rpartition(":")[2] for m in studies._default_models(name)] for name in ("validity", "stad")}
