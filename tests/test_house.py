@@ -34,6 +34,11 @@ def _modules() -> list[Path]:
     return sorted(p for top in PACKAGES for p in (ROOT / top).rglob("*.py"))
 
 
+@cache
+def _nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def _imported_package(path: Path, node: ast.ImportFrom) -> str | None:
     """Top-level folder that a relative import reaches, None for anything else."""
     if not node.level:
@@ -56,7 +61,7 @@ def test_pyproject_lists_exactly_the_folders_that_are_packages() -> None:
 @pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_only_go_down(path: Path) -> None:
     top = path.relative_to(ROOT).parts[0]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _nodes(path):
         if isinstance(node, ast.ImportFrom):
             target = _imported_package(path, node)
             if target in PACKAGES:
@@ -67,7 +72,7 @@ def test_imports_only_go_down(path: Path) -> None:
 def _imported_modules(path: Path) -> set[Path]:
     """The modules of the house that a module takes names from: at its top, in functions, for types."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _nodes(path):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             for name in node.names:
@@ -121,7 +126,7 @@ def test_importing_the_package_and_the_command_line_does_not_load_torch() -> Non
 
 def test_no_module_evaluates_or_unpickles_data() -> None:
     for path in _modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec") or path == LOCKED, f"{path}:{node.lineno}"
             if isinstance(node, ast.Import):
@@ -129,7 +134,7 @@ def test_no_module_evaluates_or_unpickles_data() -> None:
 
 
 def test_every_document_says_that_its_schema_is_1() -> None:
-    made = [(path, node) for path in _modules() for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    made = [(path, node) for path in _modules() for node in _nodes(path)
             if isinstance(node, ast.Dict)]  # fmt: skip
     said = [(str(path), value.value) for path, node in made for key, value in zip(node.keys, node.values, strict=True)
             if isinstance(key, ast.Constant) and key.value == "schema" and isinstance(value, ast.Constant)]  # fmt: skip
@@ -259,7 +264,7 @@ def _public_hints(node: ast.ClassDef | ast.Module, inside: str = "") -> Iterator
 def test_every_tensor_in_a_public_signature_of_hooks_and_probes_says_its_shape() -> None:
     bare, shaped = [], 0
     for path in (p for p in _modules() if p.relative_to(ROOT).parts[0] in ("hooks", "probes")):
-        for name, hint in _public_hints(ast.parse(path.read_text(encoding="utf-8"))):
+        for name, hint in _public_hints(_nodes(path)[0]):
             bare += [f"{path.relative_to(ROOT)}: {name}"] if _without_shape(hint) else []
             shaped += hint is not None and "Tensor" in ast.unparse(hint)
     assert not bare and shaped > 200, (bare, shaped)

@@ -151,7 +151,7 @@ def test_responses_that_repeat_themselves_without_end_take_no_longer_than_their_
         answer_span(again * times, answer, kind, question="What is the answer, which is it, and is it 4?")
         return time.process_time() - start
 
-    assert min(seconds(8000) for _ in range(3)) < 12 * seconds(1000) + 1
+    assert any(seconds(8000) < 12 * seconds(1000) + 1 for _ in range(3))
 
 
 def test_tags_and_cues_say_where_to_look() -> None:

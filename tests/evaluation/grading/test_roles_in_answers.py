@@ -433,5 +433,5 @@ def test_a_long_repetition_is_graded_in_no_time(piece: str, answer_type: str, go
     options = OPTIONS if answer_type == "choice" else ()
     begin = time.process_time()
     for question in (TINA, AUSTEN):
-        grade(piece * (10_000 // len(piece)), "stop", gold, answer_type, question=question, options=options)
-    assert time.process_time() - begin < 5
+        grade(piece * (4_000 // len(piece)), "stop", gold, answer_type, question=question, options=options)
+    assert time.process_time() - begin < 2
