@@ -71,7 +71,7 @@ def test_every_architecture_gives_the_tokens_of_generate_one_by_one(name: str) -
     trust = find_trust(model)
     wanted = decoding.decode if name in BATCHES else decoding.decode_anew if name in ANEW else continuous.decode
     assert trust.decode is wanted and (trust.reason is None) == (wanted is continuous.decode)
-    rows = rows_of(drawn(9, 10))
+    rows = rows_of(drawn(7, 8))
     done = list(trust.decode(Runner(model, window=trust.window, mixed=trust.mixed), rows, 3))
     assert sorted(done) == list(range(len(rows)))
     for row in rows:
