@@ -160,6 +160,14 @@ _SPAN = re.compile(
     re.IGNORECASE,
 )
 """The dates of a life or a time: "(1775-1817)", "lived from 1775 to 1817", "it lasted from 1939 to 1945"."""
+_UNKNOWN = re.compile(
+    r"\b(?i:solve\b[^?]{0,60}?\bfor|find|determine|what\sis|value\sof)\s(?P<x>[b-hj-z])\b"
+    r"(?!\s?[-+*/^=(,\d]|\s(?:and|plus|minus|times|divided)\b)"
+)
+"""An unknown that is asked for: "Solve for x"."""
+_VALUES = re.compile(
+    r"(?<![\w.^*/+-])(?<!\d\s)([a-z])\s?=\s?(?:[-\d\s.+*/\u00d7()]{1,40}=\s?)?(-?\d+(?:[.,/]\d+)*)(?!\w|\s?[-+*/^\u00d7=(])"
+)
 
 
 def own_number(text: str, question: str) -> str | None:
@@ -170,6 +178,8 @@ def own_number(text: str, question: str) -> str | None:
     """
     if (listed := _enumerated(text, question)) is not None:
         return listed
+    if (solved := _solved(view.plain(text), question)) is not None:
+        return solved
     if _ASKS_DATE.search(question) and (date := _at_an_end(view.plain(text), question)):
         return _DIGITS.findall(date)[-1]
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
@@ -190,6 +200,14 @@ def own_number(text: str, question: str) -> str | None:
     named = said if whose else {m[0] for m in re.finditer(r"\b[A-Z][a-z]+", " ".join(parts[-3:]))}
     others = [name for name in named if name != asked["name"] and re.search(rf"\b{name}\b", question)]
     return next(iter(own)) if len(own) == 1 and others else None
+
+
+def _solved(plain: str, question: str) -> str | None:
+    """The value of the unknown that is asked for, where the text gives values of several: "x = 7 and y = 3"."""
+    asked = _UNKNOWN.search(question)
+    values = set(_VALUES.findall(plain)) if asked else set()
+    own = {value for name, value in values if asked and name == asked["x"]}
+    return own.pop() if len(own) == 1 and len({name for name, _ in values}) > 1 else None
 
 
 def of_another_person(text: str, question: str) -> bool:

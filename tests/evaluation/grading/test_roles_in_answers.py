@@ -238,6 +238,14 @@ NUMBERS += [
     ("18", "Tim is 36 and his aunt is 18.", AUNT, WRONG),
 ]
 FACES = "How many faces does a cube have?"
+UNKNOWN = "Solve for x: x + y = 10, x - y = 4."
+NUMBERS += [
+    ("7", "x=7, y=3", UNKNOWN, RIGHT),
+    ("7", "y = 7, x = 3", UNKNOWN, WRONG),
+    ("7", "Adding gives 2x = 14, so x = 14/2 = 7. Then y = 10 - 7 = 3.", UNKNOWN, RIGHT),
+    ("7", "Adding gives 2y = 14, so y = 14/2 = 7. Then x = 10 - 7 = 3.", UNKNOWN, WRONG),
+    ("10", "x = 7, y = 3, so x + y = 10", "If x = 7 and y = 3, what is x + y?", RIGHT),
+]
 NUMBERS += [
     ("6", "6 faces, 12 edges and 8 corners", FACES, RIGHT),
     ("6", "It has 8 corners, 12 edges, and 6 faces.", FACES, RIGHT),
