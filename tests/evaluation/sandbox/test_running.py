@@ -206,6 +206,7 @@ def test_all_code_form_solutions_of_gsm8k_run_and_reach_their_targets(shared: Pa
     [
         "```bash\npip install sympy\n```\n\nNow the code:\n```python\ndef solution():\n    return 5\n```\nDone.",
         "def solution():\n    return 5\n\nThis returns 5, which is the answer.",
+        "The total follows\nfrom the price of one.\n\nfrom math import floor\ndef solution():\n    return floor(5.5)",
         "```python\ndef solution():\n    return 5\n```\nOutput:\n```\nThe answer is 5\n```",
         "```Python\r\ndef solution():\r\n    return 5\r\n```",
         "~~~python\ndef solution():\n    return 5\n~~~",
