@@ -132,7 +132,8 @@ def card(
     from ..organism.card import ship
 
     doses = CROSSED if crossed else DOSES
-    homes = {int(p.name.removeprefix("seed-")): p for p in sorted(trained.glob("seed-*"))}
+    numbered = ((p.name.removeprefix("seed-"), p) for p in sorted(trained.glob("seed-*")))
+    homes = {int(number): p for number, p in numbered if number.isdecimal()}
     there = [d for d in doses if (trained / f"seed-{seed}" / d / "model").is_dir()]
     if not there:
         raise InputError(

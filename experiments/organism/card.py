@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...devices import available
 from ...files import file_sha256
 from ...terminal import Bar, no_bar
+from ..models.resolve import resolve_model
 from . import crossed, documents, errors, measure, world
 from .measure import CardRow, by_format
 from .weights import ALL, CROSSED, called, percent
@@ -20,13 +20,10 @@ CARDS = Path(__file__).parent / "cards"
 
 
 def ask_folder(folder: Path, device: str = "cpu") -> measure.AskModel:
-    """A function that asks the model in a folder questions, greedily and in float32."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    """A function that asks the model in a folder (or of ``organism:DOSE``) questions, greedily and in float32."""
+    from ...model_loading import load
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    model.to(available(device))  # pyright: ignore[reportArgumentType]
+    model, tokenizer = load(resolve_model(str(folder)).location, dtype="float32", device=device)
     said: dict[str, str] = {}
 
     def ask(questions: Sequence[str]) -> list[str]:
