@@ -97,6 +97,7 @@ def measure(
 
     import torch
 
+    from ..models.resolve import resolve_model
     from ..organism import weights
     from ..organism.card import measure_folder, print_rows
 
@@ -105,7 +106,7 @@ def measure(
     folders = models or [weights.path(d) for d in DOSES]
     with Reporter(quiet=quiet).bar("measuring models", len(folders)) as advance:
         for folder in folders:
-            rows = measure_folder(folder, n, device)
+            rows = measure_folder(Path(resolve_model(str(folder)).location), n, device)
             advance(1)
             if not json:
                 print_rows(str(folder), rows)

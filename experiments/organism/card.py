@@ -10,7 +10,6 @@ from typing import Any
 
 from ...files import file_sha256
 from ...terminal import Bar, no_bar
-from ..models.resolve import resolve_model
 from . import crossed, documents, errors, measure, world
 from .measure import CardRow, by_format
 from .weights import ALL, CROSSED, called, percent
@@ -20,10 +19,10 @@ CARDS = Path(__file__).parent / "cards"
 
 
 def ask_folder(folder: Path, device: str = "cpu") -> measure.AskModel:
-    """A function that asks the model in a folder (or of ``organism:DOSE``) questions, greedily and in float32."""
+    """A function that asks the model in a folder questions, greedily and in float32."""
     from ...model_loading import load
 
-    model, tokenizer = load(resolve_model(str(folder)).location, dtype="float32", device=device)
+    model, tokenizer = load(folder, dtype="float32", device=device)
     said: dict[str, str] = {}
 
     def ask(questions: Sequence[str]) -> list[str]:
