@@ -153,7 +153,9 @@ def card(
 def generate(
     benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs, ladders, choices or unknowable.")],
     out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],
-    n: Annotated[int, typer.Option(min=1, help="Number of cases (temporal: per family and depth).")] = 100,
+    n: Annotated[
+        int, typer.Option(min=1, help="Number of cases (temporal: per family and depth), if there are so many.")
+    ] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the cases.")] = 0,
     json: AsJson = False,
 ) -> None:
