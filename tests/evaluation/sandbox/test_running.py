@@ -164,6 +164,8 @@ def test_variables_of_the_entry_function_come_back() -> None:
         result = backend.run(code, "solution", (), LIMITS, True)
         assert (result.value, result.variables) == (32.5, {"eggs": 13, "price": 2.5})
     assert run_code(code).variables == {}
+    for python in (running.backend(), *_other()):  # no function of which a second one could be made
+        assert python.run("solution = lambda: 5", "solution", (), LIMITS, True) == CodeResult(5)
 
 
 @pytest.mark.parametrize(
