@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...errors import InputError
+from ...files import write_text
 from ...terminal import how_many
 from ..console.printing import Reporter, show
 from ..organism.plants import recipes
@@ -112,7 +113,7 @@ def measure(
                 print_rows(str(folder), rows)
             report[str(folder)] = [row.to_dict() for row in rows]
     if out:
-        out.write_text(dumps(report, indent=1) + "\n", encoding="utf-8")
+        write_text(out, dumps(report, indent=1) + "\n")
     if json:
         show({"schema": 1, "models": report}, True)
 
