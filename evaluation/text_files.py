@@ -152,6 +152,26 @@ def document(path: str | Path, fix: str) -> Any:
     return parse(text(path, fix), str(path), fix)
 
 
+def yaml_document(path: str | Path, where: str, fix: str) -> Any:
+    """The value of a YAML file, called ``where`` in errors.
+
+    Raises ``InputError`` as ``text`` does, for what is not YAML, and for a name that one object has twice.
+    """
+    import yaml
+
+    class Once(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            names = [key.value for key, _ in node.value]
+            if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+                raise InputError(f"{where}: {twice[0]} is given twice; keep one of them")
+            return super().construct_mapping(node, deep)
+
+    try:
+        return Once(text(path, fix)).get_single_data()
+    except yaml.YAMLError as e:
+        raise InputError(f"{where}: not valid YAML ({' '.join(str(e).split())[:200]})") from e
+
+
 def text_field(row: Mapping[str, Any], name: str, where: str) -> str:
     """A field that must hold text."""
     value = in_words(row.get(name))

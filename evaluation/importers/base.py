@@ -111,7 +111,8 @@ def place(document: Mapping[str, Any], fallback: str, options: Options, where: s
 
 def _usual(document: Mapping[str, Any], name: str, default: str) -> str:
     value = document.get(name)
-    return value if isinstance(value, str) and value.strip() else default
+    named = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
+    return str(value) if named else default
 
 
 def described(document: Mapping[str, Any]) -> dict[str, Any]:

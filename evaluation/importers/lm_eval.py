@@ -15,7 +15,7 @@ from ...errors import InputError
 from .. import text_files
 from ..graded import Graded
 from ..grading.text import normalize
-from ..text_files import objects
+from ..text_files import literal, objects
 from .base import Imported, Options, Stored, contradiction, depth_of, described, outcome_of, place, refuse_twice
 
 WHAT = "samples_TASK_TIME.jsonl of lm-evaluation-harness (--log_samples)"
@@ -94,11 +94,18 @@ def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
     while isinstance(raw, list) and len(raw) == 1:
         raw = raw[0]
     target = sample.get("target")
-    if not isinstance(raw, str) or target is None or not str(target).strip():
+    if not isinstance(raw, str) or target is None:
         return None
     # The target of GSM8K and its kin is a worked solution that ends in its answer.
-    gold = str(target).rpartition("####")[2].strip()
-    return Stored(raw, (gold,), where=where) if gold else None
+    golds = tuple(filter(None, (str(t).rpartition("####")[2].strip() for t in _accepted(target))))
+    return Stored(raw, golds, where=where) if golds else None
+
+
+def _accepted(target: Any) -> list[Any]:
+    """The answers that a target accepts; the harness writes a list of them as Python's text of it."""
+    if isinstance(target, str) and target.startswith(("['", '["')):
+        target = literal(target, list) or target
+    return target if isinstance(target, list) else [target]
 
 
 def _answer(sample: Mapping[str, Any]) -> str | None:

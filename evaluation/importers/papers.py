@@ -233,7 +233,7 @@ def read_stad_results(path: str | Path, options: Options = Options()) -> Importe
 def _rows(item: StadItem, record: Mapping[str, Any], model: str | None, where: str) -> list[Graded]:
     rows = []
     if "evaluation_score" in record:
-        text = str(record.get("evaluation", ""))
+        text = str(record.get("evaluation") or "")
         rows.append(_row(item, "whole", record["evaluation_score"], text, item.answer, model))
     for field, prefix, first, n in (
         ("decomposition", "part", 0, len(item.steps)),
@@ -245,7 +245,7 @@ def _rows(item: StadItem, record: Mapping[str, Any], model: str | None, where: s
         texts = record.get(f"{field}_evaluation") or []
         for i, value in enumerate(scores):
             gold = item.answer if prefix == "scaffold" else (item.steps[i].answer if i < len(item.steps) else None)
-            text = str(texts[i]) if i < len(texts) else ""
+            text = str(texts[i] or "") if i < len(texts) else ""
             rows.append(_row(item, f"{prefix}:{i + first}", value, text, gold, model))
     return rows
 

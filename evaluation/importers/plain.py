@@ -19,7 +19,7 @@ from ..case import ANSWER_TYPES
 from ..gold import typed_answer
 from ..graded import Graded
 from ..prompts import FORMATS
-from ..text_files import literal, number_text, objects
+from ..text_files import literal, objects
 from .base import Imported, Options, Stored, check, described, graded, place, refuse_twice
 
 WHAT = "rows with response and gold (JSON lines, a JSON list, or CSV)"
@@ -53,8 +53,8 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
     n_own = 0
     stem = Path(path).stem
     names = (options.response_field or "response", options.gold_field or "gold")
-    for n, (where, row) in enumerate(_rows(path, names)):
-        stored = _stored(row, names, where)
+    for n, (where, row) in enumerate(_rows(path, (*names, options.scorer))):
+        stored = _stored(row, names, options.answer_type, where)
         name = _verdict_field(row, options, where)
         own = next((row[k] for k in ("case", "id") if row.get(k) not in (None, "")), f"{stem}-{n:05d}")
         case, role = place(row, str(own), options, where)
@@ -77,8 +77,8 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
     return Imported(rows, [], warnings, found)
 
 
-def _rows(path: str | Path, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, row); of a table without its empty cells, but for those of ``names``: a response may be empty."""
+def _rows(path: str | Path, names: Sequence[str | None]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, row); of a table without its empty cells, but for those of ``names`` (response, gold, chosen verdict)."""
     if Path(path).suffix.lower() != ".csv":
         for where, row in objects(path, WHAT):  # NaN: the missing value of data frames
             yield where, {k: v if v == v else None for k, v in row.items()}
@@ -97,7 +97,8 @@ def _cell(text: str) -> Any:
     return text
 
 
-def _stored(row: Mapping[str, Any], names: tuple[str, str], where: str) -> Stored:
+def _stored(row: Mapping[str, Any], names: tuple[str, str], given: str | None, where: str) -> Stored:
+    """``given``: the answer type of rows that do not say it."""
     for name, flag in zip(names, ("--response-field", "--gold-field"), strict=True):
         if name not in row:
             meant, has = did_you_mean(name, row) or ";", ", ".join(sorted(row))
@@ -107,7 +108,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], where: str) -> Store
         raise InputError(f"{where}: field {names[0]!r} is {type(response).__name__}; give the response as text")
     kind = _one_of(row.get("answer_type"), "answer_type", ANSWER_TYPES, where)
     gold = row[names[1]]
-    if isinstance(gold, list) and kind in ("list", "ordered-list"):
+    if isinstance(gold, list) and (kind or given) in ("list", "ordered-list"):
         gold = ", ".join(_golds(gold, names[1], where))  # the items of one answer
     golds = _golds(gold, names[1], where) + _golds(row.get("aliases") or [], "aliases", where)
     if not golds:
@@ -151,23 +152,28 @@ def _verdict_field(row: Mapping[str, Any], options: Options, where: str) -> str 
 
 
 def _verdict(value: Any, name: str, where: str) -> Outcome:
-    if value is None:
+    if value in (None, ""):
         return "invalid"
-    said = number_text(value) if isinstance(value, float) else str(value)
-    if said.strip().lower() not in _SAID:
+    said = _written(value).lower()
+    if said not in _SAID:
         raise InputError(f"{where}: {name} is {value!r}, not a right-or-wrong verdict; use true, false or one of "
                          f"{', '.join(OUTCOMES)}, or give another --scorer")  # fmt: skip
-    return _SAID[said.strip().lower()]
+    return _SAID[said]
 
 
 def _whole(row: Mapping[str, Any], name: str, where: str) -> int | None:
     value = row.get(name)
     if value is None:
         return None
-    text = number_text(value) if isinstance(value, float) else str(value)
-    if isinstance(value, bool) or not text.isdigit():
+    text = _written(value)
+    if isinstance(value, bool) or not text.isdecimal():
         raise InputError(f"{where}: {name} is {value!r}; give a whole number of at least 0")
     return int(text)
+
+
+def _written(value: Any) -> str:
+    """The text of a value; data frames write a whole number as 2.0 where its column lacks some."""
+    return str(value).strip().removesuffix(".0")
 
 
 def _text(value: Any) -> str | None:

@@ -78,7 +78,8 @@ class Monty:
         value, own = None, {}
         called = _kind(session, call) not in _NO_FUNCTION
         if called:
-            entry = "__told__" if variables else call
+            told = variables and _kind(session, "__told__") not in _NO_FUNCTION
+            entry = "__told__" if told else call
             given = {"__arguments__": list(arguments)}
             try:
                 session.feed_run(f"__value__ = {entry}(*__arguments__)", inputs=given, print_callback=printed)
@@ -87,7 +88,7 @@ class Monty:
                     raise
                 # a function with arguments that the program has called itself counts as none
                 return {"called": False, "value": None, "printed": printed.output, "variables": {}}
-            if variables:
+            if told:
                 own = session.feed_run("__value__[1]")
                 own = {k: v for k, v in own.items() if not (isinstance(v, str) and _OBJECT.match(v))}
                 session.feed_run("__value__ = __value__[0]")

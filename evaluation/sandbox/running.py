@@ -93,7 +93,7 @@ def run_answer(text: str) -> CodeResult:
 
 
 _FENCE = re.compile(r"(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)(?:\1|\Z)", re.DOTALL)
-_START = re.compile(r"^([ \t]*)(?:def|import|from)[ \t]+\w", re.MULTILINE)
+_START = re.compile(r"^([ \t]*)(?:(?:def|import)[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b)", re.MULTILINE)
 _CODE = re.compile(r"^[ \t]*(?:(?:def|import|from)[ \t]|\w+[ \t]*=[^=])", re.MULTILINE)
 _TOP_LEVEL = re.compile(
     r"(?:def|import|from|if|elif|for|while|class|with|assert|global|return|del)\s|(?:else|try|except|finally)\b"

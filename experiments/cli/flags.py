@@ -94,24 +94,11 @@ def with_config(
 
 def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a file, overridden by those given. Raises ``InputError`` for a file without options."""
-    import yaml
-
     from ...evaluation import text_files
 
     if path is None:
         return dict(given)
-
-    class Once(yaml.SafeLoader):
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            names = [key.value for key, _ in node.value]
-            if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-                raise InputError(f"--config {path}: {twice[0]} is given twice; keep one of them")
-            return super().construct_mapping(node, deep)
-
-    try:
-        found = Once(text_files.text(path, "`composcope init` writes one")).get_single_data()
-    except yaml.YAMLError as e:
-        raise InputError(f"--config {path}: not valid YAML ({' '.join(str(e).split())[:200]})") from e
+    found = text_files.yaml_document(path, f"--config {path}", "`composcope init` writes one")
     if not isinstance(found, dict):
         raise InputError(f"--config {path}: holds no options; give lines such as 'model: organism:control'")
     found.pop("schema", None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...errors import InputError
+from ...files import write_text
 from ...terminal import how_many
 from ..console.printing import Reporter, show
 from ..organism.plants import recipes
@@ -97,6 +98,7 @@ def measure(
 
     import torch
 
+    from ..models.resolve import resolve_model
     from ..organism import weights
     from ..organism.card import measure_folder, print_rows
 
@@ -105,13 +107,13 @@ def measure(
     folders = models or [weights.path(d) for d in DOSES]
     with Reporter(quiet=quiet).bar("measuring models", len(folders)) as advance:
         for folder in folders:
-            rows = measure_folder(folder, n, device)
+            rows = measure_folder(Path(resolve_model(str(folder)).location), n, device)
             advance(1)
             if not json:
                 print_rows(str(folder), rows)
             report[str(folder)] = [row.to_dict() for row in rows]
     if out:
-        out.write_text(dumps(report, indent=1) + "\n", encoding="utf-8")
+        write_text(out, dumps(report, indent=1) + "\n")
     if json:
         show({"schema": 1, "models": report}, True)
 
@@ -132,7 +134,8 @@ def card(
     from ..organism.card import ship
 
     doses = CROSSED if crossed else DOSES
-    homes = {int(p.name.removeprefix("seed-")): p for p in sorted(trained.glob("seed-*"))}
+    numbered = ((p.name.removeprefix("seed-"), p) for p in sorted(trained.glob("seed-*")))
+    homes = {int(number): p for number, p in numbered if number.isdecimal()}
     there = [d for d in doses if (trained / f"seed-{seed}" / d / "model").is_dir()]
     if not there:
         raise InputError(
@@ -151,7 +154,9 @@ def card(
 def generate(
     benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs, ladders, choices or unknowable.")],
     out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],
-    n: Annotated[int, typer.Option(min=1, help="Number of cases (temporal: per family and depth).")] = 100,
+    n: Annotated[
+        int, typer.Option(min=1, help="Number of cases (temporal: per family and depth), if there are so many.")
+    ] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the cases.")] = 0,
     json: AsJson = False,
 ) -> None:

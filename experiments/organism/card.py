@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...devices import available
 from ...files import file_sha256
 from ...terminal import Bar, no_bar
 from . import crossed, documents, errors, measure, world
@@ -21,12 +20,9 @@ CARDS = Path(__file__).parent / "cards"
 
 def ask_folder(folder: Path, device: str = "cpu") -> measure.AskModel:
     """A function that asks the model in a folder questions, greedily and in float32."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from ...model_loading import load
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    model.to(available(device))  # pyright: ignore[reportArgumentType]
+    model, tokenizer = load(folder, dtype="float32", device=device)
     said: dict[str, str] = {}
 
     def ask(questions: Sequence[str]) -> list[str]:

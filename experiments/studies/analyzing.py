@@ -1,5 +1,6 @@
 """``composcope study NAME RUN...``: run the papers' further analyses on runs or on files of graded rows."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,16 +60,19 @@ def _filtering(source: Source, o: AnalysisOptions) -> Analysis:
     return stad.filtered(source, read_items(o.kept))
 
 
-def _sizes(o: AnalysisOptions) -> dict[str, float]:
-    found = {}
+def _sizes(sources: Sequence[Source], o: AnalysisOptions) -> dict[str, float]:
+    found: dict[str, float] = {}
+    known = {name: None for s in sources for name in (s.name, s.model)}
     for text in o.sizes:
         name, sign, number = text.rpartition("=")
         try:
             found[name] = float(number)
         except ValueError:
             sign = ""
-        if not sign or not name:
+        if not sign or not name or not 0 < found[name] < math.inf:
             raise InputError(f"--size {text}: give RUN=BILLIONS, such as --size runs/a=7")
+        if name not in known:
+            raise InputError(f"--size {text}: no run or model of this name; use one of {', '.join(known)}")
     return found
 
 
@@ -81,7 +85,7 @@ ANALYSES: Mapping[str, tuple[int, int | None, Callable[[Sources, AnalysisOptions
     "taxonomy": (1, 1, lambda s, o: taxonomy.taxonomy(s[0], _annotations(o))),
     "tiers": (1, 1, lambda s, o: taxonomy.tiers(s[0], _annotations(o))),
     "adjudicator": (0, None, _adjudicator),
-    "sizes": (1, None, lambda s, o: agentcoma.size_groups(s, _sizes(o), seed=o.seed)),
+    "sizes": (1, None, lambda s, o: agentcoma.size_groups(s, _sizes(s, o), seed=o.seed)),
     "lengths": (1, None, lambda s, o: lengths(s, o.seed)),
     "bottlenecks": (1, None, lambda s, _: stad.bottlenecks_by_size(s)),
     "skills": (1, None, lambda s, _: stad.skills_in_context(s)),

@@ -135,6 +135,7 @@ def judge(planted: Planted, folder: Path, cases: int, seed: int = 0) -> Judged:
 
 def scores(judged: Sequence[DiagnosedCase]) -> dict[str, Any]:
     """Macro-F1 and the undetermined share over the planted causes, and false causes in plants without a cause."""
+    judged = [replace(j, truth=MERGED.get(j.truth, j.truth), named=MERGED.get(j.named, j.named)) for j in judged]
     known = [j for j in judged if j.truth != REFUSED]
     none = [j for j in judged if j.truth == REFUSED]
     f1 = {}
@@ -217,7 +218,7 @@ def specific(judged: Sequence[DiagnosedCase], found: Mapping[str, Diagnosis]) ->
 def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
     """The matrix and its scores as text."""
     s = scores(judged)
-    right = [j for j in judged if j.named == j.truth != REFUSED]
+    right = [j for j in judged if j.named == MERGED.get(j.truth, j.truth) != REFUSED]
 
     return [
         *table(matrix(judged)),
@@ -252,6 +253,8 @@ def run_study(
     plants = [planted for folder in folders for planted in planted_in(folder)]
     if not plants and not models:
         raise InputError("study why: give --series FOLDER with plants (`composcope organism plant`), or --model FOLDER")
+    names = told_apart([*(p.model for p in plants), *models])
+    plants = [replace(p, name=name) for p, name in zip(plants, names, strict=False)]
     judged: list[DiagnosedCase] = []
     known: list[Cheap] = []
     diagnoses: dict[str, Diagnosis] = {}
@@ -265,8 +268,8 @@ def run_study(
             advance(1)
         said, beaten = lines(judged) if judged else [], guessed(judged, known)
         said += [f"macro-F1 of a guess from the {n}: {_two(f)}" for n, f in beaten.items()]
-        for model in models:
-            folder = out / Path(model).name.replace(":", "-")
+        for model, name in zip(models, names[len(plants) :], strict=True):
+            folder = out / name
             benchmark = "organism:mixed" if model.startswith("organism:") else REAL
             options = {"model": model, "benchmark": benchmark, "limit": cases, "seed": seed, "probes": []}
             work.investigate(Config.read(options), folder, quiet=True, contrast=False)
@@ -274,6 +277,7 @@ def run_study(
                 diagnoses[folder.name] = diagnosis = diagnose(folder, cases=cases, seed=seed, quiet=True)
                 said += diagnosis.lines()
             advance(1)
+    said += [f"{name}: no failure to diagnose" for name in names if name not in diagnoses]
     said += ["failing variants that each change mends:", *table(mends(diagnoses))] if diagnoses else []
     mended = specific(judged, {j.plant: diagnoses[j.plant] for j in judged})
     said += [
@@ -287,6 +291,19 @@ def run_study(
                 "mended": mends(diagnoses), "mended_by_cause": mended, "seconds_per_case": seconds}  # fmt: skip
     write_json(out / "confusion.json", {**document, "cases": [vars(j) for j in judged], "lines": said})
     return said
+
+
+def told_apart(models: Sequence[str]) -> list[str]:
+    """A folder's name for each model: the last part of its own, and as many before it as tell all of them apart.
+
+    Raises ``InputError`` for a model that is given twice.
+    """
+    parts = [(Path(m).resolve() if Path(m).is_dir() else Path(m)).parts for m in models]
+    for n in range(1, 1 + max(map(len, parts), default=0)):
+        names = ["-".join(some[-n:]).replace(":", "-").replace("/", "") for some in parts]
+        if len(set(names)) == len(names):
+            return names
+    raise InputError(f"study why: {', '.join(models)}: a model is given twice; give each of them once")
 
 
 NEIGHBOURS = 5
@@ -323,10 +340,12 @@ def guesses(known: Sequence[Cheap], causes: Sequence[str]) -> dict[str, list[str
     neighbours may come from the same model, so a guess may recognize the model instead of the cause. This makes a guess
     better than it could be on a new model, to the disadvantage of the diagnosis.
 
-    A number that a case does not have (the confidence of an empty answer) counts as the mean of the others.
+    A number that a case does not have (the confidence of an empty answer) counts as the mean of the others; one that no
+    case has tells nothing.
     """
     columns = np.array([[one.numbers.get(q, np.nan) for q in BASELINES.values()] for one in known], dtype=float)
-    columns = StandardScaler().fit_transform(np.where(np.isfinite(columns), columns, np.nanmean(columns, axis=0)))
+    there = np.ma.masked_invalid(columns)
+    columns = StandardScaler().fit_transform(np.where(there.mask, there.mean(axis=0).filled(0), columns))
     out = {name: by_neighbours(columns[:, [i]], causes) for i, name in enumerate(BASELINES)}
     out[ALL] = by_neighbours(columns, causes)
     letters: Any = TfidfVectorizer(analyzer="char", ngram_range=(1, 3)).fit_transform(

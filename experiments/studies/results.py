@@ -72,10 +72,9 @@ def comparison(study: Study) -> StudyTable:
         rows.append({"model": run.label, "data": run.data, **run.model.groups, **cells})
     groups = dict.fromkeys(k for m in study.spec.models for k in m.groups)
     told_apart = [] if len(study.data) == 1 else ["data"]
-    columns = ("model", *told_apart, *groups, *study.preset.headline)
-    rows += [
-        {"model": name, study.preset.headline[0]: f"could not be run: {why}"} for name, why in study.failed.items()
-    ]
+    shown = study.preset.headline or ("failed",) * bool(study.failed)
+    columns = ("model", *told_apart, *groups, *shown)
+    rows += [{"model": name, shown[0]: f"could not be run: {why}"} for name, why in study.failed.items()]
     return StudyTable("models", "Models side by side", rows, columns=columns)
 
 

@@ -23,9 +23,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ...errors import InputError
+from ...evaluation import text_files
 from ...files import safe_name, short_name
 from ..organism.weights import DOSES
 
@@ -95,15 +94,7 @@ def read_spec(path: str | Path, study: str | None = None, **options: Any) -> Spe
 
     Raises ``InputError`` with file and field, also if the file belongs to another ``study``.
     """
-    file = Path(path)
-    if not file.is_file():
-        raise InputError(f"--models {path}: no such file; give a YAML file with a list of models")
-    try:
-        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as e:
-        raise InputError(f"{path}: not valid YAML ({' '.join(str(e).split())})") from e
-    except UnicodeDecodeError as e:
-        raise InputError(f"{path}: not UTF-8 text ({e.reason} at byte {e.start}); save the file as UTF-8") from e
+    raw = text_files.yaml_document(path, str(path), "give --models a YAML file with a list of models")
     if isinstance(raw, dict) and raw.get("series") and "models" not in raw:
         raw["models"] = [f"organism:{dose}" for dose in DOSES]
     if not isinstance(raw, dict) or not isinstance(raw.get("models"), list) or not raw["models"]:

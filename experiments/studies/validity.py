@@ -30,11 +30,15 @@ MODELS = tuple(f"organism:{dose}" for dose in DOSES)
 def models(spec: Spec) -> Spec:
     """The requested doses, for the shipped training and for every training in ``spec.series``.
 
-    Raises ``InputError`` for other models, and for series that cannot be used.
+    Raises ``InputError`` for other models, for one that is given twice, and for series that cannot be used.
     """
-    unknown = [m.model for m in spec.models if m.model not in MODELS]
+    names = [m.model for m in spec.models]
+    unknown = [name for name in names if name not in MODELS]
     if unknown:
         raise InputError(f"--model {unknown[0]}: the validity study runs on organisms, {', '.join(MODELS)}")
+    if len(set(names)) < len(names):
+        twice = max(names, key=names.count)
+        raise InputError(f"--models: {twice} is given twice, and every dose is asked in one way; give it once")
     if len(spec.data) > 1:
         raise InputError(f"--data: {', '.join(spec.data)}: every dose is asked the same data; give one data set")
     if spec.only_series and not spec.series:

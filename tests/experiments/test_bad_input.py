@@ -66,6 +66,8 @@ def test_an_unknown_model_is_named(
     assert run("evaluate", name, case_file, tmp_path / "r") == 1
     assert needle in error_of(capsys)
     assert not (tmp_path / "r").exists()
+    assert main(["organism", "measure", name, "--n", "1"]) == 1
+    assert needle.replace(" ./", " ") in error_of(capsys)
 
 
 @pytest.mark.parametrize(

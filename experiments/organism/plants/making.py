@@ -48,6 +48,8 @@ def stored(
     """
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"--out {folder}: holds something else; give an empty or new folder")
+    if folder.resolve() == Path.cwd():  # it is put in place whole
+        raise InputError(f"--out {folder}: is the folder that this runs in; give one inside it")
     made = train()
     begun = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(begun, ignore_errors=True)

@@ -163,7 +163,7 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
     rows = [
         _sample(0, "12", "12", 1.0, doc={"case": "c1", "role": "part:0", "depth": 2}),
         _sample(1, "12", "12", 0.0, doc={"case": "c1", "role": "whole"}),
-        _sample(2, "1,200", "1200", 1.0),
+        _sample(2, "1,200", "1200", 1.0, doc={"case": 7, "role": "part:1"}),
         _sample(3, "seven", "12", 1.0),
         _sample(4, "Rome", "Oslo", 1.0),
     ]
@@ -172,7 +172,7 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
     assert [(r.case, r.role, r.outcome) for r in found.rows] == [
         ("c1", "part:0", "correct"),
         ("c1", "whole", "incorrect"),
-        ("gsm_pairs-2", "whole", "correct"),
+        ("7", "part:1", "correct"),
         ("gsm_pairs-3", "whole", "correct"),
         ("gsm_pairs-4", "whole", "correct"),
     ]
@@ -280,8 +280,8 @@ def test_a_file_of_no_known_kind_is_refused_with_the_known_kinds(tmp_path: Path)
 def test_evaluated_stad_records_are_found_and_a_failed_judge_is_invalid(tmp_path: Path) -> None:
     records = [
         {"question": "q", "answer": 3, "evaluation": "3", "evaluation_score": 1},
-        {"question": "r", "answer": 4, "evaluation": "?", "evaluation_score": -1},
+        {"question": "r", "answer": 4, "evaluation": None, "evaluation_score": -1},
     ]
     path = _lines(tmp_path / "set_evaluation_scored.jsonl", records)
     assert detect(path) == "stad"
-    assert [r.outcome for r in read(path).rows] == ["correct", "invalid"]
+    assert [(r.outcome, r.answer) for r in read(path).rows] == [("correct", "3"), ("invalid", None)]

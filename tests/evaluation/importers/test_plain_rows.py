@@ -125,8 +125,13 @@ def test_a_row_that_cannot_be_used_is_named(
 
 def test_an_empty_cell_is_an_empty_response_and_a_missing_column_is_none(tmp_path: Path) -> None:
     rows = [{"response": "4", "gold": "4", "right": True, "depth": 2}, {"response": "", "gold": "4"}]
-    found = read(table(tmp_path / "m.csv", rows)).rows
+    path = table(tmp_path / "m.csv", rows)
+    found = read(path).rows
     assert [(r.outcome, r.reason, r.depth) for r in found] == [("correct", None, 2), ("invalid", "empty", None)]
+    assert [(r.outcome, r.reason) for r in read(path, options=Options(scorer="right")).rows] == [
+        ("correct", None),
+        ("invalid", None),
+    ]
     with pytest.raises(InputError, match=r"m.csv:2: field 'gold' is missing"):
         read(table(tmp_path / "m.csv", [{"response": "4"}]), "rows")
 
@@ -153,6 +158,14 @@ def test_what_a_data_frame_has_no_value_for_is_missing(tmp_path: Path) -> None:
     assert open_.outcome == "invalid"
     with pytest.raises(InputError, match=r"g.jsonl:1: field 'gold' is None"):
         read(lines(tmp_path / "g.jsonl", [{"response": "5", "gold": float("nan")}]), "rows")
+
+
+def test_whole_numbers_of_a_table_may_end_in_a_point_and_a_zero(tmp_path: Path) -> None:
+    rows = [
+        {"case": c, "response": "4", "gold": "4", "right": r, "depth": "2.0"} for c, r in (("a", "1.0"), ("b", "0.0"))
+    ]
+    found = read(table(tmp_path / "m.csv", rows)).rows
+    assert [(r.outcome, r.depth) for r in found] == [("correct", 2), ("incorrect", 2)]
 
 
 def test_a_response_of_a_million_characters_is_read_from_a_table(tmp_path: Path) -> None:
@@ -249,6 +262,23 @@ def test_a_completion_that_ran_into_the_limit_or_the_context_is_graded_as_cut_of
     assert [r.outcome for r in regrade(read(path, options=options), options).rows] == [outcome]
 
 
+@pytest.mark.parametrize(
+    ("target", "golds"),
+    [
+        ("['Lewis', \"O'Neil\"]", ("Lewis", "O'Neil")),
+        (["Lewis", "O'Neil"], ("Lewis", "O'Neil")),
+        ("[-2, 7]", ("[-2, 7]",)),
+        ("['", ("['",)),
+    ],
+)
+def test_a_target_of_the_harness_that_lists_answers_accepts_each_of_them(
+    target: Any, golds: tuple[str, ...], tmp_path: Path
+) -> None:
+    sample = {"doc_id": 0, "doc": {}, "target": target, "resps": [["x"]], "filtered_resps": ["x"], "exact_match": 0.0}
+    stored = read(lines(tmp_path / "samples_trivia.jsonl", [sample])).stored
+    assert [s and s.golds for s in stored] == [golds]
+
+
 def test_a_file_without_responses_cannot_be_graded_again(tmp_path: Path) -> None:
     log = {"version": 2, "eval": {"task": "t"}, "samples": [{"id": 1, "target": "7", "scores": {"m": {"value": "C"}}}]}
     path = tmp_path / "log.json"
@@ -291,5 +321,8 @@ def test_the_labelled_answers_are_plain_rows(shared: Path, name: str, n: int) ->
 def test_a_list_of_gold_items_is_one_answer_where_a_list_is_asked_for(
     response: str, outcome: str, kind: str, tmp_path: Path
 ) -> None:
-    row = {"case": "a", "role": "whole", "response": response, "gold": ["helium", "neon"], "answer_type": kind}
-    assert [r.outcome for r in read(lines(tmp_path / "m.jsonl", [row])).rows] == [outcome]
+    row = {"case": "a", "role": "whole", "response": response, "gold": ["helium", "neon"]}
+    path = lines(tmp_path / "m.jsonl", [row])
+    assert [r.outcome for r in read(path, options=Options(answer_type=kind)).rows] == [outcome]
+    lines(path, [{**row, "answer_type": kind}])
+    assert [r.outcome for r in read(path).rows] == [outcome]

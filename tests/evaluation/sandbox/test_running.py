@@ -164,6 +164,8 @@ def test_variables_of_the_entry_function_come_back() -> None:
         result = backend.run(code, "solution", (), LIMITS, True)
         assert (result.value, result.variables) == (32.5, {"eggs": 13, "price": 2.5})
     assert run_code(code).variables == {}
+    for python in (running.backend(), *_other()):  # no function of which a second one could be made
+        assert python.run("solution = lambda: 5", "solution", (), LIMITS, True) == CodeResult(5)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +208,7 @@ def test_all_code_form_solutions_of_gsm8k_run_and_reach_their_targets(shared: Pa
     [
         "```bash\npip install sympy\n```\n\nNow the code:\n```python\ndef solution():\n    return 5\n```\nDone.",
         "def solution():\n    return 5\n\nThis returns 5, which is the answer.",
+        "The total follows\nfrom the price of one.\n\nfrom math import floor\ndef solution():\n    return floor(5.5)",
         "```python\ndef solution():\n    return 5\n```\nOutput:\n```\nThe answer is 5\n```",
         "```Python\r\ndef solution():\r\n    return 5\r\n```",
         "~~~python\ndef solution():\n    return 5\n~~~",

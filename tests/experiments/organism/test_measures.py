@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from composcope.evaluation.cases import Case, Part
+from composcope.experiments.cli import main
 from composcope.experiments.interventions import data
-from composcope.experiments.organism import benchmarks, errors, measure, tasks, world
+from composcope.experiments.organism import benchmarks, card, errors, measure, tasks, world
 from composcope.experiments.organism.documents import FORMAT_WEIGHTS
 
 
@@ -161,6 +164,15 @@ def test_loops_and_wrong_forms_of_lists_are_counted_over_cases_whose_events_are_
         mine = [c for c in inside if c.depth_bin == bin and ways[c.id] in ("right", "short")]
         expected[f"residual failure without loops and wrong forms, depth bin {bin}"] = counted(mine, "short")
     assert rows == expected
+
+
+def test_what_was_measured_is_written_into_a_folder_that_is_not_there_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(card, "measure_folder", lambda folder, *_: [measure.CardRow(folder.name, 1, 2)])
+    out = tmp_path / "new" / "rows.json"
+    assert main(["organism", "measure", "organism:twin", "--out", str(out)]) == 0
+    assert json.loads(out.read_text())["organism:twin"][0]["measure"] == "twin"
 
 
 def test_pairs_to_train_on_are_of_events_far_apart() -> None:

@@ -382,7 +382,9 @@ def test_a_count_passes_from_its_bound_on(k: int, bound: float | None, at_most: 
     assert nothing.passed is (bound is None), "of nothing, no share is reached"
 
 
-def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(small: None, tmp_path: Path) -> None:
+def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(
+    small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant = recipes.Plant("p", (recipes.graft("shortcut"),), seed=1, steps=1)
     with pytest.raises(
         ModelError, match=r"not planted: .*answers as planted, shortcut:usual \d of \d+ \(at least 90%\)"
@@ -393,6 +395,10 @@ def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(small: 
     (tmp_path / "model" / "mine.txt").write_text("x")
     with pytest.raises(InputError, match="holds something else"):
         making.make(plant, tmp_path / "model")
+    (tmp_path / "model" / "mine.txt").unlink()
+    monkeypatch.chdir(tmp_path / "model")
+    with pytest.raises(InputError, match="the folder that this runs in"):
+        making.make(plant, Path())
 
 
 def test_a_plant_that_is_there_is_kept_and_another_one_is_not_taken_for_it(

@@ -77,6 +77,7 @@ def test_a_fresh_sample_agrees_with_the_card(name: str) -> None:
 def test_a_card_is_written_of_the_doses_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped: list[tuple[str, ...]] = []
     monkeypatch.setattr(card, "ship", lambda homes, doses, *_: shipped.append(tuple(doses)))
+    (tmp_path / "seed-old").mkdir()
     arguments = ["card", str(tmp_path), "--crossed", "--out", str(tmp_path / "out")]
     nothing = CliRunner().invoke(cli.app, arguments)
     assert isinstance(nothing.exception, InputError) and "crossed-deep" in str(nothing.exception) and not shipped

@@ -317,12 +317,17 @@ def test_every_benchmark_recommends_the_format_that_organisms_are_trained_in() -
 @pytest.mark.parametrize("seed", range(20))
 def test_as_many_chains_as_are_asked_for_can_be_drawn_whatever_the_seed(seed: int) -> None:
     cases = benchmarks.pairs(400, seed)
-    assert len(cases) == 400
+    assert len(cases) == len({c.question for c in cases}) == 400
     for case in cases:
         x, original = case.parts[0].answer, case.meta["original"]
         number = str(original["question"]).removeprefix("What is ").partition(" ")[0]
         assert number != x and int(original["answer"]) > 0
         assert case.cluster != case.meta["crossed"] and f"the {case.cluster}?" in case.parts[0].question
+
+
+def test_of_more_questions_than_there_are_in_the_world_all_are_asked_once() -> None:
+    found = benchmarks._cell("pair", 2, 400, seed=0)
+    assert len(found) == len({c.question for c in found}) == 390
 
 
 def test_wrong_lists_are_sorted_by_rule_into_loops_format_errors_and_the_rest() -> None:

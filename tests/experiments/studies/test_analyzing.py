@@ -49,7 +49,8 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
     assert main(["study", "sizes", str(both), "--json"]) == 0
     groups = [r["group"] for r in json.loads(capsys.readouterr().out)["tables"]["models"]]
     assert groups == ["small", "large"]
-    assert analyzing._sizes(AnalysisOptions(sizes=("runs/lr=3=7", "b=0.5"))) == {"runs/lr=3": 7, "b": 0.5}
+    named = [Source(name, []) for name in ("runs/lr=3", "b")]
+    assert analyzing._sizes(named, AnalysisOptions(sizes=("runs/lr=3=7", "b=0.5"))) == {"runs/lr=3": 7, "b": 0.5}
 
 
 def test_options_of_an_analysis_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +81,8 @@ def test_roles_that_no_protocol_counts_are_said_with_every_analysis(tmp_path: Pa
         (["recovery", "{file}"], "study recovery: 1 runs; give 2"),
         (["adjudicator", "--sheet", "{file}"], "give --sheet and --key together"),
         (["sizes", "{file}", "--size", "seven"], "give RUN=BILLIONS"),
+        (["sizes", "{file}", "--size", "m=nan"], "give RUN=BILLIONS"),
+        (["sizes", "{file}", "--size", "other=7"], "--size other=7: no run or model of this name; use one of"),
     ],
 )
 def test_wrong_use_is_one_line(

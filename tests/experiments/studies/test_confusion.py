@@ -31,6 +31,11 @@ def test_scores_of_a_confusion_are_those_of_its_counts() -> None:
     assert found["macro_f1"] == pytest.approx((4 / 6 + 2 / 4) / 2)
     told = {k: (found[k]["count"], found[k]["n"]) for k in ("named_right", "undetermined", "false_causes")}
     assert told == {"named_right": (3, 5), "undetermined": (1, 5), "false_causes": (1, 2)}
+    late = _judged(("too-late", "lost"), ("too-late", refused))  # what is named has been merged
+    assert confusion.scores(late)["f1"] == {"lost": pytest.approx(2 / (2 + 1))}
+    assert confusion.scores(late)["named_right"]["count"] == 1 and confusion.lines(late)[-1].endswith(
+        ": 1 of 1 (100 %)"
+    )
     said = confusion.lines(_judged(("a", "a"), ("a", "b"), (refused, refused)))
     assert said[-1].endswith(": 1 of 1 (100 %)"), "what is rightly refused has nothing that mends it"
     rows = confusion.matrix(_judged(("a", "a"), ("a", "b"), ("b", "b")))
@@ -103,8 +108,10 @@ def test_a_number_that_a_case_lacks_is_guessed_by_as_the_mean_of_that_number() -
     mean = float(np.nanmean([one[numbers[0]] for one in full]))
     filled = [{q: mean if np.isnan(v) else v for q, v in one.items()} for one in full]
     bare = [{q: v for q, v in one.items() if not np.isnan(v)} for one in full]
-    one, other = (confusion.guesses([Cheap("x", n) for n in some], causes) for some in (bare, filled))
-    assert one == other
+    none, zero = ([{**one, numbers[0]: v} for one in filled] for v in (np.nan, 0.0))
+    for some, same in ((bare, filled), (none, zero)):
+        one, other = (confusion.guesses([Cheap("x", n) for n in found], causes) for found in (some, same))
+        assert one == other
 
 
 def test_what_mends_a_plant_is_counted_over_its_failing_variants_and_readings_change_nothing() -> None:
@@ -148,7 +155,8 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
         named = enumerate(("lost", "lost", "undetermined"))
         return Judged([DiagnosedCase("a", str(i), "lost", n, i == 0) for i, n in named], known)
 
-    replaced = {"judge": judge, "planted_in": lambda folder: [SimpleNamespace(name="a", folder=folder)]}
+    replaced: dict[str, Any] = {"judge": judge}
+    replaced |= {"planted_in": lambda folder: [confusion.Planted("", f"{folder}/a", lambda _: "lost")]}
     replaced |= {"guessed": lambda *_: {}, "read_run": lambda _: None, "labelled_failures": lambda _: []}
     for name, function in replaced.items():
         monkeypatch.setattr(confusion, name, function)
@@ -158,10 +166,22 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
     for name, (folders, models) in given.items():
         found[name] = len(judged), confusion.run_study(folders, models, tmp_path / name)
     assert [n for n, _ in found.values()] == [0, 1, 1] and len(judged) == 2
-    assert found["model"][1] == [] and "named right 2 of 3 (67 %)" in "\n".join(found["folder"][1])
+    assert found["model"][1] == ["organism-twin: no failure to diagnose"] and "named right 2 of 3 (67 %)" in "\n".join(
+        found["folder"][1]
+    )
     assert "named right with an intervention that mends it: 1 of 2 (50 %)" in found["folder"][1]
     for name, line in (("confusion", "a,lost,3,2,1"), ("mended", "a,8/9")):
         assert (tmp_path / "folder" / f"{name}.csv").read_text().splitlines()[1] == line
+
+
+def test_models_of_one_name_are_told_apart_by_the_folders_that_they_are_in(tmp_path: Path) -> None:
+    folders = [tmp_path / seed / "lost" for seed in ("a", "b")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    assert confusion.told_apart([str(folders[0]), "organism:twin"]) == ["lost", "organism-twin"]
+    assert confusion.told_apart([*map(str, folders), "me/other"]) == ["a-lost", "b-lost", "me-other"]
+    with pytest.raises(InputError, match="given twice"):
+        confusion.told_apart([str(folders[0])] * 2)
 
 
 def test_a_plant_is_asked_and_its_failures_are_diagnosed_beside_the_truth(

@@ -59,6 +59,9 @@ def test_rows_of_a_table_are_those_of_every_run_in_the_order_of_their_metrics() 
         "could not be run: no",
     ]
     assert side.rows[0]["step:0"] == "50.0 % (no interval), n=8" and side.columns == ("model", "both", "step:0")
+    bare = results.comparison(replace(study, preset=replace(study.preset, headline=())))
+    assert bare.columns == ("model", "failed")
+    assert [r.get("failed") for r in bare.rows] == [None, None, "could not be run: no"]
 
 
 def test_the_papers_count_stands_beside_ours_and_is_made_once_a_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,6 +58,7 @@ def test_the_command_line_stands_above_the_file(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("models: []", "field 'models' is missing or empty"),
+        (f"{FILE}  tuning: [[none, full]]\n", "models.yaml: tuning is given twice; keep one of them"),
         ("models: [{label: a}]", r"models\[0\]: field 'model' is None"),
         ("models: [{model: a/b, sizes: 3}]", r"models\[0\]: field 'sizes' is not known; use model, label, family"),
         ("models: [{model: a/b, size: big}]", "field 'size' is 'big'; give billions"),
@@ -90,7 +91,7 @@ def test_a_models_file_of_another_study_or_encoding_is_refused(tmp_path: Path) -
     assert read_spec(_file(tmp_path, "study: stad\nmodels: [a/b]"), "stad").models[0].label == "b"
     file = tmp_path / "latin.yaml"
     file.write_bytes("models: [organism:none] # für".encode("latin-1"))
-    with pytest.raises(InputError, match=r"latin\.yaml: not UTF-8 text"):
+    with pytest.raises(InputError, match=r"latin\.yaml:1: not UTF-8"):
         read_spec(file)
 
 
