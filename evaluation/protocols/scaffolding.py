@@ -213,8 +213,10 @@ def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int,
     items = [s.item for s in judged]
 
     def share(metric: str, test: Callable[[int], bool], note: str | None = None) -> Metric:
-        values = [_decided(s.possible, test) for s in judged]
-        found = counting.rate(metric, values, group, of=items, note=note)
+        outcomes: list[tuple[Truth, Truth]] = [  # a failed item of one step has no k
+            (True, _decided(s.possible, test)) if s.steps > 1 else (s.item.truth("whole"), test(0)) for s in judged
+        ]
+        found = counting.given(metric, outcomes, items, group, note)
         return _cut(found, 4) if stad else found
 
     whole, guess = [item.truth("whole") for item in items], counting.chance_note(items)
