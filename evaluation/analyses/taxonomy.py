@@ -19,7 +19,7 @@ from ..grading import dates
 from ..metrics import Metric, mark
 from ..protocols import counting
 from ..protocols.double_gate import Gated, gate_cases
-from .base import Analysis, Source
+from .base import Analysis, Source, first_repeats
 
 STRUCTURAL = ("order-or-boundary", "lost-intermediate", "over-abstention", "binding-shift", "other")
 ARTEFACTS = ("malformed-output", "answer-type-mismatch")
@@ -37,7 +37,8 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> An
     The sheet ``annotate.jsonl`` lists every failure with its evidence and the proposed label, to be corrected by hand.
     Raises ``InputError`` for unknown labels or cases, ``NoCasesError`` where nothing passes the gates.
     """
-    judged = [(g, failed) for g in gate_cases(source.rows, source.cases or None) if (failed := _failed(g)) is not None]
+    every = [g for g in gate_cases(source.rows, source.cases or None) if not g.item.repeat]
+    judged = [(g, failed) for g in every if (failed := _failed(g)) is not None]
     if not judged:
         raise NoCasesError(f"{source.name}: no case passes the gates; there is nothing to classify")
     failures = [g for g, failed in judged if failed]
@@ -58,6 +59,7 @@ def taxonomy(source: Source, annotations: Mapping[str, str] | None = None) -> An
     ]
     overruled = sum(_proposed(g, source) != given[g.item.case] for g in failures if g.item.case in given)
     warnings = (f"{overruled} of {len(given)} annotations differ from the rules' label",) if given else ()
+    warnings += first_repeats([source])
     return Analysis("taxonomy", tuple(metrics), {"classes": table}, {"annotate.jsonl": sheet}, warnings)
 
 

@@ -113,7 +113,7 @@ def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
     table: dict[Any, dict[str, Graded]] = {}
     for row in rows:
         part, mark, wording = row.role.partition(_PARAPHRASE)
-        if not mark:
+        if not mark or not part.startswith("part:"):  # without preamble, say
             continue
         probes = table.setdefault((row.repeat, row.atom or (row.case, part)), {})
         known = probes.get(wording)

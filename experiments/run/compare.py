@@ -17,6 +17,7 @@ from ...evaluation import statistics, text_files
 from ...evaluation.case import Case, Part
 from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark, percent, points, span
+from ...evaluation.protocols.base import BARE
 from ...evaluation.protocols.compare import compare
 from ...files import finite
 from ...terminal import Bar, how_many, no_bar
@@ -136,10 +137,10 @@ def _about(run: RunData) -> dict[str, Any]:
 
 def _role(role: str) -> str:
     """The group that a role is counted in: all parts together, all paraphrases together."""
-    words = role.split(":")
+    words = role.removeprefix(BARE).split(":")
     if words[0] != "part":
         return role
-    return "part" if len(words) == 2 else words[2]
+    return (BARE if role.startswith(BARE) else "") + ("part" if len(words) == 2 else words[2])
 
 
 def _paired(
@@ -274,7 +275,7 @@ class SharedCases:
         """Whether an ask of that role puts the same question in both runs."""
         if case in self.changed:
             return False
-        part = ":".join(role.split(":")[:2])
+        part = ":".join(role.removeprefix(BARE).split(":")[:2])
         return part not in self.changed_parts.get(case, frozenset())
 
     def sentence(self) -> str:

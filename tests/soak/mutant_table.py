@@ -379,7 +379,7 @@ MUTANTS = (
     Mutant(X, "shares of causes as if cases shared nothing", 'labels = [shares(cases[v.case].cluster, cases[v.case].crossed) for v in members]', 'labels = [v.case for v in members]', 'tests/experiments/diagnosis/test_rule.py -k shares'),
     Mutant(X, "the number of examples is dropped from the identity", '{k: v for k, v in values.items() if k != "few_shot" or not self.exemplars}', '{k: v for k, v in values.items() if k != "few_shot"}', 'tests/experiments/test_config.py -k examples'),
     Mutant(X, "vllm asks as few at a time as a server", '_DEFAULT_CONCURRENCY.get(self.engine, 8)', '8', 'tests/experiments/test_config.py -k engine'),
-    Mutant(X, "paraphrases counted with the parts", 'return "part" if len(words) == 2 else words[2]', 'return "part"', 'tests/experiments/test_runs_together.py -k wordings'),
+    Mutant(X, "paraphrases counted with the parts", '("part" if len(words) == 2 else words[2])', '"part"', 'tests/experiments/test_runs_together.py -k wordings'),
     Mutant(X, "unknowable cases are trained on", 'if case.depth in recipe.depths and not case.unknowable:', 'if case.depth in recipe.depths:', 'tests/experiments/interventions/test_recipes_and_data.py -k nobody'),
     Mutant(X, "other wordings count as parts of a checkpoint", 'elif row.role.startswith("part:") and row.role.count(":") == 1:\n            parts[', 'elif row.role.startswith("part:"):\n            parts[', 'tests/experiments/interventions/test_study_tables.py -k checkpoint'),
     Mutant(X, "documents of an unfinished chunk count as seen", 'return int(stage["steps"]) // CHUNK * CHUNK * int(stage["batch"])', 'return int(stage["steps"]) * int(stage["batch"])', 'tests/experiments/organism/test_series.py -k chunk'),

@@ -49,6 +49,11 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
     assert main(["study", "sizes", str(both), "--json"]) == 0
     groups = [r["group"] for r in json.loads(capsys.readouterr().out)["tables"]["models"]]
     assert groups == ["small", "large"]
+    apart = [
+        line | {"model": "m", "run": run} for line, run in zip(map(json.loads, both.open()), "xxxyyy", strict=False)
+    ]
+    both.write_text("".join(f"{json.dumps(line)}\n" for line in apart))
+    assert [s.name for s in analyzing.sources(both)] == [f"{both}:m:x", f"{both}:m:y"], "so are two runs of one model"
     assert analyzing._sizes(AnalysisOptions(sizes=("runs/lr=3=7", "b=0.5"))) == {"runs/lr=3": 7, "b": 0.5}
 
 
