@@ -6,7 +6,7 @@ numbers of probes are compared case by case, over the cases that both runs probe
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -56,10 +56,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         said = "1 shared id, but its questions differ" if n == 1 else f"{n} shared ids, but their questions differ"
         ids = f" ({said})" if n else ""
         raise InputError(f"{a} and {b}: no case in common{ids}; compare runs of one benchmark")
-    same_a, same_b = (
-        [row for key, row in rows.items() if cases.comparable(key[0], key[1])] for rows in (rows_a, rows_b)
-    )
-    channels, warnings = _channels(*runs, same_a, same_b, seed)
+    channels, warnings = _channels(*runs, cases.of(rows_a.values()), cases.of(rows_b.values()), seed)
     judged = [k for k in shared if "invalid" not in (rows_a[k].outcome, rows_b[k].outcome)]
     groups: dict[str, list[Key]] = {}
     for key in judged:
@@ -277,6 +274,10 @@ class SharedCases:
             return False
         part = ":".join(role.removeprefix(BARE).split(":")[:2])
         return part not in self.changed_parts.get(case, frozenset())
+
+    def of(self, rows: Iterable[Graded]) -> list[Graded]:
+        """The rows of one run whose asks put the same question in both."""
+        return [row for row in rows if self.comparable(row.case, row.role)]
 
     def sentence(self) -> str:
         """A sentence that says how many cases both runs have."""
