@@ -15,7 +15,7 @@ from ..grading.grade import grade
 from ..metrics import Metric
 from ..protocols.asking import question
 from ..protocols.compositionality_gap import CompositionalityGap
-from .base import Analysis, Source
+from .base import Analysis, Source, first_repeats
 
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?:x(\d+(?:\.\d+)?))?\s?([bm])(?![a-z0-9])", re.IGNORECASE)
 SMALL, LARGE = 8.0, 14.0
@@ -54,6 +54,7 @@ def size_groups(sources: Sequence[Source], sizes: Mapping[str, float] | None = N
     for which, chosen in groups.items():
         metrics += _pooled(which, chosen, seed)
     warnings = tuple(f"{s.model} is between {SMALL:g}B and {LARGE:g}B and left out" for s in left)
+    warnings += first_repeats(sources)
     return Analysis("size-groups", tuple(metrics), {"models": rows}, warnings=warnings)
 
 

@@ -77,6 +77,12 @@ def distinct(sources: Sequence[Source], least: int, what: str) -> None:
         raise InputError(f"{what}: run {max(names, key=names.count)!r} is given twice")
 
 
+def first_repeats(sources: Sequence[Source]) -> tuple[str, ...]:
+    """A warning of an analysis that counts each case once, where rows of later repeats are left out."""
+    left = sum(row.repeat > 0 for source in sources for row in source.rows)
+    return (f"{left} rows of later repeats are left out: every case counts once",) if left else ()
+
+
 def lengths(sources: Sequence[Source], seed: int = 0) -> Analysis:
     """Mean response length in tokens for each role and outcome, with bootstrap intervals over cases.
 

@@ -12,7 +12,7 @@ from ..metrics import Metric
 from ..protocols import counting
 from ..protocols.counting import Truth
 from ..protocols.double_gate import Gated, atom_table, gate_cases
-from .base import Analysis, Source, distinct
+from .base import Analysis, Source, distinct, first_repeats
 
 Kind = Literal["pure", "knowledge-gap", "mixed"]
 KINDS: tuple[Kind, ...] = ("pure", "knowledge-gap", "mixed")
@@ -31,7 +31,7 @@ def case_atoms(source: Source) -> dict[str, set[Hashable]]:
     found: dict[str, set[Hashable]] = {c.id: {p.atom for p in c.parts if p.atom} for c in source.cases.values()}
     for row in source.rows:
         part, mark, _ = row.role.partition(":paraphrase:")
-        if mark and row.case not in source.cases:
+        if mark and part.startswith("part:") and row.case not in source.cases:
             found.setdefault(row.case, set()).add(row.atom or (row.case, part))
     return {case: atoms for case, atoms in found.items() if atoms}
 
@@ -150,7 +150,8 @@ def compare_formats(sources: Sequence[Source], reference: str | None = None) -> 
     if reference is not None and reference not in by_name:
         raise InputError(f"--reference {reference}: give one of {', '.join(by_name)}")
     gate = by_name[reference] if reference else sources[0]
-    passing = [g.item.case for g in gate_cases(gate.rows, gate.cases or None) if g.double is True]
+    own = [g for g in gate_cases(gate.rows, gate.cases or None) if not g.item.repeat]
+    passing = [g.item.case for g in own if g.double is True]
     formats = _formats(sources)
     if len(formats) < 2:
         raise InputError(f"formats: only {', '.join(formats)}; give runs in other formats of the same cases")
@@ -163,7 +164,7 @@ def compare_formats(sources: Sequence[Source], reference: str | None = None) -> 
         metrics.append(_agreement(tuple(formats), formats, shared))
     left = len(passing) - len(shared)
     warnings = (f"{left} gate-passing cases were not asked in every format and are left out",) if left else ()
-    return Analysis("formats", tuple(metrics), warnings=warnings)
+    return Analysis("formats", tuple(metrics), warnings=warnings + first_repeats(sources))
 
 
 def _formats(sources: Sequence[Source]) -> dict[str, Answers]:

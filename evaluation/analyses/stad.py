@@ -17,7 +17,7 @@ from ..metrics import Metric
 from ..protocols import counting
 from ..protocols.scaffolding import Scaffolded, over_k
 from ..skills import cluster, embed, teacher_agreement
-from .base import Analysis, Source
+from .base import Analysis, Source, first_repeats
 
 
 def scaffolded_items(source: Source) -> list[Scaffolded]:
@@ -35,7 +35,7 @@ def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
     for source in sources:
         items = scaffolded_items(source)
         known = [s for s in items if s.bottleneck is not None]
-        named = [str(s.bottleneck) for s in known]
+        sizes = {str(s.bottleneck): len(s.limiting) for s in known}
         n_open = sum(s.k is None and any(0 < k <= len(s.skills) for k in s.possible) for s in items)
         group = {"model": source.name} if len(sources) > 1 else {}
         for label, size in (("1", 1), ("2", 2), (">=3", 3)):
@@ -43,12 +43,12 @@ def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
             def of_size(s: Scaffolded, k: int, size: int = size) -> counting.Truth | Literal["outside"]:
                 return min(len(set(s.skills[:k])), 3) == size if 0 < k <= len(s.skills) else "outside"
 
-            values: list[counting.Truth] = [min(n.count(" / ") + 1, 3) == size for n in named]
+            values: list[counting.Truth] = [min(len(s.limiting), 3) == size for s in known]
             share = counting.rate("bottleneck_size", values, {**group, "skills": label}, of=[s.item for s in known])
             ends = counting.given("", [over_k(s, of_size) for s in items], [s.item for s in items], {})
             metrics.append(replace(share, n_invalid=n_open, bound_low=ends.bound_low, bound_high=ends.bound_high))
-        for name, count in Counter(named).most_common():
-            rows.append({"model": source.name, "skills": name.count(" / ") + 1, "bottleneck": name, "count": count})
+        for name, count in Counter(str(s.bottleneck) for s in known).most_common():
+            rows.append({"model": source.name, "skills": sizes[name], "bottleneck": name, "count": count})
     return Analysis("bottleneck-sizes", tuple(metrics), {"bottlenecks": rows})
 
 
@@ -131,12 +131,12 @@ def equal_accuracy(
     return Analysis("profiles", (), {"pairs": rows})
 
 
-def _profile(source: Source) -> tuple[float | None, dict[str, str], dict[str, Hashable]]:
-    """Accuracy, each item's bottleneck, and what each item shares."""
+def _profile(source: Source) -> tuple[float | None, dict[Any, str], dict[Any, Hashable]]:
+    """Accuracy, each item's bottleneck, and what each item shares; items are named by case and repeat."""
     items = scaffolded_items(source)
     right = [v for s in items if (v := s.item.truth("whole")) is not None]
-    named = {s.item.case: s.bottleneck for s in items if s.bottleneck is not None}
-    near = {s.item.case: s.item.cluster for s in items}
+    named = {(s.item.case, s.item.repeat): s.bottleneck for s in items if s.bottleneck is not None}
+    near = {(s.item.case, s.item.repeat): s.item.cluster for s in items}
     return (sum(right) / len(right) if right else None), named, near
 
 
@@ -152,14 +152,14 @@ def _differences(first: Counter[str], second: Counter[str]) -> dict[str, float]:
     return {k: first[k] / n - second[k] / m for k in first.keys() | second.keys()}
 
 
-def _most_different(a: Mapping[str, str], b: Mapping[str, str]) -> list[str]:
+def _most_different(a: Mapping[Any, str], b: Mapping[Any, str]) -> list[str]:
     delta = _differences(Counter(a.values()), Counter(b.values()))
     top = sorted(delta, key=lambda k: (-abs(delta[k]), k))[:3]
     return [f"{k}: {100 * delta[k]:+.1f} points" for k in top if delta[k]]
 
 
 def _permutation_p(
-    a: Mapping[str, str], b: Mapping[str, str], near: Mapping[str, Hashable], seen: float, permutations: int, seed: int
+    a: Mapping[Any, str], b: Mapping[Any, str], near: Mapping[Any, Hashable], seen: float, permutations: int, seed: int
 ) -> float | None:
     """Share of relabelings, the observed one included, at least as far apart; None for too few groups of items."""
     names = {k: i for i, k in enumerate(dict.fromkeys([*a.values(), *b.values()]))}
@@ -237,4 +237,5 @@ def filtered(source: Source, kept: Sequence[StadItem], n_clusters: int = 20) -> 
     test = {"clusters": found["n_clusters"]} | {
         key: found[key] for key in ("pearson", "p", "random_low", "random_high", "p_random")
     }
-    return Analysis("filtering", (), {"accuracy": rows, "cluster proportions": [test]})
+    tables = {"accuracy": rows, "cluster proportions": [test]}
+    return Analysis("filtering", (), tables, warnings=first_repeats([source]))

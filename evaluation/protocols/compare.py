@@ -50,7 +50,7 @@ def compare(
     atom = delta_atom(a, b, seed)
     matched = atom.value is not None and abs(atom.value) <= MATCHED_WITHIN + 1e-9
     reason = None if matched else _unmatched(atom)
-    metrics = [atom, *_delta_comp(pairs, seed, reason), *_delta_depth(gated_a, gated_b, reason)]
+    metrics = [atom, *_delta_comp(pairs, seed, reason), *_delta_depth(pairs, reason)]
     judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]
     own = counting.clusters_of([x.item for x, _ in judged])
     test = statistics.mcnemar([bool(x.whole) for x, _ in judged], [bool(y.whole) for _, y in judged], own)
@@ -133,9 +133,9 @@ def _difference_of_failures(
     )
 
 
-def _delta_depth(a: Sequence[Gated], b: Sequence[Gated], reason: str | None) -> list[Metric]:
+def _delta_depth(pairs: Sequence[tuple[Gated, Gated]], reason: str | None) -> list[Metric]:
     """d50(A) - d50(B), over all cases and by family; no value where one of the two is censored or undefined."""
-    sides = [depth_metrics(gated) for gated in (a, b)]
+    sides = [depth_metrics(gated) for gated in zip(*pairs, strict=True)]
     metrics = []
     for left in (m for m in sides[0] if m.metric == "d50"):
         group = left.group

@@ -113,7 +113,7 @@ def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
     table: dict[Any, dict[str, Graded]] = {}
     for row in rows:
         part, mark, wording = row.role.partition(_PARAPHRASE)
-        if not mark:
+        if not mark or not part.startswith("part:"):  # without preamble, say
             continue
         probes = table.setdefault((row.repeat, row.atom or (row.case, part)), {})
         known = probes.get(wording)
@@ -193,7 +193,7 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
         metrics.append(counting.failure("gate_removed", [(g.sub, g.atom) for g in with_atoms], own, group))
     outcomes = [(g.double, g.whole) for g in gated]
     metrics.append(counting.failure("residual_failure", outcomes, items, group, note, guess))
-    answered = [g for g in gated if "whole" in g.item.rows and g.item.rows["whole"].outcome != "abstained"]
+    answered = [g for g in gated if _abstained(g.item) is not True]
     excluded = {**group, "abstentions": "excluded"}
     outcomes, own = [(g.double, g.whole) for g in answered], [g.item for g in answered]
     metrics.append(counting.failure("residual_failure", outcomes, own, excluded, note, guess))
@@ -324,7 +324,7 @@ def depth_metrics(gated: Sequence[Gated]) -> list[Metric]:
         return []
     found = [_row(_curve(binned), {}, None)]
     families = sorted({g.item.first.family for g in binned if g.item.first.family is not None})
-    if len(families) < 2:
+    if len({g.item.first.family for g in binned}) < 2:
         return found + [_row(_curve(binned), {"family": f}, None) for f in families]
     for family in families:
         curve = _curve([g for g in binned if g.item.first.family == family])
@@ -334,7 +334,7 @@ def depth_metrics(gated: Sequence[Gated]) -> list[Metric]:
                 continue
             control = [g for g in binned if _depth(g) == CONTROL_DEPTH]
             if control:
-                names = sorted({str(g.item.first.family) for g in control})
+                names = sorted({g.item.first.family or "cases without a family" for g in control})
                 curve |= _curve(control)
                 note = f"depth {CONTROL_DEPTH} from {', '.join(names)}"
         elif len(curve) == 1:

@@ -134,8 +134,8 @@ class ReasoningGap:
                 warnings.append(NO_LEAKAGE)
             found = []
             for item in items:
-                known = [item.truth(r) for r in ("part:0", "part:1", "pair:q1") if r in item.rows]
-                if counting.all_of(known) is True and (whole := item.truth("whole")) is not None:
+                needed = ("part:0", "part:1", *(r for r in ("pair:q1",) if r in item.rows))
+                if counting.all_of(map(item.truth, needed)) is True and (whole := item.truth("whole")) is not None:
                     evidence = item.evidence(["part:0", "part:1", "pair:q1", "whole"])
                     found.append((f"second-hop-{'success' if whole else 'failure'}", item.entry(evidence)))
             return metrics, warnings, found

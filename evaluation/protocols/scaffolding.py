@@ -165,11 +165,15 @@ class Scaffolded:
         return next(iter(self.possible)) if len(self.possible) == 1 else None
 
     @property
+    def limiting(self) -> tuple[str, ...]:
+        """The skills of steps 1..k in order, each once; none unless k > 0 and skills are known."""
+        known = self.k is not None and 0 < self.k <= len(self.skills)
+        return tuple(dict.fromkeys(self.skills[: self.k])) if known else ()
+
+    @property
     def bottleneck(self) -> str | None:
-        """The skills of steps 1..k in order, each once; None unless k > 0 and skills are known."""
-        if self.k is None or self.k < 1 or len(self.skills) < self.k:
-            return None
-        return " / ".join(dict.fromkeys(self.skills[: self.k]))
+        """The limiting skills as one name."""
+        return " / ".join(self.limiting) if self.limiting else None
 
 
 def minimum_k(whole: Truth, levels: Sequence[Truth]) -> frozenset[int]:
@@ -213,8 +217,10 @@ def k_metrics(judged: Sequence[Scaffolded], group: Mapping[str, Any], seed: int,
     items = [s.item for s in judged]
 
     def share(metric: str, test: Callable[[int], bool], note: str | None = None) -> Metric:
-        values = [_decided(s.possible, test) for s in judged]
-        found = counting.rate(metric, values, group, of=items, note=note)
+        outcomes: list[tuple[Truth, Truth]] = [  # a failed item of one step has no k
+            (True, _decided(s.possible, test)) if s.steps > 1 else (s.item.truth("whole"), test(0)) for s in judged
+        ]
+        found = counting.given(metric, outcomes, items, group, note)
         return _cut(found, 4) if stad else found
 
     whole, guess = [item.truth("whole") for item in items], counting.chance_note(items)
@@ -307,14 +313,14 @@ def bottlenecks(judged: Sequence[Scaffolded]) -> list[Metric]:
     Items with an open k that may have one stay out of the shares, are counted and enter the bounds.
     """
     named = [s.bottleneck for s in judged if s.bottleneck is not None]
+    sizes = {s.bottleneck: len(s.limiting) for s in judged}  # a name of a skill may itself hold a slash
     items = [s.item for s in judged if s.bottleneck is not None]
     unsure = [(names, min(s.possible) < 1) for s in judged if s.k is None and (names := _bottlenecks(s))]
     nameless = sum(s.k is not None and s.k > 0 and s.bottleneck is None for s in judged)
     left = f"{nameless} items with k > 0 have no skills and are left out" if nameless else None
     found = []
     for name, _ in Counter(named).most_common():
-        size = f"{name.count(' / ') + 1} skills" if " / " in name else "1 skill"
-        note = counting.join(size, left)
+        note = counting.join(f"{sizes[name]} skills" if sizes[name] > 1 else "1 skill", left)
         share = counting.rate("bottleneck", [b == name for b in named], {"skill": name}, of=items, note=note)
         low, high = _share_bounds(named.count(name), len(named), name, unsure)
         found.append(replace(share, n_invalid=len(unsure), bound_low=low, bound_high=high))

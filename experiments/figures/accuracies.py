@@ -7,6 +7,7 @@ from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import about
 from ...evaluation.protocols.counting import Item
 from ...evaluation.protocols.reasoning_gap import code_gain
+from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
 from . import style
 from .drawing import GAP, SCAFFOLDS, Drawing, drawn, figure, need, point
@@ -157,7 +158,8 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
 
 def step_gains(a: RunData, b: RunData) -> list[Row]:
     """A - B for every step and for the whole, paired over the cases that both models were asked."""
-    pairs = counting.paired(a.graded, b.graded)
+    same = shared_cases(a, b)
+    pairs = counting.paired(same.of(a.graded), same.of(b.graded))
     steps = about(a.protocol).two_steps
     roles = sorted({r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1})
     found = {role: counting.gain(pairs, role, {}, a.seed) for role in (*roles[:2], "whole")}

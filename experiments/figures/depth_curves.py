@@ -7,6 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ...errors import InputError
 from ...evaluation.protocols.compare import compare
+from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
 from . import style
 from .accuracies import matched
@@ -207,7 +208,8 @@ def channels(runs: Sequence[RunData]) -> Drawing:
 
 def _rows(pair: object, a: RunData, b: RunData) -> list[Row]:
     try:
-        found = compare(a.graded, b.graded, {**b.cases, **a.cases}, a.seed)
+        same = shared_cases(a, b)
+        found = compare(same.of(a.graded), same.of(b.graded), {**b.cases, **a.cases}, a.seed)
     except InputError:  # no case in common: not a pair
         return []
     name = f"{a.model} − {b.model}"

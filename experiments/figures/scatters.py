@@ -17,17 +17,17 @@ from . import style
 from .drawing import PAIRS, Drawing, Figure, drawn, figure, need
 from .grouping import labels
 
-Pick = Callable[[Item], tuple[Truth, Truth]]
-"""A case's truth on the x axis and on the y axis; None if the case has none."""
+Pick = Callable[[Item], tuple[Truth, Truth, Truth]]
+"""A case's truth on the x axis, whether it counts on the y axis, and its truth there."""
 
 
 def _plain(x: str, y: str) -> Pick:
-    return lambda item: (item.truth(x), item.truth(y))
+    return lambda item: (item.truth(x), True, item.truth(y))
 
 
-def _second_hop(item: Item) -> tuple[Truth, Truth]:
+def _second_hop(item: Item) -> tuple[Truth, Truth, Truth]:
     """The pair counts only if Q1 is right inside it."""
-    return item.truth("part:1"), item.truth("whole") if item.truth("pair:q1") else None
+    return item.truth("part:1"), item.truth("pair:q1"), item.truth("whole")
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,14 @@ def stacked(i: int) -> float:
 def _rows(run: RunData, label: str, kind: Scatter) -> list[Row]:
     items = counting.items(run.graded)
     asked = [item for item in items if set(kind.roles) <= set(item.rows)]
-    x, y = (_rate([kind.pick(item)[i] for item in asked], asked) for i in (0, 1))
+    picked = [kind.pick(item) for item in asked]
+    x, y = (_rate(of, asked) for of in ([(True, x) for x, _, _ in picked], [(inside, y) for _, inside, y in picked]))
     return [{"run": run.name, "model": label, "benchmark": run.benchmark, **y,
              "x": x["value"], "x_low": x["low"], "x_high": x["high"], "n_x": x["n"]}]  # fmt: skip
 
 
-def _rate(values: Sequence[Truth], items: Sequence[Item]) -> dict[str, Any]:
-    found = quoted(counting.rate("accuracy", values, {}, of=items)).to_dict()
+def _rate(outcomes: Sequence[tuple[Truth, Truth]], items: Sequence[Item]) -> dict[str, Any]:
+    found = quoted(counting.given("accuracy", outcomes, items, {})).to_dict()
     return {k: found[k] for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")}
 
 

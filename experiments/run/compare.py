@@ -6,7 +6,7 @@ numbers of probes are compared case by case, over the cases that both runs probe
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from ...evaluation import statistics, text_files
 from ...evaluation.case import Case, Part
 from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark, percent, points, span
+from ...evaluation.protocols.base import BARE
 from ...evaluation.protocols.compare import compare
 from ...files import finite
 from ...terminal import Bar, how_many, no_bar
@@ -55,10 +56,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         said = "1 shared id, but its questions differ" if n == 1 else f"{n} shared ids, but their questions differ"
         ids = f" ({said})" if n else ""
         raise InputError(f"{a} and {b}: no case in common{ids}; compare runs of one benchmark")
-    same_a, same_b = (
-        [row for key, row in rows.items() if cases.comparable(key[0], key[1])] for rows in (rows_a, rows_b)
-    )
-    channels, warnings = _channels(*runs, same_a, same_b, seed)
+    channels, warnings = _channels(*runs, cases.of(rows_a.values()), cases.of(rows_b.values()), seed)
     judged = [k for k in shared if "invalid" not in (rows_a[k].outcome, rows_b[k].outcome)]
     groups: dict[str, list[Key]] = {}
     for key in judged:
@@ -136,10 +134,10 @@ def _about(run: RunData) -> dict[str, Any]:
 
 def _role(role: str) -> str:
     """The group that a role is counted in: all parts together, all paraphrases together."""
-    words = role.split(":")
+    words = role.removeprefix(BARE).split(":")
     if words[0] != "part":
         return role
-    return "part" if len(words) == 2 else words[2]
+    return (BARE if role.startswith(BARE) else "") + ("part" if len(words) == 2 else words[2])
 
 
 def _paired(
@@ -274,8 +272,12 @@ class SharedCases:
         """Whether an ask of that role puts the same question in both runs."""
         if case in self.changed:
             return False
-        part = ":".join(role.split(":")[:2])
+        part = ":".join(role.removeprefix(BARE).split(":")[:2])
         return part not in self.changed_parts.get(case, frozenset())
+
+    def of(self, rows: Iterable[Graded]) -> list[Graded]:
+        """The rows of one run whose asks put the same question in both."""
+        return [row for row in rows if self.comparable(row.case, row.role)]
 
     def sentence(self) -> str:
         """A sentence that says how many cases both runs have."""

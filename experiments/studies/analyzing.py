@@ -11,6 +11,7 @@ from ...evaluation.analyses.base import Analysis, Source, lengths
 from ...evaluation.graded import read_graded
 from ...evaluation.metrics import quoted
 from ...evaluation.protocols.base import uncounted
+from ...evaluation.protocols.counting import by_model
 from ..console.printing import table
 from ..evaluating.ask_plan import load_benchmark
 from ..run import find_runs, read_lines, write_json, write_lines
@@ -109,14 +110,11 @@ def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = An
 
 
 def sources(path: str | Path) -> list[Source]:
-    """Read a run folder, a folder of runs, or a graded.jsonl (one source per model in the file)."""
+    """Read a run folder, a folder of runs, or a graded.jsonl (one source per model and run in the file)."""
     if Path(path).is_dir():
         return [_from_run(folder) for folder in find_runs([path])]
-    rows = read_graded(path)
-    models = dict.fromkeys(r.model for r in rows)
-    if len(models) == 1:
-        return [Source(str(path), rows)]
-    return [Source(f"{path}:{m}", [r for r in rows if r.model == m]) for m in models]
+    split = by_model(read_graded(path))
+    return [Source(":".join([str(path), *map(str, group.values())]), rows) for group, rows in split]
 
 
 def _from_run(folder: Path) -> Source:

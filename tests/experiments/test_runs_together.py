@@ -100,6 +100,7 @@ def test_cases_that_share_facts_are_compared_by_what_they_share(evaluated: Path,
 def test_other_wordings_of_parts_are_compared_apart_from_the_parts() -> None:
     roles = ("whole", "part:0", "part:1", "part:0:paraphrase:2", "part:1:extra-context", "whole:cot")
     assert [_role(r) for r in roles] == ["whole", "part", "part", "paraphrase", "extra-context", "whole:cot"]
+    assert [_role(f"no-preamble/{r}") for r in roles] == [f"no-preamble/{_role(r)}" for r in roles]
 
 
 @pytest.mark.parametrize("shared", ["cluster", "case", "atom"])
@@ -298,8 +299,9 @@ def test_another_decomposition_leaves_the_whole_comparable(tmp_path: Path) -> No
     parts = [CASES[0]["parts"][0], {"question": "Another way?", "answer": "y"}, {"question": "Third?", "answer": "z"}]
     a, b = run(tmp_path / "a", CASES[:1]), run(tmp_path / "b", [{**CASES[0], "parts": parts}])
     found = shared_cases(RunData(a), RunData(b))
-    comparable = {role: found.comparable("c0", role) for role in ("whole", "part:0", "part:1", "part:1:paraphrase:0")}
-    assert comparable == {"whole": True, "part:0": True, "part:1": False, "part:1:paraphrase:0": False}
+    for bare in ("", "no-preamble/"):
+        asked = (f"{bare}{role}" for role in ("whole", "part:0", "part:1", "part:1:paraphrase:0"))
+        assert [found.comparable("c0", role) for role in asked] == [True, True, False, False]
     assert found.comparable("c0", "part:0:paraphrase:1") and not found.comparable("c0", "part:2")
     assert "parts that differ in 1 case" in found.sentence()
 

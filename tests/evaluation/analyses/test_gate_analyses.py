@@ -291,6 +291,13 @@ def test_each_repeat_of_a_failure_has_its_own_label() -> None:
         taxonomy.read_annotations([{"case": "order", "label": "other", "repeat": "x"}])
 
 
+def test_a_case_counts_once_in_formats_and_later_repeats_are_said() -> None:
+    rows = [replace(r, repeat=i) for i, whole in enumerate("0-") for c in "abc" for r in case_rows(c, "x", "+", whole)]
+    other = [row(c, "whole", "+", prompt="cot", repeat=i) for c in "abc" for i in range(2)]
+    both = gated.compare_formats([source("run", rows), source("cot", other)])
+    assert value(both, "composition", prompt="cot") == (3, 3) and "12 rows of later repeats" in both.warnings[0]
+
+
 def test_nothing_to_classify_is_said() -> None:
     with pytest.raises(NoCasesError, match="no case passes the gates"):
         taxonomy.taxonomy(source("run", case_rows("a", "x", "-", "-")))
@@ -374,6 +381,8 @@ def test_the_difference_of_stabilities_is_over_facts_and_not_over_their_repeats(
     once, often = (delta_atom(side("abc", n), side("cdefg", n), seed=0) for n in (1, 10))
     assert once.low is not None and once.high is not None and often.low is not None and often.high is not None
     assert often.value == once.value and often.high - often.low > 0.9 * (once.high - once.low)
+    bare = [replace(r, role=f"no-preamble/{r.role}", outcome="incorrect") for r in side("", 1)]
+    assert delta_atom(side("abc", 1) + bare, side("cdefg", 1), seed=0) == once, "asked without preamble is another way"
 
 
 @pytest.mark.parametrize(

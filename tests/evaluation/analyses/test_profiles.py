@@ -116,6 +116,9 @@ def test_bottlenecks_are_counted_by_their_number_of_different_skills() -> None:
     assert [(m.count, m.n, m.n_invalid) for m in open_.metrics] == [(1, 3, 1), (2, 3, 1), (0, 3, 1)]
     bounds = [(m.bound_low, m.bound_high) for m in open_.metrics]
     assert bounds == [(1 / 4, 2 / 4), (2 / 4, 3 / 4), (0.0, 0.0)]
+    slashed = stad.bottlenecks_by_size([Source("m", _rows("m", outcomes, ("km / h", *SKILLS[1:])))])
+    assert [m.count for m in slashed.metrics] == [1, 2, 0], "a slash in a name makes no second skill"
+    assert [r["skills"] for r in slashed.tables["bottlenecks"]] == [2, 1]
 
 
 def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_first() -> None:
@@ -226,6 +229,16 @@ def test_profiles_are_swapped_by_what_items_share() -> None:
     sides = run("m-1B", "", True), run("n-1B", "a", True)
     few = [Source(side.name, [r for r in side.rows if r.case[0] in "abcd"]) for side in sides]
     assert stad.equal_accuracy(few).tables["pairs"][0]["p"] is None
+
+
+def test_every_repeat_of_an_item_is_in_a_profile() -> None:
+    def run(name: str, *repeats: str) -> Source:
+        return Source(name, [replace(r, repeat=i) for i, marks in enumerate(repeats)
+                             for r in _rows(name, dict.fromkeys("abcdefgh", marks), ("x", "y", "z"))])  # fmt: skip
+
+    found = stad.equal_accuracy([run("m", "-++-+", "-+++"), run("n", "-+++", "-++-+")], permutations=50)
+    pair = found.tables["pairs"][0]
+    assert (pair["n_a"], pair["n_b"], pair["total_variation"]) == (16, 16, 0.0)
 
 
 def test_profiles_differ_by_half_the_sum_of_their_differences_and_name_the_largest() -> None:

@@ -91,6 +91,9 @@ def test_failure_without_abstentions_and_the_abstention_rate_stand_beside_it() -
     metrics = reduced(TABLE)
     without = got(metrics, "residual_failure", abstentions="excluded")
     assert (without.count, without.n) == (1, 2)
+    left = reduced(r for r in TABLE if (r.case, r.role) != ("b", "whole"))
+    fewer = got(left, "residual_failure", abstentions="excluded")
+    assert (fewer.count, fewer.n, fewer.n_invalid) == (0, 1, 3), "a whole without an answer is open, not left out"
     abstention = got(metrics, "abstention")
     assert (abstention.count, abstention.n, abstention.n_invalid) == (1, 3, 2)  # f has an open gate
 
@@ -367,6 +370,8 @@ def test_d50_of_families_uses_the_depth_2_control_only_where_it_can() -> None:
     assert found["far"].value == pytest.approx(2 + 2 * (0.5 - 1 / 20) / (0.9 - 1 / 20)) and found["both"].value == 3.0
     assert "depth 2 from both, pair" in str(found["far"].note) and "depth 2 from" not in str(found["both"].note)
     assert (found["far"].n, found["both"].n) == (40, 20)
+    mixed = reduced([*curve({2: (0, 10), 4: (10, 10)}, "f"), *curve({2: (10, 10)}, None)])
+    assert (got(mixed, "d50", family="f").n, got(mixed, "d50", family="f").value) == (20, 3.0), "of its own cases"
 
 
 def test_d50_counts_what_is_open_and_says_where_few_cases_are() -> None:
@@ -406,7 +411,7 @@ def test_two_models_are_compared_over_facts_and_cases_of_both() -> None:
     bare = compare([r for r in a if "para" not in r.role], [r for r in b if "para" not in r.role])
     assert "no atom was probed in both" in str(bare.metrics[1].note) and bare.metrics[1].value is None
     depth = [next(m for m in c.metrics if m.metric == "delta_depth") for c in (found, fewer)]
-    assert [d.n for d in depth] == [4, 3] and "d50(B) = >2" in str(depth[0].note)
+    assert [d.n for d in depth] == [3, 2] and "d50(B) = <2" in str(depth[0].note), "over b c d e, too"
     assert "d50(A) = >2" in str(depth[1].note) and "d50(B) = <2" in str(depth[1].note) and depth[1].value is None
     with pytest.raises(InputError, match="A: rows of several models"):
         compare([*a, *b], b)

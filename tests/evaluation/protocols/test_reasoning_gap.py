@@ -95,6 +95,9 @@ def test_case_sets_hold_pairs_whose_parts_and_first_hop_are_right() -> None:
     assert found.case_set("second-hop-success").ids == ("c0", "c4")
     unknown = metrics_from_rows(rows_of([*TABLE, "111?111"]), "reasoning-gap")
     assert [unknown.case_set(f"second-hop-{s}").ids for s in ("failure", "success")] == [("c1",), ("c0", "c4")]
+    for role in ("part:0", "part:1"):
+        fewer = metrics_from_rows([r for r in rows_of(TABLE) if (r.case, r.role) != ("c1", role)], "reasoning-gap")
+        assert fewer.case_set("second-hop-failure").ids == (), "a part without an answer is not known"
 
 
 CASE = Case(

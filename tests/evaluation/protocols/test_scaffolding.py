@@ -178,8 +178,8 @@ SCAFFOLDED = [
 ]
 ODD, LAST = {"combination": "y + z + w"}, {"combination": "x + y + x"}
 BY_HAND: list[tuple[str, dict[str, Any], tuple[float | None, int, int]]] = [
-    ("any_scaffold", {}, (5, 6, 1)), ("k_zero", {}, (1, 6, 1)), ("k_positive", {}, (4, 6, 1)),
-    ("intractable", {}, (1, 6, 1)), ("mean_k", {}, (4, 3, 1)), ("mean_k_solvable", {}, (4, 4, 1)),
+    ("any_scaffold", {}, (5, 6, 0)), ("k_zero", {}, (1, 6, 0)), ("k_positive", {}, (4, 6, 0)),
+    ("intractable", {}, (1, 6, 0)), ("mean_k", {}, (4, 3, 1)), ("mean_k_solvable", {}, (4, 4, 1)),
     ("non_monotone", {}, (1, 1, 2)), ("bottleneck", {"skill": "x / y"}, (1, 3, 1)),
     ("bottleneck", {"skill": "x"}, (1, 3, 1)), ("bottleneck", {"skill": "y"}, (1, 3, 1)),
     ("skill_accuracy", {"skill": "x"}, (5, 6, 0)), ("skill_accuracy", {"skill": "x", "whole": "incorrect"}, (3, 4, 0)),
@@ -203,6 +203,11 @@ def test_scaffolded_items_and_their_sets() -> None:
     assert sets == {"scaffold-k": {"a": 2, "b": 1, "e": 1}, "intractable": {"d": -1}, "unaided": {"c": 0}}
     assert any(w.startswith("1 failed items have one step") for w in found.warnings)
     assert any(w.startswith("1 of 7 items have an open k") for w in found.warnings)
+    one_step = [r for r in SCAFFOLDED if r.case in "ag"] + item("h", "?", parts="0", skills=())
+    shares = [got(name, one_step) for name in ("k_zero", "k_positive", "intractable")]
+    assert [(m.n, m.n_invalid, m.bound_low, m.bound_high) for m in shares] == [
+        (1, 1, 0, 1 / 2), (1, 1, 1 / 2, 1), (1, 1, 0, 0)
+    ], "an item of one step has a k only if it is right"  # fmt: skip
     mean = got("mean_k", SCAFFOLDED)
     assert (mean.bound_low, mean.bound_high) == (pytest.approx(5 / 4), pytest.approx(6 / 4))
     stad = find(metrics_from_rows(SCAFFOLDED, "scaffolding", compat="stad").metrics, "k_positive")

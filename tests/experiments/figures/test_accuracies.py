@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols import counting
 from composcope.experiments.figures import accuracies, grouping, steps_and_whole
@@ -104,6 +105,9 @@ def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
     (whole,) = accuracies.step_gains(run("10", "10", "10", "00"), run("10", "00", "00", "?0"))
     assert (whole["asked"], whole["n"], whole["n_invalid"]) == ("whole", 3, 1)
     assert whole["value"] == pytest.approx(2 / 3)
+    sides = [{c: Case(c, q if c == "c0" else "?", "1") for c in ("c0", "c1", "c2")} for q in "ab"]
+    alike = (bare_run(graded=answers("1", "1", "0", roles="whole"), cases=cases) for cases in sides)
+    assert [r["n"] for r in accuracies.step_gains(*alike)] == [2], "an id with another question is another case"
 
 
 def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> None:

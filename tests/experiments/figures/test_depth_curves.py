@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from composcope.evaluation.cases import Case
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
 from composcope.experiments.figures import depth_curves
@@ -28,9 +29,12 @@ def test_two_runs_are_compared_in_the_cells_of_a_channel_and_in_no_other_group(m
     monkeypatch.setattr(
         depth_curves, "compare", lambda *args: seen.append(args) or SimpleNamespace(metrics=found, warnings=[])
     )
-    a, b = (bare_run(name=n, model=n.upper(), graded=n, cases={"x": n, n: n}) for n in "ab")
+    cases = {n: {c: Case(c, n if c == "y" else c, "1", family=n) for c in f"xy{n}"} for n in "ab"}
+    graded = {n: [Graded(c, "whole", "correct") for c in cases[n]] for n in "ab"}
+    a, b = (bare_run(name=n, model=n.upper(), graded=graded[n], cases=cases[n]) for n in "ab")
     rows = depth_curves._rows(None, a, b)
-    assert seen == [("a", "b", {"x": "a", "a": "a", "b": "b"}, 7)], "A's cases are kept where both have one"
+    assert [[r.case for r in side] for side in seen[0][:2]] == [["x", "a"], ["x", "b"]], "y asks two questions"
+    assert seen[0][2:] == ({**cases["b"], **cases["a"]}, 7), "A's cases are kept where both have one"
     assert [(r["channel"], r["cell"], r["n"], r["n_invalid"], r["value"]) for r in rows] == [
         ("delta_comp", "all", 4, 0, 0), ("delta_comp", "all", 5, 1, 0.1), ("delta_comp", "depth 4", 6, 2, 0.2),
         ("delta_comp", "depth 6", 7, 3, 0.3), ("delta_atom", "all", 4, 0, 0)]  # fmt: skip

@@ -44,7 +44,7 @@ def test_a_scatter_counts_the_cases_that_were_asked_both_and_second_hops_after_a
     run: Any = SimpleNamespace(graded=rows, name="r", benchmark="b", seed=0)
     (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
     assert (row["x"], row["n_x"]) == (3 / 4, 4), "the last case was not asked the pair"
-    assert (row["count"], row["n"]) == (1, 2), "only where the first is right in the pair"
+    assert (row["count"], row["n"], row["n_invalid"]) == (1, 2, 1), "only where the first is right in the pair"
     run.graded = [replace(row, case=f"{row.case}-{i}", cluster=f"k{i}") for i in range(9) for row in rows]
     (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
     assert row["n"] == 18 and "korn" in row["interval"], "cases of a cluster share something"

@@ -51,6 +51,11 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
     assert groups == ["small", "large"]
     named = [Source(name, []) for name in ("runs/lr=3", "b")]
     assert analyzing._sizes(named, AnalysisOptions(sizes=("runs/lr=3=7", "b=0.5"))) == {"runs/lr=3": 7, "b": 0.5}
+    apart = [
+        line | {"model": "m", "run": run} for line, run in zip(map(json.loads, both.open()), "xxxyyy", strict=False)
+    ]
+    both.write_text("".join(f"{json.dumps(line)}\n" for line in apart))
+    assert [s.name for s in analyzing.sources(both)] == [f"{both}:m:x", f"{both}:m:y"], "so are two runs of one model"
 
 
 def test_options_of_an_analysis_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
