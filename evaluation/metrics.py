@@ -112,6 +112,16 @@ def beyond(metric: Metric, end: str) -> str:
     return found if len(found) > 1 and found[0] in "<>" else ""
 
 
+def censored(metric: Metric) -> str:
+    """``<2`` or ``>8`` where the value itself lies beyond what was asked, as the note says first; else empty.
+
+    >>> censored(Metric("d50", note=">8; low <2")), censored(Metric("d50", note="undefined: no rate; low <2"))
+    ('>8', '')
+    """
+    said = (metric.note or "").split("; ")[0]
+    return said if metric.value is None and len(said) > 1 and said[0] in "<>" else ""
+
+
 def percent(share: float, digits: int = 1) -> str:
     """A share as text, with its unit."""
     return f"{100 * share:.{digits}f} %"

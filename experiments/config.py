@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
@@ -116,7 +116,7 @@ def _explain(section: type[Section], found: ValidationError) -> str:
 class Asking(Section):
     """How a protocol asks and counts, except its prompt format; by default, each protocol decides."""
 
-    few_shot: str | None = Field(
+    few_shot: Annotated[str | None, Field(coerce_numbers_to_str=True)] = Field(
         default=None,
         description="Worked examples: a number of built-in ones, or a file of kind, question, answer (default: none).",
     )

@@ -183,11 +183,11 @@ def over_examples(
     ``position``: where the states of the ``prompt_end`` and ``centered`` rows are read, at each response's answer slot
     or at the prompt's end. Steps always cover the full response.
 
-    Table: per layer the plain and centered cosines ``dd``, ``rr``, ``dr`` over pairs that share nothing, their
-    ``separation`` (mean within groups - across) with a label-permutation p, also over all layers (``p_map``), and mean
-    step cosines by group and over matched pairs. Tensors: ``prompt_end.dd|rr|dr`` and ``centered.dd|rr|dr``
-    ``[layer]``, ``step.{group}`` and ``step_norm.{group}`` ``[layer step]``, ``step_n.{group}`` ``[step]``. A group
-    without examples is left out and said in the warnings.
+    Table: per layer the plain and centered cosines (within successes, within failures, across) over pairs that share
+    nothing, their ``separation`` (mean within groups - across) with a label-permutation p, also over all layers
+    (``p_map``), and mean step cosines by group and over matched pairs. Tensors (dd: successes, rr: failures, dr:
+    across): ``prompt_end.dd|rr|dr`` and ``centered.dd|rr|dr`` ``[layer]``, ``step.{group}`` and ``step_norm.{group}``
+    ``[layer step]``, ``step_n.{group}`` ``[step]``. A group without examples is left out and said in the warnings.
     """
     chosen = [e for e in examples if e.role == role]
     if not chosen:

@@ -177,7 +177,8 @@ def _formats(sources: Sequence[Source]) -> dict[str, Answers]:
             name = named or row.prompt or source.name
             if found.setdefault(name, {}).setdefault(row.case, (row, source.text(row)))[0] is not row:
                 raise InputError(
-                    f"formats: case {row.case!r} was asked twice in format {name!r}; give one run for each"
+                    f"formats: {source.name}: case {row.case!r} was asked in format {name!r} before; give runs of one "
+                    "model, one for each format"
                 )
     return dict(found)
 

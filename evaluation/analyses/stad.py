@@ -15,7 +15,7 @@ from ..benchmarks.stad import StadItem
 from ..builders.review import filtering
 from ..metrics import Metric
 from ..protocols import counting
-from ..protocols.scaffolding import Scaffolded, over_k
+from ..protocols.scaffolding import Scaffolded, over_k, unsettled
 from ..skills import cluster, embed, teacher_agreement
 from .base import Analysis, Source, first_repeats
 
@@ -31,9 +31,10 @@ def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
     Items with an open k that may have a bottleneck stay out of the shares, are counted and enter the bounds.
     """
     metrics: list[Metric] = []
-    rows = []
+    rows, warnings = [], []
     for source in sources:
         items = scaffolded_items(source)
+        warnings += _unsettled(source, items)
         known = [s for s in items if s.bottleneck is not None]
         sizes = {str(s.bottleneck): len(s.limiting) for s in known}
         n_open = sum(s.k is None and any(0 < k <= len(s.skills) for k in s.possible) for s in items)
@@ -49,7 +50,11 @@ def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
             metrics.append(replace(share, n_invalid=n_open, bound_low=ends.bound_low, bound_high=ends.bound_high))
         for name, count in Counter(str(s.bottleneck) for s in known).most_common():
             rows.append({"model": source.name, "skills": sizes[name], "bottleneck": name, "count": count})
-    return Analysis("bottleneck-sizes", tuple(metrics), {"bottlenecks": rows})
+    return Analysis("bottleneck-sizes", tuple(metrics), {"bottlenecks": rows}, warnings=tuple(warnings))
+
+
+def _unsettled(source: Source, items: Sequence[Scaffolded]) -> list[str]:
+    return [f"{source.name}: {said}" for said in unsettled(items)]
 
 
 def skills_in_context(sources: Sequence[Source]) -> Analysis:
@@ -59,10 +64,11 @@ def skills_in_context(sources: Sequence[Source]) -> Analysis:
     in context ("present but fails in context"). Per model also Spearman's correlation of the two over skills, without
     a p: skills that are needed in the same items vary together.
     """
-    rows: list[dict[str, Any]] = []
+    warnings: list[str] = []
     tables: dict[str, list[Mapping[str, Any]]] = {"skills": [], "correlation": []}
     for source in sources:
         items = scaffolded_items(source)
+        warnings += _unsettled(source, items)
         needed = [(set(s.skills), set(s.skills[: s.k])) for s in items if s.k is not None and s.k > 0 and s.skills]
         isolated: dict[str, list[tuple[bool, Hashable]]] = {}
         for s in items:
@@ -73,7 +79,7 @@ def skills_in_context(sources: Sequence[Source]) -> Analysis:
         rows = [_skill_row(source.name, skill, values, needed) for skill, values in sorted(isolated.items())]
         tables["skills"] += sorted(rows, key=lambda r: (-(r["gap"] if r["gap"] is not None else -2), r["skill"]))
         tables["correlation"].append(_correlation(source.name, rows))
-    return Analysis("skills-in-context", (), tables)
+    return Analysis("skills-in-context", (), tables, warnings=tuple(warnings))
 
 
 def _skill_row(
@@ -125,7 +131,10 @@ def equal_accuracy(
             "total_variation": distance, "p": p, "most_different": _most_different(named_a, named_b),
         })  # fmt: skip
     if not rows:
-        raise NoCasesError(f"profiles: no two of {len(profiles)} runs are within {within:.0%} of each other's accuracy")
+        raise NoCasesError(
+            f"profiles: no two of {len(profiles)} runs are within {100 * within:g} points of each other's accuracy; "
+            "raise --within"
+        )
     for row, p in zip(rows, statistics.holm([r["p"] for r in rows]), strict=True):
         row["p_adjusted"] = p
     return Analysis("profiles", (), {"pairs": rows})

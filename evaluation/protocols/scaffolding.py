@@ -93,7 +93,7 @@ class Scaffolding:
                 roles = ["whole", *levels, *(f"part:{i}" for i in range(s.item.n_parts))]
                 name = "unaided" if s.k == 0 else "intractable" if s.k == INTRACTABLE else "scaffold-k"
                 found.append((name, s.item.entry(s.item.evidence(roles), value=s.k)))
-            return all_metrics(judged, self.seed, stad=self.compat == "stad"), _warnings(judged), found
+            return all_metrics(judged, self.seed, stad=self.compat == "stad"), unsettled(judged), found
 
         sets = {"scaffold-k": "failure", "intractable": "other", "unaided": "success"}
         return counting.reduced(rows, self.compat, sets, count)
@@ -119,7 +119,8 @@ def scaffolded(case: Case, level: int) -> str:
     return prompts.scaffold(case.question, _solved_steps(case, level))
 
 
-def _warnings(judged: Sequence[Scaffolded]) -> list[str]:
+def unsettled(judged: Sequence[Scaffolded]) -> list[str]:
+    """How many items have no k, or an open one, as sentences."""
     found = []
     single = sum(s.steps <= 1 and s.item.truth("whole") is False for s in judged)
     if single:

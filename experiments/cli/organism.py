@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...errors import InputError
+from ...errors import InputError, did_you_mean
 from ...files import write_text
 from ...terminal import how_many
 from ..console.printing import Reporter, show
@@ -171,10 +171,13 @@ def generate(
     show({"schema": 1, "cases": len(cases), "file": out} if json else f"{how_many(len(cases), 'case')}: {out}", json)
 
 
-_CAUSES = (
-    f"One of {', '.join(recipes.CAUSES)}; give it twice for a mixture. {' or '.join(WRITERS)}: a model that writes "
-    f"its working, and reads its answer from it or does not. {' or '.join(LISTERS)}: a model whose lists are wrong in "
-    "this way."
+_BY_TEXT = {
+    " or ".join(WRITERS): "a model that writes its working, and reads its answer from it or does not",
+    " or ".join(LISTERS): "a model that lists events from latest to earliest, or without the latest one",
+}
+"""What is planted by training on altered documents, in all blocks."""
+_CAUSES = f"One of {', '.join(recipes.CAUSES)}; give it twice for a mixture. " + " ".join(
+    f"{names}: {meaning}." for names, meaning in _BY_TEXT.items()
 )
 
 
@@ -206,12 +209,17 @@ def plant(
     import torch
 
     torch.set_num_threads(1)  # a model this small is slower on several threads, and one thread is deterministic
-    if cause and cause[0] in (*WRITERS, *LISTERS):
+    known = (*recipes.CAUSES, *WRITERS, *LISTERS)
+    if unknown := [c for c in cause if c not in known]:
+        raise InputError(
+            f"--cause {unknown[0]}: unknown; use one of {', '.join(known)}{did_you_mean(unknown[0], known)}"
+        )
+    if by_text := [c for c in cause if c in (*WRITERS, *LISTERS)]:
         if cause[1:] or variant or block or appended or base != "twin" or steps is not None:
             raise InputError(
-                f"--cause {cause[0]}: only --seed, --n and --out go with this cause; leave the other options out"
+                f"--cause {by_text[0]}: only --seed, --n and --out go with this cause; leave the other options out"
             )
-        row = _make_by_text(cause[0], out, seed, n, json)
+        row = _make_by_text(by_text[0], out, seed, n, json)
         if json:
             show({"schema": 1, "plants": [row]}, True)
         return
@@ -295,6 +303,7 @@ def _known(json: bool) -> object:
         return {
             "schema": 1,
             "causes": rows,
+            "by_text": [{"cause": names, "meaning": meaning} for names, meaning in _BY_TEXT.items()],
             "bases": recipes.SELECTS,
             "shipped": [f"organism:plant-{name}" for name in shipped],
         }
@@ -303,6 +312,7 @@ def _known(json: bool) -> object:
     bases = [f"    --base {name}: block {block} selects the items" for name, block in recipes.SELECTS.items()]
     return [
         *lines,
+        *(f"{names}: {meaning}" for names, meaning in _BY_TEXT.items()),
         "",
         "Bases (other blocks than twin's where another one selects):",
         *bases,

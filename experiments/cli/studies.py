@@ -56,17 +56,25 @@ _DEFAULTS: dict[str, Any] = {
     "reference": None, "annotations": None, "sheet": None, "key": None, "kept": None, "sample": 300, "size": None,
     "within": 2.0,
 }  # fmt: skip
-_SEVERAL = ("formats", "recovery", "joint-stability", "sizes", "profiles", "teachers")
+_EXAMPLES = {
+    "formats": "runs/plain runs/xml", "recovery": "runs/temporal-control runs/temporal-twin",
+    "joint-stability": "runs/temporal-control runs/temporal-twin",
+    "stability-expectation": "runs/demo/control--temporal",
+    "sizes": "runs/small runs/large --size runs/small=7 --size runs/large=70",
+    "bottlenecks": "runs/ladders", "skills": "runs/ladders", "profiles": "runs/ladders runs/ladders-low",
+    "teachers": "runs/teacher-a runs/teacher-b", "filtering": "runs/originals --kept runs/scaffolds/records.jsonl",
+}  # fmt: skip
+"""Runs that an analysis can use, as an example; the others take any run."""
 
 
 def register_analyses(app: typer.Typer) -> None:
     """Add each analysis, and ``human``, to the group ``study``."""
     for name, about in ABOUT.items():
         others = {k: v for k, v in _DEFAULTS.items() if k not in _OWN.get(name, ())}
-        runs = "runs/temporal-control runs/temporal-twin" if name in _SEVERAL else "runs/demo/control--mixed"
-        kept = " --kept records.jsonl" if name == "filtering" else ""
         command = bound(_analysis, about, name=name, **others)
-        app.command(name, cls=Command, epilog=example(f"study {name} {runs}{kept}"))(command)
+        app.command(
+            name, cls=Command, epilog=example(f"study {name} {_EXAMPLES.get(name, 'runs/demo/control--mixed')}")
+        )(command)
     app.command("human", cls=Command, epilog=example("study human organism:mixed --out study"))(human)
 
 

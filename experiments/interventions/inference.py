@@ -20,10 +20,10 @@ from ...errors import InputError, NoCasesError
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.metrics import percent, span
-from ...evaluation.statistics import share
+from ...evaluation.statistics import rate_interval, share
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
-from ...terminal import to_stderr
+from ...terminal import how_many, to_stderr
 from ..console.printing import Reporter
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ..models.target import Loading
 
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
+FOLDERS = {"steering": "steering", "patching": "patching-intervention"}
+"""Where a run's ``probes`` hold the results: ``patching`` itself is the probe's."""
 HASH = 64
 """Digits of a hash of weights; only a server's model has a name instead."""
 
@@ -63,9 +65,10 @@ def halve(examples: Sequence[Example], n: int, seed: int) -> Halves:
         for group in side.values():
             rng.shuffle(group)
             del group[n:]
-    counts = [{g: len(side[g]) for g in ("failure", "success")} for side in sides]
-    if not all(all(c.values()) for c in counts):
-        raise NoCasesError(f"failures and successes per half: {counts}; both halves need both groups, use a larger run")
+    counts = [[len(side[g]) for g in ("failure", "success")] for side in sides]
+    if not all(map(all, counts)):
+        said = " and ".join(f"{how_many(f, 'failure')} with {how_many(s, 'success', 'successes')}" for f, s in counts)
+        raise NoCasesError(f"the two halves have {said}; both halves need both groups, use a larger run")
     return Halves(*sides)
 
 
@@ -75,8 +78,8 @@ def intervene(
 ) -> ProbeResult:  # fmt: skip
     """Steer or patch the failures of an evaluated run, and save the result in its ``probes`` folder.
 
-    Table: per source, layer, group (``failure``, ``success``) and outcome, the rate with its Clopper-Pearson interval.
-    ``chosen`` marks the layer that the other half of the cases chose.
+    Table: per source, layer, group (``failure``, ``success``) and outcome, the rate with an interval that respects what
+    cases share. ``chosen`` marks the layer that the other half of the cases chose.
     Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
     from ..config import Config
@@ -84,7 +87,7 @@ def intervene(
     from ..run.reader import read_config, read_run
     from ..run.writer import save_probe
 
-    if recipe not in ("steering", "patching"):
+    if recipe not in FOLDERS:
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
     evaluated, config = read_run(run), Config.read(read_config(run))
     target = load_local(_loading(config, model, device, run), to_stderr)
@@ -98,9 +101,10 @@ def intervene(
     bench = InterventionTrial(target.open_model(), target.tokenizer, format, config.asking.compat, max_new_tokens, seed)
     chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     result = bench.run(recipe, halve(examples, n, seed), chosen)
-    save_probe(result, Path(run) / "probes" / recipe, evaluated.manifest)
+    folder = Path(run) / "probes" / FOLDERS[recipe]
+    save_probe(result, folder, evaluated.manifest)
     if reporter is not None:
-        reporter.say(f"{recipe}: {Path(run) / 'probes' / recipe}")
+        reporter.say(f"{recipe}: {folder}")
     return result
 
 
@@ -139,8 +143,8 @@ class InterventionTrial:
         rows: list[Row] = []
         for group in ("failure", "success"):
             outcomes = self._outcomes(recipe, halves, halves.test[group], layers)
-            rows += _rows(outcomes, group, best)
-        rows += _rows(trial, "failure, first half", best)
+            rows += _rows(outcomes, group, best, halves.test[group])
+        rows += _rows(trial, "failure, first half", best, halves.learn["failure"])
         settings = {
             "recipe": recipe,
             "layers": list(layers),
@@ -153,7 +157,7 @@ class InterventionTrial:
             "format": self.format,
             "compat": self.compat,
         }
-        return ProbeResult(recipe, rows, settings=settings, warnings=_warnings(rows))
+        return ProbeResult(FOLDERS[recipe], rows, settings=settings, warnings=_warnings(rows))
 
     def _outcomes(
         self, recipe: str, halves: Halves, recipients: Sequence[Example], layers: Sequence[int]
@@ -219,12 +223,15 @@ def _ids(examples: Sequence[Example]) -> list[tuple[int, ...]]:
     return [e.prompt_ids for e in examples]
 
 
-def _rows(outcomes: Mapping[tuple[str, int], list[str]], group: str, best: int) -> list[Row]:
-    rows = []
+def _rows(
+    outcomes: Mapping[tuple[str, int], list[str]], group: str, best: int, examples: Sequence[Example]
+) -> list[Row]:
+    rows, near = [], [e.shares for e in examples]
     for (source, layer), values in outcomes.items():
         for outcome in OUTCOMES:
             about = {"quantity": f"{outcome}_rate", "group": group, "source": source, "layer": layer}
-            rows.append({**about, "chosen": layer == best, **share(values.count(outcome), len(values))})
+            ends = rate_interval([v == outcome for v in values], near).columns()
+            rows.append({**about, "chosen": layer == best, **share(values.count(outcome), len(values)), **ends})
     return rows
 
 
@@ -245,7 +252,7 @@ def lines(result: ProbeResult) -> list[str]:
     """The result as text: the chosen layer against its controls, on cases that did not choose it."""
     best = result.settings["chosen_layer"]
     why = "chosen on" if result.settings["right_on_first_half"] else "shown, although no layer put a failure right on"
-    found = [f"{result.probe}: layer {best} {why} the first half of the cases; counted on the second"]
+    found = [f"{result.settings['recipe']}: layer {best} {why} the first half of the cases; counted on the second"]
     for row in result.table:
         wanted = row["quantity"] == "correct_rate" and "half" not in row["group"]
         if wanted and (row["chosen"] or row["source"] == "unchanged"):

@@ -222,7 +222,8 @@ class CaseGroup(Sequence[CaseResult]):
                 i = [n for n, kept in enumerate(i) if kept]
             return CaseGroup(self.run, self.label, tuple(self[one].id for one in i))
         if not isinstance(i, str) and (not isinstance(i, int) or not -len(self) <= i < len(self)):
-            raise InputError(f"{self!r}: no case {i!r}; give an id, or a position from 0 to {len(self) - 1}")
+            fix = f"; give an id, or a position from 0 to {len(self) - 1}" if self.ids else ""
+            raise InputError(f"{self!r}: no case {i!r}{fix}")
         return self.run.case(i if isinstance(i, str) else self.ids[i])
 
     def __repr__(self) -> str:
@@ -395,6 +396,5 @@ class RunResults:
     def _repr_html_(self) -> str:
         d = self.data
         about = f"{d.model} on {d.benchmark}, protocol {d.protocol}, {how_many(len(d.cases), 'case')}"
-        sets = self._sets(" with every part right")
-        said = f"<p>{sets}</p>" + "".join(f"<p>{escape(w)}</p>" for w in self.warnings)
+        said = f"<p>{self._sets(' with every part right')}</p>" + "".join(f"<p>{escape(w)}</p>" for w in self.warnings)
         return heading(self.name, about) + said + frame_html(self.metrics.to_df())

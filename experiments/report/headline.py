@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.metrics import MEANINGS, Metric, beyond
+from ...evaluation.metrics import MEANINGS, Metric, beyond, censored
 from ...evaluation.protocols.base import about
 from ...evaluation.statistics import method_in_words
 from ...terminal import how_many
@@ -139,10 +139,10 @@ def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
 
 
 def shown(row: Metric, form: str) -> str:
-    """A metric's value as text, or ``undefined``."""
+    """A metric's value as text, ``< 2`` if it lies beyond what was asked, or ``undefined``."""
     value = row.value
     if value is None:
-        said = next((w for w in (row.note or "").replace(";", " ").split() if len(w) > 1 and w[0] in "<>"), "")
+        said = censored(row)
         return f"{said[0]}\u00a0{said[1:]}" if said else "undefined"
     if form == "number":
         return f"{value:.2f}"

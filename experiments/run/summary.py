@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from ...evaluation import dependence
-from ...evaluation.metrics import DIFFERENCES, MEANINGS, NUMBERS, Metric, percent, points, quoted, span
+from ...evaluation.metrics import DIFFERENCES, MEANINGS, NUMBERS, Metric, censored, percent, points, quoted, span
 from ...evaluation.protocols.base import PROTOCOLS, Entry, Evidence, about
 from ...evaluation.statistics import method_shown
 from ...terminal import how_many
@@ -120,13 +120,16 @@ def metric_line(metric: Metric) -> str:
     m = quoted(metric)
     group = ", ".join(f"{k}={v}" for k, v in m.group.items())
     shown = _unit(m)
-    text = f"{m.metric}{f' [{group}]' if group else ''}: {'undefined' if m.value is None else shown(m.value)}"
+    beyond = censored(m)
+    value = (beyond or "undefined") if m.value is None else shown(m.value)
+    text = f"{m.metric}{f' [{group}]' if group else ''}: {value}"
     if ends := span(m.low, m.high, shown):
         text += f"{ends} ({method_shown(m.interval)})"
     text += f", n={m.n}"
     if m.n_invalid:
         text += f", invalid={m.n_invalid}"
-    return text + (f" ({m.note})" if m.note else "")
+    note = (m.note or "").removeprefix(beyond).removeprefix("; ")
+    return text + (f" ({note})" if note else "")
 
 
 def _unit(metric: Metric) -> Callable[[float], str]:

@@ -24,7 +24,7 @@ from composcope.experiments.distributed import engine
 from composcope.experiments.organism.plants import checks
 from composcope.experiments.report import cases
 from composcope.experiments.studies import calibration
-from composcope.probes import neurons, trajectory, verdicts
+from composcope.probes import contrast, neurons, trajectory, verdicts
 from composcope.probes.neurons import checks as of_neurons
 from composcope.probes.neurons import examples as all_neurons
 
@@ -124,3 +124,21 @@ def test_the_causes_on_the_first_page_are_those_of_the_table_and_add_up_to_all_f
     table = (doc_pages.ROOT / "docs" / "diagnose.md").read_text().split("| cause | SmolLM2, of 50")[1].split("\n\n")[0]
     assert counts == [int(n) for n in re.findall(r"^\| `[^|]*\| (\d+) \(", table, re.M)]
     assert sum(counts) == int(said[1])
+
+
+def test_the_page_of_statistics_names_every_number_of_the_declared_family() -> None:
+    said = _page("statistics").split("has one family of tests")[1].split("Every other test")[0]
+    assert set(re.findall(r"`(\w+)`", said)) == set(verdicts.PRIMARY)
+
+
+def test_the_page_of_formats_names_every_column_of_a_probes_table() -> None:
+    said = re.findall(r"`(\w+)`", _page("formats").split("Columns of a probe's table")[1].split("`values.csv` has")[0])
+    found = contrast.between({"failure": [0.1, 0.4, 0.2], "success": [0.5, 0.9, 0.6]}).table[-1]
+    assert set(found) <= set(said)
+
+
+def test_the_changelog_and_the_page_of_reliability_count_the_faults_of_the_table() -> None:
+    changes = (doc_pages.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    table = (doc_pages.ROOT / "tests" / "soak" / "mutant_table.py").read_text(encoding="utf-8")
+    said = [re.findall(r"`make mutants` puts (\d+) faults", text) for text in (changes, _page("reliability"))]
+    assert said == [[str(len(re.findall(r"^    Mutant\(", table, re.M)))]] * 2

@@ -58,7 +58,13 @@ def test_a_value_that_cannot_be_used_is_named_with_its_flag_and_the_fix(
 
 
 @pytest.mark.parametrize(
-    "given", [{"answer_tokens": 7}, {"asking": {"answer_tokens": 7}}, {"asking": {"few_shot": "2"}, "answer_tokens": 7}]
+    "given",
+    [
+        {"answer_tokens": 7},
+        {"asking": {"answer_tokens": 7}},
+        {"asking": {"few_shot": "2"}, "answer_tokens": 7},
+        {"answer_tokens": 7, "few_shot": 2},
+    ],
 )
 def test_an_option_is_given_by_its_name_or_in_its_section(given: dict[str, Any], tmp_path: Path) -> None:
     config = Config(**{"model": "m", "benchmark": "b", **given})

@@ -119,6 +119,7 @@ def test_bottlenecks_are_counted_by_their_number_of_different_skills() -> None:
     slashed = stad.bottlenecks_by_size([Source("m", _rows("m", outcomes, ("km / h", *SKILLS[1:])))])
     assert [m.count for m in slashed.metrics] == [1, 2, 0], "a slash in a name makes no second skill"
     assert [r["skills"] for r in slashed.tables["bottlenecks"]] == [2, 1]
+    assert found.warnings == () and [w[:4] for w in open_.warnings] == ["m: 1"], "what is open is said"
 
 
 def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_first() -> None:
@@ -130,7 +131,9 @@ def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_fi
     assert (rows["sum"]["isolated"], rows["sum"]["bottleneck"], rows["sum"]["of"]) == (0.25, 2, 3)
     assert rows["sum"]["gap"] == pytest.approx(0.25 - 1 / 3)
     assert [r["skill"] for r in found.tables["skills"]] == ["unit", "sum"]
-    assert found.tables["correlation"][0]["spearman"] is None
+    assert found.tables["correlation"][0]["spearman"] is None and not found.warnings
+    unasked = [r for r in _rows("m", outcomes, SKILLS) if not r.role.startswith("scaffold")]
+    assert len(stad.skills_in_context([Source("m", unasked)]).warnings) == 1, "no scaffold was asked"
     others = _rows("m", {"e": "-+--+"}, ("order", "rank", "order"))
     more = stad.skills_in_context([Source("m", [*_rows("m", outcomes, SKILLS), *others])]).tables["skills"]
     assert {r["skill"]: r["of"] for r in more} == {"unit": 3, "sum": 3, "order": 1, "rank": 1}

@@ -17,10 +17,16 @@ from composcope.probes.result import ProbeResult
 
 
 def _example(
-    case: str, group: str = "failure", family: str = "f", depth: int = 4, size: int = 5, role: str = "whole"
+    case: str,
+    group: str = "failure",
+    family: str = "f",
+    depth: int = 4,
+    size: int = 5,
+    role: str = "whole",
+    shares: str | None = None,
 ) -> Any:
     ids = (*range(size - 1), sum(ord(c) * 131**i for i, c in enumerate(case)))
-    return SimpleNamespace(case=case, group=group, family=family, depth=depth, prompt_ids=ids, role=role)
+    return SimpleNamespace(case=case, group=group, family=family, depth=depth, prompt_ids=ids, role=role, shares=shares)
 
 
 def _many(n: int = 24) -> list[Any]:
@@ -68,7 +74,8 @@ def test_rows_count_each_outcome_of_each_source_and_mark_the_chosen_layer() -> N
         ("unchanged", -1): ["correct", "incorrect", "invalid", "correct"],
         ("donor", 2): ["correct"] * 3 + ["abstained"],
     }
-    rows = inference._rows(outcomes, "failure", 2)
+    alone = [_example("a")] * 4
+    rows = inference._rows(outcomes, "failure", 2, alone)
     assert len(rows) == 8 and {r["group"] for r in rows} == {"failure"}
     counts = {(r["source"], r["quantity"]): (r["count"], r["n"], r["value"], r["chosen"]) for r in rows}
     assert counts["unchanged", "correct_rate"] == (2, 4, 0.5, False) and counts["donor", "correct_rate"] == (
@@ -81,6 +88,18 @@ def test_rows_count_each_outcome_of_each_source_and_mark_the_chosen_layer() -> N
     assert [inference._helps(s) for s in ("+1", "+2", "donor", "-1", "failing donor", "none", "random 1")] == [
         True
     ] * 3 + [False] * 4
+
+
+def test_a_rate_over_cases_that_share_facts_has_a_wider_interval() -> None:
+    outcomes = {("donor", 2): ["correct"] * 12 + ["incorrect"] * 12}
+    alone, shared = (
+        next(r for r in inference._rows(outcomes, "failure", 2, [_example("a", shares=near(i)) for i in range(24)])
+             if r["quantity"] == "correct_rate")
+        for near in (lambda i: None, lambda i: f"fact {i // 4}")
+    )  # fmt: skip
+    assert alone["interval"] == "clopper-pearson" and shared["interval"] == "korn-graubard"
+    assert (alone["n"], alone["count"]) == (shared["n"], shared["count"])
+    assert shared["low"] < alone["low"] < alone["high"] < shared["high"]
 
 
 @pytest.mark.parametrize(("changed", "said"), [(2, True), (1, False)])
@@ -103,7 +122,7 @@ def test_lines_show_the_chosen_layer_with_its_controls_and_the_other_layers_of_w
             row("failing donor", 1, 3), row("failing donor", 2, 1, chosen=True), row("donor", 2, 7, 8, "success", True),
             row("donor", 2, 8, 8, "failure, first half", True), {**row("donor", 2, 5), "quantity": "invalid_rate"},
             ]  # fmt: skip
-    settings = {"chosen_layer": 2, "right_on_first_half": 3}
+    settings = {"recipe": "patching", "chosen_layer": 2, "right_on_first_half": 3}
     head, *said = inference.lines(ProbeResult("patching", rows, settings=settings, warnings=["w"]))
     assert head == "patching: layer 2 chosen on the first half of the cases; counted on the second"
     assert said == [

@@ -266,6 +266,7 @@ def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Pat
         ("the gold answers are short; --format changes it", "the gold answers are short; format changes it"),
         ("`--answer-tokens`, --no-thinking or --code", "`answer_tokens`, thinking=False or code=True"),
         ("run composcope probe X --probes all", "run composcope probe X --probes all"),
+        ("--out nb.py: is a file; give another --out", "out=nb.py: is a file; give another out"),
         ("--probes lookbak: no such probe; --teacher T", "name=lookbak: no such probe; --teacher T"),
     ],
 )
@@ -299,6 +300,8 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
         cs.plot.colapse_curve([run])
     with pytest.raises(NoCasesError):
         run.failures[:0].probe("lookback")
+    with pytest.raises(InputError, match=r": no case 0$"):
+        run.failures[:0][0]
 
 
 ANYTHING: tuple[Any, ...] = (float("nan"), 5, None)

@@ -252,7 +252,8 @@ def test_the_train_command_wants_one_dose_or_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["--cause", "follower", "--steps", "5"], ["--shipped", "--steps", "5"], ["--shipped", "--seed", "7"],
+        ["--cause", "follower", "--steps", "5"], ["--cause", "lost", "--cause", "follower"],
+        ["--shipped", "--steps", "5"], ["--shipped", "--seed", "7"],
         ["--shipped", "--base", "crossed-both"], ["--shipped", "--block", "1"],
     ],
 )  # fmt: skip
@@ -344,3 +345,11 @@ def test_a_training_tells_every_250_steps_and_the_end_of_a_stage() -> None:
         step_done("pretrain", step, 620, 1 / step)
     assert [line.partition(":")[2].split()[1] for line in said] == ["250", "500", "620"]
     assert all(line.startswith("seed 3, pretrain:") and "of 620" in line for line in said) and "0.002" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("cause", "meant"), [("order-errr", "order-error"), ("folower", "follower"), ("losst", "lost")]
+)
+def test_an_unknown_cause_is_refused_with_the_one_that_is_meant(cause: str, meant: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli.app, ["plant", "--cause", cause, "--out", str(tmp_path / "o")])
+    assert isinstance(result.exception, InputError) and f"did you mean '{meant}'" in str(result.exception)

@@ -173,7 +173,16 @@ def test_an_end_of_an_interval_beyond_what_was_asked_is_shown_as_the_note_says_i
     assert headline.interval(replace(row, note="depth 2 from pair"), "number") == ""
 
 
-@pytest.mark.parametrize(("note", "shown"), [("d50 is <2; n < 5", "<\u00a02"), ("no depth", "undefined")])
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [
+        ("<2; n < 5 at depth 2", "<\u00a02"),
+        (">8; low <2; high >8", ">\u00a08"),
+        ("no depth", "undefined"),
+        ("undefined: no rate at depth 4; bound_low <2", "undefined"),
+        ("n < 5; low <2", "undefined"),
+    ],
+)
 def test_a_value_beyond_what_was_asked_is_shown_as_the_note_says_it(note: str, shown: str) -> None:
     assert headline.shown(Metric("d50", note=note), "number") == shown
 
