@@ -47,7 +47,7 @@ _PATTERNS = [
         r"(?<![\d/.-])(?P<year>[12]\d{3})-(?P<month>0[1-9]|1[0-2])(?P<or_years>)(?![\d-]|\s?[/.]\d)",
         r"(?<!\d)(?P<year>\d{3,4})\s?[年년]\s?(?:(?P<month>\d{1,2})\s?[月월]\s?(?:(?P<day>\d{1,2})\s?[日号일])?)?",
         r"(?<![\d/])(?P<year>\d{4})[/.](?P<month>[01]?\d)[/.](?P<day>[0-3]?\d)(?![\d/])",
-        r"(?<![\d/])(?P<month>[01]?\d)/(?P<day>[0-3]?\d)/(?P<year>\d{4})(?![\d/])",
+        r"(?<![\d/])(?P<month>[01]?\d)/(?P<day>[0-3]?\d)/(?P<year>\d{4})(?P<month_first>)(?![\d/])",
         # the day comes first where the first number cannot be a month, or where points or dashes separate them
         r"(?<![\d/])(?P<day>1[3-9]|2\d|3[01])/(?P<month>[01]?\d)/(?P<year>\d{4})(?![\d/])",
         r"(?<![\d.])(?P<day>[0-3]?\d)\.\s?(?P<month>[01]?\d)\.\s?(?P<year>\d{4})(?![\d])",
@@ -70,8 +70,6 @@ _PATTERNS = [
 ]
 _SPOKEN = 60
 """Most characters of a year in words."""
-_SLASHED = 4
-"""The pattern of "4/7/1776", which is read with the month first."""
 _COARSE = re.compile(r"\b(?:\d{3,4}['’]?s|\d{1,2}(?:st|nd|rd|th)[\s-]+century|\w+(?:st|nd|rd|th)[\s-]+century)\b", re.I)
 _SHORT = "|".join(m[:3] for m in _MONTHS)
 _SENTENCE = re.compile(
@@ -174,7 +172,7 @@ def _date(m: re.Match[str]) -> Date | None:
     if year == 0 or (number is not None and not 1 <= number <= 12) or (day is not None and not 1 <= day <= 31):
         return None
     sure = bool(number or era or g.get("ad") or len(g.get("year") or "") >= 4)
-    either = m.re is _PATTERNS[_SLASHED] and (day or 13) <= 12
+    either = "month_first" in g and (day or 13) <= 12
     return Date(year, number, day, m.start(), m.end(), sure, either)
 
 
