@@ -10,13 +10,13 @@ number of layers is patched at the same relative depths.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .config import Asking
 from .studies.results import metric_rows
-from .studies.study import Preset, ProbeContext, Study, StudyTable, by_depth, scaled_layers
+from .studies.study import Preset, ProbeContext, Row, Study, StudyTable, by_depth, scaled_layers
 from .studies.tables import mechanism, pairs
 
 FAMILIES = ("successor", "interval", "temporal_successor", "temporal_interval_decoy", "temporal_interval")
@@ -78,12 +78,17 @@ def boundary_pairs(n_donors: int, n_recipients: int, most: int = MAX_PAIRS) -> l
 def tables(study: Study) -> list[StudyTable]:
     """Tables 1, 3, 4 and 9; single against double gate; recovery; the mechanism of App. I; the three channels."""
     knows = [("atom_stability", lambda g: set(g) == {"per"}), "double_gate", "gate_removed", "conflation", "abstention"]
-    depth = _depth_key(study)
-    families = metric_rows(study, [("residual_failure", lambda g: set(g) == {"family", depth})])
-    recovery = metric_rows(study, [("recovery", lambda g: set(g) in ({"prompt"}, {"prompt", depth}))])
+    kept = _own_depths(study)
+
+    def rows(name: str, *wanted: set[str]) -> list[Row]:
+        return metric_rows(
+            study, [(name, lambda g: kept(g) and {"depth" if k == "depth_bin" else k for k in g} in wanted)]
+        )
+
+    failure, families = rows("residual_failure", set(), {"depth"}), rows("residual_failure", {"family", "depth"})
+    recovery = rows("recovery", {"prompt"}, {"prompt", "depth"})
     return [
-        StudyTable("depth", "Residual failure by depth (Table 1, Fig. 2)",
-              metric_rows(study, ["residual_failure", ("residual_failure", lambda g: set(g) == {depth})])),
+        StudyTable("depth", "Residual failure by depth (Table 1, Fig. 2)", failure),
         StudyTable("families", "Residual failure by family and depth (Table 3, Fig. 5, 6)", families),
         StudyTable("knowledge", "What is known, and what one gate would miss (Table 9)", metric_rows(study, knows),
               "gate_removed: cases without stable atoms, among the cases with right sub-questions; conflation: "
@@ -96,9 +101,12 @@ def tables(study: Study) -> list[StudyTable]:
     ]  # fmt: skip
 
 
-def _depth_key(study: Study) -> str:
-    """``depth_bin`` if the benchmark declares bins, as the published one does, else ``depth``."""
-    return "depth_bin" if any("depth_bin" in m.group for run in study.runs for m in run.run.metrics) else "depth"
+def _own_depths(study: Study) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a group has no depth, or the one that its run's benchmark counts in: bins where it declares them."""
+    of_runs = [[m.group for m in run.run.metrics] for run in study.runs]
+    others = [("depth" if any("depth_bin" in g for g in groups) else "depth_bin", groups) for groups in of_runs]
+    left = {id(group) for other, groups in others for group in groups if other in group}
+    return lambda group: id(group) not in left
 
 
 PRESET = Preset(

@@ -74,8 +74,9 @@ def skills_in_context(sources: Sequence[Source]) -> Analysis:
         for s in items:
             for i, skill in enumerate(s.skills):
                 value = s.item.truth(f"part:{i}")
-                if skill and value is not None:
-                    isolated.setdefault(skill, []).append((value, s.item.cluster))
+                known = [] if value is None else [(value, s.item.cluster)]
+                if skill and f"part:{i}" in s.item.rows:
+                    isolated.setdefault(skill, []).extend(known)
         rows = [_skill_row(source.name, skill, values, needed) for skill, values in sorted(isolated.items())]
         tables["skills"] += sorted(rows, key=lambda r: (-(r["gap"] if r["gap"] is not None else -2), r["skill"]))
         tables["correlation"].append(_correlation(source.name, rows))
@@ -88,10 +89,10 @@ def _skill_row(
     holding = [supplied for all_, supplied in needed if skill in all_]
     count = sum(skill in supplied for supplied in holding)
     values = [right for right, _ in steps]
-    accuracy = sum(values) / len(values)
+    accuracy = sum(values) / len(values) if values else None
     share = count / len(holding) if holding else None
     exact = statistics.rate_interval(values, [near for _, near in steps])
-    gap = None if share is None else accuracy - (1 - share)
+    gap = None if share is None or accuracy is None else accuracy - (1 - share)
     return {
         "model": model, "skill": skill, "n": len(values), "isolated": accuracy, "low": exact.low, "high": exact.high,
         "bottleneck": count, "of": len(holding), "share": share, "gap": gap,
@@ -99,7 +100,7 @@ def _skill_row(
 
 
 def _correlation(model: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    known = [(r["isolated"], r["share"]) for r in rows if r["share"] is not None]
+    known = [(r["isolated"], r["share"]) for r in rows if None not in (r["isolated"], r["share"])]
     if len(known) < 3 or len({a for a, _ in known}) < 2 or len({b for _, b in known}) < 2:
         return {"model": model, "n": len(known), "spearman": None}
     found: Any = stats.spearmanr([a for a, _ in known], [b for _, b in known])

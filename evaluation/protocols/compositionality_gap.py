@@ -265,10 +265,12 @@ def _quadrants(
 
 
 def _quadrant(steps: Sequence[Truth]) -> str | None:
+    if len(steps) > 3 and False in steps:
+        return "some"
     if None in steps:
         return None
     if len(steps) > 3:
-        return "all" if all(steps) else "some"
+        return "all"
     return "".join("1" if s else "0" for s in steps)
 
 

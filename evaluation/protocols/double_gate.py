@@ -356,16 +356,18 @@ def _depth(g: Gated) -> int | None:
     return first.depth if first.depth_bin is None else first.depth_bin
 
 
-def _shared(known: Sequence[Sequence[Gated]], depths: Sequence[int]) -> dict[str, Any]:
-    """The band by what the cases share, as cluster fields; empty where they share nothing."""
+def _shared(
+    known: Sequence[Sequence[Gated]], depths: Sequence[int], apart: statistics.D50
+) -> tuple[statistics.D50, dict[str, Any]]:
+    """The band by what the cases share, also as cluster fields; ``apart`` and none where they share nothing."""
     labels = [[g.item.cluster for g in some] for some in known]
     flat = [label for some in labels for label in some]
     if dependence.alone(flat):
-        return {}
+        return apart, {}
     failed = [[not g.whole for g in some] for some in known]
     limits = [statistics.rate_interval(f, near) for f, near in zip(failed, labels, strict=True)]
     band = statistics.d50(depths, list(map(sum, failed)), list(map(len, failed)), limits)
-    return counting.clustered(statistics.Interval(band.low, band.high, "korn-graubard band"), flat)
+    return band, counting.clustered(statistics.Interval(band.low, band.high, "korn-graubard band"), flat)
 
 
 def _row(curve: Curve, group: dict[str, Any], note: str | None) -> Metric:
@@ -375,7 +377,8 @@ def _row(curve: Curve, group: dict[str, Any], note: str | None) -> Metric:
     counts = [(sum(not g.whole for g in some), len(some)) for some in known]
     found = statistics.d50(depths, [k for k, _ in counts], [n for _, n in counts])
     few = [str(d) for d, (_, n) in zip(depths, counts, strict=True) if 0 < n < HOLLOW_BELOW]
-    band = [f"{end} {c}" for end, c in (("low", found.low_censored), ("high", found.high_censored)) if c]
+    quoted, beside = _shared(known, depths, found)
+    band = [f"{end} {c}" for end, c in (("low", quoted.low_censored), ("high", quoted.high_censored)) if c]
     outcomes = [[(g.double, g.whole) for g in curve[d]] for d in depths]
     n_open = sum(gate is None or (gate is True and whole is None) for some in outcomes for gate, whole in some)
     # A rate that is higher at every depth crosses one half earlier: the worst rates give the least depth.
@@ -385,16 +388,7 @@ def _row(curve: Curve, group: dict[str, Any], note: str | None) -> Metric:
     few_at = f"n < {HOLLOW_BELOW} at depth {', '.join(few)}" if few else None
     notes = [found.censored, found.note, note, *band, few_at, *(said if n_open else [])]
     return Metric(
-        "d50",
-        group,
-        n=sum(n for _, n in counts),
-        n_invalid=n_open,
-        value=found.value,
-        interval="clopper-pearson band",
-        low=found.low,
-        high=found.high,
-        bound_low=low[0],
-        bound_high=high[0],
-        note="; ".join(n for n in notes if n) or None,
-        **_shared(known, depths),
-    )
+        "d50", group, n=sum(n for _, n in counts), n_invalid=n_open, value=found.value,
+        interval="clopper-pearson band", low=found.low, high=found.high, bound_low=low[0], bound_high=high[0],
+        note="; ".join(n for n in notes if n) or None, **beside,
+    )  # fmt: skip

@@ -271,6 +271,7 @@ def _mean(
         count=sum(values),
         of=[s.item for s in chosen],
         bounds=(_extreme(values, optional, min), _extreme(values, optional, max)),
+        possible=(int(not test(0)), max((s.steps - 1 for s in chosen), default=1)),
         skewed=True,
     )
     if found.low is None and values:

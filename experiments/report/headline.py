@@ -63,7 +63,7 @@ def lead(runs: Sequence[RunData]) -> str:
     if len(known) == 1:
         name, m = known[0]
         cases = how_many(m.n, "case")
-        unknown = f" ({m.n_invalid} more wholes could not be graded)" if m.n_invalid else ""
+        unknown = f" ({m.n_invalid} more cases could not be judged)" if m.n_invalid else ""
         return (
             f"“{name}” has every part of {cases} right and still gets {m.count:.0f} of the wholes wrong: "
             f"{shown(m, 'rate')} {interval(m, 'rate')}{unknown}."

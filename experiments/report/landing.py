@@ -207,7 +207,7 @@ def _lead(run: RunData) -> str:
     found = _gap(run)
     if found is None or found.value is None or run.one("any_scaffold"):
         return headline.lead([run])
-    unknown = f"; {found.n_invalid} more wholes could not be graded" if found.n_invalid else ""
+    unknown = f"; {found.n_invalid} more cases could not be judged" if found.n_invalid else ""
     rate, ends = headline.shown(found, "rate"), headline.interval(found, "rate")
     return f"Wrong wholes where every part is right: {rate} {ends}{unknown}."
 

@@ -137,6 +137,10 @@ def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_fi
     others = _rows("m", {"e": "-+--+"}, ("order", "rank", "order"))
     more = stad.skills_in_context([Source("m", [*_rows("m", outcomes, SKILLS), *others])]).tables["skills"]
     assert {r["skill"]: r["of"] for r in more} == {"unit": 3, "sum": 3, "order": 1, "rank": 1}
+    open_ = stad.skills_in_context([Source("m", _rows("m", {"a": "-??-+"}, SKILLS))]).tables["skills"]
+    assert [(r["skill"], r["n"], r["isolated"], r["bottleneck"], r["gap"]) for r in open_] == [
+        ("sum", 0, None, 1, None), ("unit", 0, None, 1, None)
+    ]  # fmt: skip
 
 
 def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:

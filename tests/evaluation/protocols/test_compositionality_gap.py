@@ -165,6 +165,10 @@ def test_uneven_numbers_of_parts_count_only_the_steps_that_a_case_has() -> None:
     assert found.value == pytest.approx(1 / 2 - 1 * (0 + 1) / 2)
     four = rows_of({"a": "11110", "b": "10110"})
     assert [got("quadrant", four, quadrant=q).count for q in ("all", "some")] == [1, 1]
+    some = got("quadrant", [*four, *rows_of({"c": "0?110", "d": "1?110"})], quadrant="some")
+    assert (some.count, some.n, some.n_invalid, some.bound_low, some.bound_high) == (2, 3, 1, 2 / 4, 3 / 4), (
+        "c is settled"
+    )
     bare = metrics_from_rows(rows_of({"a": "1", "b": "0"}), "compositionality-gap")
     assert {m.metric for m in bare.metrics} == {"composition"} and not bare.case_set("both-right-whole-right").ids
     rows = [*rows_of({"a": "11"}), Graded("b", "part:1", "correct"), Graded("b", "whole", "correct")]

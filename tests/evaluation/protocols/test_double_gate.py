@@ -194,6 +194,12 @@ def test_d50_of_cases_that_share_facts_has_a_band_over_their_clusters() -> None:
     assert alone.cluster_n is None and shared.cluster_n == 5 and shared.cluster_interval == "korn-graubard band"
     assert alone.low is not None and alone.high is not None
     assert shared.cluster_low is None or shared.cluster_low < alone.low
+    few, some = (
+        got(reduced(replace(r, cluster=f"k{int(r.case.split('-')[1]) % n}") for r in curve(failed)), "d50")
+        for n, failed in ((3, {2: (3, 10), 4: (6, 10), 6: (7, 10)}), (5, {2: (1, 10), 4: (6, 10), 6: (9, 10)}))
+    )
+    assert (few.low, few.high, few.cluster_low, few.cluster_high) == (None,) * 4 and few.note is None, "no band is said"
+    assert (some.cluster_low, some.cluster_high, some.note) == (None, None, "low <2; high >6"), "of the band to quote"
     assert shared.cluster_high is None or shared.cluster_high > alone.high
 
 

@@ -96,6 +96,19 @@ def test_both_means_of_k_and_their_bounds() -> None:
     assert (solvable.count, solvable.n, solvable.value) == (3, 3, 1.0)
 
 
+def test_the_interval_of_a_mean_holds_no_k_that_cannot_be() -> None:
+    levels = {0: ("1", ""), 1: ("0", "111"), 3: ("0", "001")}
+    rows = [
+        replace(r, cluster=f"k{i % 5}") for i, k in enumerate((0, 3, 1, 1, 1) * 2) for r in item(f"c{i}", *levels[k])
+    ]
+    mean, solvable = got("mean_k", rows), got("mean_k_solvable", rows)
+    assert (mean.value, mean.low, solvable.value, solvable.low) == (1.5, None, 1.2, 0.0)
+    bare = [replace(r, cluster=None) for r in rows]
+    assert (got("mean_k", bare).low, got("mean_k_solvable", bare).high) != (None, None)
+    low, high = got("mean_k", bare).low, got("mean_k", bare).high
+    assert low is not None and high is not None and 1 <= low < 1.5 < high <= 3
+
+
 def test_bottlenecks_are_the_skills_up_to_k_each_once() -> None:
     assert (got("bottleneck", skill="read").count, got("bottleneck", skill="read / add").count) == (1, 1)
 

@@ -71,7 +71,7 @@ def test_tables_are_by_protocol_and_benchmark_without_columns_that_no_run_has(
         ([], "No headline metric"),
         ([(0, 0, 3)], "No case has every part right"),
         ([(5, 20, 2)], "“m0” has every part of 20 cases right and still gets 5 of the wholes wrong: 25.0 %"),
-        ([(5, 20, 2)], "(2 more wholes could not be graded)."),
+        ([(5, 20, 2)], "(2 more cases could not be judged)."),
         ([(15, 20, 0), (5, 20, 0)], "from 25.0 % [8.7, 49.1] of 20 wholes wrong (“m1”) to 75.0 %"),
         ([(15, 20, 0), (5, 20, 0), (1, 4, 3)], "Too few cases to say: “m2” has 4 gradable wholes and 3 others."),
     ],

@@ -157,10 +157,29 @@ def test_answers_are_patched_from_successes_into_failures(monkeypatch: pytest.Mo
     assert found.settings["cases"] == [("c1", "c0"), ("c1", "c2")]
 
 
-@pytest.mark.parametrize(("group", "key"), [({"depth": 4}, "depth"), ({"depth_bin": 4, "depth": 5}, "depth_bin")])
-def test_depths_are_those_that_the_benchmark_counts_in(group: dict[str, Any], key: str) -> None:
-    study: Any = SimpleNamespace(runs=[SimpleNamespace(run=SimpleNamespace(metrics=[Metric("m", group, n=1)]))])
-    assert composition_collapse._depth_key(study) == key
+def test_depths_are_those_that_each_benchmark_counts_in() -> None:
+    def run(data: str, *depths: dict[str, int]) -> Any:
+        cells = [more | depth for depth in ({}, *depths) for more in ({}, {"family": "rank, depth"})]
+        found = [Metric("residual_failure", g, n=9, value=0.5) for g in cells]
+        found += [Metric("recovery", {**depth, "prompt": "cot"}, n=9, value=0.5) for depth in ({}, *depths)]
+        counted = SimpleNamespace(metrics=found, manifest=SimpleNamespace(stopped="asks"), protocol="double-gate",
+                                  graded=[], cases={}, probe=lambda *_: None)  # fmt: skip
+        model = SimpleNamespace(model="organism:none", groups={})
+        return SimpleNamespace(label="none", data=data, model=model, path=Path(data), note="", run=counted)
+
+    runs = [run("binned", {"depth": 7}, {"depth_bin": 4}), run("own", {"depth": 3})]
+    preset = STUDIES["composition-collapse"]
+    study = Study(Spec(()), preset, Path("s"), ("binned", "own"), runs=runs, failed={"other--own": "why"})
+    told = {t.name: [(r.get("data"), r.get("group")) for r in t.rows] for t in composition_collapse.tables(study)}
+    last = (None, None)
+    assert told["depth"] == [("binned", ""), ("binned", "depth_bin 4"), ("own", ""), ("own", "depth 3"), last]
+    assert told["families"] == [
+        ("binned", "family rank, depth, depth_bin 4"), ("own", "family rank, depth, depth 3"), last
+    ]  # fmt: skip
+    assert told["recovery"] == [
+        ("binned", "prompt cot"), ("binned", "depth_bin 4, prompt cot"), ("own", "prompt cot"),
+        ("own", "depth 3, prompt cot"), last,
+    ]  # fmt: skip
 
 
 def test_the_most_frequent_skills_and_bottlenecks_are_in_the_tables_and_levels_have_their_blanked_values() -> None:
