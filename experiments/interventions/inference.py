@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ..models.target import Loading
 
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
+SAVED = {"steering": "steering", "patching": "patching-failures"}
+"""The recipes, and the name of each result in a run's ``probes``, where ``patching`` is a probe."""
 HASH = 64
 """Digits of a hash of weights; only a server's model has a name instead."""
 
@@ -84,7 +86,7 @@ def intervene(
     from ..run.reader import read_config, read_run
     from ..run.writer import save_probe
 
-    if recipe not in ("steering", "patching"):
+    if recipe not in SAVED:
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
     evaluated, config = read_run(run), Config.read(read_config(run))
     target = load_local(_loading(config, model, device, run), to_stderr)
@@ -98,9 +100,10 @@ def intervene(
     bench = InterventionTrial(target.open_model(), target.tokenizer, format, config.asking.compat, max_new_tokens, seed)
     chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     result = bench.run(recipe, halve(examples, n, seed), chosen)
-    save_probe(result, Path(run) / "probes" / recipe, evaluated.manifest)
+    folder = Path(run) / "probes" / result.probe
+    save_probe(result, folder, evaluated.manifest)
     if reporter is not None:
-        reporter.say(f"{recipe}: {Path(run) / 'probes' / recipe}")
+        reporter.say(f"{recipe}: {folder}")
     return result
 
 
@@ -153,7 +156,7 @@ class InterventionTrial:
             "format": self.format,
             "compat": self.compat,
         }
-        return ProbeResult(recipe, rows, settings=settings, warnings=_warnings(rows))
+        return ProbeResult(SAVED[recipe], rows, settings=settings, warnings=_warnings(rows))
 
     def _outcomes(
         self, recipe: str, halves: Halves, recipients: Sequence[Example], layers: Sequence[int]

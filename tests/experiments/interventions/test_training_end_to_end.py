@@ -28,6 +28,7 @@ from composcope.experiments.interventions.reward import score
 from composcope.experiments.interventions.trainers import TrainerOptions, batching
 from composcope.experiments.organism import weights
 from composcope.experiments.run import read_json, read_lines, write_lines
+from composcope.experiments.run.reader import read_run
 from composcope.hooks import load_model
 from composcope.model_loading import load
 from composcope.probes.examples import Example, Gold
@@ -284,8 +285,10 @@ def test_the_exported_model_is_a_plain_folder_for_every_command(
         assert cli.main([*command, "--layers", "1,3", "--device", "cpu"]) == 0
     said = capsys.readouterr().out
     assert "the first half of the cases; counted on the second" in said and "random:0" in said and "noise" in said
-    rows = (run / "probes" / "steering" / "table.csv").read_text().splitlines()
-    assert rows[0].startswith("quantity,group,source,layer,chosen,n,count,value,low,high")
+    for name in ("steering", "patching-failures"):  # not in the place of the probe patching
+        rows = (run / "probes" / name / "table.csv").read_text().splitlines()
+        assert rows[0].startswith("quantity,group,source,layer,chosen,n,count,value,low,high")
+    assert read_run(run).probe("patching") is None
 
 
 def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_ended() -> None:
