@@ -36,9 +36,12 @@ _USED = (
 
 
 def columns_of(path: Path) -> list[str]:
-    """The columns of a CSV file; its header need not be one."""
+    """The columns of a CSV file; its header need not be one. Raises ``InputError`` for a quote that never ends."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        return next(csv.reader(file), [])
+        try:
+            return next(csv.reader(file), [])
+        except csv.Error as e:
+            raise InputError(f"{path}:1: not valid CSV ({e}); give {WHAT}") from e
 
 
 def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
