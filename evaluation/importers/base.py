@@ -15,6 +15,7 @@ from ..case import ANSWER_TYPES
 from ..gold import type_of_words
 from ..graded import Graded
 from ..grading import grade
+from ..options import Choices
 from ..prompts import FORMATS
 
 
@@ -32,6 +33,8 @@ class Stored:
     where: str = ""
     """The row's place in its file."""
     question: str | None = None
+    options: Choices = ()
+    """Those of a choice; without, the question says them."""
     has_verdict: bool = True
     """False where the file has no verdict: the row then has the verdict of the grading rules."""
 
@@ -203,7 +206,7 @@ def graded(row: Graded, stored: Stored, options: Options) -> Graded:
     format = stored.format if options.format is None else options.format
     gold, *aliases = stored.golds
     found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format,
-                  question=stored.question)  # fmt: skip
+                  options=stored.options, question=stored.question)  # fmt: skip
     options.each()
     return replace(
         row, outcome=found.outcome, answer=found.answer, match=found.match, reason=found.reason,

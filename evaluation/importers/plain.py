@@ -2,8 +2,9 @@
 
 A row has ``response`` and ``gold`` (an answer, or a list of accepted ones; other names with ``--response-field`` and
 ``--gold-field``), and if wanted ``question, id`` or ``case, role, model, aliases, answer_type, format, finish_reason``,
-properties of the case, and a stored verdict: ``right``, ``correct``, ``is_correct``, ``verdict`` or ``outcome``, or the
-field named with ``--scorer``. Rows without a verdict are graded by our rules. Everything else is kept under ``source``.
+``options`` of a choice, properties of the case, and a stored verdict: ``right``, ``correct``, ``is_correct``,
+``verdict`` or ``outcome``, or the field named with ``--scorer``. Rows without a verdict are graded by our rules.
+Everything else is kept under ``source``.
 """
 
 import csv
@@ -18,6 +19,7 @@ from ..asks import OUTCOMES, Outcome
 from ..case import ANSWER_TYPES
 from ..gold import typed_answer
 from ..graded import Graded
+from ..options import parse
 from ..prompts import FORMATS
 from ..text_files import literal, objects
 from .base import Imported, Options, Stored, check, described, graded, place, refuse_twice
@@ -36,9 +38,12 @@ _USED = (
 
 
 def columns_of(path: Path) -> list[str]:
-    """The columns of a CSV file; its header need not be one."""
+    """The columns of a CSV file; its header need not be one. Raises ``InputError`` for a quote that never ends."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        return next(csv.reader(file), [])
+        try:
+            return next(csv.reader(file), [])
+        except csv.Error as e:
+            raise InputError(f"{path}:1: not valid CSV ({e}); give {WHAT}") from e
 
 
 def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)
@@ -86,7 +91,11 @@ def _rows(path: str | Path, names: Sequence[str | None]) -> Iterator[tuple[str, 
     for line, row in text_files.table(path, f"give {WHAT}", longest=text_files.LONG_CELL)[1]:
         yield (
             f"{path}:{line}",
-            {k: _cell(v) if k in (names[1], "aliases") else v for k, v in row.items() if v != "" or k in names},
+            {
+                k: _cell(v) if k in (names[1], "aliases", "options") else v
+                for k, v in row.items()
+                if v != "" or k in names
+            },
         )
 
 
@@ -114,6 +123,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], given: str | None, w
     if not golds:
         raise InputError(f"{where}: field {names[1]!r} is empty; give the gold answer")
     finish = row.get("finish_reason", "stop")
+    choices = parse(row["options"], where) if (kind or given) == "choice" and row.get("options") else ()
     return Stored(
         "" if response is None else str(response),
         tuple(dict.fromkeys(golds)),
@@ -122,6 +132,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], given: str | None, w
         _one_of(finish, "finish_reason", _FINISHED, where) or "stop",
         where,
         _text(row.get("question")),
+        choices,
     )
 
 

@@ -26,7 +26,9 @@ HEADINGS = {
 RecipeName = Annotated[str, typer.Option("--recipe", help=f"One of {', '.join((*OBJECTIVES, *INFERENCE))}.")]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="organism:DOSE, a model folder or a hub id.")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Training folder; the same command continues it.")]
-Train = Annotated[str, typer.Option(help="Training cases: organism:temporal or a case file (see --benchmark).")]
+Train = Annotated[
+    str | None, typer.Option(help="Training cases: organism:temporal (default) or a case file (see --benchmark).")
+]
 Evaluation = Annotated[str | None, typer.Option(help="Evaluation cases (default: those not trained on).")]
 Preset = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRESETS)}.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of data, adapter and sampling.")]
@@ -50,7 +52,7 @@ def intervene(
     out: Out = None,
     depths: Annotated[str | None, typer.Option(help="Depths to train on, such as 2,4.")] = None,
     preset: Preset = None,
-    train: Train = "organism:temporal",
+    train: Train = None,
     evaluation: Evaluation = None,
     solutions: Annotated[str | None, typer.Option(help=f"sft-trace: {' or '.join(SOLUTIONS)}.")] = None,
     format: Annotated[str | None, typer.Option(help="Prompt format of training and evaluation.")] = None,
@@ -76,8 +78,11 @@ def intervene(
     limit: Annotated[int | None, typer.Option(min=1, help="--curve: cases per family x depth.")] = None,
     layers: Annotated[str | None, typer.Option(help="steering, patching: layers, such as 0,2 (default: all).")] = None,
     cases: Annotated[
-        int, typer.Option(min=1, help="steering, patching: cases in each half (fitted, counted) of each group.")
-    ] = 32,
+        int | None,
+        typer.Option(
+            min=1, help="steering, patching: cases in each half (fitted, counted) of each group; default: 32."
+        ),
+    ] = None,
     seed: Seed = 0,
     dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default on a CPU: float32).")] = None,
     device: Device = None,
@@ -88,7 +93,7 @@ def intervene(
     given = dict(locals())
     check_options(recipe, given)
     if recipe in INFERENCE:
-        return _infer(recipe, run, model, cases, layers, max_tokens, seed, device, json, quiet)
+        return _infer(recipe, run, model, cases or 32, layers, max_tokens, seed, device, json, quiet)
     changes = {f.name: given[f.name] for f in fields(AdapterRecipe) if f.name in given and f.name != "depths"}
     made = resolve(recipe, preset, None if depths is None else whole_numbers(depths, "--depths"), **changes)
     if run is not None:
@@ -97,13 +102,13 @@ def intervene(
         raise InputError(f"--recipe {recipe}: give --model (the model to train) and --out (the output folder)")
     go_offline(model)
     from ..interventions import training
-    from ..interventions.data import training_set
+    from ..interventions.data import ORGANISM, training_set
 
     require_extra("intervene", "train", *training.EXTRA)
     from ..interventions.trainers import TrainerOptions
 
     _one_thread(model, device)
-    data = training_set(train, made, evaluation, seed)
+    data = training_set(train or ORGANISM, made, evaluation, seed)
     out.mkdir(parents=True, exist_ok=True)
     reporter = Reporter(out / "log.txt", quiet=quiet)
     with reporter.logging_warnings():

@@ -139,14 +139,14 @@ def resolve(
 _SFT = ("sft-answer", "sft-trace")
 READ_BY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
-        ("out", "depths", "preset", "evaluation", "format", "prompts", "epochs", "learning_rate", "rank", "alpha",
-         "micro_batch", "max_steps", "save_every", "curve", "limit", "dtype", "thinking"),
+        ("out", "depths", "preset", "train", "evaluation", "format", "prompts", "epochs", "learning_rate", "rank",
+         "alpha", "micro_batch", "max_steps", "save_every", "curve", "limit", "dtype", "thinking"),
         OBJECTIVES,
     ),
     **dict.fromkeys(("beta", "generations", "prompts_per_step"), ("grpo",)),
     "examples_per_step": _SFT,
     "solutions": ("sft-trace",),
-    "layers": INFERENCE,
+    **dict.fromkeys(("layers", "cases"), INFERENCE),
 }  # fmt: skip
 """Which recipes read an option. Options that all recipes read, or with a neutral default, are not listed."""
 

@@ -168,6 +168,22 @@ def test_whole_numbers_of_a_table_may_end_in_a_point_and_a_zero(tmp_path: Path) 
     assert [(r.outcome, r.depth) for r in found] == [("correct", 2), ("incorrect", 2)]
 
 
+def test_a_letter_stands_for_the_option_that_a_row_says(tmp_path: Path) -> None:
+    row = {"case": "a", "response": "B", "gold": "Paris", "answer_type": "choice", "options": ["Rome", "Paris"]}
+    for path in (lines(tmp_path / "m.jsonl", [row, {**row, "case": "b", "response": "A"}]),
+                 table(tmp_path / "m.csv", [row, {**row, "case": "b", "response": "A"}])):  # fmt: skip
+        assert [r.outcome for r in read(path).rows] == ["correct", "incorrect"]
+    other = {**row, "answer_type": "text", "options": "of the sampler"}
+    assert read(lines(tmp_path / "n.jsonl", [other])).rows[0].extra == {"source": {"options": "of the sampler"}}
+
+
+def test_a_quote_in_the_header_that_never_ends_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text('response,"gold\n' + "4,4\n" * 40_000)
+    with pytest.raises(InputError, match=r"m\.csv:1: not valid CSV"):
+        detect(path)
+
+
 def test_a_response_of_a_million_characters_is_read_from_a_table(tmp_path: Path) -> None:
     path = table(tmp_path / "m.csv", [{"response": "[1] " + "word " * 200_000 + "[4]", "gold": "4"}])
     assert len(str(read(path).stored[0].response)) > 1_000_000  # type: ignore[union-attr]

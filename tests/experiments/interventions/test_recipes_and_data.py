@@ -235,7 +235,8 @@ def test_a_preset_takes_the_changes_and_an_option_belongs_to_its_recipe() -> Non
     refused: list[tuple[str, dict[str, Any], str]] = [
         ("sft-answer", {"beta": 0}, "--beta 0: is for grpo"), ("grpo", {"layers": "0"}, "--layers 0"),
         ("steering", {"curve": True}, "--curve: is for"), ("grpo", {"thinking": False, "limit": 3}, "--limit 3"),
-        ("steering", {"thinking": False}, "--no-thinking: is for")]  # fmt: skip
+        ("steering", {"thinking": False}, "--no-thinking: is for"), ("grpo", {"cases": 3}, "--cases 3: is for"),
+        ("patching", {"train": "c.jsonl"}, "--train c.jsonl: is for")]  # fmt: skip
     for recipe, given, said in refused:
         with pytest.raises(InputError, match=said):
             recipes.check_options(recipe, given)

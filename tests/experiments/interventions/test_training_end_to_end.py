@@ -28,6 +28,7 @@ from composcope.experiments.interventions.reward import score
 from composcope.experiments.interventions.trainers import TrainerOptions, batching
 from composcope.experiments.organism import weights
 from composcope.experiments.run import read_json, read_lines, write_lines
+from composcope.experiments.run.reader import read_run
 from composcope.hooks import load_model
 from composcope.model_loading import load
 from composcope.probes.examples import Example, Gold
