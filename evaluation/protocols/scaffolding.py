@@ -276,9 +276,7 @@ def _mean(
     )
     if found.low is None and values:
         found = replace(found, interval="no spread")
-    if not stad:
-        return found
-    return _cut(replace(found, value=found.value if values else 0.0), 2)
+    return found if not stad else _cut(replace(found, value=found.value if values else 0.0), 2)
 
 
 def _extreme(

@@ -285,7 +285,7 @@ def test_the_exported_model_is_a_plain_folder_for_every_command(
         assert cli.main([*command, "--layers", "1,3", "--device", "cpu"]) == 0
     said = capsys.readouterr().out
     assert "the first half of the cases; counted on the second" in said and "random:0" in said and "noise" in said
-    assert not (run / "probes" / "patching").exists(), "that is the folder of the probe"
+    assert read_run(run).probe("patching") is None, "that is the folder of the probe"
     assert (run / "probes" / "patching-intervention" / "table.csv").is_file()
     rows = (run / "probes" / "steering" / "table.csv").read_text().splitlines()
     assert rows[0].startswith("quantity,group,source,layer,chosen,n,count,value,low,high")
