@@ -96,13 +96,13 @@ def plot(
 
 
 def _named(runs: Sequence[Path], only: str) -> list[Path]:
-    """The run folders with these names among ``runs`` or inside them, in the order of the names."""
-    found = {path.name: path for path in find_runs(runs)}
-    names = words(only)
-    if missing := [name for name in names if name not in found]:
-        meant = did_you_mean(missing[0], found)
-        raise InputError(f"--runs {missing[0]}: no such run here{meant}; use one of {', '.join(found)}")
-    return [found[name] for name in names]
+    """The run folders with these names among ``runs`` or inside them, in the order of the names; all of one name."""
+    found, names = find_runs(runs), words(only)
+    known = list(dict.fromkeys(path.name for path in found))
+    if missing := [name for name in names if name not in known]:
+        meant = did_you_mean(missing[0], known)
+        raise InputError(f"--runs {missing[0]}: no such run here{meant}; use one of {', '.join(known)}")
+    return [path for name in names for path in found if path.name == name]
 
 
 def _bands(text: str | None) -> tuple[int, ...] | None:

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -173,6 +174,9 @@ def test_plot_takes_the_runs_that_are_named_and_writes_a_pdf(study: Path, tmp_pa
     assert (tmp_path / "collapse-curve.pdf").read_bytes().startswith(b"%PDF")
     rows = (tmp_path / "collapse-curve.csv").read_text()
     assert rows.index("\nc,") < rows.index("\na,") and "\nb," not in rows
+    shutil.copytree(study / "a", again := tmp_path / "other" / "a")
+    chosen = catalog._named([study, again.parent], "a,c")
+    assert chosen == [study / "a", again, study / "c"], "all runs of one name"
 
 
 @pytest.mark.parametrize(
