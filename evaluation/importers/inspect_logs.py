@@ -11,12 +11,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 from ...errors import InputError
 from .. import text_files
 from ..asks import Outcome
 from ..graded import Graded
+from ..options import letter_of
 from .base import Imported, Options, Stored, contradiction, depth_of, described, outcome_of, place, refuse_twice
 
 WHAT = "a log of inspect_ai (.json or .eval)"
@@ -66,7 +68,10 @@ def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
         return None
     choices = (output or {}).get("choices") or [{}]
     stopped = choices[0].get("stop_reason") if isinstance(choices[0], dict) else None
-    return Stored(text, golds, finish_reason="length" if stopped in _CUT_OFF else "stop", where=where)
+    options = tuple(zip(ascii_uppercase, map(str, sample.get("choices") or ()), strict=False))
+    options = options if len(golds) == 1 and letter_of(golds[0], options) else ()
+    kind, finish = "choice" if options else None, "length" if stopped in _CUT_OFF else "stop"
+    return Stored(text, golds, kind, finish_reason=finish, where=where, options=options)
 
 
 def _load(path: str | Path) -> Iterator[dict[str, Any]]:

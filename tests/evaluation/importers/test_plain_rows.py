@@ -295,6 +295,17 @@ def test_a_target_of_the_harness_that_lists_answers_accepts_each_of_them(
     assert [s and s.golds for s in stored] == [golds]
 
 
+@pytest.mark.parametrize("target", ["B", "Paris"])
+def test_of_a_log_with_choices_the_letter_and_the_text_of_the_target_are_right(target: str, tmp_path: Path) -> None:
+    samples = [{"id": i, "target": target, "choices": ["Rome", "Paris"], "output": {"completion": text},
+                "scores": {"m": {"value": "C"}}} for i, text in enumerate(("ANSWER: B", "Paris", "Rome"))]  # fmt: skip
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"version": 2, "eval": {"task": "t"}, "samples": samples}))
+    options = Options(regrade=True)
+    found = regrade(read(path, options=options), options).rows
+    assert [r.outcome for r in found] == ["correct", "correct", "incorrect"]
+
+
 def test_a_file_without_responses_cannot_be_graded_again(tmp_path: Path) -> None:
     log = {"version": 2, "eval": {"task": "t"}, "samples": [{"id": 1, "target": "7", "scores": {"m": {"value": "C"}}}]}
     path = tmp_path / "log.json"
