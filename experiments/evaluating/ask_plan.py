@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, did_you_mean
 from ...evaluation.asks import Ask
 from ...evaluation.benchmarks.catalog import READERS, load
 from ...evaluation.case import Case
@@ -75,8 +75,11 @@ def of_cases(name: str, found: Sequence[Case], limit: int | None, own: bool) -> 
 def _organism_benchmark(name: str, seed: int, limit: int | None) -> LoadedBenchmark:
     world = name.removeprefix("organism:")
     if world not in ORGANISM_BENCHMARKS:
-        known = ", ".join("organism:" + w for w in ORGANISM_BENCHMARKS)
-        raise InputError(f"--benchmark {name}: no such benchmark; use {known} or the path of a case file")
+        known = ["organism:" + w for w in ORGANISM_BENCHMARKS]
+        raise InputError(
+            f"--benchmark {name}: no such benchmark; use {', '.join(known)} or the path of a case file"
+            f"{did_you_mean(name, known)}"
+        )
     from ..organism import benchmarks
 
     protocol, default = ORGANISM_BENCHMARKS[world]

@@ -36,7 +36,7 @@ def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
         raise InputError(f"measure {measure!r}: unknown; use one of {', '.join(MEASURES)}")
     found = with_probe(runs, "patching")
     rows = [row for f in found for row in _patch_rows(*f, measure)]
-    missing(rows, "a patching sweep", "patching", runs)
+    missing(rows, "patching sweeps", "patching", runs)
     shown = {r.path: label for r, label, _ in found if any(row["model"] == label for row in rows)}
     patches = list(dict.fromkeys(r["patch"] for r in rows))
     layers = [r["layer"] for r in rows]

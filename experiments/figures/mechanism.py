@@ -97,7 +97,7 @@ def neuron_check(runs: Sequence[RunData]) -> Drawing:
     )
     text += read_where(with_probe(runs, "neurons"))
     return _by_kind(
-        runs, "neurons", "suppress_log_ratio_excess", "a causal check", "log ratio beyond random neurons", text
+        runs, "neurons", "suppress_log_ratio_excess", "causal checks", "log ratio beyond random neurons", text
     )
 
 

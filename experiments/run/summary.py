@@ -38,8 +38,7 @@ def lines(folder: str | Path) -> list[str]:
     counted = run.counted_now()
     model, benchmark = (run.manifest.identity.get(key) for key in ("model", "benchmark"))
     out = [f"{folder}: {model} on {benchmark} ({counted.protocol}), {state(run.manifest)}"]
-    shown = [*headline(counted), *(row for row in counted.metrics if row.metric in AGREEMENT)]
-    out += [f"  {line}" for line in metric_lines(shown)]
+    out += [f"  {line}" for line in metric_lines(_shown(counted))]
     if run.chance is not None:
         out.append(f"  chance level of the whole: {100 * run.chance:.1f} %")
     for name, found in run.case_sets.items():
@@ -48,6 +47,10 @@ def lines(folder: str | Path) -> list[str]:
     if any(found.label == "failure" and found.entries for found in run.case_sets.values()):
         out.append(f"  every failing case: composcope ls {shlex.quote(str(folder))} --failures")
     return out + [f"  warning: {w}" for w in counted.warnings]
+
+
+def _shown(counted: Metrics) -> list[Metric]:
+    return [*headline(counted), *(row for row in counted.metrics if row.metric in AGREEMENT)]
 
 
 def entry_line(entry: Entry) -> str:
@@ -83,7 +86,7 @@ def document(folder: str | Path) -> dict[str, Any]:
         "n_cases": manifest.n_cases,
         "n_invalid": manifest.n_invalid,
         "stopped": manifest.stopped,
-        "metrics": [m.to_dict() for m in headline(counted)],
+        "metrics": [m.to_dict() for m in _shown(counted)],
         "chance": run.chance,
         "case_sets": {name: len(found.entries) for name, found in run.case_sets.items()},
         "probes": [name for name in run.probe_names if (run.path / "probes" / name / "result.json").is_file()],

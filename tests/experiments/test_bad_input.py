@@ -163,6 +163,8 @@ def test_an_unknown_benchmark_or_protocol_is_named(
     assert "none.jsonl: no such benchmark file" in error_of(capsys)
     assert run("evaluate", taught, "organism:sums", tmp_path / "r") == 1
     assert "--benchmark organism:sums: no such benchmark" in error_of(capsys)
+    assert run("evaluate", taught, "organism:mixd", tmp_path / "r") == 1
+    assert "did you mean 'organism:mixed'?" in error_of(capsys)
     assert run("evaluate", taught, case_file, tmp_path / "r", "--protocol", "guesswork") == 1
     assert "guesswork" in error_of(capsys)
 

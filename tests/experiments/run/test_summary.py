@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from composcope.evaluation import dependence
@@ -38,3 +41,15 @@ def test_a_failing_case_is_told_by_its_first_wrong_answer() -> None:
     silent = Evidence("whole", "abstained", None, "krone")
     assert summary.entry_line(Entry("c", (found[0], silent))) == "c: abstained, right is 'krone'"
     assert summary.entry_line(Entry("c", found[:1])) == "c"
+
+
+def test_the_document_of_a_run_has_the_metrics_of_its_lines(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=6, probes=())
+    file = run / "metrics.json"
+    found = json.loads(file.read_text())
+    found["metrics"].append(synthetic.rate("human_agreement", 5, 6))
+    file.write_text(json.dumps(found))
+    document = summary.document(run)
+    assert document["metrics"][-1]["metric"] == "human_agreement"
+    said = [line for line in summary.lines(run) if ", n=" in line]
+    assert [line.split()[0].rstrip(":") for line in said] == [m["metric"] for m in document["metrics"]]
