@@ -334,7 +334,7 @@ def same(stored: Any, new: Any, near: float) -> bool:
 
 
 def _all_near(a: Sequence[str], b: Sequence[str], text: str, near: float) -> bool:
-    """Numbers in a text of a real model: the last digit may be two off (processors differ), for whole ones in shares."""
+    """Numbers in a text of a real model: the last digit may be two off (processors differ), of whole ones in shares."""
     shares = set(re.findall(r"(-?\d+) ?(?:%|points)", text))
     for x, y in zip(a, b, strict=True):
         digits = len(x.partition(".")[2].partition("e")[0])
