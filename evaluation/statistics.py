@@ -334,7 +334,8 @@ def d50(
 
     A bin without cases is undefined: so is the crossing when that bin lies before it, since the rate may have crossed
     there. The first rate above one half: ``<first``; none above: ``>last`` of the defined bins. The band is the
-    crossing of the 95 % ``limits`` of the rates, those of Clopper and Pearson by default.
+    crossing of the 95 % ``limits`` of the rates, those of Clopper and Pearson by default; without any limits there is
+    none.
     """
     order = np.argsort(depths)
     d = [float(depths[i]) for i in order]
@@ -346,8 +347,13 @@ def d50(
     band = (
         [clopper_pearson(k_, n_) for k_, n_ in zip(k, n, strict=True)] if limits is None else [limits[i] for i in order]
     )
-    low, low_censored, _ = crossing(d, [limit.high for limit in band])
-    high, high_censored, _ = crossing(d, [limit.low for limit in band])
+    bare = [
+        n_ > 0 and limit.low is None for n_, limit in zip(n, band, strict=True)
+    ]  # too few clusters: any rate may be
+    if all(bare):
+        return D50(value, censored)
+    low, low_censored, _ = crossing(d, [1.0 if b else limit.high for b, limit in zip(bare, band, strict=True)])
+    high, high_censored, _ = crossing(d, [0.0 if b else limit.low for b, limit in zip(bare, band, strict=True)])
     return D50(value, censored, low, high, low_censored, high_censored)
 
 
