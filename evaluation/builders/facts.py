@@ -105,7 +105,7 @@ def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fac
     name = "date" if "date" in row else "year"
     text = text_field(row, name, where)
     date = dates.parse(text)
-    # a span of years, or 1969-07, whose month would be lost
+    # a span of years, or 2005-06, which may be one
     rest = date is not None and not date.month and len(re.findall(r"\d+", text)) > 1
     if date is None or date.year is None or rest:
         raise InputError(f"{where}: {name} is {text!r}; give a year or date (1969, July 1969, 1969-07-20, 44 BC)")
