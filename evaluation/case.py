@@ -107,6 +107,8 @@ for _kind in (Case, Part):  # a misspelt argument is named, as it is in a case f
 _CASE_FIELDS = {f.name: f for f in fields(Case)}
 _PART_FIELDS = {f.name: f for f in fields(Part)}
 _TUPLES = {"aliases", "paraphrases", "evidence"}
+TEXTS = frozenset("benchmark worked family cluster domain operation kind atom extra_context skill".split())
+"""Fields of cases and parts that hold a text, or nothing."""
 _OBJECTS = {
     "case": 'write {"id": "...", "question": "...", "answer": "..."}',
     "part": 'write {"question": "...", "answer": "..."}',
@@ -145,6 +147,10 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
     known = {k: v for k, v in raw.items() if v is not None}
     for name in required:
         known[name] = str(known[name])
+    for name in TEXTS & known.keys():
+        known[name] = in_words(known[name])  # as in the answer itself
+        if not isinstance(known[name], str):
+            raise InputError(f"{where}: field {name!r} is {known[name]!r}; give a text")
     for name in _TUPLES & known.keys():
         value = known[name]
         if name == "aliases" and isinstance(value, list | tuple):  # numbers become text, as in the answer itself

@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import InputError
 from ..files import as_path, text_hash, write_text
 from . import text_files
-from .case import Case, Part, case_from_dict, case_to_dict
+from .case import TEXTS, Case, Part, case_from_dict, case_to_dict
 from .grading import booleans, dates, lists, numbers, text
 from .prompts import ABSTENTION
 
@@ -151,8 +151,9 @@ def _check_texts(case: Case, where: str) -> None:
     for place, asked in ((where, case), *((f"{where}, parts[{j}]", part) for j, part in enumerate(case.parts))):
         if asked is not case and not isinstance(asked, Part):
             raise InputError(f"{place}: {type(asked).__name__}; give a composcope.Part")
-        for name in ("question", "answer"):
-            if not isinstance(value := getattr(asked, name), str):
+        for name, value in vars(asked).items():
+            given = name in TEXTS and value is not None
+            if (given or name in ("question", "answer")) and not isinstance(value, str):
                 raise InputError(f"{place}: {name} is {value!r}; give a text")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import InputError
 from ..case import Case, Part
 from ..text_files import text_field
-from .facts import paraphrases_of, rows_with_paraphrases
+from .facts import aliases_of, paraphrases_of, rows_with_paraphrases
 
 WHAT = "JSON lines or CSV with member, class and paraphrases"
 
@@ -48,7 +48,10 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
     rows = enumerate(rows_with_paraphrases(path, WHAT), 1)
     found = [_membership(row, n, paraphrases, f"{path}: membership {n}") for n, row in rows]
     up: dict[str, str] = {}
+    ids: dict[str, int] = {}
     for n, m in enumerate(found, 1):
+        if ids.setdefault(m.id, n) != n:
+            raise InputError(f"{path}: membership {n} has the id {m.id!r} of membership {ids[m.id]}; ids are unique")
         key = m.member.casefold()
         if key in up:
             raise InputError(f"{path}: membership {n}: {m.member!r} has two classes; a chain has one answer, keep one")
@@ -65,14 +68,13 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
 
 def _membership(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Membership:
     member, group = text_field(row, "member", where), text_field(row, "class", where)
-    aliases = row.get("aliases") or ()
     return Membership(
         id=str(row.get("id") or f"class-{n:03d}"),
         member=member,
         group=group,
         question=str(row.get("question") or f"To which class does this belong: {member}?"),
         paraphrases=paraphrases_of(row, wanted, where),
-        aliases=tuple([aliases] if isinstance(aliases, str) else aliases),
+        aliases=aliases_of(row, where),
         domain=str(row["domain"]) if row.get("domain") else None,
     )
 

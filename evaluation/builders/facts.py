@@ -17,9 +17,10 @@ from ...errors import InputError
 from .. import text_files
 from ..case import Part
 from ..grading import dates
-from ..text_files import objects, text_field
+from ..text_files import in_words, objects, text_field
 
 WHAT = "JSON lines or CSV with event, date and paraphrases"
+_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,6 @@ def rows_with_paraphrases(path: str | Path, what: str) -> list[dict[str, Any]]:
     for _, row in text_files.table(path, f"give {what}")[1]:
         wordings = [row[k] for k in sorted(row) if k.startswith("paraphrase") and row[k].strip()]
         plain: dict[str, Any] = {k: v for k, v in row.items() if k and not k.startswith("paraphrase") and v}
-        if "unknowable" in plain:
-            plain["unknowable"] = plain["unknowable"].lower() == "true"
         found.append({**plain, "paraphrases": wordings})
     return found
 
@@ -100,6 +99,15 @@ def paraphrases_of(row: Mapping[str, Any], wanted: int | None, where: str) -> tu
     return tuple(wordings)
 
 
+def aliases_of(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Other right answers of a row: a list, or a text, which is one of them. Raises ``InputError`` for others."""
+    given = in_words(row.get("aliases") or [])
+    found = [given] if isinstance(given, str) else [*map(in_words, given)] if isinstance(given, list) else [given]
+    if not all(isinstance(a, str) and a.strip() for a in found):
+        raise InputError(f"{where}: aliases is {given!r}; give a list of texts")
+    return tuple(found)
+
+
 def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fact:
     event = text_field(row, "event", where)
     name = "date" if "date" in row else "year"
@@ -109,6 +117,14 @@ def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fac
     rest = date is not None and not date.month and len(re.findall(r"\d+", text)) > 1
     if date is None or date.year is None or rest:
         raise InputError(f"{where}: {name} is {text!r}; give a year or date (1969, July 1969, 1969-07-20, 44 BC)")
+    unknowable = row.get("unknowable", False)
+    if isinstance(unknowable, str):  # of CSV
+        unknowable = _WORDS.get(unknowable.strip().lower(), unknowable)
+    if not isinstance(unknowable, bool):
+        raise InputError(f"{where}: unknowable is {unknowable!r}; give true or false")
+    aliases = aliases_of(row, where)
+    if wrong := [a for a in aliases if not dates.is_real(a)]:
+        raise InputError(f"{where}: aliases has {wrong[0]!r}; give other right dates")
     precise = "On which date" if date.day else "In which month" if date.month else "In which year"
     return Fact(
         id=str(row.get("id") or f"fact-{n:03d}"),
@@ -117,8 +133,8 @@ def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fac
         when=(date.year, date.month or 0, date.day or 0),
         paraphrases=paraphrases_of(row, wanted, where),
         question=str(row.get("question") or f"{precise} did this happen: {event}?"),
-        aliases=tuple(row.get("aliases") or ()),
-        unknowable=bool(row.get("unknowable", False)),
+        aliases=aliases,
+        unknowable=unknowable,
     )
 
 

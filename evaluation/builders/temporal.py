@@ -272,6 +272,8 @@ CROSS_DOMAIN: Plan = (("event_betweenness", 3, 30), ("timeline_binding", 3, 30),
 HARDER: Plan = (("nearest_binding", 3, 50), ("overlapping_intervals", 4, 55), ("constrained_ranking", 4, 55))
 """Short chains that need tighter reasoning (App. M); to be built with ``gate_boundaries``."""
 _TRIES = 400
+_SAME_DATE = 1e-9
+"""Years: events of one date have no order, whatever gap is asked for."""
 
 
 def build(
@@ -299,7 +301,7 @@ def build(
             raise InputError(f"plan: family is {family!r}; use one of {', '.join(FAMILIES)}")
         seen: set[frozenset[str]] = set()
         for n in range(count):
-            draw = _draw(facts, family, depth, rng, uses, seen, min_gap)
+            draw = _draw(facts, family, depth, rng, uses, seen, max(min_gap, _SAME_DATE))
             if draw is None:
                 raise InputError(
                     f"{len(facts)} facts do not make {count} different cases of {family} at depth {depth} (made {n}) "

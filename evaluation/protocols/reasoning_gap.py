@@ -169,13 +169,11 @@ def co_present(cases: Sequence[Case], seed: int = 0) -> list[Case]:
     """
     if any("independent" in case.meta for case in cases):
         return list(cases)
-    order = list(range(len(cases)))
+    order = [i for i, case in enumerate(cases) if case.parts]
     random.Random(seed).shuffle(order)
     partner = {a: b for a, b in zip(order, order[1:] + order[:1], strict=True) if a != b}
     return [
-        replace(case, meta={**case.meta, "independent": cases[partner[i]].parts[0].question})
-        if i in partner and case.parts
-        else case
+        replace(case, meta={**case.meta, "independent": cases[partner[i]].parts[0].question}) if i in partner else case
         for i, case in enumerate(cases)
     ]
 

@@ -42,6 +42,8 @@ class Made:
     report: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     """Additional JSON-lines files by name."""
+    decided: Sequence[Mapping[str, Any]] = ()
+    """A person's decisions: they stay in ``review.jsonl``, which may be the file that they were made in."""
 
 
 def file_hash(path: str | Path) -> str:
@@ -77,7 +79,7 @@ def build(
             left = [*made.rejected, *made.review]
             reasons = Counter(str(r.get("reason", "to review")).split(":")[0] for r in left).most_common(3)
             write_lines(folder / "rejected.jsonl", made.rejected)
-            write_lines(folder / "review.jsonl", made.review)
+            write_lines(folder / "review.jsonl", [*made.review, *made.decided])
             said = ", ".join(f"{n} {reason}" for reason, n in reasons)
             raise NoCasesError(f"{out}: no cases were made ({said}); see rejected.jsonl and review.jsonl there")
         return _write(folder, asked, made)
@@ -123,7 +125,7 @@ def _write(folder: Path, asked: Mapping[str, Any], made: Made) -> dict[str, Any]
     text = "".join(json.dumps(case_to_dict(c), ensure_ascii=False) + "\n" for c in made.cases)
     write_text(folder / "cases.jsonl", text)
     write_lines(folder / "rejected.jsonl", made.rejected)
-    write_lines(folder / "review.jsonl", made.review)
+    write_lines(folder / "review.jsonl", [*made.review, *made.decided])
     for name, rows in made.files.items():
         write_lines(folder / name, rows)
     reasons = Counter(f"{r.get('stage', '?')}: {str(r.get('reason')).split(':')[0]}" for r in made.rejected)
@@ -196,7 +198,9 @@ def compositional_gsm(
                 queued = review.queue(built.cases, solvers, book, samples=samples, minimum=minimum, seed=seed)
         decided = _decisions(reviewed) if reviewed else {}
         kept, still = review.settle(built.cases, ({r["case"]: r for r in queued} | decided).values())
-        return Made(kept, [*rejected, *built.rejected], still, {"items": len(read), "magnitude": built.magnitude})
+        settled = [row for row in decided.values() if row.get("decision") != "open"]
+        report = {"items": len(read), "magnitude": built.magnitude}
+        return Made(kept, [*rejected, *built.rejected], still, report, decided=settled)
 
     options = {"size": size, "seed": seed, "rules": asdict(chosen), "samples": samples, "minimum": minimum}
     options["solvers"] = [dict(s.identity) for s in solvers]

@@ -84,6 +84,9 @@ def _write(
     out: Path, runs: Sequence[RunData], identity: Mapping[str, Any], cases: Sequence[Case], mixed: Mapping[str, Any]
 ) -> None:
     config = {**read_config(runs[0].path), "shard": None}
+    names = list(dict.fromkeys(run.benchmark for run in runs))
+    if len(names) > 1:
+        config["benchmark"] = "+".join(names)
     with begin_run(out, config, identity={**identity, "shard": None}) as run:
         write_lines(run.path / "cases.jsonl", map(case_to_dict, cases))
         run.journal.mkdir(exist_ok=True)
@@ -95,7 +98,8 @@ def _write(
                 shutil.copy2(measured, run.path / "probes" / MEASURED / measured.name)
         facts = {k: v for k, v in runs[0].manifest.facts().items() if k in KEPT}
         if "benchmark" in facts:
-            facts["benchmark"] = {**facts["benchmark"], "n_cases": len(cases)}
+            about = {"name": config["benchmark"], "sha256": identity["data"], "n_cases": len(cases)}
+            facts["benchmark"] = {**facts["benchmark"], **about}
         facts |= {"mixed": dict(mixed)} if mixed else {}
         run.record(merged=[part.name for part in runs], n_cases=len(cases), **facts)
 

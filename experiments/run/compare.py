@@ -302,8 +302,8 @@ def shared_cases(a: RunData, b: RunData) -> SharedCases:
     return SharedCases(len(left), len(right), same, changed, parts)
 
 
-def _asked(of: Case | Part) -> tuple[str, str]:
-    return of.question, of.answer
+def _asked(of: Case | Part) -> tuple[Any, ...]:
+    return of.question, of.answer, of.options, *(of.evidence if isinstance(of, Case) else ())
 
 
 def _changed_parts(a: Sequence[Part], b: Sequence[Part]) -> frozenset[str]:

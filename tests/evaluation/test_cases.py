@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import Case, Part, as_in_a_file, read_cases, write_cases
+from composcope.evaluation.cases import Case, Part, as_in_a_file, check_cases, read_cases, write_cases
 from composcope.evaluation.prompts import ABSTENTION
 
 LINE: dict[str, Any] = {"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p", "answer": "2"}]}
@@ -45,7 +45,9 @@ def test_cases_survive_the_file(tmp_path: Path) -> None:
 
 def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_path: Path) -> None:
     line = {**LINE, "schema": 1, "answer": 12, "aliases": [12.5, "13"], "id": 3, "meta": {"source": "mine"}}
+    line |= {"family": 2, "cluster": 0, "parts": [{**LINE["parts"][0], "skill": 7}]}
     [case] = read_cases(write(tmp_path / "c.jsonl", line, ""))
+    assert (case.family, case.cluster, case.parts[0].skill) == ("2", "0", "7")
     assert (case.id, case.answer, case.meta) == ("3", "12", {"source": "mine"}) and case.aliases == ("12.5", "13")
 
 
@@ -100,6 +102,9 @@ def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
         ([{**LINE, "parts": "p"}], r":1: field 'parts' is 'p'; give a list"),
         ([{**LINE, "aliases": "one"}], r":1: field 'aliases' is 'one'; give a list of strings"),
         ([{**LINE, "aliases": [True]}], r":1: field 'aliases' is \[True\]; give a list of strings"),
+        ([{**LINE, "family": ["f"]}], r":1: field 'family' is \['f'\]; give a text"),
+        ([{**LINE, "cluster": True}], r":1: field 'cluster' is True; give a text"),
+        ([{**LINE, "parts": [{**LINE["parts"][0], "atom": {}}]}], r":1, parts\[0\]: field 'atom' is \{\}; give a text"),
         ([{**LINE, "answer_type": "numbers"}], r":1: answer_type is 'numbers'; use one of text, number"),
         ([{**LINE, "depth": 0}], r":1: depth is 0; give a whole number"),
         ([{**LINE, "depth": True}], r":1: depth is True"),
@@ -253,6 +258,15 @@ def test_all_lines_of_a_case_file_that_cannot_be_used_are_named_at_once(tmp_path
 def test_an_argument_of_a_case_that_is_not_there_is_named(kind: Any, given: dict[str, str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         kind(**given)
+
+
+def test_what_stands_in_place_of_a_text_in_a_case_made_in_python_is_refused() -> None:
+    for case, where in (
+        (Case("a", "q", "1", family=3), r"made\[0\]: family is 3"),  # type: ignore[arg-type]
+        (Case("a", "q", "1", (Part("p", "1", atom=("f",)),)), r"made\[0\], parts\[0\]: atom is"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InputError, match=where):
+            check_cases([case], "made")
 
 
 @pytest.mark.parametrize("own", [{1, 2}, Path("x"), {(1, 2): "pair"}])

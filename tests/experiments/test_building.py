@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from composcope.errors import InputError
+from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import skills as mapping
 from composcope.evaluation.benchmarks.stad import StadItem, StadStep, record_from_item
 from composcope.evaluation.builders import review
@@ -268,7 +268,32 @@ def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(
         tmp_path / "again", path, size=1, solvers=[solver], samples=8, minimum=2, reviewed=tmp_path / "decided.jsonl"
     )
     assert given == [{"samples": 8, "minimum": 2, "seed": 0}]
-    assert [row["decision"] for row in _read(tmp_path / "again/review.jsonl")] == ["keep"]
+    assert {row["decision"] for row in _read(tmp_path / "again/review.jsonl")} == {"keep"}
+
+
+def test_decisions_in_a_build_s_own_review_file_stay_there_while_others_are_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [(3, 20), (4, 21), (5, 22)]
+    items = [
+        {"id": f"i{a}", "question": f"A has {a} and {b}", "code": f"def solution(): return {a}+{b}", "answer": a + b}
+        for a, b in pairs
+    ]
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(i) + "\n" for i in items))
+    queued = lambda cases, *_, **__: [{"case": c.id, "decision": "open"} for c in cases]  # noqa: E731
+    monkeypatch.setattr(review, "queue", queued)
+    out, solver = tmp_path / "out", SimpleNamespace(identity={})
+    own, left = out / "review.jsonl", []
+    with pytest.raises(NoCasesError, match="to review"):
+        benchmarks.compositional_gsm(out, tmp_path / "items.jsonl", solvers=[solver])  # type: ignore[list-item]
+    ids = [row["case"] for row in _read(own)]
+    for n, id in enumerate(ids):
+        rows = [{**row, "decision": "keep"} if row["case"] == id else row for row in _read(own)]
+        own.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        made = benchmarks.compositional_gsm(out, tmp_path / "items.jsonl", solvers=[solver], reviewed=own)  # type: ignore[list-item]
+        left.append((made["counts"]["cases"], made["counts"]["review"]))
+        assert made["counts"]["review"] == len(ids) - n - 1
+    assert left == [(n, len(ids) - n) for n in range(1, len(ids) + 1)] and len(ids) > 1
 
 
 def test_scaffolds_without_anyone_to_make_them_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -142,6 +142,9 @@ def test_shards_merge_to_the_run_of_all_cases(
     merged, whole = (read_json(run / "metrics.json")["metrics"] for run in (tmp_path / "m", evaluated))
     assert merged == whole
     manifest = read_json(tmp_path / "m" / "manifest.json")
+    assert RunData(tmp_path / "m").benchmark == "shard-0+shard-1"
+    told = [manifest["benchmark"]["name"], manifest["benchmark"]["sha256"]]
+    assert told == ["shard-0+shard-1", manifest["identity"]["data"]]
     assert manifest["merged"] == ["s0", "s1"] and manifest["judge"] == judge
     assert manifest["benchmark"]["n_cases"] == manifest["n_cases"] == 12 and manifest["n_invalid"] == 0
     (tmp_path / "m" / "manifest.json").write_text(json.dumps({**manifest, "n_invalid": 5}))
@@ -293,6 +296,14 @@ def test_an_id_with_another_question_is_another_case(tmp_path: Path) -> None:
     assert "1 cases are the same" not in lines and "1 case is the same in both runs (A has 4, B 4)" in lines
     assert "2 ids in common but with another question or answer, not compared" in lines
     assert "6 asked in both with another question or answer" in lines
+
+
+def test_an_id_with_other_options_or_evidence_is_another_case(tmp_path: Path) -> None:
+    chosen = {**CASES[0], "answer": "B", "answer_type": "choice", "options": ["red", "plum"]}
+    told = {**CASES[1], "evidence": ["Ann is 7."]}
+    other = [{**chosen, "options": ["pear", "blue"]}, {**told, "evidence": ["Ann is 8."]}, CASES[2]]
+    a, b = run(tmp_path / "a", [chosen, told, CASES[2]]), run(tmp_path / "b", other)
+    assert shared_cases(RunData(a), RunData(b)).changed == ("c0", "c1")
 
 
 def test_another_decomposition_leaves_the_whole_comparable(tmp_path: Path) -> None:

@@ -50,8 +50,13 @@ def test_chains_go_up_one_class_at_a_time_and_end_in_the_class_of_their_last_ste
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"), [((("a", "b"), ("A", "c")), "two classes"), ((("a", "b"), ("b", "C"), ("c", "a")), "circle")]
+    ("pairs", "said"),
+    [
+        ((("a", "b"), ("A", "c")), "two classes"),
+        ((("a", "b"), ("b", "C"), ("c", "a")), "circle"),
+        ((("a", "b"), ("b", "c"), ("x", "b")), "membership 2 has the id 'one' of membership 1"),
+    ],
 )
 def test_memberships_without_one_answer_are_refused(pairs: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
-        _memberships(tmp_path, *pairs)
+        _memberships(tmp_path, *pairs, **({"id": "one"} if "id" in said else {}))

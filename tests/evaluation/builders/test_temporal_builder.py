@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,8 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
     table = tmp_path / "facts.csv"
     table.write_text("event,date,paraphrase_1,paraphrase_2\nthe fall of Troy,1184 BC,a?,b?\n")
     assert read_facts(table, paraphrases=2) == facts[:1]
+    table.write_text("event,date,aliases,paraphrase_1\nthe landing,1969-07-20,July 1969,c?\n")
+    assert read_facts(table)[0].aliases == ("July 1969",), "a text is one alias"
     every = {
         "id": "e", "event": "the end", "date": "July 1914", "paraphrases": ["When?"], "question": "The end came when?",
         "aliases": ["summer of 1914"], "unknowable": True,
@@ -185,6 +188,8 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
         ({"event": "e", "date": "1900", "paraphrases": ["a?", "a?"]}, "1 different paraphrases; give at least 1"),
         ({"event": "e", "date": "1900"}, "0 different paraphrases"),
         ({"date": "1900", "paraphrases": ["a?"]}, "field 'event'"),
+        ({"event": "e", "date": "1900", "paraphrases": ["a?"], "unknowable": "perhaps"}, "unknowable is 'perhaps'"),
+        ({"event": "e", "date": "1900", "paraphrases": ["a?"], "aliases": {"a": 1}}, "aliases is {'a': 1}"),
         ({"event": "other", "date": "1900", "paraphrases": ["a?"]}, "has the event 'other' of fact 1"),
     ],
 )
@@ -279,6 +284,13 @@ def test_two_intervals_overlap_about_every_second_time_and_one_event_lies_betwee
         sides = {f.years > drawn.bounds[0].years for f in drawn.options}
         assert sides == {True, False}, "some before and some after"
         assert wording
+
+
+def test_events_of_one_date_are_not_compared_whatever_gap_is_asked_for() -> None:
+    twice = [replace(f, when=FACTS[i // 2].when, date=FACTS[i // 2].date) for i, f in enumerate(FACTS)]
+    for case in temporal.build(twice, temporal.D4V2[:9], min_gap=0):
+        dates_ = [p.answer for p in case.parts]
+        assert len({*dates_}) == len(dates_), case.question
 
 
 def test_facts_too_close_to_each_other_are_not_compared() -> None:

@@ -177,6 +177,8 @@ def test_independent_questions_come_from_other_cases() -> None:
     drawn = {tuple(c.meta["independent"] for c in co_present(cases, seed=seed)) for seed in (1, 1, 2, 3)}
     assert len(drawn) == 3
     assert "independent" not in co_present(cases[:1])[0].meta and co_present([]) == []
+    bare = co_present([*cases, replace(CASE, id="bare", meta={}, parts=())])
+    assert ["independent" in c.meta for c in bare] == [True] * 5 + [False], "only a case with parts has a Q1"
 
 
 def test_a_case_without_two_parts_is_refused() -> None:
