@@ -215,8 +215,7 @@ def _patching(lm: Any, examples: Few, settings: Any, reporter: Any) -> Any:
 
 
 def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
-    own = data.rows("unchanged_rate", group="identity")
-    if own:
+    if own := _known(data.rows("unchanged_rate", group="identity")):
         worst = min(own, key=lambda r: r["value"])
         yield {
             "question": "does a case's own state change nothing?", **_numbers(worst), "measure": "unchanged",
@@ -224,8 +223,7 @@ def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
             "about": "own state",
             "verdict": "yes" if worst["value"] == 1 else "no",
         }  # fmt: skip
-    whole = data.rows("kl_from_donor", group="positive")
-    if whole:
+    if whole := _known(data.rows("kl_from_donor", group="positive")):
         worst = max(whole, key=lambda r: r["value"])
         yield {
             "question": "does the donor's whole prompt bring the donor's next token?", **_numbers(worst),
@@ -233,7 +231,7 @@ def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
             "over layers, expected 0",
             "measure": "nats", "verdict": "yes" if worst["value"] < EXACT else "no", "about": "next token",
         }  # fmt: skip
-    if answers := [r for r in data.rows("flip_rate", group="positive") if r.get("value") is not None]:
+    if answers := _known(data.rows("flip_rate", group="positive")):
         most = max(answers, key=lambda r: r["value"])
         yield {
             "question": "does the donor's whole prompt bring the donor's whole answer?", **_numbers(most),
@@ -243,6 +241,11 @@ def _patching_checks(data: Any) -> Iterator[dict[str, Any]]:
             "against the measurement",
             "measure": "share", "verdict": "yes" if most["value"] >= HALF else "cannot say", "about": "whole answer",
         }  # fmt: skip
+
+
+def _known(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows that have a value: at some layers nothing may be defined."""
+    return [r for r in rows if r.get("value") is not None]
 
 
 def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:

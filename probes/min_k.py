@@ -224,7 +224,8 @@ def over_examples(
         for group in sorted({e.group for e in examples}):
             mine = [i for i, e in enumerate(examples) if e.kind == kind and e.group == group]
             if mine:
-                curve = [np.nanmean([lowest(tokens[i].z, r, True) for i in mine]) for r in ratios]
+                finite = [tokens[i].z for i in mine if np.isfinite(tokens[i].z).all()]
+                curve = [np.mean([lowest(z, r, True) for z in finite]) if finite else np.nan for r in ratios]
                 tensors[f"min_k_pp.{kind}.{group}"] = torch.from_numpy(scores.min_k_pp[mine])
                 tensors[f"by_ratio.{kind}.{group}"] = torch.tensor(curve, dtype=torch.float64)
                 tensors[f"tokens.{kind}.{group}"] = torch.tensor([len(tokens[i].z) for i in mine])

@@ -87,10 +87,11 @@ def _past_separators(e: Example) -> Example:
     if not n:
         return e
     lead = e.answer_ids[:n]
-    rest = e.response_ids[n:] if e.response_ids[:n] == lead else e.response_ids
+    fed = n if e.response_ids[:n] == lead else 0
+    slot = e.slot and replace(e.slot, offset=max(0, e.slot.offset - fed))
     return replace(
-        e, prompt_ids=(*e.prompt_ids, *lead), response_ids=rest, answer_ids=e.answer_ids[n:],
-        cue_tokens=e.cue_tokens + n, begun=e.begun + n, separators=0,
+        e, prompt_ids=(*e.prompt_ids, *lead), response_ids=e.response_ids[fed:], answer_ids=e.answer_ids[n:],
+        cue_tokens=e.cue_tokens + n, begun=e.begun + n, separators=0, slot=slot,
     )  # fmt: skip
 
 

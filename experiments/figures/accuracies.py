@@ -169,15 +169,18 @@ def step_gains(a: RunData, b: RunData) -> list[Row]:
 
 
 def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, RunData]]:
-    """The matched pairs of the runs' study, on each data set; without a study, each run compared with the first."""
+    """The matched pairs of the runs' study, on each data set; without a study, each run compared with the first.
+
+    Runs of one model are compared only if they have the same protocol: they differ in how it was run or asked.
+    """
     found: list[tuple[Mapping[str, Any], RunData, RunData]] = []
     for benchmark in dict.fromkeys(r.benchmark for r in runs):
         mine = [r for r in runs if r.benchmark == benchmark]
         by_label = {str(r.about.get("label") or r.model): r for r in mine}
         pairs = [p for r in mine[:1] for p in r.study.get("pairs", [])]
-        called = list(by_label)
-        pairs = pairs or [{"kind": "reference", "a": name, "b": called[0]} for name in called[1:]]
         found += [(p, by_label[p["a"]], by_label[p["b"]]) for p in pairs if p["a"] in by_label and p["b"] in by_label]
+        found += [({"kind": "reference"}, run, mine[0]) for run in mine[1:]
+                  if not pairs and (run.model != mine[0].model or run.protocol == mine[0].protocol)]  # fmt: skip
     return found
 
 
@@ -185,8 +188,10 @@ def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, R
 def pair_gains(runs: Sequence[RunData]) -> Drawing:
     """Gain of one model of a matched pair over the other, on the steps and on the whole (Compositional GSM, Fig. 5)."""
     rows: list[Row] = []
+    called = labels_by_benchmark(runs)
     for pair, a, b in matched(runs):
-        about = {"run": f"{a.name} − {b.name}", "kind": str(pair["kind"]), "pair": f"{a.model} − {b.model}"}
+        said = f"{called[a.path]} − {called[b.path]}"
+        about = {"run": f"{a.name} − {b.name}", "kind": str(pair["kind"]), "pair": said}
         rows += [{**about, "benchmark": a.benchmark, **row} for row in step_gains(a, b)]
     need(rows, "No two runs here share cases: give two models on one benchmark, or a study with pairs.")
     asked = list(dict.fromkeys(r["asked"] for r in rows))

@@ -12,7 +12,7 @@ from ..run.reader import Row, RunData
 from . import style
 from .accuracies import matched
 from .drawing import GATE, Drawing, curves, drawn, figure, need, point
-from .grouping import having, labels, table
+from .grouping import having, labels, labels_by_benchmark, table
 from .scatters import marks
 
 
@@ -175,7 +175,8 @@ CHANNELS = {"delta_atom": "Δatom: atoms stable", "delta_comp": "Δcomp: residua
 def channels(runs: Sequence[RunData]) -> Drawing:
     """Δatom, Δcomp and Δdepth of every matched pair, A − B (Composition collapse, section 4.1)."""
     gated = [r for r in runs if r.protocol == "double-gate"]
-    rows = [row for pair in matched(gated) for row in _rows(*pair)]
+    called = labels_by_benchmark(gated)
+    rows = [row for _, a, b in matched(gated) for row in _rows(a, b, f"{called[a.path]} − {called[b.path]}")]
     need(rows, "No two double-gate runs here share cases; give two models on one benchmark.")
     pairs = list(dict.fromkeys(r["pair"] for r in rows))
     places = {c: list(dict.fromkeys((r["pair"], r["cell"]) for r in rows if r["channel"] == c)) for c in CHANNELS}
@@ -206,13 +207,12 @@ def channels(runs: Sequence[RunData]) -> Drawing:
     return drawn(fig, rows, text, gated, "{pair}, {channel} {cell}")
 
 
-def _rows(pair: object, a: RunData, b: RunData) -> list[Row]:
+def _rows(a: RunData, b: RunData, name: str) -> list[Row]:
     try:
         same = shared_cases(a, b)
         found = compare(same.of(a.graded), same.of(b.graded), {**b.cases, **a.cases}, a.seed)
     except InputError:  # no case in common: not a pair
         return []
-    name = f"{a.model} − {b.model}"
     rows: list[Row] = []
     for m in found.metrics:
         if m.metric in CHANNELS and set(m.group) <= {"per", "depth_bin", "depth"}:

@@ -234,7 +234,9 @@ def k_histogram(runs: Sequence[RunData]) -> Drawing:
             {**about, "k": k, "revealed": "none" if k == -1 else str(k), "count": c, "value": c / n}
             for k, c in in_order
         ]
-    need(rows, "No run here asked with scaffolds; use the protocol scaffolding.")
+    asked = any(g.role.startswith("scaffold:") for r in runs for g in r.graded)
+    need(rows, "No ladder here could be judged up to the step that decides it." if asked else
+         "No run here asked with scaffolds; use the protocol scaffolding.")  # fmt: skip
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(models), 3.0, 2.8, sharey=True)
     for ax, model in zip(panels[0], models, strict=True):

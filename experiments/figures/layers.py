@@ -96,7 +96,7 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
 @figure("cosine-trajectory", "Movement from step to step", TRAJECTORY, "trajectory", 48)
 def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
     """Step-to-step cosine of the residual stream, successes against failures (Composition collapse, Fig. 7)."""
-    found = [f for f in with_probe(runs, "trajectory") if f[2].named("step")]
+    found = [f for f in with_probe(runs, "trajectory") if any(m.size for m in f[2].named("step").values())]
     missing(found, "step-to-step cosines", "trajectory", runs)
     rows: list[Row] = []
     for run, label, probe in found:

@@ -376,9 +376,9 @@ class RunResults:
 
     def plot(self, figure: str, **options: Any) -> Drawing:
         """A figure of the run by name, such as ``collapse-curve``; ``composcope.plot`` lists them."""
-        from ..figures import draw
+        from .plot import as_run, draw
 
-        return draw(figure, [self.data], **options)
+        return draw(figure, [as_run(self)], **options)
 
     def __fspath__(self) -> str:
         """The run's folder, so that a run can be given wherever a folder can."""

@@ -123,7 +123,7 @@ def signals(run: RunData, case: str) -> dict[str, xarray.DataArray]:
     The tokens of the axes, and what else is known of an array, are in its ``attrs``. Empty if nothing was kept.
     """
     found = {}
-    for probe in run.probe_names:
+    for probe in RunData(run.path).probe_names:  # those of now: a run stays open for long
         saved = read_single_cases(run.path, probe)
         for entry in saved.entries if saved else ():
             if entry.about["case"] != case:

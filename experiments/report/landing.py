@@ -5,6 +5,7 @@ wrong answer a rule can explain. The success that it was matched to, or else the
 """
 
 import bisect
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -368,4 +369,4 @@ def lacking(run: RunData) -> str:
 def _patched(table: Sequence[Row]) -> Row | None:
     """How much more a success's state repairs than a random case's state, at the layer where it repairs most."""
     rows = [r for r in table if r.get("quantity") == PATCHED and r.get("group") == "donor - random"]
-    return max(rows, key=lambda r: r.get("value") or 0.0, default=None)
+    return max(rows, key=lambda r: -math.inf if r.get("value") is None else r["value"], default=None)

@@ -209,7 +209,10 @@ def collect_readings(tokenizer: Any, examples: Sequence[Example]) -> Collected:
                 found.append((whole, Reading(ids, places[whole.case], what, right, absent, named, whole.case)))
     if few:
         notes.append(f"{few} readings without {FEWEST_NAMES - 1} similar ones that begin with other tokens: left out")
-    trained = [_part(tokenizer, e, wholes) for e in parts.values()]
+    asked: dict[tuple[str | None, str], Counter[str]] = {}
+    for e in parts.values():
+        asked.setdefault((e.family, e.role), Counter()).update(set(_words(_question(tokenizer, e))))
+    trained = [_part(tokenizer, e, asked[e.family, e.role]) for e in parts.values()]
     return Collected(found, [p for p in trained if p is not None], entities, tuple(notes))
 
 
@@ -293,12 +296,14 @@ def _entity(tokenizer: Any, e: Example, part: str, common: Counter[str]) -> int 
     return start + next(complete) - 1 if ends else None
 
 
-def _part(tokenizer: Any, e: Example, wholes: Sequence[Example]) -> PartPrompt | None:
-    """A part's prompt with the places of wholes; None if it has no answer slot."""
+def _part(tokenizer: Any, e: Example, common: Counter[str]) -> PartPrompt | None:
+    """A part's prompt with the places of wholes; None if it has no answer slot.
+
+    ``common``: in how many questions of such parts each word is. The rarest ones are the entity's.
+    """
     if e.slot is None or e.role.count(":") != 1:
         return None
     n, slot = len(e.prompt_ids), e.slot.offset
-    common = Counter(w for whole in wholes for w in set(_words(_question(tokenizer, whole))))
     entity = _entity(tokenizer, e, _question(tokenizer, e), common)
     end = n - 1 + slot
     places = {

@@ -22,7 +22,7 @@ from composcope.evaluation.grading.extract import CODE
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
 from composcope.probes.examples import Example
-from composcope.probes.matching import check_templates
+from composcope.probes.matching import check_templates, token_before
 from composcope.probes.positions import collisions, preceding_row, read_at
 from composcope.probes.slots import AT_ONCE, Exchange, Slot, continued, in_worked_form, locate, token_span
 
@@ -256,6 +256,14 @@ def test_a_first_token_of_white_space_is_never_scored() -> None:
         assert [e.prompt_ids for e in found.examples] == [(9, 8, 7, 4), (9, 8, 7, 3, 3), (9, 8, 7)]
         assert [e.response_ids for e in found.examples] == [(5, 6, 2), (4, 5, 6, 2), (4, 5, 6, 2)]
         assert found.settings["separators_skipped"] == 2 and "white space" in found.warnings[0]
+
+
+def test_the_token_before_a_slot_stays_the_same_where_white_space_before_the_response_moves_into_the_prompt() -> None:
+    spaced = partial(_bare, answer_ids=(4, 9), separators=1, slot=Slot(2, (6,)))
+    cases = [spaced("a"), spaced("b", response_ids=(7, 5, 6, 2)), spaced("c", slot=Slot(0)), spaced("d", slot=None)]
+    moved = read_at(cases, "prompt-end").examples
+    assert [token_before(e) for e in moved] == [5, 5, 4, 4] and moved[3].slot is None
+    assert [token_before(e) for e in cases[:2]] == [5, 5]
 
 
 def test_white_space_before_a_number_is_a_separator(tokenizer: Any) -> None:

@@ -174,6 +174,22 @@ def test_one_group_alone_gives_its_steps_and_says_what_is_missing(lm: Model) -> 
         trajectory.over_examples(lm, _examples(), role="scaffold:1")
 
 
+def test_a_question_with_a_token_of_probability_0_is_left_out_of_the_curve_over_ratios_too(
+    lm: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examples, real = _examples(), min_k.collect
+
+    def impossible(*args: Any) -> list[dict[str, Any]]:
+        first, *others = real(*args)
+        return [{**first, "z": np.append(first["z"][:-1], -np.inf)}, *others]
+
+    name = f"by_ratio.{examples[0].kind}.{examples[0].group}"
+    without = min_k.over_examples(lm, examples[1:]).tensors[name]
+    monkeypatch.setattr(min_k, "collect", impossible)
+    got = min_k.over_examples(lm, examples)
+    assert torch.equal(got.tensors[name], without) and any("left out" in w for w in got.warnings)
+
+
 def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path: Path) -> None:
     examples = _examples()
     got = min_k.over_examples(lm, examples)

@@ -239,6 +239,15 @@ def test_a_word_that_begins_another_one_is_not_taken_for_it(said: list[str]) -> 
     assert _entity(decoder, e, "7 of them", Counter({"7": 1, "and": 9})) == 1 + last
 
 
+def test_the_entity_of_a_part_is_not_its_wording_where_no_whole_has_that_wording() -> None:
+    the, of = tokenizer().convert_tokens_to_ids(["the", "of"])
+    worded = [
+        e if e.role == "whole" else replace(e, prompt_ids=(1, the, e.prompt_ids[2], of), question_span=(1, 4))
+        for e in examples()
+    ]
+    assert {p.places["entity"] for p in collect_readings(tokenizer(), worded).parts} == {(2,)}
+
+
 def test_readouts_in_float32_on_half_precision_weights_are_those_of_the_model_in_float32() -> None:
     half = planted(lambda i: i % 2 == 1).model.to(torch.bfloat16)  # type: ignore[arg-type]
     full = load_model(copy.deepcopy(half).float(), tokenizer=tokenizer())

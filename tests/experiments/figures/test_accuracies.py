@@ -51,6 +51,16 @@ def test_matched_pairs_are_those_of_the_study_or_every_other_run_against_the_fir
     own = {"pairs": [{"kind": "cost", "a": "A", "b": "B"}, {"kind": "cost", "a": "A", "b": "gone"}]}
     labelled = [bare_run(name=n, about={"label": n.upper()}, study=own) for n in ("b", "a", "c")]
     assert [(a.name, b.name) for _, a, b in accuracies.matched(labelled)] == [("a", "b")]
+    asked = ("short", "double-gate"), ("long", "double-gate"), ("gap", "compositionality-gap")
+    same = [bare_run(name=n, protocol=p, path=Path(n)) for n, p in asked]
+    assert [(a.name, b.name) for _, a, b in accuracies.matched(same)] == [("long", "short")], "one model, asked twice"
+
+
+def test_two_runs_of_one_model_are_a_pair_named_by_their_folders() -> None:
+    runs = [bare_run(name=n, path=Path(n), graded=answers(*some, roles="whole"))
+            for n, some in (("bf16", "1000"), ("fp32", "1110"))]  # fmt: skip
+    (row,) = accuracies.pair_gains.draw(runs).rows
+    assert (row["pair"], row["value"]) == ("fp32 − bf16", 0.5)
 
 
 def test_only_steps_are_paired_and_other_wordings_are_not() -> None:
@@ -113,7 +123,7 @@ def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
 def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> None:
     study = {"pairs": [{"kind": "cost", "a": "dear", "b": "cheap"}]}
     good, bad = (answers(*some, roles="whole") for some in ("1111", "1000"))
-    runs = [bare_run(name=f"{n}-run", model=n, graded=rows, study=study, benchmark=b)
+    runs = [bare_run(name=f"{n}-run", model=n, graded=rows, study=study, benchmark=b, path=Path(b, n))
             for b in "xy" for n, rows in (("cheap", bad), ("dear", good))]  # fmt: skip
     drawing = accuracies.pair_gains.draw(runs)
     assert [(r["run"], r["kind"], r["pair"], r["benchmark"], r["asked"], r["value"]) for r in drawing.rows] == [

@@ -32,7 +32,7 @@ def test_two_runs_are_compared_in_the_cells_of_a_channel_and_in_no_other_group(m
     cases = {n: {c: Case(c, n if c == "y" else c, "1", family=n) for c in f"xy{n}"} for n in "ab"}
     graded = {n: [Graded(c, "whole", "correct") for c in cases[n]] for n in "ab"}
     a, b = (bare_run(name=n, model=n.upper(), graded=graded[n], cases=cases[n]) for n in "ab")
-    rows = depth_curves._rows(None, a, b)
+    rows = depth_curves._rows(a, b, "A − B")
     assert [[r.case for r in side] for side in seen[0][:2]] == [["x", "a"], ["x", "b"]], "y asks two questions"
     assert seen[0][2:] == ({**cases["b"], **cases["a"]}, 7), "A's cases are kept where both have one"
     assert [(r["channel"], r["cell"], r["n"], r["n_invalid"], r["value"]) for r in rows] == [
@@ -91,7 +91,7 @@ def test_depths_that_a_benchmark_counts_in_another_bin_are_said() -> None:
 def test_a_difference_that_is_not_known_says_why_in_one_clause(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = [Metric("delta_depth", {}, n=4, count=None, value=value, note="no d50; more") for value in (None, 0.5)]
     monkeypatch.setattr(depth_curves, "compare", lambda *_: SimpleNamespace(metrics=metrics))
-    assert [row["why"] for row in depth_curves._rows(None, bare_run(), bare_run())] == ["no d50", ""]
+    assert [row["why"] for row in depth_curves._rows(bare_run(), bare_run(), "")] == ["no d50", ""]
 
 
 def test_depths_are_bins_where_a_benchmark_has_them_and_stand_in_their_order() -> None:

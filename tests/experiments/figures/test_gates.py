@@ -9,8 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments.figures import gates
+from composcope.experiments.figures.drawing import NothingToDraw
 from composcope.experiments.run.diagnosis import CauseShare
 
 from ..bare_runs import answers, bare_run
@@ -76,6 +78,13 @@ def test_tasks_that_no_revealed_step_solves_have_their_own_bar(monkeypatch: pyte
     assert [(r["revealed"], r["count"], r["n"], r["value"]) for r in rows] == [
         ("0", 5, 12, 5 / 12), ("2", 4, 12, 1 / 3), ("none", 3, 12, 1 / 4)
     ], "shares of the cases whose number is known"  # fmt: skip
+
+
+def test_ladders_of_which_none_could_be_judged_were_asked_all_the_same() -> None:
+    asked = bare_run(graded=[Graded("c", "whole", "invalid"), Graded("c", "scaffold:1", "invalid")])
+    for run, said in ((asked, "could be judged"), (bare_run(), "asked with scaffolds")):
+        with pytest.raises(NothingToDraw, match=said):
+            gates.k_histogram.draw([run])
 
 
 def test_bars_of_failed_wholes_show_every_quadrant_that_has_some_of_whatever_number_of_steps() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from composcope.experiments import figures
 from composcope.experiments.figures import layers, mechanism, style
+from composcope.experiments.figures.drawing import NothingToDraw
 from composcope.experiments.run.reader import ProbeData
 
 from ..bare_runs import bare_run
@@ -19,6 +20,16 @@ def test_a_step_has_the_number_of_cases_that_reach_it() -> None:
     probe = ProbeData("trajectory", [], tensors)
     found = layers.cosine_trajectory.draw([bare_run(probe=lambda name: probe)])
     assert [r["n"] for r in found.rows if r["layer"] == 1] == [9, 6, 3]
+
+
+def test_responses_of_one_token_have_no_steps_and_the_figure_of_the_other_runs_is_drawn() -> None:
+    short = ProbeData("trajectory", [], {"step.failure": np.zeros((2, 0))})
+    long = ProbeData("trajectory", [], {"step.failure": np.zeros((2, 3))})
+    runs = [bare_run(path=Path(name), name=name, model=name, probe=lambda _, p=p: p)
+            for name, p in (("short", short), ("long", long))]  # fmt: skip
+    with pytest.raises(NothingToDraw, match="trajectory ran"):
+        layers.cosine_trajectory.draw(runs[:1])
+    assert {r["run"] for r in layers.cosine_trajectory.draw(runs).rows} == {"long"}
 
 
 def test_curves_of_readouts_are_read_at_the_last_place_solid_for_foils_outside_the_question() -> None:

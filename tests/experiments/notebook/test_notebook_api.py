@@ -91,7 +91,7 @@ def test_a_case_shows_what_the_probes_kept_of_it(run: RunResults) -> None:
     values = np.arange(18, dtype=np.float32).reshape(3, 3, 2)
     save_file({f"{i}.recovered": np.ascontiguousarray(v) for i, v in enumerate(values)}, folder / "tensors.safetensors")
     try:
-        found = cs.open_run(run.path).case(case.id).signals
+        found = case.signals
     finally:
         shutil.rmtree(folder.parent)
     assert list(found) == ["patching whole recovered", "patching whole recovered 2"]
@@ -105,6 +105,18 @@ def test_figures_draw_the_same_from_results_as_from_the_folder(run: RunResults, 
     assert of_folder == looked.plot().rows == cs.plot.lookback([looked]).rows == run.plot("lookback").rows
     assert cs.plot.lookback_means(looked).rows == looked.plot("lookback-means").rows
     assert run.plot("gap-slopes").rows == cs.plot.gap_slopes([run.path]).rows == cs.plot.gap_slopes(run).rows
+
+
+def test_figures_of_an_open_run_draw_the_probes_that_its_folder_has_now(
+    run: RunResults, looked: Any, tmp_path: Path
+) -> None:
+    opened = cs.open_run(shutil.copytree(run.path, tmp_path / "run"))
+    before = opened.plot("lookback-means").rows
+    table = Path(opened.path) / "probes" / "lookback" / "table.csv"
+    table.write_text(table.read_text().replace("lookback_ratio,failure", "other,failure"))
+    now = cs.plot.lookback_means(opened.path).rows
+    assert now != before
+    assert opened.plot("lookback-means").rows == cs.plot.lookback_means(opened).rows == now
 
 
 @pytest.mark.parametrize("name", list(PROBES))

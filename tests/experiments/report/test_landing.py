@@ -606,6 +606,8 @@ def test_what_stands_for_patching_is_the_layer_that_repairs_most_beyond_a_random
                                 ("donor - noise", 3, 0.8))]  # fmt: skip
     found = landing.finding(rows)
     assert found is not None and found["layer"] == 2 and landing.says(found).endswith(", largest at layer 2")
+    worse = [{**rows[1], "layer": layer, "value": v} for layer, v in ((1, None), (2, -0.2), (3, -0.1))]
+    assert landing.finding(worse) == worse[2], "a layer without a value is not the best of those below 0"
     counts = [{"group": g, "value": v} for g, v in ((MATCHED, 0.1), (MATCHED, None), ("other", 1))]
     assert landing._explored(counts) == "explored: 1 comparison of failures and successes, none declared as main"
     assert landing._explored(counts[1:]) == ""

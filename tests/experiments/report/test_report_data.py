@@ -50,8 +50,9 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     identity, positive = sections.own_checks(runs, PROBES["patching"])
     assert (identity["answer"], identity["value"], positive["answer"]) == ("no", "0.75", "yes")
     rows.append({**rows[-1], "layer": 1, "value": 0.5})
+    unknown: Any = [{**r, "layer": 2, "value": None} for r in rows]
     shutil.rmtree(folder / "probes" / "patching")
-    synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
+    synthetic.write_probe(folder / "probes" / "patching", "patching", [*unknown, *rows], {}, {})
     assert [c["answer"] for c in sections.own_checks(load([folder]), PROBES["patching"])] == ["no", "no"]
     flips = [{"quantity": "flip_rate", "group": "positive", "layer": i, "n": 4, "value": v, "low": 0.0, "high": 0.7,
               "interval": "clopper-pearson"} for i, v in enumerate((0.0, 0.25))]  # fmt: skip
