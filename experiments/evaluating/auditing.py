@@ -22,6 +22,7 @@ from ...evaluation.engines.base import Engine
 from ...evaluation.graded import Graded
 from ...evaluation.metrics import percent, span
 from ...files import read_csv, to_csv
+from ...terminal import how_many
 from ..run import write_text
 from .evaluate import Evaluated
 
@@ -46,7 +47,7 @@ class AuditSummary:
 def audited(
     found: Evaluated, folder: Path, audit: str | None, judge: str | None, *, seed: int = 0, key_env: str | None = None
 ) -> AuditSummary:
-    """Carry out ``--audit``: a number draws a sample (which ``judge`` fills in), a file of verdicts is counted.
+    """Carry out ``--audit``: a number draws a sample, a file of verdicts is counted; ``judge`` fills in what is open.
 
     Raises ``InputError`` for any other value.
     """
@@ -54,24 +55,23 @@ def audited(
         if judge is not None:
             raise InputError("--judge is for --audit here; give --audit N, or use --judge with `composcope evaluate`")
         return AuditSummary([], {})
-    if not audit.isdecimal():
-        return _counted(estimate(found, Path(audit)))
-    if int(audit) < 1:
+    if audit.isdecimal() and int(audit) < 1:
         raise InputError(f"--audit {audit}: give at least 1 answer to draw, or a filled {FILE}")
-    path = draw(found, int(audit), folder, seed)
-    if judge is None:
+    path = draw(found, int(audit), folder, seed) if audit.isdecimal() else Path(audit)
+    if judge is None and audit.isdecimal():
         count = f"`composcope score {shlex.quote(str(folder))} --audit {shlex.quote(str(path))}`"
         return AuditSummary(
             [f"{path}: fill the column 'verdict' (right, wrong, unclear), then {count}"], {"audit": str(path)}
         )
-    from ..models.target import open_role
+    said = []
+    if judge is not None:
+        from ..models.target import open_role
 
-    judge_all(path, open_role(judge, "--judge", key_env=key_env))
-    return _counted(estimate(found, path))
-
-
-def _counted(errors: Sequence[Error]) -> AuditSummary:
-    return AuditSummary(lines(errors), {"grader": [asdict(e) for e in errors]})
+        if failed := judge_all(path, open_role(judge, "--judge", key_env=key_env)):
+            again = f"`--audit {shlex.quote(str(path))} --judge` asks again"
+            said = [f"{path}: {how_many(failed, 'request')} to the judge failed; {again}"]
+    errors = estimate(found, path)
+    return AuditSummary([*lines(errors), *said], {"grader": [asdict(e) for e in errors]})
 
 
 def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:
@@ -93,8 +93,11 @@ def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:
     return path
 
 
-def judge_all(path: Path, judge: Engine) -> None:
-    """Let a judge model fill the empty verdicts of an audit file; what it cannot decide becomes ``unclear``."""
+def judge_all(path: Path, judge: Engine) -> int:
+    """Let a judge model fill the empty verdicts of an audit file; what it cannot decide becomes ``unclear``.
+
+    Returns the number of requests that failed: their verdicts stay empty.
+    """
     rows = _read(path)
     open_ = [row for row in rows if not row["verdict"].strip()]
     asks: dict[Ask, list[dict[str, str]]] = {}  # repeats of an ask with the same response are one question
@@ -104,11 +107,16 @@ def judge_all(path: Path, judge: Engine) -> None:
             aliases=[a for a in row["aliases"].split(" | ") if a], open_ended=True,
         )  # fmt: skip
         asks.setdefault(ask, []).append(row)
+    failed = 0
     for ask, response in judge.answer(list(asks)):
+        if response.finish_reason == "error":
+            failed += 1
+            continue
         said = judging.verdict(response.text)
         for row in asks[ask]:
             row["verdict"] = "unclear" if said is None else "right" if said else "wrong"
     _write(path, rows)
+    return failed
 
 
 @dataclass(frozen=True)

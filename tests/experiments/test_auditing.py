@@ -164,6 +164,26 @@ def test_a_judge_fills_what_a_person_left_open_and_keeps_what_they_said(tmp_path
         assert [r["verdict"] for r in csv.DictReader(file)] == ["right"] * 3 + ["wrong"]
 
 
+def test_answers_on_which_the_judge_was_not_reached_stay_open_for_its_next_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from composcope.experiments.models import target
+
+    class Failing(Judge):
+        def answer(self, asks: Sequence[Ask]) -> list[tuple[Ask, Response]]:
+            first, *rest = super().answer(asks)
+            return [(first[0], Response("", "", "error", 1, 0, error="no reply")), *rest]
+
+    found, _ = run([("number", "incorrect", 4, 1)])
+    monkeypatch.setattr(target, "open_role", lambda *_, **__: Failing())
+    counted = audited(found, tmp_path, "4", "J")
+    assert counted.document["grader"][0]["labelled"] == 3
+    assert any("1 request" in line and f"--audit {tmp_path / FILE}" in line for line in counted.lines)
+    monkeypatch.setattr(target, "open_role", lambda *_, **__: Judge())
+    again = audited(found, tmp_path, str(tmp_path / FILE), "J")
+    assert again.document["grader"][0]["labelled"] == 4 and len(again.lines) == 1
+
+
 def test_repeats_with_the_same_response_all_get_the_verdict_of_the_judge(tmp_path: Path) -> None:
     found, _ = run([("number", "correct", 2, 2)])
     graded = [replace(row, case="c", repeat=i) for i, row in enumerate(found.graded)]
