@@ -170,7 +170,8 @@ def run_one(
                 save_probe(result, folder, run.manifest, inputs, **chosen.facts())
         except NoCasesError as e:
             # A probe that needs both groups cannot run here; others can.
-            reporter.say(f"{run.name}: probe {name}: not run: {e}")
+            left = f"; {folder} still has the result of an earlier call" if (folder / "table.csv").is_file() else ""
+            reporter.say(f"{run.name}: probe {name}: not run: {e}{left}")
             return False
         run.status_after_error = "failed"
         for warning in result.warnings:

@@ -87,7 +87,8 @@ def _within(here: str, answer: str, answer_type: str, golds: Sequence[str], ques
     if answer == ABSTENTION:
         return _literal(here, answer) or _content(here)
     if answer_type in _VALUES:
-        return _VALUES[answer_type](here, answer, cued) or _literal(here, answer)
+        found = _VALUES[answer_type](here, answer, cued) or _literal(here, answer)
+        return _items_alone(here, found, answer, golds, question) if found and "list" in answer_type else found
     for gold in (answer, *golds) if answer_type == "choice" else golds:
         if (found := _name(here, gold, question, cued)) is not None:
             return found
@@ -169,6 +170,24 @@ def _list(here: str, answer: str, cued: bool) -> Span | None:
         if end is not None and (best is None or not cued):
             best = first[0], end
     return best
+
+
+def _items_alone(here: str, span: Span, answer: str, golds: Sequence[str], question: str) -> Span:
+    """A list without the question's words that a sentence puts before or after it ("The cities are Lima and Oslo")."""
+
+    def items(written: str) -> set[str]:
+        return set(map(text.normalize, lists.split(written)))
+
+    said, known = here[slice(*span)], {w for w, _, _ in _words(question)}
+    spoken = _words(said)
+    link = None if any(items(gold) == items(answer) for gold in golds) else _link(said, spoken, question)
+    if link is None:
+        return span
+    before, after = _content(said, 0, link.start()), _content(said, link.end())
+    if before is None or after is None or (_first(said, before) in known) == (_first(said, after) in known):
+        return span
+    start, end = after if _first(said, before) in known else before
+    return span[0] + start, span[0] + end
 
 
 _VALUES: dict[str, Callable[[str, str, bool], Span | None]] = {

@@ -7,7 +7,6 @@ matplotlib figure, ``.rows`` are the numbers in it, ``.caption`` explains them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from ..figures.drawing import Drawing
 from ..figures.grouping import color_bar, panels_of
 from ..run.reader import RunData
 from .results import RunResults
-from .shown import ProbeResults
+from .shown import ProbeResults, probed_now
 
 if TYPE_CHECKING:
     from ...hooks.model import Model  # hooks load torch
@@ -82,17 +81,11 @@ def attention(
     return Drawing(style.finished(fig), rows, caption)
 
 
-def as_run(given: Any) -> Any:
-    """The input of figures: a folder, an open run, or a run with a result that may be only in memory.
-
-    An open run is as it was read, with the probes that are in its folder now: a run stays open for long.
-    """
-    if not isinstance(given, RunResults):
-        return given.as_run() if isinstance(given, ProbeResults) else given
-    run = copy(given.data)
-    for read in ("_probes", "probe_names"):
-        vars(run).pop(read, None)
-    return run
+def _as_run(given: Any) -> Any:
+    """The input of figures: a folder, an open run, or a run with a result that may be only in memory."""
+    if isinstance(given, ProbeResults):
+        return given.as_run()
+    return probed_now(given.data) if isinstance(given, RunResults) else given
 
 
 def __getattr__(name: str) -> Callable[..., Drawing]:
@@ -103,7 +96,7 @@ def __getattr__(name: str) -> Callable[..., Drawing]:
 
     def plot(runs: Any, **options: Any) -> Drawing:
         one = isinstance(runs, str | Path | RunData | RunResults | ProbeResults)
-        return draw(figure.name, [as_run(r) for r in ([runs] if one else runs)], **options)
+        return draw(figure.name, [_as_run(r) for r in ([runs] if one else runs)], **options)
 
     plot.__name__, plot.__doc__ = name, f"{figure.title}. {figure.draw.__doc__ or ''}"
     return plot

@@ -19,7 +19,7 @@ from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.single_cases import Rendered, read_rendered
 from .naming import in_python, named_in_python
-from .shown import ProbeResults, Table, frame_html, heading, signals
+from .shown import ProbeResults, Table, frame_html, heading, probed_now, signals
 
 if TYPE_CHECKING:
     import pandas
@@ -376,9 +376,9 @@ class RunResults:
 
     def plot(self, figure: str, **options: Any) -> Drawing:
         """A figure of the run by name, such as ``collapse-curve``; ``composcope.plot`` lists them."""
-        from .plot import as_run, draw
+        from ..figures import draw
 
-        return draw(figure, [as_run(self)], **options)
+        return draw(figure, [probed_now(self.data)], **options)
 
     def __fspath__(self) -> str:
         """The run's folder, so that a run can be given wherever a folder can."""

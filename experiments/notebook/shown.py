@@ -7,6 +7,7 @@ they keep their coordinates and have a notebook display. A plain array with name
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -117,13 +118,21 @@ def _named(values: Any, axes: Sequence[str] | None, name: str, attrs: Mapping[st
     return xarray.DataArray(values, places, axes, name=name, attrs=dict(attrs))
 
 
+def probed_now(run: RunData) -> RunData:
+    """An open run as it was read, with the probes that are in its folder now: a run stays open for long."""
+    now = copy(run)
+    for read in ("_probes", "probe_names"):
+        vars(now).pop(read, None)
+    return now
+
+
 def signals(run: RunData, case: str) -> dict[str, xarray.DataArray]:
     """What the probes of a run kept of one case, by probe, role and array: ``"lookback whole attention"``.
 
     The tokens of the axes, and what else is known of an array, are in its ``attrs``. Empty if nothing was kept.
     """
     found = {}
-    for probe in RunData(run.path).probe_names:  # those of now: a run stays open for long
+    for probe in probed_now(run).probe_names:
         saved = read_single_cases(run.path, probe)
         for entry in saved.entries if saved else ():
             if entry.about["case"] != case:

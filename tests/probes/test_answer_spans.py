@@ -166,6 +166,7 @@ def test_tags_and_cues_say_where_to_look() -> None:
     assert found("<reasoning>9 then 4</reasoning><answer>4</answer>", "4", "number", format="xml-answer") == "4"
 
 
+_MOONS: dict[str, Any] = {"question": "Which moons of Jupiter were found?"}
 SPANS: list[tuple[str, str | None, str, dict[str, Any], str | None]] = [
     ("It is 12, not 13.", "13", "number", {}, "13"), ("12 and 12", "12", "number", {"cued": True}, "12"),
     ("3 x 4 = 12 apples, 12 in all", "12", "number", {"cued": True}, "12"),
@@ -176,6 +177,11 @@ SPANS: list[tuple[str, str | None, str, dict[str, Any], str | None]] = [
     ("1776, later 1776", "1776", "date", {"cued": True}, "1776"), ("It is true.", "yes", "boolean", {}, "true"),
     ("It is not true.", "no", "boolean", {}, "not true"), ("Yes. It is false that ...", "yes", "boolean", {}, "Yes"),
     ("They are Mars, then Venus", "Mars, Venus", "list", {}, "Mars, then Venus"),
+    ("The moons are Io and Leda.", "The moons are Io, Leda", "list", _MOONS | {"golds": ("Leda, Io",)}, "Io and Leda"),
+    ("Io and Leda are the moons", "Io, Leda are the moons", "list", _MOONS, "Io and Leda"),
+    ("The moons are Io\nRhea", "The moons are Io, Rhea", "list", _MOONS, "Io\nRhea"),
+    ("Moons Is All, Io", "Moons Is All, Io", "list", _MOONS | {"golds": ("Io, Moons Is All",)}, "Moons Is All, Io"),
+    ("Io (it is near)\nLeda", "Io (it is near), Leda", "list", _MOONS, "Io (it is near)\nLeda"),
     ("Venus, Mars", "Mars, Venus", "list", {}, None), ("anything", None, "text", {}, None),
     ("maybe", "yes", "boolean", {}, None), ("a, b", "c, d", "list", {}, None),
     ("<think>12", "12", "number", {}, None), ("<think>12</think> 12", "12", "number", {}, "12"),

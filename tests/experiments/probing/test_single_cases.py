@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from composcope.errors import NoCasesError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
@@ -319,6 +321,21 @@ def test_a_probe_of_which_no_value_is_known_says_so() -> None:
     for nothing in (rows[:1], rows[1:2], rows[:2]):
         (said,) = probing._checked(ProbeResult("own", nothing)).warnings
         assert "NaN" in said
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_probe_that_cannot_run_says_that_its_folder_has_an_earlier_result(tmp_path: Path, held: bool) -> None:
+    def compute() -> ProbeResult:
+        raise NoCasesError("no failures")
+
+    folder, said = tmp_path / "probes" / "lookback", []
+    run: Any = SimpleNamespace(path=tmp_path, name="r", manifest=SimpleNamespace(model={}), timed=nullcontext)
+    if held:
+        ProbeResult("lookback", [{"quantity": "q", "value": 1.0}]).save(folder)
+    chosen, reporter = probing.Chosen((), "", True), SimpleNamespace(say=said.append)
+    settings = Config(model="m", benchmark="b")
+    assert not probing.run_one(run, None, "lookback", chosen, settings, compute, reporter)  # type: ignore[arg-type]
+    assert ("no failures" in said[0], str(folder) in said[0], len(said)) == (True, held, 1)
 
 
 def test_examples_kept_for_the_report_are_counted_by_group() -> None:
