@@ -240,7 +240,7 @@ def test_a_word_that_begins_another_one_is_not_taken_for_it(said: list[str]) -> 
 
 
 def test_the_entity_of_a_part_is_not_its_wording_where_no_whole_has_that_wording() -> None:
-    the, of = tokenizer().convert_tokens_to_ids(["the", "of"])
+    the, of = (tokenizer().convert_tokens_to_ids(word) for word in ("the", "of"))
     worded = [
         e if e.role == "whole" else replace(e, prompt_ids=(1, the, e.prompt_ids[2], of), question_span=(1, 4))
         for e in examples()
