@@ -104,7 +104,7 @@ COMMANDS = {
         (gone("manifest.json"), "merge report plot probe", "no manifest.json"),
         (text("config.yaml", "protocol: x\n"), "merge score plot probe", "b/config.yaml: field 'model' is missing"),
         (text("config.yaml", "model: m\nbenchmark: b\n"), "merge score probe", "field 'protocol' is missing"),
-        (document("config.yaml", asking={"few_shot": [3]}), "score probe", "config.yaml: asking: field 'few_shot' is [3]"),
+        (document("config.yaml", asking={"judge": 3}), "score probe", "config.yaml: asking: field 'judge' is 3"),
         (document("config.yaml", protocol="double-gate"), "merge score", "field 'protocol' is double-gate"),
         (gone("config.yaml"), "merge score probe", "b/config.yaml: no such file"),
         (
