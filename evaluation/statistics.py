@@ -347,11 +347,10 @@ def d50(
     band = (
         [clopper_pearson(k_, n_) for k_, n_ in zip(k, n, strict=True)] if limits is None else [limits[i] for i in order]
     )
-    bare = [
-        n_ > 0 and limit.low is None for n_, limit in zip(n, band, strict=True)
-    ]  # too few clusters: any rate may be
-    if all(bare):
+    if all(limit.low is None for limit in band):
         return D50(value, censored)
+    # Where too few clusters give a rate no limits, any rate may be.
+    bare = [n_ > 0 and limit.low is None for n_, limit in zip(n, band, strict=True)]
     low, low_censored, _ = crossing(d, [1.0 if b else limit.high for b, limit in zip(bare, band, strict=True)])
     high, high_censored, _ = crossing(d, [0.0 if b else limit.low for b, limit in zip(bare, band, strict=True)])
     return D50(value, censored, low, high, low_censored, high_censored)

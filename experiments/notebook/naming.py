@@ -10,8 +10,9 @@ from ..config import Asking, Config, Serving, flag
 
 _ELSEWHERE = {"benchmark": "cases", "probes": "name", "probe_cases": "cases"}
 """Options that are arguments of ``evaluate`` or ``probe`` under another name."""
-_OPTIONS = {flag(name): name for section in (Config, Asking, Serving) for name in section.model_fields}
-_OPTIONS["--out"] = "out"
+_OPTIONS = {flag(name): name for section in (Config, Asking, Serving) for name in section.model_fields} | {
+    "--out": "out"
+}
 _SWITCHES = {flag(n) for section in (Config, Asking) for n, f in section.model_fields.items() if "bool" in repr(f)}
 _VALUE = r"(?: (?=[A-Z0-9'\"./\[-]|[a-z][^\s,;:)]*(?:[,;:)]|$)))?"
 """The space before a value: what follows is no ordinary word, or ends there ("try --format short, or ...")."""

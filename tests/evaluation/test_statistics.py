@@ -303,8 +303,8 @@ def test_the_band_of_d50_is_where_the_given_limits_cross_one_half() -> None:
     few = st.Interval(None, None, "few clusters")
     partly = st.d50([2, 4, 6], [1, 4, 7], [10, 10, 10], [limits[1], few, few])
     assert (partly.low, partly.high, partly.high_censored) == (2 + 0.25 / 0.75 * 2, None, ">6"), "any rate may be there"
-    none = st.d50([2, 4], [1, 7], [10, 10], [few, few])
-    assert none.value is not None and (none.low_censored, none.high_censored) == (None, None)
+    for none in (st.d50([2, 4], [1, 7], [10, 10], [few, few]), st.d50([2, 4, 6], [1, 7, 0], [10, 10, 0], [few] * 3)):
+        assert none.value is not None and (none.low_censored, none.high_censored) == (None, None)
 
 
 def test_d50_takes_the_first_crossing_of_a_curve_that_is_not_monotone() -> None:

@@ -271,15 +271,18 @@ def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(
     assert {row["decision"] for row in _read(tmp_path / "again/review.jsonl")} == {"keep"}
 
 
+def _write_items(folder: Path) -> None:
+    items = [
+        {"id": f"i{a}", "question": f"A has {a} and {b}", "code": f"def solution(): return {a}+{b}", "answer": a + b}
+        for a, b in ((3, 20), (4, 21), (5, 22))
+    ]
+    (folder / "items.jsonl").write_text("".join(json.dumps(i) + "\n" for i in items))
+
+
 def test_decisions_in_a_build_s_own_review_file_stay_there_while_others_are_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pairs = [(3, 20), (4, 21), (5, 22)]
-    items = [
-        {"id": f"i{a}", "question": f"A has {a} and {b}", "code": f"def solution(): return {a}+{b}", "answer": a + b}
-        for a, b in pairs
-    ]
-    (tmp_path / "items.jsonl").write_text("".join(json.dumps(i) + "\n" for i in items))
+    _write_items(tmp_path)
     queued = lambda cases, *_, **__: [{"case": c.id, "decision": "open"} for c in cases]  # noqa: E731
     monkeypatch.setattr(review, "queue", queued)
     out, solver = tmp_path / "out", SimpleNamespace(identity={})
@@ -389,12 +392,7 @@ def test_code_that_comes_to_no_answer_is_left_out_with_its_reason(
 def test_decisions_that_belong_to_no_case_are_refused(
     lines: list[dict[str, Any]], needle: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pairs = [(3, 20), (4, 21), (5, 22)]
-    items = [
-        {"id": f"i{a}", "question": f"A has {a} and {b}", "code": f"def solution(): return {a}+{b}", "answer": a + b}
-        for a, b in pairs
-    ]
-    (tmp_path / "items.jsonl").write_text("".join(json.dumps(i) + "\n" for i in items))
+    _write_items(tmp_path)
     (tmp_path / "review.jsonl").write_text("".join(json.dumps(r) + "\n" for r in lines))
     command = ["compositional-gsm", tmp_path / "items.jsonl", "--out", tmp_path / "out"]
     assert _build(*command, "--reviewed", tmp_path / "review.jsonl") == 1
