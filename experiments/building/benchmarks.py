@@ -17,6 +17,7 @@ from ...errors import InputError, NoCasesError
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.engines.base import Engine
 from ...evaluation.journal import Journal
+from ...evaluation.text_files import existing
 from ...files import file_sha256
 from ..run import (
     SCHEMA,
@@ -47,11 +48,8 @@ class Made:
 
 
 def file_hash(path: str | Path) -> str:
-    """sha256 of a file. Raises ``InputError`` if it does not exist."""
-    found = Path(path).expanduser()
-    if not found.is_file():
-        raise InputError(f"{path}: no such file")
-    return file_sha256(found)
+    """sha256 of a file. Raises ``InputError`` if it does not exist, or is a folder."""
+    return file_sha256(existing(path, "give the file that the builder reads"))
 
 
 def build(

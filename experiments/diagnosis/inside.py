@@ -28,6 +28,8 @@ FIXED = 8
 """The number of layers at which donors are put in; smaller models use all of theirs."""
 DONORS = 2
 """Number of foreign donors per decision."""
+MOVED = ("move:", "across:")
+"""Interventions that put a state of another place where the answer is decided."""
 
 
 Outcomes = Mapping[str, str]
@@ -93,11 +95,12 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
     rows = list(_rows(n_layers, whole, (setting.own, there[0]), foreign, same, here, noise))
     rows += [*_cuts(n_layers, setting, seed), *_read("move", n_layers, by_place, whole)]
     rows += _across(n_layers, by_place, whole)
-    outcomes = _outcomes(lm, whole, rows, answers, whole.gold, said[0])
+    begun = {int(x.argmax()) for x in tops[:2]}
+    outcomes = _outcomes(lm, whole, rows, answers, whole.gold, said[0], begun)
     if foreign:
         donor, _ = foreign[0]
         rows = list(_read("scope", n_layers, by_place, donor))
-        outcomes |= _outcomes(lm, donor, rows, answers, whole.gold, said[0])
+        outcomes |= _outcomes(lm, donor, rows, answers, whole.gold, said[0], begun)
     for name, position in places.items():
         for cell in [c for c in outcomes if c.startswith(("move:", "scope:", "across:"))]:
             test, place, layer = cell.split(":")
@@ -109,14 +112,22 @@ def measure(lm: Any, setting: Setting, seed: int = 0, held: States | None = None
 
 
 def _outcomes(
-    lm: Any, prompt: Decision, rows: Sequence[Row], answers: Sequence[int], gold: int, wrong: int
+    lm: Any, prompt: Decision, rows: Sequence[Row], answers: Sequence[int], gold: int, wrong: int, begun: set[int]
 ) -> dict[str, str]:
-    """The outcome of every cell; ``other`` where rows of one cell give different ones."""
+    """The outcome of every cell; ``other`` where rows of one cell give different ones.
+
+    A state of another place may make the text begin anew. Among the competing answers the right one may then be the
+    likeliest, though it is not what the model would write. So a moved state brings an answer only if the likeliest
+    token of all is an answer, or is in ``begun``: what the whole and its own part begin with.
+    """
     found = interchange(lm, prompt.ids, [edits for _, edits, _ in rows], [prompt.last], tokens=answers, top=1)
     assert found.log_probs is not None
     out: dict[str, str] = {}
-    for (cell, _, donor), scores in zip(rows, found.log_probs[:, 0], strict=True):
+    says = {*answers, *begun}
+    for (cell, _, donor), scores, top in zip(rows, found.log_probs[:, 0], found.top_tokens[:, 0, 0], strict=True):
         outcome = _outcome(answers[int(scores.argmax())], gold, donor, wrong)
+        if cell.startswith(MOVED) and int(top) not in says:
+            outcome = "other"
         out[cell] = outcome if out.get(cell, outcome) == outcome else "other"
     return out
 

@@ -123,6 +123,8 @@ def test_two_inputs_of_one_name_are_both_part_of_a_build(tmp_path: Path) -> None
 
     found = benchmarks.build(tmp_path / "out", "kind", {}, paths, make)
     assert sorted(found["inputs"].values()) == sorted(map(benchmarks.file_hash, paths))
+    with pytest.raises(InputError, match="is a folder"):
+        benchmarks.build(tmp_path / "other", "kind", {}, [tmp_path / "a"], make)
     paths[0].write_text("changed\n")
     with pytest.raises(InputError, match="holds another build"):
         benchmarks.build(tmp_path / "out", "kind", {}, paths, make)
