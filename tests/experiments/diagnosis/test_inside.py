@@ -183,6 +183,18 @@ def test_the_wholes_own_wrong_token_competes_unless_it_begins_the_right_answer_t
     assert inside.competing(answers, logits[whole], logits[own]) == expected
 
 
+@pytest.mark.parametrize(("top", "moved"), [(5, "gold"), (7, "gold"), (9, "other")])
+def test_a_moved_state_brings_an_answer_only_if_the_model_would_write_one(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch, top: int, moved: str
+) -> None:
+    rows = [(cell, [], None) for cell in ("move:end-1:0", "across:end-1:2>0", "skip:decision:1", "own:decision:0")]
+    found = SimpleNamespace(log_probs=torch.tensor([[[-1.0, -2.0]]] * 4), top_tokens=torch.full((4, 1, 1), top))
+    monkeypatch.setattr(inside, "interchange", lambda *_, **__: found)
+    whole, _ = decisions(engine, CASES[0], 0)
+    outcomes = inside._outcomes(None, whole, rows, [5, 6], 5, 6, {7})
+    assert [*outcomes.values()] == [moved, moved, "gold", "gold"]
+
+
 def test_a_decision_whose_wrong_answer_is_no_donors_is_opened_and_called_wrong(engine: LocalEngine) -> None:
     lm = load_model(engine.model, engine.tokenizer)
     opened = 0
