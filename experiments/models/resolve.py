@@ -45,6 +45,8 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
     """
     if name.startswith("organism:"):
         return _organism(name)
+    if not name.strip():
+        raise InputError("--model: is empty; give a model folder, a hub id (owner/name) or organism:DOSE")
     path = Path(name).expanduser()
     if path.exists() or path.suffix.lower() == ".gguf":
         folder = Path(model_files.location(name, say))

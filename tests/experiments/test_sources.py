@@ -145,6 +145,12 @@ def test_a_misspelt_model_is_answered_with_the_nearest_one(tmp_path: Path, monke
         assert "did you mean" not in said if meant is None else f"did you mean {meant!r}?" in said, name
 
 
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_of_a_model_is_refused_as_empty(name: str) -> None:
+    with pytest.raises(InputError, match="--model: is empty"):
+        resolve_model(name)
+
+
 def test_the_name_of_a_model_that_can_be_fetched_is_answered_with_the_command() -> None:
     with pytest.raises(InputError, match="composcope fetch smollm2"):
         resolve_model("smollm2")
