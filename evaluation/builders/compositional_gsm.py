@@ -44,8 +44,11 @@ class Rules:
     """First questions tried for each number of a second question."""
 
     def __post_init__(self) -> None:
-        if self.max_ratio <= 1 or self.max_constant_ratio <= 1 or self.tries < 1:
-            raise InputError(f"{self}: ratios are above 1 and tries at least 1")
+        for name in ("max_ratio", "max_constant_ratio"):
+            if not (math.isfinite(value := getattr(self, name)) and value > 1):
+                raise InputError(f"{name} {value:g}: give a number above 1")
+        if self.tries < 1:
+            raise InputError(f"tries {self.tries}: give a number of at least 1")
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def _engines(specs: list[str] | None, option: str, key_env: str | None) -> list[
 
 
 def _one(spec: str | None, option: str, key_env: str | None) -> Any:
-    return _engines([spec], option, key_env)[0] if spec else None
+    return None if spec is None else _engines([spec], option, key_env)[0]
 
 
 @app.command(

@@ -111,6 +111,12 @@ def test_a_changed_facts_file_is_another_build(tmp_path: Path, capsys: pytest.Ca
     assert "input facts.jsonl" in capsys.readouterr().err
 
 
+def test_a_teacher_with_an_empty_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "records.jsonl").write_text("{}\n")
+    assert _build("skills", str(tmp_path / "records.jsonl"), "--teacher", "", "--out", str(tmp_path / "out")) == 1
+    assert "--teacher" in (said := capsys.readouterr().err) and "empty" in said
+
+
 def test_two_inputs_of_one_name_are_both_part_of_a_build(tmp_path: Path) -> None:
     paths = [tmp_path / side / "test.jsonl" for side in "ab"]
     for path in paths:
