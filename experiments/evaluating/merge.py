@@ -38,6 +38,8 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
     """
     runs = [RunData(folder) for folder in find_runs(folders)]
     out = Path(out)
+    if out.is_file():
+        raise InputError(f"--out {out}: is a file; give a new folder for the merged run")
     if out.exists() and any(out.iterdir()):
         raise InputError(f"--out {out}: is not empty; give a new folder for the merged run")
     parts = _shards(runs)

@@ -166,6 +166,8 @@ def test_runs_that_were_asked_otherwise_do_not_merge(
         assert f"{name} is {value} and " in capsys.readouterr().err
     assert main(["merge", str(evaluated), "--out", str(better)]) == 1
     assert "is not empty" in capsys.readouterr().err
+    assert main(["merge", str(evaluated), "--out", str(better / "manifest.json")]) == 1
+    assert "is a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
