@@ -15,7 +15,7 @@ from ...evaluation.journal import segments
 from ...files import text_hash
 from ...terminal import how_many
 from ..console.printing import Reporter
-from ..run.folder import MEASURED, find_runs, read_json, read_lines, short, unfinished, write_lines
+from ..run.folder import MEASURED, check_place, find_runs, read_json, read_lines, short, unfinished, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import begin_run
@@ -38,8 +38,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
     """
     runs = [RunData(folder) for folder in find_runs(folders)]
     out = Path(out)
-    if out.is_file():
-        raise InputError(f"--out {out}: is a file; give a new folder for the merged run")
+    check_place(out)
     if out.exists() and any(out.iterdir()):
         raise InputError(f"--out {out}: is not empty; give a new folder for the merged run")
     parts = _shards(runs)
