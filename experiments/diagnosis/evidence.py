@@ -314,6 +314,7 @@ def inside_lines(found: Inside) -> list[str]:
         "own:decision": "the own part's state at the decision",
         "own:later": "the own part's state there, in a later layer",
     }
+    pool = "in the other cases" if found.enough else "over all opened variants"
     for name, test in found.tests.items():
         control = "other blocks" if name == "skip" else "noise"
         noise = f", {control} {test.noise}" if test.noise.n else ""
@@ -321,6 +322,6 @@ def inside_lines(found: Inside) -> list[str]:
         foreign = f", {other} {test.foreign}" if test.foreign.n else ""
         same = f", a state with the same answer mends {test.same}" if test.same.n else ""
         does = "is right in" if name.startswith(("scope", "exit")) else "mends"
-        elsewhere = f"; in the other cases {test.pool}" if test.pool.n else ""
+        elsewhere = f"; {pool} {test.pool}" if test.pool.n else ""
         out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}{same}{elsewhere}")
     return out
