@@ -388,6 +388,24 @@ def test_a_list_shows_whether_its_order_or_an_item_is_wrong(
 
 
 @pytest.mark.parametrize(
+    ("gold", "said", "cause"),
+    [("5, 5, 3", "5, 3, 4", "item-missing"), ("2, 2", "2", "item-missing"), ("5, 5, 3", "3, 5, 5", "order-error"),
+     ("5, 5, 3", "5, 5, 3, 3", "near-miss"), ("5, 5", "4, 3", None)],
+)  # fmt: skip
+def test_an_item_that_a_list_holds_twice_has_to_be_given_twice(gold: str, said: str, cause: str | None) -> None:
+    found = behaviour._of_list(said, Case("a", "Which?", gold, answer_type="ordered-list"))
+    assert (found and found[0]) == cause
+
+
+def test_the_letter_of_an_option_does_not_stand_in_a_text_as_the_word_a_does() -> None:
+    options = (("A", "dog"), ("B", "cat"))
+    choice = Case("a", "Which animal barks?", "A", answer_type="choice", options=options)
+    assert behaviour._near(choice, "The answer is (B), a cat.") is None
+    assert behaviour._near(choice, "Either (A) or (B).") is not None
+    assert behaviour._near(replace(choice, aliases=("dog",)), "It is a dog or a cat") is not None
+
+
+@pytest.mark.parametrize(
     ("followed", "cause"), [("last-item", "shortcut:last-item"), ("operation", "wrong-operation"), ("nothing", None)]
 )
 def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed: str, cause: str | None) -> None:
