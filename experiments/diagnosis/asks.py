@@ -24,7 +24,7 @@ from ...evaluation.protocols.asking import ask_part, ask_whole, pending
 from ...evaluation.protocols.base import Reduction
 from ...evaluation.protocols.presenting import FormattedProtocol
 from ..run.reader import RunData
-from .variants import MARK, Variant
+from .variants import Variant, source_of
 
 NEUTRAL, RELATION, BRIDGE, GIVEN = "whole:neutral", "whole:relation", "whole:bridge", "whole:given:{}"
 REPEATED, FILLER = "whole:repeated", "whole:filler"
@@ -139,7 +139,7 @@ class Questions:
             texts = {f"part:{i}": part.question}
             if (behind := behind_context(case, i)) is not None:
                 texts[BEHIND.format(i)] = behind
-            if MARK not in case.id:
+            if source_of(case) == case.id:
                 texts |= {f"part:{i}:paraphrase:{j}": p for j, p in enumerate(part.paraphrases)}
             found += [ask_part(case, i, role, text, self.format, self.max_tokens) for role, text in texts.items()]
         if graded and fails({role: g.outcome for role, g in graded.items()}, len(case.parts)):

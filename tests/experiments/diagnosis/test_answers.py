@@ -133,13 +133,13 @@ def test_a_part_is_asked_behind_what_stands_before_the_wholes_question(whole: st
 
 def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wholes_answer() -> None:
     case, role = CHOICES[0], "part:1:extra-context"
-    name = variants.MARK.join((case.id, "1"))
-    assert role in {a.role for a in asks.Questions("x", "plain").asks(replace(case, id=name), {})}
+    variant = replace(case, id=f"{case.id}{variants.MARK}1", meta={**case.meta, variants.OF: case.id})
+    assert role in {a.role for a in asks.Questions("x", "plain").asks(variant, {})}
     wrong, other = (str(n) for n in (98, 99))
     failing = [heard(case, {"whole": wrong, role: said}) for said in (wrong, other, case.answer)]
     good = [heard(case, {"whole": case.answer, role: case.answer}), heard(case, {"whole": case.answer, role: other})]
     far = heard(replace(case, family="far"), {"whole": case.answer, role: other})
-    lucky = heard(replace(case, id=name), {"whole": case.answer, role: other})  # it may have the same fault
+    lucky = heard(variant, {"whole": case.answer, role: other})  # it may have the same fault
     found = behaviour.behaviour(failing, successes=[*good, far, lucky])
     assert found.behind == {"part:1": Behind(True, Tally(2, 3), Tally(1, 3), Tally(1, 2), own_wrong=True)}
     for first, own_wrong in ((failing[1], True), (failing[2], False)):
@@ -281,6 +281,23 @@ def test_a_limit_on_the_failures_takes_each_family_in_turn(run: Path, monkeypatc
     for wrong in ({"cases": 0}, {"ids": "f1"}):
         with pytest.raises(InputError):
             diagnose(run, quiet=True, target=target, **wrong)  # type: ignore[arg-type]
+
+
+def test_the_id_of_a_case_may_look_like_that_of_a_variant() -> None:
+    like = replace(MIXED[2], id=f"{MIXED[3].id}~1")
+    run = [*MIXED, like]
+    made = {id: variants.of(case, run) for id, case in (("like", like), ("other", MIXED[3]))}
+    every = [v for group in made.values() for v in group]
+    assert len({v.case.id for v in every}) == len(every) > 4
+    assert [{v.source for v in group} for group in made.values()] == [{like.id}, {MIXED[3].id}]
+    assert {variants.as_row(v)["case"] for v in every} == {like.id, MIXED[3].id}
+    asked = [{a.role for a in asks.Questions("x", "plain").asks(replace(OSLO, id=id), {})} for id in ("a~b", "a")]
+    assert asked[0] == asked[1] and any("paraphrase" in role for role in asked[0])
+    case, role = replace(CHOICES[0], id="a~1"), "part:1:extra-context"
+    one, good = (heard(case, {"whole": said, role: "98"}) for said in ("98", case.answer))
+    assert behaviour.behaviour([one], successes=[good]).behind["part:1"].success == Tally(1, 1)
+    one = heard(replace(OSLO, id="a~1"), {"whole": "Oslo."})
+    assert following.followed("x", lambda c, m: ("Oslo",), [one], WORLD).own is True
 
 
 def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused() -> None:
