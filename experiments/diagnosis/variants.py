@@ -61,13 +61,15 @@ def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> li
         found = _of_organism(case, rng)
     else:
         found = _of_chain(case, mates, rng)
-    original = Variant(case, "original")
-    chosen = list(islice((v for v in found if v.case.question != case.question), most))
     known, mark = {mate.id for mate in mates}, MARK
     while any(f"{case.id}{mark}{i}" in known for i in range(1, most + 1)):
         mark += MARK
-    made = (replace(v.case, id=f"{case.id}{mark}{i}", meta={**v.case.meta, OF: case.id}) for i, v in enumerate(chosen, 1))
-    return [original, *(replace(v, case=one) for v, one in zip(chosen, made, strict=True))]
+
+    def made(i: int, v: Variant) -> Variant:
+        return replace(v, case=replace(v.case, id=f"{case.id}{mark}{i}", meta={**v.case.meta, OF: case.id}))
+
+    chosen = islice((v for v in found if v.case.question != case.question), most)
+    return [Variant(case, "original"), *(made(i, v) for i, v in enumerate(chosen, 1))]
 
 
 def _check_relation(case: Case) -> None:
