@@ -677,6 +677,40 @@ def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path
         diagnose(run, "organism:low", quiet=True)
 
 
+def test_a_measurement_that_was_not_finished_is_made_again(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = diagnose(run, quiet=True)
+    kept = run / "diagnosis" / "inside.jsonl"
+    lines = kept.read_text().splitlines()
+    kept.write_text("\n".join(lines)[:-20])
+    assert diagnose(run).verdicts == before.verdicts
+    assert sorted(kept.read_text().splitlines()) == sorted(lines) and "not finished" in capsys.readouterr().err
+
+
+def test_named_cases_that_did_not_fail_are_said_to_be_left_out(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = RunData(run)
+    failing = [case.id for case in job.labelled_failures(data)]
+    right = [id for id in data.cases if id not in failing][:2]
+    found = diagnose(run, ids=[right[0], failing[0], right[1], failing[1]], cases=1)
+    said = next(line for line in capsys.readouterr().err.splitlines() if "left out" in line)
+    assert len(found.verdicts) == 1 and all((id in said) == (id in right) for id in (*right, *failing[:2]))
+
+
+def test_a_run_that_is_graded_as_a_paper_does_is_diagnosed_so(tmp_path: Path) -> None:
+    tags = list(world.world().tags.items())[:3]
+    part = [Part(f"What is the tag of the {thing}?", str(tag), answer_type="number") for thing, tag in tags]
+    cases = [Case(f"c{i}", p.question, p.answer, (p,)) for i, p in enumerate(part)]
+    from composcope.evaluation.cases import write_cases
+
+    write_cases(cases, tmp_path / "cases.jsonl")
+    config = {"model": "organism:control", "benchmark": str(tmp_path / "cases.jsonl"), "format": "plain", "probes": []}
+    paper = Config.read(config | {"asking": {"compat": "agentcoma"}})  # to it, an answer without a cue is wrong
+    investigate(paper, tmp_path / "run", quiet=True, contrast=False)
+    found = diagnose(tmp_path / "run", quiet=True)
+    assert len(found.verdicts) == 3
+    assert not any("variants: 0 of" in v.evidence[0] for v in found.verdicts)
+    assert not any("asked again" in str(v.settle) for v in found.verdicts)
+
+
 def test_a_failure_that_was_only_drawn_gets_no_cause_and_keeps_what_was_said(tmp_path: Path) -> None:
     settings = {"model": "organism:plant-no-cause", "benchmark": "organism:mixed", "limit": 60, "probes": []}
     config = Config.read(settings | {"asking": {"temperature": 1.0}})
