@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import comb
 from typing import NamedTuple
+
+from scipy.special import bdtr
 
 from ..run.diagnosis import TEXTS
 
@@ -32,8 +33,7 @@ class Tally:
 
 def rare(shown: Tally, share: float, unlikely: float) -> bool:
     """Whether ``k`` or fewer of ``n`` is less likely than ``unlikely``, if each has a chance of ``share``."""
-    n = shown.n
-    return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
+    return bool(shown.n) and float(bdtr(shown.k, shown.n, share)) < unlikely
 
 
 def beyond(shown: Tally, luck: float, unlikely: float) -> bool:
