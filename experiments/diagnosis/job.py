@@ -209,11 +209,8 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     mended = {"mended": _sums(b.mended for id, b in behaviours.items() if id in named),
               "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in inside)}  # fmt: skip
     open_wholes = {c.id for c in _named(data, sorted(unjudged(data)))}
-    counts = {
-        "failures": len(labelled_failures(data)),
-        "unjudged": len(named & open_wholes),
-        "left_out": sorted(open_wholes - named),
-    }
+    every = open_wholes if named <= open_wholes else {case.id for case in labelled_failures(data)} | named
+    counts = {"failures": len(every), "unjudged": len(named & open_wholes), "left_out": sorted(open_wholes - named)}
     about = {**counts, "hypotheses": followed.rows(), **_about(data, target, seed, time.monotonic() - start), **mended}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)

@@ -587,8 +587,13 @@ def test_wholes_that_no_rule_could_judge_are_named_as_left_out(run: Path, tmp_pa
         if (row["case"], row["role"]) == (first, "whole"):
             row |= {"outcome": "invalid", "answer": None, "reason": "no-answer"}
     (open_run / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for file in (open_run / "casesets").glob("*.jsonl"):
+        file.write_text("".join(f"{line}\n" for line in file.read_text().splitlines() if f'"{first}"' not in line))
     found = diagnose(open_run, ids=others[:1], quiet=True)
     assert found.about["left_out"] == [first] and found.about["unjudged"] == 0
+    one, both = (diagnose(open_run, ids=[first, *others[:n]], quiet=True) for n in (0, 1))
+    assert one.sentence().startswith("Causes of 1 whole that could not be judged: ") and one.about["unjudged"] == 1
+    assert both.about["failures"] == 1 + len(others) and "1 of these could not be judged" in both.sentence()
 
 
 def test_a_diagnosis_of_some_failures_says_of_how_many_and_counts_what_mends_these_alone(run: Path) -> None:
