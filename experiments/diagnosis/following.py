@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...evaluation.case import Case
 from ...evaluation.grading import text
 from . import hypotheses, thresholds
-from .asks import Heard, operands, working
+from .asks import Heard, operands, without_commas, working
 from .behaviour import behaviour, exchanged
 from .evidence import Edit, Followed, Tally, beyond, pairs
 from .hypotheses import AFTER, REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
@@ -171,7 +171,7 @@ def _is_what_is_asked(case: Case, predicate: Sequence[str]) -> bool:
 
 
 def _same(a: str | None, b: str | None) -> bool:
-    return text.normalize(a or "") == text.normalize(b or "")
+    return text.normalize(without_commas(a or "")) == text.normalize(without_commas(b or ""))
 
 
 def best(found: Iterable[Followed]) -> Followed | None:

@@ -105,8 +105,9 @@ def _written(worked: str | None, answer: str, relation: str | None, operand: int
     if len(found.values) > 1:
         if operand >= len(found.values):  # a part may work with fewer numbers than the whole
             return None, ""
-        before = found.ends[operand - 1] if operand else 0
-        return f"{str(worked)[:before]} {found.words[operand]}".strip(), found.values[operand]
+        before, words = found.ends[operand - 1] if operand else 0, found.words[operand]
+        value = str(worked)[before : found.ends[operand]].strip()[len(words) :].strip()  # with its commas
+        return f"{str(worked)[:before]} {words}".strip(), value
     return relation, answer
 
 

@@ -469,6 +469,22 @@ def test_a_step_of_the_working_after_a_neutral_beginning_mends_nothing(answer: s
     assert found.mended.get("neutral", Tally()).n == n
 
 
+def test_a_number_with_commas_between_its_thousands_is_one_number() -> None:
+    found = asks.working("1,200 plus 300 is 1,500, not 5,6")
+    assert found.values == ("1200", "300", "1500", "5", "6") and found.words[:3] == ("", "plus", "is")
+    case = Case("a", "What is 1,200 plus 300?", "1500", worked="1,200 plus 300 is 1,500", answer_type="number")
+    assert asks.operands(case) == 2
+    forced = [a.begun for a in asks.Questions("x", "plain")._forced(case) if a.role.startswith("whole:given")]
+    assert forced == ["1,200", "1,200 plus 300"]
+    assert [places._written(case.worked, "", None, i)[1] for i in range(3)] == ["1,200", "300", "1,500"]
+    part = Part("How much?", "1500", answer_type="number")
+    copied = replace(case, parts=(part,), worked=None, question="Of 1,200 and 300 apples, how many are left?")
+    one = following.followed(
+        "first-number", hypotheses.HYPOTHESES["first-number"], [heard(copied, {"whole": "1,200"})], []
+    )
+    assert (one.hits, one.telling, one.edits[0].said) == (1, 1, "1200")
+
+
 def test_a_result_that_comes_too_early_is_no_operand() -> None:
     case = MIXED[2]
     gold = asks.working(case.worked)
