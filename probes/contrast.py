@@ -179,7 +179,7 @@ def paired(
     """
     _check_options(test, PairedTest, level, resamples)
     # A pandas column has case ids as its index.
-    roles = {name: dict(v.items()) if hasattr(v, "items") else v for name, v in roles.items()}  # type: ignore[union-attr]
+    roles = {name: _by_id(v, f"role {name!r}", True) if hasattr(v, "items") else v for name, v in roles.items()}
     lengths = {len(v) for v in roles.values() if not isinstance(v, Mapping)}
     if len(lengths) > 1:
         raise InputError(f"roles {list(roles)} have {sorted(lengths)} values; align them, or give them by case id")
@@ -201,11 +201,23 @@ def paired(
     return ProbeResult("contrast", adjust(rows, family or quantity), settings=settings)
 
 
+def _by_id(column: Any, what: str, once: bool) -> dict[Any, Any]:
+    """Values by case id. A column may hold an id several times: never if ``once``, else with the same value only."""
+    found: dict[Any, Any] = {}
+    for id, value in column.items():
+        if id in found and (once or found[id] != value):
+            raise InputError(
+                f"{what}: case {id!r} has several values, {found[id]!r} and {value!r}; give one per case (a mean)"
+            )
+        found[id] = value
+    return found
+
+
 def _by_case(clusters: Any, table: Mapping[str, Mapping[Any, float]]) -> dict[Any, Hashable]:
     """Clusters by the cases of the roles."""
     cases = dict.fromkeys(c for of in table.values() for c in of)
     by_id = hasattr(clusters, "items")  # a mapping or a pandas column
-    near = dict(clusters.items() if by_id else enumerate(clusters))
+    near = _by_id(clusters, "clusters", False) if by_id else dict(enumerate(clusters))
     known = sum(c in near for c in cases)
     if (not by_id and not len(near) == len(cases) == known) or (near and not known):
         first = [next(iter(of), None) for of in (near, cases)]

@@ -24,7 +24,7 @@ from ...evaluation.protocols.asking import ask_part, ask_whole, pending
 from ...evaluation.protocols.base import Reduction
 from ...evaluation.protocols.presenting import FormattedProtocol
 from ..run.reader import RunData
-from .variants import MARK, Variant
+from .variants import Variant, source_of
 
 NEUTRAL, RELATION, BRIDGE, GIVEN = "whole:neutral", "whole:relation", "whole:bridge", "whole:given:{}"
 REPEATED, FILLER = "whole:repeated", "whole:filler"
@@ -98,6 +98,15 @@ def others(variants: Sequence[Variant]) -> dict[str, Part]:
     return found
 
 
+NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?!,?\d)|\d+)(?:\.\d+)?"
+"""A number without its sign; commas may part its thousands."""
+
+
+def without_commas(text: str) -> str:
+    """A text without the commas that part thousands: 1,200 and 1200 are the same number."""
+    return re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+
+
 class Working(NamedTuple):
     """The numbers of a worked answer ("7 times 9 is 63"), and the words before each number."""
 
@@ -110,10 +119,11 @@ class Working(NamedTuple):
 @lru_cache(maxsize=4096)  # every hypothesis reads the same few texts
 def working(text: str | None) -> Working:
     """The numbers that a text works with, in order; empty for a text without a working."""
-    spans = [m.span() for m in re.finditer(r"-?\d+(?:\.\d+)?", text or "")]
+    spans = [m.span() for m in re.finditer(f"-?{NUMBER}", text or "")]
     starts = [0, *(end for _, end in spans)]
     words = (str(text)[start:here].strip() for start, (here, _) in zip(starts, spans, strict=False))
-    return Working(tuple(str(text)[a:b] for a, b in spans), tuple(words), tuple(end for _, end in spans))
+    values = (without_commas(str(text)[a:b]) for a, b in spans)
+    return Working(tuple(values), tuple(words), tuple(end for _, end in spans))
 
 
 def operands(case: Case) -> int:
@@ -139,7 +149,7 @@ class Questions:
             texts = {f"part:{i}": part.question}
             if (behind := behind_context(case, i)) is not None:
                 texts[BEHIND.format(i)] = behind
-            if MARK not in case.id:
+            if source_of(case) == case.id:
                 texts |= {f"part:{i}:paraphrase:{j}": p for j, p in enumerate(part.paraphrases)}
             found += [ask_part(case, i, role, text, self.format, self.max_tokens) for role, text in texts.items()]
         if graded and fails({role: g.outcome for role, g in graded.items()}, len(case.parts)):

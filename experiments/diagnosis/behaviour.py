@@ -244,7 +244,12 @@ def _names(answer: str, name: str) -> bool:
 def _of_list(answer: str, case: Case) -> tuple[str, str] | None:
     """How a list differs from the right one: in its order, by an extra item, or by a missing or replaced item."""
     given, gold = lists.split(answer), lists.split(case.answer)
-    found = sum(any(lists.same(g, item) for item in given) for g in gold)
+    left, found = list(given), 0
+    for item in gold:  # each item given stands for one right one, also where a list holds an item twice
+        here = next((i for i, other in enumerate(left) if lists.same(item, other)), None)
+        if here is not None:
+            del left[here]
+            found += 1
     what = f"{len(given)} items, {found} of the {len(gold)} right ones among them"
     if found == len(gold):
         return ("near-miss", what) if len(given) > len(gold) else ("order-error", f"{what}, in another order")
@@ -266,6 +271,7 @@ def _near(case: Case, text: str) -> tuple[str, str] | None:
             return "format", "the operands are right, but the working goes on where it should end"
         return None
     names = [n for n in (case.answer, *case.aliases) if not holds(case.question, n)]
-    if any(holds(text, n) for n in names):
+    letters = [n for n in names if case.answer_type == "choice" and len(n) == 1]  # "a" is a word as well
+    if any(f"({n})" in text if n in letters else holds(text, n) for n in names):
         return "near-miss", "the text contains the right answer"
     return None

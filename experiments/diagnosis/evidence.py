@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import comb
 from typing import NamedTuple
+
+from scipy.special import bdtr
 
 from ..run.diagnosis import TEXTS
 
@@ -32,8 +33,7 @@ class Tally:
 
 def rare(shown: Tally, share: float, unlikely: float) -> bool:
     """Whether ``k`` or fewer of ``n`` is less likely than ``unlikely``, if each has a chance of ``share``."""
-    n = shown.n
-    return bool(n) and sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(shown.k + 1)) < unlikely
+    return bool(shown.n) and float(bdtr(shown.k, shown.n, share)) < unlikely
 
 
 def beyond(shown: Tally, luck: float, unlikely: float) -> bool:
@@ -314,6 +314,7 @@ def inside_lines(found: Inside) -> list[str]:
         "own:decision": "the own part's state at the decision",
         "own:later": "the own part's state there, in a later layer",
     }
+    pool = "in the other cases" if found.enough else "over all opened variants"
     for name, test in found.tests.items():
         control = "other blocks" if name == "skip" else "noise"
         noise = f", {control} {test.noise}" if test.noise.n else ""
@@ -321,6 +322,6 @@ def inside_lines(found: Inside) -> list[str]:
         foreign = f", {other} {test.foreign}" if test.foreign.n else ""
         same = f", a state with the same answer mends {test.same}" if test.same.n else ""
         does = "is right in" if name.startswith(("scope", "exit")) else "mends"
-        elsewhere = f"; in the other cases {test.pool}" if test.pool.n else ""
+        elsewhere = f"; {pool} {test.pool}" if test.pool.n else ""
         out.append(f"{words[name]} ({test.cell}): {does} {test.own}{noise}{foreign}{same}{elsewhere}")
     return out

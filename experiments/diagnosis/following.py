@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from ...evaluation.case import Case
 from ...evaluation.grading import text
 from . import hypotheses, thresholds
-from .asks import Heard, operands, working
+from .asks import Heard, operands, without_commas, working
 from .behaviour import behaviour, exchanged
 from .evidence import Edit, Followed, Tally, beyond, pairs
 from .hypotheses import AFTER, REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
-from .variants import MARK
+from .variants import source_of
 
 PAIRS = 6
 """The smallest number of pairs of right and predicted answer that follow a shortcut which only some cases follow."""
@@ -64,7 +64,7 @@ def most_said(heard: Iterable[Heard], by_kind: bool = True, own: bool = False) -
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         said: list[str | None] = [None] * max(1, operands(case))
-        source = case.id.partition(MARK)[0]
+        source = source_of(case)
         for place, kind, right in _asked_for(case, by_kind):
             others = (c for (k, r, s), c in given.items() if k == kind and r != right and (s == source) == own)
             counted = sum(others, Counter[str]())
@@ -171,7 +171,7 @@ def _is_what_is_asked(case: Case, predicate: Sequence[str]) -> bool:
 
 
 def _same(a: str | None, b: str | None) -> bool:
-    return text.normalize(a or "") == text.normalize(b or "")
+    return text.normalize(without_commas(a or "")) == text.normalize(without_commas(b or ""))
 
 
 def best(found: Iterable[Followed]) -> Followed | None:

@@ -18,7 +18,7 @@ from ...evaluation.case import Case
 from ...evaluation.grading import lists
 from ...evaluation.grading.text import holds
 from ...registry import Registry
-from .asks import operands, working
+from .asks import NUMBER, operands, without_commas, working
 
 PLACES = 12
 """The last place of a list at which an item is looked for, counted from 1."""
@@ -105,7 +105,7 @@ def _usual_of_kind(things: Sequence[str], right: str) -> str:
 
 
 def _numbers_in(case: Case) -> list[str]:
-    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?!\w)", case.question)
+    return list(map(without_commas, re.findall(rf"(?<![\w.]){NUMBER}(?!\w)", case.question)))
 
 
 def _copied(pick: Callable[[Sequence[str]], str]) -> Hypothesis:

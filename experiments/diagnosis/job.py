@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation import pipeline
 from ...evaluation.case import Case
+from ...evaluation.grading import grade
 from ...evaluation.journal import Journal
 from ...terminal import quietly
 from ..config import Serving
@@ -64,13 +65,16 @@ def diagnose(
         raise InputError(f"cases {cases}: give a number of at least 1, or leave it out for all failures")
     data = run if isinstance(run, RunData) else read_run(one_run(run))
     data.counted_now()  # a run that is not finished has no failures yet
-    failing = in_turn(failures(data, ids))[:cases]
+    every = failures(data, ids)
+    failing = in_turn(every)[:cases]
     loading = _loading(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)
     with quietly(quiet):
         opened = closing(load_local(loading, reporter.say)) if target is None else nullcontext(target)
     with opened as loaded, locked(data.path):
         _same_model(data, loaded, model)
+        if right := [id for id in dict.fromkeys(ids) if id not in {case.id for case in every}]:
+            reporter.say(f"{data.name}: --case {', '.join(right)}: left out, did not fail with every part right")
         if (before := results.n_diagnosed(data.path)) > len(failing):
             reporter.say(
                 f"{data.name}: replaces the earlier diagnosis of {before} cases by one of {len(failing)}; without "
@@ -205,11 +209,8 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     mended = {"mended": _sums(b.mended for id, b in behaviours.items() if id in named),
               "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in inside)}  # fmt: skip
     open_wholes = {c.id for c in _named(data, sorted(unjudged(data)))}
-    counts = {
-        "failures": len(labelled_failures(data)),
-        "unjudged": len(named & open_wholes),
-        "left_out": sorted(open_wholes - named),
-    }
+    every = open_wholes if named <= open_wholes else {case.id for case in labelled_failures(data)} | named
+    counts = {"failures": len(every), "unjudged": len(named & open_wholes), "left_out": sorted(open_wholes - named)}
     about = {**counts, "hypotheses": followed.rows(), **_about(data, target, seed, time.monotonic() - start), **mended}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
@@ -217,14 +218,18 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
 
 
 def _ask(data: RunData, target: Target, everyone: Sequence[variants.Variant], reporter: Reporter) -> dict[str, Heard]:
-    """Put all questions; answers in the journal of an earlier diagnosis are not asked for again."""
+    """Put all questions, and grade the answers as the run does; those in the journal of an earlier diagnosis are not
+    asked for again."""
     assert data.config is not None, "a run that was imported has been refused"
     how = replace(ask_options(data.config), prompting=target.prompting)
     protocol = asks.questions(make_protocol(how), asks.others(everyone))
     with Journal(data.path / FOLDER / "journal") as journal, bars(reporter) as progress:
         for warning in journal.warnings:
             reporter.say(f"{data.name}: {warning}")
-        found = pipeline.evaluate([v.case for v in everyone], protocol, target.engine, journal, progress=progress)
+        found = pipeline.evaluate(
+            [v.case for v in everyone], protocol, target.engine, journal, progress=progress,
+            grade=partial(grade, compat=data.config.asking.compat),
+        )  # fmt: skip
     return asks.heard(everyone, found)
 
 

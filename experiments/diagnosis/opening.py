@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ...files import text_hash
 from ..console.printing import Reporter
@@ -104,7 +105,7 @@ def open_cases(
     some = {id: [found[one.case.id] for one in group if one.case.id in found] for id, group in heard.items()}
     answers = sorted({d.gold for group in some.values() for s in group for d in (s.whole, *s.foreign)})
     lm = target.open_model()
-    known = {row["inputs"]: row for row in read_lines(folder / KEPT)} if (folder / KEPT).is_file() else {}
+    known = {row["inputs"]: row for row in _kept(folder / KEPT, reporter)}
     groups: dict[str, list[Opened]] = {id: [] for id in heard}
     worked = {one.case.id: one.case.worked or one.case.answer for group in heard.values() for one in group}
     held: States = {}
@@ -123,6 +124,18 @@ def open_cases(
                     groups[id].append(Opened(outcomes, one.operand, worked[one.variant], one.whole.value))
                 advance(1)
     return weigh(groups, fewest)
+
+
+def _kept(file: Path, reporter: Reporter) -> Sequence[Mapping[str, Any]]:
+    """The measurements of earlier diagnoses. A last line that was not finished is cut off: its writer was stopped."""
+    if not file.is_file():
+        return ()
+    content = file.read_bytes()
+    if content[-1:] not in (b"", b"\n"):
+        reporter.say(f"{file}: the last line was not finished; it is measured again")
+        with file.open("r+b") as half:
+            half.truncate(content.rfind(b"\n") + 1)
+    return read_lines(file)
 
 
 def readable(target: Target, heard: Mapping[str, Sequence[Heard]], found: Settings) -> dict[str, list[Held]]:

@@ -103,8 +103,11 @@ def _written(worked: str | None, answer: str, relation: str | None, operand: int
     """The beginning of the response before the decision, and the value that is decided there."""
     found = working(worked)
     if len(found.values) > 1:
-        before = found.ends[operand - 1] if operand else 0
-        return f"{str(worked)[:before]} {found.words[operand]}".strip(), found.values[operand]
+        if operand >= len(found.values):  # a part may work with fewer numbers than the whole
+            return None, ""
+        before, words = found.ends[operand - 1] if operand else 0, found.words[operand]
+        value = str(worked)[before : found.ends[operand]].strip()[len(words) :].strip()  # with its commas
+        return f"{str(worked)[:before]} {words}".strip(), value
     return relation, answer
 
 
@@ -127,12 +130,12 @@ def _made(engine: Any, ask: Ask, value: str, entity: str, phrase: str) -> Decisi
 
 
 def _reached(tokenizer: Any, ids: Sequence[int]) -> tuple[str, list[int]]:
-    """The text of the ids, and how far into the text each id reaches."""
+    """The text of the ids, and how far into the text each id reaches; to the end of a letter only its last id does."""
     whole, reached = "", []
     for n in range(1, len(ids) + 1):
         whole = tokenizer.decode(list(ids[:n]), skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        reached.append(len(whole))
-    return whole, reached
+        reached.append(len(whole.rstrip("\ufffd")))
+    return whole, [*reached[:-1], len(whole)]
 
 
 def words(tokenizer: Any, decision: Decision, text: str) -> tuple[int, ...]:
@@ -140,7 +143,7 @@ def words(tokenizer: Any, decision: Decision, text: str) -> tuple[int, ...]:
     whole, reached = _reached(tokenizer, decision.ids)
     spans = [m.span() for m in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", whole)]
     begins = [0, *reached]
-    inside = (i for i in range(decision.last) for a, b in spans if begins[i] < b and reached[i] > a)
+    inside = (i for i in range(decision.last) for a, b in spans if begins[i] < b and (reached[i] > a or begins[i] >= a))
     return tuple(dict.fromkeys(inside))
 
 

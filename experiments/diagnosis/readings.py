@@ -13,6 +13,7 @@ from ...errors import NoCasesError
 from ...evaluation.case import Case
 from ...evaluation.grading.text import holds
 from ...probes.readout.readings import FOILS, Foils, Reading, lens, name_tokens
+from .hypotheses import shown
 from .places import Decision
 from .thresholds import READ, READABLE
 
@@ -91,13 +92,14 @@ def _mean(some: Sequence[tuple[float, float, int]], foils: Foils, place: str, ot
 
 def _like(case: Case, decision: Decision, wholes: Wholes) -> list[str]:
     """The entity and similar ones: for a thing, those on the table and of its kind; otherwise the family's entities."""
-    things = case.meta.get("things")
-    if isinstance(things, list):
-        from ..organism import world
+    from ..organism import world
 
-        mates = world.KINDS[world.world().kinds[decision.entity]]
-        others = set(case.meta["chosen"]) - {decision.entity}
-        return [n for n in dict.fromkeys((decision.entity, *things, *mates)) if n not in others]
+    table, kinds = shown(case) if isinstance(case.meta.get("things"), list) else None, world.world().kinds
+    if table is not None and decision.entity in kinds:
+        things, chosen = table
+        others = set(chosen) - {decision.entity}
+        every = dict.fromkeys((decision.entity, *things, *world.KINDS[kinds[decision.entity]]))
+        return [n for n in every if n not in others]
     family = (d.entity for some in wholes.values() for c, d in some if c.family == case.family)
     return list(dict.fromkeys((decision.entity, *family)))
 

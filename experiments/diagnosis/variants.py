@@ -23,8 +23,8 @@ from ...evaluation.case import Case, case_to_dict
 from ...evaluation.grading.text import holds, plain
 
 MOST = 4
-MARK = "~"
-"""Separates a case's id from the number of its variant."""
+MARK, OF = "~", "variant_of"
+"""Separates a case's id from the number of its variant; and the field of ``meta`` that holds the id."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,12 @@ class Variant:
     @property
     def source(self) -> str:
         """Id of the original case."""
-        return self.case.id.partition(MARK)[0]
+        return source_of(self.case)
+
+
+def source_of(case: Case) -> str:
+    """Id of the case that a case is a variant of; its own if it is none. The id of any case may hold the mark."""
+    return str(case.meta.get(OF, case.id))
 
 
 def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> list[Variant]:
@@ -56,9 +61,15 @@ def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> li
         found = _of_organism(case, rng)
     else:
         found = _of_chain(case, mates, rng)
-    original = Variant(case, "original")
+    known, mark = {mate.id for mate in mates}, MARK
+    while any(f"{case.id}{mark}{i}" in known for i in range(1, most + 1)):
+        mark += MARK
+
+    def made(i: int, v: Variant) -> Variant:
+        return replace(v, case=replace(v.case, id=f"{case.id}{mark}{i}", meta={**v.case.meta, OF: case.id}))
+
     chosen = islice((v for v in found if v.case.question != case.question), most)
-    return [original, *(replace(v, case=replace(v.case, id=f"{case.id}{MARK}{i}")) for i, v in enumerate(chosen, 1))]
+    return [Variant(case, "original"), *(made(i, v) for i, v in enumerate(chosen, 1))]
 
 
 def _check_relation(case: Case) -> None:
@@ -151,9 +162,6 @@ def reworded_wholes(case: Case) -> list[str]:
 
 def as_row(variant: Variant) -> dict[str, Any]:
     """The variant's line in ``variants.jsonl``."""
-    return {
-        "case": variant.source,
-        "edit": variant.edit,
-        "keeps_gold": variant.keeps_gold,
-        **case_to_dict(variant.case),
-    }
+    meta = {name: value for name, value in variant.case.meta.items() if name != OF}
+    about = {"case": variant.source, "edit": variant.edit, "keeps_gold": variant.keeps_gold}
+    return {**about, **case_to_dict(replace(variant.case, meta=meta))}

@@ -76,18 +76,24 @@ def halves(groups: Group, fewest: int = MANY_OF_A_GROUP) -> tuple[str, Sequence[
         mended = {id: group for id, group in groups.items() if mostly(_tally(group, test, cell))}
         others = {id: group for id, group in groups.items() if id not in mended}
         of, beside = (_sum(_tally(g, test, cell) for g in some.values()) for some in (mended, others))
-        enough = min(len(mended), len(others)) > ENOUGH and of.n >= fewest and beside.n >= MANY
+        enough = min(map(_n_opened, (mended, others))) > ENOUGH and of.n >= fewest and beside.n >= MANY
         if enough and of.share >= BROUGHT and beside.share <= CONTROL and of.share - beside.share > most:
             most, found = of.share - beside.share, (f"{test}:{cell}", [mended, others])
     return found
+
+
+def _n_opened(groups: Group) -> int:
+    """How many cases have a variant that was measured."""
+    return sum(map(bool, groups.values()))
 
 
 def _weigh(groups: Group) -> dict[str, Inside]:
     tests = _tests({cell for group in groups.values() for one in group for cell in one.outcomes})
     every = [one for group in groups.values() for one in group]
     found: dict[str, dict[str, Found]] = {id: {} for id in groups}
+    enough = _n_opened(groups) > ENOUGH
     for name, test in tests.items():
-        if len(groups) > ENOUGH:
+        if enough:
             for id, group in groups.items():
                 if group:
                     others = [one for other, some in groups.items() if other != id for one in some]
@@ -101,9 +107,7 @@ def _weigh(groups: Group) -> dict[str, Inside]:
     for id, group in groups.items():
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
         worked = len({one.worked for one in group})
-        out[id] = Inside(
-            len(group), found[id], Tally(sum(seen), len(group)), _cut(group), cuts, worked, len(groups) > ENOUGH
-        )
+        out[id] = Inside(len(group), found[id], Tally(sum(seen), len(group)), _cut(group), cuts, worked, enough)
     return out
 
 
@@ -196,9 +200,10 @@ def _layer(cell: str) -> int:
     return int(cell.rpartition(":")[2])
 
 
-def _small(cell: str) -> tuple[bool, str]:
+def _small(cell: str) -> tuple[bool, str, list[int]]:
     """The order of equal cells: a block left out at the decision alone comes first, then the later block."""
-    return not cell.startswith("everywhere"), cell
+    place, colon, layers = cell.rpartition(":")
+    return not cell.startswith("everywhere"), place + colon, [int(layer) for layer in layers.split(">")]
 
 
 def _tally(some: Sequence[Opened], test: str, cell: str, outcome: str = "gold") -> Tally:

@@ -160,9 +160,11 @@ class Diagnosis:
         n, every = len(self.verdicts), self.about.get("failures", len(self.verdicts))
         of = f"{n} of {every}" if every > n else f"{n}"
         one = of == "1"
-        judged = not (n and self.about.get("unjudged") == n)
+        unjudged = self.about.get("unjudged", 0)
+        judged = not (n and unjudged == n)
         what = f"failure{'s' * (not one)}" if judged else f"whole{'s' * (not one)} that could not be judged"
-        return f"Causes of {of} {what}: {found}" + (f"; {left} undetermined." if left else ".")
+        said = f"Causes of {of} {what}: {found}" + (f"; {left} undetermined." if left else ".")
+        return said + (f" {unjudged} of these could not be judged." if unjudged and judged else "")
 
     def lines(self) -> list[str]:
         """The summary as text."""

@@ -258,12 +258,16 @@ def _dose_rows(values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], s
             yield _undefined(score, "dose", "too few cases have every part right in every dose")
             continue
         found = known_answers.dose_series(series, quantity=score.quantity, expected=score.expected, clusters=near)
+        least, most = (str(of(map(len, series.values()))) for of in (min, max))  # a case may lack a number at a dose
+        counted = f"; {least if least == most else f'{least} to {most}'} cases at each of {len(series)} doses"
         for row in found.table:
-            yield _row(row, score, "dose", headline="monotone" in row, answer="monotone" in row)
+            trend = "monotone" in row
+            made = _row(row, score, "dose", headline=trend, answer=trend)
+            yield {**made, "statement": made["statement"] + counted * trend}
 
 
 def _pair_rows(values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], shared: Sequence[str]) -> Iterator[Row]:
-    """The two models that differ most, on the same cases, with all parts known to both."""
+    """The two models that differ most, on the same cases, with all parts known to both: AUROC of twin over control."""
     if not set(PAIR) <= set(values):
         return
     for score in scores:
@@ -271,9 +275,8 @@ def _pair_rows(values: Mapping[str, CaseScores], scores: Sequence[ProbeScore], s
         if min(map(len, sides)) < 2:
             yield _undefined(score, "pair", "too few cases have every part right in every dose", "control, twin")
             continue
-        named = {"expected": score.expected, "quantity": score.quantity}
-        table = known_answers.model_auroc(*sides, clusters=near, **named).table
-        yield from (_row(row, score, "pair", "control, twin", answer=True) for row in table)
+        (row,) = known_answers.model_auroc(*sides, clusters=near, quantity=score.quantity).table
+        yield _row({**row, "expected": score.expected}, score, "pair", "control, twin", answer=True)
 
 
 def _planted_rows(
@@ -368,9 +371,6 @@ def _row(
     said = score.quantity
     if question in ("dose", "pair"):
         said += f", expected {score.expected}"
-    if question == "dose":
-        doses = str(row.get("group") or "").split(" < ")
-        said += f"; {row['n'] // len(doses)} cases at each of {len(doses)} doses" if len(doses) > 1 else ""
     measure = MEASURES[question] if "verdict" in row else MEANS.get(question, "mean over cases")
     return {**about, "measure": measure, "statement": said, **row}
 
@@ -378,6 +378,6 @@ def _row(
 def _undefined(score: ProbeScore, question: str, why: str, dose: str | None = None) -> Row:
     empty: Row = {"quantity": score.quantity, "group": None, "n": 0, "value": None, "low": None, "high": None}
     row = {**empty, "interval": "none", "verdict": "cannot say", "note": why}
-    row |= {"expected": score.expected} if question == "dose" else {}
+    row |= {"expected": score.expected} if question in ("dose", "pair") else {}
     found = _row(row, score, question, dose, headline=dose in (None, "control", "twin") and question != "planted")
     return {**found, "statement": f"{found['statement']}: {why}"}

@@ -589,6 +589,20 @@ def test_clusters_of_roles_are_found_by_the_same_ids_or_refused() -> None:
             contrast.paired(of, clusters=clusters)
 
 
+def test_a_column_with_several_values_of_a_case_is_refused() -> None:
+    once, twice = pd.Series([1.0, 2, 3], index=list("xyz")), pd.Series([1.0, 2, 3, 2], index=list("xyzy"))
+    for roles in ({"a": once, "b": twice}, {"a": twice, "b": once}):
+        with pytest.raises(InputError, match=r"role '[ab]': case 'y' has several values, 2.0 and 2.0"):
+            contrast.paired(roles)
+    for last, refused in (("k", False), ("l", True)):
+        near = pd.Series(["k", "k", "k", last], index=list("xyzy"))
+        if refused:
+            with pytest.raises(InputError, match="clusters: case 'y' has several values, 'k' and 'l'"):
+                contrast.paired({"a": once, "b": once + 1}, clusters=near)
+        else:
+            assert contrast.paired({"a": once, "b": once + 1}, clusters=near).table[0]["n"] == 3
+
+
 def test_permuted_labels_of_too_few_clusters_give_a_row_that_says_so() -> None:
     near = {"a": [i // 10 for i in range(40)], "b": [f"b{i // 10}" for i in range(30)]}
     row = _row(contrast.between({"a": A, "b": B}, clusters=near, test="permutation"), "a - b")

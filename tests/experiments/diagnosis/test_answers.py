@@ -133,13 +133,13 @@ def test_a_part_is_asked_behind_what_stands_before_the_wholes_question(whole: st
 
 def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wholes_answer() -> None:
     case, role = CHOICES[0], "part:1:extra-context"
-    name = variants.MARK.join((case.id, "1"))
-    assert role in {a.role for a in asks.Questions("x", "plain").asks(replace(case, id=name), {})}
+    variant = replace(case, id=f"{case.id}{variants.MARK}1", meta={**case.meta, variants.OF: case.id})
+    assert role in {a.role for a in asks.Questions("x", "plain").asks(variant, {})}
     wrong, other = (str(n) for n in (98, 99))
     failing = [heard(case, {"whole": wrong, role: said}) for said in (wrong, other, case.answer)]
     good = [heard(case, {"whole": case.answer, role: case.answer}), heard(case, {"whole": case.answer, role: other})]
     far = heard(replace(case, family="far"), {"whole": case.answer, role: other})
-    lucky = heard(replace(case, id=name), {"whole": case.answer, role: other})  # it may have the same fault
+    lucky = heard(variant, {"whole": case.answer, role: other})  # it may have the same fault
     found = behaviour.behaviour(failing, successes=[*good, far, lucky])
     assert found.behind == {"part:1": Behind(True, Tally(2, 3), Tally(1, 3), Tally(1, 2), own_wrong=True)}
     for first, own_wrong in ((failing[1], True), (failing[2], False)):
@@ -283,6 +283,23 @@ def test_a_limit_on_the_failures_takes_each_family_in_turn(run: Path, monkeypatc
             diagnose(run, quiet=True, target=target, **wrong)  # type: ignore[arg-type]
 
 
+def test_the_id_of_a_case_may_look_like_that_of_a_variant() -> None:
+    like = replace(MIXED[2], id=f"{MIXED[3].id}~1")
+    run = [*MIXED, like]
+    made = {id: variants.of(case, run) for id, case in (("like", like), ("other", MIXED[3]))}
+    every = [v for group in made.values() for v in group]
+    assert len({v.case.id for v in every}) == len(every) > 4
+    assert [{v.source for v in group} for group in made.values()] == [{like.id}, {MIXED[3].id}]
+    assert {variants.as_row(v)["case"] for v in every} == {like.id, MIXED[3].id}
+    asked = [{a.role for a in asks.Questions("x", "plain").asks(replace(OSLO, id=id), {})} for id in ("a~b", "a")]
+    assert asked[0] == asked[1] and any("paraphrase" in role for role in asked[0])
+    case, role = replace(CHOICES[0], id="a~1"), "part:1:extra-context"
+    one, good = (heard(case, {"whole": said, role: "98"}) for said in ("98", case.answer))
+    assert behaviour.behaviour([one], successes=[good]).behind["part:1"].success == Tally(1, 1)
+    one = heard(replace(OSLO, id="a~1"), {"whole": "Oslo."})
+    assert following.followed("x", lambda c, m: ("Oslo",), [one], WORLD).own is True
+
+
 def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused() -> None:
     own = replace(OSLO, meta={"variants": [{"question": "Oslo's country pays with what?"}]})
     (_, stated) = variants.of(own, WORLD)
@@ -388,6 +405,24 @@ def test_a_list_shows_whether_its_order_or_an_item_is_wrong(
 
 
 @pytest.mark.parametrize(
+    ("gold", "said", "cause"),
+    [("5, 5, 3", "5, 3, 4", "item-missing"), ("2, 2", "2", "item-missing"), ("5, 5, 3", "3, 5, 5", "order-error"),
+     ("5, 5, 3", "5, 5, 3, 3", "near-miss"), ("5, 5", "4, 3", None)],
+)  # fmt: skip
+def test_an_item_that_a_list_holds_twice_has_to_be_given_twice(gold: str, said: str, cause: str | None) -> None:
+    found = behaviour._of_list(said, Case("a", "Which?", gold, answer_type="ordered-list"))
+    assert (found and found[0]) == cause
+
+
+def test_the_letter_of_an_option_does_not_stand_in_a_text_as_the_word_a_does() -> None:
+    options = (("A", "dog"), ("B", "cat"))
+    choice = Case("a", "Which animal barks?", "A", answer_type="choice", options=options)
+    assert behaviour._near(choice, "The answer is (B), a cat.") is None
+    assert behaviour._near(choice, "Either (A) or (B).") is not None
+    assert behaviour._near(replace(choice, aliases=("dog",)), "It is a dog or a cat") is not None
+
+
+@pytest.mark.parametrize(
     ("followed", "cause"), [("last-item", "shortcut:last-item"), ("operation", "wrong-operation"), ("nothing", None)]
 )
 def test_the_answers_to_variants_settle_shortcuts_and_wrong_operations(followed: str, cause: str | None) -> None:
@@ -432,6 +467,22 @@ def test_a_step_of_the_working_after_a_neutral_beginning_mends_nothing(answer: s
     case = replace(OSLO, answer=OSLO.parts[0].answer if n == 0 else OSLO.answer)
     found = behaviour.behaviour([heard(case, {"whole": "Rome", "whole:neutral": f" {case.answer}."})])
     assert found.mended.get("neutral", Tally()).n == n
+
+
+def test_a_number_with_commas_between_its_thousands_is_one_number() -> None:
+    found = asks.working("1,200 plus 300 is 1,500, not 5,6")
+    assert found.values == ("1200", "300", "1500", "5", "6") and found.words[:3] == ("", "plus", "is")
+    case = Case("a", "What is 1,200 plus 300?", "1500", worked="1,200 plus 300 is 1,500", answer_type="number")
+    assert asks.operands(case) == 2
+    forced = [a.begun for a in asks.Questions("x", "plain")._forced(case) if a.role.startswith("whole:given")]
+    assert forced == ["1,200", "1,200 plus 300"]
+    assert [places._written(case.worked, "", None, i)[1] for i in range(3)] == ["1,200", "300", "1,500"]
+    part = Part("How much?", "1500", answer_type="number")
+    copied = replace(case, parts=(part,), worked=None, question="Of 1,200 and 300 apples, how many are left?")
+    one = following.followed(
+        "first-number", hypotheses.HYPOTHESES["first-number"], [heard(copied, {"whole": "1,200"})], []
+    )
+    assert (one.hits, one.telling, one.edits[0].said) == (1, 1, "1200")
 
 
 def test_a_result_that_comes_too_early_is_no_operand() -> None:
@@ -552,8 +603,13 @@ def test_wholes_that_no_rule_could_judge_are_named_as_left_out(run: Path, tmp_pa
         if (row["case"], row["role"]) == (first, "whole"):
             row |= {"outcome": "invalid", "answer": None, "reason": "no-answer"}
     (open_run / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for file in (open_run / "casesets").glob("*.jsonl"):
+        file.write_text("".join(f"{line}\n" for line in file.read_text().splitlines() if f'"{first}"' not in line))
     found = diagnose(open_run, ids=others[:1], quiet=True)
     assert found.about["left_out"] == [first] and found.about["unjudged"] == 0
+    one, both = (diagnose(open_run, ids=[first, *others[:n]], quiet=True) for n in (0, 1))
+    assert one.sentence().startswith("Causes of 1 whole that could not be judged: ") and one.about["unjudged"] == 1
+    assert both.about["failures"] == 1 + len(others) and "1 of these could not be judged" in both.sentence()
 
 
 def test_a_diagnosis_of_some_failures_says_of_how_many_and_counts_what_mends_these_alone(run: Path) -> None:
@@ -640,6 +696,40 @@ def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path
         diagnose(other, quiet=True)
     with pytest.raises(InputError, match="organism:low: these are not the weights"):
         diagnose(run, "organism:low", quiet=True)
+
+
+def test_a_measurement_that_was_not_finished_is_made_again(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = diagnose(run, quiet=True)
+    kept = run / "diagnosis" / "inside.jsonl"
+    lines = kept.read_text().splitlines()
+    kept.write_text("\n".join(lines)[:-20])
+    assert diagnose(run).verdicts == before.verdicts
+    assert sorted(kept.read_text().splitlines()) == sorted(lines) and "not finished" in capsys.readouterr().err
+
+
+def test_named_cases_that_did_not_fail_are_said_to_be_left_out(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = RunData(run)
+    failing = [case.id for case in job.labelled_failures(data)]
+    right = [id for id in data.cases if id not in failing][:2]
+    found = diagnose(run, ids=[right[0], failing[0], right[1], failing[1]], cases=1)
+    said = next(line for line in capsys.readouterr().err.splitlines() if "left out" in line)
+    assert len(found.verdicts) == 1 and all((id in said) == (id in right) for id in (*right, *failing[:2]))
+
+
+def test_a_run_that_is_graded_as_a_paper_does_is_diagnosed_so(tmp_path: Path) -> None:
+    tags = list(world.world().tags.items())[:3]
+    part = [Part(f"What is the tag of the {thing}?", str(tag), answer_type="number") for thing, tag in tags]
+    cases = [Case(f"c{i}", p.question, p.answer, (p,)) for i, p in enumerate(part)]
+    from composcope.evaluation.cases import write_cases
+
+    write_cases(cases, tmp_path / "cases.jsonl")
+    config = {"model": "organism:control", "benchmark": str(tmp_path / "cases.jsonl"), "format": "plain", "probes": []}
+    paper = Config.read(config | {"asking": {"compat": "agentcoma"}})  # to it, an answer without a cue is wrong
+    investigate(paper, tmp_path / "run", quiet=True, contrast=False)
+    found = diagnose(tmp_path / "run", quiet=True)
+    assert len(found.verdicts) == 3
+    assert not any("variants: 0 of" in v.evidence[0] for v in found.verdicts)
+    assert not any("asked again" in str(v.settle) for v in found.verdicts)
 
 
 def test_a_failure_that_was_only_drawn_gets_no_cause_and_keeps_what_was_said(tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
+from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.diagnosis import asks, places
 from composcope.experiments.organism import benchmarks
@@ -67,3 +70,31 @@ def test_where_the_operands_are_right_the_decision_is_the_result(engine: LocalEn
     assert whole.value == working.values[-1] == tokenizer.decode([whole.gold]).strip()
     assert tokenizer.decode(list(whole.ids[whole.prompt :])).strip() == f"{case.worked}".rpartition(" ")[0]
     assert whole.gold == part.gold and whole.entity == part.entity == " ".join(f"{case.worked}".split()[:3])
+
+
+def test_a_part_with_a_shorter_working_than_the_whole_has_no_decision_at_its_later_numbers(engine: LocalEngine) -> None:
+    parts = [Part(f"What is {sum_}?", result, worked=f"{sum_} is {result}", answer_type="number")
+             for sum_, result in (("2 times 3", "6"), ("6 plus 4", "10"))]  # fmt: skip
+    worked = " and ".join(str(p.worked) for p in parts)
+    case = Case("a", "What is 2 times 3 plus 4?", "10", tuple(parts), worked=worked, answer_type="number")
+    made = {a.role: a for a in asks.Questions("x", "plain").asks(case, {})}
+    assert asks.operands(case) == 5
+    for operand in range(6):
+        whole = places.of_whole(engine, made["whole"], case, operand)
+        part = places.of_part(engine, made["part:1"], case, operand)
+        assert whole is not None and (part is None) == (operand > 2)
+
+
+def test_a_name_ends_at_the_last_byte_of_its_last_letter_and_has_all_bytes_of_its_letters() -> None:
+    letters = {letter: i for i, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    bytewise = Tokenizer(models.BPE(vocab=letters, merges=[]))
+    bytewise.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # type: ignore[assignment]
+    bytewise.decoder = decoders.ByteLevel()  # type: ignore[assignment]
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytewise)
+    ids = tokenizer.encode("In Łódź, 東京 or Oslo\ufffd")
+    whole, reached = places._reached(tokenizer, ids)
+    made = places.Decision((*ids, 0), 1, "7", "oak", (), len(ids))
+    for name in ("Łódź", "東京", "Oslo", "Oslo\ufffd"):
+        (end,) = places._ends(whole, reached, name)
+        assert str(tokenizer.decode(ids[: end + 1])).endswith(name)
+        assert [ids[i] for i in places.words(tokenizer, made, name)] == tokenizer.encode(name)

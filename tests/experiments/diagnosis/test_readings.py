@@ -29,6 +29,13 @@ def test_foils_of_an_item_are_the_others_on_the_table_and_its_absent_mates(engin
     assert len(like) == len(set(like)) == 6 + 4  # and the item itself with three mates
 
 
+@pytest.mark.parametrize("meta", [{"things": ["map", "pen"]}, {"things": ["map"], "chosen": ["map"]}, {"things": []}])
+def test_things_of_another_world_in_a_users_own_case_are_no_foils(meta: dict[str, list[str]]) -> None:
+    case, of = Case("a", "Where is the map?", "Oslo", meta=meta), Decision((1, 2), 1, "Oslo", "Norway", (0,), 2)
+    family = {"b": [(case, replace(of, entity="Peru"))]}
+    assert readings._like(case, of, family) == ["Norway", "Peru"]
+
+
 def test_an_item_is_read_where_it_is_decided_and_not_where_its_phrase_stands(engine: LocalEngine) -> None:
     lm = load_model(engine.model, engine.tokenizer)
     wholes = {case.id: [(case, decisions(engine, case, 0)[0])] for case in CASES}

@@ -8,11 +8,22 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scipy.stats import binom
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case
 from composcope.experiments.diagnosis import behaviour, controls, job, rule, unsettled, weighing
-from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, behaviour_lines
+from composcope.experiments.diagnosis.evidence import (
+    Behaviour,
+    Behind,
+    Followed,
+    Found,
+    Inside,
+    Tally,
+    behaviour_lines,
+    beyond,
+    rare,
+)
 from composcope.experiments.run.diagnosis import Verdict, count
 
 from .told import DRAWN, found
@@ -389,3 +400,13 @@ def test_a_usual_value_is_no_shortcut_where_parts_are_wrong_as_well_unless_nearl
     verdict = job._verdict("a", seen, None, ())
     assert verdict.cause == cause
     assert (verdict.settle is not None and f"{behind[0]} of {behind[1]}" in verdict.settle) == (cause == "undetermined")
+
+
+@pytest.mark.parametrize("n", [10, 1029, 1030, 20_000])
+def test_luck_is_counted_over_runs_of_any_size(n: int) -> None:
+    for share in (0.3, 0.93):
+        few, many = Tally(int(n * share / 2), n), Tally(min(n, int(n * (1 + share) / 2) + 3), n)
+        assert rare(few, share, 0.2) and not rare(many, share, 0.5)
+        assert beyond(many, share, 0.5) and not beyond(few, share, 0.5)
+    chance = float(binom.cdf(n // 3, n, 0.3))
+    assert rare(Tally(n // 3, n), 0.3, chance + 1e-9) and not rare(Tally(n // 3, n), 0.3, chance - 1e-9)

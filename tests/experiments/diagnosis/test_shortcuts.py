@@ -456,7 +456,8 @@ def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_fa
 
 def test_what_a_model_says_to_a_case_and_its_own_variants_is_no_usual_answer_of_this_case() -> None:
     first, *more = [c for c in WORLD if c.family == OSLO.family]
-    own = [replace(first, id=f"{first.id}~{i}", answer=c.answer) for i, c in enumerate(more[:3], 1)]
+    of = {**first.meta, "variant_of": first.id}
+    own = [replace(first, id=f"{first.id}~{i}", answer=c.answer, meta=of) for i, c in enumerate(more[:3], 1)]
     every = [heard(c, {"whole": "Gold."}) for c in (first, *own)] + [heard(more[4], {"whole": "Silver."})]
     said = following.most_said(every)
     assert said(first, ()) == ("silver",) == said(own[0], ()) and said(more[5], ()) == ("gold",)

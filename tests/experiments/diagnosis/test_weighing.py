@@ -190,6 +190,31 @@ def test_few_opened_cases_are_judged_variant_by_variant_and_name_no_cause() -> N
         assert inside.enough or "more cases" in unsettled.open_question(Behaviour(True, 3, 4), inside)
 
 
+def test_of_blocks_that_mend_as_often_the_later_one_is_named_also_beyond_the_tenth() -> None:
+    def opened(*mended: int) -> list[weighing.Opened]:
+        return [weighing.Opened({f"skip:decision:{b}": "gold" if b in mended else "wrong" for b in range(12)})]
+
+    for mended in ((9, 10), (2, 11), (2, 9)):
+        found = weighing.weigh({id: opened(*mended) for id in "abcd"})["a"].tests["skip"]
+        assert found.layer == mended[1]
+
+
+def test_cases_without_an_opened_variant_do_not_count_among_those_that_choose() -> None:
+    own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}
+    some = [weighing.Opened({**own, "skip:decision:3": "wrong"}, worked=answer) for answer in "737"]
+    seen = replace(DRAWN, n=3, variants=3)
+    for n, enough in ((1, False), (3, False), (4, True)):
+        groups = {str(i): some if i < n else [] for i in range(6)}
+        found = weighing.weigh(groups)["0"]
+        assert found.enough == enough == bool(rule.from_inside(found, seen))
+        skip = next(line for line in inside_lines(found) if line.startswith("leaving out"))
+        assert ("in the other cases" in skip) == enough, "among few, its own variants are counted as well"
+    lost = {f"a{k}": [weighing.Opened({"skip:decision:3": "gold"})] * 6 for k in range(4)}
+    lacking = {f"b{k}": [weighing.Opened({"skip:decision:3": "wrong"})] * 4 for k in range(3)}
+    assert not weighing.halves({**lost, **lacking, "unopened": []})[0]
+    assert weighing.halves({**lost, **lacking, "b3": lacking["b0"]})[0]
+
+
 def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not_without_other_words() -> None:
     def one(source: str, other: str) -> weighing.Opened:
         return weighing.Opened({"cut:source:0": source, "cut:other:0": other, "skip:decision:0": "wrong"})

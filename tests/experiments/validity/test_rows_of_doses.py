@@ -13,8 +13,8 @@ import pytest
 from scipy import stats as scipy_stats
 
 from composcope.evaluation.protocols.base import CaseSet
-from composcope.experiments.validity import over_doses
-from composcope.experiments.validity.scores import SCORES, CaseScores, ProbeScore
+from composcope.experiments.validity import over_doses, over_seeds
+from composcope.experiments.validity.scores import BASELINES, SCORES, CaseScores, ProbeScore
 from composcope.files import file_sha256
 
 stats: Any = scipy_stats
@@ -85,10 +85,35 @@ def test_two_numbers_are_needed_at_every_dose_and_in_both_models_of_the_pair(mis
         assert (len(rows) == len(undefined) == 1) == (not defined), question
         for row in undefined:
             assert row["n"] == 0 and row["value"] is None and row["note"] and row["headline"] == (question == "dose")
-            assert row["question"] == over_doses.QUESTIONS[question] and ("expected" in row) == (question == "dose")
+            assert row["question"] == over_doses.QUESTIONS[question] and row["expected"] == PROBE.expected
     alone = {"none": values["none"]}
     assert [r["verdict"] for r in over_doses._dose_rows(alone, [PROBE], CASES)] == ["cannot say"]
     assert list(over_doses._pair_rows(alone, [PROBE], CASES)) == []
+
+
+def test_a_trend_says_how_many_cases_have_a_number_at_a_dose() -> None:
+    values = _numbers(PROBE)
+    values["low"] = CaseScores({PROBE.quantity: dict(list(values["low"].values[PROBE.quantity].items())[:7])})
+    *_, answer = over_doses._dose_rows(values, [PROBE], CASES)
+    assert "7 to 12 cases at each of 4 doses" in answer["statement"] and answer["n"] == 43
+
+
+def test_a_number_that_should_fall_from_control_to_twin_is_as_expected_where_it_does() -> None:
+    ids = [f"c{i}" for i in range(20)]
+    answers, cases = {}, []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        found = {dose: CaseScores({q: dict(zip(ids, map(float, rng.normal(shift, size=20)), strict=True))
+                                   for q in (FALLING.quantity, *BASELINES.values())})
+                 for dose, shift in (("control", 1.0), ("twin", 0.0))}  # fmt: skip
+        answers[seed] = list(over_doses._pair_rows(found, [FALLING], ids))
+        for level, dose in enumerate(over_doses.PAIR):
+            made = over_doses._case_rows("pair", ", ".join(over_doses.PAIR), (level, dose), ids, found[dose], {})
+            cases += [{"seed": seed, **row} for row in made]
+    (over,) = over_seeds.rows(answers, cases)
+    assert (over["expected"], over["as_expected"]) == ("decreasing", "8 of 8") and over["value"] < 0.4
+    assert not over["verdict"].endswith("reversed")
+    assert [over[f"seed {s}"] for s in answers] == pytest.approx([rows[0]["value"] for rows in answers.values()])
 
 
 def test_the_twin_against_control_is_the_share_of_pairs_in_which_it_is_higher() -> None:
