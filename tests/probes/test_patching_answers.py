@@ -20,7 +20,7 @@ from composcope.probes import patching
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness.working import judged
 from composcope.probes.patching.examples import _graded
-from composcope.probes.patching.outcomes import Graders, PatchOutcome, independent_pairs
+from composcope.probes.patching.outcomes import Graders, PatchOutcome, compare, divergence, independent_pairs
 
 from ..tiny_models import tiny
 
@@ -52,6 +52,20 @@ def test_answers_flip_abstain_or_are_corrected_and_what_is_no_answer_is_undefine
     assert graders.judged(0, 0, tokens, torch.tensor([DONORS, -1])).flip.isnan().all()
     sure = Graders(graders.recipient, lambda _i, _ids: Grade("incorrect", None))
     assert sure.judged(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all(), "by the recipient's grader"
+
+
+def test_the_donors_answer_or_an_abstention_in_other_words_is_no_other_answer() -> None:
+    tokens, logits = torch.tensor([[RIGHT, 1], [DONORS, 2], [UNSURE, 2], [NOTHING, 3], [9, 9]]), torch.zeros(5, 10)
+    for before in (DONORS, UNSURE):
+        base = torch.tensor([before, 1])
+        said = Graders(_by(RIGHT), _by(DONORS)).judged(0, 0, tokens, base)
+        found = compare("donor", (0, 0), (tokens, logits), (base, logits[0]), (base, logits[0]), (5, 6), None, said)
+        assert found.values["other_rate"].tolist() == pytest.approx([1, 0, 0, math.nan, 1], nan_ok=True), before
+
+
+def test_tokens_without_any_probability_add_nothing_to_a_divergence() -> None:
+    log_q, log_p = (torch.tensor([*x, -torch.inf]).log_softmax(-1) for x in ((0.0, 1.0), (1.0, 0.0)))
+    assert float(divergence(log_q, log_p)) == pytest.approx(float(divergence(log_q[:2], log_p[:2])))
 
 
 def test_graded_sweeps_count_answers_and_say_what_they_could_not_judge() -> None:
