@@ -127,7 +127,7 @@ def compare(
     if said is None:
         distinct = not torch.equal(donor_tokens, base[0])
         flip = (tokens == donor_tokens).all(-1).double() if distinct else nan
-        said = GradedContinuations(flip, nan, nan if answer is None else _starts_with(tokens, answer).double())
+        said = GradedContinuations(flip, nan, nan if answer is None else _starts_with(tokens, answer))
         # Where flips are undefined a continuation that is the donor's is the unpatched one.
         other = (~unchanged & ~(flip == 1)).double()
     else:
@@ -173,11 +173,10 @@ def _before_divergence(tokens: Tensor, base: Tensor) -> Tensor:
 
 
 def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
-    """Whether continuations ``layer step`` start with the answer; one that is too short does not."""
-    n = len(answer)
-    if n > tokens.shape[1]:
-        return torch.zeros(tokens.shape[0], dtype=torch.bool)
-    return (tokens[:, :n] == torch.tensor(list(answer))).all(-1)
+    """1 where continuations ``layer step`` start with the answer, NaN where they stop at their limit while they do."""
+    n = min(len(answer), tokens.shape[1])
+    found = (tokens[:, :n] == torch.tensor(list(answer[:n]))).all(-1).double()
+    return found if n == len(answer) else found.masked_fill(found == 1, torch.nan)
 
 
 def independent_pairs(outcomes: Sequence[PatchOutcome]) -> int:

@@ -68,6 +68,14 @@ def test_tokens_without_any_probability_add_nothing_to_a_divergence() -> None:
     assert float(divergence(log_q, log_p)) == pytest.approx(float(divergence(log_q[:2], log_p[:2])))
 
 
+def test_a_continuation_that_stops_at_its_limit_inside_the_right_answer_is_not_called_wrong() -> None:
+    logits, base = torch.zeros(3, 10), torch.tensor([9, 9])
+    tokens = torch.tensor([[1, 2], [1, 3], [1, -1]])
+    for answer, corrected in (((1, 2, 3), [math.nan, 0, 0]), ((1, 2), [1, 0, 0]), ((1,), [1, 1, 1])):
+        found = compare("donor", (0, 0), (tokens, logits), (base, logits[0]), (base, logits[0]), (5, 6), answer)
+        assert found.values["corrected_rate"].tolist() == pytest.approx(corrected, nan_ok=True), answer
+
+
 def test_graded_sweeps_count_answers_and_say_what_they_could_not_judge() -> None:
     lm = load_model(tiny("llama"))
     donors, recipients = [[5, 31, 77, 12], [9, 9, 51, 80]], [[60, 3, 3, 14], [18, 22, 41, 7]]
