@@ -46,7 +46,7 @@ def test_answers_flip_abstain_or_are_corrected_and_what_is_no_answer_is_undefine
     said = graders.judged(0, 0, tokens, torch.tensor([9, 9]))
     assert said.corrected[:4].tolist() == [1, 0, 0, 0] and said.flip[:4].tolist() == [0, 1, 0, 0]
     assert said.abstain[:4].tolist() == [0, 0, 1, 0]
-    assert all(math.isnan(float(x[4])) for x in said)
+    assert all(x is not None and math.isnan(float(x[4])) for x in said)
     # Nothing turns to what was there before.
     assert graders.judged(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all()
     assert graders.judged(0, 0, tokens, torch.tensor([DONORS, -1])).flip.isnan().all()
