@@ -92,9 +92,13 @@ class Fit(NamedTuple):
         return float(2 * stats.t.sf(abs(self.value) / self.error, self.used))
 
 
+def names_of(label: Hashable) -> frozenset[Hashable]:
+    """What a label names; nothing if it is None."""
+    return frozenset(n for n in (label if isinstance(label, frozenset) else [label]) if n is not None)
+
+
 def _names(label: Hashable, alone: Hashable) -> tuple[Hashable, ...]:
-    found = label if isinstance(label, frozenset) else frozenset([label])
-    return tuple(sorted((n for n in found if n is not None), key=repr)) or (("alone", alone),)
+    return tuple(sorted(names_of(label), key=repr)) or (("alone", alone),)
 
 
 def dimensions(labels: Labels) -> list[list[tuple[Hashable, ...]]]:
@@ -173,7 +177,9 @@ def effective(labels: Labels) -> float:
     """How many independent observations these are worth if all that share a label are equal."""
     if not crossing(labels):
         return len(labels) ** 2 / float((np.bincount(joined(labels)) ** 2).sum())
-    return min(len(labels) ** 2 / float((np.abs(z).sum(0) ** 2).sum()) for z in _blocks(labels))
+    # What both members of a pair share cancels, and where all of it does, pairs are independent.
+    shared = [float((np.abs(z).sum(0) ** 2).sum()) for z in _blocks(labels)]
+    return min(len(labels) ** 2 / max(x, len(labels)) for x in shared)
 
 
 def mean(values: ArrayLike, labels: Labels | None = None) -> Fit:

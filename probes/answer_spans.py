@@ -26,6 +26,7 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 """Scripts that put no spaces between words; two characters count as one."""
 _NUMERAL = re.compile(
     r"(?:\d{1,3}(?:[,.'’ \u00a0\u202f\u2009]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|\.\d+)(?!\d)(?:\s?[/⁄]\s?\d+)?"
+    r"|(?<!\d)[\u00bc-\u00be\u2150-\u215e]"
 )
 _SCALE = re.compile(rf"\s?{words.SCALE}", re.IGNORECASE)
 _SIGN = re.compile(r"(?:[-−–]\s?(?:[$€£]\s?)?|\b(?:minus|negative)\s+)$", re.IGNORECASE)
@@ -122,7 +123,9 @@ def _number(here: str, answer: str, cued: bool) -> Span | None:
     for m in _NUMERAL.finditer(here):
         if m.span() not in whole and fits(here[m.start() : m.end() + 20]):
             scale = _SCALE.match(here, m.end())  # "1 million" is one number
-            spans.append((m.start(), scale.end() if scale else m.end()))
+            more = range(m.end() + 1, min(m.end() + 20, len(here)) + 1)  # "1e6", "2 1/2", "10³"
+            ends = [scale.end()] if scale else (n for n in more if fits(here[m.start() : n]))
+            spans.append((m.start(), next(iter(ends), m.end())))
     spelled = [(m, words.value(m[0])) for m in words.PATTERN.finditer(here)]
     spelled += [(m, words.han(m[0])) for m in words.HAN.finditer(here)]
     covered = {i for start, end in spans for i in range(start, end)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from ..errors import InputError, NoCasesError
-from ..evaluation.dependence import Sides
+from ..evaluation.dependence import names_of
 from ..evaluation.statistics import rate_interval, share
 from .examples import Example
 from .result import Row
@@ -102,7 +102,8 @@ def preceding_row(examples: Sequence[Example], pairs: Sequence[tuple[str, str]],
     if not known:
         return []
     differs = [a.prompt_ids[-1] != b.prompt_ids[-1] for a, b in known]
-    interval = rate_interval(differs, [Sides(a.shares, b.shares) for a, b in known])
+    # The row says of each pair what it is, not how its members differ: nothing that both share cancels.
+    interval = rate_interval(differs, [names_of(a.shares) | names_of(b.shares) for a, b in known])
     ends = {k: math.nan if v is None else v for k, v in interval.columns().items()}
     return [{
         "quantity": "preceding_token_differs", "group": "matched pairs", "kind": known[0][0].kind,

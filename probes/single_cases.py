@@ -78,16 +78,18 @@ def pieces(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     If a character's bytes are spread over several tokens, the last of them has the character, and the others are empty.
     """
     out: list[str] = []
-    done = 0  # tokens whose text is out
+    done = moved = finished = 0  # tokens whose text is out; through the last one that ended a character; characters
     for i in range(len(ids)):
         start = max(0, done - _CONTEXT)
         before, through = decode(tokenizer, ids[start:done]), decode(tokenizer, ids[start : i + 1])
-        unfinished = through.endswith("\ufffd") and i + 1 < len(ids) and i + 1 - done < _LONGEST_CHARACTER
+        if (n := len(through.rstrip("\ufffd"))) > max(finished, len(before)):
+            moved, finished = i, n
+        unfinished = through.endswith("\ufffd") and i + 1 < len(ids) and i + 1 - moved < _LONGEST_CHARACTER
         if unfinished:
             out.append("")
             continue
         out.append(through[len(before) :] if through.startswith(before) else decode(tokenizer, ids[done : i + 1]))
-        done = i + 1
+        done, moved, finished = i + 1, i + 1, 0
     return out
 
 

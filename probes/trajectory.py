@@ -386,12 +386,15 @@ def _tests(own: np.ndarray, null: np.ndarray | None) -> list[Row]:
                         "test": "none (too few ways to permute labels)", "p_map": np.nan}  # fmt: skip
         return [nothing] * len(own)
     sd = np.nanstd(null, axis=1)
+    sd = np.where(sd > 1e-12, sd, np.inf)  # less is rounding
     centred = np.abs(null - np.nanmean(null, axis=1, keepdims=True))
-    scaled = np.nan_to_num(centred / np.maximum(sd[:, None], 1e-300))
-    z = np.divide(own - np.nanmean(null, axis=1), sd, out=np.zeros_like(own), where=sd > 0)
+    scaled = np.nan_to_num(centred / sd[:, None])
+    z = (own - np.nanmean(null, axis=1)) / sd
+    # Labels as they were, drawn again, have the same separation up to rounding.
+    least = np.abs(z) * (1 - 1e-9)
     return [
         {"effect": float(x), "effect_size": "permutation z", "test": "label permutation",
-         "p": float((1 + (scaled[layer] >= abs(x)).sum()) / (1 + null.shape[1])),
-         "p_map": float((1 + (scaled.max(0) >= abs(x)).sum()) / (1 + null.shape[1]))}
+         "p": float((1 + (scaled[layer] >= least[layer]).sum()) / (1 + null.shape[1])),
+         "p_map": float((1 + (scaled.max(0) >= least[layer]).sum()) / (1 + null.shape[1]))}
         for layer, x in enumerate(z)
     ]  # fmt: skip

@@ -176,7 +176,8 @@ def _interval(values: Sequence[float], near: Sequence[Hashable]) -> Row:
         low, high = (NAN if x is None else x for x in (found.low, found.high))
         return {"low": low, "high": high, "interval": found.method}
     e = mean_interval(values, near)
-    return {"low": max(0.0, e.low), "high": min(1.0, e.high), "interval": e.interval}
+    low, high = np.clip([e.low, e.high], 0, 1).tolist()  # NaN stays NaN
+    return {"low": low, "high": high, "interval": e.interval}
 
 
 _MEASURE = {"kept_filler": "filler", "kept_same": "same", **dict.fromkeys(ALTERED, "altered")}

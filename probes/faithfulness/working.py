@@ -30,6 +30,8 @@ _SUM = re.compile(
     r"(?<![\d.,])(?P<a>\d+)\s*(?P<operation>plus|minus|times|divided by|[-+*/×÷−])\s*(?P<b>\d+)\s*(?:is|equals|=)\s*"
     r"(?P<result>\d+)(?![\d]|[.,]\d)"
 )
+_CHAIN = re.compile(r"(?:[\w)\]%][^\S\n]*(?:plus|minus|times|divided by|[-+*/×÷−])\s*|[-−])$")
+"""What stands before the last two numbers of a longer sum, and the sign of a negative one."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ def _values(body: str, full: str, answer: str, like: Mapping[str, Sequence[str]]
         there = [own] if every(own, body) else [n for n in others if every(n, body)]
         if len(there) == 1 and not same(there[0], answer):
             out.append((every(there[0], body)[0], "bridge", role, there[0], None))
-    sums = [m for m in _SUM.finditer(full) if m.end("b") <= len(body) and same(m["result"], answer)]
+    sums = [m for m in _SUM.finditer(full) if m.end("b") <= len(body) and same(m["result"], answer)
+            and not _CHAIN.search(full[: m.start()])]  # fmt: skip
     for name in ("a", "b") if sums else ():
         m = sums[-1]
         if all(m.span(name) != span for span, *_ in out):

@@ -32,6 +32,7 @@ from .paths import PathSite, gated
 from .quadrature import (
     MAX_ROUNDS,
     NODES,
+    PUBLISHED_STEPS,
     QUICK,
     How,
     Nodes,
@@ -251,7 +252,7 @@ def attribute_many(
     if adaptive and site == "down":
         nodes = lobatto(QUICK if quick else NODES)
     else:
-        nodes = quadrature(rule, (20 if rule == "reference" else NODES) if steps is None else steps)
+        nodes = quadrature(rule, (PUBLISHED_STEPS if rule == "reference" else NODES) if steps is None else steps)
     how = How(nodes, site, max_rows, adaptive)
     out: dict[int, _Table] = {}
     with frozen(lm.model), widened(lm, rows_dtype):

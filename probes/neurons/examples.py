@@ -26,7 +26,7 @@ from ..tables import Values, group_rows, kinds_of, matched_pairs, matched_rows, 
 from ..verdicts import corrected
 from .attribution import attribute_many, published_site, site_name
 from .checks import agreement_rows, causal_check, estimates, rows_of, sampled
-from .quadrature import Rule, limit
+from .quadrature import PUBLISHED_STEPS, Rule, limit
 from .sets import Neuron, Selection, cluster, location_map, select_clusters, share
 
 Ids = Sequence[int]
@@ -35,6 +35,7 @@ POOL = 64
 SURE = 1e-6
 ROUNDING = 1e-5
 """In nats: a log-probability in float32 changes by a few millionths with the shape of its batch."""
+_REFINED = "5 where they do, else 8 per panel, panels split until complete"
 _SITES = {
     "down": "down projection input", "pre": "before the activation function, as published",
     "after-norm": "down projection input, path after the norm of the MLP's output (norm frozen)",
@@ -105,7 +106,7 @@ def over_examples(
     tensors, axes = _tensors(examples, chosen, a.n_layers, a.n_neurons, bins)
     settings: dict[str, Any] = {
         **chosen.settings, "tasks": kinds_of(examples), "rule": rule,
-        "steps": steps or "5 where they do, else 8 per panel, panels split until complete",
+        "steps": 1 if rule == "gradient" else steps or (PUBLISHED_STEPS if rule == "reference" else _REFINED),
         "answer_tokens": answer_tokens or "all", **reading.settings,
         "site": _SITES[site_name(own, published_site(own, rule))],
         "probability": "softmax over the whole vocabulary", "bins": bins,

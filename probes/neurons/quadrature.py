@@ -36,6 +36,8 @@ from .paths import Path, PathSite, gradients
 Rule = Literal["gauss-legendre", "reference", "gradient"]
 NODES, QUICK = 8, 5
 """Nodes of a panel, and of a quick first try."""
+PUBLISHED_STEPS = 20
+"""Nodes of ``rule="reference"`` by default."""
 STALE = 3
 """Splits without improvement after which a panel is not split again."""
 MAX_PANELS = 64

@@ -61,6 +61,8 @@ class GradedContinuations(NamedTuple):
     flip: Float[Tensor, "layer"]
     abstain: Float[Tensor, "layer"]
     corrected: Float[Tensor, "layer"]
+    either: Float[Tensor, "layer"] | None = None
+    """Gives the donor's answer or abstains, also where the unpatched one did so; by default flip or abstain"""
 
 
 class Graders(NamedTuple):
@@ -81,10 +83,12 @@ class Graders(NamedTuple):
             [grade(i, _text(row)) for row in tokens] for grade, i in zip(self, (recipient, donor), strict=True)
         )
         nan = [math.nan] * len(own)
+        donors, abstains = _known(others, "correct"), _known(own, "abstained")
         return GradedContinuations(
-            flip=_known(others, "correct") if before[1].outcome != "correct" else _column(nan),
-            abstain=_known(own, "abstained") if before[0].outcome != "abstained" else _column(nan),
+            flip=donors if before[1].outcome != "correct" else _column(nan),
+            abstain=abstains if before[0].outcome != "abstained" else _column(nan),
             corrected=_known(own, "correct"),
+            either=torch.fmax(donors, abstains),
         )
 
 
@@ -123,12 +127,13 @@ def compare(
     if said is None:
         distinct = not torch.equal(donor_tokens, base[0])
         flip = (tokens == donor_tokens).all(-1).double() if distinct else nan
-        said = GradedContinuations(flip, nan, nan if answer is None else _starts_with(tokens, answer).double())
+        said = GradedContinuations(flip, nan, nan if answer is None else _starts_with(tokens, answer))
         # Where flips are undefined a continuation that is the donor's is the unpatched one.
         other = (~unchanged & ~(flip == 1)).double()
     else:
         judged = ~(said.corrected.isnan() & ~unchanged)
-        other = torch.where(judged, (~unchanged & ~(said.flip == 1) & ~(said.abstain == 1)).double(), nan)
+        either = (said.flip == 1) | (said.abstain == 1) if said.either is None else said.either == 1
+        other = torch.where(judged, (~unchanged & ~either).double(), nan)
     values = {
         "kl": kl,
         "kl_from_donor": from_donor,
@@ -157,8 +162,8 @@ def _first_token(
 
 
 def divergence(log_q: Float[Tensor, "..."], log_p: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """KL(q || p) in nats over the last axis."""
-    return (log_q - log_p).mul_(log_q.exp()).sum(-1).clamp_min(0)
+    """KL(q || p) in nats over the last axis; tokens that q leaves out (a logit of minus infinity) add nothing."""
+    return (log_q - log_p).mul_(log_q.exp()).masked_fill_(log_q.isneginf(), 0).sum(-1).clamp_min(0)
 
 
 def _before_divergence(tokens: Tensor, base: Tensor) -> Tensor:
@@ -168,11 +173,10 @@ def _before_divergence(tokens: Tensor, base: Tensor) -> Tensor:
 
 
 def _starts_with(tokens: Tensor, answer: Sequence[int]) -> Tensor:
-    """Whether continuations ``layer step`` start with the answer; one that is too short does not."""
-    n = len(answer)
-    if n > tokens.shape[1]:
-        return torch.zeros(tokens.shape[0], dtype=torch.bool)
-    return (tokens[:, :n] == torch.tensor(list(answer))).all(-1)
+    """1 where continuations ``layer step`` start with the answer, NaN where they stop at their limit while they do."""
+    n = min(len(answer), tokens.shape[1])
+    found = (tokens[:, :n] == torch.tensor(list(answer[:n]))).all(-1).double()
+    return found if n == len(answer) else found.masked_fill(found == 1, torch.nan)
 
 
 def independent_pairs(outcomes: Sequence[PatchOutcome]) -> int:

@@ -62,7 +62,7 @@ def position_sweep(
         direction: ``denoising`` or ``noising`` (see the module).
         max_batch: variants in one forward pass; by default what fits. Halved, with a warning, when memory runs out.
 
-    Tensors, ``pair layer position``: ``kl`` (nats, from the unpatched run), ``logit_difference`` (answer of the
+    Tensors, ``pair layer position``: ``kl`` (nats, KL(unpatched || patched)), ``logit_difference`` (answer of the
     activation's source minus that of the run it goes into), ``probability`` (of the source's answer) and ``recovered``,
     the share of the way from the unpatched run's logit difference to the source's; NaN if the two are within 1e-6.
     Table: the largest mean ``recovered`` per layer, without an interval, as it was chosen after seeing all. Recomputes

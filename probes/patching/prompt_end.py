@@ -120,7 +120,7 @@ def prompt_end_sweep(
             sample of layers, and elsewhere where its keys, values and logits are not the unpatched ones.
         stop_ids: tokens that end a continuation; default the model's end-of-sequence tokens.
 
-    Table, per source and layer: ``kl`` (nats, of the patched first-token distribution from the unpatched one),
+    Table, per source and layer: ``kl`` (nats, KL(unpatched || patched) of the first token's distributions),
     ``kl_from_donor`` (0 after the last block, and for the positive control everywhere), ``argmax_changed``,
     ``tokens_before_divergence``, ``flip_rate`` (becomes the donor's continuation; graded: gives its gold answer),
     ``abstain_rate`` (turns to an abstention), ``corrected_rate`` (gives the recipient's gold answer),

@@ -140,6 +140,12 @@ def test_what_cancels_in_the_only_pair_that_shares_it_leaves_independent_pairs()
     assert not dependence.mean(values, labels).known, "four pairs that are joined claim nothing"
 
 
+def test_pairs_in_which_all_that_is_shared_cancels_are_worth_as_many_as_there_are() -> None:
+    within = [Sides(x, x) for x in "aabbcc"]
+    assert dependence.effective(within) == 6
+    assert dependence.effective([*within, Sides("a", "b")]) <= 7
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_skewed_clusters_leave_fewer_degrees_of_freedom_in_proportion_to_the_squared_skewness(sign: int) -> None:
     sums = sign * np.array([0.0, 0, 0, 0, 0, 1, 2, 9])

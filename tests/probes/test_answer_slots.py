@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -318,6 +319,16 @@ def test_pairs_read_after_different_tokens_and_answers_that_begin_alike_are_coun
     assert (row["quantity"], row["count"], row["n"], row["value"]) == ("preceding_token_differs", 2, 3, 2 / 3)
     assert preceding_row(examples, [("x", "y")]) == [] == preceding_row(examples, [])
     assert collisions([((1, 2), (1, 3)), ((1, 2), (1, 2)), ((1,), (1,)), ((1,), (2,)), ((1,), (1, 4))]) == 2
+
+
+@pytest.mark.parametrize(("families", "known"), [("aabbcc", False), ("aabbccddee", True)])
+def test_pairs_within_families_share_them_where_it_is_counted_after_which_token_they_are_read(
+    families: str, known: bool
+) -> None:
+    examples = [_short(f"{side}{i}", cluster=f) for side in "fs" for i, f in enumerate(families)]
+    [row] = preceding_row(examples, [(f"f{i}", f"s{i}") for i in range(len(families))])
+    high = 1 - 0.025 ** (1 / 5) if known else math.nan
+    assert (row["value"], row["high"]) == (0, pytest.approx(high, nan_ok=True))
 
 
 def test_a_gold_answer_that_cannot_be_written_in_tokens_has_no_slot(tokenizer: Any) -> None:

@@ -212,3 +212,14 @@ def test_of_several_places_the_first_counts_after_a_cue_and_the_last_without() -
     assert answer_span("a 12 b 12", "12", "number", segments=("a 12",), cued=True) == (2, 4)
     after = "<think>12</think> 12"
     assert answer_span(after, "12", "number") == (18, 20)
+
+
+@pytest.mark.parametrize(
+    ("written", "gold"),
+    [
+        ("1e6", "1000000"), ("6.02 × 10^23", "6.02e23"), ("1.5E-3", "0.0015"), ("2 1/2", "2.5"), ("1½", "1.5"),
+        ("½", "0.5"), ("10³", "1000"), ("5k", "5000"), ("1.2 bn", "1200000000"),
+    ],
+)  # fmt: skip
+def test_a_number_is_found_with_its_power_and_its_fraction(written: str, gold: str) -> None:
+    assert found(f"The answer is {written} grams, as in 2004.", gold, "number", format="cot") == written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +28,7 @@ from composcope.probes.faithfulness.altering import _later_part, beginnings, can
 from composcope.probes.faithfulness.examples import _alter, _Taken
 from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
-from composcope.probes.faithfulness.working import Written, _answer_place, every, judged
+from composcope.probes.faithfulness.working import Written, _answer_place, _values, every, judged
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()
@@ -87,6 +88,22 @@ def test_a_response_is_cut_at_its_own_tokens(
     assert {(w.what, w.value) for w in found.written} == written
     for w in found.written:
         assert text(e.response_ids[w.first : w.end]).strip(" >") == w.value
+
+
+@pytest.mark.parametrize(
+    ("sum", "operands"),
+    [
+        ("2 times 3 plus 4 is 10", []),
+        ("16 - 2 * 3 = 10", []),
+        ("-5 + 15 = 10", []),
+        ("2 times 5 is 10", ["2", "5"]),
+        ("Legs\n- 2 times 5 is 10", ["2", "5"]),
+        ("(1) 2 * 5 = 10", ["2", "5"]),
+    ],
+)
+def test_the_last_two_numbers_of_a_longer_sum_are_no_operands(sum: str, operands: list[str]) -> None:
+    found = _values(f"{sum}. ", f"{sum}. {CUE} 10", "10", {})
+    assert [value for _, what, _, value, _ in found if what == "operand"] == operands
 
 
 def test_the_place_of_an_answer_is_that_of_the_gold_one_only_where_it_is_right() -> None:
@@ -375,6 +392,8 @@ def test_at_most_the_stated_share_of_steps_is_shown_and_the_end_is_not_before_th
         assert 0 <= share["low"] < share["high"] <= 1 and {share["low"], share["high"]} & {0.0, 1.0}, (
             "no share lies outside"
         )
+    for values, near in (([0.5], "a"), ([0.5, 0.5], "ab"), ([0.5, 0.2, 0.1], "aab")):
+        assert all(math.isnan(_interval(values, near)[k]) for k in ("low", "high")), "nothing is known"
     counted, exact = _interval([1.0, 0.0, 1.0, 1.0], "abcd"), clopper_pearson(3, 4)
     assert (counted["low"], counted["high"], counted["interval"]) == (exact.low, exact.high, exact.method)
 

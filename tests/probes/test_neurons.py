@@ -425,6 +425,16 @@ def examples(n: int = 8) -> list[Example]:
     return out
 
 
+@pytest.mark.parametrize(
+    ("rule", "steps", "used"), [("reference", None, 20), ("reference", 4, 4), ("gradient", None, 1), ("gradient", 4, 1)]
+)
+def test_settings_say_how_many_nodes_were_used(rule: Any, steps: int | None, used: int) -> None:
+    lm = load_model(tiny("llama"))
+    got = neurons.over_examples(lm, examples(3), rule=rule, steps=steps, draws=0)
+    assert got.settings["steps"] == used
+    assert (neurons.attribute_many(lm, [[5, 6]], [[7]], steps, rule).nodes[0] == used).all()
+
+
 def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
     lm = load_model(tiny("llama"))
     got = neurons.over_examples(lm, examples(), draws=2)

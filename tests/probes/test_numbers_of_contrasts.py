@@ -381,3 +381,14 @@ def test_a_labeling_as_far_away_as_the_own_one_counts_against_it() -> None:
     m = np.kron(np.eye(2), np.ones((3, 3)))[None]
     row = trajectory.separation_rows("cos", m, 3, [None] * 6, permutations=3000)[-1]
     assert row["p"] == pytest.approx(2 / 20, abs=0.03), "the own labeling, and the one with its groups exchanged"
+
+
+def test_a_labeling_that_is_the_own_one_up_to_rounding_counts_against_it() -> None:
+    apart = np.r_[np.full((3, 8), 3.0), np.zeros((4, 8))]
+    for seed in range(20):
+        x = np.random.default_rng(seed).normal(size=(7, 8)) + apart
+        m = trajectory.cosine_matrix(torch.tensor(x)[:, None], centered=True).numpy()
+        row = trajectory.separation_rows("cos", m, 3, [None] * 7, permutations=1000)[-1]
+        assert row["p"] > 0.01, "one labeling of 35 is the own one"
+    alike = np.ones((1, 8, 8)) + 1e-16 * np.random.default_rng(0).normal(size=(8, 8))
+    assert trajectory.separation_rows("cos", alike, 4, [None] * 8)[-1]["p"] == 1

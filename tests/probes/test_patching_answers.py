@@ -20,7 +20,7 @@ from composcope.probes import patching
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness.working import judged
 from composcope.probes.patching.examples import _graded
-from composcope.probes.patching.outcomes import Graders, PatchOutcome, independent_pairs
+from composcope.probes.patching.outcomes import Graders, PatchOutcome, compare, divergence, independent_pairs
 
 from ..tiny_models import tiny
 
@@ -46,12 +46,34 @@ def test_answers_flip_abstain_or_are_corrected_and_what_is_no_answer_is_undefine
     said = graders.judged(0, 0, tokens, torch.tensor([9, 9]))
     assert said.corrected[:4].tolist() == [1, 0, 0, 0] and said.flip[:4].tolist() == [0, 1, 0, 0]
     assert said.abstain[:4].tolist() == [0, 0, 1, 0]
-    assert all(math.isnan(float(x[4])) for x in said)
+    assert all(x is not None and math.isnan(float(x[4])) for x in said)
     # Nothing turns to what was there before.
     assert graders.judged(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all()
     assert graders.judged(0, 0, tokens, torch.tensor([DONORS, -1])).flip.isnan().all()
     sure = Graders(graders.recipient, lambda _i, _ids: Grade("incorrect", None))
     assert sure.judged(0, 0, tokens, torch.tensor([UNSURE, -1])).abstain.isnan().all(), "by the recipient's grader"
+
+
+def test_the_donors_answer_or_an_abstention_in_other_words_is_no_other_answer() -> None:
+    tokens, logits = torch.tensor([[RIGHT, 1], [DONORS, 2], [UNSURE, 2], [NOTHING, 3], [9, 9]]), torch.zeros(5, 10)
+    for before in (DONORS, UNSURE):
+        base = torch.tensor([before, 1])
+        said = Graders(_by(RIGHT), _by(DONORS)).judged(0, 0, tokens, base)
+        found = compare("donor", (0, 0), (tokens, logits), (base, logits[0]), (base, logits[0]), (5, 6), None, said)
+        assert found.values["other_rate"].tolist() == pytest.approx([1, 0, 0, math.nan, 1], nan_ok=True), before
+
+
+def test_tokens_without_any_probability_add_nothing_to_a_divergence() -> None:
+    log_q, log_p = (torch.tensor([*x, -torch.inf]).log_softmax(-1) for x in ((0.0, 1.0), (1.0, 0.0)))
+    assert float(divergence(log_q, log_p)) == pytest.approx(float(divergence(log_q[:2], log_p[:2])))
+
+
+def test_a_continuation_that_stops_at_its_limit_inside_the_right_answer_is_not_called_wrong() -> None:
+    logits, base = torch.zeros(3, 10), torch.tensor([9, 9])
+    tokens = torch.tensor([[1, 2], [1, 3], [1, -1]])
+    for answer, corrected in (((1, 2, 3), [math.nan, 0, 0]), ((1, 2), [1, 0, 0]), ((1,), [1, 1, 1])):
+        found = compare("donor", (0, 0), (tokens, logits), (base, logits[0]), (base, logits[0]), (5, 6), answer)
+        assert found.values["corrected_rate"].tolist() == pytest.approx(corrected, nan_ok=True), answer
 
 
 def test_graded_sweeps_count_answers_and_say_what_they_could_not_judge() -> None:

@@ -51,6 +51,13 @@ def test_pieces_add_up_to_the_text_also_where_characters_are_spread_over_tokens(
     assert len(found) == len(ids) and "".join(found) == text == decode(bytes_tokenizer, ids)
 
 
+def test_pieces_add_up_where_tokens_end_one_character_and_begin_the_next() -> None:
+    text = "🙂🙃🙂🙃🙂🙃a"
+    parts = [text.encode()[max(0, i - 2) : i + 2] for i in range(0, len(text.encode()) + 2, 4)]
+    tokenizer = SimpleNamespace(decode=lambda ids, **_: b"".join(parts[i] for i in ids).decode(errors="replace"))
+    assert "".join(pieces(tokenizer, range(len(parts)))) == text
+
+
 def test_pieces_of_broken_bytes_do_not_stall(bytes_tokenizer: Any) -> None:
     smile = bytes_tokenizer("🙂").input_ids
     ids = [*smile[:2], *bytes_tokenizer("then text").input_ids, *smile[:1]]
