@@ -206,4 +206,4 @@ def pair_gains(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "Matched pairs, A − B", "difference in accuracy, points", grid="x")
     style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
     text = "Difference in accuracy of two matched models over the same cases, on each step and on the whole: A − B."
-    return drawn(fig, rows, text, runs, "{pair}, {asked}")
+    return drawn(fig, rows, text, runs, "{pair}, {benchmark}, {asked}" if several else "{pair}, {asked}")

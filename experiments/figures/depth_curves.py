@@ -176,7 +176,12 @@ def channels(runs: Sequence[RunData]) -> Drawing:
     """Δatom, Δcomp and Δdepth of every matched pair, A − B (Composition collapse, section 4.1)."""
     gated = [r for r in runs if r.protocol == "double-gate"]
     called = labels_by_benchmark(gated)
-    rows = [row for _, a, b in matched(gated) for row in _rows(a, b, f"{called[a.path]} − {called[b.path]}")]
+    several = len({r.benchmark for r in gated}) > 1  # two models may be a pair on each of them
+    rows = [
+        row
+        for _, a, b in matched(gated)
+        for row in _rows(a, b, f"{called[a.path]} − {called[b.path]}{f' ({a.benchmark})' if several else ''}")
+    ]
     need(rows, "No two double-gate runs here share cases; give two models on one benchmark.")
     pairs = list(dict.fromkeys(r["pair"] for r in rows))
     places = {c: list(dict.fromkeys((r["pair"], r["cell"]) for r in rows if r["channel"] == c)) for c in CHANNELS}
