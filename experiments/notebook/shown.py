@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, did_you_mean
+from ...evaluation.graded import Graded
 from ...terminal import how_many
 from ..run.reader import ProbeData, Row, RunData
 from ..run.single_cases import read_single_cases
@@ -77,6 +78,12 @@ def frame_html(frame: pandas.DataFrame) -> str:
 
     with pandas.option_context("display.max_colwidth", None, "display.float_format", "{:.4g}".format):
         return frame.to_html(index=False, escape=True, na_rep="", max_rows=SHOWN_ROWS, border=0, justify="left")
+
+
+def place(row: Graded) -> tuple[bool, list[tuple[int, str]]]:
+    """Where an answer stands in lists: those to the whole come first, and part 2 comes before part 10."""
+    words = row.role.split(":")
+    return not row.role.startswith("whole"), [(int(w) if w.isdecimal() else -1, w) for w in words]
 
 
 class Maps(Mapping[str, "xarray.DataArray"]):

@@ -23,6 +23,7 @@ from composcope import terminal
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.journal import Contents
 from composcope.experiments import figures
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
@@ -69,6 +70,18 @@ def test_the_lines_of_the_documentation_run(run: RunResults, looked: Any) -> Non
     drawn = cs.plot.attention(run.lm, "7 times 8", layer=0)
     assert {row["head"] for row in drawn.rows} == set(range(run.lm.anatomy.n_heads))
     assert cs.plot.gap_slopes([run]).rows
+
+
+def test_parts_of_a_case_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    parts = tuple(Part(f"What is {i}?", str(i)) for i in range(12))
+    order = (11, 2, 10, *range(2), *range(3, 10))
+    graded = [Graded("c", f"part:{i}", "correct" if i < 10 else "incorrect") for i in order]
+    data = RunData(tmp_path)
+    vars(data).update(cases={"c": Case("c", "Q?", "A", parts)}, graded=[*graded, Graded("c", "whole", "correct")],
+                      asks={}, case_sets={}, journal=Contents())  # fmt: skip
+    case = RunResults(data).case("c")
+    assert [g.role for g in case.graded] == ["whole", *(f"part:{i}" for i in range(12))]
+    assert f"parts {' '.join('✓' * 10 + '✗' * 2)}" in repr(case)
 
 
 def test_a_case_shows_what_the_probes_kept_of_it(run: RunResults) -> None:
@@ -314,6 +327,10 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
         run.failures[:0].probe("lookback")
     with pytest.raises(InputError, match=r": no case 0$"):
         run.failures[:0][0]
+    assert run.successes[run.successes.ids[-1]].label == "success"
+    for wrong in (run.successes.ids[0], [run.failures.ids[0], run.successes.ids[0]]):
+        with pytest.raises(InputError, match=f"'{run.successes.ids[0]}' is none of them"):
+            run.failures[wrong]
 
 
 ANYTHING: tuple[Any, ...] = (float("nan"), 5, None)
