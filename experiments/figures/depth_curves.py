@@ -9,6 +9,7 @@ from ...errors import InputError
 from ...evaluation.protocols.compare import compare
 from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
+from ..run.summary import counted_rows
 from . import style
 from .accuracies import matched
 from .drawing import GATE, Drawing, curves, drawn, figure, need, point
@@ -215,7 +216,7 @@ def channels(runs: Sequence[RunData]) -> Drawing:
 def _rows(a: RunData, b: RunData, name: str) -> list[Row]:
     try:
         same = shared_cases(a, b)
-        found = compare(same.of(a.graded), same.of(b.graded), {**b.cases, **a.cases}, a.seed)
+        found = compare(same.of(counted_rows(a)), same.of(counted_rows(b)), {**b.cases, **a.cases}, a.seed)
     except InputError:  # no case in common: not a pair
         return []
     rows: list[Row] = []
