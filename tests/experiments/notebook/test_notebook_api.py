@@ -25,6 +25,7 @@ from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.journal import Contents
 from composcope.experiments import figures
+from composcope.experiments import probing as job_of_probes
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
 from composcope.experiments.notebook import ProbeResults, RunResults, naming, probing
@@ -200,6 +201,22 @@ def test_each_probe_keeps_the_cases_that_it_ran_on(run: RunResults, looked: Any,
     assert many.case_ids == looked.case_ids and many.note == looked.note != few.note
     notes = matching_notes([RunData(path)])
     assert ["(lookback):" in notes[0], "(min-k):" in notes[1], few.note in notes[1]] == [True] * 3
+
+
+def test_a_probe_with_nothing_to_measure_does_not_give_the_result_of_other_cases(
+    run: RunResults, looked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any) -> Any:
+        raise NoCasesError("no case has what the probe needs")
+
+    shutil.copytree(run.path, path := tmp_path / "run")
+    kept = path / "probes" / "lookback" / "inputs.json"
+    before = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**before, "inputs": "of other cases", "groups": {"failure": ["x"], "success": ["y"]}}))
+    monkeypatch.setattr(job_of_probes, "_probe", lambda name: replace(PROBES[name], run=none))
+    with pytest.raises(NoCasesError, match="lookback had nothing to measure"):
+        cs.open_run(path).failures.probe("lookback", quiet=True)
+    assert cs.open_run(path).probe_results("lookback").case_ids["failure"] == ["x"]
 
 
 PROBE = """
