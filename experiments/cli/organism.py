@@ -289,7 +289,9 @@ def _told(folder: Path, name: str, found: Sequence[Any], json: bool) -> dict[str
         typer.echo(folder)
         for finding in found:
             typer.echo(f"  {making.line(finding)}")
-    return {"model": folder, "plant": name, "checks": [f.to_dict() for f in found]}
+    # nothing was counted again for a plant that was there
+    checks = [f.to_dict() for f in found] or making.about(folder).get("checks", [])
+    return {"model": folder, "plant": name, "checks": checks}
 
 
 def _known(json: bool) -> object:
