@@ -375,7 +375,8 @@ class RunResults:
         """A figure of the run by name, such as ``collapse-curve``; ``composcope.plot`` lists them."""
         from ..figures import draw
 
-        return draw(figure, [probed_now(self.data)], **options)
+        with named_in_python():
+            return draw(figure, [probed_now(self.data)], **options)
 
     def __fspath__(self) -> str:
         """The run's folder, so that a run can be given wherever a folder can."""

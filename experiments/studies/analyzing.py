@@ -112,6 +112,8 @@ def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = An
 
 def sources(path: str | Path) -> list[Source]:
     """Read a run folder, a folder of runs, or a graded.jsonl (one source per model and run in the file)."""
+    if not Path(path).expanduser().exists():
+        raise InputError(f"{path}: no such run; give a run folder, a folder of runs, or a graded.jsonl")
     if Path(path).is_dir():
         return [_from_run(folder) for folder in find_runs([path])]
     split = by_model(read_graded(path))
@@ -130,7 +132,7 @@ def _from_run(folder: Path) -> Source:
 
 def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
     """Make sheets for a human study of a benchmark; with ``sheet`` and ``key``, convert the answers to graded rows."""
-    cases = load_benchmark(benchmark).cases
+    cases = load_benchmark(benchmark, option="benchmark").cases
     if (options.sheet is None) != (options.key is None):
         raise InputError("study human: give --sheet and --key together, or neither to assign questions")
     if options.sheet is not None and options.key is not None:

@@ -319,6 +319,25 @@ def test_options_of_the_command_line_are_named_as_arguments_of_python(said: str,
     assert str(e.value) == in_python and terminal.in_words(said) == said
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda run: cs.diagnose(run.path, ids=["nope"]), "ids=nope: run has no such case"),
+        (lambda run: cs.investigate(cs.Config(model="m", benchmark="nope.jsonl")), "benchmark=nope.jsonl: "),
+        (lambda run: cs.evaluate("organism:none", "nope.jsonl"), "cases=nope.jsonl: "),
+        (lambda run: cs.plot.gaps(run, group_by="cost"), "group_by=cost: "),
+        (lambda run: run.plot("outcomes", group_by="cost"), "group_by: the figure outcomes"),
+        (lambda run: run.plot("outcomes", wide=True), "wide: the figure outcomes"),
+    ],
+)
+def test_errors_of_public_functions_name_their_arguments(
+    call: Callable[[RunResults], Any], said: str, run: RunResults
+) -> None:
+    with pytest.raises(InputError) as e:
+        call(run)
+    assert str(e.value).startswith(said) and "--" not in str(e.value)
+
+
 def test_messages_on_the_way_name_arguments_of_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", format="short")
     assert "; format changes it" in (said := capsys.readouterr().err) and "--" not in said

@@ -84,6 +84,8 @@ def test_roles_that_no_protocol_counts_are_said_with_every_analysis(tmp_path: Pa
     [
         (["nonsense", "x"], "No such command 'nonsense'"),
         (["recovery", "{file}"], "study recovery: 1 runs; give 2"),
+        (["sizes", "nowhere"], "nowhere: no such run; give a run folder"),
+        (["human", "nowhere"], "benchmark nowhere: no such benchmark file"),
         (["adjudicator", "--sheet", "{file}"], "give --sheet and --key together"),
         (["sizes", "{file}", "--size", "seven"], "give RUN=BILLIONS"),
         (["sizes", "{file}", "--size", "m=nan"], "give RUN=BILLIONS"),
