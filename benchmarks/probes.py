@@ -20,7 +20,9 @@ import torch
 
 from ..errors import InputError
 from ..experiments.bench.timing import Way, costs, in_rounds, machine, setting, timed
+from ..experiments.console.exits import guarded
 from ..experiments.console.printing import markdown_table
+from ..experiments.run.folder import command_line
 from ..experiments.run.provenance import memory_peaks, reset_peaks
 from ..files import write_between
 from ..hooks import Model
@@ -202,12 +204,10 @@ def bench_probes(
     Every pair is our way and the other one in the same process, one after the other, on one thread, in alternating
     order. Memory is the peak of a child process per way. Raises ``InputError`` for unknown benchmarks.
     """
-    unknown = [n for n in only if n not in chosen.tasks]
-    if unknown or repeats < 1:
-        raise InputError(
-            f"--only {','.join(unknown)}, --repeats {repeats}: preset {chosen.name} has {', '.join(chosen.tasks)};"
-            " repeats are at least 1"
-        )
+    if unknown := [n for n in only if n not in chosen.tasks]:
+        raise InputError(f"--only {','.join(unknown)}: preset {chosen.name} has {', '.join(chosen.tasks)}")
+    if repeats < 1:
+        raise InputError(f"--repeats {repeats}: give a whole number of at least 1")
     check_device(chosen.shape)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -250,4 +250,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded(main, command_line))

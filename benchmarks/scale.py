@@ -10,11 +10,14 @@ those of the attribution also through the down projection at which they are born
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..errors import InputError
+from ..experiments.console.exits import guarded
 from ..experiments.interventions.recipes import PRESETS, AdapterRecipe
+from ..experiments.run.folder import command_line
 
 HALF = 2
 """Bytes of a number in half precision, in which studies run."""
@@ -349,4 +352,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(guarded(main, command_line))

@@ -17,7 +17,7 @@ from ..graded import Graded
 from ..grading.text import normalize
 from ..metrics import Metric, mark
 from ..protocols import counting
-from .base import Analysis, Source
+from .base import Analysis, Source, matched
 
 _LABELS = {"right": True, "wrong": False, "yes": True, "no": False, "1": True, "0": False, "true": True, "false": False}
 PRONE_SHARE = 0.5
@@ -114,12 +114,11 @@ def validate(key: Sequence[Mapping[str, Any]], sheet: Sequence[Mapping[str, Any]
     ``specificity`` likewise for wrong. Weighted values undo the over-sampling. ``reexamine.jsonl`` lists disagreements
     with both labels; ``changed`` counts labels that a second look changed.
 
-    Raises ``InputError`` for sheets that do not fit the key, ``NoCasesError`` for a sheet without labels.
+    Raises ``InputError`` for sheets that do not fit the key, for a line that is there twice, and ``NoCasesError`` for a
+    sheet without labels.
     """
-    by_item = {str(k["item"]): k for k in key}
     rows, unlabeled, changed = [], 0, 0
-    for n, line in enumerate(sheet, 1):
-        item = by_item.get(str(line.get("item")))
+    for n, line, item in matched(key, sheet, ("case", "domain", "kind", "run", "judged", "prone")):
         if item is None:
             raise InputError(
                 f"sheet:{n}: item {line.get('item')!r} is not in the key; give sheet and key of one sample"

@@ -15,7 +15,7 @@ from ..grading.grade import grade
 from ..metrics import Metric
 from ..protocols.asking import question
 from ..protocols.compositionality_gap import CompositionalityGap
-from .base import Analysis, Source, first_repeats
+from .base import Analysis, Source, first_repeats, matched
 
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?:x(\d+(?:\.\d+)?))?\s?([bm])(?![a-z0-9])", re.IGNORECASE)
 SMALL, LARGE = 8.0, 14.0
@@ -134,17 +134,16 @@ def reference_rows(
     """The filled-in sheets as graded rows of a model named ``human``; a question answered twice becomes two repeats.
 
     An empty answer is not given and is left out, with a count. Raises ``InputError`` where sheet, key and cases do not
-    fit, or where a person saw two questions of one item.
+    fit, where a line is there twice, or where a person saw two questions of one item.
     """
-    by_item = {str(k["item"]): k for k in key}
+    lines = list(matched(key, sheet, ("person", "case", "role")))
     seen = Counter((k["person"], k["case"]) for k in key)
     if twice := next((k for k, n in seen.items() if n > 1), None):
         raise InputError(f"key: {twice[0]} has {seen[twice]} questions of item {twice[1]!r}; a person may see one")
     rows: list[Graded] = []
     repeats: Counter[tuple[str, str]] = Counter()
     empty = 0
-    for n, line in enumerate(sheet, 1):
-        place = by_item.get(str(line.get("item")))
+    for n, line, place in lines:
         if place is None or place["case"] not in cases:
             raise InputError(
                 f"sheet:{n}: item {line.get('item')!r} is missing from the key, or its case from the benchmark"

@@ -5,7 +5,7 @@ and models.
 """
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +81,33 @@ def first_repeats(sources: Sequence[Source]) -> tuple[str, ...]:
     """A warning of an analysis that counts each case once, where rows of later repeats are left out."""
     left = sum(row.repeat > 0 for source in sources for row in source.rows)
     return (f"{left} rows of later repeats are left out: every case counts once",) if left else ()
+
+
+Line = Mapping[str, Any]
+
+
+def matched(
+    key: Sequence[Line], sheet: Sequence[Line], needed: Sequence[str]
+) -> Iterator[tuple[int, Line, Line | None]]:
+    """(number, line of the sheet, its line of the key or None) for a sheet that people have filled in.
+
+    Raises ``InputError`` for a line of the key that lacks a ``needed`` field, and for an item that occurs twice.
+    """
+    by_item = dict(_once(key, "key", needed))
+    for n, (item, line) in enumerate(_once(sheet, "sheet", ()), 1):
+        yield n, line, by_item.get(item)
+
+
+def _once(lines: Sequence[Line], what: str, needed: Sequence[str]) -> Iterator[tuple[str, Line]]:
+    seen: dict[str, int] = {}
+    for n, line in enumerate(lines, 1):
+        if (lacking := next((name for name in ("item", *needed) if line.get(name) is None), None)) is not None:
+            raise InputError(f"{what}:{n}: field {lacking!r} is missing; give sheet and key that were written together")
+        item = str(line["item"])
+        if item in seen:
+            raise InputError(f"{what}:{n}: item {item!r} is in line {seen[item]}, too; keep one of them")
+        seen[item] = n
+        yield item, line
 
 
 def lengths(sources: Sequence[Source], seed: int = 0) -> Analysis:

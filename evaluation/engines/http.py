@@ -123,6 +123,10 @@ class HttpEngine(BaseEngine):
             ),
         )
 
+    def close(self) -> None:
+        """Close the connections to the server."""
+        self._transport.close()
+
     @property
     def identity(self) -> dict[str, str]:
         options = json.dumps(self.chat_options, sort_keys=True)

@@ -241,7 +241,8 @@ class ManagedEngine(HttpEngine):
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Stop the server."""
+        """Close the connections and stop the server."""
+        super().close()
         self.server.close()
 
     def __enter__(self) -> Self:

@@ -75,7 +75,7 @@ def _items(benchmark: str, limit: int | None) -> list[StadItem]:
 
 
 def _cases(benchmark: str, limit: int | None) -> list[Case]:
-    return list(load_benchmark(benchmark, limit=limit).cases[:limit])
+    return list(load_benchmark(benchmark, limit=limit, option="benchmark").cases[:limit])
 
 
 def _files(benchmark: str) -> list[Path]:

@@ -268,18 +268,22 @@ def _make_by_text(kind: str, folder: Path, seed: int, n: int, json: bool) -> dic
 def _progress() -> Iterator[tuple[Any, Any]]:
     """A progress bar for each training, and a function that prints a line next to it."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console) as bar:
         tasks = {}
 
+        def say(line: str) -> None:
+            console.print(line, markup=False, highlight=False)
+
         def step_done(label: str, step: int, total: int, loss: float) -> None:
             if label not in tasks:
-                tasks[label] = bar.add_task(label, total=total)
-            bar.update(tasks[label], completed=step, description=f"{label} (loss {loss:.3f})")
+                tasks[label] = bar.add_task(escape(label), total=total)
+            bar.update(tasks[label], completed=step, description=f"{escape(label)} (loss {loss:.3f})")
 
-        yield step_done, console.print
+        yield step_done, say
 
 
 def _told(folder: Path, name: str, found: Sequence[Any], json: bool) -> dict[str, object]:
@@ -289,7 +293,9 @@ def _told(folder: Path, name: str, found: Sequence[Any], json: bool) -> dict[str
         typer.echo(folder)
         for finding in found:
             typer.echo(f"  {making.line(finding)}")
-    return {"model": folder, "plant": name, "checks": [f.to_dict() for f in found]}
+    # nothing was counted again for a plant that was there
+    checks = [f.to_dict() for f in found] or making.about(folder).get("checks", [])
+    return {"model": folder, "plant": name, "checks": checks}
 
 
 def _known(json: bool) -> object:

@@ -117,7 +117,8 @@ def write(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(_short(case_to_dict(c)), ensure_ascii=False) + "\n" for c in mixed(N_CASES, 0))
     cases.write_text(_CASES + lines, encoding="utf-8")
-    config.write_text(_CONFIG.format(config=shlex.quote(str(config)), cases=json.dumps(str(cases))), encoding="utf-8")
+    names = {"config": shlex.quote(str(config)), "cases": json.dumps(str(cases), ensure_ascii=False)}
+    config.write_text(_CONFIG.format(**names), encoding="utf-8")
     return [cases, config]
 
 

@@ -162,7 +162,8 @@ class Reporter:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        named = TextColumn("{task.description}", markup=False)
+        columns = (named, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         console = Console(file=self.stream)
         with Progress(*columns, console=console, transient=True, auto_refresh=not still) as progress:
             task = progress.add_task(title, total=total)

@@ -14,7 +14,7 @@ from ...errors import InputError, did_you_mean
 from ...evaluation.asks import Ask
 from ...evaluation.benchmarks.catalog import READERS, load
 from ...evaluation.case import Case
-from ...evaluation.cases import check_cases, hash_cases
+from ...evaluation.cases import ONE_A_LINE, check_cases, hash_cases
 from ...evaluation.engines.base import Engine
 from ...evaluation.protocols.asking import default_format, default_protocol, recommended_format
 from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
@@ -52,16 +52,20 @@ class LoadedBenchmark:
         return self.format or (default_format(self.cases, protocol) if self.own else None)
 
 
-def load_benchmark(name: str, *, seed: int = 0, limit: int | None = None) -> LoadedBenchmark:
+def load_benchmark(
+    name: str, *, seed: int = 0, limit: int | None = None, option: str = "--benchmark"
+) -> LoadedBenchmark:
     """Load a benchmark: ``world``, ``organism:mixed``, ..., a case file, or ``reader:file`` (see ``load``).
 
     ``limit`` keeps that many cases per family x depth, the first ones in the benchmark's order. An organism's benchmark
-    is drawn from ``seed``, with as many cases as the limit says.
+    is drawn from ``seed``, with as many cases as the limit says. ``option`` is what the name was given as.
     Raises ``InputError`` naming file, line and field for a benchmark that cannot be used.
     """
     if name.startswith("organism:"):
         return _organism_benchmark(name, seed, limit)
     reader = READERS.get(name.partition(":")[0])
+    if reader is None and ":" not in name and not Path(name).expanduser().exists():
+        raise InputError(f"{option} {name}: no such benchmark file; {ONE_A_LINE}")
     own = Path(name).expanduser().is_file() or (reader is not None and reader.answer_alone)
     return of_cases(name, load(name), limit, own)
 

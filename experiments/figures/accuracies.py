@@ -9,6 +9,7 @@ from ...evaluation.protocols.counting import Item
 from ...evaluation.protocols.reasoning_gap import code_gain
 from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
+from ..run.summary import counted_rows
 from . import style
 from .drawing import GAP, SCAFFOLDS, Drawing, drawn, figure, need, point
 from .grouping import having, labels, labels_by_benchmark, table
@@ -106,7 +107,7 @@ def _way(role: str) -> str | None:
 
 
 def _gains(run: RunData, label: str) -> list[Row]:
-    items = counting.items(run.graded)
+    items = counting.items(counted_rows(run))
     roles = sorted({r for item in items for r in item.rows if _way(r)})
     rows: list[Row] = []
     for role in roles:
@@ -159,7 +160,7 @@ def skill_heatmap(runs: Sequence[RunData], top: int = 12) -> Drawing:
 def step_gains(a: RunData, b: RunData) -> list[Row]:
     """A - B for every step and for the whole, paired over the cases that both models were asked."""
     same = shared_cases(a, b)
-    pairs = counting.paired(same.of(a.graded), same.of(b.graded))
+    pairs = counting.paired(same.of(counted_rows(a)), same.of(counted_rows(b)))
     steps = about(a.protocol).two_steps
     roles = sorted({r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1})
     found = {role: counting.gain(pairs, role, {}, a.seed) for role in (*roles[:2], "whole")}
@@ -206,4 +207,4 @@ def pair_gains(runs: Sequence[RunData]) -> Drawing:
     style.dress(ax, "Matched pairs, A − B", "difference in accuracy, points", grid="x")
     style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
     text = "Difference in accuracy of two matched models over the same cases, on each step and on the whole: A − B."
-    return drawn(fig, rows, text, runs, "{pair}, {asked}")
+    return drawn(fig, rows, text, runs, "{pair}, {benchmark}, {asked}" if several else "{pair}, {asked}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from ...errors import InputError, did_you_mean
 from ...registry import Registry
 from ...terminal import Bar, words
+from ..config import flag
 from ..run.folder import find_runs, is_run, runs_in, unfinished
 from ..run.reader import RunData
 from .drawing import Drawing, Figure, of_function, write
@@ -29,7 +30,8 @@ def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object
     given = {k: v for k, v in options.items() if v is not None}
     for option in given:
         if option not in found.options:
-            raise InputError(f"--{option.replace('_', '-')}: the figure {figure_id} has no such option; leave it out")
+            named = flag(option) if option in ("group_by", "bands") else option  # the others come from Python
+            raise InputError(f"{named}: the figure {figure_id} has no such option; leave it out")
     read = found.read(list(runs))
     if not isinstance(drawing := found(read, **given), Drawing):
         kind = f"{Drawing.__module__}.{Drawing.__name__}"

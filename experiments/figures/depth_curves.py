@@ -9,6 +9,7 @@ from ...errors import InputError
 from ...evaluation.protocols.compare import compare
 from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
+from ..run.summary import counted_rows
 from . import style
 from .accuracies import matched
 from .drawing import GATE, Drawing, curves, drawn, figure, need, point
@@ -176,7 +177,12 @@ def channels(runs: Sequence[RunData]) -> Drawing:
     """Δatom, Δcomp and Δdepth of every matched pair, A − B (Composition collapse, section 4.1)."""
     gated = [r for r in runs if r.protocol == "double-gate"]
     called = labels_by_benchmark(gated)
-    rows = [row for _, a, b in matched(gated) for row in _rows(a, b, f"{called[a.path]} − {called[b.path]}")]
+    several = len({r.benchmark for r in gated}) > 1  # two models may be a pair on each of them
+    rows = [
+        row
+        for _, a, b in matched(gated)
+        for row in _rows(a, b, f"{called[a.path]} − {called[b.path]}{f' ({a.benchmark})' if several else ''}")
+    ]
     need(rows, "No two double-gate runs here share cases; give two models on one benchmark.")
     pairs = list(dict.fromkeys(r["pair"] for r in rows))
     places = {c: list(dict.fromkeys((r["pair"], r["cell"]) for r in rows if r["channel"] == c)) for c in CHANNELS}
@@ -210,7 +216,7 @@ def channels(runs: Sequence[RunData]) -> Drawing:
 def _rows(a: RunData, b: RunData, name: str) -> list[Row]:
     try:
         same = shared_cases(a, b)
-        found = compare(same.of(a.graded), same.of(b.graded), {**b.cases, **a.cases}, a.seed)
+        found = compare(same.of(counted_rows(a)), same.of(counted_rows(b)), {**b.cases, **a.cases}, a.seed)
     except InputError:  # no case in common: not a pair
         return []
     rows: list[Row] = []

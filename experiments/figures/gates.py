@@ -13,7 +13,7 @@ from ...evaluation.protocols.counting import items
 from ...evaluation.protocols.scaffolding import Scaffolded
 from ..run.diagnosis import CAUSES, meaning
 from ..run.reader import Row, RunData
-from ..run.summary import diagnosed_failures
+from ..run.summary import counted_rows, diagnosed_failures
 from . import style
 from .drawing import EVALUATE, GAP, GATE, SCAFFOLDS, Drawing, drawn, figure, need, point
 from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark, steps_of
@@ -260,7 +260,7 @@ def _min_k(run: RunData) -> tuple[Counter[int], int]:
     """Number of items by k (-1: no level helped), as the protocol counts them, and of those whose k is open."""
     if not any(g.role.startswith("scaffold:") for g in run.graded):
         return Counter(), 0
-    found = [Scaffolded.of(item, run.cases).k for item in items(run.graded)]
+    found = [Scaffolded.of(item, run.cases).k for item in items(counted_rows(run))]
     return Counter(k for k in found if k is not None), found.count(None)
 
 

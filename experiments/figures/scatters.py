@@ -13,6 +13,7 @@ from ...evaluation.metrics import quoted
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.counting import Item, Truth
 from ..run.reader import Row, RunData
+from ..run.summary import counted_rows
 from . import style
 from .drawing import PAIRS, Drawing, Figure, drawn, figure, need
 from .grouping import labels
@@ -114,7 +115,7 @@ def stacked(i: int) -> float:
 
 
 def _rows(run: RunData, label: str, kind: Scatter) -> list[Row]:
-    items = counting.items(run.graded)
+    items = counting.items(counted_rows(run))
     asked = [item for item in items if set(kind.roles) <= set(item.rows)]
     picked = [kind.pick(item) for item in asked]
     x, y = (_rate(of, asked) for of in ([(True, x) for x, _, _ in picked], [(inside, y) for _, inside, y in picked]))

@@ -110,11 +110,11 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
         return _empty("No step of these skill maps calls for a skill.", sources)
     rows: list[Row] = []
     fig, axes = panels_of(len(maps), 3.5, 2.6)
-    for ax, one in zip(axes, maps, strict=False):
+    for ax, one, name in zip(axes, maps, _names(maps), strict=False):
         order = sorted((s for s in one.usage if s != OTHER), key=lambda s: -one.usage[s])
         order += [OTHER] if OTHER in one.usage else []
         mine: list[Row] = [
-            {"map": _name(one), "clusters": one.clusters, "skills": one.n_skills, "skill": s, "id": i + 1,
+            {"map": name, "clusters": one.clusters, "skills": one.n_skills, "skill": s, "id": i + 1,
              "count": one.usage[s], "n": one.total, "value": one.usage[s] / one.total if one.total else None,
              "entropy_bits": one.entropy}
             for i, s in enumerate(order)
@@ -126,7 +126,7 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
         ax.set_xticks(range(1, len(mine) + 1, max(1, -(-len(mine) // 10))))
         style.percent_up_to(ax, max((r["value"] or 0 for r in mine), default=1))
         ax.set_xlim(0.3, max(len(mine), 4) + 0.7)
-        title = f"{_name(one)}, {style.counted(one.total)}\nH = {one.entropy:.2f} bits"
+        title = f"{name}, {style.counted(one.total)}\nH = {one.entropy:.2f} bits"
         style.dress(ax, title, "skill", "share of steps")
         rows += mine
     named = "; ".join(f"{r['map']}: {r['id']} {r['skill']}" for r in rows if r["id"] <= 5 and len(maps) <= 3)
@@ -151,9 +151,9 @@ def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
         count, n = one.usage.get(OTHER, 0), one.total
         rows.append({"map": one.source, "clusters": one.clusters, "skills": one.n_skills, "count": count,
                      **share(count, n)})  # fmt: skip
-    names = list(dict.fromkeys(r["map"] for r in rows))
+    names = _sources(maps)
     fig, panels = style.grid_of(1, len(names), 4.2, 3.2, sharey=True)
-    for ax, name in zip(panels[0], names, strict=True):
+    for ax, (name, called) in zip(panels[0], names.items(), strict=True):
         mine = [r for r in rows if r["map"] == name]
         places = sorted({r["skills"] for r in mine})
         for i, m in enumerate(sorted({r["clusters"] for r in mine})):
@@ -162,14 +162,14 @@ def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
             style.points(ax, line, spots, style.color(i), f"M = {m}")
         ax.set_xticks(range(len(places)), [str(p) for p in places])
         style.percent_up_to(ax, max(r["high"] or 0 for r in rows))
-        style.dress(ax, Path(name).name, "N, skills asked for", "steps that no skill fits")
+        style.dress(ax, called, "N, skills asked for", "steps that no skill fits")
         style.legend(ax, loc="upper right")
     text = (
         "Share of steps assigned to “other”, over the number of skills asked for (N), each from M questions. The "
         "intervals take the steps of one question as independent."
     )
     low, high = min(r["n"] for r in rows), max(r["n"] for r in rows)
-    few = style.few_cases(rows, "M {clusters}, N {skills}")
+    few = style.few_cases(rows, "M {clusters}, N {skills}" if len(names) == 1 else "{map}, M {clusters}, N {skills}")
     chart = curves("skills", "clusters", panel="map", xlabel="N", ylabel="other", percent=True)
     said = f"{text} n = {low} to {high} steps. {few} {style.interval_methods(rows)} {_made_by(sources)}"
     return Drawing(style.finished(fig), rows, _tidy(said), chart)
@@ -186,18 +186,18 @@ def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> D
     rows: list[Row] = []
     longest = min(top, max(len(m.usage) for m in shown))
     fig, panels = style.grid_of(1, len(shown), 4.0, 1.3 + 0.24 * longest)
-    for ax, one in zip(panels[0], shown, strict=True):
+    for ax, one, name in zip(panels[0], shown, _names(shown), strict=True):
         order = sorted(one.usage, key=lambda s: (s == OTHER, -one.usage[s]))
         for i, s in enumerate(order):
             seen = style.weight(one.total) if i < top else "no"
-            rows.append({"map": _name(one), "clusters": one.clusters, "skills": one.n_skills, "skill": s, "id": i + 1,
+            rows.append({"map": name, "clusters": one.clusters, "skills": one.n_skills, "skill": s, "id": i + 1,
                          "count": one.usage[s], "n": one.total, "drawn": seen})  # fmt: skip
         mine = order[:top]
         for y, s in enumerate(mine):
             ax.barh(y, one.usage[s], height=0.62, **style.bar(one.total, style.SUCCESS))
         ax.set_yticks(range(len(mine)), [style.plain(s, 34) for s in mine])
         ax.set_ylim(longest - 0.4, -0.6)
-        style.dress(ax, f"{_name(one)}, {style.counted(one.total)}", "steps", grid="x")
+        style.dress(ax, f"{name}, {style.counted(one.total)}", "steps", grid="x")
     more = f" Skills after the first {top} are in the csv." if any(len(m.usage) > top for m in shown) else ""
     text = (
         "Skills of each map by the number of steps that call for them, for each number of skills asked for. With few "
@@ -212,5 +212,17 @@ def _tidy(text: str) -> str:
     return encodable(" ".join(text.split()))
 
 
-def _name(one: SkillUse) -> str:
-    return Path(one.source).name if one.clusters is None else f"M={one.clusters}, N={one.n_skills}"
+def _sources(maps: Sequence[SkillUse]) -> dict[str, str]:
+    """A short name for each source: the last part of its path if that tells them apart."""
+    short = {one.source: Path(one.source).name for one in maps}
+    return short if len(set(short.values())) == len(short) else {source: source for source in short}
+
+
+def _names(maps: Sequence[SkillUse]) -> list[str]:
+    """The name of each map: M and N, with the source if there are several, or the source alone without M."""
+    called = _sources(maps)
+    sizes = [f"M={one.clusters}, N={one.n_skills}" for one in maps]
+    return [
+        called[one.source] if one.clusters is None else size if len(called) == 1 else f"{called[one.source]}: {size}"
+        for one, size in zip(maps, sizes, strict=True)
+    ]

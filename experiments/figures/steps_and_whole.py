@@ -10,6 +10,7 @@ import numpy as np
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols import counting
 from ..run.reader import Row, RunData
+from ..run.summary import counted_rows
 from . import style
 from .drawing import GAP, Drawing, curves, drawn, figure, need, point
 from .grouping import grouped, having, labels, labels_by_benchmark, steps_of
@@ -85,7 +86,7 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
 
 def _root_interval(run: RunData) -> dict[str, Any]:
     """Bootstrap interval of sqrt(S1 S2) over the cases with both steps judged."""
-    items = counting.items(run.graded)
+    items = counting.items(counted_rows(run))
     steps = [(i, i.truth("part:0"), i.truth("part:1")) for i in items]
     known = [(i, bool(a), bool(b)) for i, a, b in steps if a is not None and b is not None]
 

@@ -77,9 +77,12 @@ def _checked(raw: Any, where: str) -> Row:
     if missing:
         raise InputError(f"{where}: field {missing[0]!r} is missing; every row has {', '.join(_COLUMNS)}")
     try:
-        step, k, n = (int(float(raw[c])) for c in ("step", "k", "n"))
+        numbers = [float(raw[c]) for c in ("step", "k", "n")]
     except (TypeError, ValueError) as e:
         raise InputError(f"{where}: step, k and n are whole numbers ({e})") from e
+    if not all(map(float.is_integer, numbers)):
+        raise InputError(f"{where}: step, k and n are {raw['step']}, {raw['k']} and {raw['n']}; give whole numbers")
+    step, k, n = map(int, numbers)
     if not 0 <= k <= n:
         raise InputError(f"{where}: k is {k} and n is {n}; k counts the right answers among n, so give 0 <= k <= n")
     return {"run": str(raw.get("run") or ""), "recipe": str(raw["recipe"]), "metric": str(raw["metric"]), "step": step,

@@ -90,13 +90,14 @@ def training_set(source: str, recipe: AdapterRecipe, evaluation: str | None = No
     ``evaluation`` an organism is evaluated on its held-out side, and a file on its cases that do not overlap with the
     training. Raises ``InputError`` for a depth that the source does not have, too few cases, and any overlap.
     """
+    given = None if evaluation is None else load_benchmark(evaluation, option="--evaluation").cases
     if source == ORGANISM:
         cases = organism_cases(recipe.depths, recipe.prompts, seed)
-        kept = load_benchmark(evaluation or source, seed=0, limit=30 if evaluation is None else None).cases
+        kept = given or load_benchmark(source, seed=0, limit=30).cases
     else:
-        pool = load_benchmark(source).cases
+        pool = load_benchmark(source, option="--train").cases
         cases = _draw(pool, recipe, source, seed)
-        kept = _rest(pool, cases, source) if evaluation is None else load_benchmark(evaluation).cases
+        kept = given or _rest(pool, cases, source)
     check_disjoint(cases, kept, f"--train {source}")
     _check_targets(cases, recipe, f"--train {source}")
     return TrainingSet(tuple(cases), tuple(kept), hash_cases(cases))

@@ -16,6 +16,7 @@ from ..figures.catalog import FIGURES, draw
 from ..figures.drawing import Drawing
 from ..figures.grouping import color_bar, panels_of
 from ..run.reader import RunData
+from .naming import named_in_python
 from .results import RunResults
 from .shown import ProbeResults, probed_now
 
@@ -96,7 +97,8 @@ def __getattr__(name: str) -> Callable[..., Drawing]:
 
     def plot(runs: Any, **options: Any) -> Drawing:
         one = isinstance(runs, str | Path | RunData | RunResults | ProbeResults)
-        return draw(figure.name, [_as_run(r) for r in ([runs] if one else runs)], **options)
+        with named_in_python():
+            return draw(figure.name, [_as_run(r) for r in ([runs] if one else runs)], **options)
 
     plot.__name__, plot.__doc__ = name, f"{figure.title}. {figure.draw.__doc__ or ''}"
     return plot

@@ -44,7 +44,10 @@ def measure_and_keep(run: RunData, target: Target, own: Config, name: str, quiet
         )
     found = investigate(config, path, quiet=quiet, report=False, benchmark=benchmark, target=target,
                         probe=lambda opened, _, *rest: run_the_probes(opened, one, *rest))  # fmt: skip
-    if RunData(path).probe(name) is None:
+    labelled = any(found.evaluated.ids(label) for label in ("failure", "success"))
+    # What is there may be of an earlier call, with other cases: then the cases chosen last are not its own.
+    its_own = probed_cases(path, name).get("groups") == probed_cases(path).get("groups")
+    if not (labelled and its_own) or RunData(path).probe(name) is None:
         raise NoCasesError(f"{run.name}: probe {name} had nothing to measure; {found.no_contrast or 'see log.txt'}")
 
 

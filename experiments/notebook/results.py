@@ -19,7 +19,7 @@ from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.single_cases import Rendered, read_rendered
 from .naming import in_python, named_in_python
-from .shown import ProbeResults, Table, frame_html, heading, probed_now, signals
+from .shown import ProbeResults, Table, frame_html, heading, place, probed_now, signals
 
 if TYPE_CHECKING:
     import pandas
@@ -224,7 +224,10 @@ class CaseGroup(Sequence[CaseResult]):
         if not isinstance(i, str) and (not isinstance(i, int) or not -len(self) <= i < len(self)):
             fix = f"; give an id, or a position from 0 to {len(self) - 1}" if self.ids else ""
             raise InputError(f"{self!r}: no case {i!r}{fix}")
-        return self.run.case(i if isinstance(i, str) else self.ids[i])
+        found = self.run.case(i if isinstance(i, str) else self.ids[i])
+        if found.id not in self.ids:
+            raise InputError(f"{self!r}: case {i!r} is none of them; run.case({i!r}) has it")
+        return found
 
     def __repr__(self) -> str:
         first = ", ".join(self.ids[:_LISTED]) + (", ..." if len(self) > _LISTED else "")
@@ -237,14 +240,8 @@ class CaseGroup(Sequence[CaseResult]):
 def _line(found: CaseResult) -> Row:
     verdicts = {g.role: _MARKS[g.outcome] for g in found.graded if g.role.count(":") <= 1}
     given = None if found.whole is None else found.whole.answer
-    return {
-        "case": found.id,
-        "question": found.question,
-        "gold": found.answer,
-        "answer": given,
-        "cause": found.cause,
-        **verdicts,
-    }
+    return {"case": found.id, "question": found.question, "gold": found.answer, "answer": given, "cause": found.cause,
+            **verdicts}  # fmt: skip
 
 
 @dataclass(repr=False)
@@ -319,7 +316,7 @@ class RunResults:
             raise InputError(
                 f"{self.name}: no case {id!r} among its {len(self.data.cases)}{did_you_mean(id, self.data.cases)}"
             )
-        rows = sorted(self._by_case.get(id, []), key=lambda g: (not g.role.startswith("whole"), g.role))
+        rows = sorted(self._by_case.get(id, []), key=place)
         answered = self.data.responses
         said = [answered[g.ask].text if g.ask in answered else None for g in rows]
         asks = [self.data.asks.get(g.ask or "") for g in rows]
@@ -378,7 +375,8 @@ class RunResults:
         """A figure of the run by name, such as ``collapse-curve``; ``composcope.plot`` lists them."""
         from ..figures import draw
 
-        return draw(figure, [probed_now(self.data)], **options)
+        with named_in_python():
+            return draw(figure, [probed_now(self.data)], **options)
 
     def __fspath__(self) -> str:
         """The run's folder, so that a run can be given wherever a folder can."""

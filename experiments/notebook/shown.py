@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, did_you_mean
+from ...evaluation.graded import Graded
 from ...terminal import how_many
 from ..run.reader import ProbeData, Row, RunData
 from ..run.single_cases import read_single_cases
+from .naming import named_in_python
 
 if TYPE_CHECKING:
     import pandas
@@ -77,6 +79,12 @@ def frame_html(frame: pandas.DataFrame) -> str:
 
     with pandas.option_context("display.max_colwidth", None, "display.float_format", "{:.4g}".format):
         return frame.to_html(index=False, escape=True, na_rep="", max_rows=SHOWN_ROWS, border=0, justify="left")
+
+
+def place(row: Graded) -> tuple[bool, list[tuple[int, str]]]:
+    """Where an answer stands in lists: those to the whole come first, and part 2 comes before part 10."""
+    words = row.role.split(":")
+    return not row.role.startswith("whole"), [(int(w) if w.isdecimal() else -1, w) for w in words]
 
 
 class Maps(Mapping[str, "xarray.DataArray"]):
@@ -212,7 +220,8 @@ class ProbeResults:
             raise InputError(
                 f"probe {self.name}: has no figure of its own; give the name of one (see dir(composcope.plot))"
             )
-        return draw(figure or own[0], [self.as_run()], **options)
+        with named_in_python():
+            return draw(figure or own[0], [self.as_run()], **options)
 
     def as_run(self) -> RunData:
         """The run with this result in place of the one in its folder, as input for figures."""

@@ -13,11 +13,11 @@ from typing import Any
 
 from ...evaluation.asks import OUTCOMES, Ask, Response
 from ...evaluation.graded import Graded
-from ...evaluation.protocols import counting
 from ...evaluation.protocols.double_gate import Gated, gate_cases
 from ..figures.grouping import labels
 from ..run.reader import RunData
 from ..run.single_cases import Rendered, read_rendered
+from ..run.summary import counted_rows
 from .origins import KINDS, MEANS, Origin, origins
 from .pictures import PageData, size_of
 
@@ -126,9 +126,8 @@ def gates(run: RunData) -> dict[str, str]:
     unless another answer fails it. Cases without parts are left out.
     """
     cases = run.cases if any(":paraphrase:" in r.role for r in run.graded) else None
-    compat = run.config.asking.compat if run.config else None
     found: dict[str, str] = {}
-    for gated in gate_cases(counting.published(run.graded, compat), cases):
+    for gated in gate_cases(counted_rows(run), cases):
         if gated.item.n_parts:
             found.setdefault(gated.item.case, _stopped(gated))
     return found

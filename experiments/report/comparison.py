@@ -3,7 +3,6 @@
 ``compare.html`` has its own folder with its data; its texts and index are those of the case browser.
 """
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ from ..run.compare import compare_runs
 from ..run.reader import load
 from ..run.summary import metric_line
 from . import cases
-from .pictures import write_script
-from .write import environment, page_parts
+from .pictures import remove_scripts, write_script
+from .write import check_own, environment, page_parts
 
 SCRIPTS = ("core.js", "case.js", "filters.js", "compare.js")
 
@@ -28,13 +27,14 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
 
     ``found`` is the result of ``compare_runs``, if the caller already has it.
 
-    Raises ``InputError`` for a folder that is not a single run, and for runs without a case in common.
+    Raises ``InputError`` for a folder that is not a single run, for runs without a case in common, and where
+    ``compare.html`` is another program's page.
     """
     found = compare_runs(a, b) if found is None else found
     runs = load([a, b])
     folder = Path(out)
-    for old in ("assets", "data/compared"):
-        shutil.rmtree(folder / old, ignore_errors=True)
+    check_own(folder / "compare.html")
+    remove_scripts(folder / "data" / "compared", "**/*.js")
     texts = cases.collect(runs)
     # One id with two questions counts as two cases: the list keeps them apart.
     write_script(folder / "data" / "compared", "index", {**texts.index, "changed": found["cases"]["changed"]})

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...errors import InputError
 from ...evaluation.protocols.base import about
 from ...files import to_csv
 from ...probes.catalog import PROBES, Probe
@@ -180,6 +181,8 @@ _DOCUMENT = r"""\documentclass[10pt,twocolumn]{article}
 \input{claims}
 \end{document}
 """
+_OURS = "claims.csv"
+"""A file that only this command writes: the folder is then its own."""
 _CLAIMS = ("model", "benchmark", "claim", "n", "value", "interval", "p", "badge")
 
 
@@ -188,9 +191,10 @@ def write(
 ) -> list[Path]:
     """Write the folder for runs (or studies); returns the files.
 
-    Raises ``InputError`` for a folder that is not a run.
+    Raises ``InputError`` for a folder that is not a run, and where ``out`` has somebody else's files of these names.
     """
     check_no_run(out)
+    _check_own(Path(out))
     read, folder = load(runs), Path(out)
     with stage(progress, "drawing figures", len(FIGURES)):
         files, captions = _figures(read, folder / "figures", gray)
@@ -206,13 +210,20 @@ def write(
         "figures.tex": "\n".join(captions),
         "tables.tex": "\n".join(_headlines(read)),
         "claims.tex": table([_marked(r) for r in declared], _CLAIMS, note, "tab:claims"),
-        "claims.csv": to_csv(
+        _OURS: to_csv(
             [{k: v.replace("\u2212", "-") if isinstance(v, str) else v for k, v in row.items()} for row in made]
         ),  # for programs
         "methods.tex": "\n\n".join(escaped(p) for p in methods(read)) + "\n",
         "main.tex": _DOCUMENT,
     }
     return [*files, *(write_text(folder / name, text) for name, text in texts.items())]
+
+
+def _check_own(folder: Path) -> None:
+    """Raise ``InputError`` for a folder that this command has not written and that has files which it would replace."""
+    own = ("main.tex", "methods.tex", "figures.tex", "tables.tex", "claims.tex")
+    if not (folder / _OURS).exists() and (found := next((name for name in own if (folder / name).exists()), None)):
+        raise InputError(f"--out {folder}: has a {found} that would be overwritten; give another folder")
 
 
 def _marked(row: dict[str, Any]) -> dict[str, Any]:

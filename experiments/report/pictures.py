@@ -206,6 +206,13 @@ def _plain(value: Any) -> Any:
     return finite(value) if known else str(value)
 
 
+def remove_scripts(folder: Path, *patterns: str) -> None:
+    """Remove the data files that an earlier page left in a folder; all other files stay, since it may be the user's."""
+    for path in (found for pattern in patterns for found in folder.glob(pattern)):
+        if path.is_file() and path.read_bytes().startswith(b"composcope.load("):
+            path.unlink()
+
+
 def write_script(folder: Path, name: str, value: Any) -> int:
     """Write ``folder/NAME.js``; returns its size in bytes."""
     path = folder / f"{name}.js"

@@ -6,7 +6,6 @@ scripts and reach the page only as text nodes. If a figure or probe cannot be dr
 
 import base64
 import hashlib
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from ..run.reader import RunData, load
 from . import cases, causes, headline, landing, pictures, sections
 from .cases import Told
 from .origins import origins
-from .pictures import block, write_script
+from .pictures import block, remove_scripts, write_script
 
 _HERE = Path(__file__).parent
 SCRIPTS = ("core.js", "colors.js", "arrays.js", "stops.js", "heatmap.js", "lines.js", "charts.js", "tokens.js",
@@ -55,12 +54,8 @@ def write(
     for run in data:  # before anything of an older report is removed
         run.read_all()
     folder = Path(out)
-    _check_own(folder / "report.html")
-    # Remove only what an earlier report wrote: the folder may be the user's own and hold other files.
-    for old in ("assets", "data/cases", "data/pictures", "data/heads"):
-        shutil.rmtree(folder / old, ignore_errors=True)
-    for old_file in (folder / "data").glob("*.js"):
-        old_file.unlink()
+    check_own(folder / "report.html")
+    remove_scripts(folder / "data", "*.js", "cases/*.js", "pictures/*.js", "heads/*.js")
     drawn = pictures.collect(data, SINGLE_BUDGET if single_file else pictures.BUDGET)
     kept = [found["cases"] for found in drawn.index["runs"]]
     told = [Told(origins(run), landing.twins(run, k)) for run, k in zip(data, kept, strict=True)]
@@ -90,8 +85,8 @@ def write(
     return write_text(folder / "report.html", encodable(page))
 
 
-def _check_own(page: Path) -> None:
-    """Raise ``InputError`` for a page of another program, which the report would replace."""
+def check_own(page: Path) -> None:
+    """Raise ``InputError`` for a page of another program, which ours would replace."""
     if page.is_file() and "composcope" not in page.read_text(encoding="utf-8", errors="replace"):
         raise InputError(f"{page}: is not a page of composcope and would be overwritten; give --out another folder")
 

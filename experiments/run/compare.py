@@ -19,12 +19,13 @@ from ...evaluation.graded import Graded, read_graded
 from ...evaluation.metrics import mark, percent, points, span
 from ...evaluation.protocols.base import BARE
 from ...evaluation.protocols.compare import compare
+from ...evaluation.protocols.counting import published
 from ...files import finite
 from ...terminal import Bar, how_many, no_bar
 from .folder import missing
 from .reader import RunData, read_about
 from .single_cases import read_values
-from .summary import headline
+from .summary import compat_of, headline
 
 Key = tuple[str, str, int]
 Numbers = dict[tuple[str, str], dict[str, float]]
@@ -116,7 +117,8 @@ def _channels(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     if [run.counted_now().protocol for run in (a, b)] != ["double-gate", "double-gate"]:
         return [], []
-    found = compare(rows_a, rows_b, {**b.cases, **a.cases}, seed)
+    counted_a, counted_b = (published(rows, compat_of(run)) for run, rows in ((a, rows_a), (b, rows_b)))
+    found = compare(counted_a, counted_b, {**b.cases, **a.cases}, seed)
     return [m.to_dict() for m in found.metrics], list(found.warnings)
 
 

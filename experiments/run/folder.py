@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import InputError, JournalError
 from ...evaluation import text_files
-from ...files import as_path
+from ...files import as_path, finite
 from ...files import write_text as write_text  # re-exported: this module offers all ways to write
 from ...terminal import how_many
 
@@ -30,14 +30,21 @@ _NAMED = 8
 
 
 def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:
-    """Write a JSON object with its schema version, atomically."""
-    return write_text(path, json.dumps({"schema": SCHEMA, **value}, indent=1, ensure_ascii=False, default=str) + "\n")
+    """Write a JSON object with its schema version, atomically. NaN and infinities, which JSON lacks, are null."""
+    return write_text(path, _dumped({"schema": SCHEMA, **value}, indent=1) + "\n")
 
 
 def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write JSON lines, each with the schema version, atomically."""
-    lines = (json.dumps({"schema": SCHEMA, **row}, ensure_ascii=False, default=str) for row in rows)
-    return write_text(path, "".join(line + "\n" for line in lines))
+    """Write JSON lines, each with the schema version, atomically; numbers as ``write_json``."""
+    return write_text(path, "".join(_dumped({"schema": SCHEMA, **row}) + "\n" for row in rows))
+
+
+def _dumped(value: Mapping[str, Any], indent: int | None = None) -> str:
+    options: dict[str, Any] = {"indent": indent, "ensure_ascii": False, "allow_nan": False, "default": str}
+    try:
+        return json.dumps(value, **options)
+    except ValueError:
+        return json.dumps(finite(value), **options)
 
 
 def read_json(path: str | Path) -> dict[str, Any]:

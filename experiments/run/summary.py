@@ -3,6 +3,7 @@
 Which failures a run counts, and which of them were diagnosed, is said here once: pages, figures and lists agree on it.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,9 @@ from typing import Any
 
 from ...errors import ComposcopeError, InputError
 from ...evaluation import dependence
+from ...evaluation.graded import Graded
 from ...evaluation.metrics import DIFFERENCES, MEANINGS, NUMBERS, Metric, censored, percent, points, quoted, span
+from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import PROTOCOLS, Entry, Evidence, about
 from ...evaluation.statistics import method_shown
 from ...terminal import how_many
@@ -212,6 +215,19 @@ class Diagnosed:
         kinds = ((self.unjudged, "whose whole could not be judged"), (self.outside, "outside the sets of failures"))
         said = [f"{how_many(n, 'diagnosed case')} {which}" for n, which in kinds if n]
         return f"Not counted: {', '.join(said)}." if said else ""
+
+
+_COMPAT = re.compile(r"\(--compat (\w+)\)")
+
+
+def compat_of(run: RunData) -> str | None:
+    """The paper as which the run's metrics were counted; None where they were counted in our way."""
+    return next((found[1] for warning in run.warnings if (found := _COMPAT.search(warning))), None)
+
+
+def counted_rows(run: RunData) -> list[Graded]:
+    """The graded rows as the run's metrics count them: some papers count what could not be judged as wrong."""
+    return counting.published(run.graded, compat_of(run))
 
 
 def counted_failures(run: RunData) -> set[str]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...errors import InputError
 from ...evaluation.analyses import adjudicator, agentcoma, gated, stad, taxonomy
@@ -14,7 +15,7 @@ from ...evaluation.protocols.base import uncounted
 from ...evaluation.protocols.counting import by_model
 from ..console.printing import table
 from ..evaluating.ask_plan import load_benchmark
-from ..run import find_runs, read_lines, write_json, write_lines
+from ..run import check_no_run, find_runs, read_lines, write_json, write_lines
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = An
 
 def sources(path: str | Path) -> list[Source]:
     """Read a run folder, a folder of runs, or a graded.jsonl (one source per model and run in the file)."""
+    if not Path(path).expanduser().exists():
+        raise InputError(f"{path}: no such run; give a run folder, a folder of runs, or a graded.jsonl")
     if Path(path).is_dir():
         return [_from_run(folder) for folder in find_runs([path])]
     split = by_model(read_graded(path))
@@ -129,7 +132,7 @@ def _from_run(folder: Path) -> Source:
 
 def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
     """Make sheets for a human study of a benchmark; with ``sheet`` and ``key``, convert the answers to graded rows."""
-    cases = load_benchmark(benchmark).cases
+    cases = load_benchmark(benchmark, option="benchmark").cases
     if (options.sheet is None) != (options.key is None):
         raise InputError("study human: give --sheet and --key together, or neither to assign questions")
     if options.sheet is not None and options.key is not None:
@@ -139,10 +142,42 @@ def human_assignment(benchmark: str, options: AnalysisOptions) -> Analysis:
 
 
 def write(found: Analysis, out: str | Path) -> list[Path]:
-    """Write ``analysis.json`` and the analysis's files into a folder."""
+    """Write ``analysis.json`` and the analysis's files into a folder.
+
+    Raises ``InputError`` if this would replace what a person has filled in, or the graded rows of a run.
+    """
     out = Path(out)
+    if "graded.jsonl" in found.files:
+        check_no_run(out)
+    for name, rows in found.files.items():
+        _check_filled_in(out / name, rows)
     paths = [write_json(out / f"{found.name}.json", found.to_dict())]
     return paths + [write_lines(out / name, rows) for name, rows in found.files.items()]
+
+
+_FILLED_IN = {
+    "sheet.jsonl": ("answer", "human", "reexamined", "remark"), "reexamine.jsonl": ("reexamined",),
+    "annotate.jsonl": ("label",),
+}  # fmt: skip
+"""The files that people fill in or correct, and the fields in which they do."""
+
+
+def _check_filled_in(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    fields = _FILLED_IN.get(path.name, ()) if path.is_file() else ()
+    if not fields:
+        return
+    now = {_item(row): row for row in rows}
+    for old in read_lines(path):
+        new = now.get(_item(old), {})
+        if (lost := next((f for f in fields if old.get(f) not in (None, "", new.get(f))), None)) is not None:
+            raise InputError(
+                f"{path}: field {lost!r} of {_item(old)[0]!r} is {old[lost]!r}, which would be lost; give another "
+                "--out, or move the file away"
+            )
+
+
+def _item(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (row["item"],) if "item" in row else (row.get("case"), row.get("repeat", 0))
 
 
 def lines(found: Analysis) -> list[str]:

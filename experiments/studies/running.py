@@ -71,7 +71,7 @@ def _planned(study: Study, given: Mapping[str, Any]) -> list[StudyRun]:
     if len(set(slugs.values())) < len(slugs):
         raise InputError(f"--data: {', '.join(study.data)} have the same name; rename one file")
     for data in study.data:
-        load_benchmark(data, limit=1)
+        load_benchmark(data, limit=1, option="--data")
     found = []
     for model in study.spec.models:
         for data in study.data:

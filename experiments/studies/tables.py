@@ -20,6 +20,7 @@ from ...evaluation.protocols import counting
 from ...evaluation.protocols.compare import compare
 from ...evaluation.statistics import Interval, holm
 from ..run.single_cases import CaseValue, read_values
+from ..run.summary import counted_rows
 from .results import beside, described, pair_name
 from .study import Row, Study, StudyRun, StudyTable
 
@@ -202,8 +203,8 @@ def _pair_rows(study: Study, pair: Any, data: str) -> list[Row]:
 def differences(a: StudyRun, b: StudyRun, seed: int = 0) -> list[Metric]:
     """A - B of accuracies and gaps, or channels of double-gate runs. Raises ``InputError`` for no shared case."""
     if a.run.protocol == b.run.protocol == "double-gate":
-        return list(compare(a.run.graded, b.run.graded, {**b.run.cases, **a.run.cases}, seed).metrics)
-    return gains(a.run.graded, b.run.graded, seed)
+        return list(compare(counted_rows(a.run), counted_rows(b.run), {**b.run.cases, **a.run.cases}, seed).metrics)
+    return gains(counted_rows(a.run), counted_rows(b.run), seed)
 
 
 def gains(a: Sequence[Graded], b: Sequence[Graded], seed: int = 0) -> list[Metric]:

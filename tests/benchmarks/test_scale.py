@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +101,14 @@ def test_twice_the_gpus_take_half_the_time_and_too_few_take_none() -> None:
 def test_a_study_of_no_asks_is_refused() -> None:
     with pytest.raises(InputError, match="--asks 0"):
         load_of(asks=0, prompt=None)
+
+
+@pytest.mark.parametrize("line", ["scale --asks 0", "probes --preset nope", "probes --repeats 0"])
+def test_a_wrong_option_of_a_script_is_one_line(line: str) -> None:
+    name, *options = line.split()
+    command = [sys.executable, "-m", f"composcope.benchmarks.{name}", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and options[1] in done.stderr
 
 
 def test_a_training_costs_its_tokens_and_the_weights_read_for_them() -> None:

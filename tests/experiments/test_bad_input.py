@@ -160,7 +160,7 @@ def test_an_unknown_benchmark_or_protocol_is_named(
     taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     assert run("evaluate", taught, tmp_path / "none.jsonl", tmp_path / "r") == 1
-    assert "none.jsonl: no such benchmark file" in error_of(capsys)
+    assert f"--benchmark {tmp_path / 'none.jsonl'}: no such benchmark file" in error_of(capsys)
     assert run("evaluate", taught, "organism:sums", tmp_path / "r") == 1
     assert "--benchmark organism:sums: no such benchmark" in error_of(capsys)
     assert run("evaluate", taught, "organism:mixd", tmp_path / "r") == 1

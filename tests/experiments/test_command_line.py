@@ -306,7 +306,7 @@ def test_the_command_that_init_names_can_be_pasted(tmp_path: Path, capsys: pytes
 
 
 def test_what_init_writes_runs_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["init", str(tmp_path / "study"), "--json"]) == 0
+    assert main(["init", str(tmp_path / "my {0} study é 中 😀 100 %"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     cases, config = map(Path, said["files"])
     assert cases.read_text().startswith("# ") and len(read_cases(cases)) == 12

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from composcope.errors import InputError
+from composcope.experiments.cli.organism import _progress
 from composcope.experiments.console import exits
 from composcope.experiments.console.printing import Reporter, cell, show
 from composcope.terminal import to_stderr
@@ -60,6 +61,21 @@ def test_no_escape_sequence_of_a_field_reaches_the_terminal(as_json: bool, monke
     text = _printed(value, as_json, "utf-8", monkeypatch).decode()
     assert "title" in text and not set(text) & STEERING
     assert not as_json or json.loads(text) == value
+
+
+@pytest.mark.parametrize("name", ["a[bold]b", "x[/y].jsonl"])
+def test_a_name_in_brackets_is_shown_as_it_is_above_a_bar(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    with Reporter(stream=stream).bar(f"reading {name}", 3) as advance:
+        advance(1)
+    assert f"reading {name} " in stream.getvalue()
+    said, tasks = io.StringIO(), _progress()
+    monkeypatch.setattr(sys, "stderr", said)
+    with tasks as (step_done, say):
+        step_done(name, 1, 2, 0.5)
+        say(f"{name}: made before")
+    assert f"{name}: made before" in said.getvalue() and f"{name} (loss 0.500)" in said.getvalue()
 
 
 def test_no_escape_sequence_reaches_stderr_or_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,7 @@ from composcope.experiments.run import (
     one_run,
     read_json,
     read_lines,
+    write_json,
     write_lines,
     write_text,
     writer,
@@ -70,6 +71,13 @@ def test_json_lines_carry_a_schema_and_survive_unicode_line_separators(tmp_path:
     path = write_lines(tmp_path / "rows.jsonl", rows)
     assert [r["text"] for r in read_lines(path)] == ["a\u2028b\nc", "ß"]
     assert all(r["schema"] == 1 for r in read_lines(path))
+
+
+def test_what_json_has_no_number_for_is_null_in_every_file(tmp_path: Path) -> None:
+    value = {"a": float("nan"), "b": [1, float("-inf"), {"c": (0.5, float("inf"))}], "d": tmp_path}
+    for path in (write_json(tmp_path / "x.json", value), write_lines(tmp_path / "x.jsonl", [value])):
+        found = json.loads(path.read_text(), parse_constant=lambda word: pytest.fail(word))
+        assert found == {"schema": 1, "a": None, "b": [1, None, {"c": [0.5, None]}], "d": str(tmp_path)}
 
 
 def test_another_schema_is_refused_with_file_and_line(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -285,6 +286,25 @@ def test_filled_sheets_are_graded_as_the_questions_they_hold_and_empty_lines_are
     assert found.warnings == ("1 of 4 questions have no answer and are left out",)
     with pytest.raises(InputError, match="p0 has 2 questions of item 'c'"):
         agentcoma.reference_rows({"c": case}, [{**k, "person": "p0"} for k in key[:2]], sheet)
+
+
+def test_a_line_that_is_twice_in_a_sheet_or_key_and_a_key_of_something_else_are_refused() -> None:
+    case = Case("c", "Q?", "7", answer_type="number")
+    key: list[dict[str, Any]] = [{"item": "i1", "person": "p1", "case": "c", "role": "whole"}]
+    sheet: list[dict[str, Any]] = [{"item": "i1", "answer": "7"}]
+    judged = [{**key[0], "domain": "-", "kind": "whole", "run": "r", "judged": True, "prone": False}]
+    labelled = [{"item": "i1", "human": "right"}]
+    rows = partial(agentcoma.reference_rows, {"c": case})
+    for read, ours, filled in ((rows, key, sheet), (adjudicator.validate, judged, labelled)):
+        read(ours, filled)
+        for wrong, said in (
+            ((ours, filled * 2), "sheet:2: item 'i1'"),
+            ((ours * 2, filled), "key:2: item 'i1'"),
+            ((filled, filled), "key:1: field"),
+            ((ours, [{"id": "i1"}]), "sheet:1: field 'item'"),
+        ):
+            with pytest.raises(InputError, match=said):
+                read(*wrong)
 
 
 def test_people_see_the_evidence_and_the_options_that_models_see_and_may_answer_with_either() -> None:

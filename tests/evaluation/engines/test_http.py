@@ -74,6 +74,16 @@ def test_every_ask_gets_its_own_answer(url: str, make_ask: Callable[..., Ask]) -
     assert len(found) == 100
 
 
+def test_a_closed_engine_holds_no_connection(url: str, make_ask: Callable[..., Ask]) -> None:
+    engine = engine_at(url)
+    one(engine, make_ask("[echo] first"))
+    assert engine._transport._pool.connections
+    for _ in range(2):
+        engine.close()
+        assert not engine._transport._pool.connections
+    assert one(engine, make_ask("[echo] second")).text == "[echo] second", "it opens one again if it has to"
+
+
 def test_length_stop_and_counts_are_what_the_server_says(url: str, make_ask: Callable[..., Ask]) -> None:
     engine = engine_at(url)
     short = one(engine, make_ask("two words", max_tokens=5))

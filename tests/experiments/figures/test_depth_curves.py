@@ -42,6 +42,21 @@ def test_two_runs_are_compared_in_the_cells_of_a_channel_and_in_no_other_group(m
         ("a − b", "A − B", -0.1, 0.9, "t")}  # fmt: skip
 
 
+def test_a_pair_of_models_has_its_own_lines_on_each_benchmark(synthetic: ModuleType, tmp_path: Path) -> None:
+    for i, (model, benchmark) in enumerate((m, b) for b in ("temporal", "ours") for m in ("control", "twin")):
+        run = synthetic.make_run(tmp_path / f"{model}-{benchmark}", model=f"organism:{model}", probes=(), seed=i, n=24)
+        for name in ("config.yaml", "manifest.json"):
+            text = (run / name).read_text().replace("organism:temporal", benchmark)
+            (run / name).write_text(text)
+    drawn = figures.draw("channels", [tmp_path])
+    pairs = {(r["pair"], r["benchmark"]) for r in drawn.rows}
+    assert len(pairs) == len({pair for pair, _ in pairs}) == 2
+    said = [label.get_text() for label in drawn.figure.axes[0].get_yticklabels()]
+    assert sorted(said) == sorted(pair for pair, _ in pairs) and all(b in pair for pair, b in pairs)
+    one = figures.draw("channels", [tmp_path / "control-ours", tmp_path / "twin-ours"])
+    assert "ours" not in one.rows[0]["pair"]
+
+
 @pytest.mark.parametrize(
     ("bands", "shaded", "dotted"), [(None, [], False), ((), [2, 4], True), ((6,), [6], True), ((6, 2), [2, 6], True)]
 )

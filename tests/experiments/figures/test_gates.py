@@ -87,6 +87,14 @@ def test_ladders_of_which_none_could_be_judged_were_asked_all_the_same() -> None
             gates.k_histogram.draw([run])
 
 
+def test_ladders_are_counted_as_the_metrics_count_them() -> None:
+    graded = [Graded("c", "whole", "incorrect"), Graded("c", "scaffold:1", "invalid", reason="error: timeout")]
+    run = bare_run(graded=[*graded, Graded("d", "whole", "correct"), Graded("d", "scaffold:1", "correct")])
+    for warnings, counts in (((), {0: 1}), (("graded and counted as stad does (--compat stad)",), {0: 1, -1: 1})):
+        run.warnings = warnings
+        assert {r["k"]: r["count"] for r in gates.k_histogram.draw([run]).rows} == counts
+
+
 def test_bars_of_failed_wholes_show_every_quadrant_that_has_some_of_whatever_number_of_steps() -> None:
     counts = {"111": 5, "110": 3, "001": 1, "000": 0}
     found = [Metric("quadrant", {"quadrant": q}, n=9, count=k, value=k / 9) for q, k in counts.items()]

@@ -27,7 +27,7 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
     line = {"n_clusters": 10, "n_skills": 3, "usage": {"add": 4, "other": 1}}
     (tmp_path / "granularity.jsonl").write_text(json.dumps(line) + "\n" + json.dumps({**line, "usage": None}) + "\n")
     (found,) = skills._maps(tmp_path)
-    assert (found.clusters, found.n_skills, found.total, skills._name(found)) == (10, 3, 5, "M=10, N=3")
+    assert (found.clusters, found.n_skills, found.total, skills._names([found])) == (10, 3, 5, ["M=10, N=3"])
     for name, again in (("a", 0), ("b", 1)):
         path = synthetic.make_run(tmp_path / name, n=2, probes=(), protocol="compositionality-gap") / "cases.jsonl"
         first, second = (json.loads(text) for text in path.read_text().splitlines())
@@ -48,6 +48,18 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
     shown = skills.skill_granularity.draw(maps)
     assert [(r["clusters"], r["skills"], r["skill"], r["id"]) for r in shown.rows] == [
         (10, n, s, i) for n in (2, 3) for i, s in enumerate(("sort", "add", "other"), 1)]  # fmt: skip
+
+
+def test_maps_of_one_size_from_two_folders_have_different_names() -> None:
+    for sources, said in ((("in/gsm", "in/chains"), ("gsm", "chains")), (("a/maps", "b/maps"), ("a/maps", "b/maps"))):
+        maps = [skills.SkillUse(source, 20, 5, {"add": 20}) for source in sources]
+        for draw in (skills.skill_distribution.draw, skills.skill_granularity.draw):
+            drawn = draw(maps)
+            titles = [ax.get_title(loc="left") for ax in drawn.figure.axes]
+            assert [t.startswith(f"{name}: M=20, N=5") for t, name in zip(titles, said, strict=True)] == [True, True]
+            assert [r["map"] for r in drawn.rows] == [f"{name}: M=20, N=5" for name in said]
+        panels = skills.skill_coverage.draw(maps).figure.axes
+        assert [ax.get_title(loc="left") for ax in panels] == list(said)
 
 
 def test_maps_runs_and_folders_are_told_apart_whatever_else_a_folder_holds(

@@ -26,6 +26,14 @@ def test_a_checkpoint_that_cannot_be_is_refused_by_its_row(k: Any, n: int, said:
         training._checked({"recipe": "r", "step": 1, "metric": "m", "k": k, "n": n}, "f: row 1")
 
 
+@pytest.mark.parametrize("wrong", [{"k": 2.5}, {"step": "0.5"}, {"step": float("inf")}, {"n": "nan"}])
+def test_numbers_of_a_checkpoint_are_whole_and_never_rounded(wrong: dict[str, Any]) -> None:
+    row = {"recipe": "grpo", "metric": "whole", "step": 1, "k": 2, "n": "5.0"}
+    assert training._checked(row, "row 1")["n"] == 5
+    with pytest.raises(InputError, match=r"row 1.*whole numbers"):
+        training._checked({**row, **wrong}, "row 1")
+
+
 def test_lines_over_training_go_from_step_to_step_and_each_training_has_its_own() -> None:
     rows = [training._checked({"run": run, "recipe": "r", "step": step, "metric": "m", "k": k, "n": 20}, "f")
             for run in ("a", "b") for step, k in ((100, 12), (0, 3), (50, 7))]  # fmt: skip

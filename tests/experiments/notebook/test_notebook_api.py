@@ -23,7 +23,9 @@ from composcope import terminal
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.journal import Contents
 from composcope.experiments import figures
+from composcope.experiments import probing as job_of_probes
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
 from composcope.experiments.notebook import ProbeResults, RunResults, naming, probing
@@ -69,6 +71,18 @@ def test_the_lines_of_the_documentation_run(run: RunResults, looked: Any) -> Non
     drawn = cs.plot.attention(run.lm, "7 times 8", layer=0)
     assert {row["head"] for row in drawn.rows} == set(range(run.lm.anatomy.n_heads))
     assert cs.plot.gap_slopes([run]).rows
+
+
+def test_parts_of_a_case_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    parts = tuple(Part(f"What is {i}?", str(i)) for i in range(12))
+    order = (11, 2, 10, *range(2), *range(3, 10))
+    graded = [Graded("c", f"part:{i}", "correct" if i < 10 else "incorrect") for i in order]
+    data = RunData(tmp_path)
+    vars(data).update(cases={"c": Case("c", "Q?", "A", parts)}, graded=[*graded, Graded("c", "whole", "correct")],
+                      asks={}, case_sets={}, journal=Contents())  # fmt: skip
+    case = RunResults(data).case("c")
+    assert [g.role for g in case.graded] == ["whole", *(f"part:{i}" for i in range(12))]
+    assert f"parts {' '.join('✓' * 10 + '✗' * 2)}" in repr(case)
 
 
 def test_a_case_shows_what_the_probes_kept_of_it(run: RunResults) -> None:
@@ -189,6 +203,22 @@ def test_each_probe_keeps_the_cases_that_it_ran_on(run: RunResults, looked: Any,
     assert ["(lookback):" in notes[0], "(min-k):" in notes[1], few.note in notes[1]] == [True] * 3
 
 
+def test_a_probe_with_nothing_to_measure_does_not_give_the_result_of_other_cases(
+    run: RunResults, looked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: Any) -> Any:
+        raise NoCasesError("no case has what the probe needs")
+
+    shutil.copytree(run.path, path := tmp_path / "run")
+    kept = path / "probes" / "lookback" / "inputs.json"
+    before = json.loads(kept.read_text())
+    kept.write_text(json.dumps({**before, "inputs": "of other cases", "groups": {"failure": ["x"], "success": ["y"]}}))
+    monkeypatch.setattr(job_of_probes, "_probe", lambda name: replace(PROBES[name], run=none))
+    with pytest.raises(NoCasesError, match="lookback had nothing to measure"):
+        cs.open_run(path).failures.probe("lookback", quiet=True)
+    assert cs.open_run(path).probe_results("lookback").case_ids["failure"] == ["x"]
+
+
 PROBE = """
 from composcope.probes import ProbeResult
 
@@ -289,6 +319,25 @@ def test_options_of_the_command_line_are_named_as_arguments_of_python(said: str,
     assert str(e.value) == in_python and terminal.in_words(said) == said
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda run: cs.diagnose(run.path, ids=["nope"]), "ids=nope: run has no such case"),
+        (lambda run: cs.investigate(cs.Config(model="m", benchmark="nope.jsonl")), "benchmark=nope.jsonl: "),
+        (lambda run: cs.evaluate("organism:none", "nope.jsonl"), "cases=nope.jsonl: "),
+        (lambda run: cs.plot.gaps(run, group_by="cost"), "group_by=cost: "),
+        (lambda run: run.plot("outcomes", group_by="cost"), "group_by: the figure outcomes"),
+        (lambda run: run.plot("outcomes", wide=True), "wide: the figure outcomes"),
+    ],
+)
+def test_errors_of_public_functions_name_their_arguments(
+    call: Callable[[RunResults], Any], said: str, run: RunResults
+) -> None:
+    with pytest.raises(InputError) as e:
+        call(run)
+    assert str(e.value).startswith(said) and "--" not in str(e.value)
+
+
 def test_messages_on_the_way_name_arguments_of_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", format="short")
     assert "; format changes it" in (said := capsys.readouterr().err) and "--" not in said
@@ -314,6 +363,10 @@ def test_what_is_not_there_is_answered_with_what_is(run: RunResults, looked: Any
         run.failures[:0].probe("lookback")
     with pytest.raises(InputError, match=r": no case 0$"):
         run.failures[:0][0]
+    assert run.successes[run.successes.ids[-1]].label == "success"
+    for wrong in (run.successes.ids[0], [run.failures.ids[0], run.successes.ids[0]]):
+        with pytest.raises(InputError, match=f"'{run.successes.ids[0]}' is none of them"):
+            run.failures[wrong]
 
 
 ANYTHING: tuple[Any, ...] = (float("nan"), 5, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 from composcope.errors import InputError, ModelError
+from composcope.experiments.cli import main
 from composcope.experiments.models.resolve import resolve_model
 from composcope.experiments.organism import benchmarks, tasks, tokenizer, weights
 from composcope.experiments.organism.measure import CardRow
@@ -413,6 +415,16 @@ def test_a_plant_that_is_there_is_kept_and_another_one_is_not_taken_for_it(
     for change in changes:
         with pytest.raises(InputError, match="holds something else"):
             making.make(replace(plant, **change), tmp_path)
+
+
+def test_the_checks_of_a_plant_that_is_there_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in recipes.SHIPPED:
+        (tmp_path / name).mkdir()
+        shutil.copyfile(_folders()[name] / making.ABOUT, tmp_path / name / making.ABOUT)
+    assert main(["organism", "plant", "--shipped", "--out", str(tmp_path), "--json"]) == 0
+    plants = json.loads(capsys.readouterr().out)["plants"]
+    assert [p["plant"] for p in plants] == list(recipes.SHIPPED)
+    assert all(p["checks"] == making.about(tmp_path / p["plant"])["checks"] != [] for p in plants)
 
 
 # --- the shipped ones ---------------------------------------------------------------------------------------------

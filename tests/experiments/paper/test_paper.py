@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.experiments.cli import main
 from composcope.experiments.report.paper import (
     FAILED,
@@ -26,6 +27,7 @@ from composcope.experiments.report.paper import (
     escaped,
     methods,
     table,
+    write,
 )
 from composcope.experiments.run import diagnosis
 from composcope.experiments.run.diagnosis import Verdict
@@ -99,6 +101,16 @@ def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too
     assert later.count(" \\\\\n") - 1 == len(declared) < len(rows)
     assert {r["claim"].split(":")[0] for r in declared if r["badge"] != "counted"} == {"lookback", "min-k"}
     assert any("the ratio" in r["claim"] for r in rows) and "the ratio" not in text
+
+
+def test_a_paper_of_the_user_is_not_replaced_and_one_of_ours_is(paper: Path, study: Path, tmp_path: Path) -> None:
+    (tmp_path / "methods.tex").write_text("My methods")
+    with pytest.raises(InputError, match=r"methods\.tex"):
+        write([study], tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["methods.tex"]
+    (paper / "methods.tex").write_text("old")
+    write([study], paper, gray=True)
+    assert (paper / "methods.tex").read_text() != "old"
 
 
 def test_a_run_is_told_with_its_weights_and_how_many_of_its_answers_could_not_be_judged() -> None:

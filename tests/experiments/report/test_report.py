@@ -97,6 +97,20 @@ def test_a_page_of_another_program_is_not_replaced_and_one_of_ours_is(synthetic:
     assert report.write([run], tmp_path / "ours", live=True).read_text() == first
 
 
+def test_files_of_the_user_in_the_folder_of_a_page_stay_and_data_of_an_earlier_page_goes(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    run, out = synthetic.make_run(tmp_path / "run", n=4, probes=()), tmp_path / "site"
+    own = [out / "assets" / "logo.svg", out / "data" / "own.js", out / "data" / "cases" / "a.jsonl"]
+    for path in own:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    (old := out / "data" / "cases" / "7-0.js").write_text(pictures.script("cases/7-0", {}))
+    report.write([run], out, live=True)
+    assert [path.read_text() for path in own] == ["mine"] * 3
+    assert not old.exists() and (out / "data" / "cases" / "0-0.js").exists()
+
+
 def test_hostile_names_are_escaped_on_the_page(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", model=HOSTILE, n=8, probes=(), command=HOSTILE)
     page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")

@@ -158,8 +158,10 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
     old = tmp_path / "out" / "data" / "compared" / "old.js"
     old.parent.mkdir(parents=True)
-    old.write_text("")
+    old.write_text(pictures.script("old", {}))
+    (own := old.with_name("own.csv")).write_text("mine")
     page = comparison.write_comparison(a, b, tmp_path / "out")
+    assert own.read_text() == "mine"
     said, found = spaced(page.read_text(encoding="utf-8")), compare_runs(a, b)
     index = (old.parent / "index.js").read_text(encoding="utf-8")
     assert not old.exists() and f'"changed":["{cases[3]["id"]}"]' in index.replace(": ", ":")
@@ -170,6 +172,14 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
         cells = [spaced(html.escape(m[k], quote=False)) for k in ("name", "a", "b")]
         assert '<th scope="row">{}</th><td dir="auto">{}</td><td dir="auto">{}</td>'.format(*cells) in said
     assert said.index(">A: a <") < said.index(">B: b <") and "Not compared, of all asks" in said
+
+
+def test_a_comparison_does_not_replace_a_page_of_another_program(synthetic: ModuleType, tmp_path: Path) -> None:
+    a, b = (synthetic.make_run(tmp_path / name, n=4, probes=(), seed=i) for i, name in enumerate("ab"))
+    (page := tmp_path / "compare.html").write_text("<h1>My thesis</h1>")
+    with pytest.raises(InputError, match=r"compare\.html"):
+        comparison.write_comparison(a, b, tmp_path)
+    assert page.read_text() == "<h1>My thesis</h1>"
 
 
 def test_settings_that_differ_are_named_and_the_model_is_none_of_them() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.analyses.base import Source
+from composcope.evaluation.analyses.base import Analysis, Source
 from composcope.experiments.cli import main
 from composcope.experiments.cli.studies import ABOUT
 from composcope.experiments.studies import analyzing
@@ -84,6 +84,8 @@ def test_roles_that_no_protocol_counts_are_said_with_every_analysis(tmp_path: Pa
     [
         (["nonsense", "x"], "No such command 'nonsense'"),
         (["recovery", "{file}"], "study recovery: 1 runs; give 2"),
+        (["sizes", "nowhere"], "nowhere: no such run; give a run folder"),
+        (["human", "nowhere"], "benchmark nowhere: no such benchmark file"),
         (["adjudicator", "--sheet", "{file}"], "give --sheet and --key together"),
         (["sizes", "{file}", "--size", "seven"], "give RUN=BILLIONS"),
         (["sizes", "{file}", "--size", "m=nan"], "give RUN=BILLIONS"),
@@ -137,6 +139,35 @@ def test_a_human_study_goes_from_sheet_to_metrics(tmp_path: Path, capsys: pytest
     assert main(["score", graded, "--protocol", "compositionality-gap", "--json"]) == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     assert next(m for m in metrics if m["metric"] == "composition" and not m["group"])["value"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "filled"),
+    [
+        ("sheet.jsonl", {"item": "i1", "question": "q", "answer": ""}, {"answer": "7"}),
+        ("sheet.jsonl", {"item": "i1", "response": "r", "human": None, "remark": ""}, {"human": "right"}),
+        ("reexamine.jsonl", {"item": "i1", "human": "right", "reexamined": None}, {"reexamined": "wrong"}),
+        ("annotate.jsonl", {"case": "c", "label": "other"}, {"label": "binding-shift"}),
+    ],
+)
+def test_what_a_person_has_filled_in_is_not_replaced(
+    name: str, line: dict[str, Any], filled: dict[str, Any], tmp_path: Path
+) -> None:
+    found = Analysis("x", files={name: [line], "other.jsonl": [line]})
+    for _ in range(2):  # nothing is filled in yet
+        analyzing.write(found, tmp_path)
+    (path := tmp_path / name).write_text(text := json.dumps({**line, **filled}) + "\n")
+    with pytest.raises(InputError, match=name):
+        analyzing.write(found, tmp_path)
+    assert path.read_text() == text
+    analyzing.write(Analysis("x", files={name: [{**line, **filled}]}), tmp_path)
+
+
+def test_rows_of_people_do_not_replace_those_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(InputError, match="is a run"):
+        analyzing.write(Analysis("human-reference", files={"graded.jsonl": []}), tmp_path)
+    analyzing.write(Analysis("lengths"), tmp_path)
 
 
 @pytest.mark.parametrize(

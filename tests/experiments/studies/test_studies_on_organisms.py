@@ -270,7 +270,7 @@ def test_a_model_that_fails_is_named_and_the_others_go_on(tmp_path: Path, capsys
 def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in (
         (["--model", "organism:contrl"], "no such organism"),
-        (["--data", "nothing.jsonl"], "no such benchmark file"),
+        (["--data", "nothing.jsonl"], "--data nothing.jsonl: no such benchmark file"),
         (["--limit", "0"], "--limit 0"),
         (["--data", "hub:compositional-gsm"], "composcope build compositional-gsm"),
         (["--model", "organism:none", "--models", "x.yaml"], "give only one of them"),
