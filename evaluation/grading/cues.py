@@ -217,7 +217,7 @@ def corrected(text: str) -> str:
 
 
 _SECOND = re.compile(
-    r"\W*\b(?:(?:but|though|although|or|however),?\s(?:it|this|that|he|she)\s(?:could|might|may)(?:\s(?:also|well|even))*\sbe"
+    r"\b(?:(?:but|though|although|or|however),?\s(?:it|this|that|he|she)\s(?:could|might|may)(?:\s(?:also|well|even))*\sbe"
     r"|(?:but|or)\s(?:maybe|possibly|perhaps))\s(?!\w+ed\b)",
     re.IGNORECASE,
 )
@@ -226,7 +226,7 @@ _SECOND = re.compile(
 
 def guesses(text: str) -> tuple[str, str] | None:
     """The two answers of a sentence that gives a second one as possible; None for any other text."""
-    found = _SECOND.search(text)
+    found = _SECOND.search(text) if len(text) <= REACH else None
     if found is None or "\n" in text.strip():
         return None
     return text[: found.start()], re.split(r"[.;!)]\s|,\s(?=but\b)", text[found.end() :])[0]

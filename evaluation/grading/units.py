@@ -195,7 +195,7 @@ def _unit(word: str) -> tuple[str, Fraction] | None:
 def count_of_list(parts: Sequence[str]) -> Number | None:
     """The number that counts the numbers listed behind it: "There are three: 2, 3 and 5."."""
     before, _, listed = ": ".join(parts[-2:]).rpartition(": ")
-    items = numbers.candidates(listed)
+    items = numbers.candidates(listed) if "," in listed else []
     apart = any(not _JOINT.fullmatch(listed[a.end : b.start]) for a, b in itertools.pairwise(items))
     counts = [n for n in numbers.find_all(before) if n.value == len(items) and before[n.end :].split()[:1] != ["times"]]
     return counts[-1] if len(items) > _LISTED and not apart and counts else None
