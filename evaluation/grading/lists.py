@@ -209,12 +209,9 @@ def compare(answer: Sequence[str], gold: Sequence[str], ordered: bool) -> tuple[
 
 def same(a: str, b: str) -> bool:
     """Two items are the same number, or the same text after normalization."""
-    if text.normalize(a) == text.normalize(b):
-        return True
-    if not (_is_number(a) and _is_number(b)):
-        return False
-    x, y = numbers.parse(a), numbers.parse(b)
-    return x is not None and y is not None and numbers.equal(x, y)
+    if _is_number(a) and _is_number(b) and (x := numbers.parse(a)) and (y := numbers.parse(b)):
+        return numbers.equal(x, y)
+    return text.normalize(a) == text.normalize(b) and text.same(a, b)
 
 
 def _is_number(item: str) -> bool:

@@ -723,6 +723,44 @@ SECOND_GUESSES = [
     ("text", "Jane Austen", "The author of Pride and Prejudice is", AUTHOR, OPEN),
     ("text", "Jane Austen", "The author of Pride and Prejudice is Anne.", AUTHOR, WRONG),
 ]
+SIGNS = [
+    *(
+        row
+        for kind, gold, other in (
+            ("text", "-5", "5"),
+            ("text", "-5 \u00b0C", "5 \u00b0C"),
+            ("text", "1.5", "15"),
+            ("text", "1e3", "1e-3"),
+            ("text", "10^5", "105"),
+            ("text", "$5", "\u20ac5"),
+            ("text", "x > 3", "x < 3"),
+            ("text", "x \u2264 3", "x \u2265 3"),
+            ("text", "C++", "C"),
+            ("text", "C", "C++"),
+            ("text", "C#", "C"),
+            ("text", "O-", "O+"),
+            ("text", "A+", "A"),
+            ("text", "Na+", "Na"),
+            ("text", "Symphony in C# minor", "Symphony in C minor"),
+            ("list", "2, 4", "-2, 4"),
+            ("list", "-2, 4", "2, 4"),
+            ("list", "7, -7", "-7, -7"),
+            ("ordered-list", "-3, 1", "3, 1"),
+            ("list", "$5, $7", "\u20ac5, \u20ac7"),
+        )
+        for row in ((kind, gold, gold, None, RIGHT), (kind, gold, other, None, WRONG))
+    ),
+    ("text", "-5", "The answer is **\u22125**.", None, RIGHT),
+    ("text", "C++", "It is written in C++, not in C.", None, RIGHT),
+    ("text", "C++", "It is written in C.", None, WRONG),
+    ("text", "H+", "H\u207a", None, RIGHT),
+    ("text", "10^5", "10\u2075", None, RIGHT),
+    ("text", "1.5", "1,5", None, RIGHT),
+    ("text", "2:3", "2 : 3", None, RIGHT),
+    ("text", "1,234", "1234", None, RIGHT),
+    ("text", "COVID-19", "Covid 19", None, RIGHT),
+    ("list", "-2, 4", "4 and \u22122", None, RIGHT),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -759,6 +797,7 @@ ROWS = [
     *REMARKS,
     *COUNTS,
     *SECOND_GUESSES,
+    *SIGNS,
 ]
 
 
