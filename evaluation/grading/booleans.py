@@ -134,7 +134,7 @@ def uncued(text: str) -> bool | None:
     if not parts:
         return None
     for sentence in reversed(parts[1:]):
-        if cues.concludes(sentence) and (said := _sentence(sentence)) is not None:
+        if (cues.concludes(sentence) or _DRAWN.search(sentence)) and (said := _sentence(sentence)) is not None:
             return said
     if _BOTH.search(parts[0]):
         return None

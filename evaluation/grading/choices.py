@@ -66,7 +66,7 @@ _ROW = re.compile(r"[^\n,;\u2705\u2714\u2713\u274c\u2717\u2718]{1,200}?\s?[\u270
 _TICKS, _CROSSES = "\u2705\u2714\u2713", "\u274c\u2717\u2718"
 _NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|them)\b.{0,40})?\W*$", re.IGNORECASE)
 """An answer that takes no option: "None of the above."."""
-_SO = re.compile(r",\s(?:so|therefore|thus|hence)\s")
+_SO = re.compile(r",\s(?:so|therefore|thus|hence|which\sleaves|leaving)\s")
 _EQUATION = re.compile(
     r"[^=]*\d\s*(?:[-+*/\u00d7\u00f7x\u2212]|times|plus|minus|divided\s+by|multiplied\s+by|\s\s)\s*\d[^=]*?(?:=|\b(?:is|are|equals|gives|makes)\b)"
     r"\s*(?P<result>[$\u20ac\u00a3]?-?\d[\d.,]*(?:\s?[^\W\d]+)?)\W*",
@@ -74,7 +74,7 @@ _EQUATION = re.compile(
 )
 _ENDINGS = ("", "s", "es")
 _NEVER = re.compile(
-    r"\b(?:all|any|anything|everything)\s(?:but|except)\s(?:the\s|an?\s)?\w+|(?:^|(?<=[.;,!]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*",
+    r"\b(?:all|any|anything|everything)\s(?:but|except)\s(?:the\s|an?\s)?\w+|(?:^|(?<=[.;,!(]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*",
     re.IGNORECASE,
 )
 """A clause that warns of something: "B. Never put it in an oven (A)"."""

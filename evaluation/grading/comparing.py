@@ -35,7 +35,7 @@ from .rounding import nearly, rounded
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
-_PURE_NUMBER = re.compile(r"\W*\d[\d.,]*\s*(?:%|[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
+_PURE_NUMBER = re.compile(r"[^\w\u00b1\u221a]*\d[\d.,]*\s*(?:%|(?:degrees\s)?[A-Za-z\u00b0/]{1,10}(?:\^?[23])?)?\W*")
 _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
 _FRACTION = re.compile(r"(?<![\d/])-?\d+\s?/\s?\d+(?![\d/])")
 _RATIO = re.compile(r"\d+\s?:\s?\d+")
@@ -165,9 +165,8 @@ def _formula(said: Said, asked: Asked) -> Verdict:
     if not formulas.available_here():
         return undecided(segment, "math-verify needs the main thread")
     verdicts = [formulas.verify(segment[:2000], g) for g in golds]
-    if any(verdicts):
-        return _right(segment, "math-verify")
-    return None if all(v is None for v in verdicts) else _wrong(segment)
+    unread = all(v is None for v in verdicts)
+    return _right(segment, "math-verify") if any(verdicts) else None if unread else _wrong(segment)
 
 
 def _date(said: Said, asked: Asked) -> Verdict:
@@ -223,7 +222,8 @@ def _text(said: Said, asked: Asked) -> Verdict:
     # words where a number or a date is asked for are another answer
     found = _right(said.text, "exact") if exact else _kind(asked.golds[0])(said, asked) or _name(said, asked)
     right = found is not None and found.outcome == "correct"
-    return _wrong(said.text, "case") if right and text.in_other_case(said.text, asked.golds, asked.question) else found
+    other = text.other_marks(said.text, asked.golds, asked.question) if right else None
+    return _wrong(said.text, other) if other else found
 
 
 def _year(said: Said, asked: Asked) -> Verdict:
@@ -271,9 +271,10 @@ def _ratio(said: Said, asked: Asked) -> Verdict:
 
 
 def _years(said: Said, asked: Asked) -> Verdict:
-    """A span of years, in words or with a dash; a text with only another one is wrong."""
-    spans, golds = dates.spans(said.text), tuple(dates.with_dashes(g) for g in asked.golds)
-    plain = replace(said, text=dates.with_dashes(said.text), rest=dates.with_dashes(said.rest))
+    """A span of years or pages, in words or with a dash; a text with only another one is wrong."""
+    golds = tuple(words.with_dashes(g) for g in asked.golds)
+    plain = replace(said, text=words.with_dashes(said.text), rest=words.with_dashes(said.rest))
+    spans = words.spans(plain.text)
     found = _name(plain, replace(asked, golds=golds))
     return _wrong(said.text) if found and len(spans) == 1 and not spans & {*golds} else found
 
@@ -289,7 +290,7 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
         return _fraction
     if _RATIO.fullmatch(gold):
         return _ratio
-    if dates.with_dashes(gold) in dates.spans(gold):
+    if words.with_dashes(gold) in words.spans(gold):
         return _years
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
         return _year if _YEAR.fullmatch(gold) else _date

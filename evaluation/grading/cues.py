@@ -216,6 +216,22 @@ def corrected(text: str) -> str:
     return text[sure[-1].at :] if sure else text
 
 
+_SECOND = re.compile(
+    r"\b(?:(?:but|though|although|or|however),?\s(?:it|this|that|he|she)\s(?:could|might|may)(?:\s(?:also|well|even))*\sbe"
+    r"|(?:but|or)\s(?:maybe|possibly|perhaps))\s(?!\w+ed\b)",
+    re.IGNORECASE,
+)
+"""Before a second guess: "I think it is B, but it could be A"."""
+
+
+def guesses(text: str) -> tuple[str, str] | None:
+    """The two answers of a sentence that gives a second one as possible; None for any other text."""
+    found = _SECOND.search(text) if len(text) <= REACH else None
+    if found is None or "\n" in text.strip():
+        return None
+    return text[: found.start()], re.split(r"[.;!)]\s|,\s(?=but\b)", text[found.end() :])[0]
+
+
 def concludes(sentence: str) -> bool:
     """Whether a sentence draws a conclusion ("Therefore, ...")."""
     return _CONCLUSION.match(sentence) is not None

@@ -205,6 +205,13 @@ def uncued(text: str) -> DateReading:
     first = _said(parts[0])
     lead = first[0] if len(first) == 1 and parts[0] == _sentences(text)[0] else None
     earlier = tuple(d for s in parts[:-1] for d in _said(s))
+    if (
+        lead
+        and found.date
+        and re.fullmatch(r"\W*(?:(?:in|on)\s)?\W*", parts[0][: lead.start], re.IGNORECASE)
+        and not re.search(r"\w", parts[0][lead.end :])
+    ):
+        return DateReading(lead, rivals=(found.date, *found.rivals, *earlier))  # "1920. It had been drafted in 1919."
     return replace(found, lead=lead, rivals=(*found.rivals, *earlier))
 
 
@@ -381,19 +388,3 @@ def _with_half(m: re.Match[str]) -> str:
         return m["time"]
     early = m["am"] or (m[0].endswith("night") and int(m["time"].partition(":")[0]) in (12, 1, 2, 3, 4))
     return f"{m['time']} {'am' if early else 'pm'}"
-
-
-_SPAN = re.compile(
-    r"\b(?:(?:from|between)\s)?([12]\d{3})\s?(?:[-\u2013\u2014]|\b(?:to|until|till|through|and)\b)\s?([12]\d{3})\b",
-    re.IGNORECASE,
-)
-
-
-def with_dashes(text: str) -> str:
-    """The text with each span of years in one form: "from 1939 to 1945" as "1939-1945"."""
-    return _SPAN.sub(r"\1-\2", text)
-
-
-def spans(text: str) -> set[str]:
-    """The spans of years in a text, as ``with_dashes`` writes them."""
-    return {f"{m[1]}-{m[2]}" for m in _SPAN.finditer(text)}

@@ -195,11 +195,12 @@ def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Call
     later = [*parts][parts.index(holding) + 1 :] + holding.split("; ")[1:]
     known = {*content(question)}
     head = view.asked_for(question)
-    for s in later:
+    another = (kind := _ITS.match(holding)) and kind["the"]  # "The director is Ann. The producer is Ben."
+    for s in [*parts][: parts.index(holding) if another else 0] + later:
         named = any(w[:1].isupper() and not {*content(w)} <= known for w in s.split()[1:])
         m = _ITS.match(s)
         own = m is not None and m["word"].lower() == head
-        about = m and (own if m["the"] else {*content(m["word"])} & known)
+        about = m and (own if m["the"] else s in later and {*content(m["word"])} & known)
         if m and about and named and not gold_in(s) and m["word"].lower() not in holding.split("; ")[0].lower().split():
             return True  # "Guernica lies in Spain; its painter was born in Cuba."
     if not later or not {t.word for t in tokens(holding)} & mentions.FINITE | {t.word for t in tokens(holding)} & {

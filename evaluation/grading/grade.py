@@ -17,7 +17,7 @@ from ..case import ANSWER_TYPES
 from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
 from ..text_files import literal
-from . import echo, mentions, names, statements, text, view
+from . import cues, echo, mentions, names, statements, text, view
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract, in_lines
 from .spellings import short_forms
@@ -131,6 +131,8 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         said = Said(lines) if lines else said
         verdict = compare(said, asked)
+        if verdict is not None and _two_guesses(segment, asked, compare, answer_type):
+            return undecided(segment, "hedged")
         if (
             verdict is not None
             and answer_type == "text"
@@ -141,6 +143,15 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
         if verdict is not None:
             return _in_its_clause(_settled(verdict, said, asked, compare), said, asked, compare)
     return Grade("invalid", None, None, "no-answer")
+
+
+def _two_guesses(text: str, asked: Asked, compare: Callable[[Said, Asked], Verdict], answer_type: str) -> bool:
+    """Whether a text gives a second answer as possible, and one of the two is right: "B, but it could be A"."""
+    guesses = cues.guesses(text)
+    if guesses is None or (answer_type == "text" and not re.match(r"(?:the\s)?[\W\d]?[A-Z\d]", guesses[1])):
+        return False
+    first, second = (compare(Said(guess, cued=cued), asked) for guess, cued in zip(guesses, (False, True), strict=True))
+    return first is not None and second is not None and "correct" in {first.outcome, second.outcome} != {"correct"}
 
 
 def _settled(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> Grade:
@@ -244,6 +255,11 @@ _GREETS = re.compile(
     r"|let\s+me\s+help|(?:happy|glad)\s+to\s+help)\b[^.!?:\n]*[.!?]?\s*)?",
     re.IGNORECASE,
 )
+_BROKEN_OFF = re.compile(
+    r"(?!.*\banswer\b)[^.!?:\n]{8,}(?<!\bit)(?<!\bthey)(?<!\bhe)(?<!\bshe)\s(?:is|are|was|were|equals|(?-i:the|an?)|of|by)",
+    re.IGNORECASE,
+)
+"""A sentence without its end: "The author of Emma is"."""
 _COMPUTES = re.compile(r"\bof\b|[+*/^\u00d7]|\d\s-\s")
 _PART = 3
 """Least words of a text that is a part of its question."""
@@ -264,6 +280,8 @@ def answers_nothing(said: str, golds: Sequence[str], answer_type: str, question:
         return True
     if any(f" {text.normalize(g)} " in given for g in golds):
         return False
+    if answer_type != "boolean" and _BROKEN_OFF.fullmatch(plain):
+        return True
     if parts and answer_type != "boolean" and all(_GREETS.fullmatch(p) for p in parts):
         return True
     return _is_part(plain, given, answer_type, question)

@@ -27,6 +27,7 @@ _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _WHICH = re.compile(r",\s(?:which|who|whose|where)\s[^.,;\n]{1,80}(?=[.,;]|$)")
 _SO = re.compile(r"\A[^\n]*?,\s(?:so|thus|hence|therefore)\s[^,\n]*?\b(?:are|is|include)\s")
+_GIVES = re.compile(r"\A[^\n:.]{1,100}?\b(?:gives|yields|results\sin|we\sget)\s(?:us\s)?")
 _BETWEEN = re.compile(
     r"\A[^\n,:]{0,80}?\b[Bb]etween\s[^,:\n]{1,40}?\sand\s[^,:\n]{1,60}?(?:,\s[^,:\n]{1,40}?)?\s(?:are|were|is|was|include)\s"
 )
@@ -101,6 +102,7 @@ def readings(said: str) -> list[str]:
     that."""
     whole = view.without_greeting(cues.corrected(said[: cues.REACH]))
     parts = view.sentences(whole) if "\n" not in whole else []
+    parts = parts[:1] if len(parts) > 1 and re.fullmatch(r"\([^()]*\)[.!]?", parts[-1].strip()) else parts
     last = whole.rstrip().rpartition("\n")[2]
     head, colon, _ = last.partition(":")
     labelled = colon and "\n" in whole and _HEADING.search(head) and not _OTHER_ORDER.search(head)
@@ -115,7 +117,7 @@ def simpler(answer: str) -> list[str]:
     """
     found = _columns(answer)
     found += [plain] if (plain := _DATED.sub("", answer)) != answer else []
-    beside = (_WHICH, _SO, _BETWEEN, _ADDED, _SETTING, _SINCE)
+    beside = (_WHICH, _SO, _GIVES, _BETWEEN, _ADDED, _SETTING, _SINCE)
     found += [short for words in beside if (short := words.sub("", plain)) != plain]
     if (clause := _OTHER_CLAUSE.search(plain)) and clause.start():
         found.append(plain[: clause.start()])
@@ -207,12 +209,9 @@ def compare(answer: Sequence[str], gold: Sequence[str], ordered: bool) -> tuple[
 
 def same(a: str, b: str) -> bool:
     """Two items are the same number, or the same text after normalization."""
-    if text.normalize(a) == text.normalize(b):
-        return True
-    if not (_is_number(a) and _is_number(b)):
-        return False
-    x, y = numbers.parse(a), numbers.parse(b)
-    return x is not None and y is not None and numbers.equal(x, y)
+    if _is_number(a) and _is_number(b) and (x := numbers.parse(a)) and (y := numbers.parse(b)):
+        return numbers.equal(x, y)
+    return text.normalize(a) == text.normalize(b) and text.same(a, b)
 
 
 def _is_number(item: str) -> bool:

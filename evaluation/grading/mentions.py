@@ -24,7 +24,8 @@ _KIN = frozenset(
     "son daughter father mother brother sister wife husband widow widower nephew niece cousin uncle aunt grandson "
     "parents family ancestors ancestry "
     "parent predecessor successor student pupil teacher colleague friend opponent rival heir deputy alternative "
-    "contrast opposite reference similar close next prior ahead north south east west "
+    "contrast opposite reference similar close next prior ahead north south east west northeast northwest southeast "
+    "southwest "
     "border borders frontier vice adviser advisor mentor boss".split()
 )
 _RELATIONS = frozenset(
@@ -241,13 +242,15 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
         return (
             "," not in left[left.index("since" if "since" in left else "as") :]
         )  # "A spoon, since the hammer is heavy."
-    near = [w for w in left[-4:] if w.isalnum() or w in ","]
+    near = [w for w in [w for w in left if w not in "\"'"][-4:] if w.isalnum() or w in ","]
     while near and near[-1] in _SKIPPED and near[-1] not in ("to", "of"):
         near.pop()
     if left[-1:] == [","] and right[:1] == ["the"] and {*left} & FINITE and not {*right} & FINITE:
         return _has_rival(sentence, before, i)  # "Aldrin was the first, Armstrong the second"
     if left[-3:] == ["used", "to", "be"] or left[-2:] in (["was", "once"], ["was", "formerly"], ["was", "previously"]):
         return True
+    if near[-1:] == ["and"] and near[-3:-2] and near[-3] in _RELATIONS:
+        near = near[:-2]  # "longer than cats and dogs"
     if len(near) > 1 and near[-1] in ("after", "before") and near[-2] in _COUNTED_FROM:
         return True  # "the day after Saturday"
     away = near[-1:] == ["from"] and bool(_DISTANCE & {*left[-6:]})

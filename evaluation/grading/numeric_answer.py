@@ -27,7 +27,7 @@ _LED = re.compile(
 )
 """A word before a number that is more than its introduction."""
 _ADJUNCT = re.compile(
-    r"\b(?:(?:for|per|(?<!\bare\s)(?<!\bhas\s)(?<!\bhave\s)over|across|among|including|within|during|in|each|with|at|(?<!total\s)(?<!sum\s)of|every)\s+(?:(?:the|his|her|its|their|all)\s+)?"
+    r"\b(?:(?:for|per|(?<!\bare\s)(?<!\bhas\s)(?<!\bhave\s)over|across|among|including|within|during|in|each|with|at|(?<!total\s)(?<!sum\s)(?<!consist\s)(?<!consists\s)of|every)\s+(?:(?:the|his|her|its|their|all)\s+)?"
     rf"|to\s+(?:the|his|her|its|their|all)\s+)$|{cues.ELSEWHERE}$",
     re.I,
 )
@@ -49,7 +49,7 @@ _AT_END = 15
 """Characters after the last number of what a colon explains."""
 _EACH = re.compile(r"\b(?:each|per|apiece|both)\b", re.IGNORECASE)
 _ASIDE = re.compile(
-    r"\((?!(?:more\s)?(?:exactly|precisely)\b)[^()]*\)"
+    r"\((?!(?:more\s)?(?:exactly|precisely)\b)(?:[^()]|\([^()]*\))*\)"
     r"|, which is (?:[^.,!?\n]|[.,](?=\d)){0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
     r" than\b[^.!?\n]{0,80}|,? (?:up|down) from [^.,!?\n]{0,20}"
     r"|, an? [^.,!?\n]{0,15}\b(?:increase|decrease|rise|drop|discount|difference|savings?)\b"
@@ -168,6 +168,8 @@ def _last(plain: str) -> QuantityReading:
     useful = [s for s in holding if numbers.candidates(s)]
     useful = [s for s in useful if not _WOULD.search(s)] or useful
     last = useful[-1] if useful else holding[-1]
+    if count := units.count_of_list(useful):
+        return QuantityReading(count, rivals=tuple(numbers.candidates(last)), decisive=False)
     found = _read(_before_colon(last), first=False)
     results = [r.number for s in useful[:-1] if (r := _result(s)) and r.number]
     said = (found.number, *found.rivals) if found.number and results and not _result(last) else ()
@@ -188,13 +190,11 @@ def _before_colon(sentence: str) -> str:
     said, colon, explained = sentence.partition(": ")
     found = numbers.candidates(said) if colon else []
     parts = numbers.candidates(explained) if found else []
-    at_end = len(parts) > 1 and len(said) - found[-1].end <= _AT_END
-    if len(_EQUALS.findall(explained)) == 1:
-        return sentence  # "half of 2,500: 2,500 / 2 = 1,250"
+    at_end = len(parts) > 1 and len(said) - found[-1].end <= _AT_END and "times" not in said[found[-1].end :]
+    computed = len(_EQUALS.findall(explained)) == 1  # "half of 2,500: 2,500 / 2 = 1,250"
     summed = len(parts) > 1 and sum(n.value for n in parts) == found[-1].value  # "11: 10 players and 1 goalkeeper"
-    if at_end or summed or (parts and len(found) == 1 and _EACH.search(explained)):
-        return said
-    return sentence
+    explains = at_end or summed or (parts and len(found) == 1 and _EACH.search(explained))
+    return said if explains and not computed else sentence
 
 
 def _sentences(plain: str) -> list[str]:
@@ -286,7 +286,7 @@ def _result(sentence: str) -> QuantityReading | None:
             and (more := [n for n in free if at > n.start >= begin + on.end()])
         ):
             concluded = more[-1]  # "2 * 5 = 10, plus 1 is 11"
-        elif results and joint and (so := _only(clause, begin)):
+        elif results and joint and (so := _only(clause, begin, results[-1])):
             concluded = so  # "76, but his birthday had not come yet, so he was 75"
         elif held and not results:
             found.append(held)
@@ -308,7 +308,8 @@ def _result(sentence: str) -> QuantityReading | None:
 _WOULD = re.compile(r"\b(?:would|could)\s(?:be|have|cost|give|make|get)\b.*\b(?:but|however)\b\D*\Z", re.I)
 """What is so only on a condition that is not met: "2.5 times would be 77.5, but this is not allowed"."""
 _THEN = re.compile(
-    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts|rounds?)|therefore|thus|hence|the\s+total)\b",
+    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts|rounds?)|[^=]{0,40}\bthis\sgives"
+    r"|therefore|thus|hence|the\s+total)\b",
     re.I,
 )
 """A clause after an equation that draws another conclusion."""
@@ -325,9 +326,11 @@ _SO = re.compile(r"\bso\s\Z", re.IGNORECASE)
 _BETWEEN = re.compile(r"\bbetween\s*[$€£]?$", re.I)
 
 
-def _only(clause: str, at: int) -> Number | None:
+def _only(clause: str, at: int, result: Number) -> Number | None:
     """The only number of a clause about no other person, which begins at a place of its sentence."""
     every = [n for n in numbers.candidates(clause) if not (n.word and n.value == 1)]
+    if all(n.value != result.value for n in every):  # "17 / 5 = 3.4, so they need 4 cars of 5 seats"
+        every = [n for n in every if not _ADJUNCT.search(clause[: n.start])]
     if clause[:1].isupper() or any(numbers.negated(clause, n) for n in every):
         return None
     return replace(every[0], start=every[0].start + at, end=every[0].end + at) if len(every) == 1 else None
@@ -352,16 +355,13 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
         return QuantityReading(None, "bound", rivals=others)
     pair = chosen[position : position + 2] if first else chosen[max(0, position - 1) : position + 1]
     if len({n.value for n in pair}) == 2 and _HEDGE.match(sentence[pair[0].end : pair[1].start]):
-        if numbers.same_quantity(*pair):
-            return QuantityReading(number, same=tuple(pair))  # 45 minutes or 0.75 hours
-        if pair[1] in same:
-            return QuantityReading(number, same=same)
+        if numbers.same_quantity(*pair) or pair[1] in same:
+            return QuantityReading(number, same=(*same, *pair))  # 45 minutes or 0.75 hours
         apart = tuple(n for n in chosen if n.value not in {p.value for p in pair})
         return QuantityReading(None, "hedged", rivals=() if first else apart)
-    if len({n.value for n in chosen}) > 1 and len(_MAYBE.findall(sentence)) > 1:
-        return QuantityReading(None, "hedged")
+    maybe = len({n.value for n in chosen}) > 1 and len(_MAYBE.findall(sentence)) > 1
     ended = pair if _BETWEEN.search(sentence[: pair[0].start]) else []  # "between 10 and 12" does not say 12
-    if _several(sentence, [n for n in chosen if n not in same] if first else ended):
+    if maybe or _several(sentence, [n for n in chosen if n not in same] if first else ended):
         return QuantityReading(None, "hedged")
     if (
         first

@@ -36,7 +36,8 @@ _HAS = re.compile(
     r"(?<![\w'])(?P<name>[A-Z][a-z]+|(?:his|her|their)\s[a-z]+(?=\s(?:is|was|has|had)\s))(?:['\u2019]s\s[a-z]+)?\s?(?:(?:now|then|also|will|would|must)\s)?"
     r"(?:(?:has|had|have|gets|got|owns|earns|earned|scored|scores|is|was)\s|[:=,]\s?|\s)(?:only\s)?[$€£]?"
     r"(?:\d[\d$€£., */x\u00d7\u00f7+\u2212-]{0,40}=\s?[$€£]?)?"
-    r"(?P<number>\d[\d,.]*\d|\d)(?!\d|\s?(?:times|percent|more|fewer|less|[%/*x\u00d7+-])(?!\w))"
+    r"(?P<number>\d[\d,.]*\d|\d)(?!\d|\s?(?:times|percent|(?:[a-z]+\s)?(?:more|fewer|less|older|younger|taller|shorter|heavier|lighter)"
+    r"|[%/*x\u00d7+-])(?!\w))"
 )
 _NO_PERSONS = frozenset("And So Then But Or Thus Therefore Hence Now After Since If".split())
 _KIN = (
@@ -149,6 +150,7 @@ _COUNTED = re.compile(
     rf"[^\d\n]{{0,60}}?(?:\b\d+\s{_OF_WHICH}{_THING}(?:,\s|,?\sand\s|(?:\s{_WHERE_THINGS}\s[^\d\n]{{1,40}}?)?[.!]?\Z)){{2,9}}"
 )
 _ROW = re.compile(r"(?P<what>[A-Z][\w ]{1,30}):\s(?P<number>[^:\n]*\d[^:\n]{0,20})")
+_LIST = re.compile(r"\d,\s\d")
 _NO_THINGS = re.compile(r"\b(?:left|remain\w*|more|fewer|less|old|each|total|times|per\s?cent)\b")
 """What stands behind a number and is no thing that is counted."""
 _MOST = 40
@@ -229,7 +231,7 @@ def _enumerated(text: str, question: str) -> str | None:
     listed = len(rows) == len(lines) > 1
     counts = [(m["number"], m["what"].lower().split()) for m in (rows if listed else _COUNT.finditer(plain))]
     asked = {word.rstrip("s") for word in what[1].lower().split()}
-    own = [number for number, things in counts if {t.rstrip("s") for t in things} <= asked]
+    own = [number for number, things in counts if {t.rstrip("s") for t in things} <= asked and not _LIST.search(number)]
     measured = any(words.lookup(t) for _, things in counts for t in things)
     return own[0] if len(own) == 1 and (listed or _COUNTED.fullmatch(plain)) and not measured else None
 
@@ -281,7 +283,7 @@ def _says_another(text: str, golds: Sequence[str], question: str) -> bool:
     if asked is None or len(view.sentences(plain)) != 1 or _TAKEN_BACK.search(plain):
         return False
     head, name = asked["head"], asked["name"]
-    said = re.match(rf"(?:The {head}(?: of {name})?|{name}'s {head}) is ([A-Z]\w+),\s", plain)
+    said = re.match(rf"(?:The {head}(?: city)?(?: of {name})?|{name}'s {head}(?: city)?) is ([A-Z]\w+),\s", plain)
     said = said or re.match(rf"(?!(?:It|This|That|He|She|There)\b)([A-Z]\w+) is the {head} of ", plain)
     return (
         said is not None

@@ -5,7 +5,7 @@ A number that is stated so counts more than another one that stands further on, 
 
 import re
 
-from . import cues, echo, view
+from . import cues, echo, numbers, view
 
 _THE_ASKED = re.compile(
     r"\b(?:what\s(?:is|was|are|were|will\sbe)\s(?:the|her|his|their|its|my)|how\smuch)\s(?P<what>[a-z]+(?:\s[a-z]+){0,2}?)"
@@ -16,9 +16,55 @@ _THE_ASKED = re.compile(
 _ONE_NUMBER = re.compile(
     r"(?!.*\b(?:before|without|so\sfar|first|initially|if|not|but)\b)\D{0,30}?\d[\d.,/]*(?:\D{0,30})", re.IGNORECASE
 )
+_ABOUT = (
+    r"(?:so,?\s)?(?:that|this|it|you|he|she|they|we|(?-i:[A-Z])[a-z]+)"
+    r"(?:'s|'ll|'d|\s(?:is|was|will|would|has|have|had|costs?))?\s"
+)
+_THAN = (
+    rf"{_ABOUT}(?:(?:[a-z]+\s)?[$€£]?(?:\d[\d.,]*|half)%?\s(?:[a-z]+\s)?(?:more|fewer|less|\w+er)\sthan\b"
+    r"|(?:[a-z]+\s)?(?:more|less|fewer)\sthan\s(?:a\s)?(?:half|third|quarter)\b)(?![^.\n]{0,200}(?:[=,;:]|\bso\b))"
+)
+_REMARKS = tuple(
+    (
+        re.compile(
+            rf"(?:(?<=[.!?]\s)|(?<=\n))[*_]*{said}(?:[^.!?\n]|\.(?=\d))*(?:[.!?]+[*_]*(?=\s|\Z)|(?=\n)|\Z)",
+            re.IGNORECASE,
+        ),
+        re.compile(asked, re.IGNORECASE),
+    )
+    for said, asked in (
+        (
+            _THAN,
+            r"\b(?:more|fewer|less|than|differ\w*|half|share|fraction|part|exceeds?|(?:old|long|tall|high|cheap|fast)er)\b",
+        ),
+        (rf"{_ABOUT}(?:be\s)?sav(?:e|es|ed|ing)\b", r"\bsav|\b(?:discount|less|cheaper|off|difference)\b"),
+        (
+            r"if\b[^.!?\n]{0,80}\b(?:had(?:n't|\snot)?\s\w+|instead)\b[^.!?\n]{0,80}(?:\bwould\b|'d\b)",
+            r"\b(?:if|would)\b",
+        ),
+        (
+            r"(?:what\s(?:remains|is\sleft)|the\s(?:rest|remainder))\sis\b",
+            r"\b(?:left|remain\w*|rest|still|changes?|now|keeps?|pays?|costs?|price)\b",
+        ),
+        (r"(?:pro\s)?(?:tip|note|hint|fun\sfact|reminder|p\.?s\.?)[*_]*:", r"\Z\A"),
+    )
+)
+"""Sentences further on that compare, or say what is saved or what would be otherwise; and questions that ask for it."""
 _WHY = re.compile(r"\s(?:because|since|as|whereas)\s")
 ELSEWHERE = "said of something else"
 """Reason of an answer that says the right number, but not of what was asked."""
+
+
+def without_remarks(text: str, question: str | None) -> str:
+    """A text without sentences that remark on an answer and do not give it, where a number is left.
+
+    >>> without_remarks("He has 8 now. That is 3 more than before.", "How many has he now?")
+    'He has 8 now. '
+    """
+    rest, last = text, echo.last_question(question or "")
+    for remark, asked in _REMARKS if question else ():
+        rest = rest if asked.search(last) else remark.sub("", rest)
+    return rest if rest == text or numbers.candidates(numbers.normalized(rest)) else text
 
 
 def number(text: str, question: str) -> str | None:

@@ -113,14 +113,51 @@ def _begun(text: str) -> str:
     return text[first.start() :].replace("\u2019", "'") if first else ""
 
 
-def in_other_case(said: str, golds: Sequence[str], question: str | None) -> bool:
+def other_marks(said: str, golds: Sequence[str], question: str | None) -> str | None:
+    """What keeps a text with the words of a gold answer from being it: ``case``, ``another sign``, or nothing."""
+    return "case" if _in_other_case(said, golds, question) else "another sign" if _in_other_signs(said, golds) else None
+
+
+def _in_other_case(said: str, golds: Sequence[str], question: str | None) -> bool:
     """Whether a text has a gold answer in other letters only, where the question is about capital or small letters."""
     other = any(gold.casefold() in said.casefold() for gold in golds) and not any(gold in said for gold in golds)
     return other and _CASE.search(question or "") is not None
 
 
+_OF_LETTERS = r"(?:\++|[#\u266d]|-(?=[\s.,;:!)]*\Z))(?!\w)"
+_SIGNS = re.compile(
+    r"(?<![\w.,)])-(?=[.\d])|(?<=\d)(?:[.^]|\s?[:/]\s?|,(?=\d{1,2}(?!\d)))(?=\d)"
+    rf"|(?<=\d[eE])-(?=\d)|(?<=\w){_OF_LETTERS}|[<>\u2264\u2265\u2260\u00b1\u221a]"
+)
+"""Marks that make another value or name: -5, 1.5, 2:3, 1/2, C++, C#, O-, x > 3."""
+_MONEY = frozenset("$\u20ac\u00a3\u00a5")
+
+
+def _with_signs(text: str) -> str:
+    raised = re.sub("(?<=\\d)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]", r"^\g<0>", text)
+    return unicodedata.normalize("NFKC", raised).translate({0x2212: "-", 0x2013: "-", 0x266F: "#"})
+
+
+@lru_cache(maxsize=65536)
+def _signs(text: str) -> tuple[str, ...]:
+    return tuple(m[0].strip().replace(",", ".") for m in _SIGNS.finditer(_with_signs(text)))
+
+
+def _in_other_signs(said: str, golds: Sequence[str]) -> bool:
+    """Whether a text has a gold answer only with another sign behind it: "C" for C++, "O+" for O-."""
+    given, names = _with_signs(said).casefold(), [_with_signs(g).strip().casefold() for g in golds]
+    marked = [re.search(rf"(?<=\w){_OF_LETTERS}", name) is not None for name in names]
+    other = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}", given) for name in names) or all(marked)
+    return other and not any(re.search(rf"(?<!\w){re.escape(n)}(?![\w+#\u266d])(?!-\W*\Z)", given) for n in names)
+
+
 def same(a: str, b: str) -> bool:
     """Whether two texts are the same name, also where one is spelled letter by letter ("y s n r")."""
+    money = {*a} & _MONEY, {*b} & _MONEY
+    return _same_words(a, b) and _signs(a) == _signs(b) and (money[0] == money[1] or not all(money))
+
+
+def _same_words(a: str, b: str) -> bool:
     x, y = normalize(a), normalize(b)
     if x == y:
         return bool(x)

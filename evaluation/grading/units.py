@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from . import numbers, words
+from . import numbers, statements, words
 from .numbers import Number, close
 
 _UNIT = re.compile(
@@ -21,6 +21,7 @@ _PAID = re.compile(r"\bhow\s+much\b|\bwhat\s+(?:is|was|will\s+be)\s[^?]{0,30}\b(
 _SIZE = re.compile(
     r"\bhow\s+(?:far|tall|heavy)\b|\bwhat\s(?:is|was)\s[^?]{0,30}\b(?:distance|length|height|width|weight|mass)\b", re.I
 )
+_AREA = re.compile(r"\bwhat\s(?:is|was)\sthe\s(area|volume)\b", re.IGNORECASE)
 _CONVERTED = frozenset({"length", "mass", "time", "years", "volume"})
 _PERCENT = re.compile(r"%|per\s?cent|\brates?\b|interest", re.IGNORECASE)
 _PERCENT_ASKED = re.compile(r"\b(?:percent(?:age)?|per\scent)\b", re.IGNORECASE)
@@ -56,6 +57,9 @@ def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     if not asked and (size := _SIZE.search(question or "")):
         kind = "mass" if size[0].lower().endswith(("heavy", "weight", "mass")) else "length"
         asked = {u for u in _named(question) if u[0] == kind}
+    if not asked and (area := _AREA.search(question or "")):
+        power = 2 if area[1].lower() == "area" else 3
+        asked = {(f"length^{power}", f**power) for d, f in _named(question) if d == "length"}
     golds = [replace(g, repeated=_repeated(g, asked, question or "")) for g in golds]
     if len(asked) != 1:
         return golds
@@ -163,7 +167,8 @@ def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | No
 
 
 def as_asked(text: str, golds: Sequence[str], question: str | None) -> str:
-    """A text without what the question says itself: "7 dozen" for "How many dozens", "at least 5" for the least."""
+    """A text without remarks, and without what the question says: "7 dozen" for "How many dozens"."""
+    text = statements.without_remarks(text, question)
     if _LEAST.search(question or ""):
         text = re.sub(r"(?i)\bat\s+(?:least|most)\s+(?=\W?\d|[a-z])", "", text)
     asked = _DOZENS.search(question or "") and not any("dozen" in gold for gold in golds)
@@ -178,11 +183,26 @@ def none_of(said: str, question: str | None) -> bool:
 
 def _named(question: str | None) -> set[tuple[str, Fraction]]:
     """Every unit that a question names."""
-    return {u for word in re.findall(r"[a-z]+", question or "", re.IGNORECASE) if (u := _unit(word))}
+    joined = {part for m in re.finditer(r"\b([a-z]+)/([a-z]+)\b", question or "") for part in m.groups()}
+    every = re.findall(r"[a-z]+", question or "", re.IGNORECASE)
+    return {u for word in every if (u := words.lookup(word) if word in joined else _unit(word))}
 
 
 def _unit(word: str) -> tuple[str, Fraction] | None:
     return words.lookup(word) if len(word) > 1 else None
+
+
+def count_of_list(parts: Sequence[str]) -> Number | None:
+    """The number that counts the numbers listed behind it: "There are three: 2, 3 and 5."."""
+    before, _, listed = ": ".join(parts[-2:]).rpartition(": ")
+    items = numbers.candidates(listed) if "," in listed else []
+    apart = any(not _JOINT.fullmatch(listed[a.end : b.start]) for a, b in itertools.pairwise(items))
+    counts = [n for n in numbers.find_all(before) if n.value == len(items) and before[n.end :].split()[:1] != ["times"]]
+    return counts[-1] if len(items) > _LISTED and not apart and counts else None
+
+
+_JOINT = re.compile(r"\s*(?:,|,?\s*and)\s*")
+_LISTED = 2
 
 
 def without_totals(sentence: str, chosen: list[Number]) -> tuple[list[Number], dict[int, Number]]:

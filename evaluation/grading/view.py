@@ -85,7 +85,7 @@ _LAYOUT = [
 _PARTICLES = frozenset("van von de der den di da du le la del".split())
 _ABBREVIATIONS = frozenset(
     "dr mr mrs ms prof st mt ft jr sr no vs etc eg ie approx dept est gen gov col capt lt rev hon pres sen rep inc ltd "
-    "co corp ca cf al fig vol ed eds op jan feb mar apr jun jul aug sep sept oct nov dec".split()
+    "co corp ca cf al fig vol ed eds op pp jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
 _INITIALS = re.compile(r"\b\w\.\w$")
 """The end of "U.S." and the like."""
@@ -199,7 +199,9 @@ def without_beliefs(text: str) -> str:
     return text[: found.start()] + rest
 
 
-_ASKED = re.compile(r"\b(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?(\w+)", re.IGNORECASE)
+_ASKED = re.compile(
+    r"\b(?:(?:which|what)\s(?:(?:is|was|are|were)\s(?:the\s)?)?|who\s(?:is|was|are|were)\sthe\s)(\w+)", re.IGNORECASE
+)
 
 
 def asked_for(question: str) -> str | None:

@@ -94,6 +94,28 @@ def with_colons(text: str) -> str:
     return _RATIO.sub(lambda m: ":".join(n if n.isdigit() else str(value(n)) for n in m.groups()), text)
 
 
+_SPAN = re.compile(
+    r"\b(?:(?:from|between)\s)?([12]\d{3})\s?(?:[-\u2013\u2014]|\b(?:to|until|till|through|and)\b)\s?([12]\d{3})\b"
+    r"|\b(?:from\s)?(\d{1,3})\s?(?:[-\u2013\u2014]|\b(?:to|until|till|through)\b)\s?(\d{1,3})\b",
+    re.IGNORECASE,
+)
+_DAY_OF_YEAR = re.compile(
+    r"\b(?:\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s"
+    r"(?:\d{1,2}(?:st|nd|rd|th)?,?\s)?(?=[12]\d{3}\b)",
+    re.IGNORECASE,
+)
+
+
+def with_dashes(text: str) -> str:
+    """Spans of years or small numbers in one form: "from 1 May 1939 to June 1945" as "1939-1945", "3 to 9" as "3-9"."""
+    return _SPAN.sub(lambda m: "-".join(n for n in m.groups() if n), _DAY_OF_YEAR.sub("", text))
+
+
+def spans(text: str) -> set[str]:
+    """The spans in a text, as ``with_dashes`` writes them."""
+    return {"-".join(n for n in m.groups() if n) for m in _SPAN.finditer(text)}
+
+
 def in_digits(text: str) -> str:
     """The text with its whole numbers in digits: "eight legs" as "8 legs"; "one" may be a pronoun."""
     return PATTERN.sub(lambda m: str(n) if (n := value(m[0])) not in (None, 1) and n.denominator == 1 else m[0], text)
@@ -305,7 +327,12 @@ _TABLE: dict[str, list[tuple[str, str]]] = {
         ("604800", "week weeks"),
     ],
     "years": [("1", "month months"), ("12", "year years yr yrs")],
-    "volume": [("1/1000", "ml milliliter milliliters millilitre millilitres"), ("1", "l liter liters litre litres")],
+    "volume": [
+        ("1/1000", "ml milliliter milliliters millilitre millilitres"),
+        ("1", "l liter liters litre litres"),
+        ("0.473176473", "pint pints"),
+        ("3.785411784", "gal gallon gallons"),
+    ],
     "dollar": [("1/100", "cent cents ¢"), ("1", "$ dollar dollars usd")],
     "euro": [("1", "€ euro euros eur")],
     "sterling": [("1/100", "penny pence p"), ("1", "£ gbp")],

@@ -600,6 +600,167 @@ CONVERTED = [
     ("number", "7", "The largest is 9, and the second largest is 7.", SECOND, RIGHT),
     ("number", "7", "The largest is 7, and the second largest is 4.", SECOND, NOT_RIGHT),
 ]
+MARBLES = "Ana has 5 marbles and Ben has 3. How many marbles do they have in total?"
+HEPTAGON = "How many sides does a heptagon have?"
+SHIRT = "A shirt costs $40 and is reduced by 25%. What does it cost now, in dollars?"
+TREES = "He has 270 trees, of which a storm fells 38, and he plants 60. How many trees has he now?"
+REMARKS = [
+    ("number", "8", "They have 8 marbles in total. So Ana has more than half.", MARBLES, RIGHT),
+    ("number", "8", "They have 9 marbles in total. So Ana has more than half.", MARBLES, WRONG),
+    ("number", "8", "5 + 3 = 8. Ana has 2 more than Ben.", MARBLES, RIGHT),
+    ("number", "8", "5 - 3 = 2. Ben has 8 fewer than Ana.", MARBLES, WRONG),
+    ("number", "2", "Together they have 8. Ana has 2 more than Ben.", "How many more marbles does Ana have?", RIGHT),
+    ("number", "8", "They have more than 5 marbles.", MARBLES, WRONG),
+    ("number", "30", "The discount is $10, so the new price is $30. You save $10.", SHIRT, RIGHT),
+    ("number", "30", "The discount is $30, so the new price is $10. You save $30.", SHIRT, NOT_RIGHT),
+    ("number", "10", "The new price is $30. You save $10.", "A shirt is $40, now $30. How much do I save?", RIGHT),
+    ("number", "292", "He has 292 trees now. That is 22 more than the 270 of before.", TREES, RIGHT),
+    ("number", "292", "He has 270 trees now. That is 22 fewer than the 292 of before.", TREES, WRONG),
+    ("number", "292", "So now he has 292 trees. If he had not planted any, he would have 232.", TREES, RIGHT),
+    ("number", "292", "So now he has 232 trees. If he had planted 60, he would have 292.", TREES, WRONG),
+    ("number", "292", "After planting = **292**\n\n**Tip:** Do such problems in 3 steps.", TREES, RIGHT),
+    ("number", "292", "After planting = **232**\n\n**Tip:** Do such problems in 292 steps.", TREES, WRONG),
+    ("number", "30", "So 15% of 200 is 30. What remains is 170.", "What is 15% of 200?", RIGHT),
+    ("number", "30", "So 15% of 200 is 170. What remains is 30.", "What is 15% of 200?", WRONG),
+    (
+        "number",
+        "21",
+        "Three weeks consist of 21 days, since each week has 7 days.",
+        "How many days are 3 weeks?",
+        RIGHT,
+    ),
+    (
+        "number",
+        "21",
+        "Three weeks consist of 7 days, since each week has 21 days.",
+        "How many days are 3 weeks?",
+        NOT_RIGHT,
+    ),
+    ("number", "54", "A = 9 \u00d7 6 = 54 cm^2. (The perimeter is 2(9 + 6) = 30 cm.)", None, RIGHT),
+    ("number", "54", "A = 2(9 + 6) = 30 cm^2. (The product (9 \u00d7 6) is 54.)", None, NOT_RIGHT),
+]
+PRIMES = "How many prime numbers are there between 1 and 20?"
+TALL = "Anna is 8 years older than Ben. Ben is 13. How old is Anna?"
+AREA = "What is the area of a rectangle with sides of 6 cm and 9 cm?"
+FAST = "What is the speed of light in m/s?"
+SEATS = "A car has 5 seats. How many cars do 17 people need?"
+COUNTS = [
+    ("number", "8", "There are **eight** primes between 1 and 20: 2, 3, 5, 7, 11, 13, 17, 19.", PRIMES, RIGHT),
+    ("number", "8", "There are **seven** primes between 1 and 20: 3, 5, 7, 11, 13, 17, 19.", PRIMES, WRONG),
+    ("number", "8", "Count: 8\nPrimes: 2, 3, 5, 7, 11, 13, 17, 19", PRIMES, RIGHT),
+    ("number", "8", "Count: 9\nPrimes: 1, 2, 3, 5, 7, 11, 13, 17, 19", PRIMES, WRONG),
+    ("number", "32", "It is 2 multiplied by itself 5 times: 2, 4, 8, 16, 32.", "What is 2 to the power of 5?", RIGHT),
+    ("number", "21", "Since Ben is 13 and Anna is 8 years older than him, she is 21.", TALL, RIGHT),
+    ("number", "21", "Since Ben is 13 and Anna is 8 years younger than him, she is 5.", TALL, WRONG),
+    ("number", "7.1", "$\\sqrt{50} = 5\\sqrt{2} \\approx 7.1$", "What is the square root of 50?", RIGHT),
+    ("number", "7.1", "$\\sqrt{50} = 7.1\\sqrt{2} \\approx 5$", "What is the square root of 50?", NOT_RIGHT),
+    ("number", "0.28", "4 \u00d7 7 = 28, and with two decimals this gives 0.28.", "What is 0.4 times 0.7?", RIGHT),
+    ("number", "0.28", "4 \u00d7 7 = 28, and with one decimal this gives 2.8.", "What is 0.4 times 0.7?", WRONG),
+    ("number", "54", "54 cm\u00b2", AREA, RIGHT),
+    ("number", "54", "0.0054 m\u00b2", AREA, RIGHT),
+    ("number", "54", "54 m\u00b2", AREA, WRONG),
+    ("number", "40", "40 litres of water", "How many litres does the tank hold?", RIGHT),
+    ("number", "40", "40 gallons of water", "How many litres does the tank hold?", WRONG),
+    ("number", "3e8", "3 \u00d7 10^8 m/s", FAST, RIGHT),
+    ("number", "3e8", "3 \u00d7 10^6 m/s", FAST, WRONG),
+    ("number", "4", "17 / 5 = 3.4, so they need 4 cars of 5 seats each.", SEATS, RIGHT),
+    ("number", "4", "17 / 5 = 4, so they need 3 cars of 5 seats each.", SEATS, NOT_RIGHT),
+]
+PLANETS = "Which planet is red? (A) Venus (B) Mars (C) Jupiter"
+AUTHOR = "Who wrote Pride and Prejudice?"
+ASIDES = "What is the capital of Australia?"
+JAWS, LIGHTEST = "Who is the director of the film Jaws?", "Which element has the atomic number 2?"
+LONGEST = "Which of the words 'cat', 'horse' and 'elephant' is the longest?"
+SORTED = "Sort 7, 2, 9 and 4 in ascending order."
+PAGES, WALL = "Which pages must be read?", "When did the Berlin Wall fall?"
+SECOND_GUESSES = [
+    *(
+        (kind, gold, said.format(*pair), question, OPEN)
+        for kind, gold, other, question in (
+            ("choice", "B", "A", PLANETS),
+            ("number", "7", "8", HEPTAGON),
+            ("boolean", "yes", "no", "Is 7 a prime number?"),
+            ("date", "1919", "1920", "In what year was it signed?"),
+            ("text", "Jane Austen", "Charlotte Bront\u00eb", AUTHOR),
+        )
+        for pair in ((gold, other), (other, gold))
+        for said in ("I think it's {}, but it could be {}.", "Probably {}, though it might also be {}.")
+    ),
+    ("choice", "B", "I think it's A, but it could be C.", PLANETS, WRONG),
+    ("choice", "B", "I think it's B, but it could be argued that others are reddish.", PLANETS, RIGHT),
+    ("choice", "B", "The red planet is Mars (not Jupiter).", PLANETS, RIGHT),
+    ("choice", "B", "The red planet is Jupiter (not Mars).", PLANETS, WRONG),
+    ("choice", "B", "It can't be A (bright) or C (banded), which leaves B.", PLANETS, RIGHT),
+    ("choice", "B", "It can't be A (bright) or B (cold), which leaves C.", PLANETS, WRONG),
+    ("boolean", "no", "At first glance, yes. But 7 \u00d7 13 = 91, so no, it is not.", "Is 91 a prime?", RIGHT),
+    ("boolean", "no", "At first glance, no. But nothing divides it, so yes, it is.", "Is 91 a prime?", WRONG),
+    ("text", "Jane Austen", "Austen, Jane", AUTHOR, RIGHT),
+    ("text", "Jane Austen", "Bront\u00eb, Jane", AUTHOR, NOT_RIGHT),
+    ("text", "Canberra", "Australia's capital city is Canberra, about 280 km southwest of Sydney.", ASIDES, RIGHT),
+    ("text", "Canberra", "Australia's capital city is Sydney, about 280 km northeast of Canberra.", ASIDES, NOT_RIGHT),
+    ("text", "helium", "Hydrogen has atomic number 1 and helium 2, so it's helium.", LIGHTEST, RIGHT),
+    ("text", "helium", "Helium has atomic number 1 and hydrogen 2, so it's hydrogen.", LIGHTEST, NOT_RIGHT),
+    ("text", "Steven Spielberg", "The director is Steven Spielberg. The music is by John Williams.", JAWS, RIGHT),
+    ("text", "Steven Spielberg", "The director is John Williams. The producer is Steven Spielberg.", JAWS, NOT_RIGHT),
+    ("text", "elephant", "'elephant' is longer than 'cat' and 'horse'.", LONGEST, RIGHT),
+    ("text", "elephant", "'horse' is longer than 'cat' and 'elephant'.", LONGEST, NOT_RIGHT),
+    ("text", "20 degrees Celsius", "68\u00b0F is equal to 20\u00b0C.", None, RIGHT),
+    ("text", "20 degrees Celsius", "68\u00b0F is equal to 22\u00b0C.", None, WRONG),
+    ("text", "20 degrees Celsius", "20 degrees Fahrenheit", None, WRONG),
+    ("text", "3-9", "You must read pages 3 through 9.", PAGES, RIGHT),
+    ("text", "3-9", "You must read pages 3 through 19.", PAGES, WRONG),
+    ("text", "3-9", "pp. 3\u20139", PAGES, RIGHT),
+    ("text", "3-9", "pp. 2\u20139", PAGES, WRONG),
+    ("text", "1939-1945", "1 September 1939 \u2013 2 September 1945", WAR, RIGHT),
+    ("text", "1939-1945", "28 July 1914 \u2013 11 November 1918", WAR, WRONG),
+    ("date", "9 November 1989", "November 9, 1989. Unity came on October 3, 1990.", WALL, RIGHT),
+    ("date", "9 November 1989", "October 3, 1990. The borders had opened on November 9, 1989.", WALL, NOT_RIGHT),
+    ("ordered-list", "2, 4, 7, 9", "Sorting 7, 2, 9, 4 in ascending order gives 2, 4, 7, 9.", SORTED, RIGHT),
+    ("ordered-list", "2, 4, 7, 9", "Sorting 2, 4, 7, 9 in ascending order gives 7, 2, 9, 4.", SORTED, WRONG),
+    ("ordered-list", "2, 4, 7, 9", "2, 4, 7, 9. (Descending it would be 9, 7, 4, 2.)", SORTED, RIGHT),
+    ("ordered-list", "2, 4, 7, 9", "9, 7, 4, 2. (Descending it would be 2, 4, 7, 9.)", SORTED, WRONG),
+    ("number", "30", "15% of 200 is", "What is 15% of 200?", OPEN),
+    ("text", "Jane Austen", "The author of Pride and Prejudice is", AUTHOR, OPEN),
+    ("text", "Jane Austen", "The author of Pride and Prejudice is Anne.", AUTHOR, WRONG),
+]
+SIGNS = [
+    *(
+        row
+        for kind, gold, other in (
+            ("text", "-5", "5"),
+            ("text", "-5 \u00b0C", "5 \u00b0C"),
+            ("text", "1.5", "15"),
+            ("text", "1e3", "1e-3"),
+            ("text", "10^5", "105"),
+            ("text", "$5", "\u20ac5"),
+            ("text", "x > 3", "x < 3"),
+            ("text", "x \u2264 3", "x \u2265 3"),
+            ("text", "C++", "C"),
+            ("text", "C", "C++"),
+            ("text", "C#", "C"),
+            ("text", "O-", "O+"),
+            ("text", "A+", "A"),
+            ("text", "Na+", "Na"),
+            ("text", "Symphony in C# minor", "Symphony in C minor"),
+            ("list", "2, 4", "-2, 4"),
+            ("list", "-2, 4", "2, 4"),
+            ("list", "7, -7", "-7, -7"),
+            ("ordered-list", "-3, 1", "3, 1"),
+            ("list", "$5, $7", "\u20ac5, \u20ac7"),
+        )
+        for row in ((kind, gold, gold, None, RIGHT), (kind, gold, other, None, WRONG))
+    ),
+    ("text", "-5", "The answer is **\u22125**.", None, RIGHT),
+    ("text", "C++", "It is written in C++, not in C.", None, RIGHT),
+    ("text", "C++", "It is written in C.", None, WRONG),
+    ("text", "H+", "H\u207a", None, RIGHT),
+    ("text", "10^5", "10\u2075", None, RIGHT),
+    ("text", "1.5", "1,5", None, RIGHT),
+    ("text", "2:3", "2 : 3", None, RIGHT),
+    ("text", "1,234", "1234", None, RIGHT),
+    ("text", "COVID-19", "Covid 19", None, RIGHT),
+    ("list", "-2, 4", "4 and \u22122", None, RIGHT),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -633,6 +794,10 @@ ROWS = [
     *IN_TURN,
     *CONVERTED,
     *POLITE,
+    *REMARKS,
+    *COUNTS,
+    *SECOND_GUESSES,
+    *SIGNS,
 ]
 
 
