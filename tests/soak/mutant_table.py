@@ -928,4 +928,9 @@ MUTANTS = (
     Mutant(E, 'a key with a space at its end is sent', '[!-~]([ -~]*[!-~])?"', '[!-~][ -~]*"', 'tests/experiments/test_keys_and_signatures.py::test_a_key_that_cannot_stand_in_a_header_is_refused_and_not_shown'),
     Mutant(E, 'a prompt that is held already has no last token', 'if shared == len(ids) and where[shared - 1] < len(held):', 'if False:', 'tests/evaluation/engines/test_continuous.py::test_every_architecture_gives_the_tokens_of_generate_one_by_one'),
     Mutant(E, 'the first conclusion counts', 'for sentence in reversed(parts[1:]):\n        if cues.concludes(sentence) and (found := _opening', 'for sentence in parts[1:]:\n        if cues.concludes(sentence) and (found := _opening', 'tests/evaluation/grading/test_answers_of_chat_models.py'),
+    Mutant(E, 'numbers of a question in another spelling count as words of it', 'if not word.isdigit() or word in last}', 'if True}', STEPS + ' -k clause'),
+    Mutant(E, 'only the shortest stop string fits', 'self._window = 4 * max(len(s) for s in self.stops) + 8', 'self._window = 4 * min(len(s) for s in self.stops) + 8', 'tests/evaluation/engines/test_local.py -k line_up'),
+    Mutant(E, 'a scorer without its field ends in a KeyError', "    if field not in values:\n        raise InputError(f\"{where}: field {field!r} is missing; choose another --scorer ({', '.join(SCORERS)})\")\n", '', 'tests/evaluation/importers/test_importers.py -k scorer'),
+    Mutant(E, 'options that only the question lists are none', 'known = options or in_question(question)', 'known = options', 'tests/evaluation/test_options.py'),
+    Mutant(E, 'a program that is cut off has no reason', 'return Extracted((), reason="truncated")\n    return Extracted((), reason=f"code:', 'return Extracted(())\n    return Extracted((), reason=f"code:', PAIRS + ' -k code'),
 )
