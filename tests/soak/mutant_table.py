@@ -933,4 +933,6 @@ MUTANTS = (
     Mutant(E, 'a scorer without its field ends in a KeyError', "    if field not in values:\n        raise InputError(f\"{where}: field {field!r} is missing; choose another --scorer ({', '.join(SCORERS)})\")\n", '', 'tests/evaluation/importers/test_importers.py -k scorer'),
     Mutant(E, 'options that only the question lists are none', 'known = options or in_question(question)', 'known = options', 'tests/evaluation/test_options.py'),
     Mutant(E, 'a program that is cut off has no reason', 'return Extracted((), reason="truncated")\n    return Extracted((), reason=f"code:', 'return Extracted(())\n    return Extracted((), reason=f"code:', PAIRS + ' -k code'),
+    Mutant(H, 'what is read is tried out with an edit, and edits without', 'edit: dict[Site, Edit] = {site: _nudge} if edited else {}\n        mine', 'edit: dict[Site, Edit] = {} if edited else {site: _nudge}\n        mine', 'tests/hooks/test_other_libraries.py -k hook_point'),
+    Mutant(H, 'a model without a bridge ends in another error', '        raise ModelError(f"backend transformer_lens: no bridge for {type(model).__name__}: {text}") from e\n', '        pass\n', 'tests/hooks/test_other_libraries.py -k no_bridge'),
 )
