@@ -935,4 +935,13 @@ MUTANTS = (
     Mutant(E, 'a program that is cut off has no reason', 'return Extracted((), reason="truncated")\n    return Extracted((), reason=f"code:', 'return Extracted(())\n    return Extracted((), reason=f"code:', PAIRS + ' -k code'),
     Mutant(H, 'what is read is tried out with an edit, and edits without', 'edit: dict[Site, Edit] = {site: _nudge} if edited else {}\n        mine', 'edit: dict[Site, Edit] = {} if edited else {site: _nudge}\n        mine', 'tests/hooks/test_other_libraries.py -k hook_point'),
     Mutant(H, 'a model without a bridge ends in another error', '        raise ModelError(f"backend transformer_lens: no bridge for {type(model).__name__}: {text}") from e\n', '        pass\n', 'tests/hooks/test_other_libraries.py -k no_bridge'),
+    Mutant(H, 'the head counts as a part of a class that is its own decoder', 'parts = [m for m in model.children() if isinstance(m, PreTrainedModel)]', 'parts = [m for m in model.children()]', PARTS + ' -k own_decoder'),
+    Mutant(P, 'pairs within a group left out are taken off once more', 'by.sum() - by.sum(0) - by.sum(1) + np.diag(by)', 'by.sum() - by.sum(0) - by.sum(1) - np.diag(by)', VERDICTS + ' -k without_a_group'),
+    Mutant(P, 'two models share the clusters of the second', 'sides = ((names[0], higher, clusters[0]),', 'sides = ((names[0], higher, clusters[-1]),', VALIDITY + ' -k told_apart'),
+    Mutant(X, 'a diagnosis that is read says nothing about itself', 'return Diagnosis(path, verdicts, table, {k: v for k, v in about.items() if k not in known})', 'return Diagnosis(path, verdicts, table, {k: v for k, v in about.items() if k in known})', 'tests/experiments/test_failing_cases.py -k read_back'),
+    Mutant(X, 'a contrast of cases that could not be matched is saved without a word', '                result = result if chosen.contrast else _unmatched(result)\n', '', 'tests/experiments/probing/test_single_cases.py -k could_not_be_matched'),
+    Mutant(X, 'our answers agree with themselves', 'if i and found else ""', 'if i or found else ""', 'tests/experiments/bench/test_real.py -k neighbors'),
+    Mutant(X, 'one answer in five flips in the simulation of donors', 'float(rng.random() < 0.1)', 'float(rng.random() < 0.2)', 'tests/experiments/studies/test_calibration.py -k in_ten'),
+    Mutant(X, 'the ticks of wide and narrow color bars are exchanged', '{"ticks": few, "format": "%.2g"} if few else {}', '{} if few else {"ticks": few, "format": "%.2g"}', 'tests/experiments/figures/test_few_cases.py -k color_bar'),
+    Mutant(X, 'the cluster that was named is not joined', 'self.ray.init(address=address, **quiet)', 'pass', 'tests/experiments/distributed/test_pool.py -k joined'),
 )
