@@ -154,7 +154,7 @@ def test_the_jackknife_over_cases_widens_what_cases_share_in_every_training() ->
 def test_a_number_without_a_group_is_that_of_the_other_groups_cases(measure: verdicts.Measure) -> None:
     rng, groups = np.random.default_rng(6), 5
     level, group = rng.integers(0, 3 if measure == "trend" else 2, 40).astype(float), rng.integers(0, groups, 40)
-    value = level + rng.integers(0, 4, 40)
+    value = np.floor(level + 4 * rng.random(40))
     found = verdicts._concordance(verdicts._Cells(level, group, groups, value), measure)
     for g in range(groups):
         kept = group != g

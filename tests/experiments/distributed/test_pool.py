@@ -110,7 +110,7 @@ def test_the_cluster_that_was_named_is_joined_and_without_one_a_small_one_is_sta
     Pool(Loading("m", serving=Serving(engine="ray", workers=2, ray_address=address)), print)
     (given,) = joined
     assert given["address"] == address and ("num_cpus" in given) == (address is None)
-    assert address is not None or given["num_cpus"] >= 2 and not given["include_dashboard"]
+    assert address is not None or (given["num_cpus"] >= 2 and not given["include_dashboard"])
 
 
 def test_a_lost_worker_is_replaced_and_only_what_is_left_of_its_item_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
