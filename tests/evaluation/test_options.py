@@ -75,6 +75,7 @@ def test_options_are_learned_from_the_question(question: str, found: Any) -> Non
         ({"options": {"1": "red", "2": "blue"}}, ("options", "'1'")),
         ({"answer_type": "text"}, ("options", "choice")),
         ({"options": None, "answer": "red"}, ("answer", "'red'", "options")),
+        ({"options": None, "question": "Which? (A) red (B) blue", "answer": "C"}, ("answer", "'C'", "A, B")),
     ],
 )
 def test_a_benchmark_with_wrong_letters_is_refused_with_file_field_and_value(
@@ -105,6 +106,12 @@ def test_options_survive_the_file_and_stand_in_the_prompt_once(tmp_path: Path) -
     wording = ask_part(read, 0, "part:0:paraphrase:0", "Say which.", "plain", None)
     assert whole.prompt == "Which? (A) red (B) blue" and whole.options == COLOURS
     assert wording.prompt == wording.question == "Say which. Answer Choices: (A) red (B) blue"
+
+
+def test_an_answer_may_be_the_text_of_an_option_that_only_the_question_lists(tmp_path: Path) -> None:
+    case = Case("a", "Which? (A) red (B) blue", "blue", answer_type="choice")
+    write_cases([case], tmp_path / "c.jsonl")
+    assert read_cases(tmp_path / "c.jsonl") == [case]
 
 
 @pytest.mark.parametrize(

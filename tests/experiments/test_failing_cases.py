@@ -136,6 +136,14 @@ def test_the_table_of_causes_says_what_it_was_made_with(tmp_path: Path) -> None:
     assert said["composcope:runs"] == [{"run": "r", "seed": 3}]
 
 
+def test_what_a_diagnosis_says_about_itself_is_read_back(tmp_path: Path) -> None:
+    verdicts, about = [Verdict("c", "undetermined", ())], {"failures": 3, "mended": {"move": {"count": 1, "n": 2}}}
+    found = Diagnosis(tmp_path, verdicts, count(verdicts, {"c": Case("c", "c", "x")}), about)
+    write(found)
+    read = diagnosis.read_diagnosis(tmp_path)
+    assert read is not None and read.about == about and read.document() == found.document()
+
+
 def test_every_cause_that_the_terminal_names_stands_beside_what_it_means() -> None:
     causes = [*MEANS, "shortcut:last-item"]
     cases = {c: Case(c, c, "x") for c in causes}

@@ -71,6 +71,18 @@ def test_a_bridge_that_does_not_run_is_refused_by_name(monkeypatch: pytest.Monke
         load_model(tiny("llama"), backend="transformer_lens")
 
 
+def test_a_model_for_which_there_is_no_bridge_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformer_lens")
+    from composcope.hooks.backends import transformer_lens
+
+    def unknown(*_: Any, **__: Any) -> Any:
+        raise ValueError("Unsupported architecture")
+
+    monkeypatch.setattr(transformer_lens, "build_bridge_from_module", unknown)
+    with pytest.raises(ModelError, match=r"transformer_lens: no bridge for Llama.*: Unsupported architecture"):
+        load_model(tiny("llama"), backend="transformer_lens")
+
+
 @pytest.mark.parametrize(("edited", "field", "text"), [(False, "acts", "holds something else"),
                                                         (True, "acts", "holds something else"),
                                                         (True, "logits", "has another effect")])  # fmt: skip
@@ -79,9 +91,10 @@ def test_a_hook_point_that_is_not_what_transformers_has_there_is_refused(
 ) -> None:
     pytest.importorskip("transformer_lens")
     lm, site = load_model(tiny("llama"), backend="transformer_lens"), Site(1, "neuron")
-    right = lm.library._direct  # type: ignore[union-attr]
+    right, tried = lm.library._direct, []  # type: ignore[union-attr]
 
     def other(ids: Any, read: Any, edit: Any) -> Any:
+        tried.append((*read, *edit))
         run = right(ids, read, edit)
         acts = {s: 1.1 * x for s, x in run.acts.items()}
         return run._replace(acts=acts) if field == "acts" else run._replace(logits=1.1 * run.logits)
@@ -91,6 +104,7 @@ def test_a_hook_point_that_is_not_what_transformers_has_there_is_refused(
     for _ in range(2):
         with pytest.raises(ModelError, match=text), torch.no_grad():
             lm.run(ids_of(), **given)
+    assert tried == [(site, site) if edited else (site,)] * 2, "edits are tried out where there are some"
     monkeypatch.undo()
     with torch.no_grad():
         lm.run(ids_of(), **given)

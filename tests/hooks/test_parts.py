@@ -55,6 +55,16 @@ def test_hidden_states_are_found_however_they_are_passed() -> None:
     assert _experts(torch.nn.Sequential(torch.nn.ModuleList(listed[:1]))) is None
 
 
+def test_a_class_that_is_its_own_decoder_has_one_part_beside_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    model: Any = tiny("llama")
+    assert parts.decoder_of(model) is model.model
+    for thing in (model, model.model):
+        monkeypatch.setattr(thing, "get_decoder", lambda thing=thing: thing)
+    assert parts.decoder_of(model) is model.model
+    with pytest.raises(ModelError, match=r"LlamaModel: its decoder cannot be separated.*ForCausalLM"):
+        parts.decoder_of(model.model)
+
+
 def test_every_configuration_that_names_an_attention_is_found_once() -> None:
     deep, of_module = SimpleNamespace(), SimpleNamespace(_attn_implementation="sdpa")
     text = SimpleNamespace(sub_configs=("deep", "none"), deep=deep, none=None)

@@ -102,6 +102,16 @@ def test_two_models_are_told_apart_in_the_expected_direction() -> None:
         and up["value"] == pytest.approx(1 - down["value"])
         and "p" not in up
     )
+    more, less, near = (
+        [2.0, 4, 5, 6, 7, 9, 1, 3, 2, 8, 4, 6],
+        [1.0, 2, 3, 2, 5, 1, 2],
+        ([*"aabbccddeeff"], [*"ghijklm"]),
+    )
+    for expected in ("increasing", "decreasing"):
+        row = validity.model_auroc(more, less, expected=expected, clusters=near).table[0]
+        own = validity.auroc(more, less, near)
+        ends = [own.low, own.high] if expected == "increasing" else [1 - own.high, 1 - own.low]
+        assert [row["low"], row["high"]] == pytest.approx(ends, abs=1e-9), "each model with its own clusters"
     failing = validity.failure_auroc(high, low, permutations=19).table[0]
     assert (
         failing["group"] == "failure - success"

@@ -150,6 +150,18 @@ def test_the_jackknife_over_cases_widens_what_cases_share_in_every_training() ->
     assert np.std(each) < 0.02 and row["high"] - row["low"] > 0.25
 
 
+@pytest.mark.parametrize("measure", ["trend", "auroc"])
+def test_a_number_without_a_group_is_that_of_the_other_groups_cases(measure: verdicts.Measure) -> None:
+    rng, groups = np.random.default_rng(6), 5
+    level, group = rng.integers(0, 3 if measure == "trend" else 2, 40).astype(float), rng.integers(0, groups, 40)
+    value = np.floor(level + 4 * rng.random(40))
+    found = verdicts._concordance(verdicts._Cells(level, group, groups, value), measure)
+    for g in range(groups):
+        kept = group != g
+        alone = verdicts._concordance(verdicts._Cells(level[kept], group[kept], groups, value[kept]), measure)
+        assert found[1 + g] == pytest.approx(alone[0]) and found[1 + g] != pytest.approx(found[0], abs=1e-4)
+
+
 def test_what_a_baseline_explains_for_the_most_part_is_named_so_even_if_some_of_it_is_left() -> None:
     w, value = _made()
     likelihood = w.baselines["likelihood"]

@@ -147,6 +147,8 @@ def test_a_stop_string_is_found_where_tokens_and_letters_do_not_line_up(make_tok
     assert StopFinder(tokenizer, ("\n\n",)).found(tokenizer("a\n\n").input_ids[1:])
     many = tokenizer("東京東京>").input_ids[1:]
     assert len(many) > 5 and StopFinder(tokenizer, ("東京東京>",)).found(many)
+    long = "東京" * 6 + ">"
+    assert StopFinder(tokenizer, (">>", long)).found(tokenizer(long).input_ids[1:]), "the longest one fits"
     assert finder.cut("a</answer>b</answer>") == "a</answer>"
 
 

@@ -117,6 +117,7 @@ ECHO: list[Row] = [
     (echo.clause, ("Mozart was born in 1756, but he died in 1791.", "When was Mozart born?"), None),
     (echo.clause, ("Mozart was born in 1756.", "When was Mozart born?"), None),
     (echo.clause, ("Mozart died in 1791, Mozart wrote.", "When was Mozart born?"), None),
+    (echo.clause, ("The war in Europe ended on 8 May; the war in Asia ended on 2 September.", "When did World War II end in Europe?"), "The war in Europe ended on 8 May"),
     (echo.focus, ("Mozart was a composer. He was born in 1756.", "When was Mozart born?"), "He was born in 1756."),
     (echo.focus, ("Mozart was born in 1756. He was Austrian.", "When was Mozart born?"), "Mozart was born in 1756."),
     (echo.focus, ("Mozart was born in 1756.", "When was Mozart born?"), None),

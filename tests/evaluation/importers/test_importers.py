@@ -107,6 +107,21 @@ def test_an_unknown_scorer_or_style_is_refused_with_the_known_ones(bamboogle: Pa
         read(bamboogle, options=Options(whole="cot"))
 
 
+@pytest.mark.parametrize(
+    ("inside", "field"), [("direct_answer_result", "is_right_EM"), ("subquestions_result", "Q2_is_right_EM")]
+)
+def test_a_file_without_the_scorers_verdict_is_refused_with_place_and_field(
+    bamboogle: Path, inside: str, field: str
+) -> None:
+    raw = json.loads(bamboogle.read_text())
+    del raw["per_question_results"][1][inside][field]
+    bamboogle.write_text(json.dumps(raw))
+    with pytest.raises(InputError) as caught:
+        read(bamboogle, options=Options(scorer="EM"))
+    assert all(word in str(caught.value) for word in (str(bamboogle), f"{field!r} is missing", "--scorer", "CEM"))
+    assert len(read(bamboogle, options=Options(scorer="CEM")).rows) == 8
+
+
 def test_counts_of_text_davinci_003_are_the_published_ones(shared: Path) -> None:
     tables = json.loads((shared / "golden/behavioural/published_tables.json").read_text())
     rows = read(shared / "data/bamboogle_results/text-davinci-003.json").rows

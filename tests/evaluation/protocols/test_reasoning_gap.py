@@ -163,6 +163,8 @@ def test_answers_in_code_are_run_and_what_cannot_run_is_invalid() -> None:
     )
     assert refused.outcome == "invalid" and (refused.reason or "").startswith("code: ")
     assert grade("It is 9.", "stop", "9", "number", format="code").reason == "code: no-code"
+    cut = grade("```python\ndef solution():\n    return 4 +", "length", "9", "number", format="code")
+    assert (cut.outcome, cut.reason) == ("invalid", "truncated")
 
 
 def test_independent_questions_come_from_other_cases() -> None:

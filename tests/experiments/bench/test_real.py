@@ -74,6 +74,7 @@ def test_ratios_are_medians_over_rounds_of_neighbors_in_time_and_the_best_peer_c
         ("16", 6, 3, 2, 5, 3),
         ("32", 4, 2, 2, 3, 3),
     ]
+    assert [r.same for r in bench.rows] == ["", "1/1", "1/1", "1/1"], "ours is what the others are compared with"
     (line,) = bench.lines
     assert "2.00 [2.00, 3.00] times as fast" in line and "(32)" in line and "at least 2" in line
 

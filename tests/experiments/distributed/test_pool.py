@@ -98,6 +98,21 @@ def test_every_item_is_done_once_and_workers_share_the_processors(monkeypatch: p
     assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (4, 0.0, 0)
 
 
+@pytest.mark.parametrize("address", [None, "auto", "h:1"])
+def test_the_cluster_that_was_named_is_joined_and_without_one_a_small_one_is_started(
+    address: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined: list[dict[str, Any]] = []
+    ray = Ray()
+    monkeypatch.setattr(ray, "is_initialized", lambda: bool(joined))
+    monkeypatch.setattr(ray, "init", lambda **given: joined.append(given), raising=False)
+    monkeypatch.setattr(pools, "import_ray", lambda: ray)
+    Pool(Loading("m", serving=Serving(engine="ray", workers=2, ray_address=address)), print)
+    (given,) = joined
+    assert given["address"] == address and ("num_cpus" in given) == (address is None)
+    assert address is not None or (given["num_cpus"] >= 2 and not given["include_dashboard"])
+
+
 def test_a_lost_worker_is_replaced_and_only_what_is_left_of_its_item_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     deaths = iter([True])
     ray = Ray(lambda name, args: name == "double" and args == (3,) and next(deaths, False))

@@ -274,3 +274,13 @@ def test_runs_that_could_have_a_row_and_have_none_are_named() -> None:
     assert [ax.yaxis.get_tick_params()["labelleft"] for ax in (left, right)] == [True, False]
     assert left.get_shared_y_axes().joined(left, right), "panels of one line have one axis"
     assert fig.get_supxlabel() == "layer" and (first.get_ylabel(), second.get_ylabel()) == ("x", "y")
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_color_bar_over_one_column_names_both_ends_and_the_middle_and_a_wider_one_more(columns: int) -> None:
+    fig, axes = grouping.panels_of(columns, columns, 2)
+    grouping.color_bar(fig, axes, style.DIVERGING, -0.5, 0.5, "difference")
+    bar = fig.axes[-1]
+    assert bar.get_xlabel() == "difference" and bar.get_xlim() == (-0.5, 0.5)
+    ticks = [float(x) for x in bar.get_xticks()]
+    assert (ticks == [-0.5, 0, 0.5]) == (columns == 1) and (len(ticks) > 3) == (columns == 2)

@@ -345,6 +345,23 @@ def test_a_probe_that_cannot_run_says_that_its_folder_has_an_earlier_result(tmp_
     assert ("no failures" in said[0], str(folder) in said[0], len(said)) == (True, held, 1)
 
 
+@pytest.mark.parametrize("matched", [True, False])
+def test_a_contrast_of_cases_that_could_not_be_matched_is_saved_with_a_warning(
+    tmp_path: Path, matched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[ProbeResult] = []
+    monkeypatch.setattr(probing, "save_probe", lambda result, *_, **__: saved.append(result))
+    monkeypatch.setattr(probing, "keep_cases", lambda *_: None)
+    monkeypatch.setattr(probing, "correct_together", lambda _: None)
+    run: Any = SimpleNamespace(
+        path=tmp_path, name="r", manifest=SimpleNamespace(model={}), timed=nullcontext, record=lambda: None
+    )
+    found = ProbeResult("lookback", [{"quantity": "q", "group": "failure - success", "n": 2, "value": 1.0}])
+    chosen, reporter = probing.Chosen((), "", matched), SimpleNamespace(say=print, note=print)
+    assert probing.run_one(run, None, "lookback", chosen, Config(model="m", benchmark="b"), lambda: found, reporter)  # type: ignore[arg-type]
+    assert [len(result.warnings) for result in saved] == [0 if matched else 1]
+
+
 def test_examples_kept_for_the_report_are_counted_by_group() -> None:
     every = [SimpleNamespace(case=f"{g}{i // 2}", group=g) for g in ("failure", "success") for i in range(10)]
     few = SimpleNamespace(entries=[SimpleNamespace(about=vars(e)) for e in (every[0], every[1], every[4], every[12])])

@@ -172,6 +172,20 @@ def test_simulations_tell_what_knows_of_sharing_from_what_does_not(monkeypatch: 
     assert _drawn(calibration.unequal_cosines)[:2] == (0.1, 1.0), "p of the separation, interval across groups"
 
 
+def test_one_answer_in_ten_flips_whatever_is_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    flips: list[float] = []
+
+    def kept(made: Any, *_: Any, **__: Any) -> list[dict[str, Any]]:
+        flips.extend(float(one.values["flip_rate"]) for one in made)
+        return [{**COVERS, "quantity": "flip_rate"}]
+
+    monkeypatch.setattr(calibration, "against_controls", kept)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        calibration.donors(rng)
+    assert len(flips) == 30 * 16 * 5 and np.mean(flips) == pytest.approx(0.1, abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "covered"),
     [((3.0, None), (8.0, None), 1), ((8.0, None), (9.0, None), 0), ((3.0, None), (6.0, None), 0),
