@@ -22,7 +22,6 @@ from .console.printing import Reporter
 from .evaluating.evaluate import rescore
 from .run.provenance import n_runs
 from .run.reader import RunData, missing
-from .run.summary import compat_of
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
 _OUTSIDE = "human_"
@@ -64,7 +63,6 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
     stored, journal = run.counted_now(), read_journal(run.path / "journal")
     notes = [w for w in journal.warnings if "no checksums" in w or "torn last line" in w]
     problems = [w for w in journal.warnings if w not in notes]
-    compat = compat_of(run)
     with TemporaryDirectory() as scratch:
         copy = Path(scratch) / run.name
         copy.mkdir()
@@ -72,7 +70,7 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
             shutil.copyfile(run.path / name, copy / name)
         shutil.copytree(run.path / "journal", copy / "journal", ignore=shutil.ignore_patterns("lock"))
         try:
-            rescore(copy, Reporter(None, quiet=True), compat, progress=progress)
+            rescore(copy, Reporter(None, quiet=True), stored.compat, progress=progress)
         except JournalError as e:  # without all answers nothing can be counted
             problems.append(str(e))
         except ComposcopeError as e:
@@ -182,11 +180,10 @@ def trace(folder: str | Path, cell: str, progress: Bar = no_bar) -> list[dict[st
     names = [_cell(m) for m in stored.metrics]
     if cell not in names:
         raise InputError(f"--cell {cell}: metrics.json has no such cell{did_you_mean(cell, names)}")
-    compat = compat_of(run)
 
     def counted(rows: Sequence[Graded]) -> tuple[Any, ...] | None:
         try:
-            found = protocols.metrics_from_rows(rows, run.protocol, compat, cases=run.cases).metrics
+            found = protocols.metrics_from_rows(rows, run.protocol, stored.compat, cases=run.cases).metrics
         except ComposcopeError:  # nothing can be counted from the remaining rows
             return None
         return next((tuple(getattr(m, n) for n in _COUNTED) for m in found if _cell(m) == cell), None)

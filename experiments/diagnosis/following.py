@@ -130,13 +130,14 @@ def followed(
     own: bool | None = None
     for one in failing:
         said = hypothesis(one.case, mates)
-        golds = working(one.case.worked).values if operands(one.case) else (one.case.answer,)
-        for place in wrong if operands(one.case) else (0,):
-            if place >= len(said) or said[place] is None or _same(said[place], golds[place]):
+        n = operands(one.case)
+        golds = working(one.case.worked).values[:n] if n else (one.case.answer,)
+        for place in wrong if n else (0,):
+            if place >= min(len(said), len(golds)) or said[place] is None or _same(said[place], golds[place]):
                 continue
             itself = one.variant.source == one.case.id
             strict = itself and name == "entity-asked-about"
-            written = [one.next_value(place)[0]] if operands(one.case) else _answered(one, strict)
+            written = [one.next_value(place)[0]] if n else _answered(one, strict)
             # operands that have changed places are another pattern, which none of the causes produces
             hit = not exchanged(one) and any(w is not None and _same(w, said[place]) for w in written)
             right, wrong_one = text.normalize(golds[place]), text.normalize(said[place] or "")

@@ -212,11 +212,9 @@ def _rows(
         return center + noise / noise.norm() * size.norm()
 
     places: dict[str, tuple[Sequence[int], int]] = {"decision": ([whole.last], -1)}
-    if whole.at and own[0].at:
+    if whole.at and all(d.at for d, _ in (own, *foreign, *same)):
         places["entity"] = (whole.at, -2)
     for place, (positions, index) in places.items():
-        if place == "entity" and any(not d.at for d, _ in (*foreign, *same)):
-            continue
         for layer in fixed_layers(n_layers):
             mine, there = own[1][layer + 1, index], here[layer + 1, index]
 

@@ -228,7 +228,7 @@ def _ask(data: RunData, target: Target, everyone: Sequence[variants.Variant], re
             reporter.say(f"{data.name}: {warning}")
         found = pipeline.evaluate(
             [v.case for v in everyone], protocol, target.engine, journal, progress=progress,
-            grade=partial(grade, compat=data.config.asking.compat),
+            grade=partial(grade, compat=data.counted_now().compat),
         )  # fmt: skip
     return asks.heard(everyone, found)
 

@@ -25,7 +25,7 @@ from ...terminal import Bar, how_many, no_bar
 from .folder import missing
 from .reader import RunData, read_about
 from .single_cases import read_values
-from .summary import compat_of, headline
+from .summary import headline
 
 Key = tuple[str, str, int]
 Numbers = dict[tuple[str, str], dict[str, float]]
@@ -117,7 +117,7 @@ def _channels(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     if [run.counted_now().protocol for run in (a, b)] != ["double-gate", "double-gate"]:
         return [], []
-    counted_a, counted_b = (published(rows, compat_of(run)) for run, rows in ((a, rows_a), (b, rows_b)))
+    counted_a, counted_b = (published(rows, run.counted_now().compat) for run, rows in ((a, rows_a), (b, rows_b)))
     found = compare(counted_a, counted_b, {**b.cases, **a.cases}, seed)
     return [m.to_dict() for m in found.metrics], list(found.warnings)
 

@@ -7,6 +7,7 @@ partly copied is refused, with file, field, value and fix::
     InputError: runs/a/manifest.json: field 'identity' is 3, not an object; restore the file, or make the run again
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -124,6 +125,11 @@ class Metrics(_Document):
     protocol: str
     metrics: list[Annotated[Metric, WrapValidator(_metric)]]
     warnings: list[str] = []
+
+    @property
+    def compat(self) -> str | None:
+        """The paper as which the run was last graded and counted, also by ``composcope score --compat``."""
+        return next((found[1] for w in self.warnings if (found := re.search(r"\(--compat (\w+)\)", w))), None)
 
 
 class ProbeAbout(_Document):

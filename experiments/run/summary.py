@@ -3,7 +3,6 @@
 Which failures a run counts, and which of them were diagnosed, is said here once: pages, figures and lists agree on it.
 """
 
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -217,17 +216,9 @@ class Diagnosed:
         return f"Not counted: {', '.join(said)}." if said else ""
 
 
-_COMPAT = re.compile(r"\(--compat (\w+)\)")
-
-
-def compat_of(run: RunData) -> str | None:
-    """The paper as which the run's metrics were counted; None where they were counted in our way."""
-    return next((found[1] for warning in run.warnings if (found := _COMPAT.search(warning))), None)
-
-
 def counted_rows(run: RunData) -> list[Graded]:
     """The graded rows as the run's metrics count them: some papers count what could not be judged as wrong."""
-    return counting.published(run.graded, compat_of(run))
+    return counting.published(run.graded, run.counted.compat if run.counted else None)
 
 
 def counted_failures(run: RunData) -> set[str]:

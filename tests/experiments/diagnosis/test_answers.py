@@ -22,10 +22,12 @@ from composcope.evaluation.grading import lists
 from composcope.evaluation.pipeline import Evaluation
 from composcope.experiments import figures
 from composcope.experiments.config import Config
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.diagnosis import asks, behaviour, following, hypotheses, job, places, rule, variants
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
 from composcope.experiments.diagnosis.job import behave, diagnose, in_turn, matched
+from composcope.experiments.evaluating.evaluate import rescore
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
 from composcope.experiments.run import diagnosis as results
@@ -716,7 +718,8 @@ def test_named_cases_that_did_not_fail_are_said_to_be_left_out(run: Path, capsys
     assert len(found.verdicts) == 1 and all((id in said) == (id in right) for id in (*right, *failing[:2]))
 
 
-def test_a_run_that_is_graded_as_a_paper_does_is_diagnosed_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_run_that_is_graded_as_a_paper_does_is_diagnosed_so(tmp_path: Path, asked: bool) -> None:
     tags = list(world.world().tags.items())[:3]
     part = [Part(f"What is the tag of the {thing}?", str(tag), answer_type="number") for thing, tag in tags]
     cases = [Case(f"c{i}", p.question, p.answer, (p,)) for i, p in enumerate(part)]
@@ -724,8 +727,10 @@ def test_a_run_that_is_graded_as_a_paper_does_is_diagnosed_so(tmp_path: Path) ->
 
     write_cases(cases, tmp_path / "cases.jsonl")
     config = {"model": "organism:control", "benchmark": str(tmp_path / "cases.jsonl"), "format": "plain", "probes": []}
-    paper = Config.read(config | {"asking": {"compat": "agentcoma"}})  # to it, an answer without a cue is wrong
-    investigate(paper, tmp_path / "run", quiet=True, contrast=False)
+    paper = {"asking": {"compat": "agentcoma"}} if asked else {}  # to it, an answer without a cue is wrong
+    investigate(Config.read(config | paper), tmp_path / "run", quiet=True, contrast=False)
+    if not asked:
+        rescore(tmp_path / "run", Reporter(None, quiet=True), "agentcoma")
     found = diagnose(tmp_path / "run", quiet=True)
     assert len(found.verdicts) == 3
     assert not any("variants: 0 of" in v.evidence[0] for v in found.verdicts)

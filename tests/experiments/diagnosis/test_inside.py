@@ -171,6 +171,15 @@ def test_a_state_is_put_in_after_the_layer_that_it_comes_from() -> None:
     skipped = {cell: {(e.layer, e.position) for e in edits} for cell, edits, _ in rows if cell.startswith("skip")}  # type: ignore[union-attr]
     assert skipped["skip:decision:4"] == {(4, 7)} and skipped["skip:everywhere:0"] == {(0, p) for p in range(3, 8)}
     assert len(skipped) == 2 * n_layers
+    # A donor that names its entity in other words has no state at it.
+    nameless = replace(foreign, at=()), other[:, 1:]
+    for donors in ([nameless], [(foreign, other), nameless]):
+        cells = {cell for cell, _, _ in inside._rows(n_layers, whole, (own, mine), donors, [], here, 0)}
+        assert cells == {
+            cell
+            for cell in made
+            if ":entity:" not in cell and not cell.startswith(("same", "back-same", "move", "scope", "across"))
+        }
 
 
 @pytest.mark.parametrize(

@@ -445,6 +445,16 @@ def test_operands_that_have_changed_places_follow_no_shortcut_to_which_one_of_th
         assert (one.hits, one.telling) == (hits, 1)
 
 
+def test_a_variant_with_fewer_operands_says_nothing_of_a_later_one() -> None:
+    part = Part("How much?", "9", answer_type="number")
+    three, one = (Case(worked, f"{worked}?", worked[-1], (part,), worked=worked, answer_type="number")
+                  for worked in ("1 plus 2 plus 3 is 6", "4 is 4"))  # fmt: skip
+    texts = {"whole": "1 plus 2 plus 9 is 12", "whole:given:2": " plus 9 is 12"}
+    some = [heard(three, texts), heard(one, {"whole": "5 is 5", "whole:given:1": " is 9"})]
+    found = following.followed("x", lambda case, mates: ("7", "8", "9"), some, [], [2])
+    assert (found.hits, found.telling) == (1, 1)
+
+
 def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_family() -> None:
     every = [c for c in WORLD if c.family == OSLO.family]
     run = {c.id: [heard(c, {"whole": "Gold."})] for c in every[:12]}
