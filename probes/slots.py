@@ -92,8 +92,8 @@ def locate(tokenizer: Any, encode: Callable[[str], Ids], asked: Exchange, said: 
 def token_span(tokenizer: Any, ids: Sequence[int], span: Span, kept: Mapping[int, str] | None = None) -> Tokens | None:
     """Tokens of a response that hold characters ``span`` of its text; None if that cannot be told.
 
-    The text is ``decode(tokenizer, ids, (), kept)``, special tokens left out; a token holds a character when the
-    character's first byte is in it.
+    The text is ``decode(tokenizer, ids, (), kept)``, special tokens left out; the tokens are those from the first byte
+    of the first character through the last byte of the last one.
     """
     whole = decode(tokenizer, ids, (), kept)
     if not 0 <= span[0] < span[1] <= len(whole):
@@ -101,7 +101,12 @@ def token_span(tokenizer: Any, ids: Sequence[int], span: Span, kept: Mapping[int
     start, last = (_before(tokenizer, ids, whole, character, kept) for character in (span[0], span[1] - 1))
     if start is None or last is None:
         return None
-    return Tokens(start[0], max(start[0], last[0]) + 1, start[1])
+    end = max(start[0], last[0]) + 1
+    while end < len(ids) and (through := decode(tokenizer, ids[:end], (), kept)).endswith("\ufffd"):
+        if through.startswith(whole[: span[1]]):
+            break
+        end += 1
+    return Tokens(start[0], end, start[1])
 
 
 def _before(

@@ -104,7 +104,7 @@ def _measure(
 
 
 def _unpaired(values: Values[float], seed: int) -> list[Row]:
-    """Kinds against each other within a group, ignoring their pairing by case: a separate declared family."""
+    """Kinds against each other within a group, ignoring their pairing by case."""
     name, cells = "lookback_ratio_unpaired", by_case(values)
     rows: list[Row] = []
     for group in sorted({g for _, g in cells}):

@@ -102,6 +102,10 @@ def test_the_token_of_every_character_is_found_exactly(make: Callable[[], Tokeni
         found = token_span(tokenizer, ids, (start, len(whole)), kept)
         assert found is not None and found.first == literal(prefixes, whole, start)
         assert decode(tokenizer, ids[: found.first], (), kept) == whole[: found.characters]
+        one = token_span(tokenizer, ids, (start, start + 1), kept)
+        assert one is not None and one.first == found.first
+        through = next(n for n, text in enumerate([*prefixes, whole]) if text.startswith(whole[: start + 1]))
+        assert one.end == max(through, one.first + 1), "through its last byte, and no further"
     assert token_span(tokenizer, ids, (len(whole), len(whole) + 1), kept) is None
 
 
