@@ -389,3 +389,9 @@ def test_a_usual_value_is_no_shortcut_where_parts_are_wrong_as_well_unless_nearl
     verdict = job._verdict("a", seen, None, ())
     assert verdict.cause == cause
     assert (verdict.settle is not None and f"{behind[0]} of {behind[1]}" in verdict.settle) == (cause == "undetermined")
+
+
+def test_shares_by_depth_are_in_the_order_of_the_depths() -> None:
+    cases = {f"d{depth}": Case(f"d{depth}", "q", "a", depth=depth) for depth in (8, 2, 10, 4)}
+    found = count([Verdict(id, "lost", ()) for id in cases], cases)
+    assert [s.value for s in found if s.group == "depth"] == ["2", "4", "8", "10"]
