@@ -31,7 +31,7 @@ from .models.target import Target, loading_of, open_judge
 from .run import summary
 from .run.folder import MEASURED, check_own, check_place
 from .run.provenance import plugin_files, source_hash
-from .run.reader import read_run
+from .run.reader import RunData, read_run
 from .run.schema import Evaluated
 from .run.writer import OpenRun, begin_run
 
@@ -158,6 +158,17 @@ def investigate(
                 _diagnose(run, target, reporter, wanted=diagnose)
             written = None if report is False else _show(run, reporter, again=report is True)
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
+
+
+def own_benchmark(run: RunData, config: Config) -> LoadedBenchmark | None:
+    """The cases that a run keeps, as its benchmark: the file that they came from may be gone, or be called otherwise.
+
+    None for a shard, which does not have all of them, and for a run that keeps none.
+    """
+    if config.shard is not None or not run.cases:
+        return None
+    data = str(run.manifest.identity.get("data"))
+    return LoadedBenchmark(config.benchmark, tuple(run.cases.values()), str(config.protocol), config.format, data)
 
 
 def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:

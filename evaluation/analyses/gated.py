@@ -172,7 +172,7 @@ def _formats(sources: Sequence[Source]) -> dict[str, Answers]:
     for source in sources:
         for row in source.rows:
             role, _, named = row.role.partition(":")
-            if role != "whole" or row.repeat:
+            if role != "whole" or row.repeat or named == "reversed":  # another question, not another format
                 continue
             name = named or row.prompt or source.name
             if found.setdefault(name, {}).setdefault(row.case, (row, source.text(row)))[0] is not row:

@@ -193,7 +193,7 @@ def probe(
 ) -> int:
     """Run probes on the case sets of an evaluated run; all other options come from the run."""
     from ..run import find_runs
-    from ..run.reader import read_config
+    from ..run.reader import RunData, read_config
 
     raw = read_config(run)
     find_runs([run])  # raises for a folder without a manifest, which would become a new run
@@ -212,7 +212,8 @@ def probe(
         lines = job.probe_shard(config, run, shard, quiet=quiet)
         show({"schema": 1, "shard": shard, "probes": lines} if json else lines, json)
         return exits.OK
-    return _done(job.investigate(config, run, quiet=quiet, report=None), json)
+    own = job.own_benchmark(RunData(run), config)
+    return _done(job.investigate(config, run, quiet=quiet, report=None, benchmark=own), json)
 
 
 @command("demo --out runs/demo")

@@ -90,19 +90,19 @@ CO_PRESENTED = _scatter(
 def marks(ax: Axes, rows: Sequence[Row], title: str, x: str, y: str) -> None:
     """A scatter plot of rates in percent: one cross per row, each a little smaller than the one before."""
     for i, row in enumerate(rows):
-        cross(ax, row, style.color(i), row["model"], stacked(i))
+        cross(ax, row, style.color(i), row["model"], stacked(i), style.shape(i))
     style.percent(ax)
     style.percent(ax, "x")
     style.dress(ax, title, x, y, grid="both")
 
 
-def cross(ax: Axes, row: Row, shade: str, label: str, size: float = 5.5) -> None:
+def cross(ax: Axes, row: Row, shade: str, label: str, size: float = 5.5, marker: str = "o") -> None:
     """One mark with intervals along both axes; hollow and without intervals if either value has fewer than 5 cases."""
     if row.get("x") is None:
         row["drawn"] = "undefined"
         return
     few = {**row, "n": min(row["n"] or 0, row["n_x"] or 0)}
-    style.points(ax, [few], [row["x"]], shade, label, size=size, line=False)
+    style.points(ax, [few], [row["x"]], shade, label, size=size, line=False, marker=marker)
     row["drawn"] = few["drawn"]
     if row["drawn"] not in ("hollow", "undefined") and None not in (row.get("x_low"), row.get("x_high")):
         ends = [row["x_low"], row["x_high"]]
@@ -164,7 +164,8 @@ def size_scatter(runs: Sequence[RunData]) -> Drawing:
     for ax, gap in zip(panels[0], shown, strict=True):
         for row in (r for r in rows if r["gap"] == gap):
             family = str(row["family"])
-            cross(ax, row, style.color(families.index(family)), family if row["family"] else "")
+            i = families.index(family)
+            cross(ax, row, style.color(i), family if row["family"] else "", marker=style.shape(i))
             if row["drawn"] != "undefined":
                 ax.annotate(style.plain(row["model"], 18), (row["x"], row["value"]), textcoords="offset points",
                             xytext=(5, 4), fontsize=7, color=style.MUTED)  # fmt: skip

@@ -42,6 +42,11 @@ def dash(i: int) -> str:
     return ("-", "--", "-.", ":")[(i + i // len(PALETTE)) % 4]
 
 
+def shape(i: int) -> str:
+    """The mark of the i-th series: those of the same color have different ones. Diamonds are left for few cases."""
+    return "os^v"[i // len(PALETTE) % 4]
+
+
 def figure(width: float, height: float) -> Figure:
     """An empty white figure, sized in inches, with a layout that keeps labels from overlapping."""
     return Figure(figsize=(width, height), facecolor=PAPER, layout="constrained")
@@ -221,12 +226,12 @@ def counted(n: int | float | None) -> str:
 
 
 def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: str, label: str, *, line: bool = True,
-           style: str = "-", horizontal: bool = False, size: float = 5.5) -> None:  # fmt: skip
+           style: str = "-", horizontal: bool = False, size: float = 5.5, marker: str = "o") -> None:  # fmt: skip
     """Draw values with intervals, joined by a line that skips hollow and undefined values.
 
     Each row has ``value`` (None if undefined), ``low``, ``high`` and ``n``; this sets its ``drawn``.
     """
-    shown = plain(label, 60)
+    shown = _in_legend(label)
     joined: list[tuple[float, float]] = []
     for place, row in zip(x, rows, strict=True):
         row["drawn"] = "undefined" if row.get("value") is None else weight(row.get("n"))
@@ -237,14 +242,20 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
         if not hollow:
             joined.append(spot)
             _interval(ax, row, place, shade, horizontal)
-        marker = "D" if row["drawn"] == "marked" else "o"
+        own = "D" if row["drawn"] == "marked" else marker
         # A single point has no line, but the legend shows the line style of the series.
-        ax.plot(*spot, marker=marker, linestyle=style if line else "none", color=shade, linewidth=1.6,
+        ax.plot(*spot, marker=own, linestyle=style if line else "none", color=shade, linewidth=1.6,
                 markerfacecolor=PAPER if hollow else shade, markersize=size, markeredgewidth=1.3, zorder=3,
                 label=shown)  # fmt: skip
         shown = "_nolegend_"
     if line and len(joined) > 1:
         ax.plot(*zip(*joined, strict=True), style, color=shade, linewidth=1.6, alpha=0.9, zorder=2)
+
+
+def _in_legend(name: str) -> str:
+    """A name for the legend, which leaves out those that begin with an underscore."""
+    said = plain(name, 60)
+    return f" {said}" if said.startswith("_") else said
 
 
 def dots(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence[str], blocks: Sequence[Any],
@@ -257,7 +268,7 @@ def dots(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence
     for i, name in enumerate(series):
         mine = [r for r in rows if r[column] == name]
         places = [blocks.index(block(r)) * height + i for r in mine]
-        points(ax, mine, places, color(i), name, line=False, horizontal=True)
+        points(ax, mine, places, color(i), name, line=False, horizontal=True, marker=shape(i))
     ax.set_yticks([b * height + (len(series) - 1) / 2 for b in range(len(blocks))], names)
     ax.set_ylim(len(blocks) * height - 0.5, -1)
 
@@ -270,7 +281,7 @@ def bars(ax: Axes, rows: Sequence[dict[str, Any]], column: str, series: Sequence
     """
     height = len(series) + 1
     for i, name in enumerate(series):
-        ax.barh(0, 0, color=color(i), label=plain(name, 60))  # the name for the legend, even if the first bar is hollow
+        ax.barh(0, 0, color=color(i), label=_in_legend(name))  # also if the first bar is hollow
         for row in (r for r in rows if r[column] == name):
             row["drawn"] = "undefined" if row.get("value") is None else weight(row.get("n"))
             if row["drawn"] == "undefined":

@@ -6,7 +6,6 @@ from typing import Any
 
 from ...errors import InputError, NoCasesError
 from ..config import Config
-from ..evaluating.ask_plan import LoadedBenchmark
 from ..models.resolve import ModelSource
 from ..models.target import Target, choose_prompting, loading_of
 from ..run.folder import probed_cases
@@ -30,19 +29,12 @@ def kept(run: RunData, name: str) -> ProbeResults:
 
 def measure_and_keep(run: RunData, target: Target, own: Config, name: str, quiet: bool) -> None:
     """Measure one probe as ``composcope probe`` does, with the run's own settings; unchanged results are kept."""
-    from ..investigate import investigate, run_the_probes
+    from ..investigate import investigate, own_benchmark, run_the_probes
 
     path = run.path
     one = own.replace(probes=name)
     config = own.model_copy(update={"probes": tuple(dict.fromkeys((*own.probes, name)))})  # the run keeps the others
-    cases, identity = tuple(run.cases.values()), run.manifest.identity
-    # Take the cases from the run, since the original file may be gone. A shard does not have all of them.
-    benchmark = None
-    if config.shard is None:
-        benchmark = LoadedBenchmark(
-            config.benchmark, cases, str(config.protocol), config.format, str(identity.get("data"))
-        )
-    found = investigate(config, path, quiet=quiet, report=False, benchmark=benchmark, target=target,
+    found = investigate(config, path, quiet=quiet, report=False, benchmark=own_benchmark(run, config), target=target,
                         probe=lambda opened, _, *rest: run_the_probes(opened, one, *rest))  # fmt: skip
     labelled = any(found.evaluated.ids(label) for label in ("failure", "success"))
     # What is there may be of an earlier call, with other cases: then the cases chosen last are not its own.

@@ -29,12 +29,13 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
         kept = [i for i in range(len(columns)) if any(row["cells"][i] for row in rows)]
         for row in rows:
             row["cells"] = [row["cells"][i] for i in kept]
-        level = next((r.chance for r in mine if r.chance is not None), None)
+        levels = sorted(r.chance for r in mine if r.chance is not None)
+        said = dict.fromkeys(f"{100 * level:.3g}\u00a0%" for level in (*levels[:1], *levels[-1:]))
         out.append({
             "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [heading(columns[i]) for i in kept],
             "meanings": [(heading(columns[i]), columns[i][0], MEANINGS.get(columns[i][0], "")) for i in kept],
             "rows": rows,
-            "chance": None if level is None else f"{100 * level:.3g}\u00a0%", "lead": lead(mine),
+            "chance": " to ".join(said) or None, "lead": lead(mine),
         })  # fmt: skip
     return out
 

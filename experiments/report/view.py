@@ -27,7 +27,7 @@ HOST = "127.0.0.1"
 HOSTS = (HOST, "localhost")
 EVERY = 1.0
 """Seconds between two checks of the run folders."""
-FIGURE = re.compile(r"data/figure-([a-z0-9-]+)\.js")
+FIGURE = re.compile(r"data/figure-([^/]+)\.js")
 """The path at which a page asks for a figure."""
 LEFT_OUT = {"journal", "figures", "data", ".measured", "log.txt", ".lock", "report.html"}
 """Files and folders of a run that its page does not depend on, including those of reports."""

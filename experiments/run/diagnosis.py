@@ -234,7 +234,8 @@ def count(verdicts: Sequence[Verdict], cases: Mapping[str, Case]) -> list[CauseS
             value = "" if group == "all" else getattr(cases[v.case], group)
             if value is not None:
                 values.setdefault(str(value), []).append(v)
-        for value, members in values.items():
+        # depths in the order of their numbers, families as they come
+        for value, members in sorted(values.items(), key=lambda item: int(item[0]) if group == "depth" else 0):
             labels = [shares(cases[v.case].cluster, cases[v.case].crossed) for v in members]
             for cause in dict.fromkeys(v.cause for v in members):
                 hits = [v.cause == cause for v in members]

@@ -193,13 +193,15 @@ def test_another_benchmark_does_not_enter_the_same_folder(
     assert metric(investigated, "composition")["n"] == 12
 
 
-def test_probes_can_be_run_later_on_a_run_whose_model_has_moved(
+def test_probes_can_be_run_later_on_a_run_whose_model_has_moved_and_whose_case_file_is_gone(
     taught: Path, case_file: Path, tmp_path: Path, capsys: Any
 ) -> None:
     before = Path(shutil.copytree(taught, tmp_path / "before" / taught.name))
-    args = ["evaluate", "-m", str(before), "-b", str(case_file), *PLAIN, "-o", str(tmp_path / "r"), "-q"]
+    cases = Path(shutil.copyfile(case_file, tmp_path / "cases.jsonl"))
+    args = ["evaluate", "-m", str(before), "-b", str(cases), *PLAIN, "-o", str(tmp_path / "r"), "-q"]
     assert main(args) == 0
     shutil.rmtree(before)
+    cases.unlink()  # the run has its cases
     assert main(["probe", str(tmp_path / "r"), "--probes", "min-k"]) == 1
     assert "no such folder" in capsys.readouterr().err
     assert main(["probe", str(tmp_path / "r"), "--probes", "min-k", "--model", str(taught)]) == 0

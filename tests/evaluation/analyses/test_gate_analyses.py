@@ -94,6 +94,14 @@ def test_further_formats_of_one_run_are_compared_too() -> None:
     assert value(found, "agreement", prompts="xml = cot") == (0, 1)
 
 
+def test_a_question_with_its_steps_reversed_is_no_format() -> None:
+    rows = [one for case in "ab" for one in case_rows(case, "x", "+", "-", prompt="xml", answer="1")]
+    rows += [row(case, "whole:cot", "+", prompt="cot", answer="1") for case in "ab"]
+    found = gated.compare_formats([source("run", [*rows, row("a", "whole:reversed", "-", prompt="xml", answer="9")])])
+    assert value(found, "agreement", prompts="xml = cot") == (2, 2)
+    assert {m.metric for m in found.metrics} == {"composition", "abstention", "agreement"} and not found.warnings
+
+
 def test_one_format_alone_is_no_comparison() -> None:
     with pytest.raises(InputError, match="only xml"):
         gated.compare_formats([source("run", case_rows("a", "x", "+", "+", prompt="xml"))])

@@ -410,3 +410,9 @@ def test_luck_is_counted_over_runs_of_any_size(n: int) -> None:
         assert beyond(many, share, 0.5) and not beyond(few, share, 0.5)
     chance = float(binom.cdf(n // 3, n, 0.3))
     assert rare(Tally(n // 3, n), 0.3, chance + 1e-9) and not rare(Tally(n // 3, n), 0.3, chance - 1e-9)
+
+
+def test_shares_by_depth_are_in_the_order_of_the_depths() -> None:
+    cases = {f"d{depth}": Case(f"d{depth}", "q", "a", depth=depth) for depth in (8, 2, 10, 4)}
+    found = count([Verdict(id, "lost", ()) for id in cases], cases)
+    assert [s.value for s in found if s.group == "depth"] == ["2", "4", "8", "10"]

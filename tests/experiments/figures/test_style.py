@@ -6,6 +6,7 @@ import pytest
 
 from composcope.experiments.figures import drawing, style
 from composcope.experiments.figures.look import Look, _fit
+from composcope.experiments.figures.scatters import marks
 
 from ..bare_runs import bare_run
 
@@ -31,6 +32,26 @@ def test_a_caption_counts_marks_names_methods_of_intervals_and_where_the_runs_co
     assert drawing.source(runs) == "Runs: a, b, c. Made by: go ; look."
     assert [style.weight(n) for n in (None, 4, 5, 14, 15)] == ["hollow", "hollow", "marked", "marked", "solid"]
     assert [style.counted(n) for n in (None, 4, 5, 14, 15)] == ["n=0", "n=4", "n=5*", "n=14*", "n=15"]
+
+
+def test_a_legend_has_names_that_begin_with_an_underscore() -> None:
+    fig, panels = style.grid_of(1, 2, 3, 3)
+    about = {"value": 0.5, "n": 20, "model": "m"}
+    style.points(panels[0][0], [dict(about)], [0], style.color(0), "_mine")
+    style.bars(panels[0][1], [{**about, "step": "_step"}], "step", ["_step"], ["m"], ["m"])
+    style.shared_legend(fig)
+    assert [text.get_text().strip() for text in fig.legends[0].get_texts()] == ["_mine", "_step"]
+
+
+def test_no_two_of_twenty_series_look_alike() -> None:
+    fig, panels = style.grid_of(1, 2, 4, 4)
+    rows = [{"model": f"m{i}", "kind": f"m{i}", "value": 0.5, "n": 30, "x": 0.5, "n_x": 30} for i in range(20)]
+    marks(panels[0][0], rows, "", "", "")
+    style.dots(panels[0][1], rows, "kind", [r["kind"] for r in rows], [r["model"] for r in rows], [])
+    for ax in fig.axes:
+        handles, names = ax.get_legend_handles_labels()
+        looks = {(h.get_color(), h.get_marker()) for h in handles}  # type: ignore[attr-defined]
+        assert len(names) == len(looks) == 20
 
 
 def test_text_in_a_cell_is_dark_on_light_and_light_on_dark_over_any_range() -> None:

@@ -65,6 +65,13 @@ def test_tables_are_by_protocol_and_benchmark_without_columns_that_no_run_has(
     assert found[1]["chance"] == "4\u00a0%"
 
 
+def test_the_chance_level_of_a_table_is_that_of_all_of_its_runs(synthetic: ModuleType, tmp_path: Path) -> None:
+    for name, depth in (("a", 2), ("b", 8), ("c", 4)):
+        synthetic.make_run(tmp_path / name, n=8, probes=(), depths={depth: 8}, model=f"org/{name}")
+    (table,) = headline.tables(load([tmp_path]))
+    assert table["chance"] == "12.5\u00a0% to 50\u00a0%"
+
+
 @pytest.mark.parametrize(
     ("runs", "said"),
     [

@@ -252,6 +252,17 @@ def test_a_live_page_keeps_the_one_before_and_is_written_only_when_a_file_change
     assert drawn == [("outcomes", "3"), ("outcomes", "4")]
 
 
+@pytest.mark.parametrize("name", ["outcomes", "my_Figure", "eine Übersicht"])
+def test_a_figure_of_any_name_is_drawn_when_a_page_asks_for_it(name: str, tmp_path: Path) -> None:
+    def draw(number: int, asked: str) -> None:
+        (tmp_path / str(number) / "data").mkdir(parents=True)
+        (tmp_path / str(number) / "data" / f"figure-{asked}.js").write_text(asked)
+
+    pages: Any = SimpleNamespace(number=1, folder=tmp_path, draw=draw)
+    client = pytest.importorskip("starlette.testclient").TestClient(view.application(pages), "http://127.0.0.1")
+    assert client.get(f"/1/data/figure-{name}.js").text == name
+
+
 def test_a_comparison_leaves_out_what_it_counts_and_shows_each_side_in_its_own_place() -> None:
     found = {"left_out_invalid": 2, "changed": 0, "only_a": 3, "only_b": 4}
     assert comparison._left_out(found) == (
