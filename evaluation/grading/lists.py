@@ -18,7 +18,7 @@ _DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
 """Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+or(?=\s+[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
 _LETTERS = re.compile(r"\W*[A-Z](?:\s?[A-Z])+\W*")
@@ -41,7 +41,7 @@ _SINCE = re.compile(
     r"\A(?:(?:Since|Because|As|If|When|While|Although)\s[^\s,]+|Everyone\sbut)\s[^,:\n]{1,80},\s(?:that\sis,\s)?"
 )
 """A clause before the one with the items: "Since Joe failed, Tom and Ana passed"."""
-_ADDED = re.compile(r",\s(?:in|on|from|as)\s[a-z][^,;\n]*\Z")
+_ADDED = re.compile(r",\s(?:in|on|from|as|both|all)\s[a-z][^,;\n]*\Z")
 """What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
     r",\swith\s(?:small|smaller|trace|tiny|minor)\s|,?\s(?:and|while|whereas)\s(?:the\s(?:other|secondary|second|former|latter|last|rest|remaining)|its|their)\b"

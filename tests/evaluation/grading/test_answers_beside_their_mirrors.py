@@ -761,6 +761,43 @@ SIGNS = [
     ("text", "COVID-19", "Covid 19", None, RIGHT),
     ("list", "-2, 4", "4 and \u22122", None, RIGHT),
 ]
+NOVELS = "A library has 1,240 books, 15% of them novels. How many novels are there?"
+SAVED, ROOTS = "Tim saved $40 and Eva saved $15 more. How much did Eva save?", "Find all solutions of x^2 = 49."
+GARDEN = "A garden is 12 m long and 8 m wide. What is its area in square metres?"
+SON = "Lisa is 3 times as old as her son, who is 12. How old is Lisa?"
+LIGHT = "By which process do plants make sugar? (A) photosynthesis (B) respiration (C) digestion"
+MORE_REMARKS = [
+    ("number", "186", "There are 186 novels. This means that 1,054 books are not novels.", NOVELS, RIGHT),
+    ("number", "186", "There are 1,054 novels. This means that 186 books are not novels.", NOVELS, WRONG),
+    ("number", "5", "Of the 12 apples 7 are red. The other 5 are not red.", "How many apples are green?", RIGHT),
+    ("number", "55", "Eva saved 55 dollars. Together they saved 95 dollars.", SAVED, RIGHT),
+    ("number", "55", "Eva saved 15 dollars. Together they saved 55 dollars.", SAVED, WRONG),
+    ("number", "95", "Eva saved 55 dollars. Together they saved 95 dollars.", "How much did they save?", RIGHT),
+    ("number", "55", "Tim saved $40 and Eva saved $55.", SAVED, RIGHT),
+    ("number", "55", "Tim saved $55 and Eva saved $40.", SAVED, WRONG),
+    ("number", "672", "It will cost \u20ac672. You'd pay \u20ac72 extra.", "What is the new price?", RIGHT),
+    ("number", "672", "It will cost \u20ac612. You'd pay \u20ac672 extra.", "What is the new price?", WRONG),
+    ("number", "36", "Lisa is 36 years old, which is 24 years older than her son.", SON, RIGHT),
+    ("number", "36", "Lisa is 24 years old, which is 36 years older than her son.", SON, WRONG),
+    ("number", "22", "Sum of digits: 4+7=11, 11+2=13, 13+9=22", "What is the sum of the digits of 4,729?", RIGHT),
+    ("number", "22", "Sum of digits: 4+7=11, 11+2=13, 13+9=23", "What is the sum of the digits of 4,729?", WRONG),
+    ("number", "96", "The area is 96 square metres and the perimeter is 40 metres.", GARDEN, RIGHT),
+    ("number", "96", "The area is 40 square metres and the perimeter is 96 metres.", GARDEN, NOT_RIGHT),
+    ("number", "96", "96 m\u00b2", GARDEN, RIGHT),
+    ("number", "96", "96 cm\u00b2", GARDEN, WRONG),
+    ("number", "0.625", "5 \u00f7 8 = 0.625, so 5/8 is 0.625 as a decimal.", "What is 5/8 as a decimal?", RIGHT),
+    ("number", "0.625", "5 \u00f7 8 = 0.6, so 5/8 is 0.6 as a decimal.", "What is 5/8 as a decimal?", NOT_RIGHT),
+    ("number", "22", "The digits of 4,729 are 4, 7, 2 and", "What is the sum of the digits of 4,729?", OPEN),
+    ("list", "7, -7", "x = 7 or x = -7", ROOTS, RIGHT),
+    ("list", "7, -7", "x = 7 or x = -9", ROOTS, WRONG),
+    ("list", "Jupiter, Saturn", "Jupiter and Saturn, both gas giants.", None, RIGHT),
+    ("list", "Jupiter, Saturn", "Jupiter and Neptune, both gas giants.", None, WRONG),
+    ("choice", "A", "The choice is **A**. Respiration and digestion both use up sugar.", LIGHT, RIGHT),
+    ("choice", "A", "The choice is **B**. Photosynthesis and digestion both use up sugar.", LIGHT, WRONG),
+    ("choice", "A", "A. Respiration", LIGHT, NOT_RIGHT),
+    ("choice", "A", "It's not respiration or digestion; it's photosynthesis.", LIGHT, RIGHT),
+    ("choice", "A", "It's not photosynthesis or digestion; it's respiration.", LIGHT, WRONG),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -798,6 +835,7 @@ ROWS = [
     *COUNTS,
     *SECOND_GUESSES,
     *SIGNS,
+    *MORE_REMARKS,
 ]
 
 
