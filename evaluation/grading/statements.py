@@ -17,18 +17,19 @@ _ONE_NUMBER = re.compile(
     r"(?!.*\b(?:before|without|so\sfar|first|initially|if|not|but)\b)\D{0,30}?\d[\d.,/]*(?:\D{0,30})", re.IGNORECASE
 )
 _ABOUT = (
-    r"(?:so,?\s)?(?:that|this|it|you|he|she|they|we|(?-i:[A-Z])[a-z]+)"
+    r"(?:so,?\s)?(?:(?:on|in|at)\s\w+,?\s)?(?:that|this|it|you|he|she|they|we|(?-i:[A-Z])[a-z]+)"
     r"(?:'s|'ll|'d|\s(?:is|was|will|would|has|have|had|costs?))?\s"
 )
+_AND_NO_MORE = r"(?!(?:[^.\n]|\.(?=\d)){0,200}(?:=|\b(?:so|then|therefore|thus)\b))"
 _THAN = (
-    rf"{_ABOUT}(?:(?:[a-z]+\s)?[$€£]?(?:\d[\d.,]*|half)%?\s(?:[a-z]+\s)?(?:more|fewer|less|\w+er)\sthan\b"
+    rf"(?:{_ABOUT})?(?:(?:[a-z]+\s)?[$€£]?(?:\d[\d.,]*|half)%?\s(?:[a-z]+\s)?(?:more|fewer|less|\w+er)\s(?:\w+\s){{0,3}}than\b"
     r"|(?:[a-z]+\s)?[$€£]?\d[\d.,]*\s(?:[a-z]+\s)?extra\b"
-    r"|(?:[a-z]+\s)?(?:more|less|fewer)\sthan\s(?:a\s)?(?:half|third|quarter)\b)(?![^.\n]{0,200}(?:[=,;:]|\bso\b))"
+    r"|(?:[a-z]+\s)?(?:more|less|fewer)\sthan\s(?:a\s)?(?:half|third|quarter)\b)(?![^.\n]{0,200}[,;:])"
 )
 _REMARKS = tuple(
     (
         re.compile(
-            rf"(?:(?<=[.!?]\s)|(?<=\n))[*_]*{said}(?:[^.!?\n]|\.(?=\d))*(?:[.!?]+[*_]*(?=\s|\Z)|(?=\n)|\Z)",
+            rf"(?:(?<=[.!?;,]\s)|(?<=\n)|(?<=\sand\s))[*_]*{said}{_AND_NO_MORE}(?:[^.!?\n]|\.(?=\d))*(?:[.!?]+[*_]*(?=\s|\Z)|(?=\n)|\Z)",
             re.IGNORECASE,
         ),
         re.compile(asked, re.IGNORECASE),

@@ -177,6 +177,8 @@ def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | No
 def as_asked(text: str, golds: Sequence[str], question: str | None) -> str:
     """A text without remarks, and without what the question says: "7 dozen" for "How many dozens"."""
     text = statements.without_remarks(text, question)
+    if re.search(r"\bremainder\b", question or ""):  # "47 / 6 = 7 remainder 5", "7 R 5"
+        text = re.sub(r"(?<=\d),?\s(?:(?:with\s)?(?:a\s)?remainder\s(?:of\s)?|R\s?)(?=\d)", " = ", text)
     if _LEAST.search(question or ""):
         text = re.sub(r"(?i)\bat\s+(?:least|most)\s+(?=\W?\d|[a-z])", "", text)
     asked = _DOZENS.search(question or "") and not any("dozen" in gold for gold in golds)

@@ -798,6 +798,38 @@ MORE_REMARKS = [
     ("choice", "A", "It's not respiration or digestion; it's photosynthesis.", LIGHT, RIGHT),
     ("choice", "A", "It's not photosynthesis or digestion; it's respiration.", LIGHT, WRONG),
 ]
+BOTH_DAYS = "A cinema sold 245 tickets on Friday and 178 on Saturday. How many were sold on both days?"
+COAT, DIVIDED = "A shop gives a 20% discount on a $75 coat. What is the sale price?", "What is the remainder of 47 / 6?"
+DONOR, KERNEL = "Which blood type is the universal donor?", "In which language is the Linux kernel written?"
+INEQUALITY, SOLUTIONS = "Solve the inequality 2x > 6.", "Which numbers solve x^2 - x - 6 = 0?"
+NOTATIONS = [
+    ("number", "423", "423 were sold in total, 67 more on Friday than on Saturday.", BOTH_DAYS, RIGHT),
+    ("number", "423", "67 were sold in total, 423 more on Friday than on Saturday.", BOTH_DAYS, WRONG),
+    ("number", "67", "423 were sold, 67 more on Friday than on Saturday.", "How many more were sold on Friday?", RIGHT),
+    ("number", "60", "You pay $60, so you save $15.", COAT, RIGHT),
+    ("number", "60", "You pay $15, so you save $60.", COAT, WRONG),
+    ("number", "6", "She has saved $6,000.00 so she can buy 6000/1000 = 6 pairs.", "How many can she buy?", RIGHT),
+    ("number", "5", "47 \u00f7 6 = 7 remainder 5", DIVIDED, RIGHT),
+    ("number", "5", "47 \u00f7 6 = 5 remainder 7", DIVIDED, NOT_RIGHT),
+    ("number", "5", "7 R 5", DIVIDED, RIGHT),
+    ("number", "45", "45 min, since an hour has 60 minutes.", "How many minutes are 3/4 of an hour?", RIGHT),
+    ("text", "-4", "minus four", None, RIGHT),
+    ("text", "-4", "four", None, WRONG),
+    ("text", "44 BC", "44 BCE", None, RIGHT),
+    ("text", "O-", "The universal donor is O-.", DONOR, RIGHT),
+    ("text", "O-", "The universal donor is O+.", DONOR, WRONG),
+    ("text", "C", "It is C, not C++.", KERNEL, RIGHT),
+    ("text", "C", "It is C++, not C.", KERNEL, WRONG),
+    ("text", "x > 3", "Dividing by 2 gives x > 3.", INEQUALITY, RIGHT),
+    ("text", "x > 3", "Dividing by 2 gives x < 3.", INEQUALITY, WRONG),
+    ("text", "x \u2265 3", "$2x \\geq 6$, so $x \\geq 3$.", INEQUALITY, RIGHT),
+    ("text", "x \u2265 3", "$2x \\geq 6$, so $x \\leq 3$.", INEQUALITY, WRONG),
+    ("list", "-2, 3", "(x - 3)(x + 2) = 0, so x = 3 or x = -2", SOLUTIONS, RIGHT),
+    ("list", "-2, 3", "(x + 3)(x - 2) = 0, so x = -3 or x = 2", SOLUTIONS, WRONG),
+    ("list", "solid, liquid, gas", "Matter can be a solid, a liquid or a gas.", None, RIGHT),
+    ("list", "solid, liquid, gas", "Matter can be a solid, a liquid or a plasma.", None, WRONG),
+    ("text", "Bell", "I'm afraid I don't have that information.", "Who invented it?", {"abstained"}),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -836,6 +868,7 @@ ROWS = [
     *SECOND_GUESSES,
     *SIGNS,
     *MORE_REMARKS,
+    *NOTATIONS,
 ]
 
 
