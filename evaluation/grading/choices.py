@@ -74,7 +74,7 @@ _EQUATION = re.compile(
 )
 _ENDINGS = ("", "s", "es")
 _NEVER = re.compile(
-    r"\b(?:all|any|anything|everything)\s(?:but|except)\s(?:the\s|an?\s)?\w+|(?:^|(?<=[.;,!(]))\s*(?:never|do\s+not|don't|not|avoid)\s[^.;!]*",
+    r"\b(?:all|any|anything|everything)\s(?:but|except)\s(?:the\s|an?\s)?\w+|(?:^|(?<=[.;,!(]))\s*(?:(?:it|that)(?:'s|\s+is)\s+)?(?:never|do\s+not|don't|not|avoid)\s[^.;!]*",
     re.IGNORECASE,
 )
 """A clause that warns of something: "B. Never put it in an oven (A)"."""
@@ -185,7 +185,7 @@ def _opening(text: str, options: _Options) -> ChosenOption:
         if letter == "A" and following.startswith("ABC"):
             return ChosenOption(None, "several choices")  # the options, repeated
         named = _named(sentence[m.end() :], options)
-        if named and letter not in named:
+        if len(named) == 1 and letter not in named:
             return ChosenOption(None, "letter and text differ")
         return ChosenOption(letter)
     if (place := _PLACE.match(sentence)) and options:

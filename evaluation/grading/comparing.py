@@ -105,9 +105,9 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     if found.number is None:
         return _no_number(said.text, found, golds)
     plain = numbers.normalized(said.text[:HALF])
-    number = units.converted(plain, found.number, golds) or found.number
-    shown = numbers.show(number)
-    if any(numbers.equal(n, w) or rounded(n, w) for n in (number, *found.same) for w in golds):
+    shown = numbers.show(number := units.converted(plain, found.number, golds) or found.number)
+    same = number, *units.not_given(found.same, number, asked.question)
+    if any(numbers.equal(n, w) or rounded(n, w) for n in same for w in golds):
         doubtful = units.percent_in_doubt(number, golds, asked.question)
         return undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
     # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number

@@ -282,7 +282,8 @@ def _exists(date: Date) -> bool:
 def is_full(text: str) -> bool:
     """Whether a text consists of a date with a month or an era only."""
     found = find_all(text)
-    if len(found) != 1 or not (found[0].month or (found[0].year or 0) < 0):
+    era = len(found) == 1 and (found[0].year or 0) < 0 and any(c.isalpha() for c in text)  # "-4" is a number
+    if len(found) != 1 or not (found[0].month or era):
         return False
     beside = text[: found[0].start] + text[found[0].end :]
     return re.sub(r"\b(?:on|in|the|of|about|circa)\b|\W", "", beside, flags=re.IGNORECASE) == ""

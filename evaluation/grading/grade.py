@@ -256,7 +256,7 @@ _GREETS = re.compile(
     re.IGNORECASE,
 )
 _BROKEN_OFF = re.compile(
-    r"(?!.*\banswer\b)[^.!?:\n]{8,}(?<!\bit)(?<!\bthey)(?<!\bhe)(?<!\bshe)\s(?:is|are|was|were|equals|(?-i:the|an?)|of|by)",
+    r"(?!.*\banswer\b)[^.!?:\n]{8,}(?<!\bit)(?<!\bthey)(?<!\bhe)(?<!\bshe)\s(?:is|are|was|were|equals|(?-i:the|an?)|of|by|and|or)",
     re.IGNORECASE,
 )
 """A sentence without its end: "The author of Emma is"."""

@@ -18,7 +18,7 @@ _DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
 """Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
 _LETTERS = re.compile(r"\W*[A-Z](?:\s?[A-Z])+\W*")
@@ -26,7 +26,7 @@ _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _WHICH = re.compile(r",\s(?:which|who|whose|where)\s[^.,;\n]{1,80}(?=[.,;]|$)")
-_SO = re.compile(r"\A[^\n]*?,\s(?:so|thus|hence|therefore)\s[^,\n]*?\b(?:are|is|include)\s")
+_SO = re.compile(r"\A[^\n]*?,\s(?:so|thus|hence|therefore)\s(?:[^,\n]*?\b(?:are|is|include)\s|(?=\$?[a-z]\s?=))")
 _GIVES = re.compile(r"\A[^\n:.]{1,100}?\b(?:gives|yields|results\sin|we\sget)\s(?:us\s)?")
 _BETWEEN = re.compile(
     r"\A[^\n,:]{0,80}?\b[Bb]etween\s[^,:\n]{1,40}?\sand\s[^,:\n]{1,60}?(?:,\s[^,:\n]{1,40}?)?\s(?:are|were|is|was|include)\s"
@@ -41,7 +41,7 @@ _SINCE = re.compile(
     r"\A(?:(?:Since|Because|As|If|When|While|Although)\s[^\s,]+|Everyone\sbut)\s[^,:\n]{1,80},\s(?:that\sis,\s)?"
 )
 """A clause before the one with the items: "Since Joe failed, Tom and Ana passed"."""
-_ADDED = re.compile(r",\s(?:in|on|from|as)\s[a-z][^,;\n]*\Z")
+_ADDED = re.compile(r",\s(?:in|on|from|as|both|all)\s[a-z][^,;\n]*\Z")
 """What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
     r",\swith\s(?:small|smaller|trace|tiny|minor)\s|,?\s(?:and|while|whereas)\s(?:the\s(?:other|secondary|second|former|latter|last|rest|remaining)|its|their)\b"
@@ -81,7 +81,9 @@ def split(answer: str) -> list[str]:
         return _clean(answer.split("/"))
     if separator is _COMMA and _DASHES.fullmatch(answer):
         return _clean(_DASH.split(answer))
-    return _clean(separator.split(answer))
+    items = separator.split(answer)
+    last = re.split(r"\s+or\s+", items[-1]) if separator is _COMMA and len(items) > 1 else items[-1:]
+    return _clean([*items[:-1], *last])  # "a solid, a liquid or a gas"
 
 
 def in_letters(answer: str, gold: Sequence[str], question: str | None) -> list[str] | None:

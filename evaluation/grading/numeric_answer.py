@@ -17,7 +17,7 @@ _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)(?<!\bca\.)(?<!\bno\.)[\"')\]]*\s+(?!\d{3}\b)|\n+|(?<=[。！？])"
 )
 _EQUALS = re.compile(r"[=\u2248\u2243\u2192\u21d2]|\b(?:equals|(?:is|are)\s+equal\s+to)\b", re.IGNORECASE)
-_CLAUSE = re.compile(r"[;,](?!\d)|\s(?:and|or|but|so|while|then)\s", re.IGNORECASE)
+_CLAUSE = re.compile(r"(?:[;,]|(?<=\bis\s\d):|(?<=\bis\s\d\d):)(?!\d)|\s(?:and|or|but|so|while|then)\s", re.IGNORECASE)
 _HEDGE = re.compile(r"^\s*(?:[^\W\d]+\s+){0,2}or\s+(?:maybe\s+|possibly\s+|perhaps\s+)?[$€£]?$", re.I)
 _LED = re.compile(
     r"\b(?!(?:is|are|about|approximately|around|roughly|exactly|only|a|an|the|total|of|equal|equals|to|answer|it|they|"
@@ -50,8 +50,8 @@ _AT_END = 15
 _EACH = re.compile(r"\b(?:each|per|apiece|both)\b", re.IGNORECASE)
 _ASIDE = re.compile(
     r"\((?!(?:more\s)?(?:exactly|precisely)\b)(?:[^()]|\([^()]*\))*\)"
-    r"|, which is (?:[^.,!?\n]|[.,](?=\d)){0,40}?\b(?:less|more|fewer|cheaper|higher|lower|longer|shorter)"
-    r" than\b[^.!?\n]{0,80}|,? (?:up|down) from [^.,!?\n]{0,20}"
+    r"|, which is (?:[^.,!?\n]|[.,](?=\d)){0,40}?\b(?:less|more|(?!rather|other)[a-z]+er) than\b"
+    r"[^.!?\n]{0,80}|,? (?:up|down) from [^.,!?\n]{0,20}"
     r"|, an? [^.,!?\n]{0,15}\b(?:increase|decrease|rise|drop|discount|difference|savings?)\b"
     r"|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)"
 )
@@ -290,8 +290,9 @@ def _result(sentence: str) -> QuantityReading | None:
             concluded = so  # "76, but his birthday had not come yet, so he was 75"
         elif held and not results:
             found.append(held)
-        elif held and results and _THEN.match(clause):
-            concluded = held  # "24 + 4 = 28, but hens have four legs, so the total is 32"
+        elif held and results and (then := _THEN.match(clause)):
+            # "24 + 4 = 28, but hens have four legs, so the total is 32"
+            concluded = next((n for n in free if begin + then.end() <= n.start < at), held)
         elif held and results and not _LED_AFTER.match(clause):
             found.append(held)
     if not results:
@@ -308,7 +309,7 @@ def _result(sentence: str) -> QuantityReading | None:
 _WOULD = re.compile(r"\b(?:would|could)\s(?:be|have|cost|give|make|get)\b.*\b(?:but|however)\b\D*\Z", re.I)
 """What is so only on a condition that is not met: "2.5 times would be 77.5, but this is not allowed"."""
 _THEN = re.compile(
-    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts|rounds?)|[^=]{0,40}\bthis\sgives"
+    r"\s*(?:which\s+(?:means|leaves|gives|makes|totals|equals|comes\s+to|adds\s+up|amounts|rounds?)|[^=]{0,40}\bgives?\b"
     r"|therefore|thus|hence|the\s+total)\b",
     re.I,
 )
@@ -395,6 +396,5 @@ def _leading(plain: str) -> Number | None:
         return None
     found = numbers.candidates(parts[0])
     beside = len(re.findall(r"[^\W\d_]+", parts[0]))
-    if len(found) != 1 or beside > _BARE_WORDS or _computed(parts[0]) or _LED.search(parts[0][: found[0].start]):
-        return None
-    return found[0]
+    bare = len(found) == 1 and beside <= _BARE_WORDS and not _computed(parts[0])
+    return found[0] if bare and not _LED.search(parts[0][: found[0].start]) else None

@@ -34,7 +34,7 @@ _COMPARES = re.compile(
 """Words of a question that asks for more than what one person has."""
 _HAS = re.compile(
     r"(?<![\w'])(?P<name>[A-Z][a-z]+|(?:his|her|their)\s[a-z]+(?=\s(?:is|was|has|had)\s))(?:['\u2019]s\s[a-z]+)?\s?(?:(?:now|then|also|will|would|must)\s)?"
-    r"(?:(?:has|had|have|gets|got|owns|earns|earned|scored|scores|is|was)\s|[:=,]\s?|\s)(?:only\s)?[$€£]?"
+    r"(?:(?:has|had|have|gets|got|owns|earns|scores|saves|sold|paid|spent|ran|read|is|was|[a-z]{3,}ed)\s|[:=,]\s?|\s)(?:only\s)?[$€£]?"
     r"(?:\d[\d$€£., */x\u00d7\u00f7+\u2212-]{0,40}=\s?[$€£]?)?"
     r"(?P<number>\d[\d,.]*\d|\d)(?!\d|\s?(?:times|percent|(?:[a-z]+\s)?(?:more|fewer|less|older|younger|taller|shorter|heavier|lighter)"
     r"|[%/*x\u00d7+-])(?!\w))"

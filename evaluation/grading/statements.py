@@ -17,17 +17,19 @@ _ONE_NUMBER = re.compile(
     r"(?!.*\b(?:before|without|so\sfar|first|initially|if|not|but)\b)\D{0,30}?\d[\d.,/]*(?:\D{0,30})", re.IGNORECASE
 )
 _ABOUT = (
-    r"(?:so,?\s)?(?:that|this|it|you|he|she|they|we|(?-i:[A-Z])[a-z]+)"
+    r"(?:so,?\s)?(?:(?:on|in|at)\s\w+,?\s)?(?:that|this|it|you|he|she|they|we|(?-i:[A-Z])[a-z]+)"
     r"(?:'s|'ll|'d|\s(?:is|was|will|would|has|have|had|costs?))?\s"
 )
+_AND_NO_MORE = r"(?!(?:[^.\n]|\.(?=\d)){0,200}(?:=|\b(?:so|then|therefore|thus)\b))"
 _THAN = (
-    rf"{_ABOUT}(?:(?:[a-z]+\s)?[$€£]?(?:\d[\d.,]*|half)%?\s(?:[a-z]+\s)?(?:more|fewer|less|\w+er)\sthan\b"
-    r"|(?:[a-z]+\s)?(?:more|less|fewer)\sthan\s(?:a\s)?(?:half|third|quarter)\b)(?![^.\n]{0,200}(?:[=,;:]|\bso\b))"
+    rf"(?:{_ABOUT})?(?:(?:[a-z]+\s)?[$€£]?(?:\d[\d.,]*|half)%?\s(?:[a-z]+\s)?(?:more|fewer|less|\w+er)\s(?:\w+\s){{0,3}}than\b"
+    r"|(?:[a-z]+\s)?[$€£]?\d[\d.,]*\s(?:[a-z]+\s)?extra\b"
+    r"|(?:[a-z]+\s)?(?:more|less|fewer)\sthan\s(?:a\s)?(?:half|third|quarter)\b)(?![^.\n]{0,200}[,;:])"
 )
 _REMARKS = tuple(
     (
         re.compile(
-            rf"(?:(?<=[.!?]\s)|(?<=\n))[*_]*{said}(?:[^.!?\n]|\.(?=\d))*(?:[.!?]+[*_]*(?=\s|\Z)|(?=\n)|\Z)",
+            rf"(?:(?<=[.!?;,]\s)|(?<=\n)|(?<=\sand\s))[*_]*{said}{_AND_NO_MORE}(?:[^.!?\n]|\.(?=\d))*(?:[.!?]+[*_]*(?=\s|\Z)|(?=\n)|\Z)",
             re.IGNORECASE,
         ),
         re.compile(asked, re.IGNORECASE),
@@ -35,12 +37,16 @@ _REMARKS = tuple(
     for said, asked in (
         (
             _THAN,
-            r"\b(?:more|fewer|less|than|differ\w*|half|share|fraction|part|exceeds?|(?:old|long|tall|high|cheap|fast)er)\b",
+            r"\b(?:more|fewer|less|extra|than|differ\w*|half|share|fraction|part|exceeds?|(?:old|long|tall|high|cheap|fast)er)\b",
         ),
         (rf"{_ABOUT}(?:be\s)?sav(?:e|es|ed|ing)\b", r"\bsav|\b(?:discount|less|cheaper|off|difference)\b"),
         (
             r"if\b[^.!?\n]{0,80}\b(?:had(?:n't|\snot)?\s\w+|instead)\b[^.!?\n]{0,80}(?:\bwould\b|'d\b)",
             r"\b(?:if|would)\b",
+        ),
+        (
+            r"together,?\s(?:they|both|the\stwo|we)\b",
+            r"\b(?:they|together|total|both|all|altogether|combined|each|we)\b",
         ),
         (
             r"(?:what\s(?:remains|is\sleft)|the\s(?:rest|remainder))\sis\b",
@@ -50,9 +56,17 @@ _REMARKS = tuple(
     )
 )
 """Sentences further on that compare, or say what is saved or what would be otherwise; and questions that ask for it."""
-_WHY = re.compile(r"\s(?:because|since|as|whereas)\s")
+_WHY = re.compile(r"\s(?:because|since|as|whereas|and\s(?:the|its|his|her|their))\s")
 ELSEWHERE = "said of something else"
 """Reason of an answer that says the right number, but not of what was asked."""
+
+
+_NOT = re.compile(
+    r"(?:(?<=[.!?;]\s)|(?<=\n)|(?<=\sand\s))(?:(?:this|that|so|which)\b[^.!?\n]{0,60}?)?\d[\d.,]*\s(?:[a-z]+\s){0,3}"
+    r"(?:are|is|were|was|did|do|have|has)(?:n't|\snot)\s(?P<what>[^.!?,;:=\n]{1,40})(?:[.!]+(?=\s|\Z)|(?=\n)|\Z)",
+    re.IGNORECASE,
+)
+"""How many are not what is asked for: "That means that 1,054 books are not novels."."""
 
 
 def without_remarks(text: str, question: str | None) -> str:
@@ -64,6 +78,8 @@ def without_remarks(text: str, question: str | None) -> str:
     rest, last = text, echo.last_question(question or "")
     for remark, asked in _REMARKS if question else ():
         rest = rest if asked.search(last) else remark.sub("", rest)
+    known = {*echo.content(last)}
+    rest = _NOT.sub(lambda m: "" if known & {*echo.content(m["what"])} else m[0], rest) if "not" not in last else rest
     return rest if rest == text or numbers.candidates(numbers.normalized(rest)) else text
 
 
@@ -81,6 +97,7 @@ def number(text: str, question: str) -> str | None:
         re.IGNORECASE,
     )
     known = {*echo.content(question)}
+    found = [m for m in found if not re.match(r",\s?\d[^.;\n]{0,40}=", plain[m.end() :])]  # "4 + 7 = 11, 11 + 2 = 13"
     said = [m["value"] for m in found if {*echo.content(m["of"] or "")} <= known]
     values = {re.sub(r"-\s(?=\d)", "-", _WHY.split(value)[0].rpartition("=")[2]).strip() for value in said}
     return values.pop() if len(values) == 1 and all(map(_ONE_NUMBER.fullmatch, values)) else None

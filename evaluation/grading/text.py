@@ -12,7 +12,7 @@ from .view import without_greeting
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
 _ABSTAIN = re.compile(
-    r"(?:(?:i am|i'm|i|we|it|this|that|there|sorry|unfortunately|based on \w+ \w+"
+    r"(?:(?:i am|i'm|afraid|i|we|it|this|that|there|sorry|unfortunately|based on \w+ \w+"
     r"|the (?:answer|year|date|question|(?:given )?(?:text|passage|context|article))"
     r"|as an ai(?: \w+){0,3}?|but)\b[\s,]*){0,5}"
     r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:(?:access|enough|any|sufficient|the) \w+"
@@ -147,14 +147,34 @@ def _in_other_signs(said: str, golds: Sequence[str]) -> bool:
     """Whether a text has a gold answer only with another sign behind it: "C" for C++, "O+" for O-."""
     given, names = _with_signs(said).casefold(), [_with_signs(g).strip().casefold() for g in golds]
     marked = [re.search(rf"(?<=\w){_OF_LETTERS}", name) is not None for name in names]
-    other = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}", given) for name in names) or all(marked)
-    return other and not any(re.search(rf"(?<!\w){re.escape(n)}(?![\w+#\u266d])(?!-\W*\Z)", given) for n in names)
+    other = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}", given) for name in names) or any(marked)
+    own = rf"(?<!\w)(?<!\bnot )(?<!\bnot in )(?:{'|'.join(map(re.escape, names))})(?![\w+#\u266d])(?!-\W*\Z)"
+    return other and not re.search(own, given)
+
+
+def _ends_with_inequality(said: str, gold: str) -> bool:
+    """Whether the last inequality of a text is a gold answer: "2x > 6, so x > 3" for x > 3."""
+    if not _COMPARED.search(gold):
+        return False
+    marks = {
+        r"\\leq?(?![a-z])|<=": "\u2264",
+        r"\\geq?(?![a-z])|>=": "\u2265",
+        r"\s*([<>\u2264\u2265])\s*": r"\1",
+        r"[$*{}]|\\boxed": "",
+    }
+    for mark, plain in marks.items():
+        said, gold = re.sub(mark, plain, said), re.sub(mark, plain, gold)
+    return re.findall(r"[^\s,;]+[<>\u2264\u2265][^\s,;]*[^\s,;.]", said)[-1:] == [gold.strip()]
+
+
+_COMPARED = re.compile(r"[<>\u2264\u2265]")
 
 
 def same(a: str, b: str) -> bool:
     """Whether two texts are the same name, also where one is spelled letter by letter ("y s n r")."""
     money = {*a} & _MONEY, {*b} & _MONEY
-    return _same_words(a, b) and _signs(a) == _signs(b) and (money[0] == money[1] or not all(money))
+    alike = _same_words(a, b) and _signs(a) == _signs(b) and (money[0] == money[1] or not all(money))
+    return alike or _ends_with_inequality(a, b)
 
 
 def _same_words(a: str, b: str) -> bool:

@@ -10,7 +10,9 @@ from . import numbers, statements, words
 from .numbers import Number, close
 
 _UNIT = re.compile(
-    r"\bhow\s+many\s+(?:more\s+)?([a-z]+)\b|\bin\s+(?:degrees\s+)?([a-z]+)\b(?!\s+(?:of|per)\b)", re.IGNORECASE
+    r"\bhow\s+many\s+(?:more\s+)?((?:(?:square|cubic)\s)?[a-z]+)\b"
+    r"|\bin\s+(?:degrees\s+)?((?:(?:square|cubic)\s)?[a-z]+)\b(?!\s+(?:of|per)\b)",
+    re.IGNORECASE,
 )
 """How a question asks for a unit: "How many metres", "in minutes"."""
 _HOW_MANY = re.compile(r"\bhow\s+many\b", re.IGNORECASE)
@@ -159,6 +161,12 @@ def percent_in_doubt(said: Number, golds: Sequence[Number], question: str | None
     return not any(g.percent or abs(g.value) > 1 or close(said.value, g.value) for g in golds)
 
 
+def not_given(same: Sequence[Number], number: Number, question: str | None) -> list[Number]:
+    """Other forms of a number without those that only repeat the question: 5/8 in "5/8 is 0.6"."""
+    before = {n.value for n in numbers.find_all(numbers.normalized(question or ""))}
+    return [n for n in same if n.value == number.value or n.value not in before]
+
+
 def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | None) -> bool:
     """Whether of several numbers only the right one is not in the question already."""
     before = numbers.find_all(numbers.normalized(question or ""))
@@ -169,6 +177,8 @@ def only_new(said: Sequence[Number], golds: Sequence[Number], question: str | No
 def as_asked(text: str, golds: Sequence[str], question: str | None) -> str:
     """A text without remarks, and without what the question says: "7 dozen" for "How many dozens"."""
     text = statements.without_remarks(text, question)
+    if re.search(r"\bremainder\b", question or ""):  # "47 / 6 = 7 remainder 5", "7 R 5"
+        text = re.sub(r"(?<=\d),?\s(?:(?:with\s)?(?:a\s)?remainder\s(?:of\s)?|R\s?)(?=\d)", " = ", text)
     if _LEAST.search(question or ""):
         text = re.sub(r"(?i)\bat\s+(?:least|most)\s+(?=\W?\d|[a-z])", "", text)
     asked = _DOZENS.search(question or "") and not any("dozen" in gold for gold in golds)
@@ -189,7 +199,8 @@ def _named(question: str | None) -> set[tuple[str, Fraction]]:
 
 
 def _unit(word: str) -> tuple[str, Fraction] | None:
-    return words.lookup(word) if len(word) > 1 else None
+    kind, _, base = word.lower().rpartition(" ")
+    return words.lookup(base + {"square": "^2", "cubic": "^3"}.get(kind, "")) if len(base) > 1 else None
 
 
 def count_of_list(parts: Sequence[str]) -> Number | None:

@@ -761,6 +761,75 @@ SIGNS = [
     ("text", "COVID-19", "Covid 19", None, RIGHT),
     ("list", "-2, 4", "4 and \u22122", None, RIGHT),
 ]
+NOVELS = "A library has 1,240 books, 15% of them novels. How many novels are there?"
+SAVED, ROOTS = "Tim saved $40 and Eva saved $15 more. How much did Eva save?", "Find all solutions of x^2 = 49."
+GARDEN = "A garden is 12 m long and 8 m wide. What is its area in square metres?"
+SON = "Lisa is 3 times as old as her son, who is 12. How old is Lisa?"
+LIGHT = "By which process do plants make sugar? (A) photosynthesis (B) respiration (C) digestion"
+MORE_REMARKS = [
+    ("number", "186", "There are 186 novels. This means that 1,054 books are not novels.", NOVELS, RIGHT),
+    ("number", "186", "There are 1,054 novels. This means that 186 books are not novels.", NOVELS, WRONG),
+    ("number", "5", "Of the 12 apples 7 are red. The other 5 are not red.", "How many apples are green?", RIGHT),
+    ("number", "55", "Eva saved 55 dollars. Together they saved 95 dollars.", SAVED, RIGHT),
+    ("number", "55", "Eva saved 15 dollars. Together they saved 55 dollars.", SAVED, WRONG),
+    ("number", "95", "Eva saved 55 dollars. Together they saved 95 dollars.", "How much did they save?", RIGHT),
+    ("number", "55", "Tim saved $40 and Eva saved $55.", SAVED, RIGHT),
+    ("number", "55", "Tim saved $55 and Eva saved $40.", SAVED, WRONG),
+    ("number", "672", "It will cost \u20ac672. You'd pay \u20ac72 extra.", "What is the new price?", RIGHT),
+    ("number", "672", "It will cost \u20ac612. You'd pay \u20ac672 extra.", "What is the new price?", WRONG),
+    ("number", "36", "Lisa is 36 years old, which is 24 years older than her son.", SON, RIGHT),
+    ("number", "36", "Lisa is 24 years old, which is 36 years older than her son.", SON, WRONG),
+    ("number", "22", "Sum of digits: 4+7=11, 11+2=13, 13+9=22", "What is the sum of the digits of 4,729?", RIGHT),
+    ("number", "22", "Sum of digits: 4+7=11, 11+2=13, 13+9=23", "What is the sum of the digits of 4,729?", WRONG),
+    ("number", "96", "The area is 96 square metres and the perimeter is 40 metres.", GARDEN, RIGHT),
+    ("number", "96", "The area is 40 square metres and the perimeter is 96 metres.", GARDEN, NOT_RIGHT),
+    ("number", "96", "96 m\u00b2", GARDEN, RIGHT),
+    ("number", "96", "96 cm\u00b2", GARDEN, WRONG),
+    ("number", "0.625", "5 \u00f7 8 = 0.625, so 5/8 is 0.625 as a decimal.", "What is 5/8 as a decimal?", RIGHT),
+    ("number", "0.625", "5 \u00f7 8 = 0.6, so 5/8 is 0.6 as a decimal.", "What is 5/8 as a decimal?", NOT_RIGHT),
+    ("number", "22", "The digits of 4,729 are 4, 7, 2 and", "What is the sum of the digits of 4,729?", OPEN),
+    ("list", "7, -7", "x = 7 or x = -7", ROOTS, RIGHT),
+    ("list", "7, -7", "x = 7 or x = -9", ROOTS, WRONG),
+    ("list", "Jupiter, Saturn", "Jupiter and Saturn, both gas giants.", None, RIGHT),
+    ("list", "Jupiter, Saturn", "Jupiter and Neptune, both gas giants.", None, WRONG),
+    ("choice", "A", "The choice is **A**. Respiration and digestion both use up sugar.", LIGHT, RIGHT),
+    ("choice", "A", "The choice is **B**. Photosynthesis and digestion both use up sugar.", LIGHT, WRONG),
+    ("choice", "A", "A. Respiration", LIGHT, NOT_RIGHT),
+    ("choice", "A", "It's not respiration or digestion; it's photosynthesis.", LIGHT, RIGHT),
+    ("choice", "A", "It's not photosynthesis or digestion; it's respiration.", LIGHT, WRONG),
+]
+BOTH_DAYS = "A cinema sold 245 tickets on Friday and 178 on Saturday. How many were sold on both days?"
+COAT, DIVIDED = "A shop gives a 20% discount on a $75 coat. What is the sale price?", "What is the remainder of 47 / 6?"
+DONOR, KERNEL = "Which blood type is the universal donor?", "In which language is the Linux kernel written?"
+INEQUALITY, SOLUTIONS = "Solve the inequality 2x > 6.", "Which numbers solve x^2 - x - 6 = 0?"
+NOTATIONS = [
+    ("number", "423", "423 were sold in total, 67 more on Friday than on Saturday.", BOTH_DAYS, RIGHT),
+    ("number", "423", "67 were sold in total, 423 more on Friday than on Saturday.", BOTH_DAYS, WRONG),
+    ("number", "67", "423 were sold, 67 more on Friday than on Saturday.", "How many more were sold on Friday?", RIGHT),
+    ("number", "60", "You pay $60, so you save $15.", COAT, RIGHT),
+    ("number", "60", "You pay $15, so you save $60.", COAT, WRONG),
+    ("number", "6", "She has saved $6,000.00 so she can buy 6000/1000 = 6 pairs.", "How many can she buy?", RIGHT),
+    ("number", "5", "47 \u00f7 6 = 7 remainder 5", DIVIDED, RIGHT),
+    ("number", "5", "47 \u00f7 6 = 5 remainder 7", DIVIDED, NOT_RIGHT),
+    ("number", "5", "7 R 5", DIVIDED, RIGHT),
+    ("number", "45", "45 min, since an hour has 60 minutes.", "How many minutes are 3/4 of an hour?", RIGHT),
+    ("text", "-4", "minus four", None, RIGHT),
+    ("text", "-4", "four", None, WRONG),
+    ("text", "44 BC", "44 BCE", None, RIGHT),
+    ("text", "O-", "The universal donor is O-.", DONOR, RIGHT),
+    ("text", "O-", "The universal donor is O+.", DONOR, WRONG),
+    ("text", "C", "It is C, not C++.", KERNEL, RIGHT),
+    ("text", "C", "It is C++, not C.", KERNEL, WRONG),
+    ("text", "x > 3", "Dividing by 2 gives x > 3.", INEQUALITY, RIGHT),
+    ("text", "x > 3", "Dividing by 2 gives x < 3.", INEQUALITY, WRONG),
+    ("text", "x \u2265 3", "$2x \\geq 6$, so $x \\geq 3$.", INEQUALITY, RIGHT),
+    ("text", "x \u2265 3", "$2x \\geq 6$, so $x \\leq 3$.", INEQUALITY, WRONG),
+    ("list", "-2, 3", "(x - 3)(x + 2) = 0, so x = 3 or x = -2", SOLUTIONS, RIGHT),
+    ("list", "-2, 3", "(x + 3)(x - 2) = 0, so x = -3 or x = 2", SOLUTIONS, WRONG),
+    ("list", "solid, liquid, gas", "Matter can be a solid, a liquid or a gas.", None, RIGHT),
+    ("list", "solid, liquid, gas", "Matter can be a solid, a liquid or a plasma.", None, WRONG),
+    ("text", "Bell", "I'm afraid I don't have that information.", "Who invented it?", {"abstained"}),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -798,6 +867,8 @@ ROWS = [
     *COUNTS,
     *SECOND_GUESSES,
     *SIGNS,
+    *MORE_REMARKS,
+    *NOTATIONS,
 ]
 
 
