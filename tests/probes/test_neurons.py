@@ -468,15 +468,19 @@ def test_attributions_that_say_little_are_counted_in_warnings() -> None:
     alike: Any = [*own, Example("d", "whole", "k", "failure", (5,), (), (7, 9), 0, (0, 1))]
     lm: Any = SimpleNamespace(dtype=torch.float32, anatomy=SimpleNamespace(n_experts=None))
     mixture: Any = SimpleNamespace(dtype=torch.float32, anatomy=SimpleNamespace(n_experts=4))
-    good: Any = SimpleNamespace(probability=[0.5] * 4, unconverged=0)
+
+    def found(*probability: float, unconverged: int = 0) -> Any:
+        return SimpleNamespace(probability=probability, unconverged=unconverged)
+
+    good = found(0.5, 0.5)
     chosen, none = SimpleNamespace(neurons=[[1]] * 4), SimpleNamespace(neurons=[[1], [], []])
     assert _warnings(lm, own, chosen, good, 1) == [] == _warnings(lm, alike, chosen, good, None)  # type: ignore[arg-type]
     for said, given in (
         ("2 of 4 answers begin with the same token", (lm, alike, chosen, good, 1)),
         ("2 of 3 queries have no key neuron", (lm, own, none, good, 1)),
-        ("1 queries: the answer's probability is 0", (lm, own, chosen, SimpleNamespace(probability=[0, 0.5], unconverged=0), 1)),
-        ("1 queries: the answer's probability is within", (lm, own, chosen, SimpleNamespace(probability=[1, 0.5], unconverged=0), 1)),
-        ("3 (query, layer) pairs miss completeness", (lm, own, chosen, SimpleNamespace(probability=[0.5], unconverged=3), 1)),
+        ("1 queries: the answer's probability is 0", (lm, own, chosen, found(0, 0.5), 1)),
+        ("1 queries: the answer's probability is within", (lm, own, chosen, found(1, 0.5), 1)),
+        ("3 (query, layer) pairs miss completeness", (lm, own, chosen, found(0.5, unconverged=3), 1)),
         ("routing frozen", (mixture, own, chosen, good, 1)),
     ):  # fmt: skip
         (warning,) = _warnings(*given)  # type: ignore[arg-type]
