@@ -97,10 +97,10 @@ def packed_products(packed: Mapping[nn.Linear, Tensor]) -> Iterator[None]:
             layer.__dict__.pop("forward", None)
 
 
-def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None, width: int | None = None) -> Tensor:
+def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None, width: int) -> Tensor:
     flat = x.reshape(-1, x.shape[-1])
     y = torch.ops.mkldnn._linear_pointwise(flat, weight, bias, "none", [], "")
-    return y.view(*x.shape[:-1], width or weight.shape[0])
+    return y.view(*x.shape[:-1], width)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
 from composcope.probes.neurons import checks, quadrature
 from composcope.probes.neurons.checks import sampled
-from composcope.probes.neurons.examples import _beyond_rounding, _per_case
+from composcope.probes.neurons.examples import _beyond_rounding, _per_case, _warnings
 from composcope.probes.neurons.paths import _check_norm, _factor
 from composcope.probes.neurons.quadrature import _TargetProbability
 from composcope.probes.neurons.sets import coarse
@@ -471,6 +471,30 @@ def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
     assert (tmp_path / "table.csv").is_file()
     with pytest.raises(NoCasesError):
         neurons.over_examples(lm, [])
+
+
+def test_attributions_that_say_little_are_counted_in_warnings() -> None:
+    own: Any = [Example(c, "whole", "k", "failure", (5,), (), (7 + i, 8), 0, (0, 1)) for i, c in enumerate("abc")]
+    alike: Any = [*own, Example("d", "whole", "k", "failure", (5,), (), (7, 9), 0, (0, 1))]
+    lm: Any = SimpleNamespace(dtype=torch.float32, anatomy=SimpleNamespace(n_experts=None))
+    mixture: Any = SimpleNamespace(dtype=torch.float32, anatomy=SimpleNamespace(n_experts=4))
+
+    def found(*probability: float, unconverged: int = 0) -> Any:
+        return SimpleNamespace(probability=probability, unconverged=unconverged)
+
+    good = found(0.5, 0.5)
+    chosen, none = SimpleNamespace(neurons=[[1]] * 4), SimpleNamespace(neurons=[[1], [], []])
+    assert _warnings(lm, own, chosen, good, 1) == [] == _warnings(lm, alike, chosen, good, None)  # type: ignore[arg-type]
+    for said, given in (
+        ("2 of 4 answers begin with the same token", (lm, alike, chosen, good, 1)),
+        ("2 of 3 queries have no key neuron", (lm, own, none, good, 1)),
+        ("1 queries: the answer's probability is 0", (lm, own, chosen, found(0, 0.5), 1)),
+        ("1 queries: the answer's probability is within", (lm, own, chosen, found(1, 0.5), 1)),
+        ("3 (query, layer) pairs miss completeness", (lm, own, chosen, found(0.5, unconverged=3), 1)),
+        ("routing frozen", (mixture, own, chosen, good, 1)),
+    ):  # fmt: skip
+        (warning,) = _warnings(*given)  # type: ignore[arg-type]
+        assert said in warning
 
 
 def test_changes_within_rounding_are_no_changes() -> None:
