@@ -18,7 +18,7 @@ import transformers
 from ...devices import halving, is_out_of_memory
 from ...errors import ModelError
 from ...model_files import location
-from ...model_loading import cap_attention_scores, load
+from ...model_loading import cap_attention_scores, load, rotary_limits
 from ...terminal import to_stderr
 from ..asks import Ask, Response
 from ..identity import local_identity
@@ -264,7 +264,7 @@ class LocalEngine(BaseEngine):
                 rows = [self._row(p) for p in left]
                 done: set[int] = set()
                 try:
-                    for i in self.trust.decode(runner, rows, n):
+                    for i in decoding.in_stages(self.trust.decode, rotary_limits(self.model), runner, rows, n):
                         done.add(i)
                         yield left[i].ask, self._response(left[i], rows[i])
                 finally:
