@@ -148,6 +148,15 @@ def rotary_limits(model: Any) -> list[int]:
     return sorted({int(r["original_max_position_embeddings"]) for r in ropes})
 
 
+def end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """Every token that ends an answer: those of the generation config, the model config and the tokenizer."""
+    found: dict[int, None] = {}
+    for holder in (getattr(model, "generation_config", None), model.config, tokenizer):
+        ids = getattr(holder, "eos_token_id", None)
+        found |= dict.fromkeys([ids] if isinstance(ids, int) else ids or ())
+    return tuple(found)
+
+
 def load_tokenizer(location: str) -> Any:
     """The tokenizer in a model's folder. Raises ``ModelError``."""
     from transformers import AutoTokenizer

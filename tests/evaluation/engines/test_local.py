@@ -80,10 +80,8 @@ def test_texts_on_both_sides_of_a_length_that_changes_all_positions_get_the_toke
 
     torch.manual_seed(0)
     rope = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
-    config = Phi3Config(
-        **_sizes(), original_max_position_embeddings=64, rope_parameters=rope, initializer_range=0.3, pad_token_id=0,
-        eos_token_id=257,
-    )  # fmt: skip
+    sizes: dict[str, Any] = {**_sizes(), "initializer_range": 0.3, "pad_token_id": 0, "eos_token_id": 257}
+    config = Phi3Config(**sizes, original_max_position_embeddings=64, rope_parameters=rope)
     long = Phi3ForCausalLM(config).eval()
     asks = [make_ask("q" * n + str(n), case=f"c{n}", max_tokens=m) for n, m in ((3, 5), (9, 60), (40, 60), (90, 20))]
     asks += [make_ask("q" * 90 + "z", case="other", max_tokens=20), make_ask("z", case="short", max_tokens=9)]
