@@ -140,6 +140,23 @@ def cap_attention_scores(model: Any) -> tuple[str, ...]:
     return (f"{type(model).__name__}: its attention is eager from now on; sdpa would leave out the cap on its scores",)
 
 
+def rotary_limits(model: Any) -> list[int]:
+    """Lengths above which a batch takes other rotary angles in every row, at every position."""
+    config = model.config.get_text_config(decoder=True)
+    ropes = getattr(config, "rope_parameters", None) or {}
+    ropes = [r for r in (ropes, *ropes.values()) if isinstance(r, dict) and r.get("rope_type") == "longrope"]
+    return sorted({int(r["original_max_position_embeddings"]) for r in ropes})
+
+
+def end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """Every token that ends an answer: those of the generation config, the model config and the tokenizer."""
+    found: dict[int, None] = {}
+    for holder in (getattr(model, "generation_config", None), model.config, tokenizer):
+        ids = getattr(holder, "eos_token_id", None)
+        found |= dict.fromkeys([ids] if isinstance(ids, int) else ids or ())
+    return tuple(found)
+
+
 def load_tokenizer(location: str) -> Any:
     """The tokenizer in a model's folder. Raises ``ModelError``."""
     from transformers import AutoTokenizer

@@ -15,6 +15,7 @@ from transformers import Cache, PreTrainedModel
 from ..errors import InputError, ModelError
 from .anatomy import Anatomy
 from .backends.transformers import visited
+from .length_limits import check_writing
 from .parts import empty_cache, input_device, logits_option
 from .sites import Edit, Site
 
@@ -40,13 +41,17 @@ def greedy(
 
 
 def check_room(model: PreTrainedModel, anatomy: Anatomy, prompt: int, new: int) -> None:
-    """``InputError`` if a prompt and its continuation do not fit into the context."""
+    """``InputError`` if a prompt and its continuation do not fit into the context.
+
+    Raises ``ModelError`` if the prompt is computed differently before the continuation has been written.
+    """
     if new < 1:
         raise InputError(f"max_new_tokens={new}; give at least 1")
     if anatomy.context is not None and prompt + new - 1 > anatomy.context:
         raise InputError(
             f"{prompt} prompt and {new} new tokens: the context of {type(model).__name__} holds {anatomy.context}"
         )
+    check_writing(model, prompt, new)
 
 
 @torch.no_grad()

@@ -21,14 +21,7 @@ from transformers import PreTrainedModel
 
 from ..errors import ModelError
 from ..interrupts import uninterrupted
-
-
-def rotary_limits(model: PreTrainedModel) -> list[int]:
-    """Lengths above which a batch takes other rotary angles in every row, at every position."""
-    config = model.config.get_text_config(decoder=True)
-    ropes = getattr(config, "rope_parameters", None) or {}
-    ropes = [r for r in (ropes, *ropes.values()) if isinstance(r, dict) and r.get("rope_type") == "longrope"]
-    return sorted({int(r["original_max_position_embeddings"]) for r in ropes})
+from ..model_loading import rotary_limits
 
 
 def keys_chosen(config: Any) -> int | None:
@@ -75,6 +68,11 @@ def computed_alike(model: PreTrainedModel, lengths: Sequence[int]) -> list[list[
 def check_suffix(model: PreTrainedModel, first: int, last: int) -> None:
     """``ModelError`` unless texts ending at positions ``first`` and ``last`` are computed alike."""
     _check(model, limits(model), first + 1, last + 1, "generate fewer tokens")
+
+
+def check_writing(model: PreTrainedModel, prompt: int, new: int) -> None:
+    """``ModelError`` if a prompt's own tokens get other angles while ``new`` tokens are written after it."""
+    _check(model, rotary_limits(model), prompt, prompt + new - 1, "generate fewer tokens")
 
 
 def check_batch(

@@ -23,14 +23,14 @@ from ..devices import available
 from ..errors import ModelError
 from ..interrupts import uninterrupted
 from ..model_files import location
-from ..model_loading import cap_attention_scores, dtype_of, load_tokenizer, load_weights
+from ..model_loading import cap_attention_scores, dtype_of, end_ids, load_tokenizer, load_weights
 from ..terminal import to_stderr
 from . import backends, length_limits, placement
 from .anatomy import Anatomy, resolve
 from .backends import transformers as backend_transformers
 from .generation import greedy
 from .head import Unembedding, unembedding_of
-from .numerics import check_ready, check_unmasked, foreign_hooks, unwrapped
+from .numerics import check_ends, check_ready, check_unmasked, foreign_hooks, unwrapped
 from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_site, put, split
 
@@ -93,11 +93,8 @@ class Model:
 
     @property
     def eos_ids(self) -> tuple[int, ...]:
-        """Ids that end a response."""
-        ids = getattr(self.model.generation_config, "eos_token_id", None)
-        if ids is None:
-            ids = getattr(self.tokenizer, "eos_token_id", None)
-        return () if ids is None else tuple(ids) if isinstance(ids, list | tuple) else (int(ids),)
+        """Ids that end a response, as in an evaluation."""
+        return end_ids(self.model, self.tokenizer)
 
     @cached_property
     def identity(self) -> str:
@@ -145,8 +142,8 @@ class Model:
 
         Args:
             ids: token ids, ``batch pos``; right-pad rows of unequal length (nothing real attends to the padding).
-            mask: 1 for real tokens, ``batch pos`` (or ``batch past+pos``); not needed for right padding, except in
-                models that compute long texts differently throughout (longrope), which require it.
+            mask: 1 for real tokens, ``batch pos`` (or ``batch past+pos``; that of ``prefill`` is known); not needed for
+                right padding, except in models that compute long texts differently throughout (longrope).
             read: sites to keep, or a mapping from site to a reducer that is applied at once, so that only its result is
                 kept. A site that is also edited is read after the edit.
             edit: functions from a site's activation to the one that replaces it, of the same shape; or the tensor that
@@ -176,7 +173,7 @@ class Model:
         for what, value, kind in (("mask", mask, Tensor), ("past", past, Cache)):
             if value is not None and not isinstance(value, kind):
                 raise ModelError(f"{what} of type {type(value).__name__}; give what {MADE[what]} returns")
-        mask = None if mask is None else mask.to(self.device)
+        mask = backend_transformers.with_past(ids, None if mask is None else mask.to(self.device), past)
         offset = 0 if past is None else int(past.get_seq_length())
         backend_transformers.check_shapes(ids, mask, past, offset)
         check_left(self.model, self.anatomy, mask)
@@ -220,6 +217,8 @@ class Model:
             self.model(
                 input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
             )
+        if mask is not None:
+            backend_transformers.MASKS[cache] = mask
         return cache
 
     def generate(
@@ -237,6 +236,7 @@ class Model:
         rows = self._rows(prompts)
         for row in rows:
             self._check_ids(torch.tensor(row))
+        check_ends(rows, self.tokenizer)
         stops = self.eos_ids if stop_ids is None else stop_ids
         with self._alone(), length_limits.keep_rotary_angles(self.model):
             return greedy(self.model, self.anatomy, rows, changes, max_new_tokens, stops)

@@ -9,7 +9,7 @@ and PEFT are opened: the model inside has the same weights.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -54,6 +54,19 @@ def check_unmasked(ids: Int[Tensor, "batch pos"], tokenizer: Any) -> None:
             f"row {row} begins with {int(leading[row])} pad tokens ({padding}) and no mask is given, so that they "
             "would be read as text; give the mask (ones where they are meant), or pad on the right"
         )
+
+
+def check_ends(rows: Sequence[Sequence[int]], tokenizer: Any) -> None:
+    """``ModelError`` for prompts that end with padding, which would be continued as text; see ``check_unmasked``."""
+    padding = getattr(tokenizer, "pad_token_id", None)
+    ends = (getattr(tokenizer, "bos_token_id", None), getattr(tokenizer, "eos_token_id", None))
+    for i, row in enumerate(rows if isinstance(padding, int) else ()):
+        n = next((k for k, token in enumerate(reversed(row)) if token != padding), len(row))
+        if n > (padding in ends):
+            raise ModelError(
+                f"prompt {i} ends with {n} pad tokens ({padding}), which would be continued as text; give the texts, "
+                "or each prompt's own ids in a list"
+            )
 
 
 def foreign_hooks(model: nn.Module) -> tuple[str, ...]:

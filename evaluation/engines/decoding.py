@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,6 +121,11 @@ class DecodedRow:
     generated: list[int] = field(default_factory=list)
     finish: str | None = None
     """``stop`` or ``length`` once finished."""
+
+    @property
+    def text(self) -> tuple[int, ...]:
+        """The prompt and what was generated so far."""
+        return (*self.ids, *self.generated)
 
     def accept(self, token: int) -> bool:
         """Add a token; True when the answer is complete."""
@@ -256,7 +262,7 @@ def _fit(runner: Runner, rows: Sequence[DecodedRow]) -> bool:
 
 @torch.inference_mode()
 def _read(runner: Runner, row: DecodedRow) -> Tensor:
-    ids = torch.tensor([[*row.ids, *row.generated]], device=runner.device)
+    ids = torch.tensor([row.text], device=runner.device)
     return runner.model(input_ids=ids).logits[:, -1]
 
 
@@ -266,6 +272,31 @@ def decode_anew(runner: Runner, rows: Sequence[DecodedRow], n: int) -> Iterator[
         while not row.accept(choose(_read(runner, row), [row])[0]):
             pass
         yield i
+
+
+def in_stages(
+    first: Callable[[Runner, Sequence[DecodedRow], int], Iterator[int]], limits: Sequence[int], runner: Runner,
+    rows: Sequence[DecodedRow], n: int,
+) -> Iterator[int]:  # fmt: skip
+    """As ``first``, for a model that computes all of a text differently once it has more than so many tokens.
+
+    Texts on both sides of a limit share no forward pass, and a text that grows past it is read again.
+    """
+    budgets, left, way = [row.budget for row in rows], list(range(len(rows))), first
+    for limit in [*limits, sys.maxsize]:
+        some = [i for i in left if len(rows[i].text) <= limit]
+        left = [i for i in left if len(rows[i].text) > limit]
+        for i in some:
+            rows[i].budget = min(budgets[i], limit + 1 - len(rows[i].ids))
+        for k in way(runner, [rows[i] for i in some], n):
+            row = rows[some[k]]
+            row.budget = budgets[some[k]]
+            if row.finish == "length" and len(row.generated) < row.budget:
+                row.finish = None
+                left.append(some[k])
+            else:
+                yield some[k]
+        way = first if first is decode_anew else decode
 
 
 def _batch(runner: Runner, rows: Sequence[DecodedRow]) -> Iterator[int]:
@@ -295,9 +326,9 @@ def _batch(runner: Runner, rows: Sequence[DecodedRow]) -> Iterator[int]:
 
 @torch.inference_mode()
 def _prefill(runner: Runner, rows: Sequence[DecodedRow]) -> tuple[Tensor, Any, Tensor | None]:
-    length = max(len(r.ids) for r in rows)
-    pads = [length - len(r.ids) for r in rows]
-    ids = torch.tensor([[0] * p + list(r.ids) for p, r in zip(pads, rows, strict=True)], device=runner.device)
+    length = max(len(r.text) for r in rows)
+    pads = [length - len(r.text) for r in rows]
+    ids = torch.tensor([[0] * p + list(r.text) for p, r in zip(pads, rows, strict=True)], device=runner.device)
     pad = torch.tensor(pads, device=runner.device)
     steps = torch.arange(length, device=runner.device)
     # Without padding the mask is left out: attention kernels are faster then.

@@ -18,7 +18,7 @@ import transformers
 from ...devices import halving, is_out_of_memory
 from ...errors import ModelError
 from ...model_files import location
-from ...model_loading import cap_attention_scores, load
+from ...model_loading import cap_attention_scores, end_ids, load, rotary_limits
 from ...terminal import to_stderr
 from ..asks import Ask, Response
 from ..identity import local_identity
@@ -122,16 +122,8 @@ class LocalEngine(BaseEngine):
 
     @cached_property
     def eos_ids(self) -> frozenset[int]:
-        """Every token that ends an answer: those of the generation config, the model config and the tokenizer."""
-        config = getattr(self.model, "generation_config", None)
-        found: set[int] = set()
-        for value in (
-            getattr(config, "eos_token_id", None),
-            self.model.config.eos_token_id,
-            self.tokenizer.eos_token_id,
-        ):
-            found.update([value] if isinstance(value, int) else value or [])
-        return frozenset(found)
+        """Every token that ends an answer."""
+        return frozenset(end_ids(self.model, self.tokenizer))
 
     @cached_property
     def _marks(self) -> dict[int, str]:
@@ -264,7 +256,7 @@ class LocalEngine(BaseEngine):
                 rows = [self._row(p) for p in left]
                 done: set[int] = set()
                 try:
-                    for i in self.trust.decode(runner, rows, n):
+                    for i in decoding.in_stages(self.trust.decode, rotary_limits(self.model), runner, rows, n):
                         done.add(i)
                         yield left[i].ask, self._response(left[i], rows[i])
                 finally:

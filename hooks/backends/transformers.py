@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -194,6 +195,20 @@ def visits_of(
 ) -> dict[Site, Visit]:
     """One visit per site for a forward pass of ``batch pos`` tokens."""
     return {s: Visit(s, edit.get(s), read.get(s), s in read, shape) for s in {**edit, **read}}
+
+
+MASKS: WeakKeyDictionary[Cache, Tensor] = WeakKeyDictionary()
+"""By cache: the mask of the tokens whose keys and values it holds."""
+
+
+def with_past(
+    ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None, past: Cache | None
+) -> Shaped[Tensor, "batch _"] | None:
+    """The mask, with that of the earlier tokens before it where it is known and not given."""
+    before = None if past is None else MASKS.get(past)
+    if before is None or len(before) != len(ids) or (mask is not None and mask.shape != ids.shape):
+        return mask
+    return torch.cat([before, torch.ones_like(ids) if mask is None else mask.to(before)], 1)
 
 
 class Inputs(NamedTuple):

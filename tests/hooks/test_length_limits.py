@@ -15,7 +15,7 @@ from composcope.hooks.attention_masses import Window
 from composcope.hooks.budget import MAX_TOKENS, in_prefills, prompt_tokens, shrinking
 from composcope.hooks.capture import Request, capture_all
 from composcope.hooks.edits import Skip
-from composcope.hooks.interchange import interchange
+from composcope.hooks.interchange import continued, interchange
 from composcope.hooks.length_limits import computed_alike
 from composcope.probes import lookback, neurons, patching
 
@@ -95,6 +95,17 @@ def test_writing_does_not_cross_the_length(lm: Model) -> None:
     lookback.generate(lm, [SHORT], TURN - len(SHORT) + 1, eos=())
     with pytest.raises(ModelError, match="more than 12 differently"):
         lookback.generate(lm, [SHORT], TURN - len(SHORT) + 2, eos=())
+
+
+def test_no_way_of_writing_crosses_the_length(lm: Model) -> None:
+    for new, refused in ((TURN - len(SHORT) + 1, False), (TURN - len(SHORT) + 2, True)):
+        for write in (
+            lambda new=new: lm.generate([SHORT], new, stop_ids=()),
+            lambda new=new: continued(lm, SHORT, [[], [Skip(0, 7)]], new, ()),
+        ):
+            with pytest.raises(ModelError, match="generate fewer tokens") if refused else nullcontext():
+                assert all(len(tokens) == new for tokens in write())
+    assert len(lm.generate([LONG], 5, stop_ids=())[0]) == 5
 
 
 def test_buffers_of_rotary_angles_are_as_before(lm: Model) -> None:

@@ -16,6 +16,7 @@ from shapes import unchecked
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 
 from composcope.errors import ModelError
+from composcope.evaluation.engines.local import LocalEngine
 from composcope.hooks import Model, Site, load_model, put
 from composcope.hooks.anatomy import width_of
 from composcope.hooks.attention import additive_mask
@@ -23,6 +24,7 @@ from composcope.hooks.backends.transformers import position_ids, private_cache, 
 from composcope.hooks.model import _functions
 from composcope.hooks.module_hooks import frozen
 from composcope.hooks.sites import KINDS, check_site, split
+from composcope.model_loading import end_ids
 
 from ..tiny_models import CONFIGS, tiny
 
@@ -256,6 +258,48 @@ def test_generation_ends_with_the_models_own_end_unless_stops_are_given() -> Non
     assert lm.generate([prompt], 6, stop_ids=[plain[0]]) == [plain[:1]]
     with pytest.raises(ModelError, match="vocabulary has 97"):
         lm.generate([prompt, [3, 97]], 1)
+
+
+def test_a_response_ends_where_one_of_an_evaluation_ends() -> None:
+    model, tokenizer = tiny("llama"), SimpleNamespace(eos_token_id=7, pad_token_id=None, name_or_path="")
+    lm = load_model(model, tokenizer)
+    assert set(lm.eos_ids) == {2, 7} == LocalEngine(model, tokenizer).eos_ids
+    model.generation_config.eos_token_id = [4, 5]  # type: ignore[union-attr]
+    assert set(lm.eos_ids) == {2, 4, 5, 7} == LocalEngine(model, tokenizer).eos_ids
+    assert load_model(model).eos_ids == (4, 5, 2)
+    # Some models of several kinds of input state no end in their own configuration.
+    several: Any = SimpleNamespace(config=SimpleNamespace(), generation_config=model.generation_config)
+    assert end_ids(several, tokenizer) == (4, 5, 7) and end_ids(several, None) == (4, 5)
+
+
+def test_prompts_that_end_with_padding_are_not_continued_as_text() -> None:
+    tokenizer = SimpleNamespace(pad_token_id=3, eos_token_id=2, bos_token_id=1)
+    lm = load_model(tiny("llama"), tokenizer)
+    assert lm.generate([[5, 6, 7], [8, 9]], 2) == [lm.generate([row], 2)[0] for row in ([5, 6, 7], [8, 9])]
+    with pytest.raises(ModelError, match="prompt 1 ends with 1 pad tokens"):
+        lm.generate(lm.pad([[5, 6, 7], [8, 9]])[0], 2)
+    tokenizer.pad_token_id = 2
+    assert lm.generate([[5, 6, 2]], 2), "a text may end with the token that ends texts"
+    with pytest.raises(ModelError, match="prompt 0 ends with 2 pad tokens"):
+        lm.generate([[5, 2, 2]], 2)
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_padding_among_earlier_tokens_is_not_attended_to_by_those_that_follow(left: bool) -> None:
+    lm, texts, more = load_model(tiny("llama")), [[5, 6, 7, 8, 9], [10, 11]], ids_of(3)
+    ids, mask = lm.pad(texts)
+    if left:
+        ids, mask = ids.flip(0, 1), mask.flip(0, 1)
+        texts = [t[::-1] for t in texts[::-1]]
+    past = lm.prefill(ids, mask)
+    with torch.no_grad():
+        alone = torch.cat(
+            [lm.run(torch.tensor([[*t, *m]])).logits[:, len(t) :] for t, m in zip(texts, more.tolist(), strict=True)]
+        )
+        for given in (None, torch.ones_like(more), torch.cat([mask, torch.ones_like(more)], 1)):
+            assert torch.allclose(lm.run(more, given, past=past).logits, alone, atol=1e-5)
+    with pytest.raises(ModelError, match="past of 2 sequences for 1 rows"):
+        lm.run(more[:1], past=past)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -72,6 +72,29 @@ def generate(model: Any, ids: tuple[int, ...], max_tokens: int, **options: Any) 
     return tuple(out[0, len(ids) :].tolist())
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_size": 1}, {"batch_size": 3}, {"continuous": False}])
+def test_texts_on_both_sides_of_a_length_that_changes_all_positions_get_the_tokens_that_they_get_alone(
+    tokenizer: Any, make_ask: Callable[..., Ask], options: dict[str, Any]
+) -> None:
+    from transformers import Phi3Config, Phi3ForCausalLM
+
+    torch.manual_seed(0)
+    rope = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
+    sizes: dict[str, Any] = {**_sizes(), "initializer_range": 0.3, "pad_token_id": 0, "eos_token_id": 257}
+    config = Phi3Config(**sizes, original_max_position_embeddings=64, rope_parameters=rope)
+    long = Phi3ForCausalLM(config).eval()
+    asks = [make_ask("q" * n + str(n), case=f"c{n}", max_tokens=m) for n, m in ((3, 5), (9, 60), (40, 60), (90, 20))]
+    asks += [make_ask("q" * 90 + "z", case="other", max_tokens=20), make_ask("z", case="short", max_tokens=9)]
+    seen = set()
+    for ask, response in LocalEngine(long, tokenizer, **options).answer(asks):
+        assert response.prompt_ids is not None and response.response_ids is not None
+        assert response.response_ids == generate(long, response.prompt_ids, ask.max_tokens)
+        assert response.finish_reason == ("stop" if response.response_ids[-1] == 257 else "length")
+        total = response.prompt_tokens + response.response_tokens
+        seen.add((response.prompt_tokens <= 64, total <= 64))
+    assert seen == {(True, True), (True, False), (False, False)}
+
+
 def test_greedy_answers_equal_generate_one_by_one(model: Any, tokenizer: Any, make_ask: Callable[..., Ask]) -> None:
     asks = varied(make_ask)
     for ask, response in LocalEngine(model, tokenizer, batch_size=16).answer(asks):
