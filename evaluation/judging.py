@@ -251,6 +251,8 @@ class AnswerToJudge:
     response: str
     format: str = "plain"
     finish_reason: str = "stop"
+    aliases: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -268,14 +270,16 @@ def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal 
     What the rules call correct is right. Everything else that has an answer goes to the judge, if there is one; its
     replies without a verdict leave the row undecided. Without a judge the rules' "incorrect" is wrong.
     """
-    grades = [grade(r.response, r.finish_reason, r.gold, r.answer_type, format=r.format) for r in rows]
+    grades = [
+        grade(r.response, r.finish_reason, r.gold, r.answer_type, r.aliases, r.format, options=r.options) for r in rows
+    ]
     verdicts = {i: _by_rules(g) for i, g in enumerate(grades)}
     if judge is None:
         return [verdicts[i] for i in range(len(rows))]
     open_ = [i for i, g in enumerate(grades) if g.outcome in ("incorrect", "invalid") and _answer(rows[i], g)]
     asks = [
-        ask_judge(rows[i].case, rows[i].role, rows[i].question, rows[i].gold, _answer(rows[i], grades[i]))
-        for i in open_
+        ask_judge(r.case, r.role, r.question, r.gold, _answer(r, grades[i]), aliases=r.aliases)
+        for i, r in ((i, rows[i]) for i in open_)
     ]
     for i, response in zip(open_, ask_all(judge, asks, journal), strict=True):
         if response.finish_reason == "error":

@@ -6,6 +6,7 @@ Identical asks (the probe of an atom that many cases share) are put once and gra
 journal are not requested again, so a stopped run continues where it stopped. The loop knows neither models nor metrics.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,7 +20,7 @@ from .grading.grade import grade as by_rules
 from .grading.lists import stopped_at_a_part
 from .journal import Journal, ask_identity
 from .judging import JudgedGrades, second_opinions
-from .protocols.base import Protocol
+from .protocols.base import BARE, Protocol
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,8 @@ def _with_thinking_open(ask: Ask, response: Response) -> str:
     return f"<think>{response.text}" if inside else response.text
 
 
+_WHOLE = re.compile(rf"(?:{BARE})?(?:whole(?::.+)?|self-ask)", re.DOTALL)
+"""Roles that ask the whole, in whatever words."""
 _GRADED_BY = ("aliases", "format", "options", "question")
 """What a grade depends on besides answer, gold and type; arguments of ``grading.grade`` by these names."""
 
@@ -222,14 +225,15 @@ class _Grader:
         if response.finish_reason == "error":
             # An infrastructure failure is not a wrong answer.
             return Grade("invalid", None, None, f"error: {response.error}")
-        # The answers of parts can be known; abstaining on them never passes a gate.
+        # What parts ask can be known, and so can a whole of which steps are revealed.
+        whole = _WHOLE.fullmatch(ask.role) is not None
         asked = {name: getattr(ask, name) for name in _GRADED_BY}
-        asked["unknowable"] = case.unknowable and ask.role == "whole"
+        asked["unknowable"] = case.unknowable and whole
         key = (response.ask, ask.begun, ask.gold, ask.answer_type, *asked.values())
         if key not in self.known:
             text = ask.begun + _with_thinking_open(ask, response)
             self.known[key] = self.grade(text, response.finish_reason, ask.gold, ask.answer_type, **asked)
         found = self.known[key]
-        if found.reason == "no-answer" and response.finish_reason == "stop" and ask.role == "whole":
+        if found.reason == "no-answer" and response.finish_reason == "stop" and whole:
             return stopped_at_a_part(response.text, [(p.answer, *p.aliases) for p in case.parts]) or found
         return found

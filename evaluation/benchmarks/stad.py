@@ -7,6 +7,7 @@ segments); ``sub-task-answer`` (K explanations and answers); ``scaffolding`` (K-
 shapes that occur.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,9 @@ from typing import Any
 
 from ...errors import InputError
 from .. import prompts
-from ..case import Case, Part
-from ..gold import typed_answer
+from ..case import Case, Part, case_from_dict, case_to_dict
+from ..gold import others, typed_answer
+from ..options import letter_of, listed, parse
 from ..text_files import objects
 from .catalog import benchmark
 
@@ -66,12 +68,34 @@ class StadItem:
     """Other fields of the record: results of evaluations, anything unknown."""
 
     @property
+    def said(self) -> Mapping[str, Any]:
+        """What the case that the item was made of says beside its question (``asked_in``); empty without one."""
+        found = self.extra.get(OF_CASE)
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def case(self) -> Case:
+        """The question as a case without parts. Raises ``InputError`` naming a field of ``OF_CASE`` that is wrong."""
+        answer, kind = typed_answer(self.gold)
+        if not self.said:
+            return Case(self.id, self.question, answer, benchmark="stad", answer_type=kind)
+        given = {k: v for k, v in self.said.items() if k != "parts"}
+        own = {"id": self.id, "question": self.question, "answer": answer, "benchmark": "stad"}
+        return case_from_dict({"answer_type": kind, **given, **own}, f"item {self.id!r}, {OF_CASE}")
+
+    @property
     def answer(self) -> str:
         return typed_answer(self.gold)[0]
 
     @property
     def answer_type(self) -> str:
-        return typed_answer(self.gold)[1]
+        return self.case.answer_type
+
+    def asked(self, text: str) -> str:
+        """A wording of the question as a model is asked it: with options and evidence, where there are any."""
+        case = self.case
+        text = listed(text, case.options)
+        return prompts.with_evidence(text, case.evidence) if case.evidence else text
 
     def solved(self, level: int) -> list[tuple[str, str]]:
         """Steps 1..level with their answers."""
@@ -91,9 +115,22 @@ class StadItem:
         return None
 
 
-def asked_in(case: Case) -> dict[str, str]:
-    """The prompt format that a case recommends, to be kept with the item made of it."""
-    return {"format": str(case.meta["format"])} if case.meta.get("format") else {}
+OF_CASE = "of_case"
+"""Field of a record with what a case says beside its question: aliases, options, evidence, cluster, ..."""
+_REPLACED = ("id", "question", "answer", "worked", "benchmark", "depth", "depth_bin", "parts", "meta")
+_OF_PART = ("answer_type", "aliases", "options")
+
+
+def asked_in(case: Case) -> dict[str, Any]:
+    """What a case says beside its question, to be kept with the item made of it; ``format`` is the one it recommends.
+
+    Its parts are there with how their answers are compared.
+    """
+    raw = json.loads(json.dumps(case_to_dict(case)))  # as the file of records gives it back
+    said = {k: v for k, v in raw.items() if k not in _REPLACED}
+    said |= {"meta": {"crossed": list(case.crossed)}} if case.crossed else {}
+    said |= {"parts": [{k: part[k] for k in _OF_PART if k in part} for part in raw["parts"]]} if case.parts else {}
+    return {OF_CASE: said, **({"format": str(case.meta["format"])} if case.meta.get("format") else {})}
 
 
 def read_items(path: str | Path) -> list[StadItem]:
@@ -187,24 +224,41 @@ def case_from_item(item: StadItem) -> Case:
 
     Where stages do not fit together the case has the question only, and ``meta["problem"]`` says why.
     """
-    answer, kind = typed_answer(item.gold)
-    case = Case(item.id, item.question, answer, benchmark="stad", answer_type=kind, depth=len(item.steps) or None)
+    case = item.case
+    extra = {**case.meta, **{k: v for k, v in item.extra.items() if v is not item.said}}
     if item.problem or not item.steps or item.steps[0].answer is None:
         problem = item.problem or "no answered sub-tasks"
-        return replace(case, depth=None, meta={**item.extra, "problem": problem})
-    parts = []
-    for step in item.steps:
-        text, step_type = typed_answer(step.answer)
-        question = step.task or step.segment
-        parts.append(Part(question, text, "step", step_type, worked=step.explanation or None, skill=step.skill))
-    meta = {**item.extra, "steps": [s.segment for s in item.steps]}
+        return replace(case, meta={**extra, "problem": problem})
+    of_parts: Sequence[Mapping[str, Any]] = item.said.get("parts", ())
+    known = of_parts if len(of_parts) == len(item.steps) else [*[{}] * (len(item.steps) - 1), _last(item)]
+    parts = tuple(_part(step, own, item.id) for step, own in zip(item.steps, known, strict=True))
+    meta = {**extra, "steps": [s.segment for s in item.steps]}
     if item.scaffolds:
         levels = range(1, len(item.steps))
         meta["scaffolds"] = list(item.scaffolds)
         meta["placeholders"] = [placeholder_text(item, level) for level in levels]
     if item.teacher:
         meta["teacher"] = item.teacher
-    return replace(case, parts=tuple(parts), meta=meta)
+    return replace(case, depth=len(item.steps), parts=parts, meta=meta)
+
+
+def _last(item: StadItem) -> Mapping[str, Any]:
+    """How the answer of the last step is compared, which is that of the whole: as the case says, where it says so."""
+    case, answer = item.case, item.steps[-1].answer or ""
+    if item.said and case.answer_type == "text":
+        return {"answer_type": "text", "aliases": others(answer, (case.answer, *case.aliases))}
+    if case.answer_type == "choice" and letter_of(answer, case.options) is not None:
+        return {"answer_type": "choice", "options": dict(case.options)}
+    return {}
+
+
+def _part(step: StadStep, own: Mapping[str, Any], item: str) -> Part:
+    """A step as a part; ``own`` is how its answer is compared, where the case that the item was made of says so."""
+    answer, kind = typed_answer(step.answer)
+    kind, aliases = own.get("answer_type", kind), tuple(own.get("aliases", ()))
+    options = parse(own["options"], f"item {item!r}, {OF_CASE}") if "options" in own else ()
+    return Part(step.task or step.segment, answer, "step", kind, aliases, step.explanation or None, skill=step.skill,
+                options=options)  # fmt: skip
 
 
 def placeholder_text(item: StadItem, level: int) -> str:

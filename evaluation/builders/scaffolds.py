@@ -24,6 +24,7 @@ from ..asks import Ask, Response
 from ..benchmarks.stad import Check, StadItem, StadStep, asked_in
 from ..case import Case
 from ..engines.base import Engine, ask_all
+from ..gold import same_last_answer
 from ..grading.grade import grade
 from ..journal import Journal
 from ..judging import AnswerToJudge, JudgeVerdict, agree
@@ -104,7 +105,7 @@ class _Run:
 
 def items_from_cases(cases: Iterable[Case]) -> list[StadItem]:
     """Questions to decompose, from any benchmark."""
-    return [StadItem(c.id, c.question, c.answer, extra=asked_in(c)) for c in cases]
+    return [StadItem(c.id, c.question, c.answer, extra=asked_in(replace(c, parts=()))) for c in cases]
 
 
 def generate(
@@ -183,7 +184,9 @@ def _read(
 
 def _decompose(run: _Run, items: list[StadItem]) -> list[StadItem]:
     wanted = {
-        (i.id, "decompose"): requests.steps_request(i.question, run.settings.max_steps) for i in items if not i.steps
+        (i.id, "decompose"): requests.steps_request(i.asked(i.question), run.settings.max_steps)
+        for i in items
+        if not i.steps
     }
     replies = _request(run, "decompose", wanted, lambda _, text: parsing.steps(text))
     kept = []
@@ -206,7 +209,8 @@ def _decompose(run: _Run, items: list[StadItem]) -> list[StadItem]:
 def _answer(run: _Run, items: list[StadItem]) -> list[StadItem]:
     open_ = {i.id: i for i in items if any(s.answer is None for s in i.steps)}
     wanted = {
-        (i.id, "answer"): requests.answers_request(i.question, [s.segment for s in i.steps]) for i in open_.values()
+        (i.id, "answer"): requests.answers_request(i.asked(i.question), [s.segment for s in i.steps])
+        for i in open_.values()
     }
     replies = _request(run, "answer", wanted, lambda key, text: parsing.answers(text, len(open_[key[0]].steps)))
     kept = []
@@ -224,9 +228,7 @@ def _answer(run: _Run, items: list[StadItem]) -> list[StadItem]:
 
 def _consistent(run: _Run, items: list[StadItem]) -> list[StadItem]:
     """Items whose last intermediate answer is the gold answer (the consistency function of section 2.1)."""
-    rows = [
-        AnswerToJudge(i.id, "consistency", i.question, i.answer, i.answer_type, i.steps[-1].answer or "") for i in items
-    ]
+    rows = [_to_judge(i, "consistency", i.steps[-1].answer or "") for i in items]
     kept = []
     for item, verdict in zip(items, agree(rows, run.judge, run.journal), strict=True):
         if verdict.right:
@@ -258,7 +260,7 @@ def _scaffold(run: _Run, items: list[StadItem]) -> list[StadItem]:
 def _verify(run: _Run, items: list[StadItem]) -> list[StadItem]:
     """Items whose every rewrite the teacher answers right; greedy, and in the words that targets are asked with."""
     levels = [(i, j) for i in items if not i.checks for j in range(1, len(i.steps))]
-    wanted = [(i, f"verify:{j}", i.scaffolds[j - 1] or "") for i, j in levels]
+    wanted = [(i, f"verify:{j}", i.asked(i.scaffolds[j - 1] or "")) for i, j in levels]
     checks: dict[str, list[Check]] = {}
     for (item, _), (response, verdict) in zip(
         levels, solved(run.teacher, wanted, run.judge, run.journal, run.settings.max_tokens), strict=True
@@ -289,10 +291,17 @@ def solved(
     ]
     responses = ask_all(engine, asks, journal)
     rows = [
-        AnswerToJudge(i.id, role, i.question, i.answer, i.answer_type, r.text, "cot", r.finish_reason)
-        for (i, role, _), r in zip(wanted, responses, strict=True)
+        _to_judge(i, role, r.text, "cot", r.finish_reason) for (i, role, _), r in zip(wanted, responses, strict=True)
     ]
     return list(zip(responses, agree(rows, judge, journal), strict=True))
+
+
+def _to_judge(item: StadItem, role: str, response: str, format: str = "plain", finish: str = "stop") -> AnswerToJudge:
+    """An answer to an item, to be compared with what its case accepts."""
+    case, asked = item.case, item.asked(item.question)
+    return AnswerToJudge(
+        item.id, role, asked, case.answer, case.answer_type, response, format, finish, case.aliases, case.options
+    )
 
 
 def _stand_alone(run: _Run, items: list[StadItem]) -> list[StadItem]:
@@ -322,7 +331,7 @@ def from_cases(cases: Sequence[Case]) -> tuple[list[StadItem], list[dict[str, An
     """Scaffolded items from cases whose parts are human steps in order, and a record for each case left out."""
     items: list[StadItem] = []
     dropped: list[dict[str, Any]] = []
-    for case in cases:
+    for case in map(same_last_answer, cases):
         reason = _unusable(case)
         if reason is None:
             items.append(with_templates(_item(case)))
@@ -337,7 +346,7 @@ def _unusable(case: Case) -> str | None:
     if len(case.parts) < 2:
         return "single-step"
     last = case.parts[-1].answer
-    if grade(last, "stop", case.answer, case.answer_type).outcome != "correct":
+    if grade(last, "stop", case.answer, case.answer_type, case.aliases, options=case.options).outcome != "correct":
         return f"last-answer-differs: {last!r} for {case.answer!r}"
     return None
 

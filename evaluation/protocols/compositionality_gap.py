@@ -140,10 +140,15 @@ def both(item: Item) -> Truth:
     return counting.all_of(item.truth(f"part:{i}") for i in range(item.n_parts)) if item.n_parts else None
 
 
+def _step(item: Item, i: int) -> Truth:
+    """Whether a step is right: so is one beyond the case's last, and none of a case without steps is known."""
+    return item.truth(f"part:{i}") if i < item.n_parts else True if item.n_parts else None
+
+
 def cell_metrics(items: Sequence[Item], n_parts: int, group: Mapping[str, Any], seed: int) -> list[Metric]:
     """All metrics of one group of cases."""
     guess = counting.chance_note(items)
-    steps = [[item.truth(f"part:{i}") if i < item.n_parts else True for item in items] for i in range(n_parts)]
+    steps = [[_step(item, i) for item in items] for i in range(n_parts)]
     jointly = [both(item) for item in items]
     metrics = []
     for i in range(n_parts):
@@ -191,7 +196,8 @@ def independence_gap(
 ) -> Metric:
     """mean(whole) - prod_i mean(step i): the gap of Compositional GSM, over cases where all is known.
 
-    Where cases differ in their number of steps, a step that a case does not have counts as right.
+    Where cases differ in their number of steps, a step that a case does not have counts as right; a case without any
+    steps is not counted.
     If no case changes it (all answers right, or all wrong), a bootstrap would claim certainty. Then the exact upper
     limit of the share of other cases bounds it.
     """

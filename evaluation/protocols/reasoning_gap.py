@@ -13,8 +13,9 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from ..graded import Graded
 from ..grading.extract import CODE, PAIR_Q1
 from ..metrics import Metric
 from ..sandbox.results import NOT_RUN, REASONS
+from ..text_files import text_field
 from . import compositionality_gap as gap
 from . import counting
 from .asking import MAX_TOKENS, ask_part, ask_whole, check_formats, pending
@@ -101,7 +103,10 @@ class ReasoningGap:
         first, second = case.parts
         pair = pair_question(case)
         whole = ask_whole(case, "whole", pair, self.format, self.max_tokens)
-        within = {"gold": first.answer, "answer_type": first.answer_type, "aliases": first.aliases, "kind": first.kind}
+        within = {
+            "gold": first.answer, "answer_type": first.answer_type, "aliases": first.aliases, "kind": first.kind,
+            "options": first.options,
+        }  # fmt: skip
         found = [
             ask_part(case, 0, "part:0", first.question, self.format, self.max_tokens),
             ask_part(case, 1, "part:1", second.question, self.format, self.max_tokens),
@@ -113,7 +118,9 @@ class ReasoningGap:
             found.append(ask_part(case, 1, "co-presented", text, self.format, self.max_tokens))
         if isinstance(original := case.meta.get("original"), Mapping) and "question" in original:
             ask = ask_part(case, 1, "original", str(original["question"]), self.format, self.max_tokens)
-            found.append(replace(ask, gold=str(original["answer"]), aliases=()))
+            found.append(
+                replace(ask, gold=text_field(original, "answer", f"case {case.id!r}: meta.original"), aliases=())
+            )
         if self.code:
             prompt = f"{pair}\n{CODE_INSTRUCTION}"
             limit = self.max_tokens or MAX_TOKENS["cot"]
@@ -165,17 +172,32 @@ def pair_question(case: Case) -> str:
 def co_present(cases: Sequence[Case], seed: int = 0) -> list[Case]:
     """The cases, each with the Q1 of another case as its independent question (the capacity control, figure 12).
 
-    Cases of which some have one already stay as they are.
+    Cases of which some have one already stay as they are, and so does a case whose Q1 all others have.
     """
     if any("independent" in case.meta for case in cases):
         return list(cases)
     order = [i for i, case in enumerate(cases) if case.parts]
     random.Random(seed).shuffle(order)
-    partner = {a: b for a, b in zip(order, order[1:] + order[:1], strict=True) if a != b}
-    return [
-        replace(case, meta={**case.meta, "independent": cases[partner[i]].parts[0].question}) if i in partner else case
-        for i, case in enumerate(cases)
-    ]
+    made = list(cases)
+    for place, i in enumerate(order):
+        others = (cases[j] for j in chain(order[place + 1 :], order[:place]))
+        if (other := _unrelated(cases[i], others)) is not None:
+            made[i] = replace(cases[i], meta={**cases[i].meta, "independent": other.parts[0].question})
+    return made
+
+
+def _unrelated(case: Case, others: Iterable[Case]) -> Case | None:
+    """The first case with another Q1 that shares nothing with the case; else the first with another Q1, if any.
+
+    Several cases may have one Q1, and a case that shares something may ask for what this Q2 needs.
+    """
+    shared, found = {case.cluster, *case.crossed} - {None}, None
+    for other in others:
+        if other.parts[0].question != case.parts[0].question:
+            if shared.isdisjoint((other.cluster, *other.crossed)):
+                return other
+            found = found or other
+    return found
 
 
 def diagnostics(items: Sequence[Item], group: Mapping[str, Any], seed: int) -> list[Metric]:

@@ -24,6 +24,8 @@ from .evaluate import own_config, rescore
 
 SAME = ("model", "weights", "protocol", "format", "prompting", "asking")
 SAME_SHARDS = (*SAME, "benchmark", "data", "seed")
+GRADING = ("judge", "compat")
+"""Settings of grading, of which a merged run has one."""
 KEPT = ("model", "engine", "numerics", "judge", "benchmark")
 """Facts of the first run's manifest that also hold for the merged run."""
 
@@ -51,7 +53,8 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
         mixed = made_otherwise(runs)
         _write(out, runs, identity, cases, mixed)
         for name, values in mixed.items():
-            reporter.say(f"{out}: its answers were made with different settings: {name} {', '.join(values)}")
+            counts = f"; those of {runs[0].path} count" if name in GRADING else ""
+            reporter.say(f"{out}: its answers were made with different settings: {name} {', '.join(values)}{counts}")
         reporter.say(f"{out}: {how_many(len(runs), 'run')} merged, {how_many(len(cases), 'case')}")
         found = rescore(out, reporter)
         for run in runs:
@@ -106,19 +109,22 @@ def _write(
 
 
 def made_otherwise(runs: Sequence[RunData]) -> dict[str, list[str]]:
-    """Settings that differ between the runs, by name: code, libraries, numerics, engine.
+    """Settings that differ between the runs, by name: code, libraries, numerics, engine, judge, way of counting.
 
     These do not prevent merging, since answers are found by their full prompts and all are graded again; but users have
     to know.
     """
     found: dict[str, dict[str, None]] = {}
-    for manifest in (run.manifest for run in runs):
-        code, engine = manifest.composcope, manifest.engine
+    for run in runs:
+        manifest, config = run.manifest, run.config
+        code, engine, judge = manifest.composcope, manifest.engine, manifest.judge
         made = {
             "composcope": " ".join(short(code[k]) for k in ("version", "source") if code.get(k)),
             **{k: v for k, v in manifest.versions.items() if k in ("torch", "transformers")},
             **{k: manifest.numerics.get(k) for k in ("dtype", "device", "attention")},
             "engine": engine.provenance.get("engine") if engine else None,
+            "judge": " ".join(map(short, judge.identity.values())) if judge else None,
+            "compat": config.asking.compat if config else None,
         }
         for name, value in made.items():
             found.setdefault(name, {})[short(value)] = None

@@ -18,7 +18,8 @@ from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_r
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.evaluation.pipeline import Progress, evaluate
-from composcope.evaluation.protocols.base import Reduction
+from composcope.evaluation.protocols.base import Reduction, get
+from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation
 
 
 class PartsThenWhole:
@@ -111,6 +112,24 @@ def test_only_the_whole_of_a_case_that_nobody_can_know_is_unknowable(tmp_path: P
     with Journal(tmp_path) as journal:
         evaluate([replace(c, unknowable=True) for c in shared_fact(1)], PartsThenWhole(), Table(TABLE), journal, grade)
     assert told == {"s": False, "o": False, "w": True}
+
+
+@pytest.mark.parametrize("text", ["Paris", "So the final answer is: Paris"])
+def test_the_whole_in_other_words_is_graded_like_the_whole(tmp_path: Path, text: str) -> None:
+    class Says(Table):
+        def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+            return ((ask, Response(ask_identity(ask, self.identity), text, "stop", 1, 1)) for ask in asks)
+
+    parts = (Part("Where is it held?", "Paris"), Part("In which year?", "2090", answer_type="number"))
+    nobody_knows = Case("a", "Where will it be?", "Paris", parts, unknowable=True)
+    stops = Case("b", "In which year is it there?", "2090", parts, answer_type="number")
+    how = FormattedProtocol(get("compositionality-gap", format="plain", also=("short",)), Presentation(preamble="both"))
+    with Journal(tmp_path) as journal:
+        found = evaluate([nobody_knows, stops], how, Says({}), journal).graded
+    wholes = [row for row in found if "whole" in row.role]
+    reasons = {row.case: row.reason for row in wholes if row.role == "whole"}
+    assert len(wholes) == 8 and all(row.outcome == "incorrect" or row.case == "b" for row in wholes)
+    assert all(row.reason == reasons[row.case] for row in wholes) and reasons["a"] == "unknowable"
 
 
 def test_later_rounds_depend_on_the_grades_of_earlier_ones(tmp_path: Path) -> None:

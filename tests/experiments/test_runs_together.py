@@ -201,10 +201,21 @@ def test_runs_of_several_benchmarks_merge_to_one_data_set_in_any_order() -> None
 def test_what_the_answers_of_merged_runs_were_made_with_is_compared_by_name() -> None:
     def run(**engine: str) -> Any:
         facts = {"identity": {}, "provenance": engine}
-        return SimpleNamespace(manifest=Manifest.model_validate({"identity": {}, "engine": facts}))
+        return SimpleNamespace(manifest=Manifest.model_validate({"identity": {}, "engine": facts}), config=None)
 
     assert made_otherwise([run(engine="transformers"), run(engine="transformers", host="b")]) == {}
     assert made_otherwise([run(engine="transformers"), run(engine="vllm")]) == {"engine": ["transformers", "vllm"]}
+
+
+def test_merged_runs_with_another_judge_or_way_of_counting_are_said() -> None:
+    def run(judge: str | None, compat: str | None) -> Any:
+        facts = {"judge": {"identity": {"model": judge}, "provenance": {}}} if judge else {}
+        config = SimpleNamespace(asking=SimpleNamespace(compat=compat))
+        return SimpleNamespace(manifest=Manifest.model_validate({"identity": {}, **facts}), config=config)
+
+    assert made_otherwise([run("j", "stad"), run("j", "stad")]) == {}
+    found = made_otherwise([run(None, None), run("j", "stad")])
+    assert found == {"judge": ["unset", "j"], "compat": ["unset", "stad"]}
 
 
 def test_score_without_the_journal_names_what_is_missing(evaluated: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -335,7 +346,7 @@ def test_settings_that_differ_between_merged_runs_are_named_with_their_values() 
     def run(torch: str, dtype: str) -> Any:
         return SimpleNamespace(manifest=SimpleNamespace(
             composcope={"version": "1", "source": "abc"}, versions={"torch": torch, "numpy": torch}, engine=None,
-            numerics={"dtype": dtype, "device": "cpu"}))  # fmt: skip
+            judge=None, numerics={"dtype": dtype, "device": "cpu"}), config=None)  # fmt: skip
 
     assert merge.made_otherwise([run("2", "float32"), run("3", "float32"), run("2", "float16")]) == {
         "torch": ["2", "3"], "dtype": ["float32", "float16"]}  # fmt: skip

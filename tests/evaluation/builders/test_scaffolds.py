@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,8 @@ from composcope.evaluation.benchmarks.stad import (
 )
 from composcope.evaluation.builders import review as quality
 from composcope.evaluation.builders import scaffold_teacher as parsing
-from composcope.evaluation.builders.scaffolds import Roles, Settings, generate, items_from_cases
-from composcope.evaluation.cases import Case
+from composcope.evaluation.builders.scaffolds import Roles, Settings, from_cases, generate, items_from_cases
+from composcope.evaluation.cases import Case, Part, read_cases, write_cases
 from composcope.evaluation.journal import Journal
 from composcope.evaluation.judging import AnswerToJudge, agree
 from composcope.evaluation.protocols.scaffolding import Scaffolding
@@ -247,6 +248,64 @@ def test_records_of_the_released_shape_are_written_and_read_back(engine, tmp_pat
     assert len(raw["scaffolding"]) == len(raw["scaffolding_verification"]) == 2 and len(raw["decompositions"]) == 3
     assert raw["scaffolding_verification"][0]["score"] == 1
     assert read_items(path) == made.items
+
+
+CITY = Case(
+    "city", "Which one is the seat of the UN?", "New York City", family="seats", cluster="un", chance=0.5,
+    aliases=("NYC", "Big Apple"), evidence=("The UN has four seats.",), meta={"crossed": "cities", "format": "short"},
+    parts=(
+        Part("In which state is it?", "New York", aliases=("NY",)),
+        Part("Which is it?", "B", answer_type="choice", options=(("A", "Boston"), ("B", "New York City"))),
+    ),
+)  # fmt: skip
+ROAD = Case("road", "Which road leads to Boston?", "I-95 N", (Part("Where is it?", "1984"), Part("Which?", "I-95 N")))
+CHOICE = Case(
+    "choice", "Which is cold?", "B", (Part("What is ice?", "water"), Part("Which?", "B")), answer_type="choice",
+    options=(("A", "fire"), ("B", "ice")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", [CITY, ROAD, CHOICE])
+def test_a_built_case_keeps_what_its_case_said(case: Case, tmp_path: Path) -> None:
+    last = Part("Which is it?", "NYC") if case is CITY else case.parts[1]
+    (item,), dropped = from_cases([replace(case, parts=(case.parts[0], last))])
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps(record_from_item(item)))
+    built = case_from_item(item)
+    assert dropped == [] and list(map(case_from_item, read_items(path))) == [built]
+    for name in ("answer", "answer_type", "aliases", "options", "evidence", "family", "cluster", "chance", "crossed"):
+        assert getattr(built, name) == getattr(case, name), name
+    assert [p.answer_type for p in built.parts] == ["text", "text"]
+    assert built.parts[0].aliases == case.parts[0].aliases and built.meta.get("format") == case.meta.get("format")
+    write_cases([built], path)
+    assert read_cases(path) == [built]
+
+
+def test_options_of_human_steps_are_kept() -> None:
+    (item,), _ = from_cases([replace(CHOICE, parts=(CHOICE.parts[0], replace(CITY.parts[1], answer="B")))])
+    assert case_from_item(item).parts[1].options == CITY.parts[1].options
+
+
+def test_a_teacher_sees_evidence_and_options_and_may_answer_an_alias(engine) -> None:
+    def rule(ask: Ask) -> str:
+        if ask.prompt.startswith("Split"):
+            return '{"steps": ["Find the state", "Find the city"]}'
+        if ask.prompt.startswith("Solve"):
+            return json.dumps(
+                {"answers": [{"answer": "New York"}, {"answer": "ice" if "fire" in ask.prompt else "NYC"}]}
+            )
+        if ask.prompt.startswith(("Rewrite", "Write")):
+            return "Rewritten question: Which one is it, now?\nQuestion: Which is it, now?"
+        return f"So the final answer is: {'ice' if 'fire' in ask.prompt else 'Big Apple'}"
+
+    teacher = engine("teacher", rule)
+    made = generate(items_from_cases([CITY, CHOICE]), Roles([teacher]))
+    assert [i.id for i in made.items] == ["city", "choice"], made.dropped
+    solved = [a.prompt for a in teacher.asked if a.prompt.startswith(("Split", "Solve")) or a.role.startswith("verify")]
+    assert len(solved) == 6 and all("four seats" in p or "(B) ice" in p for p in solved)
+    city, choice = map(case_from_item, made.items)
+    assert {"New York City", "NYC", "Big Apple"} == {city.parts[1].answer, *city.parts[1].aliases}
+    assert choice.parts[1].options == CHOICE.options and city.parts[0].aliases == ()
 
 
 def test_a_target_is_diagnosed_on_the_generated_cases(engine, tmp_path: Path) -> None:

@@ -217,3 +217,13 @@ def test_another_way_to_ask_is_counted_over_the_cases_that_were_asked_so() -> No
     rows = [*rows_of({"a": "111", "b": "111"}), Graded("a", "whole:cot", "incorrect")]
     found = got("composition", rows, prompt="cot")
     assert (found.count, found.n, found.n_invalid) == (0, 1, 0)
+
+
+def test_a_case_without_parts_is_in_no_quadrant_and_not_in_the_gap_to_independence() -> None:
+    with_parts = rows_of(TABLE)
+    both = metrics_from_rows([*with_parts, *rows_of({"x": "0", "y": "1"})], "compositionality-gap").metrics
+    for name in ("quadrant", "independence_gap", "gap", "press_gap", "both"):
+        for alone in (m for m in metrics_from_rows(with_parts, "compositionality-gap").metrics if m.metric == name):
+            found = find(both, name, **alone.group)
+            assert found is not None and (found.value, found.n, found.count) == (alone.value, alone.n, alone.count)
+    assert got("composition").n + 2 == find(both, "composition").n  # type: ignore[union-attr]

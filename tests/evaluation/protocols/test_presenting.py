@@ -128,7 +128,8 @@ def test_completion_prompts_end_in_answer_and_stop_at_the_next_question() -> Non
 
 
 def test_all_eight_examples_of_the_reasoning_gap_are_right_and_written_as_answers_are_graded() -> None:
-    (case, _) = co_present([CHAIN, replace(CHAIN, id="q")])
+    other = replace(CHAIN.parts[0], question="How many legs do 2 hens have?")
+    (case, _) = co_present([CHAIN, replace(CHAIN, id="q", parts=(other, CHAIN.parts[1]))])
     how = Presentation(exemplars=tuple(presenting.own("reasoning-gap", 8)))
     found = asks_of(case, "reasoning-gap", how, code=True)
     assert set(found) == {"part:0", "part:1", "whole", "pair:q1", "co-presented", "code"}

@@ -183,6 +183,34 @@ def test_independent_questions_come_from_other_cases() -> None:
     assert ["independent" in c.meta for c in bare] == [True] * 5 + [False], "only a case with parts has a Q1"
 
 
+def test_an_independent_question_is_not_ones_own_nor_about_what_the_second_needs() -> None:
+    def case(id: str, q1: str, cluster: str, crossed: str) -> Case:
+        first = replace(CASE.parts[0], question=q1)
+        return replace(CASE, id=id, cluster=cluster, meta={"crossed": crossed}, parts=(first, CASE.parts[1]))
+
+    cases = [case("1", "a?", "a", "b"), case("2", "a?", "a", "c"), case("3", "b?", "b", "d"), case("4", "e?", "e", "f")]
+    for seed in range(8):
+        found = [c.meta["independent"] for c in co_present(cases, seed)]
+        assert found[0] == "e?" and found[1] in ("b?", "e?") and found[2] in ("a?", "e?") and found[3] != "e?"
+        same = co_present([cases[0], replace(cases[0], id="5")], seed)
+        assert not any("independent" in c.meta for c in same), "there is no other Q1"
+        (one, other) = co_present([cases[0], cases[2]], seed)
+        assert (one.meta["independent"], other.meta["independent"]) == ("b?", "a?"), "there is none that shares nothing"
+
+
+@pytest.mark.parametrize("answer", [{}, {"answer": ["1"]}, {"answer": None}])
+def test_an_original_without_an_answer_is_named(answer: dict[str, object]) -> None:
+    case = replace(CASE, meta={**CASE.meta, "original": {"question": "What is 3 + 4?", **answer}})
+    with pytest.raises(InputError, match=r"meta\.original.*answer"):
+        get("reasoning-gap").asks(case, {})
+
+
+def test_q1_in_the_pair_is_graded_by_its_own_options() -> None:
+    first = replace(CASE.parts[0], answer="B", answer_type="choice", options=(("A", "red"), ("B", "blue")))
+    asks = {a.role: a for a in get("reasoning-gap").asks(replace(CASE, parts=(first, CASE.parts[1])), {})}
+    assert asks["pair:q1"].options == first.options and asks["whole"].options == ()
+
+
 def test_a_case_without_two_parts_is_refused() -> None:
     with pytest.raises(InputError, match="needs 2 parts"):
         get("reasoning-gap").asks(Case("c", "q", "a"), {})
