@@ -34,14 +34,16 @@ _SIGN = re.compile(r"(?:[-−–]\s?(?:[$€£]\s?)?|\b(?:minus|negative)\s+)$",
 _SIGNED = re.compile(r"[-−–]|minus|negative", re.IGNORECASE)
 _TRUTH = re.compile(r"(?P<no>\b(?:not|never)\s+|n['’]t\s+)?\b(?P<word>yes|no|true|false|correct|incorrect)\b", re.I)
 _SENTENCE_END = re.compile(r"(?<=[^\W\d_]{2}[.!?])\s+(?=\S)|(?<=[\d)\"”*][.!?])\s+(?=\S)|\n+|[。！？]")
-_BEING = re.compile(r"\b(?:is|are|was|were|be|equals|means)\b|[:=≈](?!\d)", re.IGNORECASE)
+_BEING = re.compile(
+    r"\b(?:(?:it|that|this|he|she|there)['’]s|is|are|was|were|be|equals|means)\b|[:=≈](?!\d)", re.IGNORECASE
+)
 _LEAD = frozenset(
     "a an the its their about approximately around roughly exactly only probably likely also indeed called named known "
     "located situated found spoken used in on at of from by to as".split()
 )
 """Words between a verb of being and the answer."""
-_NOTHING = frozenset("it that this these those they there he she which what".split())
-"""Words that refer to what was asked about."""
+_NOTHING = frozenset("it that this these those they there he she which what answer".split())
+"""Words that refer to what was asked about, or only say that the answer follows."""
 _CLAUSE = re.compile(r"\b(?:where|which|that|whose|who|whom)\b", re.IGNORECASE)
 _ASIDE = re.compile(r"\W*(?:sure|certainly|of course|okay|ok|well|yes|no|hello|hi|thank you|great question)\W*$", re.I)
 _SHORT, _BARE = 6, 3
@@ -250,30 +252,56 @@ def _sentences(here: str) -> Iterator[Span]:
 
 
 def _added(here: str, question: str) -> Span | None:
-    """What the first sentence says that the question does not. In "X is Y" this is Y; or X, if Y only repeats the
-    question ("Polish is the official language there").
+    """What the first sentence says that the question does not; if it only tells something about what the question
+    names, and a later one begins with what is asked for, what that one says ("Porto is in Portugal. The capital of
+    Portugal is Lisbon.").
     """
-    known = {w for w, _, _ in _words(question)}
-    for start, end in _sentences(here):
-        sentence = here[start:end]
-        spoken = _words(sentence)
-        if not spoken or _ASIDE.match(sentence):
+    head, first = text.normalize(view.asked_for(question) or ""), None
+    for n, (start, end) in enumerate(_answering(here)):
+        spoken = [w for w, _, _ in _words(here[start:end])]
+        if n and head not in spoken[:1]:
             continue
-        link = _link(sentence, spoken, question)
-        if link is None:
-            found = _content(sentence)
-            bare = found is not None and _first(sentence, found) in known
-            size = sum(map(len, _UNSPACED.findall(sentence))) // 2 or len(spoken)
-            found = found if size <= (_BARE if bare else _SHORT) else None
-        else:
-            sides = [_content(sentence, link.end()), _content(sentence, 0, link.start())]
-            there = [s for s in sides if s is not None]
-            new = [s for s in there if _first(sentence, s) not in known | _NOTHING]
-            if not new and len(there) > 1 and _names_what_is_asked(sentence, there[0], there[1], question):
-                there.reverse()
-            found = next(iter([*new, *there]), None)
-        return None if found is None else (start + found[0], start + found[1])
-    return None
+        found = _of_sentence(here[start:end], question)
+        found = None if found is None else (start + found[0], start + found[1])
+        if n or not head or head in spoken or not _every(question, spoken[0]):
+            return found
+        first = found
+    return first
+
+
+def _answering(here: str) -> Iterator[Span]:
+    """Sentences that say something; a line that ends with its verb of being goes on in the next one."""
+    begun: int | None = None
+    for start, end in _sentences(here):
+        start = start if begun is None else begun
+        sentence = here[start:end]
+        if not _words(sentence) or _ASIDE.match(sentence):
+            continue
+        last = max((m.end() for m in _BEING.finditer(sentence)), default=0)
+        begun = start if last and not sentence[last:].strip() and here[end:].strip() else None
+        if begun is None:
+            yield start, end
+
+
+def _of_sentence(sentence: str, question: str) -> Span | None:
+    """In "X is Y" this is Y; or X, if Y only repeats the question ("Polish is the official language there")."""
+    known, spoken = {w for w, _, _ in _words(question)}, _words(sentence)
+    link = _link(sentence, spoken, question)
+    if link is None:
+        found = _content(sentence)
+        bare = found is not None and _first(sentence, found) in known
+        size = sum(map(len, _UNSPACED.findall(sentence))) // 2 or len(spoken)
+        return found if size <= (_BARE if bare else _SHORT) else None
+    subject = _content(sentence, 0, link.start())
+    there = [s for s in (_content(sentence, link.end()), subject) if s is not None]
+    said = [s for s in there if _first(sentence, s) not in _NOTHING]
+    new = [s for s in said if _first(sentence, s) not in known] or (said if len(said) == 1 else [])
+    before = [w for w, _, end in spoken if end <= link.start()][-1:]
+    if re.search("['’]", link[0]) or not _NOTHING.isdisjoint(before):  # "I believe that it is Lima"
+        new = [s for s in new if s != subject]
+    if not new and len(there) > 1 and _names_what_is_asked(sentence, there[0], there[1], question):
+        there.reverse()
+    return next(iter([*new, *there]), None)
 
 
 def _link(sentence: str, spoken: Sequence[tuple[str, int, int]], question: str) -> re.Match[str] | None:
