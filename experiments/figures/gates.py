@@ -13,7 +13,7 @@ from ...evaluation.protocols.counting import items
 from ...evaluation.protocols.scaffolding import Scaffolded
 from ..run.diagnosis import CAUSES, meaning
 from ..run.reader import Row, RunData
-from ..run.summary import counted_rows, diagnosed_failures
+from ..run.summary import counted_failures, counted_rows, diagnosed_failures
 from . import style
 from .drawing import EVALUATE, GAP, GATE, SCAFFOLDS, Drawing, drawn, figure, need, point
 from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark, steps_of
@@ -328,5 +328,12 @@ def causes(runs: Sequence[RunData]) -> Drawing:
         "cause is undetermined. "
     ) + "; ".join(f"{cause}: {meaning(cause)}" for cause in order) + "."  # fmt: skip
     left = {names[path]: said for path, diagnosed in found.items() if (said := diagnosed.left_out())}
-    text += "".join(f" {f'{name}: ' if len(found) > 1 else ''}{said}" for name, said in left.items())
+    of = {
+        run.path: (len(found[run.path].found.verdicts), len(counted_failures(run))) for run in runs if run.path in found
+    }
+    some = {
+        names[path]: f"Only {n} of {every} failures were diagnosed." for path, (n, every) in of.items() if n < every
+    }
+    for said in (some, left):
+        text += "".join(f" {f'{name}: ' if len(found) > 1 else ''}{what}" for name, what in said.items())
     return drawn(fig, rows, text, [r for r in runs if r.path in found], "{group}, {cause}")

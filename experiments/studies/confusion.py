@@ -270,8 +270,9 @@ def run_study(
         said += [f"macro-F1 of a guess from the {n}: {_two(f)}" for n, f in beaten.items()]
         for model, name in zip(models, names[len(plants) :], strict=True):
             folder = out / name
-            benchmark = "organism:mixed" if model.startswith("organism:") else REAL
-            options = {"model": model, "benchmark": benchmark, "limit": cases, "seed": seed, "probes": []}
+            # the limit is for each family, and the questions for real models have several
+            benchmark, limit = ("organism:mixed", ASKED * cases) if model.startswith("organism:") else (REAL, cases)
+            options = {"model": model, "benchmark": benchmark, "limit": limit, "seed": seed, "probes": []}
             work.investigate(Config.read(options), folder, quiet=True, contrast=False)
             if labelled_failures(read_run(folder)):
                 diagnoses[folder.name] = diagnosis = diagnose(folder, cases=cases, seed=seed, quiet=True)

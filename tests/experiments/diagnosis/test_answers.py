@@ -673,6 +673,9 @@ def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path, tmp_p
     marks = [float(x) for line in drawn.figure.axes[0].lines if line.get_marker() in ("o", "D")
              for x in np.ravel(line.get_xdata())]  # fmt: skip
     assert sorted(marks) == pytest.approx(sorted(r["value"] for r in drawn.rows))
+    assert "were diagnosed" not in drawn.caption
+    diagnose(run, cases=2, quiet=True)
+    assert f"Only 2 of {len(verdicts)} failures were diagnosed" in figures.draw("causes", [run]).caption
 
 
 def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path: Path) -> None:

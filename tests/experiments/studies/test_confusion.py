@@ -160,7 +160,12 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
     replaced |= {"guessed": lambda *_: {}, "read_run": lambda _: None, "labelled_failures": lambda _: []}
     for name, function in replaced.items():
         monkeypatch.setattr(confusion, name, function)
-    monkeypatch.setattr(confusion.work, "investigate", lambda *_, **__: None)
+    limits: list[tuple[str, int | None]] = []
+
+    def investigate(config: Any, *_: Any, **__: Any) -> None:
+        limits.append((config.model, config.limit))
+
+    monkeypatch.setattr(confusion.work, "investigate", investigate)
     given = {"folder": ([tmp_path], []), "model": ([], ["organism:twin"]), "nothing": ([], [])}
     found = {}
     for name, (folders, models) in given.items():
@@ -170,6 +175,8 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
         found["folder"][1]
     )
     assert "named right with an intervention that mends it: 1 of 2 (50 %)" in found["folder"][1]
+    confusion.run_study([], ["me/real"], tmp_path / "real", 4)
+    assert limits == [("organism:twin", 100), ("me/real", 4)], "each family of a world has its own limit"
     for name, line in (("confusion", "a,lost,3,2,1"), ("mended", "a,8/9")):
         assert (tmp_path / "folder" / f"{name}.csv").read_text().splitlines()[1] == line
 
