@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ...errors import InputError, did_you_mean
 from ...registry import Registry
@@ -61,9 +62,22 @@ def _not_shown(drawing: Drawing, runs: Sequence[RunData]) -> list[str]:
     return [r.name for r in runs if r.name not in shown and r.protocol in protocols]
 
 
+def put(drawing: Drawing, name: str, out: str | Path, **options: Any) -> list[Path]:
+    """Write a drawing (``drawing.write``). Raises ``InputError`` for the figure of a plugin that cannot be written."""
+    try:
+        return write(drawing, name, out, **options)
+    except OSError:
+        raise
+    except Exception as e:  # matplotlib reads some texts, such as formulas, only when it writes the picture
+        if name in FIGURES.own:
+            raise
+        why = " ".join(f"{type(e).__name__}: {e}".split())
+        raise InputError(f"figure {name}: cannot be written ({why}); fix the plugin that draws it") from e
+
+
 def save(figure_id: str, runs: Iterable[str | Path | RunData], out: str | Path, **options: object) -> list[Path]:
     """Draw a figure and write ``NAME.pdf``, ``.png``, ``.svg``, ``.csv`` and ``.txt`` (the caption) into ``out``."""
-    return write(draw(figure_id, runs, **options), figure_id, out, pdf=True)
+    return put(draw(figure_id, runs, **options), figure_id, out, pdf=True)
 
 
 def plot(
@@ -92,7 +106,7 @@ def plot(
             inside = [path for folder in chosen for path in runs_in(folder)]
             how = "".join(f"; {p}: {why}" for p in inside if (why := unfinished(p)) is not None) or how
             raise InputError(f"plot {figure}: nothing to draw from {', '.join(map(str, runs))}: {reason}{how}")
-        files = write(drawing, figure, where, pdf=True, look=look)
+        files = put(drawing, figure, where, pdf=True, look=look)
         advance(1)
     return files
 

@@ -16,8 +16,7 @@ from ...files import to_csv
 from ...probes.catalog import PROBES, Probe
 from ...probes.verdicts import MATCHED
 from ...terminal import Bar, how_many, no_bar, stage, tick
-from ..figures.catalog import FIGURES, of_runs
-from ..figures.drawing import write as write_figure
+from ..figures.catalog import FIGURES, draw, put
 from ..figures.grouping import labels, labels_by_benchmark
 from ..figures.look import Look
 from ..figures.style import plain
@@ -235,11 +234,11 @@ def _figures(runs: Sequence[RunData], folder: Path, gray: bool) -> tuple[list[Pa
     files, captions = [], []
     for figure in FIGURES.values():
         tick(1)
-        drawing = of_runs(figure(runs), runs) if figure.section else None
+        drawing = draw(figure.name, runs) if figure.section else None
         if drawing is None or drawing.empty is not None:
             continue
         page = len([ax for ax in drawing.figure.axes if ax.get_title(loc="left")]) > 1
-        files += write_figure(drawing, figure.name, folder, pdf=True, look=Look(
+        files += put(drawing, figure.name, folder, pdf=True, look=Look(
             "page" if page else "column", title=False, gray=gray))  # fmt: skip
         title = figure.title if figure.title.endswith("?") else f"{figure.title}."
         captions.append(_included(figure.name, f"{title} {drawing.caption}", page))

@@ -34,6 +34,7 @@ SCRIPTS = ("core.js", "colors.js", "arrays.js", "stops.js", "heatmap.js", "lines
 """Scripts, in the order in which they depend on each other."""
 LIVE_SCRIPTS = (*SCRIPTS, "view.js")
 """Scripts of a page that `composcope view` serves."""
+NOT_DRAWN = "This figure could not be drawn"
 SINGLE_BUDGET = 3_000_000
 """Limits in bytes for texts and for pictures in a page of one file."""
 
@@ -68,14 +69,14 @@ def write(
     heads = pictures.heads(data)
     index["heads"] = [f"heads/{i}" if f"heads/{i}" in heads else None for i in range(len(data))]
     values = {"cases": index, **found.files, "pictures": drawn.index, **drawn.files, **heads}
-    drawings, shown = {}, {name: _later(name) for name in catalog.FIGURES}
+    shown = {name: _later(name) for name in catalog.FIGURES}
     names = [] if live else list(catalog.FIGURES)
     with progress("drawing figures", len(names)) as advance:
         for name in names:
-            drawings[name] = _drawn(name, data)
-            shown[name] = _shown(name, drawings[name], folder, single_file)
+            shown[name], numbers = _made(name, data, folder, single_file)
+            if shown[name]["empty"] is None:
+                values[f"figure-{name}"] = numbers
             advance(1)
-    values |= {f"figure-{name}": _numbers(d) for name, d in drawings.items() if d.empty is None}
     if not single_file:
         for name, value in values.items():
             write_script(folder / "data", name, value)
@@ -93,10 +94,9 @@ def check_own(page: Path) -> None:
 
 def write_figure_data(name: str, runs: Sequence[RunData], out: str | Path) -> None:
     """Draw one figure for a live page in ``out``: numbers, caption and picture as ``data/figure-NAME.js``."""
-    drawing = _drawn(name, runs)
-    shown = _shown(name, drawing, Path(out), inside=True)
+    shown, numbers = _made(name, runs, Path(out), inside=True)
     told = {k: shown[k] for k in ("caption", "empty", "sources")}
-    write_script(Path(out) / "data", f"figure-{name}", {**_numbers(drawing), **told})
+    write_script(Path(out) / "data", f"figure-{name}", {**numbers, **told})
 
 
 def _later(name: str) -> dict[str, Any]:
@@ -105,13 +105,28 @@ def _later(name: str) -> dict[str, Any]:
             "sources": [], "files": False, "later": True}  # fmt: skip
 
 
+def _made(name: str, runs: Sequence[RunData], folder: Path, inside: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The template's values for a figure, and its numbers; its files are written (see ``_shown``)."""
+    drawing = _drawn(name, runs)
+    try:
+        return _shown(name, drawing, folder, inside), _numbers(drawing)
+    except OSError:  # no place, or no permission
+        raise
+    except Exception as e:  # matplotlib reads some texts, such as formulas, only when it writes the picture
+        drawing = _not_drawn(e, runs)
+        return _shown(name, drawing, folder, inside), _numbers(drawing)
+
+
 def _drawn(name: str, runs: Sequence[RunData]) -> Drawing:
     try:
         return catalog.of_runs(catalog.FIGURES[name](runs), runs)
     except Exception as e:
-        # An unexpected table of one probe, or a plugin's figure, must not stop the whole report; the figure's place
-        # says what went wrong.
-        return words(f"This figure could not be drawn: {type(e).__name__}: {e}", runs)
+        return _not_drawn(e, runs)
+
+
+def _not_drawn(e: Exception, runs: Sequence[RunData]) -> Drawing:
+    """The figure's place says what went wrong: a table of one probe, or a plugin's figure, must not stop the report."""
+    return words(f"{NOT_DRAWN}: {type(e).__name__}: {e}", runs)
 
 
 def _shown(name: str, drawing: Drawing, folder: Path, inside: bool) -> dict[str, Any]:
@@ -161,6 +176,7 @@ def _page(
     first, further, optional = (
         [shown[f] for f in _in(section) if f not in placed] for section in ("first", "behavior", "optional")
     )
+    failed = [f for f in optional if str(f["empty"]).startswith(NOT_DRAWN)]  # others say nothing of these runs
     methods = headline.methods(runs)
     return (
         environment()
@@ -176,7 +192,7 @@ def _page(
             behavior=[f for f in first if f["empty"] is None],
             folded={"family-curves": headline.families(runs)},
             further=[f for f in (*further, *optional) if f["empty"] is None],
-            absent=[f for f in (*first, *further) if f["empty"] is not None],
+            absent=[f for f in (*first, *further, *failed) if f["empty"] is not None],
             warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
             probes=probes,
             others=foreign,

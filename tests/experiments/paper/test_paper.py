@@ -13,6 +13,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.experiments.cli import main
+from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report.paper import (
     FAILED,
     NONE,
@@ -111,6 +112,16 @@ def test_a_paper_of_the_user_is_not_replaced_and_one_of_ours_is(paper: Path, stu
     (paper / "methods.tex").write_text("old")
     write([study], paper, gray=True)
     assert (paper / "methods.tex").read_text() != "old"
+
+
+def test_a_figure_of_a_plugin_that_gives_no_drawing_is_named(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FIGURES, "added", {})
+    monkeypatch.setattr(FIGURES, "own", {})
+    assert FIGURES.add("nothing", lambda runs: None)
+    with pytest.raises(InputError, match="figure nothing: returned NoneType"):
+        write([study], tmp_path)
 
 
 def test_a_run_is_told_with_its_weights_and_how_many_of_its_answers_could_not_be_judged() -> None:

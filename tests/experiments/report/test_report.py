@@ -300,6 +300,24 @@ def test_a_long_table_of_a_plugins_probe_is_cut_and_says_so(synthetic: ModuleTyp
     assert f"The first {sections.ROWS} of {sections.ROWS + 7} rows" in page
 
 
+def test_a_picture_that_cannot_be_written_stops_no_report_and_is_no_defect_of_ours(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=4, probes=())
+    fig, ax = style.one_panel(2, 2)
+    ax.set_title("costs $5^{ and more $")
+    monkeypatch.setattr(catalog.FIGURES, "added", {})
+    monkeypatch.setattr(catalog.FIGURES, "own", {"outcomes": FIGURES["outcomes"]})
+    odd: Any = [1]
+    for name, drawing in (("price", Drawing(fig, [{"a": 1}], "")), ("none", None), ("odd", Drawing(fig, odd, ""))):
+        assert catalog.FIGURES.add(name, lambda runs, drawing=drawing: drawing)
+    for single in (False, True):
+        page = report.write([run], tmp_path / "out", single_file=single).read_text(encoding="utf-8")
+        assert page.count("This figure could not be drawn") == 3 and "3 figures have no data" in page
+    with pytest.raises(InputError, match="figure price: cannot be written"):
+        catalog.plot("price", [run], tmp_path / "figures")
+
+
 def test_figures_of_a_plugin_stand_beside_its_probe_and_may_fail(
     synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
