@@ -74,7 +74,7 @@ _EQUATION = re.compile(
 )
 _ENDINGS = ("", "s", "es")
 _NEVER = re.compile(
-    r"\b(?:all|any|anything|everything)\s(?:but|except)\s(?:the\s|an?\s)?\w+|(?:^|(?<=[.;,!(]))\s*(?:(?:it|that)(?:'s|\s+is)\s+)?(?:never|do\s+not|don't|not|avoid)\s[^.;!]*",
+    r"\b(?:all|any|anything|everything)\s(?:but|except)\s(?:the\s|an?\s)?\w+|(?:^|(?<=[.;,!(]))\s*(?:(?:it|that)(?:'s|\s+is)\s+)?(?:never|do\s+not|don't|not|avoid|(?:it|that)\s+isn't)\s[^.;!]*",
     re.IGNORECASE,
 )
 """A clause that warns of something: "B. Never put it in an oven (A)"."""

@@ -131,7 +131,7 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         said = Said(lines) if lines else said
         verdict = compare(said, asked)
-        if verdict is not None and _two_guesses(segment, asked, compare, answer_type):
+        if verdict is not None and _two_guesses(segment, asked, compare):
             return undecided(segment, "hedged")
         if (
             verdict is not None
@@ -145,10 +145,10 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     return Grade("invalid", None, None, "no-answer")
 
 
-def _two_guesses(text: str, asked: Asked, compare: Callable[[Said, Asked], Verdict], answer_type: str) -> bool:
+def _two_guesses(text: str, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> bool:
     """Whether a text gives a second answer as possible, and one of the two is right: "B, but it could be A"."""
     guesses = cues.guesses(text)
-    if guesses is None or (answer_type == "text" and not re.match(r"(?:the\s)?[\W\d]?[A-Z\d]", guesses[1])):
+    if guesses is None or not re.match(r"(?:the\s|option\s)?[\W\d]?(?:[A-Z\d]|(?:yes|no|true|false)\b)", guesses[1]):
         return False
     first, second = (compare(Said(guess, cued=cued), asked) for guess, cued in zip(guesses, (False, True), strict=True))
     return first is not None and second is not None and "correct" in {first.outcome, second.outcome} != {"correct"}

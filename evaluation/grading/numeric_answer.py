@@ -35,7 +35,8 @@ _BECAUSE = re.compile(r"\b(?:because|since|as|if|when|while|given)\b", re.IGNORE
 _REASON = re.compile(r"\s(?:because|since)\s", re.IGNORECASE)
 _BEGUN = re.compile(r"\W*(?:in|it\s?is|it's)?\W*", re.IGNORECASE)
 _WHICH = re.compile(
-    r"\s?(?:[a-z]+\s?){0,2}\W*(?:;|,\s(?:which|since|as|given|making|though|although|while|whereas)\s|\bbecause\s)",
+    r"\s?(?:[a-z]+\s?){0,2}\W*(?:;|,\s(?:which|since|as|given|making|though|although|while|whereas)\s|\bbecause\s"
+    r"|\b(?:is|are|was)\s(?:[a-z]+\s)?(?:[a-z]+er|more|less)\s(?:[a-z]+\s)?than\s)",
     re.IGNORECASE,
 )
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|possibly|(?:could|might|may)\s+be)\b", re.IGNORECASE)
@@ -203,9 +204,8 @@ def _sentences(plain: str) -> list[str]:
 
 def _nothing(sentence: str) -> QuantityReading:
     """Zero in words: "none", "There are no apples left"."""
-    if words.NONE_LEFT.search(sentence):
-        return QuantityReading(Number(Fraction(0), 0, len(sentence), word=True))
-    return QuantityReading(None, "no-answer")
+    none = Number(Fraction(0), 0, len(sentence), word=True) if words.NONE_LEFT.search(sentence) else None
+    return QuantityReading(none, None if none else "no-answer")
 
 
 def _computed(sentence: str) -> bool:

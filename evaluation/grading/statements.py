@@ -39,18 +39,17 @@ _REMARKS = tuple(
             _THAN,
             r"\b(?:more|fewer|less|extra|than|differ\w*|half|share|fraction|part|exceeds?|(?:old|long|tall|high|cheap|fast)er)\b",
         ),
-        (rf"{_ABOUT}(?:be\s)?sav(?:e|es|ed|ing)\b", r"\bsav|\b(?:discount|less|cheaper|off|difference)\b"),
+        (
+            rf"{_ABOUT}(?:be\s)?sav(?:e|es|ed|ing)\b",
+            r"\bsav|\b(?:discount|less|cheaper|off|difference)\b|\A(?!.*\b(?:price|cost|pay))",
+        ),
         (
             r"if\b[^.!?\n]{0,80}\b(?:had(?:n't|\snot)?\s\w+|instead)\b[^.!?\n]{0,80}(?:\bwould\b|'d\b)",
             r"\b(?:if|would)\b",
         ),
         (
-            r"together,?\s(?:they|both|the\stwo|we)\b",
+            r"together,?\s(?:they|both|the\stwo|we)\s(?:have|had|own|saved?|earn(?:ed)?|sold|read|scored?|got)\b",
             r"\b(?:they|together|total|both|all|altogether|combined|each|we)\b",
-        ),
-        (
-            r"(?:what\s(?:remains|is\sleft)|the\s(?:rest|remainder))\sis\b",
-            r"\b(?:left|remain\w*|rest|still|changes?|now|keeps?|pays?|costs?|price)\b",
         ),
         (r"(?:pro\s)?(?:tip|note|hint|fun\sfact|reminder|p\.?s\.?)[*_]*:", r"\Z\A"),
     )

@@ -126,7 +126,7 @@ def _in_other_case(said: str, golds: Sequence[str], question: str | None) -> boo
 
 _OF_LETTERS = r"(?:\++|[#\u266d]|-(?=[\s.,;:!)]*\Z))(?!\w)"
 _SIGNS = re.compile(
-    r"(?<![\w.,)])-(?=[.\d])|(?<=\d)(?:[.^]|\s?[:/]\s?|,(?=\d{1,2}(?!\d)))(?=\d)"
+    r"(?:(?<![\w.,)])-|\A\W*?-\s)(?=[.\d])|(?<=\d)(?:[.^]|\s?[:/]\s?|,(?=\d{1,2}(?!\d)))(?=\d)"
     rf"|(?<=\d[eE])-(?=\d)|(?<=\w){_OF_LETTERS}|[<>\u2264\u2265\u2260\u00b1\u221a]"
 )
 """Marks that make another value or name: -5, 1.5, 2:3, 1/2, C++, C#, O-, x > 3."""
@@ -145,7 +145,10 @@ def _signs(text: str) -> tuple[str, ...]:
 
 def _in_other_signs(said: str, golds: Sequence[str]) -> bool:
     """Whether a text has a gold answer only with another sign behind it: "C" for C++, "O+" for O-."""
-    given, names = _with_signs(said).casefold(), [_with_signs(g).strip().casefold() for g in golds]
+    given = _with_signs(said).casefold()
+    for spelled, sign in (("plus|positive", "+"), ("minus|negative", "-"), ("sharp", "#"), ("flat", "\u266d")):
+        given = re.sub(rf"\s(?:{spelled})\b", sign, given)
+    names = [_with_signs(g).strip().casefold() for g in golds]
     marked = [re.search(rf"(?<=\w){_OF_LETTERS}", name) is not None for name in names]
     other = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}", given) for name in names) or any(marked)
     own = rf"(?<!\w)(?<!\bnot )(?<!\bnot in )(?:{'|'.join(map(re.escape, names))})(?![\w+#\u266d])(?!-\W*\Z)"

@@ -96,7 +96,7 @@ def with_colons(text: str) -> str:
 
 _SPAN = re.compile(
     r"\b(?:(?:from|between)\s)?([12]\d{3})\s?(?:[-\u2013\u2014]|\b(?:to|until|till|through|and)\b)\s?([12]\d{3})\b"
-    r"|\b(?:from\s)?(\d{1,3})\s?(?:[-\u2013\u2014]|\b(?:to|until|till|through)\b)\s?(\d{1,3})\b",
+    r"|\b(?:from\s)?(\d{1,3})\s?(?:[-\u2013\u2014]|\b(?:to|until|till|through)\b)\s?(?:[a-z]+\s)?(\d{1,3})\b",
     re.IGNORECASE,
 )
 _DAY_OF_YEAR = re.compile(

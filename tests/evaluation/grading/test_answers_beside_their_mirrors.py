@@ -620,8 +620,6 @@ REMARKS = [
     ("number", "292", "So now he has 232 trees. If he had planted 60, he would have 292.", TREES, WRONG),
     ("number", "292", "After planting = **292**\n\n**Tip:** Do such problems in 3 steps.", TREES, RIGHT),
     ("number", "292", "After planting = **232**\n\n**Tip:** Do such problems in 292 steps.", TREES, WRONG),
-    ("number", "30", "So 15% of 200 is 30. What remains is 170.", "What is 15% of 200?", RIGHT),
-    ("number", "30", "So 15% of 200 is 170. What remains is 30.", "What is 15% of 200?", WRONG),
     (
         "number",
         "21",
@@ -830,6 +828,28 @@ NOTATIONS = [
     ("list", "solid, liquid, gas", "Matter can be a solid, a liquid or a plasma.", None, WRONG),
     ("text", "Bell", "I'm afraid I don't have that information.", "Who invented it?", {"abstained"}),
 ]
+LARGER, LEFT = "Which is larger, 0.6 or 5/8?", "Kim earns $360 and spends $200. How much is left?"
+SWIM, KEPT_BY_HER = "Of 40 pupils, 28 can swim. How many cannot swim?", "She keeps $30 of $200. How much does he get?"
+SEA = "Which city lies on the sea? (A) Paris (B) Lyon (C) Nice (D) Lille"
+KEPT = [
+    ("text", "5/8", "5/8 is larger than 0.6.", LARGER, RIGHT),
+    ("text", "5/8", "0.6 is larger than 5/8.", LARGER, NOT_RIGHT),
+    ("number", "9", "9 is greater than 8.", "Which is larger, 8 or 9?", RIGHT),
+    ("number", "9", "8 is greater than 9.", "Which is larger, 8 or 9?", NOT_RIGHT),
+    ("number", "160", "She makes $360. She saves $160.", LEFT, RIGHT),
+    ("number", "160", "$360 - $200 = $160. She saves $160 a week.", LEFT, RIGHT),
+    ("number", "23", "Leo has 3 more than Max's 20 coins, which is 23.", "How many coins has Leo?", RIGHT),
+    ("number", "90", "The shirts cost $60 and the hats $30. Together they cost $90.", "What is the cost?", RIGHT),
+    ("number", "12", "28 can swim. This means that 12 do not swim.", SWIM, RIGHT),
+    ("number", "170", "She keeps $30. The rest is $170.", KEPT_BY_HER, RIGHT),
+    ("text", "-4 \u00b0C", "- 4 \u00b0C", None, RIGHT),
+    ("text", "B+", "B plus", None, RIGHT),
+    ("text", "B+", "B minus", None, WRONG),
+    ("text", "5-7", "From chapter 5 to chapter 7.", "Which chapters?", RIGHT),
+    ("choice", "C", "C, though it may be less well known than A.", SEA, RIGHT),
+    ("choice", "C", "It isn't Paris, Lyon or Lille. It's Nice.", SEA, RIGHT),
+    ("choice", "C", "It isn't Paris, Nice or Lille. It's Lyon.", SEA, WRONG),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -869,6 +889,7 @@ ROWS = [
     *SIGNS,
     *MORE_REMARKS,
     *NOTATIONS,
+    *KEPT,
 ]
 
 
