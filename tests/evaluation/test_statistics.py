@@ -317,3 +317,11 @@ def test_truncation_cuts_where_rounding_would_go_up() -> None:
     assert st.truncated(100 * 46 / 65) == 70.76
     assert st.truncated(100 * 15 / 65) == 23.07
     assert st.truncated(100 * 29 / 100) == 29.0
+
+
+@given(hs.lists(hs.integers(0, 9), max_size=4), hs.lists(hs.integers(0, 9), max_size=5))
+def test_an_extreme_mean_is_that_of_the_best_choice_among_some_values(fixed: list[int], optional: list[int]) -> None:
+    chosen = [[v for i, v in enumerate(optional) if (n >> i) & 1] for n in range(2 ** len(optional))]
+    means = [sum(x) / len(x) for some in chosen if (x := [*fixed, *some])]
+    for end in (min, max):
+        assert st.extreme_mean(fixed, optional, end) == (pytest.approx(end(means)) if means else None)

@@ -460,3 +460,11 @@ def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(tmp_path: Path)
         scaffolds._files(f"stad:{file}") == scaffolds._files(str(file)) == [file]
         and scaffolds._files("organism:mixed") == []
     )
+
+
+def test_a_seed_draws_the_same_synthetic_cases_again_and_another_one_others(tmp_path: Path) -> None:
+    asked = []
+    for n, seed in enumerate((0, 0, 1)):
+        benchmarks.synthetic(tmp_path / str(n), depths=[2], per_cell=2, seed=seed)
+        asked.append([case.question for case in read_cases(tmp_path / str(n) / "cases.jsonl")])
+    assert asked[0] == asked[1] and not {*asked[0]} & {*asked[2]}

@@ -113,9 +113,12 @@ def test_a_figure_that_returns_something_else_is_said(
         draw("seven", [synthetic.make_run(tmp_path / "r", n=6, probes=())])
 
 
-def test_a_plugin_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_plugin_that_is_not_there_or_no_python_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"nowhere\.py: no such file"):
         plugins.load_plugin(tmp_path / "nowhere.py")
+    (tmp_path / "mine.txt").write_text("PROBES = {}\n")
+    with pytest.raises(InputError, match=r"mine\.txt: not a Python file; its name must end in \.py"):
+        plugins.load_plugin(tmp_path / "mine.txt")
 
 
 ONE_OF_EACH = """

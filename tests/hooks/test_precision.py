@@ -131,10 +131,16 @@ def test_nothing_happens_to_float32_weights_and_to_none() -> None:
             assert _state(lm.model) == before
 
 
-def test_other_dtypes_and_weights_that_cannot_be_widened_are_refused() -> None:
+def test_other_dtypes_and_weights_that_cannot_be_widened_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny("llama").to(torch.bfloat16)  # type: ignore[arg-type]
     lm = load_model(model)
     with pytest.raises(ModelError, match='rows_dtype "float16"'), widened(lm, "float16"):
+        pass
+    with monkeypatch.context() as flash:
+        flash.setattr(model.config, "_attn_implementation", "flash_attention_2")
+        with pytest.raises(ModelError, match=r"flash attention.*load it with sdpa"), widened(lm, "float32"):
+            pass
+    with widened(lm, "float32"):
         pass
     weight: Any = model.get_decoder().layers[1].mlp.down_proj  # type: ignore[union-attr, index]
     weight.weight = nn.Parameter(weight.weight.to("meta"), requires_grad=False)

@@ -261,6 +261,8 @@ def test_a_first_token_of_white_space_is_never_scored() -> None:
         assert [e.prompt_ids for e in found.examples] == [(9, 8, 7, 4), (9, 8, 7, 3, 3), (9, 8, 7)]
         assert [e.response_ids for e in found.examples] == [(5, 6, 2), (4, 5, 6, 2), (4, 5, 6, 2)]
         assert found.settings["separators_skipped"] == 2 and "white space" in found.warnings[0]
+        again = read_at(found.examples, found.settings["position"])
+        assert again.examples == found.examples and again.settings["separators_skipped"] == 0
 
 
 def test_the_token_before_a_slot_stays_the_same_where_white_space_before_the_response_moves_into_the_prompt() -> None:

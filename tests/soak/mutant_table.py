@@ -945,4 +945,12 @@ MUTANTS = (
     Mutant(X, 'the ticks of wide and narrow color bars are exchanged', '{"ticks": few, "format": "%.2g"} if few else {}', '{} if few else {"ticks": few, "format": "%.2g"}', 'tests/experiments/figures/test_few_cases.py -k color_bar'),
     Mutant(X, 'the cluster that was named is not joined', 'self.ray.init(address=address, **quiet)', 'pass', 'tests/experiments/distributed/test_pool.py -k joined'),
     Mutant(P, 'attributions that do not add up are not said', '        out.append(f"{found.unconverged} (query, layer) pairs miss completeness by more than 1 % after refinement")\n', '        pass\n', NEURONS + ' -k say_little'),
+    Mutant(E, 'the largest mean takes optional values from the least on', 'for value in sorted(optional, reverse=end is max):', 'for value in sorted(optional):', STATISTICS + ' -k extreme_mean'),
+    Mutant(E, 'other dates beside two of which one is meant are left out', 'others = tuple(d for d in dates if night or d not in pair)', 'others = tuple(d for d in dates if night)', PARSED),
+    Mutant(H, 'flash attention is asked for whole numbers', '    if "flash" in str(lm.model.config._attn_implementation):\n        raise ModelError(f"{name}: flash', '    if False:\n        raise ModelError(f"{name}: flash', 'tests/hooks/test_precision.py -k widened_are_refused'),
+    Mutant(P, 'white space that was skipped is skipped once more', 'begun=e.begun + n, separators=0, slot=slot,', 'begun=e.begun + n, separators=1, slot=slot,', SLOTS + ' -k never_scored'),
+    Mutant(X, 'synthetic cases follow no seed', 'builder.build(families, depths, per_cell, seed, distractors=distractors)', 'builder.build(families, depths, per_cell, distractors=distractors)', 'tests/experiments/test_building.py -k seed_draws'),
+    Mutant(X, 'tokens in a notebook are cut off', 'said = [style.plain(w.replace("\\n", "\\\\n"), 12) for w in words]', 'said = [style.plain(w.replace("\\n", "\\\\n"), 0) for w in words]', 'tests/experiments/notebook/test_notebook_api.py -k lines_of_the_documentation'),
+    Mutant(X, 'a probe in a notebook reads the cases from the benchmark', '    if config.shard is None:\n        benchmark = LoadedBenchmark(', '    if config.shard is not None:\n        benchmark = LoadedBenchmark(', 'tests/experiments/notebook/test_notebook_api.py -k of_a_shard'),
+    Mutant(X, 'a plugin of another kind of file ends in a defect', '    if path.suffix != ".py":\n        raise InputError(f"plugin {path}: not a Python file; its name must end in .py")\n', '', 'tests/experiments/test_plugins.py -k no_python_file'),
 )

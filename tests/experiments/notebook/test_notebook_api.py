@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -70,6 +72,8 @@ def test_the_lines_of_the_documentation_run(run: RunResults, looked: Any) -> Non
 
     drawn = cs.plot.attention(run.lm, "7 times 8", layer=0)
     assert {row["head"] for row in drawn.rows} == set(range(run.lm.anatomy.n_heads))
+    said = [label.get_text() for label in drawn.figure.axes[0].get_xticklabels()]
+    assert said == [row["key_token"] for row in drawn.rows if row["head"] == 0 and row["query"] == len(said) - 1]
     assert cs.plot.gap_slopes([run]).rows
 
 
@@ -83,6 +87,23 @@ def test_parts_of_a_case_stand_in_the_order_of_their_numbers(tmp_path: Path) -> 
     case = RunResults(data).case("c")
     assert [g.role for g in case.graded] == ["whole", *(f"part:{i}" for i in range(12))]
     assert f"parts {' '.join('✓' * 10 + '✗' * 2)}" in repr(case)
+
+
+@pytest.mark.parametrize("shard", [None, "1/2"])
+def test_a_probe_takes_the_cases_from_the_run_and_those_of_a_shard_from_its_benchmark(
+    shard: str | None, run: RunResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def investigate(*_: Any, benchmark: Any, **__: Any) -> Any:
+        given.append(benchmark)
+        return SimpleNamespace(no_contrast=None)
+
+    monkeypatch.setattr(importlib.import_module("composcope.experiments.investigate"), "investigate", investigate)
+    own = run_config(run.data, None).replace(shard=shard)
+    with pytest.raises(NoCasesError):
+        probing.measure_and_keep(run.data, None, own, "neurons", True)  # type: ignore[arg-type]
+    assert [found and found.cases for found in given] == [None if shard else tuple(run.data.cases.values())]
 
 
 def test_a_case_shows_what_the_probes_kept_of_it(run: RunResults) -> None:
