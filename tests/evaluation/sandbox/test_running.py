@@ -175,6 +175,10 @@ def test_variables_of_the_entry_function_come_back() -> None:
         ("```\ndef solve_q1():\n    return 2\n```\nand\n```py\ndef solution():\n    return solve_q1() + 1\n```", "3"),
         ("The code is\ndef solution():\n    return 8", "8"),
         ("```python\ndef solution():\n    return 9", "9"),
+        ("def solution():\n    return 5\n```\nThis returns 7.", "5"),
+        ("def solution():\n    return 5\n\nOutput:\n```\n7\n```\n", "5"),
+        ("The code:\n\ndef solution():\n    return 5\n\n```text\n7\n```", "5"),
+        ("def ready, this prints it:\n```\nprint(5)\n```", "5"),
     ],
 )
 def test_code_is_found_in_an_answer(text: str, answer: str) -> None:
