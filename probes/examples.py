@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import InputError, NoCasesError
 from ..evaluation.asks import Ask, Grade, Response
 from ..evaluation.case import Case, Part, shares
-from ..evaluation.engines.base import think
+from ..evaluation.engines.base import THINKING_OPENED, think
 from ..evaluation.grading import grade
 from ..evaluation.prompts import write_answer
 from ..evaluation.protocols.presenting import examples_in
@@ -47,9 +47,13 @@ class Gold:
     options: tuple[tuple[str, str], ...] = ()
     """(letter, text) of each option of a ``choice``."""
     question: str | None = None
+    thinking: bool = False
+    """Whether a response begins inside the thinking: its prompt opened it, or said to think first."""
 
     def grade(self, text: str, reason: str, compat: str | None = None) -> Grade:
         """The grade of a response that ended for a reason, as in the run."""
+        if self.thinking and reason == "length" and "</think>" not in text:
+            text = f"<think>{text}"  # what looks like an answer is a thought
         return grade(
             text, reason, self.answer, self.answer_type, self.aliases, self.format, compat, unknowable=self.unknowable,
             options=self.options, question=self.question,
@@ -231,7 +235,8 @@ class _Writer:
         source = case if part is None else part
         answer_ids = self._answer_ids(ask, text, prompt_ids, self._gold(source, ask.format), response, where)
         gold = Gold(ask.gold, ask.answer_type, ask.format, tuple(ask.aliases), case.unknowable and role == "whole",
-                    tuple(ask.stop), tuple(ask.options), ask.question)  # fmt: skip
+                    tuple(ask.stop), tuple(ask.options), ask.question,
+                    bool(ask.thinking or (response.provenance or {}).get(THINKING_OPENED)))  # fmt: skip
         question = _question(case, part, ask)
         return Example(
             case=case.id, role=role, kind="composition" if part is None else part.kind or ask.kind or "part",

@@ -62,14 +62,15 @@ def batch_divergence(engine: LocalEngine, asks: Sequence[Ask]) -> Divergence:
     one = {a: r for a, r in alone.answer(greedy) if r.response_ids is not None}
     many = {a: r for a, r in engine.answer(greedy) if r.response_ids is not None}
     steps, margins = [], []
-    for ask in one.keys() & many.keys():
+    both = [ask for ask in greedy if ask in one and ask in many]
+    for ask in both:
         a, b = one[ask].response_ids, many[ask].response_ids
         step = first_difference(a or (), b or ())
         if step is not None:
             steps.append(step)
             margins.append(_margin(engine.model, one[ask].prompt_ids or (), a or (), b or (), step))
     return Divergence(
-        n=len(one.keys() & many.keys()),
+        n=len(both),
         n_different=len(steps),
         first_steps=tuple(steps),
         margins=tuple(margins),

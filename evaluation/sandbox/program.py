@@ -84,6 +84,12 @@ def plain(value: Any) -> Any:
     if callable(value) or isinstance(value, types.ModuleType) or hasattr(value, "__next__"):
         raise NoValue(f"the code came to a {kind.__name__}, which is not a plain value")
     try:
+        whole = None if isinstance(value, float) or value != value // 1 else int(value // 1)
+    except Exception:  # not a number, or one without whole parts
+        whole = None
+    if whole is not None:
+        return plain(whole)
+    try:
         return float(value)
     except (TypeError, ValueError):
         if nameless:

@@ -94,6 +94,7 @@ def run_answer(text: str) -> CodeResult:
 
 _FENCE = re.compile(r"(```+|~~~+)[ \t]*([\w+.-]*)[^\n]*\n(.*?)(?:\1|\Z)", re.DOTALL)
 _START = re.compile(r"^([ \t]*)(?:(?:def|import)[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b)", re.MULTILINE)
+_FUNCTION = re.compile(r"^[ \t]*def[ \t]+\w+[ \t]*\(", re.MULTILINE)
 _CODE = re.compile(r"^[ \t]*(?:(?:def|import|from)[ \t]|\w+[ \t]*=[^=])", re.MULTILINE)
 _TOP_LEVEL = re.compile(
     r"(?:def|import|from|if|elif|for|while|class|with|assert|global|return|del)\s|(?:else|try|except|finally)\b"
@@ -105,16 +106,20 @@ def extract_code(text: str) -> str | None:
     """The program in an answer: its fenced blocks of Python, else everything from the first ``def`` on.
 
     Several blocks are joined in order, as answers often define ``solve_q1`` and ``solution`` apart; blocks in other
-    languages and blocks that show an output are left out. Without fences the program ends where prose begins again.
+    languages and blocks that show an output are left out. Outside of fences the program ends where prose begins again.
     None where there is no program at all.
     """
     text = text.replace("\r\n", "\n")
     blocks = [(language.lower(), textwrap.dedent(b)) for _, language, b in _FENCE.findall(text) if b.strip()]
     if blocks:
         chosen = [b for language, b in blocks if language.startswith("py") or (not language and _CODE.search(b))]
-        return "\n".join(chosen or [b for language, b in blocks if not language or _CODE.search(b)]) or None
-    start = _START.search(text)
-    return _without_prose(text[start.start() :], len(start[1])) if start and "def " in text else None
+        if chosen:
+            return "\n".join(chosen)
+    outside = _FENCE.sub("\n", text) if blocks else text
+    start = _START.search(outside)
+    if start and (_FUNCTION.search(outside) if blocks else "def " in text):
+        return _without_prose(outside[start.start() :], len(start[1]))
+    return "\n".join(b for language, b in blocks if not language or _CODE.search(b)) or None
 
 
 def _without_prose(text: str, indent: int) -> str:

@@ -189,7 +189,9 @@ def without_modules(anatomy: Any) -> Any:
     def stripped(value: Any) -> Any:
         if isinstance(value, nn.Module):
             return nn.Identity()
-        return value if isinstance(value, int | float) else () if isinstance(value, tuple) else None
+        if isinstance(value, tuple):
+            return value if all(isinstance(x, int) for x in value) else ()
+        return value if isinstance(value, int | float) else None
 
     layers = [replace(x, **{f.name: stripped(getattr(x, f.name)) for f in fields(x)}) for x in anatomy.layers]
     return replace(anatomy, layers=tuple(layers))

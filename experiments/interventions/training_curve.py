@@ -101,11 +101,11 @@ def _ask(
 
 
 def counts(graded: Iterable[Any], cases: Sequence[Case], depths: Sequence[int]) -> list[Row]:
-    """``{metric, k, n}`` of one checkpoint's graded asks."""
+    """``{metric, k, n}`` of one checkpoint's graded asks; those that could not be judged are not among the ``n``."""
     depth = {c.id: c.depth for c in cases}
     parts: dict[Any, bool] = {}
     wholes: list[tuple[int | None, bool]] = []
-    for row in graded:
+    for row in (row for row in graded if row.outcome != "invalid"):
         right = row.outcome == "correct"
         if row.role == "whole":
             wholes.append((depth[row.case], right))

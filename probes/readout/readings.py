@@ -236,7 +236,7 @@ def lens(
         ]
     )
     if centred:
-        every = _centred(every, elsewhere(every, names, [r.right for r in readings]))
+        every = _centred(every, elsewhere(every, names, readings))
     return [Scores(names, x) for x in every]
 
 
@@ -277,21 +277,28 @@ def lens_by_token(
         usual.append(scores.mean(1, keepdim=True))
         if i in kept:
             own[i] = scores
-    apart = elsewhere(torch.stack(usual), names, [r.right for r in readings])
+    apart = elsewhere(torch.stack(usual), names, readings)
     return [
         Scores(names, _centred(own[i], apart[i])).above(readings[i].right, readings[i].absent).mean(0) for i in kept
     ]
 
 
 def elsewhere(
-    scores: Float[Tensor, "text layer place name"], names: Sequence[str], right: Sequence[str]
+    scores: Float[Tensor, "text layer place name"], names: Sequence[str], readings: Sequence[Reading]
 ) -> Float[Tensor, "text layer place name"]:
     """Each candidate's mean score over the other texts whose right one is another."""
-    other = torch.tensor([[name != r for name in names] for r in right], dtype=scores.dtype)[:, None, None]
-    total, n = (other * scores).sum(0, keepdim=True) - other * scores, other.sum(0, keepdim=True) - other
+    other = torch.tensor([[name != r.right for name in names] for r in readings], dtype=scores.dtype)[:, None, None]
+    known: dict[tuple[int, ...], int] = {}  # several things may be read from one text
+    text = torch.tensor([known.setdefault(tuple(r.ids), len(known)) for r in readings])
+
+    def of_others(x: Tensor) -> Tensor:
+        own = x.new_zeros(len(known), *x.shape[1:]).index_add_(0, text, x)
+        return own.sum(0, keepdim=True) - own[text]
+
+    total, n = of_others(other * scores), of_others(other)
     if not bool((n > 0).all()):
         few = names[int((n <= 0).flatten(0, 2).any(0).nonzero()[0])]
         raise NoCasesError(
-            f"{len(right)} texts: too few have another answer than {few!r} to centre its scores by; give more"
+            f"{len(readings)} texts: too few have another answer than {few!r} to centre its scores by; give more"
         )
     return total / n

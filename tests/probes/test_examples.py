@@ -103,6 +103,18 @@ def test_examples_carry_the_ids_as_fed_and_the_gold_answer_in_context(tokenizer:
     assert (whole.family, whole.depth, whole.cluster) == ("bags", 2, "k")
 
 
+def test_the_gold_answer_knows_whether_a_response_begins_inside_the_thinking(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    asks, responses = _evaluated(tokenizer, _asks())
+    for told, opened in ((None, False), (None, True), (True, False), (False, False)):
+        some = {key: replace(ask, thinking=told) for key, ask in asks.items()}
+        made = {"thinking_opened": True} if opened else None
+        said = {key: replace(r, provenance=made) for key, r in responses.items()}
+        found = from_case_sets(tokenizer, CASES, some, said, _sets())
+        assert {e.gold is not None and e.gold.thinking for e in found} == {bool(told or opened)}
+
+
 def test_spans_hold_the_question_and_cues_the_generation_prompt(tokenizer: PreTrainedTokenizerFast) -> None:
     asks, responses = _evaluated(tokenizer, _asks(format="cot"))
     for e in from_case_sets(tokenizer, CASES, asks, responses, _sets()):

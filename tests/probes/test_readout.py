@@ -159,12 +159,26 @@ def test_names_in_the_question_are_foils_of_their_own() -> None:
         assert len(r.in_prompt) == 1 and len({*r.absent, *r.in_prompt, r.right}) == len(r.absent) + 2 == N
 
 
+def _of(text: int, right: str) -> Reading:
+    return Reading((text, 5), {"end": (1,)}, "bridge", right)
+
+
 def test_the_lens_is_centred_by_texts_whose_right_name_is_another() -> None:
-    x = torch.arange(12.0).reshape(3, 1, 1, 4)
-    got = elsewhere(x, ["a", "b", "c", "d"], ["a", "b", "c"])
+    x, names = torch.arange(12.0).reshape(3, 1, 1, 4), ["a", "b", "c", "d"]
+    got = elsewhere(x, names, [_of(0, "a"), _of(1, "b"), _of(2, "c")])
     assert got[0, 0, 0].tolist() == [6.0, 9.0, 6.0, 9.0 - 2 + 2]  # a: texts 1, 2; b: text 2; c: text 1; d: texts 1, 2
     with pytest.raises(NoCasesError, match="'a'"):
-        elsewhere(x[:2], ["a", "b", "c", "d"], ["a", "a"])
+        elsewhere(x[:2], names, [_of(0, "a"), _of(1, "a")])
+
+
+def test_a_text_from_which_several_names_are_read_is_not_centred_by_itself() -> None:
+    one, two, three = ([3.0, 2.0, 0.5, 0.0], [0.0, 1.0, 4.0, 1.0], [2.0, 7.0, 1.0, 4.0])
+    x = torch.tensor([one, one, two, three])[:, None, None]
+    got = elsewhere(x, ["a", "b", "c", "d"], [_of(0, "a"), _of(0, "b"), _of(1, "c"), _of(2, "d")])
+    assert got[0, 0, 0].tolist() == got[1, 0, 0].tolist() == [1.0, 4.0, 1.0, 1.0], "means of the two other texts"
+    assert got[2, 0, 0, :2].tolist() == [2.5, 4.5], "a: once the first text and the last; b: the same"
+    with pytest.raises(NoCasesError, match="'a'"):
+        elsewhere(x[:2], ["a", "b", "c", "d"], [_of(0, "a"), _of(0, "b")])
 
 
 def test_ties_count_half_and_readings_without_foils_are_unknown() -> None:

@@ -158,6 +158,20 @@ def test_values_are_written_as_answers_are() -> None:
     assert texts == ["18", "0", "2.5", "yes", "1, 2", "June", "-3"]
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("Fraction(24691357802469135782, 2)", "12345678901234567891"),
+        ("Decimal('12345678901234567891')", "12345678901234567891"),
+        ("Decimal('18.0')", "18"), ("Decimal('2.50')", "2.5"), ("Fraction(5, 2)", "2.5"), ("Decimal('NaN')", None),
+        ("timedelta(3)", "3 days, 0:00:00"), ("{1, 2}", "{1, 2}"), ("Decimal('1e40')", str(int(1e40))),
+    ],
+)  # fmt: skip
+def test_whole_numbers_of_other_types_keep_all_their_digits(value: str, text: str | None) -> None:
+    names = "from fractions import Fraction\nfrom decimal import Decimal\nfrom datetime import timedelta\n"
+    assert run_code(names + _solution(f"return {value}")).text == text
+
+
 def test_variables_of_the_entry_function_come_back() -> None:
     code = _solution("eggs = 16 - 3", "def f(): return 3", "price, found = 2.5, []", "return eggs * price")
     for backend in (running.backend(), *_other()):
@@ -175,6 +189,10 @@ def test_variables_of_the_entry_function_come_back() -> None:
         ("```\ndef solve_q1():\n    return 2\n```\nand\n```py\ndef solution():\n    return solve_q1() + 1\n```", "3"),
         ("The code is\ndef solution():\n    return 8", "8"),
         ("```python\ndef solution():\n    return 9", "9"),
+        ("def solution():\n    return 5\n```\nThis returns 7.", "5"),
+        ("def solution():\n    return 5\n\nOutput:\n```\n7\n```\n", "5"),
+        ("The code:\n\ndef solution():\n    return 5\n\n```text\n7\n```", "5"),
+        ("def ready, this prints it:\n```\nprint(5)\n```", "5"),
     ],
 )
 def test_code_is_found_in_an_answer(text: str, answer: str) -> None:

@@ -239,6 +239,25 @@ def test_what_is_written_under_an_intervention_is_judged_as_the_answers_of_the_r
 
 
 @pytest.mark.parametrize(
+    ("said", "thinking", "ended", "outcome"),
+    [
+        ("Maybe <answer>7</answer> but", True, False, "invalid"),
+        ("Maybe <answer>7</answer> but", False, False, "incorrect"),
+        ("Maybe <answer>7</answer> but", True, True, "incorrect"),
+        ("Maybe <answer>7</answer></think>\n<answer>12</answer>", True, False, "correct"),
+    ],
+)
+def test_a_thought_that_is_cut_off_under_an_intervention_is_no_answer_as_in_the_run(
+    said: str, thinking: bool, ended: bool, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "decode", lambda tokenizer, ids, *_: said)
+    monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
+    example: Any = SimpleNamespace(gold=Gold("12", "number", "xml", thinking=thinking))
+    trial = _trial()
+    assert trial._judge(example, [5] * (trial.max_new_tokens - 1) + [0 if ended else 5]) == outcome
+
+
+@pytest.mark.parametrize(
     ("about", "model", "opened"),
     [
         ({"model": "m@http://h:1/v1"}, "weights", "weights"),

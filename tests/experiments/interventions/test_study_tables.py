@@ -101,7 +101,11 @@ def test_a_checkpoint_counts_each_sub_question_once_and_wholes_by_depth() -> Non
     cases = [Case(f"c{d}", f"q{d}", "1", (part, part), depth=d) for d in (2, 4, 6)]
     rows = [_graded(c.id, f"part:{i}", "correct", "a") for c in cases for i in (0, 1)]
     rows.append(_graded("c2", "part:0:paraphrase:0", "incorrect", "a"))
-    rows += [_graded("c2", "whole", "correct"), _graded("c4", "whole", "incorrect"), _graded("c6", "whole", "invalid")]
+    rows += [
+        _graded("c2", "whole", "correct"),
+        _graded("c4", "whole", "incorrect"),
+        _graded("c6", "whole", "incorrect"),
+    ]
     found = {r["metric"]: (r["k"], r["n"]) for r in training_curve.counts(rows, cases, (2, 4))}
     assert found == {
         "parts": (1, 1),
@@ -109,6 +113,15 @@ def test_a_checkpoint_counts_each_sub_question_once_and_wholes_by_depth() -> Non
         "composition, trained depths": (1, 2),
         "composition, held-out depths": (0, 1),
     }
+
+
+def test_a_checkpoint_does_not_count_as_wrong_what_could_not_be_judged() -> None:
+    part = Part("p", "1", atom="a")
+    cases = [Case(f"c{d}", f"q{d}", "1", (part, part), depth=d) for d in (2, 4)]
+    rows = [_graded("c2", "part:0", "invalid", "a"), _graded("c2", "part:1", "abstained", "b")]
+    rows += [_graded("c2", "whole", "correct"), _graded("c4", "whole", "invalid")]
+    found = {r["metric"]: (r["k"], r["n"]) for r in training_curve.counts(rows, cases, (2,))}
+    assert found == {"parts": (0, 1), "composition": (1, 1), "composition, trained depths": (1, 1)}
 
 
 def test_a_curve_along_training_is_the_mean_over_trainings() -> None:
