@@ -117,7 +117,7 @@ def evaluate(
         found = [grader(case, ask, state.responses[key]) for case, ask, key in answered]
         if judge is not None and answered:
             given = [
-                (_judged(case, ask), state.responses[key], g)
+                (as_judged(case.unknowable, ask), state.responses[key], g)
                 for (case, ask, key), g in zip(answered, found, strict=True)
             ]
             judged.append(second_opinions(given, judge, journal))
@@ -218,14 +218,14 @@ _GRADED_BY = ("aliases", "format", "options", "question")
 """What a grade depends on besides answer, gold and type; arguments of ``grading.grade`` by these names."""
 
 
-def _nobody_knows(case: Case, ask: Ask) -> bool:
-    """Whether the right answer is to abstain. What parts ask can be known, and a whole with revealed steps, too."""
-    return case.unknowable and _WHOLE.fullmatch(ask.role) is not None
+def nobody_knows(unknowable: bool, role: str) -> bool:
+    """Whether abstaining is right in a role of an ``unknowable`` case: where it asks the whole and reveals no steps."""
+    return unknowable and _WHOLE.fullmatch(role) is not None
 
 
-def _judged(case: Case, ask: Ask) -> Ask:
-    """The ask with the right answer that a judge compares with."""
-    return replace(ask, gold=ABSTENTION, aliases=()) if _nobody_knows(case, ask) else ask
+def as_judged(unknowable: bool, ask: Ask) -> Ask:
+    """The ask with the right answer that a judge, or a person, compares with."""
+    return replace(ask, gold=ABSTENTION, aliases=()) if nobody_knows(unknowable, ask.role) else ask
 
 
 class _Grader:
@@ -240,7 +240,7 @@ class _Grader:
             # An infrastructure failure is not a wrong answer.
             return Grade("invalid", None, None, f"error: {response.error}")
         asked = {name: getattr(ask, name) for name in _GRADED_BY}
-        asked["unknowable"] = _nobody_knows(case, ask)
+        asked["unknowable"] = nobody_knows(case.unknowable, ask.role)
         key = (response.ask, ask.begun, ask.gold, ask.answer_type, *asked.values())
         if key not in self.known:
             text = ask.begun + _with_thinking_open(ask, response)
