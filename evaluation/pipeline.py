@@ -20,6 +20,7 @@ from .grading.grade import grade as by_rules
 from .grading.lists import stopped_at_a_part
 from .journal import Journal, ask_identity
 from .judging import JudgedGrades, second_opinions
+from .prompts import ABSTENTION
 from .protocols.base import BARE, Protocol
 
 
@@ -115,7 +116,10 @@ def evaluate(
         answered = [(case, ask, key) for case, ask, key in keyed if key in state.responses]
         found = [grader(case, ask, state.responses[key]) for case, ask, key in answered]
         if judge is not None and answered:
-            given = [(ask, state.responses[key], g) for (_, ask, key), g in zip(answered, found, strict=True)]
+            given = [
+                (as_judged(case.unknowable, ask), state.responses[key], g)
+                for (case, ask, key), g in zip(answered, found, strict=True)
+            ]
             judged.append(second_opinions(given, judge, journal))
             found = judged[-1].grades
         for (case, ask, key), settled in zip(answered, found, strict=True):
@@ -214,6 +218,16 @@ _GRADED_BY = ("aliases", "format", "options", "question")
 """What a grade depends on besides answer, gold and type; arguments of ``grading.grade`` by these names."""
 
 
+def nobody_knows(unknowable: bool, role: str) -> bool:
+    """Whether abstaining is right in a role of an ``unknowable`` case: where it asks the whole and reveals no steps."""
+    return unknowable and _WHOLE.fullmatch(role) is not None
+
+
+def as_judged(unknowable: bool, ask: Ask) -> Ask:
+    """The ask with the right answer that a judge, or a person, compares with."""
+    return replace(ask, gold=ABSTENTION, aliases=()) if nobody_knows(unknowable, ask.role) else ask
+
+
 class _Grader:
     """Grades every distinct answer and question once: many cases share an atom."""
 
@@ -225,15 +239,13 @@ class _Grader:
         if response.finish_reason == "error":
             # An infrastructure failure is not a wrong answer.
             return Grade("invalid", None, None, f"error: {response.error}")
-        # What parts ask can be known, and so can a whole of which steps are revealed.
-        whole = _WHOLE.fullmatch(ask.role) is not None
         asked = {name: getattr(ask, name) for name in _GRADED_BY}
-        asked["unknowable"] = case.unknowable and whole
+        asked["unknowable"] = nobody_knows(case.unknowable, ask.role)
         key = (response.ask, ask.begun, ask.gold, ask.answer_type, *asked.values())
         if key not in self.known:
             text = ask.begun + _with_thinking_open(ask, response)
             self.known[key] = self.grade(text, response.finish_reason, ask.gold, ask.answer_type, **asked)
         found = self.known[key]
-        if found.reason == "no-answer" and response.finish_reason == "stop" and whole:
+        if found.reason == "no-answer" and response.finish_reason == "stop" and _WHOLE.fullmatch(ask.role):
             return stopped_at_a_part(response.text, [(p.answer, *p.aliases) for p in case.parts]) or found
         return found

@@ -6,6 +6,7 @@ code computed (about a quarter of theirs). The solver here is any engine, or sev
 them.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from .. import prompts
 from ..asks import Ask, Grade, Response
 from ..benchmarks.stad import StadItem
 from ..case import Case
+from ..cases import check
 from ..engines.base import Engine, ask_all
 from ..gold import typed_answer
 from ..grading.grade import grade
@@ -127,8 +129,13 @@ def _edited(case: Case, record: Mapping[str, Any]) -> Case:
     for name in ("question", "question_2", "answer"):
         if not str(record.get(name) or "").strip():
             raise InputError(f"review of {case.id!r}: decision is edit, but {name!r} is missing; give the new text")
+    if not re.search(r"\bX\b", str(record["question_2"])):
+        raise InputError(
+            f"review of {case.id!r}: 'question_2' is {record['question_2']!r}, without an X, so that Q1's answer is "
+            "not needed; write X in place of the number"
+        )
     second = replace(case.parts[1], question=str(record["question"]), answer=str(record["answer"]))
-    return replace(
+    edited = replace(
         case,
         question=prompts.pair(case.parts[0].question, str(record["question_2"])),
         answer=str(record["answer"]),
@@ -136,6 +143,8 @@ def _edited(case: Case, record: Mapping[str, Any]) -> Case:
         # The computed solution belongs to the old wording.
         meta={k: v for k, v in case.meta.items() if k != "code"} | {"question_2": record["question_2"], "edited": True},
     )
+    check(edited, f"review of {case.id!r}")
+    return edited
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from ...evaluation.asks import Ask
 from ...evaluation.engines.base import Engine
 from ...evaluation.graded import Graded
 from ...evaluation.metrics import percent, span
+from ...evaluation.pipeline import as_judged
 from ...files import read_csv, to_csv
 from ...terminal import how_many
 from ..run import write_text
@@ -195,9 +196,9 @@ def _judgeable(found: Evaluated) -> list[Graded]:
 def _asked(found: Evaluated, row: Graded) -> Ask:
     """The ask of a row. One prompt in several roles (a pair, and Q1 in it) is kept once, with the first gold answer."""
     ask = replace(found.asks[str(row.ask)], role=row.role)
-    if row.gold in (None, ask.gold):
-        return ask
-    return replace(ask, gold=row.gold, aliases=(), format=row.prompt or ask.format)
+    if row.gold not in (None, ask.gold):
+        ask = replace(ask, gold=row.gold, aliases=(), format=row.prompt or ask.format)
+    return as_judged(row.unknowable, ask)
 
 
 def _type(found: Evaluated, row: Graded) -> str:

@@ -18,6 +18,7 @@ from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_r
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.evaluation.pipeline import Progress, evaluate
+from composcope.evaluation.prompts import ABSTENTION
 from composcope.evaluation.protocols.base import Reduction, get
 from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation
 
@@ -130,6 +131,24 @@ def test_the_whole_in_other_words_is_graded_like_the_whole(tmp_path: Path, text:
     reasons = {row.case: row.reason for row in wholes if row.role == "whole"}
     assert len(wholes) == 8 and all(row.outcome == "incorrect" or row.case == "b" for row in wholes)
     assert all(row.reason == reasons[row.case] for row in wholes) and reasons["a"] == "unknowable"
+
+
+@pytest.mark.parametrize(("text", "outcome"), [("I think it was Paris", "incorrect"), (ABSTENTION, "correct")])
+def test_a_judge_compares_an_answer_to_what_nobody_can_know_with_abstaining(
+    tmp_path: Path, text: str, outcome: str
+) -> None:
+    class Says(Table):
+        def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+            for ask in asks:
+                gold, _, given = ask.prompt.partition("Right answer: ")[2].partition("\nGiven answer: ")
+                said = f'{{"score": {int(gold in given)}}}' if gold else text
+                yield ask, Response(ask_identity(ask, self.identity), said, "stop", 1, 1)
+
+    nobody_knows = Case("a", "Where will it be?", "Paris", (Part("Where was it?", "Rome"),), unknowable=True)
+    with Journal(tmp_path) as journal:
+        found = evaluate([nobody_knows], get("double-gate", format="xml"), Says({}), journal, judge=Says({}, "judge"))
+    assert {row.role: row.outcome for row in found.graded}["whole"] == outcome
+    assert all(judged.agreed == judged.compared for judged in found.judged)
 
 
 def test_later_rounds_depend_on_the_grades_of_earlier_ones(tmp_path: Path) -> None:

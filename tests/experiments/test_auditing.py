@@ -13,6 +13,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.prompts import ABSTENTION
 from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments.evaluating import auditing
 from composcope.experiments.evaluating.auditing import FILE, audited, draw, estimate, judge_all
@@ -59,6 +60,15 @@ def test_an_answer_that_two_roles_share_is_drawn_once_for_each_with_the_gold_ans
         drawn = {row["role"]: row for row in csv.DictReader(file)}
     assert [(drawn[r]["gold"], drawn[r]["aliases"]) for r in ("whole", "pair:q1")] == [("48", "4 dozen"), ("24", "")]
     assert drawn["whole"]["question"] == "Q1 and Q2" and "that of Q1" in drawn["pair:q1"]["question"]
+
+
+def test_an_answer_to_what_nobody_can_know_is_compared_with_abstaining(tmp_path: Path) -> None:
+    asks = {role: Ask("c", role, role, "Paris", "text", aliases=("City of Light",)) for role in ("whole", "part:0")}
+    rows = [Graded("c", role, "incorrect", ask=role, gold="Paris", unknowable=True) for role in asks]
+    found = Evaluated({}, asks, {role: Response(role, "Paris", "stop", 1, 1) for role in asks}, rows, Reduction(()))
+    with draw(found, 10, tmp_path).open(newline="", encoding="utf-8") as file:
+        drawn = {row["role"]: (row["gold"], row["aliases"]) for row in csv.DictReader(file)}
+    assert drawn == {"whole": (ABSTENTION, ""), "part:0": ("Paris", "City of Light")}
 
 
 def test_a_sample_takes_each_type_and_outcome_alike_and_hides_the_grades(tmp_path: Path) -> None:

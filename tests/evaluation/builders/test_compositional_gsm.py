@@ -310,6 +310,12 @@ def test_items_that_few_samples_solve_are_queued_and_a_person_settles_them(engin
     (changed,) = [c for c in review.settle(cases, [edit])[0] if c.id == hard]
     assert (changed.answer, changed.parts[1].question, "Now X?" in changed.question) == ("4", "Now 3?", True)
     assert len(review.settle(cases, [{**edit, "decision": "drop"}])[0]) == len(cases) - 1
+    for wrong, named in (
+        ({"question_2": "Now 3?"}, "'question_2'.*without an X"),
+        ({"answer": "few"}, "'answer'.*few"),
+    ):
+        with pytest.raises(InputError, match=f"review of .*{named}"):
+            review.settle(cases, [{**edit, **wrong}])
     with pytest.raises(InputError, match="decision is 'maybe'"):
         review.settle(cases, [{**edit, "decision": "maybe"}])
 
