@@ -120,7 +120,10 @@ def reading_lines(found: Sequence[Held]) -> list[str]:
     out = []
     for foils in dict.fromkeys(h.foils for h in found):
         some = [h for h in found if h.foils == foils]
-        at = ", ".join(f"{100 * h.above:.0f} % {words[h.place]} (layer 0: {100 * h.layer_0:.0f} %)" for h in some)
+        fewer = {h.place: f"{h.n} of these variants, " if h.n != some[-1].n else "" for h in some}
+        at = ", ".join(
+            f"{100 * h.above:.0f} % {words[h.place]} ({fewer[h.place]}layer 0: {100 * h.layer_0:.0f} %)" for h in some
+        )
         of = f"{some[-1].like:.0f} {stand[foils]} (upper layers, {some[-1].n} failing variants, chance 50 %)"
         out.append(f"lens: the part's answer ranks above this share of {of}: {at}")
     return out

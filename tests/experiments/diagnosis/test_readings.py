@@ -102,3 +102,5 @@ def test_the_lens_speaks_of_each_kind_of_foils_by_itself() -> None:
     both, other = readings.reading_lines(held)
     assert re.findall(r"\d+", both) == [*absent[:3], "91", "0", "51", *absent[3:]]
     assert re.findall(r"\d+", other) == inside
+    few, _ = readings.reading_lines([held[0]._replace(n=2), *held[1:]])  # some prompts lack the place
+    assert re.findall(r"\d+", few) == [*absent[:3], "91", "2", "0", "51", *absent[3:]]
