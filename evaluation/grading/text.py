@@ -134,7 +134,7 @@ _MONEY = frozenset("$\u20ac\u00a3\u00a5")
 
 
 def _with_signs(text: str) -> str:
-    raised = re.sub("(?<=\\d)[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]", r"^\g<0>", text)
+    raised = re.sub("(?<=[\\d\u2080-\u2089])[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]", r"^\g<0>", text)
     return unicodedata.normalize("NFKC", raised).translate({0x2212: "-", 0x2013: "-", 0x266F: "#"})
 
 

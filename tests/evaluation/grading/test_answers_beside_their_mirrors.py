@@ -753,6 +753,8 @@ SIGNS = [
     ("text", "C++", "It is written in C.", None, WRONG),
     ("text", "H+", "H\u207a", None, RIGHT),
     ("text", "10^5", "10\u2075", None, RIGHT),
+    ("text", "SO4^2-", "SO\u2084\u00b2\u207b", None, RIGHT),
+    ("text", "SO4^2-", "SO\u2083\u00b2\u207b", None, WRONG),
     ("text", "1.5", "1,5", None, RIGHT),
     ("text", "2:3", "2 : 3", None, RIGHT),
     ("text", "1,234", "1234", None, RIGHT),
