@@ -18,8 +18,9 @@ from ...errors import InputError, require_extra
 from ...evaluation.asks import Ask
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.cases import hash_cases
-from ...evaluation.engines.base import think
+from ...evaluation.engines.base import cut_after_stop, think
 from ...evaluation.engines.text import chat_ids
+from ...evaluation.prompts import FORMATS
 from ...files import file_sha256
 from ..console.printing import Reporter
 from ..models.resolve import resolve_model
@@ -208,9 +209,10 @@ def sample_right(
         for case in cases
         for k in range(samples)
     }  # fmt: skip
-    # An answer that was cut off is never used for training, even if it is right.
+    # An answer that was cut off is never used for training, even if it is right; nor is what follows an answer.
+    stops = () if recipe.thinking else FORMATS[recipe.format].stop
     texts = {
-        (ask.case, ask.repeat): response.text.strip()
+        (ask.case, ask.repeat): cut_after_stop(response.text, stops)[0].strip()
         for ask, response in engine.answer(list(asks.values()))
         if response.finish_reason == "stop"
     }

@@ -341,6 +341,26 @@ def test_an_answer_that_was_cut_off_is_not_learned_although_it_is_right(monkeypa
     assert [text[0] for _, text in kept] == ["1", "1"]
 
 
+@pytest.mark.parametrize("thinking", [None, True])
+def test_what_follows_the_answer_at_which_an_evaluation_stops_is_not_learned(
+    thinking: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Engine:
+        def __init__(self, *_: object) -> None: ...
+
+        def answer(self, asks: list[Ask]) -> list[tuple[Ask, Response]]:
+            said = "<answer>0</answer></think>So " if thinking else "So "
+            return [(a, Response("", f"{said}<answer>{a.gold}</answer> or 0", "stop", 1, 1)) for a in asks]
+
+    monkeypatch.setattr(local, "LocalEngine", Engine)
+    recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2], thinking=thinking)
+    kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=1)
+    for case, text in kept:
+        end = f"So <answer>{case.answer}</answer>"
+        assert text == (f"<answer>0</answer></think>{end} or 0" if thinking else end)
+    assert len(kept) == 2
+
+
 def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_every_sample(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
