@@ -230,6 +230,8 @@ def case_from_item(item: StadItem) -> Case:
         problem = item.problem or "no answered sub-tasks"
         return replace(case, meta={**extra, "problem": problem})
     of_parts: Sequence[Mapping[str, Any]] = item.said.get("parts", ())
+    if not isinstance(of_parts, list | tuple) or not all(isinstance(own, Mapping) for own in of_parts):
+        raise InputError(f"item {item.id!r}, {OF_CASE}: field 'parts' is {of_parts!r:.60}; give a list of objects")
     known = of_parts if len(of_parts) == len(item.steps) else [*[{}] * (len(item.steps) - 1), _last(item)]
     parts = tuple(_part(step, own, item.id) for step, own in zip(item.steps, known, strict=True))
     meta = {**extra, "steps": [s.segment for s in item.steps]}

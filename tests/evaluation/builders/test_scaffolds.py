@@ -281,6 +281,13 @@ def test_a_built_case_keeps_what_its_case_said(case: Case, tmp_path: Path) -> No
     assert read_cases(path) == [built]
 
 
+@pytest.mark.parametrize(("name", "value"), [("parts", 3), ("parts", ["x"]), ("aliases", "NYC"), ("alias", ["NYC"])])
+def test_a_wrong_field_of_the_case_in_a_record_is_named(name: str, value: object) -> None:
+    (item,), _ = from_cases([CHOICE])
+    with pytest.raises(InputError, match=f"item 'choice', of_case.*{name}"):
+        case_from_item(replace(item, extra={"of_case": {**item.extra["of_case"], name: value}}))
+
+
 def test_options_of_human_steps_are_kept() -> None:
     (item,), _ = from_cases([replace(CHOICE, parts=(CHOICE.parts[0], replace(CITY.parts[1], answer="B")))])
     assert case_from_item(item).parts[1].options == CITY.parts[1].options
