@@ -262,7 +262,7 @@ MUTANTS = (
     Mutant(P, "chance of an overlap by the smaller set", "sizes = [max(len(x), len(y)) for x, y in zip", "sizes = [min(len(x), len(y)) for x, y in zip", NEURONS + " -k overlap_knows"),
     Mutant(P, "random neurons may be the chosen ones", "free = [i for i in range(*pool) if (layer, i) not in taken]", "free = list(range(*pool))", NEURONS + " -k random"),
     Mutant(P, "random neurons without their seed", "rng = np.random.default_rng(seed)\n    sets = [[list(chosen)", "rng = np.random.default_rng(0)\n    sets = [[list(chosen)", NEURONS + " -k random"),
-    Mutant(P, "a text is centred by itself, too", "(other * scores).sum(0, keepdim=True) - other * scores, other.sum(0, keepdim=True) - other", "(other * scores).sum(0, keepdim=True).expand_as(scores), other.sum(0, keepdim=True).expand_as(other)", READOUT + " -k centred"),
+    Mutant(P, "a text is centred by itself, too", "own.sum(0, keepdim=True) - own[text]", "own.sum(0, keepdim=True).expand_as(x)", READOUT + " -k centred"),
     Mutant(P, "long names by their sum", "torch.stack([x.mean(1) for x in forced(", "torch.stack([x.sum(1) for x in forced(", READOUT + " -k several_tokens"),
     Mutant(P, "one distant pair for two near ones", 'forbidden = (1 + apart[allowed].max(initial=0)) * (1 + min(apart.shape))', 'forbidden = 1 + apart[allowed].max(initial=0)', 'tests/probes/test_matching.py -k distant'),
     Mutant(P, "token at the slot instead of before it", 'return e.response_ids[n - 1] if n else', 'return e.response_ids[n] if n else', 'tests/probes/test_matching.py -k token_before'),
