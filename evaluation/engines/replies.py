@@ -20,7 +20,7 @@ from ...errors import ModelError
 from ..asks import Ask, Response
 from .base import cut_after_stop
 
-_CUT_OFF = frozenset({"length", "max_tokens", "model_length", "max_output_tokens"})
+_CUT_OFF = frozenset({"length", "max_tokens", "model_length", "max_output_tokens", "model_context_window_exceeded"})
 """Finish reasons for a used-up token budget or context."""
 _BROKEN = frozenset(
     {"abort", "aborted", "cancel", "cancelled", "canceled", "error", "timeout", "insufficient_system_resource"}

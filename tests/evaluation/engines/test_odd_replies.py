@@ -99,7 +99,7 @@ def test_an_error_beside_the_choices_is_an_error(says: Says) -> None:
     assert response.finish_reason == "error" and "upstream failed" in str(response.error)
 
 
-@pytest.mark.parametrize("finish", ["length", "max_tokens", "model_length"])
+@pytest.mark.parametrize("finish", ["length", "max_tokens", "model_length", "model_context_window_exceeded"])
 def test_every_name_of_a_spent_budget_is_truncation(says: Says, finish: str) -> None:
     assert outcome(says({"finish_reason": finish})) == ("invalid", "truncated")
 
