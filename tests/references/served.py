@@ -6,6 +6,7 @@ It answers to a question of ``material.CASES`` that the prompt holds, and keeps 
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -86,13 +87,21 @@ class _Handler(BaseHTTPRequestHandler):
         })  # fmt: skip
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that closes its connection is no error; all others are shown."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def server() -> Iterator[str]:
     """The address of a running server that has not been asked anything."""
     ASKED.clear()
     _TIMES.clear()
-    running = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    running.daemon_threads = True
+    running = _Server(("127.0.0.1", 0), _Handler)
     threading.Thread(target=running.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{running.server_address[1]}"
