@@ -274,7 +274,7 @@ def from_inside(
         return None  # whatever is changed mends: no change shows what was wrong
     if half_followed(seen):
         return None  # the block that mends it, if left out, may be what writes the shortcut's answer
-    entity, later = test("own:entity"), test("own:later")
+    entity, later, arrives = test("own:entity"), test("own:later"), arriving(found, seen)
     own = later if selected_late(entity, later) and not demonstrated(own) else own
     known = demonstrated(own)
     works = known or by_itself(skip, noise)
@@ -293,7 +293,6 @@ def from_inside(
     for noisy in (entity, own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    arrives = arriving(entity, later, seen)
     own = later if arrives and not known else own
     foreign = foreign_run(seen) or (foreign_to(seen) and not usual(found))
     if (not arrives and (foreign or not known)) or noise.pool.share > (EXCESS if intact(seen) else CONTROL):
@@ -331,8 +330,15 @@ def read_there(read: Found, luck: bool) -> bool:
     return read.own.share >= ABSENT and not (luck and read.pool.share < ABSENT)
 
 
-def arriving(entity: Found, later: Found, seen: Behaviour) -> bool:
-    """Whether the own part's state reaches the answer in the later layers, and nothing else is wrong there."""
+def arriving(found: Inside, seen: Behaviour) -> bool:
+    """Whether the own part's state reaches the answer in the later layers only, and nothing else is wrong there.
+
+    So a model may select late. If the state mends in an early layer, too, the model does not.
+    """
+    none = Found("none:0")
+    entity, decision, later = (found.tests.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
+    if demonstrated(decision):
+        return False
     return selected_late(entity, later, BROUGHT, FOREIGN_BROUGHT) or (intact(seen) and needed_late(later))
 
 

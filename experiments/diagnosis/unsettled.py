@@ -53,8 +53,8 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         )
     none = Found("none:0")
     own = inside.tests if inside is not None else {}
-    entity, decision, later = (own.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
-    arrives = arriving(entity, later, found)
+    entity, decision = (own.get(f"own:{at}", none) for at in ("entity", "decision"))
+    arrives = inside is not None and arriving(inside, found)
     if foreign_to(found) and not arrives:
         some, where = (found.from_cases, "the failing cases") if foreign_run(found) else (found.from_case, "the case")
         return (
