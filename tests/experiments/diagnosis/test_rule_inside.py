@@ -286,6 +286,16 @@ def test_a_left_out_block_needs_nearly_all_states_to_arrive_and_numbers_of_no_it
     assert rule.from_inside(shown, DRAWN) and rule.from_inside(shown, run) is None
 
 
+def test_numbers_of_no_item_refuse_a_missing_bridge_where_the_state_mends_early_and_late() -> None:
+    seen = replace(DRAWN, behind_in_run=Tally(0, 20), fails_in_run=Tally(20, 20))
+    foreign = replace(seen, from_case=Tally(3, 10), from_cases=Tally(62, 80))
+    late = {"own:entity": found(0, foreign=0), "own:decision": found(1, foreign=1), "own:later": brought(40, 40)}
+    for tests, cause in ((late, "bridge-not-computed"), (late | {"own:decision": SHOWN}, None)):
+        assert cause_of(Inside(4, tests), seen) == "bridge-not-computed"
+        assert cause_of(Inside(4, tests), foreign) == cause
+        assert ("written operands" in unsettled.open_question(foreign, Inside(4, tests))) == (cause is None)
+
+
 @pytest.mark.parametrize(
     ("skip", "noise", "others", "cause"),
     [(36, 12, 1, "lost"), (35, 12, 1, None), (36, 13, 1, None), (36, 12, 2, None), (39, 39, 4, None)],
