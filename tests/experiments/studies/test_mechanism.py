@@ -246,7 +246,7 @@ def test_published_differences_stand_beside_pairs_that_are_matched_as_in_the_pap
 def test_gains_of_a_pair_are_a_minus_b() -> None:
     def run(*outcomes: str) -> Any:
         rows = [Graded(f"c{i}", "whole", o) for i, o in enumerate(outcomes)]  # type: ignore[arg-type]
-        return SimpleNamespace(run=SimpleNamespace(graded=rows, protocol="reasoning-gap", cases={}, warnings=()))
+        return SimpleNamespace(run=SimpleNamespace(graded=rows, protocol="reasoning-gap", cases={}, counted=None))
 
     (gain,) = tables.differences(run("correct", "correct", "incorrect"), run("correct", "incorrect", "incorrect"))
     assert (gain.metric, gain.value) == ("pair_gain", pytest.approx(1 / 3))
