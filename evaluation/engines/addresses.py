@@ -48,24 +48,30 @@ def key_for(url: str, named: str | None, *, own: bool = False) -> str | None:
     """The key for a server, from the environment; None where it gets none.
 
     ``named`` is ``--api-key-env``: comma-separated ``HOST=VARIABLE`` or ``HOST:PORT=VARIABLE``, and a bare ``VARIABLE``
-    for the command's ``own`` server. Nothing else is sent anywhere (but ``OPENAI_API_KEY`` to its own service, see
-    ``evaluation.engines.transport``). Raises ``InputError`` for a variable that is not set.
+    for the command's ``own`` server. The most exact entry counts, whatever their order. Nothing else is sent anywhere
+    (but ``OPENAI_API_KEY`` to its own service, see ``evaluation.engines.transport``). Raises ``InputError`` for a
+    variable that is not set.
     """
+    split = urlsplit(url)
+    found: dict[int, str] = {}
     for entry in words(named):
         host, equals, variable = entry.rpartition("=")
-        if _is_named(urlsplit(url), host) if equals else own:
-            if not os.environ.get(variable):
-                raise InputError(f"--api-key-env {variable}: not set in the environment; export it first")
-            check_key(os.environ[variable], f"--api-key-env {variable}")
-            return os.environ[variable]
-    return None
+        if exact := _named(split, host) if equals else int(own):
+            found.setdefault(exact, variable)
+    if not found:
+        return None
+    variable = found[max(found)]
+    if not os.environ.get(variable):
+        raise InputError(f"--api-key-env {variable}: not set in the environment; export it first")
+    check_key(os.environ[variable], f"--api-key-env {variable}")
+    return os.environ[variable]
 
 
-def _is_named(url: SplitResult, host: str) -> bool:
-    """Whether ``HOST`` or ``HOST:PORT`` means the server of a URL; IPv6 addresses with or without brackets."""
+def _named(url: SplitResult, host: str) -> int:
+    """3 if ``HOST:PORT`` means the server of a URL, 2 for ``HOST``, else 0; IPv6 with or without brackets."""
     name, port = url.hostname or "", url.port or {"http": 80, "https": 443}.get(url.scheme)
     bare = f"[{name}]" if ":" in name else name
-    return host.lower() in (name, bare, f"{bare}:{port}")
+    return 3 if host.lower() == f"{bare}:{port}" else 2 if host.lower() in (name, bare) else 0
 
 
 def check_key(key: str, named: str) -> None:
