@@ -97,7 +97,7 @@ def test_a_probe_takes_the_cases_from_the_run_and_those_of_a_shard_from_its_benc
 
     def investigate(*_: Any, benchmark: Any, **__: Any) -> Any:
         given.append(benchmark)
-        return SimpleNamespace(no_contrast=None)
+        return SimpleNamespace(no_contrast=None, evaluated=SimpleNamespace(ids=lambda _: set()))
 
     monkeypatch.setattr(importlib.import_module("composcope.experiments.investigate"), "investigate", investigate)
     own = run_config(run.data, None).replace(shard=shard)
