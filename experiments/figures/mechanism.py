@@ -108,7 +108,7 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
     missing(found, "lookback ratios", "lookback", runs)
     panels = [(f, kind) for f in found for kind in _kinds(f[2])]
     shown = [(f, k) for f, k in panels if k == "composition"] or panels
-    rows: list[Row] = []
+    wholes, rows = shown[0][1] == "composition", list[Row]()
     for (run, label, probe), kind in panels:
         for name, matrix in _lookback_maps(probe, kind).items():
             n = behind(probe.rows("lookback_ratio", kind=kind), name)
@@ -123,15 +123,15 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
         maps, counted = _lookback_maps(probe, kind), probe.rows("lookback_ratio", kind=kind)
         for ax, name in zip(line, ("failure", "success", "difference"), strict=True):
             group_map(ax, name, maps.get(name), behind(counted, name), reach, "head")
-        style.name_row(line, label, "layer")
+        style.name_row(line, label if wholes else f"{label}, {kind}", "layer")
     color_bar(fig, [ax for line in grid for ax in line[:2]], style.SEQUENTIAL, 0, 1, "lookback ratio")
     color_bar(fig, [line[2] for line in grid], style.DIVERGING, -reach, reach, "failure − success")
-    asked = "whole" if shown[0][1] == "composition" else shown[0][1]
+    asked = "whole" if wholes else " or ".join(dict.fromkeys(k for _, k in shown))
     text = (
         "Lookback ratio of each head: share of attention that goes back to the prompt (mean per token), averaged "
         f"over steps and cases, while answering the {asked}. Difference = failure − success."
         f"{_counts(found, 'lookback_ratio')}{_best_cell(found)} "
-        + style.few_cases([r for r in rows if r["kind"] == shown[0][1]], "{model}, {show}", "Starred")
+        + style.few_cases(rows, "{model}, {show}" if wholes else "{model}, {kind}, {show}", "Starred")
     )
     return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} for the means."),
                    {"kind": "heatmap", "x": "head", "y": "layer", "facet": "model", "panel": "show", "switch": "kind",

@@ -19,7 +19,8 @@ class BareRun(SimpleNamespace):
 def bare_run(**about: Any) -> Any:
     given = {"name": "r", "model": "m", "benchmark": "b", "protocol": "double-gate", "path": Path("r"), "about": {},
              "study": {}, "commands": [], "seed": 7, "metrics": [], "graded": [], "cases": {}, "case_sets": {},
-             "probe_names": [], "chance": None, "config": None, "warnings": (), "probe": lambda _: None}  # fmt: skip
+             "probe_names": [], "chance": None, "config": None, "counted": None, "warnings": (),
+             "probe": lambda _: None}  # fmt: skip
     made = BareRun(**given)
     made.one = lambda name, **group: next((m for m in made.metrics if m.metric == name and m.group == group), None)
     made.__dict__.update(about)

@@ -86,6 +86,8 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      {"series": [P("S")], "models": ["M"], "out": P("o"), "cases": 3, "seed": 4}),
     ("study calibration -o o --draws 3 --seed 4", "studies.calibration.conduct",
      {"folder": P("o"), "draws": 3, "seed": 4}),
+    ("study validity -m organism:none -o o --series S --series T --only-series --limit 3 --probe-cases 2 --seed 4",
+     "studies.running.conduct", {"out": P("o"), "probes": True, "report": True}),
     ("organism train --dose low --seed 4 --steps 5 --dose-steps 7 --out o", "organism.train.train",
      {"dose": "low", "seed": 4, "out": P("o")}),
     ("intervene --recipe sft-answer -m organism:none -o o --rank 3 --save-every 5 --max-steps 7 --seed 4",
@@ -259,6 +261,9 @@ MORE: dict[str, dict[str, Any]] = {
         "format": "cot",
     },
     "study interventions": {"model": "organism:low", "seeds": 2, "size": "full", "second": "none"},
+    "study validity -m organism:none": {
+        "series": ("S", "T"), "only_series": True, "limit": 3, "probe_cases": 2, "seed": 4,
+    },
     "study human b.jsonl --per-person 5 --answers 2 --seed 4": {"per_person": 5, "answers": 2, "seed": 4},
     "study sizes A B --size A=3 --seed 4": {
         "sizes": ("A=3",), "seed": 4,

@@ -109,6 +109,19 @@ def test_the_manifest_says_code_versions_machine_command_and_timings(tmp_path: P
     assert read_config(tmp_path / "r") == {"schema": 1, **options}
 
 
+def test_the_seconds_of_a_step_are_added_up_and_kept_to_the_millisecond(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with begin_run(tmp_path / "r", {}, identity=IDENTITY) as run:
+        ticks = iter((10.0, 11.23456, 20.0, 20.5))
+        with monkeypatch.context() as patched:
+            patched.setattr(writer, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+            for seconds in (1.235, 1.735):
+                with run.timed("ask"):
+                    pass
+                assert run.manifest.timings == {"ask": seconds}
+
+
 def test_no_file_of_a_run_holds_the_path_of_its_folder(tmp_path: Path) -> None:
     with begin_run(tmp_path / "r", {"seed": 0}, identity=IDENTITY):
         pass

@@ -127,6 +127,13 @@ def test_runs_without_a_common_case_cannot_be_compared(evaluated: Path, better: 
     assert "no case in common" in capsys.readouterr().err
 
 
+def test_the_answers_of_a_merged_run_are_those_of_its_file_and_a_run_without_one_has_none(tmp_path: Path) -> None:
+    run: Any = SimpleNamespace(path=tmp_path)
+    assert merge._asked(run) == set()
+    write_lines(tmp_path / "asks.jsonl", [{"ask": "a"}, {"ask": "b"}, {"ask": "a"}])
+    assert merge._asked(run) == {"a", "b"}
+
+
 def test_shards_merge_to_the_run_of_all_cases(
     evaluated: Path, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]]
 ) -> None:

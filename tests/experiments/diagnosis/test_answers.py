@@ -508,6 +508,16 @@ def test_an_operand_that_is_wrong_in_half_of_the_settings_is_not_wrong_in_most()
     assert behaviour.behaviour([*half, half[1]]).wrong_operands == [1]
 
 
+def test_a_case_itself_fails_or_not_and_shows_its_cause_whatever_its_variants_do() -> None:
+    case = MIXED[2]
+    gold = asks.working(case.worked).values
+    wrong = heard(case, wrote(case, *gold[:2]))
+    right = heard(case, {"whole": case.worked or case.answer})
+    for group, fails in (([wrong, right], True), ([right, wrong], False)):
+        found = behaviour.behaviour(group)
+        assert (found.fails, found.own_operands_right, found.n, found.variants) == (fails, fails, 1, 1)
+
+
 def test_forced_text_is_fed_after_the_prompt_and_is_another_ask() -> None:
     from composcope.evaluation.engines.local import LocalEngine
     from composcope.evaluation.journal import ask_identity

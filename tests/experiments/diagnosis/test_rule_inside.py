@@ -125,6 +125,12 @@ def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
     assert (verdict and (verdict[0], verdict[3])) == (cause and (cause, block))
 
 
+def test_a_missing_route_is_said_to_be_mended_only_by_a_state_that_was_moved() -> None:
+    for name, mended in (("move", "state moved end-1:1"), ("scope:elsewhere", None)):
+        verdict = rule.from_inside(Inside(4, {"own:decision": SHOWN, name: found(4, cell="end-1:1")}), DRAWN)
+        assert verdict and (verdict[0], verdict[2]) == ("bridge-not-routed", mended)
+
+
 @pytest.mark.parametrize(("pool", "worked", "cause"), [(26, 1, None), (26, 2, "lost"), (27, 1, "lost")])
 def test_a_left_out_block_has_to_mend_different_right_answers_unless_it_stands_out_over_the_run(
     pool: int, worked: int, cause: str | None

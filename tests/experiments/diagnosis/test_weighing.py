@@ -215,6 +215,16 @@ def test_cases_without_an_opened_variant_do_not_count_among_those_that_choose() 
     assert weighing.halves({**lost, **lacking, "b3": lacking["b0"]})[0]
 
 
+def test_a_line_of_evidence_names_the_counts_that_there_are_and_no_others() -> None:
+    own, count = Tally(4, 4), Tally(1, 7)
+    for name in ("skip", "back", "move", "exit", "scope:decision", "own:entity"):
+        (bare,) = inside_lines(Inside(4, {name: Found("decision:1", own)}))[1:]
+        assert bare.endswith(f"(decision:1): {'is right in' if name.startswith(('scope', 'exit')) else 'mends'} 4 of 4")
+        for field in ("noise", "foreign", "same", "pool"):
+            (line,) = inside_lines(Inside(4, {name: replace(Found("decision:1", own), **{field: count})}))[1:]
+            assert line.startswith(bare) and line.endswith(" 1 of 7"), field
+
+
 def test_a_shortcut_is_cut_where_its_answer_goes_away_without_its_source_and_not_without_other_words() -> None:
     def one(source: str, other: str) -> weighing.Opened:
         return weighing.Opened({"cut:source:0": source, "cut:other:0": other, "skip:decision:0": "wrong"})
@@ -263,6 +273,16 @@ def test_a_small_group_is_weighed_apart_where_fewer_variants_are_asked_for() -> 
     cell, (some, others) = weighing.halves(groups, 12)
     assert cell == "skip:decision:3" and set(some) == {"a0", "a1", "a2", "a3"} and len(others) == 4
     assert weighing.weigh(groups, 12)["a0"].apart and not weighing.weigh(groups)["a0"].apart
+
+
+def test_of_two_changes_that_part_the_cases_the_one_that_mends_less_of_the_others_parts_them() -> None:
+    def opened(first: str, second: str) -> weighing.Opened:
+        return weighing.Opened({"skip:decision:2": first, "skip:decision:3": second})
+
+    lost = {f"a{k}": [opened("gold", "gold")] * 4 for k in range(6)}
+    for cleaner, mixed in (("3", ("gold", "wrong")), ("2", ("wrong", "gold"))):
+        lacking = {f"b{k}": [opened("wrong", "wrong")] * 3 + [opened(*mixed)] for k in range(4)}
+        assert weighing.halves(lost | lacking)[0] == f"skip:decision:{cleaner}"
 
 
 def test_parts_behind_their_context_and_failing_settings_are_counted_over_the_run() -> None:

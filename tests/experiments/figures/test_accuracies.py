@@ -129,6 +129,9 @@ def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> No
     assert [(r["run"], r["kind"], r["pair"], r["benchmark"], r["asked"], r["value"]) for r in drawing.rows] == [
         ("dear-run − cheap-run", "cost", "dear − cheap", b, "whole", 0.75) for b in "xy"
     ]
+    for some, named in ((runs, ["(cost, x)", "(cost, y)"]), (runs[:2], ["(cost)"])):
+        (ax, *_) = accuracies.pair_gains.draw(some).figure.axes
+        assert sorted(t.get_text().split("\n")[-1] for t in ax.get_yticklabels()) == named
 
 
 def test_runs_are_ordered_by_the_field_asked_for_and_those_without_it_come_last_and_are_named() -> None:

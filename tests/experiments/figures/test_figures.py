@@ -253,7 +253,7 @@ def test_min_k_is_the_first_level_that_helps_and_answers_that_are_invalid_or_mis
         + case("again", whole="incorrect", scaffold_1="correct")
         + case("again", repeat=1, whole="correct")
     )
-    run: Any = SimpleNamespace(graded=rows, cases={}, warnings=())
+    run: Any = SimpleNamespace(graded=rows, cases={}, warnings=(), counted=None)
     counts, unknown = gates._min_k(run)
     assert counts == {0: 2, 1: 4, 3: 1, -1: 1} and unknown == 3
     counted = {m.metric: m for m in Scaffolding().reduce(rows).metrics if not m.group}

@@ -193,3 +193,19 @@ def test_every_row_of_a_probes_figure_has_the_numbers_of_what_it_names(name: str
         }, row  # fmt: skip
     named = [tuple((k, v) for k, v in row.items() if isinstance(v, str | int | None)) for row in rows]
     assert len(rows) >= 4 and len(set(named)) == len(named)
+
+
+@pytest.mark.parametrize("kinds", [("composition", "math"), ("math", "commonsense")])
+def test_a_map_of_heads_names_every_kind_that_it_shows_and_the_few_cases_of_each(kinds: tuple[str, str]) -> None:
+    maps = _maps(*(f"ratio.{k}.{g}" for k in kinds for g in GROUPS[:2]), *(f"difference.{k}" for k in kinds))
+    rows = [{"quantity": "lookback_ratio", "kind": k, "group": g, "n": n, "value": 0.5}
+            for k, n in zip(kinds, (3, 4), strict=True) for g in GROUPS[:2]]  # fmt: skip
+    found = ProbeData("lookback", rows, maps)
+    drawing = figures.FIGURES["lookback"].draw([bare_run(probe=lambda _: found)])
+    lines = [a.get_ylabel().replace("\n", " ") for a in drawing.figure.axes if a.get_ylabel().endswith("layer")]
+    if "composition" in kinds:
+        assert "answering the whole" in drawing.caption and "m, failure (n=3)" in drawing.caption
+        assert lines == ["m layer"] and "(n=4)" not in drawing.caption, "other kinds stand in the csv alone"
+    else:
+        assert lines == [f"m, {k} layer" for k in kinds] and "answering the math or commonsense" in drawing.caption
+        assert all(f"m, {k}, failure (n={n})" in drawing.caption for k, n in zip(kinds, (3, 4), strict=True))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments.cli import main
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import data
 from composcope.experiments.organism import benchmarks, card, errors, measure, tasks, world
 from composcope.experiments.organism.documents import FORMAT_WEIGHTS
@@ -215,3 +217,17 @@ def test_lists_that_loop_or_hold_other_things_are_left_out_of_what_is_well_forme
         (kind, list(kinds.values()).count(kind), 6) for kind in measure.ERRORS
     ]  # fmt: skip
     assert (residual.k, residual.n) == (3, 4), "of one right list and three wrong ones of the question's events"
+
+
+def test_the_bar_of_models_to_measure_counts_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[float] = []
+
+    @contextmanager
+    def bar(self: Reporter, title: str, total: int) -> Iterator[Callable[[float], None]]:
+        counted.append(total)
+        yield lambda n: counted.append(n)
+
+    monkeypatch.setattr(Reporter, "bar", bar)
+    monkeypatch.setattr(card, "measure_folder", lambda *_: [])
+    assert main(["organism", "measure", "organism:control", "organism:twin", "--json"]) == 0
+    assert counted == [2, 1, 1]

@@ -153,6 +153,16 @@ def test_a_lesson_wants_the_states_behind_the_end_of_its_sources_answer() -> Non
     assert torch.equal(unrouted.planted, made.planted)
 
 
+def test_an_item_that_is_not_routed_stands_at_the_end_of_its_question_or_behind_its_kinds() -> None:
+    tokens, rng = tokenizer.build(), random.Random(2)
+    ids, _, _ = training._encoded(tokens, [(c.question, c.worked) for c in (lessons.whole(rng) for _ in range(4))])
+    mark, behind = training.places(tokens, ids, "question-end")
+    assert [tokens.decode(row[i]) for row, i in zip(ids, mark, strict=True)] == ["?"] * 4
+    assert torch.equal(behind, mark + 1)
+    for at in training.places(tokens, ids, "word"):
+        assert [tokens.decode(row[i]) for row, i in zip(ids, at, strict=True)] == [" one"] * 4
+
+
 def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_an_appended_one() -> None:
     twin, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
     base, rng = blocks.with_blocks(twin, 1, 0), random.Random(3)

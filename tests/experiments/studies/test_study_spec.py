@@ -65,6 +65,7 @@ def test_the_command_line_stands_above_the_file(tmp_path: Path) -> None:
         ("models: [{model: a/b, trained_depths: 4}]", "field 'trained_depths' is 4"),
         ("models: [a/b, {model: c/d, label: b}]", "label 'b' is given twice"),
         ("models: [a/b, c/d]\npairs: {cost: [[b, x]]}", "pairs.cost names 'x', and the models are b, d"),
+        ("models: [a/b, c/d]\npairs: [[b, d]]", r"field 'pairs' is \[\['b', 'd'\]\]; give lists of \[A, B\] by kind"),
         ("models: [a/b, c/d]\npairs: {cost: [[b]]}", r"pairs.cost holds \['b'\]"),
         ("models: [a/b]\nlimit: many", "field 'limit' is 'many'"),
         ("models: [a/b]\nlimit: 0", "field 'limit' is 0; give a whole number of at least 1"),

@@ -58,6 +58,32 @@ def test_rows_of_doses_are_made_again_where_an_answer_changed(tmp_path: Path, mo
     assert seen[0] == seen[2] != seen[1]
 
 
+def test_members_are_asked_where_all_is_planted_or_nothing_and_heads_and_exposures_only_of_the_twin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _numbers(PROBE)["twin"]
+    row = {"quantity": "q", "group": "g", "n": 8, "count": 3, "value": 0.375}
+    examples: Any = [SimpleNamespace(case=c, cluster=c) for c in CASES]
+    stubs: dict[str, Any] = {
+        "_inputs": lambda *_: "inputs", "load_target": lambda _: SimpleNamespace(open_model=lambda: None),
+        "read_run": lambda _: SimpleNamespace(evaluated=lambda: None), "shared_cases": lambda _: CASES,
+        "opened": lambda *_: examples, "measure": lambda *_: found, "_labelled": lambda _, some: some,
+        "match": lambda _: SimpleNamespace(pairs=list(zip(CASES[:6], CASES[6:], strict=True))),
+        "compositions": lambda *_: ([], []), "as_examples": lambda _, some: some,
+        **{name: lambda *_, **__: [row] for name in ("own_part_donors", "planted_heads", "member_exposures")},
+    }  # fmt: skip
+    for name, stub in stubs.items():
+        monkeypatch.setattr(over_doses, name, stub)
+    series: Any = SimpleNamespace(seed=0, model=lambda dose: dose)
+    for exposures in (True, False):
+        out = tmp_path / str(exposures)
+        made = over_doses._examined(out, dict.fromkeys(DOSES, tmp_path), series, 0, None, 12, {}, exposures)["rows"]
+        models = {what: {r["model"] for r in made if r["question"] == over_doses.QUESTIONS.get(what, what)}
+                  for what in ("members", "donors", "heads", "exposures")}  # fmt: skip
+        assert models == {"members": {"none", "twin"}, "donors": {*DOSES}, "heads": {"twin"},
+                          "exposures": {"twin"} if exposures else set()}  # fmt: skip
+
+
 @pytest.mark.parametrize("score", [PROBE, FALLING, NULL])
 def test_a_dose_series_has_a_mean_for_each_dose_and_kendalls_tau(score: ProbeScore) -> None:
     values = _numbers(score, missing=2)
