@@ -45,6 +45,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         frozenset(str(one.case.worked) for one in other), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
+        other_operand=_of_the_other(working),
         asked=_asked([one for one, s in zip(failing, causes, strict=True) if s is None and wrong_operands(one)]),
         own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
         specific=own is None or own.specific, behind=_behind(group, successes),
@@ -142,6 +143,16 @@ def on_the_table(one: Heard) -> tuple[int, int]:
     tags = {str(world.world().tags[t]) for t in found[0]}
     written = [one.next_value(place)[0] for place in tag_places(one.case, found[1])]
     return sum(v in tags for v in written), sum(v is not None for v in written)
+
+
+def _of_the_other(some: Sequence[Heard]) -> Tally:
+    """How many wrong operands of two have the value of the other one, and how many are wrong."""
+    found = []
+    for one in some:
+        golds = working(one.case.worked).values[:2]
+        if operands(one.case) == 2 and golds[0] != golds[1]:
+            found += [one.next_value(i)[0] == golds[1 - i] for i in wrong_operands(one)]
+    return Tally(sum(found), len(found))
 
 
 def exchanged(one: Heard) -> bool:

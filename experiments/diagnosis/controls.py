@@ -3,7 +3,7 @@
 These are the conditions that the rule for the inside (``rule.from_inside``) is made of.
 """
 
-from .evidence import Found, beyond
+from .evidence import Found, Tally, beyond
 from .thresholds import (
     ADMITTED,
     ALL,
@@ -17,6 +17,7 @@ from .thresholds import (
     MANY,
     MANY_BLOCKS,
     MOST,
+    OTHERS,
     PARTLY,
     QUIET,
     READ,
@@ -128,3 +129,8 @@ def outdoes_noise(skip: Found, noise: Found) -> bool:
 def demonstrated(test: Found) -> bool:
     """Whether the own state mends, a foreign one gives its own answer, and noise does not mend."""
     return mostly(test.own) and test.foreign.share >= FOREIGN and not beyond(test.noise, CONTROL, UNLIKELY)
+
+
+def both_selected(wrong: Tally) -> bool:
+    """Whether so many of a run's ``wrong`` operands are the other operand that both bridges were computed."""
+    return wrong.n >= MANY and wrong.share >= OTHERS

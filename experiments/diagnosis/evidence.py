@@ -138,6 +138,10 @@ class Behaviour:
     """Written operands that belong to an item of the case, out of all written operands."""
     from_cases: Tally = Tally()
     """The same over all failing cases of the run."""
+    other_operand: Tally = Tally()
+    """Wrong operands with the value of the other operand, out of all wrong operands, where the two differ."""
+    other_operands: Tally = Tally()
+    """The same over all failing cases of the run."""
     asked: Tally = Tally()
     """Failing variants with a wrong operand that write the operation asked for, out of those that write one."""
     asked_in_run: Tally = Tally()
@@ -260,6 +264,11 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:
         out.append(f"operands it wrote that belong to an item of the case: {found.from_case}")
+    if found.other_operand.k:
+        out.append(
+            f"wrong operands with the other operand's value: {found.other_operand}; in the failing cases of the run "
+            f"{found.other_operands}"
+        )
     if found.asked.n and found.asked_in_run.k < found.asked_in_run.n:
         written = f"{found.asked}; in the failing cases of the run, in {found.asked_in_run}"
         out.append(f"beside wrong operands it wrote the operation asked for in {written}")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from .controls import (
     beats_noise,
+    both_selected,
     brought,
     by_itself,
     demonstrated,
@@ -316,7 +317,7 @@ def from_inside(
         return None
     if not usual(found) and (found.worked < FEWEST_DIFFERENT or not usually_fails(seen) or blind(seen)):
         return None
-    if spoilt_anyway(seen):
+    if spoilt_anyway(seen) or both_selected(seen.other_operands):
         return None
     return "bridge-not-computed", own.own, f"own state {own.cell}", None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .controls import both_selected
 from .evidence import Behaviour, Found, Inside, Tally
 from .readings import Held, readable
 from .rule import (
@@ -107,6 +108,11 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     if shown and spoilt_anyway(found):
         return (
             "a part is wrong behind the whole's context even where the whole is right, so more is wrong than the bridge"
+        )
+    if shown and both_selected(found.other_operands):
+        return (
+            f"{found.other_operands} wrong operands of the failing cases have the other operand's value, so both "
+            "bridges are computed, and none of the causes mixes them"
         )
     if few and blind(found):
         return (

@@ -268,9 +268,9 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
 
 
 def within(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
-    """The evidence of every case, with how many operands of these cases together belong to their items."""
-    written = _sum(one.from_case for one in found.values())
-    return {id: replace(one, from_cases=written) for id, one in found.items()}
+    """The evidence of every case, with what these cases together write as operands."""
+    written, other = (_sum(getattr(one, name) for one in found.values()) for name in ("from_case", "other_operand"))
+    return {id: replace(one, from_cases=written, other_operands=other) for id, one in found.items()}
 
 
 def uncomputed(

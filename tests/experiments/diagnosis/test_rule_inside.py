@@ -303,6 +303,20 @@ def test_numbers_of_no_item_refuse_a_missing_bridge_where_the_state_mends_early_
 
 
 @pytest.mark.parametrize(
+    ("other", "cause"),
+    [((10, 20), None), ((9, 20), "bridge-not-computed"), ((11, 11), "bridge-not-computed"), ((6, 12), None)],
+)
+def test_no_bridge_is_missing_where_half_of_the_wrong_operands_are_the_other_one(
+    other: tuple[int, int], cause: str | None
+) -> None:
+    seen, inside = replace(DRAWN, other_operands=Tally(*other)), Inside(4, {"own:decision": SHOWN})
+    assert cause_of(inside, seen) == cause
+    assert ("the other operand's value" in unsettled.open_question(seen, inside)) == (cause is None)
+    block = Inside(4, {"own:decision": SHOWN, "skip": replace(found(4, noise=0, pool=0), pool=Tally(40, 40))})
+    assert cause_of(block, seen) == "lost", "only a lack of bridges is refused"
+
+
+@pytest.mark.parametrize(
     ("skip", "noise", "others", "cause"),
     [(36, 12, 1, "lost"), (35, 12, 1, None), (36, 13, 1, None), (36, 12, 2, None), (39, 39, 4, None)],
 )

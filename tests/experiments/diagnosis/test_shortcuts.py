@@ -13,7 +13,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
-from composcope.experiments.diagnosis import asks, behaviour, evidence, following, hypotheses, rule, variants
+from composcope.experiments.diagnosis import asks, behaviour, evidence, following, hypotheses, rule, variants, weighing
 from composcope.experiments.diagnosis.evidence import Apart, Behaviour, Edit, Followed, Inside, Tally, behaviour_lines
 from composcope.experiments.diagnosis.following import shortcuts
 from composcope.experiments.diagnosis.job import _of_groups, behave
@@ -31,6 +31,22 @@ def test_operands_have_changed_places_where_both_are_written_the_other_way_round
                                      (case, (second, "998"), False), (same, (second, second), False)):  # fmt: skip
         assert behaviour.exchanged(heard(one, wrote(one, *operands))) == exchanged
     assert not behaviour.exchanged(heard(OSLO, {"whole": "krone"}))
+
+
+def test_wrong_operands_with_the_value_of_the_other_one_are_counted_where_the_two_differ() -> None:
+    case = next(c for c in MIXED if len(set(asks.working(c.worked).values[:2])) == 2)
+    first, second, *_ = (str(v) for v in asks.working(case.worked).values)
+    same = replace(case, worked=str(case.worked).replace(first, second, 1))
+    for one, operands, count in (
+        (case, (second, first), Tally(2, 2)), (case, (second, "998"), Tally(1, 2)), (case, (first, first), Tally(1, 1)),
+        (case, (first, second), Tally(0, 0)), (same, ("998", "998"), Tally(0, 0)),
+    ):  # fmt: skip
+        assert behaviour._of_the_other([heard(one, wrote(one, *operands))]) == count
+    told = [heard(case, wrote(case, second, "998"))] * 2
+    group = {str(i): behaviour.behaviour(told, None) for i in range(3)}
+    assert weighing.within(group)["0"].other_operands == Tally(6, 12)
+    line = "wrong operands with the other operand's value: 2 of 4; in the failing cases of the run 6 of 12"
+    assert line in behaviour_lines(weighing.within(group)["0"])
 
 
 @pytest.mark.parametrize(
