@@ -113,7 +113,8 @@ def test_without_examples_of_the_benchmark_the_options_stay_as_they_are(few_shot
 
 
 def test_pairs_get_an_independent_q1_unless_told_otherwise() -> None:
-    cases = [Case(f"c{i}", "Q two with X?", "8", CHAIN) for i in range(3)]
+    firsts = [replace(CHAIN[0], question=f"Question {i}?") for i in range(3)]
+    cases = [Case(f"c{i}", "Q two with X?", "8", (first, *CHAIN[1:])) for i, first in enumerate(firsts)]
     assert all("independent" in c.meta for c in prepare(cases, configured("reasoning-gap"), "pairs"))
     assert prepare(cases, configured("reasoning-gap", asking={"co_presented": False}), "pairs") == cases
     with pytest.raises(InputError, match=r"--reversed: no case has"):

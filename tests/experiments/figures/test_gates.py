@@ -51,7 +51,7 @@ def test_causes_are_grouped_only_by_what_differs_between_the_failures(monkeypatc
         return CauseShare(group, value, "undetermined", 3, 6, 0.5, 0.1, 0.9, "clopper-pearson")
 
     shares = [share("all", ""), share("family", "rank"), share("depth", "2"), share("depth", "4")]
-    told = SimpleNamespace(found=SimpleNamespace(shares=shares), left_out=lambda: "")
+    told = SimpleNamespace(found=SimpleNamespace(shares=shares, verdicts=()), left_out=lambda: "")
     monkeypatch.setattr(gates, "diagnosed_failures", lambda run: told)
     rows = gates.causes.draw([bare_run()]).rows
     assert [r["group"] for r in rows] == ["all", "depth 2", "depth 4"]
@@ -90,8 +90,8 @@ def test_ladders_of_which_none_could_be_judged_were_asked_all_the_same() -> None
 def test_ladders_are_counted_as_the_metrics_count_them() -> None:
     graded = [Graded("c", "whole", "incorrect"), Graded("c", "scaffold:1", "invalid", reason="error: timeout")]
     run = bare_run(graded=[*graded, Graded("d", "whole", "correct"), Graded("d", "scaffold:1", "correct")])
-    for warnings, counts in (((), {0: 1}), (("graded and counted as stad does (--compat stad)",), {0: 1, -1: 1})):
-        run.warnings = warnings
+    for compat, counts in ((None, {0: 1}), ("stad", {0: 1, -1: 1})):
+        run.counted = SimpleNamespace(compat=compat)
         assert {r["k"]: r["count"] for r in gates.k_histogram.draw([run]).rows} == counts
 
 

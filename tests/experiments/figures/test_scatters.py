@@ -41,7 +41,7 @@ def test_a_scatter_counts_the_cases_that_were_asked_both_and_second_hops_after_a
     roles = ("part:1", "pair:q1", "whole", "part:0")
     rows = [Graded(f"c{i}", role, named[letter]) for i, letters in enumerate(("1111", "101", "110", "0?1", "0"))
             for role, letter in zip(roles, letters, strict=False)]  # fmt: skip
-    run: Any = SimpleNamespace(graded=rows, name="r", benchmark="b", seed=0, warnings=())
+    run: Any = SimpleNamespace(graded=rows, name="r", benchmark="b", seed=0, warnings=(), counted=None)
     (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
     assert (row["x"], row["n_x"]) == (3 / 4, 4), "the last case was not asked the pair"
     assert (row["count"], row["n"], row["n_invalid"]) == (1, 2, 1), "only where the first is right in the pair"
