@@ -367,7 +367,7 @@ MUTANTS = (
     Mutant(X, "half of a list is no list", 'if 2 * found >= len(gold) else None', 'if 2 * found > len(gold) else None', 'tests/experiments/diagnosis/test_answers.py -k list_shows'),
     Mutant(X, "plain wordings count among the others", 'if role.startswith("part:") and ":paraphrase:" in role:', 'if role.startswith("part:"):', 'tests/experiments/diagnosis/test_rule.py -k plain'),
     Mutant(X, "a spoilt part without its control", "if as_the_whole(b) and kept(b)", "if as_the_whole(b)", "tests/experiments/diagnosis/test_rule.py -k in_context"),
-    Mutant(X, "a missing bridge though the context spoils the parts of right wholes", "if spoilt_anyway(seen):", "if False:", "tests/experiments/diagnosis/test_rule_inside.py -k whatever_the_whole"),
+    Mutant(X, "a missing bridge though the context spoils the parts of right wholes", "if spoilt_anyway(seen) or both_selected(seen.other_operands):", "if both_selected(seen.other_operands):", "tests/experiments/diagnosis/test_rule_inside.py -k whatever_the_whole"),
     Mutant(X, "answers that drift to the largest follow a shortcut", "found.cuts.n >= MANY and found.cuts.share < READ", "False", "tests/experiments/diagnosis/test_rule.py -k drift"),
     Mutant(X, "a part that is spoilt in some cases without a control", "found.spoilt.share >= BROUGHT", "found.spoilt.share >= 0.5", "tests/experiments/diagnosis/test_rule.py -k always_spoils"),
     Mutant(X, "successes of all families as the control", 'if one.case.family == original.case.family and one.case.id', 'if one.case.id', 'tests/experiments/diagnosis/test_answers.py -k behind'),
