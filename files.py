@@ -10,6 +10,7 @@ import csv
 import errno
 import hashlib
 import io
+import json
 import math
 import os
 import re
@@ -115,6 +116,15 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [finite(v) for v in value]
     return value
+
+
+def strict_json(value: Mapping[str, Any], indent: int | None = None) -> str:
+    """An object as strict JSON; values that JSON does not know become texts, NaN and infinities null."""
+    options: dict[str, Any] = {"indent": indent, "ensure_ascii": False, "allow_nan": False, "default": str}
+    try:
+        return json.dumps(value, **options)
+    except ValueError:
+        return json.dumps(finite(value), **options)
 
 
 Row = dict[str, Any]

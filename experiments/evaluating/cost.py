@@ -162,8 +162,8 @@ def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str
         *limit_notice(plan.cases, limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
-        *_budget_notice(plan),
         *_thinking_notice(plan, tokenizer),
+        *_budget_notice(plan),
     ]
 
 

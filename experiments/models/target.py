@@ -301,12 +301,9 @@ def open_role(
     model; None accepts any name that its server signs with. Local models without a chat template are asked in raw
     prompts. Raises ``InputError`` or ``ModelError`` if the engine cannot be opened.
     """
-    if (found := address(spec, option)) is None:
-        return _role_here(Loading(spec, batch_size=batch_size, dtype=dtype, device=device), option)
-    from ...evaluation.engines.http import connect
-
-    model, url = found
-    return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
+    loading = Loading(spec, batch_size=batch_size, dtype=dtype, device=device)
+    opened = _role_here if address(spec, option) is None else _role_behind_server
+    return opened(loading, option, key_env, signed_as)
 
 
 def open_judge(config: Config) -> Engine | None:
@@ -320,7 +317,14 @@ def open_judge(config: Config) -> Engine | None:
     )  # fmt: skip
 
 
-def _role_here(loading: Loading, option: str) -> Engine:
+def _role_behind_server(loading: Loading, option: str, key_env: str | None, signed_as: Sequence[str] | None) -> Engine:
+    from ...evaluation.engines.http import connect
+
+    model, url = address(loading.model, option) or ("", "")
+    return connect(url, model, api_key=key_for(url, key_env), signed_as=signed_as)
+
+
+def _role_here(loading: Loading, option: str, *_: Any) -> Engine:
     try:
         opened = load_local(loading, to_stderr)
     except InputError as e:

@@ -6,7 +6,6 @@ scored, plotted and reported there.
 """
 
 import fcntl
-import json
 import os
 import re
 import shlex
@@ -18,7 +17,7 @@ from typing import Any
 
 from ...errors import InputError, JournalError
 from ...evaluation import text_files
-from ...files import as_path, finite
+from ...files import as_path, strict_json
 from ...files import write_text as write_text  # re-exported: this module offers all ways to write
 from ...terminal import how_many
 
@@ -31,20 +30,12 @@ _NAMED = 8
 
 def write_json(path: str | Path, value: Mapping[str, Any]) -> Path:
     """Write a JSON object with its schema version, atomically. NaN and infinities, which JSON lacks, are null."""
-    return write_text(path, _dumped({"schema": SCHEMA, **value}, indent=1) + "\n")
+    return write_text(path, strict_json({"schema": SCHEMA, **value}, indent=1) + "\n")
 
 
 def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write JSON lines, each with the schema version, atomically; numbers as ``write_json``."""
-    return write_text(path, "".join(_dumped({"schema": SCHEMA, **row}) + "\n" for row in rows))
-
-
-def _dumped(value: Mapping[str, Any], indent: int | None = None) -> str:
-    options: dict[str, Any] = {"indent": indent, "ensure_ascii": False, "allow_nan": False, "default": str}
-    try:
-        return json.dumps(value, **options)
-    except ValueError:
-        return json.dumps(finite(value), **options)
+    return write_text(path, "".join(strict_json({"schema": SCHEMA, **row}) + "\n" for row in rows))
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
