@@ -118,13 +118,22 @@ def finite(value: Any) -> Any:
     return value
 
 
-def strict_json(value: Mapping[str, Any], indent: int | None = None) -> str:
-    """An object as strict JSON; values that JSON does not know become texts, NaN and infinities null."""
-    options: dict[str, Any] = {"indent": indent, "ensure_ascii": False, "allow_nan": False, "default": str}
-    try:
+def strict_json(value: Any, **layout: Any) -> str:
+    """A value as strict JSON: NaN and infinities become null, values that JSON does not know plain ones or texts.
+
+    ``layout`` are arguments of ``json.dumps``.
+    """
+    options: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "default": _plain, **layout}
+    try:  # most values are plain JSON, and walking through 20,000 cases takes longer than the rest
         return json.dumps(value, **options)
-    except ValueError:
+    except (ValueError, TypeError):
         return json.dumps(finite(value), **options)
+
+
+def _plain(value: Any) -> Any:
+    """A value that is not of JSON's own types."""
+    known = hasattr(value, "tolist") or isinstance(value, Mapping | set | frozenset)
+    return finite(value) if known else str(value)
 
 
 Row = dict[str, Any]

@@ -21,8 +21,8 @@ OWN_ITEMS, OWN_OF_ALL, FOREIGN_RUN = (0.9, 0.05), (0.93, 0.01), 0.8
 that a case does not reach it if so few of them would be this unlikely: in one case, and over all failing cases. Over
 many cases the smallest difference is unlikely, so there the share itself has to be below ``FOREIGN_RUN`` as well."""
 OTHERS = 0.5
-"""The share of the run's wrong operands with the other operand's value from which both bridges were computed. (2 to 15
-% in models in which a bridge is missing; 74 % in one that mixes the states of both operands.)"""
+"""The share of the run's wrong operands with the other operand's value from which both bridges were computed. (3 to 21
+% in four models in which a bridge is missing; 69 % in one that mixes the states of both operands.)"""
 ASKED = 0.5
 """The share of the run's failing answers with a wrong operand that has to write the operation asked for."""
 UNLIKELY = 0.05

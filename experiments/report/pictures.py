@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 
 from ...errors import ComposcopeError
-from ...files import finite
+from ...files import strict_json
 from ...probes.catalog import PROBES
 from ..figures.grouping import labels
 from ..run.reader import Row, RunData
@@ -190,20 +190,7 @@ def block(value: Any) -> Markup:
 
 
 def _json(value: Any) -> str:
-    try:  # most values are plain JSON, and walking through 20,000 cases takes longer than the rest
-        return _dumped(value)
-    except (ValueError, TypeError):
-        return _dumped(finite(value))
-
-
-def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    """A value that is not of JSON's own types."""
-    known = hasattr(value, "tolist") or isinstance(value, Mapping | set | frozenset)
-    return finite(value) if known else str(value)
+    return strict_json(value, separators=(",", ":"))
 
 
 def remove_scripts(folder: Path, *patterns: str) -> None:

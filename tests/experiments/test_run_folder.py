@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from composcope.errors import InputError, JournalError
@@ -78,6 +79,13 @@ def test_what_json_has_no_number_for_is_null_in_every_file(tmp_path: Path) -> No
     for path in (write_json(tmp_path / "x.json", value), write_lines(tmp_path / "x.jsonl", [value])):
         found = json.loads(path.read_text(), parse_constant=lambda word: pytest.fail(word))
         assert found == {"schema": 1, "a": None, "b": [1, None, {"c": [0.5, None]}], "d": str(tmp_path)}
+
+
+@pytest.mark.parametrize("other", [1.5, float("nan")])
+def test_a_number_of_numpy_is_a_number_in_every_file_whatever_stands_beside_it(tmp_path: Path, other: float) -> None:
+    path = write_json(tmp_path / "x.json", {"n": np.int64(3), "all": np.array([1, 2]), "some": {4}, "other": other})
+    found = json.loads(path.read_text())
+    assert (found["n"], found["all"], found["some"]) == (3, [1, 2], [4])
 
 
 def test_another_schema_is_refused_with_file_and_line(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from composcope.experiments.report import comparison, landing, pictures, section
 from composcope.experiments.report.sections import number_text
 from composcope.experiments.run.compare import compare_runs, differing_settings
 from composcope.experiments.run.reader import ProbeData, RunData, load
+from composcope.files import finite
 from composcope.probes.catalog import PROBES
 from composcope.probes.verdicts import MATCHED
 from composcope.terminal import no_bar
@@ -211,7 +212,7 @@ def test_a_table_of_validity_counts_its_headline_answers_by_probe_and_question()
 def test_json_of_a_page_has_null_for_what_is_not_finite_and_keeps_everything_else() -> None:
     value = {"a": [math.nan, math.inf, 1.5], 2: np.float32(0.5), "s": {1}}
     value["t"] = (np.array([1, np.nan]), Path("x"), None)  # type: ignore[assignment]
-    found = pictures.finite(value)
+    found = finite(value)
     assert found == {"a": [None, None, 1.5], "2": 0.5, "s": [1], "t": [[1.0, None], Path("x"), None]}
     assert json.loads(pictures._json(value)) == {**found, "t": [[1.0, None], "x", None]}
     assert json.loads(pictures._json({"plain": [1, "ü", True, None]})) == {"plain": [1, "ü", True, None]}
