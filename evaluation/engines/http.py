@@ -72,12 +72,13 @@ class HttpEngine(BaseEngine):
         chat_options: Mapping[str, Any] | None = None,
         check_first: bool = False,
         signed_as: Sequence[str] | None = (),
+        direct: bool = False,
     ) -> None:
         """``timeout`` is for one request from the first byte to the last, ``deadline`` for an ask with its retries.
 
         ``api_key`` defaults to ``$OPENAI_API_KEY`` for the service that it belongs to, and to none for all others.
         ``chat_options`` are sent as ``chat_template_kwargs``. ``check_first`` does at the first ask what ``connect``
-        does at once. ``signed_as`` are other names of the same model, None accepts every name.
+        does at once. ``signed_as`` are other names of the same model, None accepts every name. ``direct``: by no proxy.
         """
         if urlsplit(base_url).scheme not in ("http", "https"):
             raise ModelError(f"base URL {_public(base_url)!r}: give http://HOST:PORT/v1 or https://...")
@@ -110,7 +111,7 @@ class HttpEngine(BaseEngine):
         """The name that the server signs with, where it is not the one that was asked for: an alias, or a mistake."""
         self.extra_fields: Mapping[str, Any] = {}
         """Sent along with every request: fields beyond OpenAI's that this server is known to honor."""
-        self._transport = Transport(base_url, self._key, concurrency + 1)
+        self._transport = Transport(base_url, self._key, concurrency + 1, direct=direct)
         self._client = openai.OpenAI(
             base_url=base_url,
             api_key=self._key,

@@ -31,6 +31,8 @@ CRASHES_PER_ASK = 3
 _SAY_SECONDS = 15.0
 _UNWELL_SECONDS = 10.0
 _REAP_SECONDS = 10.0
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""A proxy that the environment names is for other hosts than our own process."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class ManagedServer:
     def healthy(self) -> bool:
         """Whether the health check answers 200."""
         try:
-            with urllib.request.urlopen(self.url + self.launch.health, timeout=5) as reply:
+            with _DIRECT.open(self.url + self.launch.health, timeout=5) as reply:
                 return reply.status == 200
         except (OSError, urllib.error.URLError, ValueError):
             return False
@@ -226,7 +228,7 @@ class ManagedEngine(HttpEngine):
 
     def __init__(self, server: ManagedServer, model: str, **options: Any) -> None:
         # Two quick tries: more is the business of ``revive``.
-        super().__init__(f"{server.url}/v1", model, **{"retries": 2, "timeout": 600.0, **options})
+        super().__init__(f"{server.url}/v1", model, **{"retries": 2, "timeout": 600.0, "direct": True, **options})
         self.server = server
         self.name = server.launch.name
 

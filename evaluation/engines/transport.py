@@ -108,12 +108,13 @@ class _Network(httpcore2.SyncBackend):
 class Transport(httpx2.BaseTransport):
     """Carries requests to the server at a URL. ``timeout`` of a request is the deadline of its whole exchange."""
 
-    def __init__(self, url: str, key: str, connections: int) -> None:
+    def __init__(self, url: str, key: str, connections: int, *, direct: bool = False) -> None:
+        """``direct`` passes by every proxy: the server is a process of ours."""
         self._key = key
         self._clock = _Clock()
         self._limit = threading.local()
         self._official = is_official(url)
-        self._pool = _pool(url, _Network(self._clock), connections)
+        self._pool = _pool(url, _Network(self._clock), connections, direct)
 
     def at_most(self, size: int) -> None:
         """The size of the replies to the requests of this thread from now on, in bytes."""
@@ -179,10 +180,10 @@ class Transport(httpx2.BaseTransport):
             self.close()
 
 
-def _pool(url: str, network: _Network, connections: int) -> httpcore2.ConnectionPool:
+def _pool(url: str, network: _Network, connections: int, direct: bool = False) -> httpcore2.ConnectionPool:
     """Connections to a server, through the proxy that the environment names for it."""
     parts = urlsplit(url)
-    named = {} if urllib.request.proxy_bypass(parts.hostname or "") else urllib.request.getproxies()
+    named = {} if direct or urllib.request.proxy_bypass(parts.hostname or "") else urllib.request.getproxies()
     proxy = named.get(parts.scheme) or named.get("all")
     encrypted = parts.scheme == "https" or bool(proxy)
     options: dict[str, Any] = {

@@ -53,7 +53,12 @@ def gone(folder: Path, seconds: float = 60) -> bool:
     return not any(running(pid) for pid in lives(folder))
 
 
-def test_started_waited_for_asked_and_stopped(tmp_path: Path, make_ask: Callable[..., Ask]) -> None:
+@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:9"])
+def test_started_waited_for_asked_and_stopped_whatever_proxy_the_environment_names(
+    proxy: str, tmp_path: Path, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.setenv(name, proxy if name != "no_proxy" else "")
     said: list[str] = []
     asks = [make_ask(f"q{i}", case=str(i)) for i in range(50)]
     with ManagedServer(launch(tmp_path, say=said.append)) as server:
