@@ -67,8 +67,8 @@ composcope.cases = (() => {
 
   // Set every filter at once, so that the list matches the address.
   const filter = (wanted) => browse().then(() => bar.go(wanted));
-  // From a point of a figure to its cases: a run by its folder's name, and values of filters.
-  const jump = (run, wanted) => filter({ ...wanted, run: index.runs.findIndex((r) => r.name === run) }).then(() => composcope.goTo("cases"));
+  // From a point of a figure, a row of its table, to its cases: values of filters.
+  const jump = (row, wanted) => filter({ ...wanted, run: composcope.runOf(index.runs, row) }).then(() => composcope.goTo("cases"));
 
   composcope.onRun((run) => { if (bar) bar.go({ ...bar.chosen, run }); });
   return { start, browse, filter, jump, find, failing, picturesOf, dropped, label, first: (run) => index.first[run],

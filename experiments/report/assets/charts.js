@@ -24,7 +24,7 @@ composcope.charts = (() => {
     stops.listen(body);
     // Show the page's run; if this chart has no data for it, show the run with the most numbers and say so.
     function follow() {
-      const name = about.runs[composcope.run.at], own = rows.find((r) => name && r.run === name.name);
+      const name = about.runs[composcope.run.at], own = rows.find((r) => r.run && composcope.runOf(about.runs, r) === composcope.run.at);
       state.facet = own ? own[chart.facet] : facets.includes(name && name.label) ? name.label : fullest(rows, chart.facet, facets);
       said.textContent = !facets.length ? "" : own || state.facet === (name && name.label) ? (facets.length > 1 ? state.facet : "") : `Not measured in ${name ? name.label : "this run"}; shown: ${state.facet}.`;
     }

@@ -73,33 +73,34 @@
       const place = el("div", { class: "case" }, "loading …");
       head.after(place);
       const read = (side) => (side === null || index.dropped.includes(side.file) ? null : need(side.file).then((chunk) => detail.read(chunk, side.case)));
-      Promise.all(r.sides.map(read)).then((sides) => place.replaceChildren(...both(sides)), (error) => place.replaceChildren(el("p", { class: "absent" }, error.message)));
+      Promise.all(r.sides.map(read)).then((sides) => place.replaceChildren(...both(sides, r.sides)), (error) => place.replaceChildren(el("p", { class: "absent" }, error.message)));
     }
     show();
   }
 
-  function both(sides) {
+  // rows: the case in the list of each run; a text may have been left out of the page.
+  function both(sides, rows) {
     const known = sides.find(Boolean);
     if (!known) return [el("p", { class: "absent" }, "The texts of this case were left out to keep the folder small; see the run folders.")];
     const facts = el("dl", { class: "said" }, ...detail.pairs([["question", known.question], ["right answer", known.gold]]));
     const roles = [...new Set(sides.filter(Boolean).flatMap((s) => s.asks.map((a) => a.role)))].sort((a, b) => (b === "whole") - (a === "whole"));
-    return [facts, ...roles.map((role) => pair(role, sides))];
+    return [facts, ...roles.map((role) => pair(role, sides, rows))];
   }
 
   // One role: the prompt (once if both runs had the same one), then the two answers.
-  function pair(role, sides) {
+  function pair(role, sides, rows) {
     const asks = sides.map((s) => (s ? s.asks.find((a) => a.role === role) || null : null));
     const full = (a, s) => (a === null ? null : JSON.stringify([a.before, a.prompt, a.after, a.sent].map((p) => { const t = s.put(p); return t && t.text; })));
     const texts = asks.map((a, i) => full(a, sides[i]));
     const same = texts[0] !== null && texts[0] === texts[1];
     return el("div", { class: "ask", "data-role": role }, el("header", {}, el("b", { dir: "auto" }, role)),
       same ? el("dl", { class: "said" }, ...detail.pairs([["prompt", detail.prompt(asks[0], sides[0].put)]])) : null,
-      el("div", { class: "sides" }, ...asks.map((a, i) => answer(a, sides[i], "AB"[i], same))));
+      el("div", { class: "sides" }, ...asks.map((a, i) => answer(a, sides[i], "AB"[i], same, rows[i] && rows[i].outcome(role)))));
   }
 
-  function answer(a, side, name, same) {
+  function answer(a, side, name, same, outcome) {
     const tag = el("span", { class: `side ${name.toLowerCase()}` }, name);
-    if (a === null) return el("div", { class: "half" }, tag, el("p", { class: "absent" }, "not asked"));
+    if (a === null) return el("div", { class: "half" }, tag, el("p", { class: "absent" }, outcome ? `${outcome}; its texts were left out to keep the folder small, see the run folder` : "not asked"));
     const why = detail.why(a, side.put);
     return el("div", { class: "half" }, el("p", { class: "half-head" }, tag, el("span", { class: `badge ${a.outcome}` }, a.outcome), el("span", { class: "muted", dir: "auto" }, why)),
       el("dl", { class: "said" }, ...detail.pairs([same ? ["", null] : ["prompt", detail.prompt(a, side.put)], ["response", side.put(a.response)], ["read as", side.put(a.read)], ["right", side.put(a.gold)], ["error", side.put(a.error)]])));

@@ -88,6 +88,12 @@ const composcope = (() => {
     run.listeners.forEach((tell) => tell(at));
   }
 
+  // The run that a row of a figure is about: by its folder's name, and where several have that name by its label, too.
+  function runOf(runs, row) {
+    const named = runs.flatMap((r, i) => (row.run ? r.name === row.run : r.label === row.model) ? [i] : []);
+    return named.find((i) => runs[i].label === row.model) ?? named[0] ?? -1;
+  }
+
   let tip = null, about = null;
   // event: where to show it, and the node (target) that it is about.
   function showTip(event, lines) {
@@ -123,5 +129,5 @@ const composcope = (() => {
   const number = (v) => (v === null || v === undefined ? "undefined" : typeof v !== "number" ? String(v)
     : Number.isInteger(v) ? String(v) : Math.abs(v) >= 100 ? v.toFixed(1) : Number(v.toPrecision(3)).toString());
 
-  return { load, need, el, svg, text, unfold, toggle, showTip, hideTip, number, run, showRun, onRun: (tell) => run.listeners.push(tell), onRepaint: (draw) => repaint.push(draw) };
+  return { load, need, el, svg, text, unfold, toggle, showTip, hideTip, number, run, runOf, showRun, onRun: (tell) => run.listeners.push(tell), onRepaint: (draw) => repaint.push(draw) };
 })();

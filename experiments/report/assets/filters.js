@@ -61,22 +61,21 @@ composcope.filters = (() => {
     pick("family", "family", said(values(all, "family")));
     pick("skill", "skill", said(values(all, "skills")));
     pick("k", "scaffold k", values(all, "k").map((k) => [k, k < 0 ? "intractable" : k]));
-    bar.append(el("label", {}, "find", el("input", { type: "search", "data-filter": "find", size: 14, placeholder: "in id or question", oninput: (e) => { chosen.find = e.target.value.toLowerCase(); tell(); } })));
+    bar.append(el("label", {}, "find", el("input", { type: "search", "data-filter": "find", size: 14, placeholder: "in id or question", oninput: (e) => { chosen.find = e.target.value; tell(); } })));
     bar.append(el("button", { type: "button", class: "link", "data-filter-reset": "", onclick: () => { go({}); tell(); } }, "clear"));
     const tests = {
       run: (r, v) => String(r.run) === v, set: (r, v) => r.sets.includes(v), gate: (r, v) => r.gate === v, origin: (r, v) => r.origin === v, cause: (r, v) => r.cause === v, depth: (r, v) => String(r.depth) === v,
       family: (r, v) => r.family === v, skill: (r, v) => r.skills.includes(v), k: (r, v) => String(r.k) === v, role: () => true,
       outcome: (r, v) => (roles.get(chosen.role) || []).some((role) => r.outcome(role) === v),
-      find: (r, v) => `${r.case} ${r.question}`.toLowerCase().includes(v),
+      find: (r, v) => `${r.case} ${r.question}`.toLowerCase().includes(v.toLowerCase()),
     };
     const matches = (r) => Object.entries(chosen).every(([key, v]) => !v || tests[key](r, v));
     // Set every filter at once; a filter that does not offer the value stays at "all".
     function go(wanted) {
       for (const field of bar.querySelectorAll("[data-filter]")) {
-        const key = field.dataset.filter, value = wanted[key] === undefined || wanted[key] === null ? (key === "role" ? field.options[0].value : "") : String(wanted[key]);
-        if (field.options && ![...field.options].some((o) => o.value === value)) continue;
-        field.value = value;
-        chosen[key] = value;
+        const key = field.dataset.filter, value = String(wanted[key] ?? "");
+        const offered = !field.options || [...field.options].some((o) => o.value === value);
+        chosen[key] = field.value = offered ? value : field.options[0].value;
       }
       changed();
     }

@@ -22,7 +22,7 @@
 
   function onPoint(id) {
     if (!FAILING[id]) return null;
-    return (row) => cases.jump(row.run, { set: FAILING[id], depth: row.depth, family: row.family });
+    return (row) => cases.jump(row, { set: FAILING[id], depth: row.depth, family: row.family });
   }
 
   // The head whose tokens the case is to show.
@@ -40,7 +40,7 @@
         choose(cell);
         Promise.resolve(dossier.again()).then(() => composcope.goTo("tokens"));
       };
-      const run = index.runs.findIndex((r) => (cell.run ? r.name === cell.run : r.label === cell.model)), place = el("div", {});
+      const run = composcope.runOf(index.runs, cell), place = el("div", {});
       differing(run, cell, index).then((found) => place.replaceChildren(differs(found, run, cell)), (error) => place.replaceChildren(error.message));
       return el("div", {}, el("strong", {}, `Layer ${cell.layer}, head ${cell.head} `), el("button", { type: "button", class: "link", "data-look": "", onclick: look }, "the tokens that it looks at in the case above"), el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, el("th", {}, "asked"), ...shows.map((s) => el("th", { class: "num" }, s)))),

@@ -118,6 +118,10 @@ def test_filters_narrow_the_list_and_agree_with_the_data(seen: Visit) -> None:
     assert 0 < shown() <= wrong
     page.fill("[data-filter=find]", "no such case")
     assert shown() == 0 and page.get_by_text("No case matches").is_visible()
+    page.fill("[data-filter=find]", "CASE-0001")
+    assert shown() == 1  # in the address, too, which is read again
+    page.evaluate("composcope.cases.filter({ find: 'CASE-0001', set: 'no such set' })")
+    wait_until(page, "document.querySelector('#browser [data-count]').dataset.count === '3'")
     page.fill("[data-filter=find]", "")
     page.select_option("[data-filter=run]", "0")
     page.select_option("[data-filter=set]", "")
@@ -148,6 +152,26 @@ def test_a_point_of_the_curve_leads_to_its_failing_cases(seen: Visit) -> None:
     assert seen.page.locator("[data-filter=depth]").input_value() == "8"
     assert seen.page.locator("[data-filter=run]").input_value() in ("0", "1")
     seen.check(close=False)
+
+
+def test_a_point_of_a_run_and_its_chart_stay_with_this_run_though_another_folder_has_the_same_name(
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
+) -> None:
+    runs = [
+        synthetic.make_run(tmp_path / side / "run", model=f"organism:{side}", n=24, seed=i, probes=("lookback",))
+        for i, side in enumerate(("control", "twin"))
+    ]
+    visit = Visit(browser, write_page(runs, tmp_path / "out"))
+    visit.scroll()
+    page = visit.page
+    for i, label in enumerate(page.locator("#run option").all_inner_texts()):
+        page.select_option("#run", str(i))
+        assert page.locator("#figure-lookback [data-chart]").get_attribute("data-painted") == label
+    page.locator("#figure-collapse-curve .legend button").first.click()  # the points of the second run are left
+    page.locator("#figure-collapse-curve [data-point]").last.click(force=True)
+    wait_until(page, "document.querySelector('[data-filter=set]').value === 'residual-failure'")
+    assert page.locator("[data-filter=run]").input_value() == "1"
+    visit.check()
 
 
 def test_pointing_at_a_value_tells_count_and_interval(seen: Visit) -> None:

@@ -358,6 +358,22 @@ def test_discordant_cases_come_first_and_the_counts_agree_with_both_runs(browser
     visit.check()
 
 
+def test_texts_that_were_left_out_of_one_run_are_not_called_not_asked(
+    browser: Any, compared: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    shutil.copytree(compared.parent, folder)
+    index = folder / "data" / "compared" / "index.js"
+    index.write_text(index.read_text().replace('"dropped":[]', '"dropped":["cases/1-0"]'))
+    visit = Visit(browser, folder / "compare.html")
+    visit.page.locator("#browser .item").first.click()
+    whole = visit.page.locator(".case [data-role=whole]")
+    whole.wait_for()
+    said = whole.locator(".half").last.inner_text()
+    assert "its texts were left out" in said and "not asked" not in said
+    visit.check()
+
+
 def test_runs_over_different_case_files_say_what_they_share_and_keep_other_questions_apart(
     browser: Any, synthetic: ModuleType, tmp_path: Path
 ) -> None:
