@@ -244,9 +244,9 @@ def main() -> None:
         return
     names = tuple(words(given.only))
     found = bench_probes(preset(given.preset), names, repeats=given.repeats, memory=not given.no_memory, out=given.out)
+    print(found.to_markdown())
     if given.docs is not None:
         found.write_docs(given.docs)
-    print(found.to_markdown())
 
 
 if __name__ == "__main__":

@@ -170,9 +170,9 @@ def _bench(
         model, asks=asks, rounds=rounds, threads=threads, only=words(only), lm_eval_python=lm_eval_python,
         say=reporter.say, progress=reporter.still_bar,
     )  # fmt: skip
+    show(found.document() if json else found.text(), json)
     if docs is not None:
         write_between(docs, BEGIN, END, found.markdown())
-    show(found.document() if json else found.text(), json)
     return 0
 
 

@@ -135,7 +135,8 @@ class CaseResult:
 
     def _repr_html_(self) -> str:
         frame = self.to_df()
-        frame["outcome"] = [_MARKS[o] for o in frame["outcome"]]
+        if self.graded:  # a run that was stopped has cases that were not asked
+            frame["outcome"] = [_MARKS[o] for o in frame["outcome"]]
         gold = f"<p>{escape(self.question)}<br>gold: <b>{escape(self.answer)}</b>"
         gold += f"<br>why: {escape(self.why)}</p>" if self.why else "</p>"
         return heading(self.id, self.label or "neither failure nor success") + gold + frame_html(frame)

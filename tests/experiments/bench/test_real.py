@@ -183,3 +183,6 @@ def test_every_option_of_the_real_bench_reaches_it(
     assert given["words"] == ("some/model",) and {k: given[k] for k in options} == options
     assert [*given["only"]] == ["asking", "patching"] and capsys.readouterr().out == "the table\n"
     assert "| a table |" in docs.read_text() and "old" not in docs.read_text() and "after" in docs.read_text()
+    docs.write_text("a page without a place for the table")
+    assert main([*command, *words, "--quiet"]) == 1
+    assert capsys.readouterr().out == "the table\n"  # hours of measurements are not lost

@@ -549,9 +549,10 @@ def test_the_model_is_loaded_for_a_diagnosis_as_quietly_as_the_diagnosis_is_aske
 
 
 def test_one_head_is_drawn_by_its_number(run: RunResults) -> None:
-    ways: list[dict[str, Any]] = [{"heads": [1]}, {"heads": 1}, {"head": 1}]
-    drawn = [cs.plot.attention(run.lm, "7 times 8", layer=0, **way).rows for way in ways]
-    assert drawn[0] == drawn[1] == drawn[2] and {row["head"] for row in drawn[0]} == {1}
+    ways: list[dict[str, Any]] = [{"heads": [1]}, {"heads": 1}, {"head": 1}, {"head": np.int64(1)},
+                                  {"heads": np.array([1])}, {"heads": 1, "layer": np.int64(0)}]  # fmt: skip
+    drawn = [cs.plot.attention(run.lm, "7 times 8", **{"layer": 0, **way}).rows for way in ways]
+    assert all(rows == drawn[0] for rows in drawn) and {row["head"] for row in drawn[0]} == {1}
     ids, site = run.lm.tokens("7 times 8"), Site(0, "pattern", head=1)
     n, looks = ids.shape[1], run.lm.run(ids, read=[site]).acts[site][0].tolist()
     assert [(r["query"], r["key"]) for r in drawn[0]] == [(q, k) for q in range(n) for k in range(q + 1)]
@@ -569,7 +570,8 @@ def test_every_result_shows_itself_short_and_as_escaped_html(looked: Any, tmp_pa
     part = Part(f"What is {bad}?", "7", "fact", "number")
     case = Case(f"a{bad}", f"Whole {bad}?", f"{bad}", parts=(part, part), benchmark="html")
     run = cs.evaluate("organism:none", [case], out=tmp_path / "run", quiet=True)
-    shown = [run, run.metrics, run.cases, run.cases[0], run.failures, looked, looked.table]
+    not_asked = replace(run.cases[0], graded=[], responses=[], asks=[])
+    shown = [run, run.metrics, run.cases, run.cases[0], not_asked, run.failures, looked, looked.table]
     for thing in shown:
         assert len(repr(thing)) < 400
         html = thing._repr_html_()
