@@ -51,7 +51,8 @@ def attention(
     ids = lm.tokens(text) if isinstance(text, str) else torch.tensor([list(text)], device=lm.device)
     if head is not None and heads is not None:
         raise InputError(f"head={head!r} and heads={heads!r}: give one of them, such as heads=[{head}]")
-    layer, wanted = (n.tolist() if hasattr(n, "tolist") else n for n in (layer, heads if head is None else head))
+    given: list[Any] = [layer, heads if head is None else head]
+    layer, wanted = (n.tolist() if hasattr(n, "tolist") else n for n in given)  # numpy
     wanted = range(lm.anatomy.n_heads) if wanted is None else [wanted] if isinstance(wanted, int) else wanted
     if not (chosen := list(wanted)):
         raise InputError("heads=[]: give one head or more, or leave it out for all")
