@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...errors import InputError
 from ...files import file_sha256
 from ...terminal import Bar, no_bar
 from . import crossed, documents, errors, measure, world
@@ -132,7 +133,12 @@ def _parameters(folder: Path) -> int:
 def ship(
     trained: Mapping[int, Path], doses: Sequence[str], shipped: int, out: Path, n: int = 100, progress: Bar = no_bar
 ) -> None:
-    """Copy the models of one seed to ``out`` and write the card of all seeds next to them."""
+    """Copy the models of one seed to ``out`` and write the card of all seeds next to them.
+
+    Raises ``InputError`` for the folder of a training, since the models replace what ``out`` has under their names.
+    """
+    if out.resolve() in {home.resolve() for home in trained.values()}:
+        raise InputError(f"--out {out}: is the folder of a training, which would be lost; give another folder")
     built = build_card(trained, doses, shipped, n, progress)
     for dose in doses:
         shutil.rmtree(out / dose, ignore_errors=True)

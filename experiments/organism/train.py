@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from ...devices import available
 from ...errors import InputError
-from ...files import put_in_place
+from ...files import put_in_place, write_text
 from ...terminal import how_many
 from .crossed import SECOND
 from .documents import FIRST, Curriculum, Dose
@@ -288,7 +288,7 @@ def export(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: P
     model.config.save_pretrained(folder)
     model.generation_config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    (folder / "organism.json").write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8")
+    write_text(folder / "organism.json", json.dumps(info, indent=1) + "\n")
 
 
 def _check_recipe(folder: Path, recipe: OrganismRecipe, seed: int, now: str) -> str | None:
@@ -300,7 +300,7 @@ def _check_recipe(folder: Path, recipe: OrganismRecipe, seed: int, now: str) -> 
     folder.mkdir(parents=True, exist_ok=True)
     path, settings = folder / "recipe.json", {"seed": seed, **recipe.record()}
     if not path.is_file():
-        path.write_text(json.dumps({**settings, "documents": now}, indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps({**settings, "documents": now}, indent=1) + "\n")
         return now
     begun = json.loads(path.read_text(encoding="utf-8"))
     documents = begun.pop("documents", None)

@@ -136,6 +136,10 @@ def test_a_shipped_folder_holds_the_chosen_seeds_models_and_nothing_of_an_earlie
         assert found == {f"{dose}/of-{seed}": dose for dose in ("none", "twin")} | {"CARD.md": "new"}
     homes = {seed: trained / f"seed-{seed}" for seed in (0, 1)}
     assert asked == [(homes, ["none", "twin"], seed, 7) for seed in (0, 1)]
+    for other in (0, 1):
+        assert main(["organism", "card", str(trained), "--out", str(trained / f"seed-{other}")]) == 1
+    assert "the folder of a training" in capsys.readouterr().err
+    assert len([*trained.glob("seed-*/*/model/of-*")]) == 4 and len(asked) == 2
 
 
 def test_formats_are_weak_only_in_topics_that_are_known_in_plain_ones() -> None:

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
+from composcope import files
 from composcope.errors import InputError, ModelError
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import organism as cli
@@ -205,6 +206,26 @@ def test_an_output_folder_begun_with_other_settings_is_refused(tmp_path: Path) -
     train.train("none", 0, tmp_path, TINY, "cpu")
     with pytest.raises(InputError, match="another recipe"):
         train.train("none", 0, tmp_path, replace(TINY, mlp=64), "cpu")
+
+
+@pytest.mark.parametrize("killed", [1, 2])
+def test_a_training_killed_while_its_record_is_written_is_continued(
+    killed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(TINY, base=replace(TINY.base, steps=1), dose=replace(TINY.dose, steps=1))
+    with monkeypatch.context() as patch:
+        put, calls = files.put_in_place, iter(range(1, 10))
+
+        def kill(made: Path, path: Path) -> Path:
+            if next(calls) == killed:
+                raise KeyboardInterrupt
+            return put(made, path)
+
+        patch.setattr(files, "put_in_place", kill)
+        with pytest.raises(KeyboardInterrupt):
+            train.train("none", 0, tmp_path, recipe, "cpu")
+    record = train.train("none", 0, tmp_path, recipe, "cpu") / "organism.json"
+    assert json.loads(record.read_text())["recipe"] == json.loads(json.dumps(recipe.record()))
 
 
 def test_an_unknown_dose_is_refused(tmp_path: Path) -> None:
