@@ -154,7 +154,7 @@ def estimate(found: Evaluated, path: Path) -> list[Error]:
 
     Raises ``InputError`` for a file that is not filled in, or that belongs to another run.
     """
-    by_key = {_key(row): row for row in _judgeable(found)}
+    by_key = {tuple(map(str, _key(row))): row for row in _judgeable(found)}
     labels: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for n, line in enumerate(_read(path), 2):
         said = line["verdict"].strip().casefold()
@@ -162,9 +162,10 @@ def estimate(found: Evaluated, path: Path) -> list[Error]:
             continue
         if said not in _VERDICTS:
             raise InputError(f"{path}:{n}: field 'verdict' is {line['verdict']!r}; use right, wrong or unclear")
-        row = by_key.get((line["case"], line["role"], int(line["repeat"] or 0)))
-        if row is None:
-            raise InputError(f"{path}:{n}: no answer of case {line['case']!r}, role {line['role']!r} in this run")
+        key = line["case"], line["role"], line["repeat"].strip() or "0"
+        if (row := by_key.get(key)) is None:
+            named = "case {!r}, role {!r}, repeat {}".format(*key)
+            raise InputError(f"{path}:{n}: no answer of {named} in this run; use the file that `--audit N` wrote")
         labels[_type(found, row), row.outcome].append(_VERDICTS[said])
     if not labels:
         raise InputError(f"{path}: no verdicts; fill the column 'verdict' with right, wrong or unclear")

@@ -124,8 +124,13 @@ def heading(column: Sequence[str]) -> str:
     return f"{column[1]}, points" if column[2] == "points" else column[1]
 
 
+def of_column(run: RunData, metric: str) -> Metric | None:
+    """The number of a run in a column of its headline table; atoms are counted once for each fact."""
+    return run.one(metric) or (run.one(metric, per="fact") if metric == "atom_stability" else None)
+
+
 def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
-    row = run.one(metric) or (run.one(metric, per="fact") if metric == "atom_stability" else None)
+    row = of_column(run, metric)
     if row is None:
         return None
     cell: dict[str, Any] = {

@@ -25,7 +25,7 @@ from ..run.diagnosis import meaning
 from ..run.reader import Row, RunData, load
 from ..run.summary import diagnosed_failures
 from .causes import UNNAMED
-from .headline import heading, interval, shown, tables
+from .headline import heading, interval, of_column, shown, tables
 from .landing import finding, says
 from .sections import FAILS, counted, ends, number_text, read_validity, tests_of
 
@@ -104,7 +104,7 @@ def _behavior(runs: Sequence[RunData]) -> Iterator[Row]:
     for run in runs:
         for column in about(run.protocol).columns:
             metric, _, form = column
-            found = run.one(metric)
+            found = of_column(run, metric)
             if found is not None:
                 yield {
                     "model": names[run.path], "benchmark": run.benchmark, "claim": heading(column), "n": found.n,

@@ -352,6 +352,8 @@ MEASURES = {
     "planted": "smallest effect found, sd", "donors": "share put right", "heads": "share shown", "exposures": "AUROC",
 }  # fmt: skip
 MEANS = {"planted": "share of trials found"}
+HEADLINE = {"dose": None, "failure": "control", "members": "twin"}
+"""The dose whose answer to a question stands in the headline (None: all doses); other questions have none there."""
 ALONE = f"cannot say: 1 training ({TRAININGS} are needed)"
 
 
@@ -379,5 +381,5 @@ def _undefined(score: ProbeScore, question: str, why: str, dose: str | None = No
     empty: Row = {"quantity": score.quantity, "group": None, "n": 0, "value": None, "low": None, "high": None}
     row = {**empty, "interval": "none", "verdict": "cannot say", "note": why}
     row |= {"expected": score.expected} if question in ("dose", "pair") else {}
-    found = _row(row, score, question, dose, headline=dose in (None, "control", "twin") and question != "planted")
+    found = _row(row, score, question, dose, headline=(question, dose) in HEADLINE.items())
     return {**found, "statement": f"{found['statement']}: {why}"}

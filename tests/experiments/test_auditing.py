@@ -241,6 +241,7 @@ def test_one_answer_is_judged_once_for_each_gold(tmp_path: Path) -> None:
         (("", ""), "no verdicts"),
         (("right", "rihgt"), "'rihgt'"),
         (("number-correct-0", "number-correct-999"), "'number-correct-999'"),
+        ((",whole,0,", ",whole,first,"), "repeat first"),
         (("case,", "kase,"), "'case'"),
     ],
 )

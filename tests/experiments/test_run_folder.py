@@ -121,13 +121,15 @@ def test_the_seconds_of_a_step_are_added_up_and_kept_to_the_millisecond(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with begin_run(tmp_path / "r", {}, identity=IDENTITY) as run:
-        ticks = iter((10.0, 11.23456, 20.0, 20.5))
+        ticks, peaks = iter((10.0, 11.23456, 20.0, 20.5)), iter(({"rss": 9, "children": 1}, {"rss": 7, "children": 2}))
         with monkeypatch.context() as patched:
             patched.setattr(writer, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+            patched.setattr(writer.provenance, "memory_peaks", lambda: next(peaks))
             for seconds in (1.235, 1.735):
                 with run.timed("ask"):
                     pass
                 assert run.manifest.timings == {"ask": seconds}
+        assert run.manifest.peak_memory == {"ask": {"rss": 9, "children": 2}}, "the largest of all goes"
 
 
 def test_no_file_of_a_run_holds_the_path_of_its_folder(tmp_path: Path) -> None:
@@ -343,21 +345,17 @@ def test_progress_on_a_terminal_is_a_bar_and_lines_said_meanwhile_stand_above_it
         reporter.say("half [bold]way")
         advance(2)
     text = terminal.getvalue()
-    assert "half [bold]way" in text
-    assert "4/4" in text
+    assert "half [bold]way" in text and "4/4" in text
     assert text.rstrip().endswith("asking: 100 % (4/4)")
 
 
 def test_warnings_of_libraries_go_to_the_log_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = Reporter(tmp_path / "log.txt")
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        with reporter.logging_warnings():
-            for _ in range(3):
-                warnings.warn("precision\n lost", RuntimeWarning, stacklevel=1)
+    with warnings.catch_warnings(action="always"), reporter.logging_warnings():
+        for _ in range(3):
+            warnings.warn("precision\n lost", RuntimeWarning, stacklevel=1)
     lines = (tmp_path / "log.txt").read_text().splitlines()
-    assert len(lines) == 1 and "RuntimeWarning: precision lost" in lines[0]
-    assert capsys.readouterr().err == ""
+    assert len(lines) == 1 and "RuntimeWarning: precision lost" in lines[0] and capsys.readouterr().err == ""
 
 
 def test_an_occupied_folder_names_only_what_differs_and_cuts_hashes_and_long_values(tmp_path: Path) -> None:
@@ -373,12 +371,14 @@ def test_an_occupied_folder_names_only_what_differs_and_cuts_hashes_and_long_val
 
 
 def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tmp_path: Path) -> None:
-    with begin_run(tmp_path / "r", {}, identity=IDENTITY):
+    whole = {**IDENTITY, "shard": None}
+    with begin_run(tmp_path / "r", {}, identity=whole):
         pass
-    with pytest.raises(JournalError, match=r"asking\.few_shot was unset, is 2"):
-        with begin_run(tmp_path / "r", {}, identity={**IDENTITY, "asking": {"few_shot": "2"}}):
-            pass
-    with begin_run(tmp_path / "r", {}, identity=IDENTITY):
+    for other, said in (({"shard": "1/2"}, "shard"), ({"asking": {"few_shot": "2"}}, r"asking\.few_shot")):
+        with pytest.raises(JournalError, match=f"{said} was unset, is"):
+            with begin_run(tmp_path / "r", {}, identity={**whole, **other}):
+                pass
+    with begin_run(tmp_path / "r", {}, identity=whole):
         pass
 
 

@@ -14,6 +14,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.experiments.cli import main
 from composcope.experiments.figures.catalog import FIGURES
+from composcope.experiments.report.headline import tables
 from composcope.experiments.report.paper import (
     FAILED,
     NONE,
@@ -147,6 +148,21 @@ def test_what_patching_found_is_a_claim(synthetic: ModuleType, tmp_path: Path) -
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
     (claim,) = (row for row in claims(load([folder])) if row["claim"].startswith("patching"))
     assert claim["declared"] and claim["value"] == "0.5" and "minus matched" not in claim["claim"]
+
+
+def test_every_number_of_the_headline_tables_is_a_claim(synthetic: ModuleType, tmp_path: Path) -> None:
+    for name, about in {"a": {}, "b": {"model": "org/b", "seed": 1}, "c": {"protocol": "compositionality-gap"}}.items():
+        synthetic.make_run(tmp_path / name, n=30, probes=(), **about)
+    runs = load([tmp_path])
+    made = [row for row in claims(runs) if row["declared"]]
+    shown = [
+        (row["model"], one["benchmark"], column, cell["n"], cell["shown"], cell["interval"])
+        for one in tables(runs) for row in one["rows"]
+        for column, cell in zip(one["columns"], row["cells"], strict=True) if cell
+    ]  # fmt: skip
+    keys = ("model", "benchmark", "claim", "n", "value", "interval")
+    assert sorted(tuple(r[k] for k in keys) for r in made) == sorted(shown)
+    assert {r["claim"] for r in made} > {"atoms right in every wording"}
 
 
 def test_the_causes_of_a_diagnosed_run_are_claims_and_the_model_does_not_name_the_benchmark(

@@ -19,7 +19,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import CaseSet, Entry, Reduction
 from composcope.experiments.run import reader
 from composcope.experiments.run.reader import ProbeData, RunData, load, read_run
-from composcope.experiments.run.schema import Evaluated, Manifest
+from composcope.experiments.run.schema import Answerer, Evaluated, Manifest
 
 
 @pytest.fixture(scope="module")
@@ -141,13 +141,13 @@ def test_graded_rows_of_one_ask_are_an_entry_for_each_case_and_reasons_are_count
 def test_what_a_result_was_made_with_has_no_path_in_it() -> None:
     identity = {"model": "m", "benchmark": "b", "data": "h", "protocol": "p", "seed": 3, "format": "plain"}
     manifest = Manifest(identity=identity, run="r", model={"weights": "w", "name": "/a/b", "revision": "1"},
-                        versions={"torch": "2"}, numerics={"dtype": "float32"},
-                        command="composcope /home/x")  # fmt: skip
+                        versions={"torch": "2"}, numerics={"dtype": "float32"}, command="composcope /home/x",
+                        engine=Answerer(identity={"model": "m"}, provenance={"engine": "vllm"}))  # fmt: skip
     assert manifest.made_with() == {
         "run": "r", "model": {"name": "m", "weights": "w", "revision": "1"}, "data": {"benchmark": "b", "data": "h"},
         "protocol": "p", "format": "plain", "prompting": None, "seed": 3, "composcope": None,
         "versions": {"torch": "2"},
-        "numerics": {"dtype": "float32"}, "engine": None}  # fmt: skip
+        "numerics": {"dtype": "float32"}, "engine": {"engine": "vllm"}}  # fmt: skip
 
 
 def test_wrong_fields_are_told_with_their_place_and_kind() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import pytest
 
 from composcope.evaluation import dependence
 from composcope.evaluation.metrics import Metric
@@ -53,3 +56,31 @@ def test_the_document_of_a_run_has_the_metrics_of_its_lines(synthetic: ModuleTyp
     assert document["metrics"][-1]["metric"] == "human_agreement"
     said = [line for line in summary.lines(run) if ", n=" in line]
     assert [line.split()[0].rstrip(":") for line in said] == [m["metric"] for m in document["metrics"]]
+
+
+def test_a_run_is_summed_up_and_listed_field_by_field(synthetic: ModuleType, tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=24, protocol="compositionality-gap", probes=("min-k",))
+    file = run / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "n_cases": 24, "n_invalid": 3, "stopped": "--max"}))
+    counted = {**json.loads((run / "metrics.json").read_text()), "warnings": ["odd"]}
+    (run / "metrics.json").write_text(json.dumps(counted))
+    sets = {p.stem: p.read_text().count("\n") for p in sorted((run / "casesets").glob("*.jsonl"))}
+    about = {"model": "organism:control", "benchmark": "organism:mixed", "protocol": "compositionality-gap",
+             "status": "complete", "stopped": "--max"}  # fmt: skip
+    found = summary.document(run)
+    assert found.pop("metrics") and found.pop("chance") == pytest.approx(0.04)
+    assert found == {"schema": 1, "run": str(run), **about, "n_cases": 24, "n_invalid": 3, "case_sets": sets,
+                     "probes": ["min-k"], "warnings": ["odd"]}  # fmt: skip
+    lines = summary.lines(run)
+    assert lines[0].endswith("stopped by --max") and lines[-1] == "  warning: odd"
+    assert "  chance level of the whole: 4.0 %" in lines
+    at = [lines.index(f"  case set {name}: {n}") for name, n in sets.items()]
+    shown = [list(takewhile(lambda line: line.startswith("    "), lines[i + 1 :])) for i in at]
+    failing = json.loads((run / "casesets" / "both-right-whole-wrong.jsonl").read_text().splitlines()[0])["case"]
+    assert min(sets.values()) > 3 and [len(some) for some in shown] == [0, 3], "the first of the failing ones"
+    assert shown[1][0].startswith(f"    {failing}: ")
+    row = summary._row(run)
+    whole = next(m for m in counted["metrics"] if m["metric"] == "composition")
+    assert row.pop("headline") == summary.metric_line(Metric(**whole))
+    assert row == {"run": str(run), **about, "cases": 24, "created": "2026-01-01T00:00:00+0000",
+                   "state": "stopped by --max"}  # fmt: skip
