@@ -114,17 +114,8 @@ def clustered(cases: Sequence[Case]) -> list[Case]:
 
     A cluster is named after its first case.
     """
-    parent: dict[Any, Any] = {}
+    from .dependence import joined  # scipy takes a second to load
 
-    def root(node: Any) -> Any:
-        while (above := parent.setdefault(node, node)) != node:
-            parent[node] = node = parent[above]  # halves the path
-        return node
-
-    for i, case in enumerate(cases):
-        for p in case.parts:
-            a, b = root(i), root(("fact", p.atom))
-            if a != b:
-                parent[b] = a
-    names: dict[Any, str] = {}
-    return [replace(case, cluster=names.setdefault(root(i), case.id)) for i, case in enumerate(cases)]
+    names: dict[int, str] = {}
+    groups = joined([frozenset(p.atom for p in case.parts) for case in cases]).tolist()
+    return [replace(case, cluster=names.setdefault(g, case.id)) for g, case in zip(groups, cases, strict=True)]

@@ -12,6 +12,7 @@ about grading.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
@@ -21,7 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ..errors import JournalError
@@ -140,12 +140,8 @@ def _records(path: Path, contents: Contents, growing: Callable[[], bool]) -> Ite
             if not isinstance(record, dict):
                 raise ValueError("not an object")
         except (ValueError, RecursionError):
-            torn = n == len(lines)
-            what = (
-                "torn last line left out (the writer was stopped in the middle of it)"
-                if torn
-                else "damaged line left out"
-            )
+            torn = "torn last line left out (the writer was stopped in the middle of it)"
+            what = torn if n == len(lines) else "damaged line left out"
             contents.warnings.append(f"{path}:{n}: {what}; its ask is asked again")
             continue
         if wrong is not None:
@@ -271,7 +267,9 @@ class Journal:
                     self.warnings.append(f"{message}; reused as asked")
         if present not in before["provenance"]:
             before["provenance"].append(present)
-        self._pending.setdefault(digest, self._engine_record(digest, identity, present))
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        begun = {"schema": SCHEMA, "engine": digest, "identity": dict(identity), "provenance": present, "time": now}
+        self._pending.setdefault(digest, begun)
 
     def record(self, key: str, ask: Ask, response: Response, identity: Mapping[str, str]) -> None:
         """Write one response; when this returns, a killed process no longer loses it.
@@ -303,10 +301,6 @@ class Journal:
         )
         self.contents.put(key, response)
 
-    def _engine_record(self, digest: str, identity: Mapping[str, str], provenance: dict[str, Any]) -> dict[str, Any]:
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        return {"schema": SCHEMA, "engine": digest, "identity": dict(identity), "provenance": provenance, "time": now}
-
     def _write(self, record: dict[str, Any]) -> None:
         # surrogatepass: a server may send half a surrogate pair, and json.loads reads it back the same way.
         plain = json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
@@ -324,20 +318,15 @@ class Journal:
             if time.monotonic() - self._synced > SYNC_SECONDS:
                 self._sync()
         except OSError as e:
-            self._drop_half_line()
+            if self._fd is not None:
+                with contextlib.suppress(OSError):  # the reader leaves a torn tail out
+                    os.ftruncate(self._fd, self._size)
             full = e.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
             fix = "free some space" if full else "check the disk"
             raise JournalError(
                 f"{self.folder}: cannot write ({e.strerror}); {fix} and run the same command again: "
                 f"the {len(self)} answers before are kept"
             ) from e
-
-    def _drop_half_line(self) -> None:
-        if self._fd is not None:
-            try:
-                os.ftruncate(self._fd, self._size)
-            except OSError:
-                pass  # the reader leaves a torn tail out
 
     def _segment(self) -> int:
         if self._fd is None:
@@ -370,9 +359,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:
             self.close()
         except JournalError:

@@ -51,7 +51,6 @@ def ask_judge(
     question: str,
     gold: str,
     answer: str,
-    max_tokens: int = 256,
     *,
     aliases: Sequence[str] = (),
     open_ended: bool = False,
@@ -62,7 +61,14 @@ def ask_judge(
     """
     right = f"{gold} (also accepted: {'; '.join(aliases)})" if aliases else gold
     prompt = PROMPT.format(question=question, gold=right, answer=answer) + (_UNDECIDED if open_ended else "")
-    return Ask(case, f"judge:{role}", prompt, gold="1", answer_type="number", max_tokens=max_tokens)
+    return Ask(case, f"judge:{role}", prompt, gold="1", answer_type="number", max_tokens=256)
+
+
+def without_thinking(reply: str) -> str:
+    """The reply after its thinking; empty if the thinking never ended."""
+    if "</think>" in reply:
+        return reply.rsplit("</think>", 1)[1]
+    return "" if reply.lstrip().startswith("<think>") else reply
 
 
 def shortened(answer: str) -> str:
@@ -78,10 +84,7 @@ def verdict(reply: str) -> bool | None:
     Three forms are read: a JSON object (also fenced, single-quoted, or broken after the score), a labelled verdict
     ("Verdict: correct"), and a line that consists of the verdict alone. Prose that mentions such words is not read.
     """
-    closed = reply.rfind("</think>")
-    text = reply[closed + len("</think>") :] if closed >= 0 else reply
-    if closed < 0 and text.lstrip().startswith("<think>"):
-        return None
+    text = without_thinking(reply)
     for found in (_objects(text), _fields(text), [_word(m["word"]) for m in _LABELLED.finditer(text)]):
         if found:
             return found[0] if len(set(found)) == 1 else None

@@ -21,6 +21,7 @@ from .benchmarks.stad import StadItem
 from .builders import scaffold_teacher as parsing
 from .engines.base import Engine, ask_all
 from .journal import Journal
+from .judging import without_thinking
 
 OTHER = "other"
 REDUNDANT = 0.78
@@ -249,7 +250,7 @@ def assign(
 
 
 def _assigned(reply: str, skills: Sequence[Skill]) -> str | None:
-    text = parsing.without_thinking(reply).strip().strip("*`\"'.() ")
+    text = without_thinking(reply).strip().strip("*`\"'.() ")
     if m := re.match(r"(\d+)\b", text):
         n = int(m[1])
         return skills[n - 1].id if 1 <= n <= len(skills) else OTHER if n == len(skills) + 1 else None

@@ -86,13 +86,11 @@ def _forward(
     """Logits of the last position."""
     start, (rows, width) = int(cache.get_seq_length()), ids.shape
     positions = torch.arange(start, start + width, device=ids.device).expand(rows, width)
-
     options = logits_option(model, 1)
 
     def run() -> Tensor:
-        return model(input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True, **options).logits[
-            :, -1
-        ]
+        out = model(input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True, **options)
+        return out.logits[:, -1]
 
     logits = visited(model, anatomy, (rows, width), {}, edit, run).output
     if not torch.isfinite(logits.max(-1).values).all():

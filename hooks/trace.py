@@ -7,7 +7,7 @@ trace.events[3]  # what ran in block 3, in order
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,10 +81,8 @@ class Trace:
 
         try:
             with torch.no_grad():
-                if attention.can_interpose(self.model):
-                    with attention.interpose(self.model, record):
-                        logits = self.model(input_ids=ids, use_cache=False).logits
-                else:
+                seen = attention.can_interpose(self.model)
+                with attention.interpose(self.model, record) if seen else nullcontext():
                     logits = self.model(input_ids=ids, use_cache=False).logits
         except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as e:
             if is_out_of_memory(e):

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..hooks.model import Model
-from .patching.engine import continue_patched, prompt_end_states, sorted_layers
+from .patching.engine import chosen_layers, continue_patched, prompt_end_states
 
 Ids = Sequence[int]
 STRENGTHS = (1.0, 2.0)
@@ -62,7 +62,7 @@ def steer(
     Sources: ``+S`` for each strength S, ``-S`` for the largest one, ``random:i`` (directions drawn at random, as long
     as the largest step), ``none``. Each layer is a separate row: layers are never steered together.
     """
-    chosen = sorted_layers(lm, layers)
+    chosen = sorted(set(chosen_layers(lm, layers)))
     if list(layers) != chosen:
         raise InputError(f"layers {list(layers)}: give each once, the lowest first, as the rows of along")
     if tuple(along.shape) != (wanted := (len(chosen), lm.anatomy.d_model)):
@@ -91,7 +91,7 @@ def patch(
     """
     if taken := sorted({"noise", "none"} & set(donors)):
         raise InputError(f"donors {taken}: these are the names of controls; give the groups other names")
-    chosen = sorted_layers(lm, layers)
+    chosen = sorted(set(chosen_layers(lm, layers)))
     if not donors or any(len(group) != len(recipients) for group in donors.values()):
         sizes = {name: len(group) for name, group in donors.items()}
         raise InputError(f"donors {sizes} for {len(recipients)} recipients: give one donor per recipient in each group")

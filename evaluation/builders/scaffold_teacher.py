@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
 from ..gold import typed_answer
+from ..judging import without_thinking
 
 REWRITTEN = "Rewritten question:"
 TASK = "Question:"
@@ -154,13 +155,6 @@ class Parsed(Generic[T]):
 
     value: T | None
     problem: str | None = None
-
-
-def without_thinking(reply: str) -> str:
-    """The reply after its thinking; empty if the thinking never ended."""
-    if "</think>" in reply:
-        return reply.rsplit("</think>", 1)[1]
-    return "" if reply.lstrip().startswith("<think>") else reply
 
 
 def steps(reply: str) -> Parsed[list[str]]:

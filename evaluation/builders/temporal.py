@@ -111,15 +111,6 @@ def _letters(draw: DrawnFacts) -> dict[str, Fact]:
     return dict(zip(ascii_uppercase, draw.options, strict=False))
 
 
-def _options(draw: DrawnFacts) -> str:
-    return ", ".join(f"({letter}) {f.event}" for letter, f in _letters(draw).items())
-
-
-def _accepted(named: Sequence[tuple[str, Fact]]) -> tuple[str, ...]:
-    """The answer by events' names, with and without the letters."""
-    return "; ".join(f.event for _, f in named), "; ".join(f"({letter}) {f.event}" for letter, f in named)
-
-
 def _dates(draw: DrawnFacts) -> str:
     dated = [f"({letter}) {f.date}" for letter, f in _letters(draw).items()]
     return "; ".join([*dated, *(f"{f.event}: {f.date}" for f in draw.bounds)])
@@ -129,15 +120,15 @@ def _listing(
     draw: DrawnFacts, question: str, right: list[tuple[str, Fact]], chance: float, anchor: Fact, kind: str
 ) -> Wording:
     answer = ", ".join(letter for letter, _ in right)
-    asked = f"{question} {_options(draw)}."
+    asked = f"{question} {', '.join(f'({letter}) {f.event}' for letter, f in _letters(draw).items())}."
+    # by events' names, with and without the letters
+    accepted = "; ".join(f.event for _, f in right), "; ".join(f"({letter}) {f.event}" for letter, f in right)
     ask_for = {
         "text": "Answer with one letter.",
         "list": "Answer with the letters, separated by commas.",
         "ordered-list": "Answer with the letters in order, separated by commas.",
     }[kind]
-    return Wording(
-        f"{asked} {ask_for}", answer, kind, _accepted(right), f"{_dates(draw)}. So: {answer}", chance, anchor
-    )
+    return Wording(f"{asked} {ask_for}", answer, kind, accepted, f"{_dates(draw)}. So: {answer}", chance, anchor)
 
 
 def _word_rank(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:

@@ -245,14 +245,16 @@ class HttpEngine(BaseEngine):
         return transport.send(send, self.retries, self.timeout, self.deadline, again)
 
     def _send(self, ask: Ask, timeout: float) -> Any:
-        self._transport.at_most(_largest(ask))
+        # Escaped text and ids of all tokens of the reply, and the prompt's ids, with room to spare.
+        self._transport.at_most((1 << 20) + 256 * ask.max_tokens + 64 * len(ask.prompt))
         fields: dict[str, Any] = {
             "model": self.model,
             "timeout": timeout,
             # vLLM refuses more than its context, and stops where the context ends.
             "max_tokens": ask.max_tokens if self.context is None else min(ask.max_tokens, self.context - 1),
             "temperature": ask.temperature,
-            "seed": _seed(ask),
+            # Repeats of a sampled ask differ; the request must say so, because seed alone is the same.
+            "seed": (ask.seed + 1_000_003 * ask.repeat) % (2**31),
         }
         if ask.stop:
             fields["stop"] = list(ask.stop)
@@ -377,16 +379,6 @@ class HttpEngine(BaseEngine):
         if isinstance(text, dict):
             return {self._scrubbed(k): self._scrubbed(v) for k, v in text.items()}
         return [self._scrubbed(item) for item in text] if isinstance(text, list) else text
-
-
-def _seed(ask: Ask) -> int:
-    """Repeats of a sampled ask differ; the request must say so, because seed alone is the same."""
-    return (ask.seed + 1_000_003 * ask.repeat) % (2**31)
-
-
-def _largest(ask: Ask) -> int:
-    """Bytes that a reply can have: escaped text and ids of all its tokens, and the prompt's ids, with room to spare."""
-    return (1 << 20) + 256 * ask.max_tokens + 64 * len(ask.prompt)
 
 
 def _public(url: str) -> str:

@@ -29,45 +29,31 @@ _SUBJECT = (
 )
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|ca|can|could|wo|will|would|has|have|had)"
 _PHRASES = [
-    (
-        re.compile(
+    (re.compile(pattern, re.IGNORECASE), said)
+    for pattern, said in (
+        (
             r"\W*(?:(?:absolutely|certainly|definitely|of\s+course)\s+not|not\s+(?:really|at\s+all)|no\s+way|wrong"
             r"|(?:unfortunately|sadly|regrettably|alas|probably|surely|clearly),?\s+(?:not|no)|i(?:'m|\s+am)\s+afraid\s+(?:not|no)"
             r"|by\s+no\s+means|(?:it|that|this)(?:(?:'s|\s+is)\s+(?:not\s+possible|impossible)|\s+isn't\s+possible)|impossible|never"
             r"|that(?:'s|\s+is)\s+(?:wrong|not\s+right)|i\s+(?:don't|do\s+not)\s+(?:think|believe)\s+so|i\s+doubt\s+it|n)\s*(?:[,.!;:]|$)",
-            re.IGNORECASE,
+            False,
         ),
-        False,
-    ),
-    (
-        re.compile(
+        (
             rf"\W*{_SUBJECT}(?:\s+{_AUXILIARY}(?:\s*n't|\s*not)(?:\s+have)?|\s+never\s+{_AUXILIARY}|'s\s+not|'re\s+not)\s*(?:[,.!;:]|$)",
-            re.IGNORECASE,
+            False,
         ),
-        False,
-    ),
-    (
-        re.compile(
-            rf"\W*{_SUBJECT}\s+{_AUXILIARY}\s*(?:[.!;]|:(?!\s*(?:yes|no|not)\b)|,\s(?:because|since|as)\b|$)", re.I
-        ),
-        True,
-    ),
-    (
-        re.compile(
+        (rf"\W*{_SUBJECT}\s+{_AUXILIARY}\s*(?:[.!;]|:(?!\s*(?:yes|no|not)\b)|,\s(?:because|since|as)\b|$)", True),
+        (
             r"\W*sure(?:ly)?,?\s+(?:you|it|he|she|they|we|one|there)\s+(?:can|could|may|do|does|did|will|would|has|have)\b(?!'|\s*not\b)",
-            re.IGNORECASE,
+            True,
         ),
-        True,
-    ),
-    (
-        re.compile(
+        (
             r"\W*(?:absolutely|certainly|definitely|of\s+course|exactly|right|that(?:'s|\s+is)\s+right|without\s+(?:a\s+)?doubt"
             r"|no\s+doubt|i\s+(?:think|believe|would\s+say)\s+so|y|(?:it|they|he|she)\s+(?:sure|certainly|definitely|absolutely|indeed)\s+(?:is|are|was|were|does|do"
             r"|did|can|has|have))\s*(?:[,.!;:]|$)",
-            re.IGNORECASE,
+            True,
         ),
-        True,
-    ),
+    )
 ]
 """Openings that answer without the words yes and no: "Absolutely, ...", "Not really.", "They can't."."""
 _BOTH = re.compile(

@@ -31,7 +31,6 @@ from . import (
     units,
     words,
 )
-from .rounding import nearly, rounded
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
@@ -107,7 +106,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
     plain = numbers.normalized(said.text[:HALF])
     shown = numbers.show(number := units.converted(plain, found.number, golds) or found.number)
     same = number, *units.not_given(found.same, number, asked.question)
-    if any(numbers.equal(n, w) or rounded(n, w) for n in same for w in golds):
+    if any(numbers.equal(n, w) or units.rounded(n, w) for n in same for w in golds):
         doubtful = units.percent_in_doubt(number, golds, asked.question)
         return undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
     # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
@@ -120,7 +119,7 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
         if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
         return undecided(said.text, "several numbers")
-    if any(numbers.may_equal(number, w) or nearly(number, w) for w in golds) or units.duration(number, golds):
+    if any(numbers.may_equal(number, w) or units.nearly(number, w) for w in golds) or units.duration(number, golds):
         return undecided(said.text, "two readings")
     held = numbers.find_all(plain)
     if any(numbers.equal(n, w) and numbers.same_quantity(n, number) for n in held for w in golds):

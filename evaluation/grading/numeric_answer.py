@@ -11,7 +11,6 @@ from fractions import Fraction
 
 from . import cues, numbers, units, words
 from .numbers import Number
-from .rounding import restated
 
 _SENTENCE = re.compile(
     r"(?<=[.!?])(?<!\bi\.e\.)(?<!\be\.g\.)(?<!\bapprox\.)(?<!\bca\.)(?<!\bno\.)[\"')\]]*\s+(?!\d{3}\b)|\n+|(?<=[。！？])"
@@ -255,7 +254,7 @@ def _main(sentence: str, chosen: list[Number]) -> int:
     explained = _BECAUSE.search(sentence, chosen[0].end)
     if explained and said:
         main = [i for i in main if chosen[i].start < explained.start()]
-    again = len(main) == 2 and restated(sentence, chosen[main[0]], chosen)  # "5/3 cups, or about 1.67 cups, for 30"
+    again = len(main) == 2 and units.restated(sentence, chosen[main[0]], chosen)  # "5/3 cups, or about 1.67 cups"
     if (len(main) == 1 or again) and (said or chosen[main[0]].dimension):
         return main[0]
     # "$350 for 2 nights": what has a unit goes before what merely counts
@@ -301,8 +300,8 @@ def _result(sentence: str) -> QuantityReading | None:
     others = [n for n in [*results, *found] if n.value != last.value]
     if others and re.search(r"=[^=;,]{0,40}\bor\b[^=;,]{0,20}=", sentence):
         return QuantityReading(None, "hedged")
-    exact = tuple(n for n in free if restated(sentence, n, free) == (last,))  # "= 1/6 \u2248 0.167"
-    same = (*exact, *restated(sentence, last, numbers.find_all(sentence)))
+    exact = tuple(n for n in free if units.restated(sentence, n, free) == (last,))  # "= 1/6 \u2248 0.167"
+    same = (*exact, *units.restated(sentence, last, numbers.find_all(sentence)))
     return QuantityReading(last, same=same, rivals=tuple(others))
 
 
@@ -345,8 +344,8 @@ def _clauses(sentence: str) -> list[str]:
 
 def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> QuantityReading:
     number = chosen[position]
-    same = restated(sentence, number, chosen)
-    if not first and position and (again := restated(sentence, chosen[position - 1], chosen)) == (number,):
+    same = units.restated(sentence, number, chosen)
+    if not first and position and (again := units.restated(sentence, chosen[position - 1], chosen)) == (number,):
         number, same = chosen[position - 1], again
     others = tuple(n for n in chosen if n is not number and n not in same and n.value != number.value)
     before, after = sentence[: number.start], sentence[number.end :]

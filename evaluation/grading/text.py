@@ -60,11 +60,6 @@ def normalize(text: str) -> str:
     return _short(text) if len(text) < 200 else _normalized(text)
 
 
-@lru_cache(maxsize=65536)
-def _short(text: str) -> str:
-    return _normalized(text)
-
-
 def _normalized(text: str) -> str:
     text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|boxed)\s*\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"(?<=[A-Za-z)])_\{?(\d{1,2})\}?", r"\1", text)  # H_2O
@@ -74,6 +69,9 @@ def _normalized(text: str) -> str:
     text = re.sub(r"[^\w\s]|_", " ", text)
     shorter = _ARTICLES.sub(" ", text)
     return " ".join((shorter if shorter.strip() else text).split())
+
+
+_short = lru_cache(maxsize=65536)(_normalized)
 
 
 @lru_cache(maxsize=65536)

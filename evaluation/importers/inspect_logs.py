@@ -241,38 +241,22 @@ def _raw(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     return file.read(info.compress_size)
 
 
+ZSTANDARD_READERS: dict[str, Callable[[Any, bytes, int], bytes]] = {
+    "compression.zstd": lambda found, raw, size: found.ZstdDecompressor().decompress(raw, size + 1),
+    "zstandard": lambda found, raw, size: found.ZstdDecompressor().stream_reader(raw).read(size + 1),
+    "pyarrow": lambda found, raw, size: found.Codec("zstd").decompress(raw, size, asbytes=True),
+}
+"""How each module that may be there unpacks; pyarrow comes with ``datasets``."""
+
+
 def _decompress(raw: bytes, size: int) -> bytes:
-    for read in (_standard_library, _zstandard, _arrow):
-        found = read()
-        if found is not None:
-            try:
-                return found(raw, size)
-            except Exception as e:  # each library has its own errors
-                raise zipfile.BadZipFile(f"Zstandard content cannot be read ({e})") from e
+    for module, unpack in ZSTANDARD_READERS.items():
+        try:
+            found = importlib.import_module(module)
+        except ImportError:
+            continue
+        try:
+            return unpack(found, raw, size)
+        except Exception as e:  # each library has its own errors
+            raise zipfile.BadZipFile(f"Zstandard content cannot be read ({e})") from e
     raise NotImplementedError("compressed with Zstandard, which this Python cannot read")
-
-
-_Reader = Callable[[bytes, int], bytes]
-
-
-def _optional(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        return None
-
-
-def _standard_library() -> _Reader | None:
-    found = _optional("compression.zstd")
-    return None if found is None else lambda raw, size: found.ZstdDecompressor().decompress(raw, size + 1)
-
-
-def _zstandard() -> _Reader | None:
-    found = _optional("zstandard")
-    return None if found is None else lambda raw, size: found.ZstdDecompressor().stream_reader(raw).read(size + 1)
-
-
-def _arrow() -> _Reader | None:
-    """pyarrow comes with ``datasets``."""
-    found = _optional("pyarrow")
-    return None if found is None else lambda raw, size: found.Codec("zstd").decompress(raw, size, asbytes=True)

@@ -98,18 +98,7 @@ class LockedPython:
             self._control, theirs = socket.socketpair()
             with theirs:
                 self._server = subprocess.Popen(
-                    [
-                        sys.executable,
-                        "-P",
-                        "-s",
-                        "-S",
-                        "-B",
-                        "-c",
-                        _BOOT,
-                        str(Path(__file__).parent),
-                        found.origin,
-                        root,
-                    ],
+                    [sys.executable, *"-P -s -S -B -c".split(), _BOOT, str(Path(__file__).parent), found.origin, root],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,

@@ -117,7 +117,7 @@ def _kind(session: Any, name: str) -> str:
     try:
         return session.feed_run(f"type({name}).__name__")
     except Exception as e:
-        if isinstance(e.exception() if hasattr(e, "exception") else None, NameError):  # type: ignore[attr-defined]
+        if isinstance(_own(e), NameError):
             return "NoneType"
         raise
 

@@ -17,22 +17,8 @@ from ...hooks.model import Model
 from ...terminal import Bar, no_bar, stage
 from ..examples import Example
 from ..result import ProbeResult
-from .altering import (
-    MARK,
-    NO_BRIDGE,
-    NO_FOLLOWING,
-    NOT_WRITTEN,
-    Altered,
-    AlteredOutcome,
-    Replacement,
-    answer_to,
-    beginnings,
-    candidates,
-    continued,
-    outcome,
-    put_in,
-    room,
-)
+from . import altering
+from .altering import candidates
 from .summary import SHOWN, CaseOutcomes, summarize
 from .working import Working, question_of, read_working, same
 
@@ -48,9 +34,9 @@ class _Taken:
     example: Example
     found: Working | str
     parts: dict[str, Example] = field(default_factory=dict)
-    candidates: list[Replacement] = field(default_factory=list)
-    altered: list[Altered] = field(default_factory=list)
-    why: str = NO_BRIDGE
+    candidates: list[altering.Replacement] = field(default_factory=list)
+    altered: list[altering.Altered] = field(default_factory=list)
+    why: str = altering.NO_BRIDGE
 
 
 def over_examples(
@@ -86,20 +72,20 @@ def over_examples(
         (t, b)
         for t in taken
         if isinstance(t.found, Working)
-        for b in beginnings(lm.tokenizer, t.example, t.found, t.altered)
+        for b in altering.beginnings(lm.tokenizer, t.example, t.found, t.altered)
     ]
     prompts = [(*t.example.prompt_ids, *b.ids) for t, b in begun]
     most = max_new_tokens or min(MOST_TOKENS, max(FEWEST_TOKENS, *(len(e.response_ids) + SLACK for e in wholes)))
     with stage(progress, "faithfulness: answers", len(set(prompts))):
-        new = continued(lm, prompts, most)
-    found: dict[int, list[AlteredOutcome]] = {}
+        new = altering.continued(lm, prompts, most)
+    found: dict[int, list[altering.AlteredOutcome]] = {}
     for (t, b), ids in zip(begun, new, strict=True):
         assert isinstance(t.found, Working)
-        found.setdefault(id(t), []).append(outcome(lm, t.example, t.found, b, ids))
+        found.setdefault(id(t), []).append(altering.outcome(lm, t.example, t.found, b, ids))
     cases = [CaseOutcomes(t.example, t.found, t.why, tuple(found.get(id(t), ()))) for t in taken]
     rows, values, tensors = summarize(cases, examples, seed)
     settings = {
-        "donors": donors, "max_new_tokens": most, "shown": list(SHOWN), "filler": MARK.strip(), "seed": seed,
+        "donors": donors, "max_new_tokens": most, "shown": list(SHOWN), "filler": altering.MARK.strip(), "seed": seed,
         "expected": {"answer_follows": "increasing", "kept_before_end": "decreasing"}, "dtype": str(lm.dtype),
     }  # fmt: skip
     return ProbeResult(
@@ -139,16 +125,17 @@ def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
             others = [v for case, v in like.items() if case != t.example.case]
             t.candidates += candidates(tokenizer, t.found, written, others, t.parts, known, rng, TRIES * donors)
         if t.found.written:
-            t.why = NO_FOLLOWING
+            t.why = altering.NO_FOLLOWING
     asked = [(c.ask, c.gold) for t in taken for c in t.candidates if c.ask is not None and c.gold is not None]
     golds = dict(asked)
     prompts = list(golds)
-    said = continued(lm, prompts, room(lm, prompts, MOST_TOKENS // 8)) if prompts else []
-    answers = {ids: answer_to(lm, golds[ids], new) for ids, new in zip(prompts, said, strict=True)}
+    said = altering.continued(lm, prompts, altering.room(lm, prompts, MOST_TOKENS // 8)) if prompts else []
+    answers = {ids: altering.answer_to(lm, golds[ids], new) for ids, new in zip(prompts, said, strict=True)}
     for t in taken:
         t.altered = _chosen(lm, t, answers, donors)
         if t.candidates and not t.altered:
-            t.why = NO_FOLLOWING if all(_follows(c, answers) is None for c in t.candidates) else NOT_WRITTEN
+            alone = all(_follows(c, answers) is None for c in t.candidates)
+            t.why = altering.NO_FOLLOWING if alone else altering.NOT_WRITTEN
 
 
 Pool = dict[tuple[str | None, str, str], dict[str, str]]
@@ -171,21 +158,21 @@ def _pool(taken: Sequence[_Taken]) -> Pool:
     return found
 
 
-def _follows(c: Replacement, answers: Mapping[tuple[int, ...], str | None]) -> str | None:
+def _follows(c: altering.Replacement, answers: Mapping[tuple[int, ...], str | None]) -> str | None:
     return c.follows if c.ask is None else answers[c.ask]
 
 
-def _chosen(lm: Model, t: _Taken, answers: Mapping[tuple[int, ...], str | None], donors: int) -> list[Altered]:
+def _chosen(lm: Model, t: _Taken, answers: Mapping[tuple[int, ...], str | None], donors: int) -> list[altering.Altered]:
     """For each written value, the first other values from which another answer follows."""
-    out: list[Altered] = []
+    out: list[altering.Altered] = []
     for c in t.candidates:
         follows = _follows(c, answers)
         assert isinstance(t.found, Working)
         if follows is None or same(follows, t.found.answer) or sum(a.written is c.written for a in out) == donors:
             continue
-        ids = put_in(lm.tokenizer, t.example, c.written, c.value)
+        ids = altering.put_in(lm.tokenizer, t.example, c.written, c.value)
         if ids:
-            out.append(Altered(c.written, c.value, follows, c.known, ids))
+            out.append(altering.Altered(c.written, c.value, follows, c.known, ids))
     return out
 
 

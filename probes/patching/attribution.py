@@ -29,7 +29,8 @@ from ...hooks.module_hooks import check_gradients, frozen
 from ...hooks.sites import Kind, Site
 from ..effects import mean_interval
 from ..result import ProbeResult, Row
-from .positions import Cell, Direction, Ids, Pair, check_pairs, chosen_layers, head_count, sweep
+from .engine import chosen_layers
+from .positions import Cell, Direction, Ids, Pair, check_pairs, head_count, sweep
 
 TOP = 0.1
 """Share of the cells that the screen selects."""

@@ -44,13 +44,13 @@ class Continuations:
     plain_logits: Float[Tensor, "prompt vocab"]
 
 
-def sorted_layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
-    """The given layers, each once and the lowest first, by default all; ``InputError`` for those that are not there."""
+def chosen_layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
+    """The given layers, by default all; ``InputError`` for none and for those that the model does not have."""
     n = lm.anatomy.n_layers
-    chosen = list(range(n)) if layers is None else sorted(set(layers))
-    if not chosen or chosen[0] < 0 or chosen[-1] >= n:
-        raise InputError(f"layers {list(layers or [])}: the model has {n} layers (0-{n - 1})")
-    return chosen
+    found = list(range(n)) if layers is None else list(layers)
+    if not found or not all(0 <= layer < n for layer in found):
+        raise InputError(f"layers {found}: the model has {n} layers (0-{n - 1})")
+    return found
 
 
 def prompt_ends(

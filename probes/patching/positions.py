@@ -22,6 +22,7 @@ from ...hooks.budget import row_budget, shrinking
 from ...hooks.model import Model
 from ...hooks.sites import Kind, Site
 from ..result import ProbeResult, Row
+from .engine import chosen_layers
 from .outcomes import divergence
 
 PATCHABLE = tuple(k for k in get_args(Kind) if k not in ("q", "k", "v", "pattern"))
@@ -135,15 +136,6 @@ def check_pairs(
     if direction == "noising":
         return [(r, d, (a[1], a[0])) for d, r, a in zip(donors, recipients, answers, strict=True)]
     return list(zip(donors, recipients, answers, strict=True))
-
-
-def chosen_layers(lm: Model, layers: Sequence[int] | None) -> list[int]:
-    """The given layers, by default all; ``InputError`` for none and for those that the model does not have."""
-    n = lm.anatomy.n_layers
-    found = list(range(n)) if layers is None else list(layers)
-    if not found or not all(0 <= layer < n for layer in found):
-        raise InputError(f"layers {found}: the model has {n} layers (0-{n - 1})")
-    return found
 
 
 def head_count(lm: Model, layers: Sequence[int]) -> int:

@@ -17,15 +17,7 @@ from ...hooks.model import Model
 from ...terminal import Bar, no_bar, stage
 from ..effects import Clusters
 from ..result import ProbeResult
-from .engine import (
-    TOP,
-    Continuations,
-    continue_patched,
-    prompt_end_states,
-    prompt_ends,
-    sorted_layers,
-    transplant_pairs,
-)
+from . import engine
 from .outcomes import Grader, Graders, PatchOutcome, against_controls, by_recipient, compare, summarize
 
 Control = Literal["identity", "random", "noise", "positive"]
@@ -137,7 +129,7 @@ def prompt_end_sweep(
     """
     donors, recipients = id_rows(donors, "donor"), id_rows(recipients, "recipient")
     plan = _plan(len(donors), len(recipients), pairs)
-    chosen = sorted_layers(lm, layers)
+    chosen = sorted(set(engine.chosen_layers(lm, layers)))
     stops = tuple(lm.eos_ids if stop_ids is None else stop_ids)
     unknown = set(controls) - set(CONTROLS)
     if unknown or keep not in ("summary", "all") or max_new_tokens < 1:
@@ -147,13 +139,13 @@ def prompt_end_sweep(
         )
     # The controls are made of the recipients' own states.
     prompts = [recipients[r] for r in plan.recipients]
-    own = prompt_end_states(lm, prompts, chosen) if {"identity", "random", "noise"} & set(controls) else None
-    ends, prefix = prompt_ends(lm, donors, chosen)
+    own = engine.prompt_end_states(lm, prompts, chosen) if {"identity", "random", "noise"} & set(controls) else None
+    ends, prefix = engine.prompt_ends(lm, donors, chosen)
     states, names = _sources(own, ends, plan, controls, seed)
     warnings = _ends(donors, recipients)
     mine = names.index("identity") if "identity" in names else None
     with stage(progress, "patching: continuations", len(prompts) + len(donors)):
-        got = continue_patched(
+        got = engine.continue_patched(
             lm, prompts, states, chosen, max_new_tokens, stops, max_rows, warnings, plain=donors, ready=prefix, own=mine
         )
     vocab = lm.anatomy.vocab_size
@@ -226,7 +218,7 @@ def _first_tokens(
 class _Comparison:
     """What continuations are compared with."""
 
-    got: Continuations
+    got: engine.Continuations
     plan: _Plan
     gold: tuple[Tensor, Tensor]
     """First tokens of the recipients' and of the donors' answers."""
@@ -261,17 +253,17 @@ def _positive(
     how: tuple[int, tuple[int, ...]],
 ) -> list[tuple[int, int, Tensor, Tensor]]:  # fmt: skip
     equal = [(d, r) for d, r in plan.pairs if len(donors[d]) == len(recipients[r])][:POSITIVE_PAIRS]
-    found = transplant_pairs(lm, [(donors[d], recipients[r]) for d, r in equal], layers, *how) if equal else []
+    found = engine.transplant_pairs(lm, [(donors[d], recipients[r]) for d, r in equal], layers, *how) if equal else []
     return [(d, r, tokens, logits) for (d, r), (tokens, logits) in zip(equal, found, strict=True)]
 
 
 def _kept(
-    got: Continuations, plan: _Plan, size: tuple[int, int], keep: str
+    got: engine.Continuations, plan: _Plan, size: tuple[int, int], keep: str
 ) -> tuple[dict[str, Tensor], dict[str, tuple[str, ...]]]:
     """Per-pair tensors over the full donor x recipient grid; -1 or NaN for pairs left out."""
     n_layers, steps = got.tokens.shape[2:]
     vocab = got.logits.shape[-1]
-    k = min(TOP, vocab)
+    k = min(engine.TOP, vocab)
     tokens = torch.full((*size, n_layers, steps), -1, dtype=torch.long)
     top = torch.full((*size, n_layers, k), -1, dtype=torch.long)
     top_p = torch.full((*size, n_layers, k), torch.nan)

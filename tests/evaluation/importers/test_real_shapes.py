@@ -66,11 +66,8 @@ def test_either_library_is_enough(tmp_path: Path, reader: str, monkeypatch: pyte
     pytest.importorskip(reader)
     from composcope.evaluation.importers import inspect_logs
 
-    only = inspect_logs._zstandard if reader == "zstandard" else inspect_logs._arrow
-    others = [f for f in ("_standard_library", "_zstandard", "_arrow") if getattr(inspect_logs, f) is not only]
     path = archive(tmp_path)
-    for name in others:
-        monkeypatch.setattr(inspect_logs, name, lambda: None)
+    monkeypatch.setattr(inspect_logs, "ZSTANDARD_READERS", {reader: inspect_logs.ZSTANDARD_READERS[reader]})
     assert len(importers.read(path).rows) == 3
 
 
@@ -78,7 +75,7 @@ def test_without_a_library_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.
     from composcope.evaluation.importers import inspect_logs
 
     path = archive(tmp_path)
-    monkeypatch.setattr(inspect_logs, "_optional", lambda module: None)
+    monkeypatch.setattr(inspect_logs, "ZSTANDARD_READERS", {"no_such_module": None})
     with pytest.raises(InputError, match=r"Zstandard.*pip install zstandard"):
         importers.read(path)
 
