@@ -286,16 +286,9 @@ class Journal:
             request["thinking"] = ask.thinking
         if ask.begun:
             request["begun"] = ask.begun
-        self._write(
-            {
-                "key": key,
-                "engine": digest,
-                "case": ask.case,
-                "role": ask.role,
-                "request": request,
-                "response": {k: v for k, v in vars(response).items() if v is not None and k != "ask"},
-            }
-        )
+        said = {k: v for k, v in vars(response).items() if v is not None and k != "ask"}
+        names = {"key": key, "engine": digest, "case": ask.case, "role": ask.role}
+        self._write({**names, "request": request, "response": said})
         self.contents.put(key, response)
 
     def _write(self, record: dict[str, Any]) -> None:
