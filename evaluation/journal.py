@@ -170,7 +170,9 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
             known["provenance"].append(record["provenance"])
         return
     try:
-        key, response = str(record["key"]), _response_from(record["key"], record["response"])
+        key, raw = str(record["key"]), record["response"]
+        ids = {name: tuple(raw[name]) for name in ("prompt_ids", "response_ids") if raw.get(name) is not None}
+        response = Response(**{**raw, **ids, "ask": record["key"]})
         _check_response(response)
     except (KeyError, TypeError, AttributeError) as e:
         contents.warnings.append(f"{where}: damaged line left out ({e}); its ask is asked again")
@@ -184,11 +186,6 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
     kept = contents.responses.setdefault(key, response)
     if kept.text != response.text:
         contents.warnings.append(f"{where}: {_named(record)} has two different answers; the earlier one counts")
-
-
-def _response_from(key: str, raw: dict[str, Any]) -> Response:
-    ids = {name: tuple(raw[name]) for name in ("prompt_ids", "response_ids") if raw.get(name) is not None}
-    return Response(**{**raw, **ids, "ask": key})
 
 
 def _check_response(response: Response) -> None:
@@ -289,16 +286,9 @@ class Journal:
             request["thinking"] = ask.thinking
         if ask.begun:
             request["begun"] = ask.begun
-        self._write(
-            {
-                "key": key,
-                "engine": digest,
-                "case": ask.case,
-                "role": ask.role,
-                "request": request,
-                "response": {k: v for k, v in vars(response).items() if v is not None and k != "ask"},
-            }
-        )
+        said = {k: v for k, v in vars(response).items() if v is not None and k != "ask"}
+        names = {"key": key, "engine": digest, "case": ask.case, "role": ask.role}
+        self._write({**names, "request": request, "response": said})
         self.contents.put(key, response)
 
     def _write(self, record: dict[str, Any]) -> None:

@@ -205,12 +205,9 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
 
 
 def _question(ask: Ask, response: Response, grade: Grade) -> Ask:
-    asked = asked_of(ask)
-    if grade.outcome == "invalid" or ask.answer_type not in JUDGED:
-        shown = shortened(visible(response.text) or response.text)
-        return ask_judge(ask.case, ask.role, asked, ask.gold, shown, aliases=ask.aliases, open_ended=True)
-    answer = shortened(grade.answer or "")
-    return ask_judge(ask.case, ask.role, asked, ask.gold, answer, aliases=ask.aliases)
+    whole = grade.outcome == "invalid" or ask.answer_type not in JUDGED
+    shown = shortened(visible(response.text) or response.text if whole else grade.answer or "")
+    return ask_judge(ask.case, ask.role, asked_of(ask), ask.gold, shown, aliases=ask.aliases, open_ended=whole)
 
 
 def asked_of(ask: Ask) -> str:
@@ -236,9 +233,8 @@ def _sample(decided: Sequence[int], graded: Sequence[tuple[Ask, Response, Grade]
     chosen: list[int] = []
     for outcome in ("correct", "incorrect"):
         alike = {graded[i][1].ask: i for i in decided if graded[i][2].outcome == outcome and graded[i][2].answer}
-        chosen += [alike[key] for key in sorted(alike, key=lambda key: hashlib.sha256(key.encode()).digest())][
-            : SAMPLE // 2
-        ]
+        drawn = sorted(alike, key=lambda key: hashlib.sha256(key.encode()).digest())
+        chosen += [alike[key] for key in drawn[: SAMPLE // 2]]
     return chosen
 
 
@@ -276,9 +272,9 @@ def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal 
     grades = [
         grade(r.response, r.finish_reason, r.gold, r.answer_type, r.aliases, r.format, options=r.options) for r in rows
     ]
-    verdicts = {i: _by_rules(g) for i, g in enumerate(grades)}
+    verdicts = [_by_rules(g) for g in grades]
     if judge is None:
-        return [verdicts[i] for i in range(len(rows))]
+        return verdicts
     open_ = [i for i, g in enumerate(grades) if g.outcome in ("incorrect", "invalid") and _answer(rows[i], g)]
     asks = [
         ask_judge(r.case, r.role, r.question, r.gold, _answer(r, grades[i]), aliases=r.aliases)
@@ -288,9 +284,8 @@ def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal 
         if response.finish_reason == "error":
             verdicts[i] = JudgeVerdict(None, f"judge error: {response.error}")
         else:
-            said = verdict(response.text)
-            verdicts[i] = JudgeVerdict(said, f"judge: {' '.join(response.text.split())[:500]}")
-    return [verdicts[i] for i in range(len(rows))]
+            verdicts[i] = JudgeVerdict(verdict(response.text), f"judge: {' '.join(response.text.split())[:500]}")
+    return verdicts
 
 
 def _answer(row: AnswerToJudge, grade: Grade) -> str:

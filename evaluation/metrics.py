@@ -84,12 +84,8 @@ class Metric:
 
 def to_document(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()) -> dict[str, Any]:
     """What ``metrics.json`` holds and ``composcope score --json`` prints."""
-    return {
-        "schema": SCHEMA,
-        "protocol": protocol,
-        "metrics": [m.to_dict() for m in metrics],
-        "warnings": list(warnings),
-    }
+    rows = [m.to_dict() for m in metrics]
+    return {"schema": SCHEMA, "protocol": protocol, "metrics": rows, "warnings": list(warnings)}
 
 
 def dumps(protocol: str, metrics: Iterable[Metric], warnings: Sequence[str] = ()) -> str:

@@ -180,14 +180,10 @@ def _decode(
         taken = _padded([_taken(leaders, changed, running, layer) for layer in range(n_layers)])
         history = _follow(history, [a[x.sequences] for a, x in zip(at, taken, strict=True)])
         entering = tokens[torch.from_numpy(taken[0].sequences).to(device)][None]
-        rows = [
-            RaggedRows(
-                np.where(changed < layer, sequences.above, sequences.below)[x.sequences],
-                taken[0].row_of[x.sequences],
-                len(prefix.queries),
-            )
-            for layer, x in enumerate(taken)
-        ]
+        rows = []
+        for layer, x in enumerate(taken):
+            queries = np.where(changed < layer, sequences.above, sequences.below)[x.sequences]
+            rows.append(RaggedRows(queries, taken[0].row_of[x.sequences], len(prefix.queries)))
         grow = _regroup(taken, device)
         after = step(lm, prefix, entering, offset=offset, history=history, grow=grow, rows=rows)
         at = [x.row_of for x in taken]

@@ -48,8 +48,16 @@ def draw(sources: Sequence[Source], n: int = 300, seed: int = 0) -> Analysis:
     sheet, key = [], []
     for i, (stratum, source, row) in enumerate(drawn, 1):
         name = f"item-{i:04d}"
-        sheet.append(_sheet_line(name, source, row))
-        key.append(_key_line(name, source, row, stratum, len(strata[stratum]) / counts[stratum]))
+        question, response = source.prompts.get(row.ask or ""), source.text(row)
+        sheet.append({
+            "item": name, "question": question, "gold": row.gold, "response": response, "human": None, "remark": "",
+        })  # fmt: skip
+        key.append({
+            "item": name, "run": source.name, "case": row.case, "cluster": row.cluster, "role": row.role,
+            "domain": stratum[1], "kind": stratum[2],
+            "judged": row.outcome == "correct", "outcome": row.outcome, "match": row.match, "prone": stratum[4],
+            "weight": len(strata[stratum]) / counts[stratum],
+        })  # fmt: skip
     tables = {"sample": [{"answers": len(pool), "strata": len(strata), "drawn": len(drawn), "prone": half}]}
     return Analysis("adjudicator-sample", (), tables, {"sheet.jsonl": sheet, "key.jsonl": key})
 
@@ -78,22 +86,6 @@ def _allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, .
                 counts[stratum] += 1
                 left -= 1
     return counts
-
-
-def _sheet_line(name: str, source: Source, row: Graded) -> dict[str, Any]:
-    return {
-        "item": name, "question": source.prompts.get(row.ask or ""), "gold": row.gold, "response": source.text(row),
-        "human": None, "remark": "",
-    }  # fmt: skip
-
-
-def _key_line(name: str, source: Source, row: Graded, stratum: tuple[Any, ...], weight: float) -> dict[str, Any]:
-    return {
-        "item": name, "run": source.name, "case": row.case, "cluster": row.cluster, "role": row.role,
-        "domain": stratum[1], "kind": stratum[2],
-        "judged": row.outcome == "correct", "outcome": row.outcome, "match": row.match, "prone": stratum[4],
-        "weight": weight,
-    }  # fmt: skip
 
 
 def label(value: Any, where: str) -> bool | None:

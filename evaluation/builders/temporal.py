@@ -111,11 +111,6 @@ def _letters(draw: DrawnFacts) -> dict[str, Fact]:
     return dict(zip(ascii_uppercase, draw.options, strict=False))
 
 
-def _dates(draw: DrawnFacts) -> str:
-    dated = [f"({letter}) {f.date}" for letter, f in _letters(draw).items()]
-    return "; ".join([*dated, *(f"{f.event}: {f.date}" for f in draw.bounds)])
-
-
 def _listing(
     draw: DrawnFacts, question: str, right: list[tuple[str, Fact]], chance: float, anchor: Fact, kind: str
 ) -> Wording:
@@ -128,7 +123,9 @@ def _listing(
         "list": "Answer with the letters, separated by commas.",
         "ordered-list": "Answer with the letters in order, separated by commas.",
     }[kind]
-    return Wording(f"{asked} {ask_for}", answer, kind, accepted, f"{_dates(draw)}. So: {answer}", chance, anchor)
+    dated = [f"({letter}) {f.date}" for letter, f in _letters(draw).items()]
+    dates = "; ".join([*dated, *(f"{f.event}: {f.date}" for f in draw.bounds)])
+    return Wording(f"{asked} {ask_for}", answer, kind, accepted, f"{dates}. So: {answer}", chance, anchor)
 
 
 def _word_rank(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:

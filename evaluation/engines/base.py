@@ -11,7 +11,7 @@ Conventions shared by all engines:
 * A prompt is never shortened. Answers may come in any order; every ask gets exactly one response.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -150,15 +150,9 @@ def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None)
         journal.begin(engine.identity, engine.provenance)
         known = {key: kept for key in keys if (kept := journal.get(key)) is not None}
     missing = {key: ask for key, ask in zip(keys, asks, strict=True) if key not in known}
-    for key, ask, response in _answers(engine, missing.values()):
-        if journal is not None:
-            journal.record(key, ask, response, engine.identity)
-        known[key] = response
-    return [known[key] for key in keys]
-
-
-def _answers(engine: Engine, asks: Iterable[Ask]) -> Iterable[tuple[str, Ask, Response]]:
-    pending = list(asks)
-    for ask, response in engine.answer(pending) if pending else ():
+    for ask, response in engine.answer(list(missing.values())) if missing else ():
         key = ask_identity(ask, engine.identity)
-        yield key, ask, replace(response, ask=key)
+        known[key] = replace(response, ask=key)
+        if journal is not None:
+            journal.record(key, ask, known[key], engine.identity)
+    return [known[key] for key in keys]

@@ -234,7 +234,8 @@ def find_capabilities(send: Callable[..., TrialReply | None]) -> Capabilities:
     longer = again or first
     with_ids = send(way, prompt=COUNT, max_tokens=3, extra={"return_token_ids": True})
     draws = [send(way, prompt=RANDOM, max_tokens=12, temperature=_TEMPERATURE, seed=s) for s in (*range(_DRAWS), 0)]
-    varied = _varied(draws[:_DRAWS])
+    texts = [None if d is None else d.text for d in draws]
+    varied = None not in texts[:_DRAWS] and len(set(texts[:_DRAWS])) > 1
     return Capabilities(
         chat=chat is not None,
         raw=raw is not None,
@@ -242,7 +243,7 @@ def find_capabilities(send: Callable[..., TrialReply | None]) -> Capabilities:
         stop=_stopped(send, way, longer),
         repeatable=None if again is None or chat is None else again.text == first.text,
         sampling=varied,
-        seed=_same(draws[0], draws[-1]) if varied else None,
+        seed=texts[0] == texts[-1] if varied and texts[-1] is not None else None,
         token_ids=with_ids is not None and with_ids.ids,
     )
 
@@ -264,14 +265,3 @@ def _stopped(send: Callable[..., TrialReply | None], way: str, free: TrialReply)
     if found is None:
         return False
     return len(found.text) < len(free.text)
-
-
-def _varied(draws: list[TrialReply | None]) -> bool | None:
-    texts = [d.text for d in draws if d is not None]
-    if len(texts) < len(draws):
-        return False
-    return len(set(texts)) > 1
-
-
-def _same(one: TrialReply | None, other: TrialReply | None) -> bool | None:
-    return None if one is None or other is None else one.text == other.text

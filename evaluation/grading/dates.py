@@ -90,22 +90,19 @@ _NEGATED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of)\s+(?:in\s+|on\s
 _HEDGE = re.compile(r"^\s*(?:or|[-–—]|to|and)\s+(?:maybe\s+|in\s+|the year\s+)*$|^\s*[-–—/]\s*$", re.I)
 
 _TO = r"\s?(?:[-/\u2013\u2014]|\b(?:to|or|and)\b)\s?"
-_TWO_DAYS = (
-    (
-        re.compile(
+_TWO_DAYS = [
+    (re.compile(pattern, re.IGNORECASE), full)
+    for pattern, full in (
+        (
             rf"(?<![\d./-])([0-3]?\d)(?:st|nd|rd|th)?({_TO}[0-3]?\d(?:st|nd|rd|th)?\s+(?:of\s+)?)({'|'.join(_ENGLISH)})\b(,?\s+\d{{4}}\b)?",
-            re.I,
+            r"\1 \3\4\2\3\4",
         ),
-        r"\1 \3\4\2\3\4",
-    ),
-    (
-        re.compile(
+        (
             rf"\b({'|'.join(_ENGLISH)})\s+([0-3]?\d)(?:st|nd|rd|th)?({_TO})([0-3]?\d(?:st|nd|rd|th)?)(,?\s+\d{{4}}\b)",
-            re.I,
+            r"\1 \2\5\3\1 \4\5",
         ),
-        r"\1 \2\5\3\1 \4\5",
-    ),
-)
+    )
+]
 """Two days of one month, and both as full dates: "14-15 April 1912", "April 14 or 15, 1912"."""
 
 

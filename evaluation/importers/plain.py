@@ -88,15 +88,10 @@ def _rows(path: str | Path, names: Sequence[str | None]) -> Iterator[tuple[str, 
         for where, row in objects(path, WHAT):  # NaN: the missing value of data frames
             yield where, {k: v if v == v else None for k, v in row.items()}
         return
+    lists = (names[1], "aliases", "options")
     for line, row in text_files.table(path, f"give {WHAT}", longest=text_files.LONG_CELL)[1]:
-        yield (
-            f"{path}:{line}",
-            {
-                k: _cell(v) if k in (names[1], "aliases", "options") else v
-                for k, v in row.items()
-                if v != "" or k in names
-            },
-        )
+        kept = {k: v for k, v in row.items() if v != "" or k in names}
+        yield f"{path}:{line}", {k: _cell(v) if k in lists else v for k, v in kept.items()}
 
 
 def _cell(text: str) -> Any:

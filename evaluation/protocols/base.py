@@ -224,11 +224,8 @@ def reduce(protocol: Protocol, rows: Sequence[Graded], cases: Mapping[str, Case]
     metrics, warnings = list(found.metrics), [*unknown, *found.warnings]
     if bare:
         other = protocol.reduce(bare, cases)
-        metrics += [_without_preamble(m) for m in other.metrics]
+        for m in other.metrics:
+            prompt = " ".join(str(p) for p in ("no-preamble", m.group.get("prompt")) if p)
+            metrics.append(replace(m, group={**m.group, "prompt": prompt}))
         warnings += [f"without preamble: {w}" for w in other.warnings]
     return Reduction(tuple(metrics), found.case_sets, tuple(warnings))
-
-
-def _without_preamble(metric: Metric) -> Metric:
-    prompt = " ".join(str(p) for p in ("no-preamble", metric.group.get("prompt")) if p)
-    return replace(metric, group={**metric.group, "prompt": prompt})

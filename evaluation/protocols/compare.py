@@ -7,7 +7,7 @@ they have no value, and a note says so.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -120,17 +120,8 @@ def _difference_of_failures(
         possible=(-1, 1),
         n_invalid=sum(g.double is None or (g.double is True and g.whole is None) for pair in pairs for g in pair),
     )
-    return Metric(
-        "delta_comp",
-        dict(group),
-        n=min(n_a, n_b),
-        n_invalid=found.n_invalid,
-        value=found.value,
-        interval=f"paired-{found.interval}",
-        low=found.low,
-        high=found.high,
-        note=mark(min(n_a, n_b), note),
-    )
+    n, interval = min(n_a, n_b), f"paired-{found.interval}"
+    return replace(found, n=n, interval=interval, note=mark(n, note), bound_low=None, bound_high=None)
 
 
 def _delta_depth(pairs: Sequence[tuple[Gated, Gated]], reason: str | None) -> list[Metric]:

@@ -139,13 +139,11 @@ class FormattedProtocol:
         instruction = ask.prompt[len(ask.question) :].strip()
         if plain:
             return ask.question
-        blocks = [_block(e.question, written(e, ask, format)) for e in self._examples(ask)]
+        examples = choose(self.how.exemplars, ask, self.name) if self.how.exemplars else []
+        blocks = [_block(e.question, written(e, ask, format)) for e in examples]
         opening = " ".join(t for t in (EXAMPLES if blocks else "", instruction) if t) if preamble else ""
         last = _block(ask.question, "" if self.how.prompting == "raw" else None)
         return "\n\n".join([*([opening] if opening else []), *blocks, last])
-
-    def _examples(self, ask: Ask) -> list[Exemplar]:
-        return choose(self.how.exemplars, ask, self.name) if self.how.exemplars else []
 
 
 def examples_in(ask: Ask) -> str | None:

@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from .results import CodeResult, Limits, parse_reply, result_of
 
@@ -42,18 +41,17 @@ class LockedPython:
         self.walls: tuple[str, ...] = ()
         """What keeps a program in, beside seccomp and limits; known once started."""
 
-    def run(self, code: str, call: str, arguments: tuple[Any, ...], limits: Limits, variables: bool) -> CodeResult:
+    def run(self, code: str, limits: Limits, variables: bool) -> CodeResult:
         """The result of one program."""
         bounds = {k: getattr(limits, k) for k in ("seconds", "wall_seconds", "memory_mb")}
-        asked = {"code": code, "call": call, "arguments": list(arguments), "variables": variables, "limits": bounds}
-        request = json.dumps(asked).encode()
+        request = json.dumps({"code": code, "variables": variables, "limits": bounds}).encode()
         with self._turn:
             try:
                 line, ended = self._ask(request, limits.wall_seconds + 1)
             except (OSError, Unavailable) as e:
                 self.close()
                 return CodeResult(reason="crashed", detail=f"the sandbox itself: {e}"[:500])
-        return _read(line, ended, call, limits)
+        return _read(line, ended, limits)
 
     def _ask(self, request: bytes, seconds: float) -> tuple[bytes | None, int]:
         """What came back, None where it was too much; and the signal that ended the process, 0 for none."""
@@ -132,12 +130,12 @@ class LockedPython:
         self._control = self._server = None
 
 
-def _read(line: bytes | None, ended: int, call: str, limits: Limits) -> CodeResult:
+def _read(line: bytes | None, ended: int, limits: Limits) -> CodeResult:
     if line is None:
         return CodeResult(reason="output", detail=f"more than {MAX_REPLY} bytes came back")
     reply = parse_reply(line)
     if reply is not None:
-        return result_of(reply, call)
+        return result_of(reply)
     if ended in _OUT_OF_TIME:
         return CodeResult(reason="time", detail=f"more than {limits.seconds:g} s of processor time")
     told = signal.Signals(ended).name if ended in set(signal.Signals) else ""
@@ -148,7 +146,7 @@ def self_test(python: LockedPython) -> None:
     """Raises ``Unavailable`` unless a program computes, and can open nothing."""
     if sys.platform == "linux" and not os.access("/proc/self/status", os.R_OK):
         raise Unavailable("/proc cannot be read")
-    result = python.run(_TRIED, "solution", (), Limits(), False)
+    result = python.run(_TRIED, Limits(), False)
     if result.value != "closed":
         raise Unavailable(result.detail or f"a program could reach out: {result.value}")
 

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from .cpython import Unavailable
-from .program import MAX_PRINTED, MAX_VALUE, NoValue, TooMuch, plain, scalars, told_variables
+from .program import ENTRY, MAX_PRINTED, MAX_VALUE, NoValue, TooMuch, plain, scalars, told_variables
 from .results import CodeResult, Limits, result_of
 
 _REASONS: tuple[tuple[type[BaseException], str], ...] = (
@@ -49,16 +49,16 @@ class Monty:
         except Exception as e:  # its own program is missing, or does not run here
             raise Unavailable(f"{type(e).__name__}: {e}") from e
 
-    def run(self, code: str, call: str, arguments: tuple[Any, ...], limits: Limits, variables: bool) -> CodeResult:
+    def run(self, code: str, limits: Limits, variables: bool) -> CodeResult:
         """The result of one program."""
         bounds = {"max_feed_duration_secs": limits.seconds, "max_memory": limits.memory_mb << 20}
         try:
             if variables:
-                code = ast.unparse(told_variables(ast.parse(code), call))
+                code = ast.unparse(told_variables(ast.parse(code)))
             with self._pool.checkout(
                 limits=bounds, os_policy={"random_start": {"seed": 0}, "sleep": "zero", "timezone": "utc"}
             ) as session:
-                return result_of(self._come_to(session, code, call, arguments, variables), call)
+                return result_of(self._come_to(session, code, variables))
         except self._library.MontyError as e:
             return _failed(e)
         except TooMuch as e:
@@ -70,19 +70,15 @@ class Monty:
         except NoValue as e:
             return CodeResult(reason="no-answer", detail=str(e))
 
-    def _come_to(
-        self, session: Any, code: str, call: str, arguments: tuple[Any, ...], variables: bool
-    ) -> dict[str, Any]:
+    def _come_to(self, session: Any, code: str, variables: bool) -> dict[str, Any]:
         printed = self._library.CollectString(MAX_PRINTED)
         session.feed_run(code, print_callback=printed)
         value, own = None, {}
-        called = _kind(session, call) not in _NO_FUNCTION
+        called = _kind(session, ENTRY) not in _NO_FUNCTION
         if called:
             told = variables and _kind(session, "__told__") not in _NO_FUNCTION
-            entry = "__told__" if told else call
-            given = {"__arguments__": list(arguments)}
             try:
-                session.feed_run(f"__value__ = {entry}(*__arguments__)", inputs=given, print_callback=printed)
+                session.feed_run(f"__value__ = {'__told__' if told else ENTRY}()", print_callback=printed)
             except self._library.MontyError as e:
                 if not (printed.output and _MISFIT.search(str(_own(e)))):
                     raise

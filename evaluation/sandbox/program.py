@@ -23,6 +23,8 @@ MODULES = (
     "urllib.parse uuid warnings weakref zlib _strptime encodings.ascii encodings.latin_1 encodings.utf_16 "
     "encodings.utf_32 encodings.cp1252 encodings.unicode_escape encodings.raw_unicode_escape encodings.idna"
 ).split()
+ENTRY = "solution"
+"""The function that a program is asked for."""
 MAX_PRINTED = 20_000
 MAX_TEXT = 20_000
 MAX_VALUE = 100_000
@@ -97,10 +99,10 @@ def plain(value: Any) -> Any:
         return plain(str(value))
 
 
-def told_variables(tree: ast.Module, call: str) -> ast.Module:
+def told_variables(tree: ast.Module) -> ast.Module:
     """The program with the entry function a second time, as ``__told__``, which also returns its variables."""
     for node in list(tree.body):
-        if isinstance(node, ast.FunctionDef) and node.name == call:
+        if isinstance(node, ast.FunctionDef) and node.name == ENTRY:
             told = ast.parse(ast.unparse(node)).body[0]
             assert isinstance(told, ast.FunctionDef)
             told.name, told.decorator_list = "__told__", []
@@ -155,16 +157,16 @@ def come_to(request: dict[str, Any]) -> dict[str, Any]:
     sys.modules["random"].seed(0)
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
-    call, wanted = request["call"], request["variables"]
+    wanted = request["variables"]
     try:
         tree = ast.parse(request["code"])
-        code = compile(told_variables(tree, call) if wanted else tree, "<program>", "exec", dont_inherit=True)
+        code = compile(told_variables(tree) if wanted else tree, "<program>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as e:
         return {"reason": "syntax", "detail": _last_line(e)}
     except (RecursionError, MemoryError) as e:
         return {"reason": _REASONS[type(e)], "detail": _last_line(e)}
     try:
-        value, variables, called = _call(code, module.__dict__, request)
+        value, variables, called = _call(code, module.__dict__, wanted)
         value = plain(value)
         if len(repr(value)) > MAX_VALUE:
             raise TooMuch(f"a value of more than {MAX_VALUE} characters")
@@ -179,9 +181,9 @@ def come_to(request: dict[str, Any]) -> dict[str, Any]:
         return {"reason": "refused" if detail == _NO_THREADS else reason, "detail": detail}
 
 
-def _takes(entry: Any, arguments: list[Any]) -> bool:
+def _takes_nothing(entry: Any) -> bool:
     try:
-        inspect.signature(entry).bind(*arguments)
+        inspect.signature(entry).bind()
     except TypeError:
         return False
     except ValueError:
@@ -189,7 +191,7 @@ def _takes(entry: Any, arguments: list[Any]) -> bool:
     return True
 
 
-def _call(code: types.CodeType, names: dict[str, Any], request: dict[str, Any]) -> tuple[Any, dict[str, Any], bool]:
+def _call(code: types.CodeType, names: dict[str, Any], wanted: bool) -> tuple[Any, dict[str, Any], bool]:
     """What the entry function returns, its variables where they are wanted, and whether there is such a function."""
     # as deep as in a separate Python: the frames up to this one are not the program's
     sys.setrecursionlimit(_DEPTH + sum(1 for _ in traceback.walk_stack(None)))
@@ -197,10 +199,9 @@ def _call(code: types.CodeType, names: dict[str, Any], request: dict[str, Any]) 
         exec(code, names)
     except SystemExit:
         pass
-    entry = names.get(request["call"])
-    if not callable(entry) or (sys.stdout.tell() and not _takes(entry, request["arguments"])):
+    entry = names.get(ENTRY)
+    if not callable(entry) or (sys.stdout.tell() and not _takes_nothing(entry)):
         return None, {}, False  # a function with arguments that the program has called itself counts as none
-    if request["variables"] and "__told__" in names:
-        value, variables = names["__told__"](*request["arguments"])
-        return value, variables, True
-    return entry(*request["arguments"]), {}, True
+    if wanted and "__told__" in names:
+        return *names["__told__"](), True
+    return entry(), {}, True

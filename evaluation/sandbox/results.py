@@ -90,7 +90,7 @@ def _well_formed(reply: dict[str, Any]) -> bool:
     )
 
 
-def result_of(reply: dict[str, Any], call: str) -> CodeResult:
+def result_of(reply: dict[str, Any]) -> CodeResult:
     """The result that a reply tells; where no entry function returns anything the last line printed is the answer."""
     if "reason" in reply:
         return CodeResult(reason=reply["reason"], detail=reply["detail"][:500])
@@ -98,6 +98,6 @@ def result_of(reply: dict[str, Any], call: str) -> CodeResult:
     if not reply["called"] or value is None:
         value = (printed.strip().splitlines() or [None])[-1]
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        detail = f"the code came to {value}" if reply["called"] else f"no function {call}() and nothing printed"
+        detail = f"the code came to {value}" if reply["called"] else "no function solution() and nothing printed"
         return CodeResult(reason="no-answer", detail=detail, printed=printed)
     return CodeResult(value=value, printed=printed, variables=reply["variables"])

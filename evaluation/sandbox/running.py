@@ -2,7 +2,6 @@
 
 import atexit
 import functools
-import json
 import os
 import platform
 import re
@@ -62,15 +61,8 @@ def in_words() -> str:
     return f"{told['backend']} {told['version']} ({', '.join(told['walls'])})"
 
 
-def run_code(
-    code: str,
-    call: str = "solution",
-    arguments: tuple[Any, ...] = (),
-    limits: Limits | None = None,
-    *,
-    variables: bool = False,
-) -> CodeResult:
-    """Run ``code`` and call its function ``call``.
+def run_code(code: str, limits: Limits | None = None, *, variables: bool = False) -> CodeResult:
+    """Run ``code`` and call its function ``solution``.
 
     Where there is no such function, it returns nothing, or the program has called it with arguments of its own, the
     last line printed is the answer.
@@ -79,11 +71,7 @@ def run_code(
     sandbox does not have, ``time``, ``memory``, ``recursion`` or ``output`` where a limit was hit. ``variables`` also
     returns what the function had assigned in the end.
     """
-    try:
-        json.dumps(arguments)
-    except (TypeError, ValueError) as e:
-        raise InputError(f"sandbox arguments {arguments!r} are not plain JSON values: {e}") from e
-    return backend().run(code, call, arguments, limits or Limits(), variables)
+    return backend().run(code, limits or Limits(), variables)
 
 
 def run_answer(text: str) -> CodeResult:

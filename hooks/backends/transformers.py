@@ -274,11 +274,8 @@ def visited(
         for module, of_experts in by_experts(taps, visits).items():
             stack.callback(install_experts(module, of_experts).remove)
         if maps:
-            stack.enter_context(
-                attention.interpose(
-                    model, pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)
-                )
-            )
+            callback = pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)
+            stack.enter_context(attention.interpose(model, callback))
         output = forward()
     return RunValues(output, kept(visits))
 

@@ -120,7 +120,10 @@ def compare(
     donor_tokens, donor_logits = donor
     log_q, log_donor = base[1].double().log_softmax(-1), donor_logits.double().log_softmax(-1)
     # Row by row: tables of all layers over a large vocabulary would leave the cache.
-    by_layer = [_first_token(x.double().log_softmax(-1), log_q, log_donor, gold) for x in logits]
+    by_layer = []
+    for x in logits:
+        log_p = x.double().log_softmax(-1)
+        by_layer.append(torch.stack([divergence(log_q, log_p), divergence(log_donor, log_p), *log_p[list(gold)]]))
     kl, from_donor, own_log_prob, donor_log_prob = torch.stack(by_layer, 1)
     unchanged = (tokens == base[0]).all(-1)
     nan = torch.full(unchanged.shape, torch.nan, dtype=torch.float64)
@@ -151,14 +154,6 @@ def compare(
         "logit_difference": donor_log_prob - own_log_prob,
     }
     return PatchOutcome(source, pair[0], pair[1], values)
-
-
-def _first_token(
-    log_p: Float[Tensor, "vocab"], log_q: Float[Tensor, "vocab"], log_donor: Float[Tensor, "vocab"],
-    gold: tuple[int, int],
-) -> Float[Tensor, "4"]:  # fmt: skip
-    """KL of one prediction from the unpatched one and from the donor's; log-probabilities of the two gold tokens."""
-    return torch.stack([divergence(log_q, log_p), divergence(log_donor, log_p), *log_p[list(gold)]])
 
 
 def divergence(log_q: Float[Tensor, "..."], log_p: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

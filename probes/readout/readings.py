@@ -229,12 +229,8 @@ def lens(
     place_names(readings)
     score = _scorer(lm, entities)
     found = states_at(lm, [(r.ids, r.places) for r in readings], layers)
-    every = torch.stack(
-        [
-            torch.stack([reduce(score(x), "layer pos name -> layer name", "max") for x in places.values()], 1)
-            for places in found
-        ]
-    )
+    best = [[reduce(score(x), "layer pos name -> layer name", "max") for x in places.values()] for places in found]
+    every = torch.stack([torch.stack(x, 1) for x in best])
     if centred:
         every = _centred(every, elsewhere(every, names, readings))
     return [Scores(names, x) for x in every]

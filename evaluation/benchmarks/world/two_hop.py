@@ -193,6 +193,7 @@ class Relation:
 @cache
 def relations() -> dict[str, Relation]:
     """All relations by name, worded as in ``relations.csv``."""
+    months = [entity("month", row["month"]) for row in rows("months")]
     facts: dict[str, Iterable[Fact]] = {
         "country-of-capital": _facts("countries", ("capital", "city"), ("country", "country")),
         "country-of-city": _places("city"),
@@ -220,7 +221,7 @@ def relations() -> dict[str, Relation]:
         "young": _facts("animals", ("animal", "animal"), ("young", "young")),
         "legs": _facts("animals", ("animal", "animal"), ("legs", "number")),
         "days": _facts("months", ("month", "month"), ("days", "number")),
-        "next-month": _next_months(),
+        "next-month": zip(months, [*months[1:], months[0]], strict=True),
         "position": _facts("planets", ("planet", "planet"), ("position", "number")),
     }
     return {row["name"]: _relation(row, facts[row["name"]]) for row in rows("relations")}
@@ -286,11 +287,6 @@ def _symbols() -> Iterator[Fact]:
     for element, symbol in _facts("elements", ("element", "element"), ("symbol", "symbol")):
         if symbol.names[0] not in ("As", "Be", "He", "I", "Na"):
             yield element, symbol
-
-
-def _next_months() -> Iterator[Fact]:
-    months = [entity("month", row["month"]) for row in rows("months")]
-    yield from zip(months, [*months[1:], months[0]], strict=True)
 
 
 def of_relation(relation: Relation, fact: Fact, seed: str) -> list[str]:

@@ -101,20 +101,20 @@ def box(request: pytest.FixtureRequest, outside: Outside) -> Iterator[LockedPyth
 def test_no_program_gets_out(box: LockedPython | Monty, outside: Outside, group: str) -> None:
     escaped = []
     for code in programs(group, **outside.named):
-        result = box.run(code, "solution", (), LIMITS, False)
+        result = box.run(code, LIMITS, False)
         if result.value == "escaped" or result.reason not in REASONS or not outside.untouched():
             escaped.append((code.splitlines()[3], result))
-        assert box.run("def solution(): return 7", "solution", (), LIMITS, False).value == 7
+        assert box.run("def solution(): return 7", LIMITS, False).value == 7
     assert escaped == []
 
 
 def test_no_program_uses_up_floods_or_forges(box: LockedPython | Monty, outside: Outside) -> None:
     for code in programs("floods", **outside.named):
-        result = box.run(code, "solution", (), LIMITS, False)
+        result = box.run(code, LIMITS, False)
         assert result.ok or result.reason in REASONS, code
         assert len(str(result.text)) + len(result.printed) <= 100_000, code
         str(result).encode("utf-8")
-        again = box.run("import json, re\ndef solution(): return json.loads('7')", "solution", (), LIMITS, False)
+        again = box.run("import json, re\ndef solution(): return json.loads('7')", LIMITS, False)
         assert again.value == 7, code
     assert outside.untouched()
 
@@ -131,7 +131,7 @@ def test_every_system_call_but_the_listed_ones_is_refused() -> None:
     # by number, with arguments that do no harm where it works: 0 is no valid pointer, and no process is asked for;
     # left out is what ends the process or waits, and what the kernel itself allows only its own probes (335, 336)
     code = """
-def solution(numbers):
+def solution():
     import ctypes
     libc = ctypes.CDLL(None, use_errno=True)
     found = []
@@ -143,8 +143,7 @@ def solution(numbers):
 """
     box = LockedPython()
     numbers = [n for n in range(470) if n not in (15, 35, 60, 202, 219, 230, 231, 335, 336)]
-    result = box.run(code, "solution", (numbers,), Limits(), False)
-    other = box.run(code, "solution", ([0x40000000 + 2],), Limits(), False)
+    result, other = (box.run(f"numbers = {n}\n{code}", Limits(), False) for n in (numbers, [0x40000000 + 2]))
     box.close()
     memory, clocks = {9, 10, 11, 12, 25, 28}, {96, 100, 201, 228, 229}
     harmless = {24, 39, 98, 186, 318}  # sched_yield, getpid, getrusage, gettid, getrandom

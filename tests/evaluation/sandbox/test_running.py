@@ -90,18 +90,14 @@ def test_a_program_without_a_value_ends_with_its_reason(code: str, reason: str) 
     assert result.text is None
 
 
-def test_a_program_runs_with_the_call_arguments_and_limits_that_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_runs_with_the_limits_that_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[Any, ...]] = []
     box = SimpleNamespace(run=lambda *given: (ran.append(given), CodeResult(7))[1])
     monkeypatch.setattr(running, "backend", lambda: box)
-    assert run_code("f", "f", (1, "a"), LIMITS, variables=True).value == 7
+    assert run_code("f", LIMITS, variables=True).value == 7
     run_code("g")
     run_answer("It is so:\n```python\nx = 1\n```")
-    assert ran == [
-        ("f", "f", (1, "a"), LIMITS, True),
-        ("g", "solution", (), Limits(), False),
-        ("x = 1\n", "solution", (), Limits(), False),
-    ]
+    assert ran == [("f", LIMITS, True), ("g", Limits(), False), ("x = 1\n", Limits(), False)]
 
 
 def test_nothing_that_a_program_changes_is_there_for_the_next_one() -> None:
@@ -118,16 +114,9 @@ def test_the_same_program_comes_to_the_same_value_each_time() -> None:
 def test_the_environment_holds_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     fresh = LockedPython()
-    shown = fresh.run("import os\n" + _solution("return str(dict(os.environ))"), "solution", (), LIMITS, False).text
+    shown = fresh.run("import os\n" + _solution("return str(dict(os.environ))"), LIMITS, False).text
     fresh.close()
     assert "sk-secret" not in str(shown) and "HOME" not in str(shown)
-
-
-def test_arguments_are_plain_values() -> None:
-    code = "def solution(a, b):\n    return a * b"
-    assert run_code(code, arguments=(3, 4)).value == 12
-    with pytest.raises(InputError, match="arguments"):
-        run_code(code, arguments=(object(),))
 
 
 def test_printed_answers_count_only_where_there_is_no_entry_function() -> None:
@@ -146,9 +135,7 @@ def test_printed_answers_count_where_the_entry_function_returns_nothing_or_was_c
     silent = _solution("print(6 * 7)") + "\nsolution()"
     called = "def solution(a, b):\n    return a * b\n"
     for backend in (running.backend(), *_other()):
-        run = [
-            backend.run(c, "solution", (), LIMITS, False) for c in (silent, called + "print(solution(6, 7))", called)
-        ]
+        run = [backend.run(c, LIMITS, False) for c in (silent, called + "print(solution(6, 7))", called)]
         assert [r.text for r in run] == ["42", "42", None], backend.name
         assert run[2].reason == "error"
 
@@ -175,11 +162,11 @@ def test_whole_numbers_of_other_types_keep_all_their_digits(value: str, text: st
 def test_variables_of_the_entry_function_come_back() -> None:
     code = _solution("eggs = 16 - 3", "def f(): return 3", "price, found = 2.5, []", "return eggs * price")
     for backend in (running.backend(), *_other()):
-        result = backend.run(code, "solution", (), LIMITS, True)
+        result = backend.run(code, LIMITS, True)
         assert (result.value, result.variables) == (32.5, {"eggs": 13, "price": 2.5})
     assert run_code(code).variables == {}
     for python in (running.backend(), *_other()):  # no function of which a second one could be made
-        assert python.run("solution = lambda: 5", "solution", (), LIMITS, True) == CodeResult(5)
+        assert python.run("solution = lambda: 5", LIMITS, True) == CodeResult(5)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +255,7 @@ def test_a_reply_of_another_shape_is_none(line: bytes) -> None:
 
 def test_half_a_surrogate_pair_in_a_reply_becomes_text_that_can_be_written() -> None:
     reply = parse_reply(b'{"called": true, "value": "\\ud800!", "printed": "", "variables": {}}')
-    assert reply is not None and result_of(reply, "solution").value == "?!"
+    assert reply is not None and result_of(reply).value == "?!"
 
 
 def test_the_backend_says_what_it_is() -> None:
