@@ -316,7 +316,7 @@ def check_room(asks: Sequence[Ask], few_shot: str | None, tokenizer: Any, contex
         return
     longest, ask = max(zip(prompt_lengths(tokenizer, asks), asks, strict=True), key=lambda pair: pair[0])
     if longest + min(ROOM, ask.max_tokens) > context:
-        fewer = f"--few-shot {int(few_shot) - 1}" if few_shot.isdigit() else "a file with fewer of them"
+        fewer = f"--few-shot {int(few_shot) - 1}" if few_shot.isdecimal() else "a file with fewer of them"
         fix = "leave it out" if fewer == "--few-shot 0" else f"give fewer examples ({fewer}), or leave them out"
         raise InputError(
             f"--few-shot {few_shot}: with its examples the prompt of role {ask.role!r}, case {ask.case!r}, has "
