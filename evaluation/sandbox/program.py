@@ -9,6 +9,7 @@ import builtins
 import importlib
 import inspect
 import io
+import re
 import sys
 import traceback
 import types
@@ -35,6 +36,8 @@ _REASONS: dict[type[BaseException], str] = {
     PermissionError: "refused",
 }
 _NO_THREADS = "RuntimeError: can't start new thread"
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+>")
+"""How Python writes a thing without a text of its own, alone or in a container: otherwise each time."""
 
 
 class TooMuch(BaseException):
@@ -92,9 +95,10 @@ def plain(value: Any) -> Any:
     try:
         return float(value)
     except (TypeError, ValueError):
-        if nameless:
+        text = str(value)
+        if nameless or _ADDRESS.search(text):
             raise NoValue(f"the code came to a {kind.__name__}, which is not a plain value") from None
-        return plain(str(value))
+        return plain(text)
 
 
 def told_variables(tree: ast.Module, call: str) -> ast.Module:
@@ -200,7 +204,7 @@ def _call(code: types.CodeType, names: dict[str, Any], request: dict[str, Any]) 
     entry = names.get(request["call"])
     if not callable(entry) or (sys.stdout.tell() and not _takes(entry, request["arguments"])):
         return None, {}, False  # a function with arguments that the program has called itself counts as none
-    if request["variables"] and "__told__" in names:
+    if request["variables"] and "__told__" in names and not inspect.isgeneratorfunction(entry):
         value, variables = names["__told__"](*request["arguments"])
         return value, variables, True
     return entry(*request["arguments"]), {}, True
