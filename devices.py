@@ -28,9 +28,10 @@ def available(asked: str | torch.device | None) -> torch.device:
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Free bytes on a device; None if the system does not report it."""
+    """Free bytes on a device, with those that can be had again at once; None if the system does not report it."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by PyTorch, of freed tensors
+        return int(torch.cuda.mem_get_info(device)[0]) + kept
     if device.type != "cpu":
         return None
     known = [n for n in (_system(), _container()) if n is not None]
@@ -50,11 +51,13 @@ def _system() -> int | None:
 
 
 def _container() -> int | None:
-    """The bytes left under a container's memory limit."""
+    """The bytes left under a container's memory limit; what the system keeps of files that were read counts as left."""
     try:
         limit = (_CGROUP / "memory.max").read_text().strip()
         used = int((_CGROUP / "memory.current").read_text())
-    except (OSError, ValueError):
+        kinds = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+        used -= int(kinds["inactive_file"]) + int(kinds["active_file"])
+    except (OSError, ValueError, KeyError):
         return None
     return None if limit == "max" else max(0, int(limit) - used)
 

@@ -32,6 +32,14 @@ def as_path(value: Any, what: str) -> Path:
     raise InputError(f"{what}: {type(value).__name__}; give the path of a file or folder")
 
 
+def at_home(path: str | Path) -> Path:
+    """The path with the home folder for ``~``, or as it is if there is no user of that name."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
 def write_text(path: str | Path, text: str) -> Path:
     """Write a file atomically: a reader sees the old content or the new one, never half of it."""
     path = Path(path)

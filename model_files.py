@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from .errors import ModelError, did_you_mean
-from .files import file_sha256, put_in_place
+from .files import at_home, file_sha256, put_in_place
 from .terminal import to_stderr
 
 MAGIC = b"GGUF"
@@ -34,7 +34,7 @@ def location(name: str | Path, say: Callable[[str], None] | None = None) -> str:
     packed = find_gguf(name)
     if packed is not None:
         return str(dequantized(packed, say))
-    path = Path(name).expanduser()
+    path = at_home(name)
     if path.is_dir():
         check_folder(path)
         return str(path)
@@ -86,7 +86,7 @@ def not_cached(name: str, why: str) -> str:
 def beside(name: str) -> str:
     """``; did you mean ...?`` with the folder or GGUF file beside a missing one whose name is nearest to its name."""
     missing = Path(name)
-    folder = missing.expanduser().parent
+    folder = at_home(missing).parent
     try:
         there = [p.name for p in folder.iterdir() if p.is_dir() or p.suffix.lower() == ".gguf"]
     except OSError:  # the folder above is missing, too, or closed to us
@@ -108,7 +108,7 @@ def find_gguf(name: str | Path) -> Path | None:
 
     Raises ``ModelError`` for a folder with several.
     """
-    path = Path(name).expanduser()
+    path = at_home(name)
     if path.suffix.lower() == ".gguf" and not path.is_dir():
         if not path.is_file():
             raise ModelError(f"{name}: no such file; give the path of a .gguf file")
@@ -159,7 +159,7 @@ def dequantized(path: str | Path, say: Callable[[str], None] | None = None) -> P
 def _cache() -> Path:
     given = os.environ.get("COMPOSCOPE_CACHE")
     if given:
-        return Path(given).expanduser() / "gguf"
+        return at_home(given) / "gguf"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "composcope" / "gguf"
 
 

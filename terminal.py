@@ -146,6 +146,6 @@ def words(text: str | None) -> list[str]:
 def whole_numbers(text: str, option: str) -> list[int]:
     """``2,4`` -> [2, 4]. Raises ``InputError`` for anything else."""
     found = words(text)
-    if not found or not all(word.isdigit() for word in found):
+    if not found or not all(word.isdecimal() for word in found):
         raise InputError(f"{option} {text}: give whole numbers, separated by commas")
     return [int(word) for word in found]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import InputError
+from ..files import at_home
 
 ONE_A_LINE = "one object a line"
 T = TypeVar("T")
@@ -28,7 +29,7 @@ class DuplicateKeyError(ValueError):
 
 def existing(path: str | Path, fix: str) -> Path:
     """The path of an existing file; raises ``InputError``, ended by ``fix``, for a missing file and for a folder."""
-    found = Path(path).expanduser()
+    found = at_home(path)
     if found.is_dir():
         raise InputError(f"{path}: is a folder, not a file; {fix}")
     if not found.is_file():

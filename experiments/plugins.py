@@ -29,7 +29,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import ComposcopeError, InputError
-from ..files import as_path
+from ..files import as_path, at_home
 from ..registry import PLUGIN_HASH, PLUGIN_PREFIX
 
 KINDS = {
@@ -51,7 +51,7 @@ def load_plugin(path: str | Path) -> dict[str, tuple[str, ...]]:
 
     Raises ``InputError`` for a file that cannot be imported, defines nothing, or uses a name that is taken.
     """
-    path = as_path(path, "plugin").expanduser()
+    path = at_home(as_path(path, "plugin"))
     if not path.is_file():
         raise InputError(f"plugin {path}: no such file; give a Python file that defines {' or '.join(KINDS)}")
     module = _imported(path)

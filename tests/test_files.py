@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from composcope.files import inert, read_csv, to_csv
+from composcope.files import at_home, inert, read_csv, to_csv
 
 FORMULAS = [
     "=cmd|' /C calc'!A0",
@@ -71,3 +71,8 @@ def test_numbers_and_ordinary_text_are_written_as_they_are(text: str, tmp_path: 
 def test_columns_are_those_of_all_rows_in_order_of_appearance() -> None:
     assert to_csv([{"b": 1}, {"a": 2, "b": None}]) == "b,a\n1,\n,2\n"
     assert to_csv([{"b": 1}], ["a", "b"]) == "a,b\n,1\n" and to_csv([]).strip() == ""
+
+
+def test_the_home_of_a_user_that_is_not_there_is_a_name_like_others() -> None:
+    assert at_home("~/x") == Path.home() / "x"
+    assert at_home("~no-such-user/x") == Path("~no-such-user/x")

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import InputError
+from ...files import at_home
 from .. import text_files
 from ..case import Case, Part
 from ..text_files import text_field
@@ -39,7 +40,7 @@ def read_agentcoma(path: str | Path) -> list[Case]:
     missing = [c for c in _COLUMNS if c not in columns]
     if missing:
         raise InputError(f"{path}: column {missing[0]!r} is missing; give {WHAT}")
-    stem = Path(path).expanduser().stem
+    stem = at_home(path).stem
     extra = _extra_contexts(columns, path)
     return [_case(row, i, stem, f"{path}:{line}", extra) for i, (line, row) in enumerate(rows)]
 

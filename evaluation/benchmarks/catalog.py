@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, did_you_mean
+from ...files import at_home
 from ...registry import Registry
 from ..case import Case
 from ..cases import check_cases, read_cases
@@ -106,7 +107,7 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
     """
     text = str(spec)
     name, colon, rest = text.partition(":")
-    path = Path(text).expanduser()
+    path = at_home(text)
     if (not colon and not (name in READERS and READERS[name].ships)) or path.is_file():
         shape = shape_of(path)
         if shape is not None:

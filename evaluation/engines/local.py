@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import transformers
 
-from ...devices import halving, is_out_of_memory
+from ...devices import free_bytes, halving, is_out_of_memory
 from ...errors import ModelError
 from ...model_files import location
 from ...model_loading import cap_attention_scores, end_ids, load, rotary_limits
@@ -329,7 +329,7 @@ class LocalEngine(BaseEngine):
 
 def _memory(model: Any) -> int:
     if model.device.type == "cuda":
-        return int(torch.cuda.mem_get_info(model.device)[0] * 0.5)
+        return (free_bytes(model.device) or 0) // 2
     return 2 << 30
 
 

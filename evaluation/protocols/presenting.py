@@ -223,7 +223,7 @@ def chosen(few_shot: str, benchmarks: Collection[str]) -> list[Exemplar] | None:
 
     Raises ``InputError`` for a file that cannot be read, and for more than the benchmark has.
     """
-    if not few_shot.isdigit():
+    if not few_shot.isdecimal():
         return read(few_shot)
     return of_benchmark(next(iter(benchmarks)), int(few_shot)) if len(benchmarks) == 1 else None
 

@@ -27,7 +27,7 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
 _NO_FUNCTION = ("NoneType", "bool", "int", "float", "str", "list", "tuple", "dict", "set")
 _OBJECT = re.compile(r"<(?:function|class|module|built-in|bound) ")
 """How a function or module comes out of Monty: as text."""
-_NO_VALUE = re.compile(r"function|method|type$|module|iterator|generator|wrapper")
+_NO_VALUE = re.compile(r"function|method|type$|module|iterator|generator|coroutine|wrapper")
 _MISFIT = re.compile(r"\bargument")
 """What a call with other arguments than the function takes says."""
 

@@ -9,6 +9,7 @@ import builtins
 import importlib
 import inspect
 import io
+import re
 import sys
 import traceback
 import types
@@ -37,6 +38,8 @@ _REASONS: dict[type[BaseException], str] = {
     PermissionError: "refused",
 }
 _NO_THREADS = "RuntimeError: can't start new thread"
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+>")
+"""How Python writes a thing without a text of its own, alone or in a container: otherwise each time."""
 
 
 class TooMuch(BaseException):
@@ -94,9 +97,10 @@ def plain(value: Any) -> Any:
     try:
         return float(value)
     except (TypeError, ValueError):
-        if nameless:
+        text = str(value)
+        if nameless or _ADDRESS.search(text):
             raise NoValue(f"the code came to a {kind.__name__}, which is not a plain value") from None
-        return plain(str(value))
+        return plain(text)
 
 
 def told_variables(tree: ast.Module) -> ast.Module:
@@ -202,6 +206,6 @@ def _call(code: types.CodeType, names: dict[str, Any], wanted: bool) -> tuple[An
     entry = names.get(ENTRY)
     if not callable(entry) or (sys.stdout.tell() and not _takes_nothing(entry)):
         return None, {}, False  # a function with arguments that the program has called itself counts as none
-    if wanted and "__told__" in names:
+    if wanted and "__told__" in names and not inspect.isgeneratorfunction(entry):
         return *names["__told__"](), True
     return entry(), {}, True

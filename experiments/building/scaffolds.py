@@ -10,6 +10,7 @@ from ...evaluation.benchmarks.stad import StadItem, case_from_item, read_items, 
 from ...evaluation.case import Case
 from ...evaluation.engines.base import Engine
 from ...evaluation.journal import Journal
+from ...files import at_home
 from ..evaluating.ask_plan import load_benchmark
 from .benchmarks import Made, build
 
@@ -79,7 +80,7 @@ def _cases(benchmark: str, limit: int | None) -> list[Case]:
 
 
 def _files(benchmark: str) -> list[Path]:
-    path = Path(benchmark if Path(benchmark).is_file() else benchmark.partition(":")[2]).expanduser()
+    path = at_home(benchmark if Path(benchmark).is_file() else benchmark.partition(":")[2])
     return [path] if path.is_file() else []
 
 

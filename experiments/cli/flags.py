@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 
 from ...errors import InputError
+from ...files import at_home
 from ...terminal import to_stderr
 from .. import plugins
 from ..config import RAY, Asking, Config, Probing, Section, Serving, check_options, flag
@@ -57,7 +58,7 @@ _SHORT = {"model": "-m", "benchmark": "-b", "protocol": "-p"}
 
 def go_offline(*models: str, data: Collection[str] = ()) -> None:
     """Switch the hub off for local models and local data; this must happen before the hub's library is imported."""
-    here = all(model.startswith("organism:") or Path(model).expanduser().exists() for model in models)
+    here = all(model.startswith("organism:") or at_home(model).exists() for model in models)
     if here and not any(name.startswith("hub:") for name in data):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
 

@@ -61,7 +61,6 @@ class Pool:
         self.ours = not self.ray.is_initialized()
         if self.ours:
             self._join()
-        self.workers, self.cpus, self.gpus = self._shares()
         self.abouts: list[Mapping[str, Any]] = []
         """What each started worker reported about itself."""
         self.lost = 0
@@ -72,6 +71,7 @@ class Pool:
         self._unfit: str | None = None
         """Why a worker could not even be created, in which case another attempt would fail too."""
         try:
+            self.workers, self.cpus, self.gpus = self._shares()
             for _ in range(self.workers):
                 self._start()
             while not self._idle:
@@ -105,6 +105,8 @@ class Pool:
         cpus, gpus = int(total.get("CPU", 0)), total.get("GPU", 0.0)
         each = self.loading.serving.gpus_per_worker
         each = (1.0 if gpus >= 1 else 0.0) if each is None else each
+        if each > 1 and each % 1:
+            raise InputError(f"--gpus-per-worker {each:g}: above 1, Ray gives whole GPUs only; give a whole number")
         if each > gpus:
             raise InputError(f"--gpus-per-worker {each:g}: the cluster has {gpus:g} GPUs; give fewer, or 0 for CPUs")
         workers = self.loading.serving.workers or (int(gpus // each) if each else 0)

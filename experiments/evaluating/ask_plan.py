@@ -19,6 +19,7 @@ from ...evaluation.engines.base import Engine
 from ...evaluation.protocols.asking import default_format, default_protocol, recommended_format
 from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
 from ...evaluation.shards import Shard
+from ...files import at_home
 from ...terminal import words
 from ..config import Asking, Config, flag
 from ..models.target import Target
@@ -64,9 +65,9 @@ def load_benchmark(
     if name.startswith("organism:"):
         return _organism_benchmark(name, seed, limit)
     reader = READERS.get(name.partition(":")[0])
-    if reader is None and ":" not in name and not Path(name).expanduser().exists():
+    if reader is None and ":" not in name and not at_home(name).exists():
         raise InputError(f"{option} {name}: no such benchmark file; {ONE_A_LINE}")
-    own = Path(name).expanduser().is_file() or (reader is not None and reader.answer_alone)
+    own = at_home(name).is_file() or (reader is not None and reader.answer_alone)
     return of_cases(name, load(name), limit, own)
 
 
@@ -316,7 +317,7 @@ def check_room(asks: Sequence[Ask], few_shot: str | None, tokenizer: Any, contex
         return
     longest, ask = max(zip(prompt_lengths(tokenizer, asks), asks, strict=True), key=lambda pair: pair[0])
     if longest + min(ROOM, ask.max_tokens) > context:
-        fewer = f"--few-shot {int(few_shot) - 1}" if few_shot.isdigit() else "a file with fewer of them"
+        fewer = f"--few-shot {int(few_shot) - 1}" if few_shot.isdecimal() else "a file with fewer of them"
         fix = "leave it out" if fewer == "--few-shot 0" else f"give fewer examples ({fewer}), or leave them out"
         raise InputError(
             f"--few-shot {few_shot}: with its examples the prompt of role {ask.role!r}, case {ask.case!r}, has "

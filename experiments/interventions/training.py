@@ -24,7 +24,7 @@ from ...evaluation.prompts import FORMATS
 from ...files import file_sha256
 from ..console.printing import Reporter
 from ..models.resolve import resolve_model
-from ..run import locked, provenance, read_json, write_json, write_lines
+from ..run import check_no_run, locked, provenance, read_json, write_json, write_lines
 from .data import TrainingSet, question, target
 from .recipes import AdapterRecipe
 from .reward import score
@@ -60,7 +60,8 @@ def train(
 ) -> Trained:  # fmt: skip
     """Train an adapter on ``model`` and export it; what ``out`` already has is continued or kept.
 
-    Raises ``InputError`` for a missing extra, a folder with another training, and samples of which none is right.
+    Raises ``InputError`` for a missing extra, a folder with another training or a run, and samples of which none is
+    right.
     """
     require_extra("intervene", "train", *EXTRA)
 
@@ -70,6 +71,8 @@ def train(
         reporter = reporter or Reporter(folder / "log.txt", quiet=True)
         identity = _identity(recipe, source.location, data, how)
         before = read_json(folder / "manifest.json") if (folder / "manifest.json").is_file() else {}
+        if before and "base_weights" not in before.get("identity", {}):
+            check_no_run(folder)
         if before.get("status") == "complete" or kept_steps(folder / "checkpoints"):
             _same_training(folder, before.get("identity"), identity)
         evaluated = _about_cases(data.evaluation)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ... import model_files
 from ...errors import InputError, ModelError, did_you_mean
-from ...files import file_sha256, put_in_place
+from ...files import at_home, file_sha256, put_in_place
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def resolve_model(name: str, say: Callable[[str], None] | None = None) -> ModelS
         return _organism(name)
     if not name.strip():
         raise InputError("--model: is empty; give a model folder, a hub id (owner/name) or organism:DOSE")
-    path = Path(name).expanduser()
+    path = at_home(name)
     if path.exists() or path.suffix.lower() == ".gguf":
         folder = Path(model_files.location(name, say))
         _check_tokenizer(folder)

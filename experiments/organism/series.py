@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...files import file_sha256
+from ...files import at_home, file_sha256
 from . import documents
 from .weights import DOSES
 from .weights import path as shipped_path
@@ -56,7 +56,7 @@ def read(folder: str | Path, doses: Sequence[str] = tuple(DOSES)) -> list[Series
     A ``seed-N`` folder itself is one training. Raises ``InputError`` naming folder, field and fix if the folder has no
     trainings, lacks a dose, or belongs to another world.
     """
-    path = Path(folder).expanduser()
+    path = at_home(folder)
     where = f"--series {folder}"
     if not path.is_dir():
         raise InputError(f"{where}: no such folder; give what `composcope organism train --all --out DIR` wrote")

@@ -13,6 +13,7 @@ from ...evaluation.graded import read_graded
 from ...evaluation.metrics import quoted
 from ...evaluation.protocols.base import uncounted
 from ...evaluation.protocols.counting import by_model
+from ...files import at_home
 from ..console.printing import table
 from ..evaluating.ask_plan import load_benchmark
 from ..run import check_no_run, find_runs, read_lines, write_json, write_lines
@@ -112,7 +113,7 @@ def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = An
 
 def sources(path: str | Path) -> list[Source]:
     """Read a run folder, a folder of runs, or a graded.jsonl (one source per model and run in the file)."""
-    if not Path(path).expanduser().exists():
+    if not at_home(path).exists():
         raise InputError(f"{path}: no such run; give a run folder, a folder of runs, or a graded.jsonl")
     if Path(path).is_dir():
         return [_from_run(folder) for folder in find_runs([path])]

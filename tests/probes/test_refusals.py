@@ -13,6 +13,7 @@ import pytest
 import torch
 from tiny_models import tiny
 
+from composcope import devices
 from composcope.devices import free_bytes, is_out_of_memory
 from composcope.errors import ComposcopeError, InputError, ModelError
 from composcope.hooks import Model, Site, load_model
@@ -142,6 +143,21 @@ def test_batches_are_as_large_as_the_free_memory_allows() -> None:
     assert budgets[1] * least <= 10**6 / 4 < 2 * budgets[1] * least, "a quarter of what is free"
     free = free_bytes(torch.device("cpu"))
     assert free is not None and free > 10**6
+
+
+def test_memory_that_can_be_had_again_at_once_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (
+        ("max", "1000\n"),
+        ("current", "900\n"),
+        ("stat", "anon 350\ninactive_file 500\nactive_file 50\n"),
+    ):
+        (tmp_path / f"memory.{name}").write_text(text)
+    monkeypatch.setattr(devices, "_CGROUP", tmp_path)
+    monkeypatch.setattr(devices, "_system", lambda: 10**12)
+    assert free_bytes(torch.device("cpu")) == 650
+    for name, answer in (("mem_get_info", (10, 100)), ("memory_reserved", 60), ("memory_allocated", 20)):
+        monkeypatch.setattr(torch.cuda, name, lambda _, answer=answer: answer)
+    assert free_bytes(torch.device("cuda")) == 50
 
 
 _STARVED = """

@@ -730,7 +730,7 @@ MUTANTS = (
     Mutant(H, "half precision is alike up to a half", "1e-4 if a.dtype in (torch.float32, torch.float64) else 5e-2", "1e-4 if a.dtype in (torch.float32, torch.float64) else 5e-1", "tests/hooks/test_other_libraries.py -k alike_up"),
     Mutant(P, "ridge reads the first of several positions", "f[p][:, -1] for p in places", "f[p][:, 0] for p in places", READOUT + " -k ridge"),
     Mutant(P, "a sweep over positions between the answers' last tokens", "answers = (donor.answer_ids[0], recipient.answer_ids[0])", "answers = (donor.answer_ids[-1], recipient.answer_ids[-1])", "tests/experiments/probing/test_single_cases.py -k equal_pairs"),
-    Mutant(X, "the hub is asked about an organism", 'model.startswith("organism:") or Path(model).expanduser().exists()', "Path(model).expanduser().exists()", "tests/experiments/test_sources.py -k left_alone"),
+    Mutant(X, "the hub is asked about an organism", 'model.startswith("organism:") or at_home(model).exists()', "at_home(model).exists()", "tests/experiments/test_sources.py -k left_alone"),
     Mutant(P, "before the end without the last cut before it", '"kept_before_end", {}, lambda c: _mean(c.kept()[:-1])', '"kept_before_end", {}, lambda c: _mean(c.kept()[:-2])', 'tests/probes/test_faithfulness.py -k at_most'),
     Mutant(P, "layers of a map counted from 0", 'if "layer" in found:\n        found["layer"] -= 1', "if False:\n        pass", READOUT + " -k name_of_its_place"),
     Mutant(P, "another seed where none is given", "draws: int = 200, seed: int = 0) -> float:", "draws: int = 200, seed: int = 1) -> float:", "tests/test_api.py -k seed"),

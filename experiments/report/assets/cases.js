@@ -1,7 +1,7 @@
 // The case browser: a filtered list over a light index; a case's texts are loaded when it is opened.
 "use strict";
 composcope.cases = (() => {
-  const { el, need, filters } = composcope;
+  const { el, need, own, filters } = composcope;
   const FIRST = innerWidth < 704 ? 5 : 10, MORE = 80;
   let index = null, rows = [], list = null, bar = null, kept = null, drawn = null, started = null;
   const byName = new Map(), key = (run, name) => JSON.stringify([run, name]);
@@ -72,5 +72,5 @@ composcope.cases = (() => {
 
   composcope.onRun((run) => { if (bar) bar.go({ ...bar.chosen, run }); });
   return { start, browse, filter, jump, find, failing, picturesOf, dropped, label, first: (run) => index.first[run],
-    cause: (r) => index.causes[r.run][r.case] || null, diagnose: (run) => index.diagnose[run], diagnosed: (run) => Object.keys(index.causes[run]).length > 0, notes: (run) => kept.runs[run].notes, values: (r) => kept.runs[r.run].values[r.case], anyKept: (run) => kept.runs[run].cases.length > 0, keptIn: (run) => kept.runs[run].cases };
+    cause: (r) => own(index.causes[r.run], r.case), diagnose: (run) => index.diagnose[run], diagnosed: (run) => Object.keys(index.causes[run]).length > 0, notes: (run) => kept.runs[run].notes, values: (r) => own(kept.runs[r.run].values, r.case), anyKept: (run) => kept.runs[run].cases.length > 0, keptIn: (run) => kept.runs[run].cases };
 })();

@@ -62,6 +62,9 @@ const composcope = (() => {
     for (let part = own || node.closest("details"); part; part = part.parentNode.closest("details")) part.open = true;
   }
 
+  // What an object has under a name from outside, such as a case's id: "constructor" may be one.
+  const own = (object, name) => (object && Object.hasOwn(object, name) ? object[name] : null);
+
   // Text of unknown direction and content, shown as it is.
   const text = (value, attributes) => el("div", { class: "text", dir: "auto", ...attributes }, value);
 
@@ -129,5 +132,5 @@ const composcope = (() => {
   const number = (v) => (v === null || v === undefined ? "undefined" : typeof v !== "number" ? String(v)
     : Number.isInteger(v) ? String(v) : Math.abs(v) >= 100 ? v.toFixed(1) : Number(v.toPrecision(3)).toString());
 
-  return { load, need, el, svg, text, unfold, toggle, showTip, hideTip, number, run, runOf, showRun, onRun: (tell) => run.listeners.push(tell), onRepaint: (draw) => repaint.push(draw) };
+  return { load, need, el, svg, text, own, unfold, toggle, showTip, hideTip, number, run, runOf, showRun, onRun: (tell) => run.listeners.push(tell), onRepaint: (draw) => repaint.push(draw) };
 })();

@@ -1,7 +1,7 @@
 // The light index of all cases, and the filters over it.
 "use strict";
 composcope.filters = (() => {
-  const { el } = composcope;
+  const { el, own } = composcope;
 
   // Rows of the index as objects, with names in place of numbers.
   function rows(index) {
@@ -20,7 +20,7 @@ composcope.filters = (() => {
     });
   }
 
-  const causeOf = (index, r) => (((index.causes || [])[r.run] || {})[r.case] || { cause: null }).cause;
+  const causeOf = (index, r) => (own((index.causes || [])[r.run], r.case) || { cause: null }).cause;
 
   // Roles that are filtered together, then every role by itself (wordings of atoms only together).
   function groups(index) {

@@ -159,6 +159,20 @@ def test_whole_numbers_of_other_types_keep_all_their_digits(value: str, text: st
     assert run_code(names + _solution(f"return {value}")).text == text
 
 
+def test_what_has_no_text_of_its_own_is_no_answer() -> None:
+    for backend in (running.backend(), *_other()):
+        result = backend.run("async def solution():\n    return 3\n", "solution", (), LIMITS, False)
+        assert (result.value, result.reason) == (None, "no-answer"), backend.name
+    for value in ("{1: object()}", "threading.Lock()"):
+        assert run_code(f"import threading\ndef solution():\n    return {value}\n").reason == "no-answer"
+    two = "def solution():\n    yield 1\n    yield {'a': 2}\n"  # is no value with its variables
+    assert run_code(two, variables=True).reason == "no-answer"
+    assert (
+        run_code("def solution():\n    return 'at 0x1f>', {'room': ' at 0x2'}\n").text
+        == "at 0x1f>, {'room': ' at 0x2'}"
+    )
+
+
 def test_variables_of_the_entry_function_come_back() -> None:
     code = _solution("eggs = 16 - 3", "def f(): return 3", "price, found = 2.5, []", "return eggs * price")
     for backend in (running.backend(), *_other()):

@@ -98,6 +98,21 @@ def test_every_item_is_done_once_and_workers_share_the_processors(monkeypatch: p
     assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (4, 0.0, 0)
 
 
+@pytest.mark.parametrize("gpus", [1.5, 16.0])
+def test_gpus_that_a_worker_cannot_have_are_refused_and_our_own_cluster_ends(
+    gpus: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray, up = Ray(), list[bool]()
+    monkeypatch.setattr(ray, "is_initialized", lambda: bool(up))
+    monkeypatch.setattr(ray, "init", lambda **_: up.append(True), raising=False)
+    monkeypatch.setattr(ray, "shutdown", up.clear, raising=False)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 8.0, "GPU": 8.0})
+    monkeypatch.setattr(pools, "import_ray", lambda: ray)
+    with pytest.raises(InputError, match=f"--gpus-per-worker {gpus:g}: "):
+        Pool(Loading("m", serving=Serving(engine="ray", gpus_per_worker=gpus)), print)
+    assert not up and not ray.made
+
+
 @pytest.mark.parametrize("address", [None, "auto", "h:1"])
 def test_the_cluster_that_was_named_is_joined_and_without_one_a_small_one_is_started(
     address: str | None, monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.protocols import get
+from composcope.evaluation.protocols.presenting import chosen
 from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.interventions import data, recipes
 from composcope.experiments.interventions.recipes import PRESETS, AdapterRecipe, resolve
@@ -62,6 +63,8 @@ def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
         (lambda: whole_numbers("2;4", "--depths"), "--depths"),
         (lambda: whole_numbers("-1", "--depths"), "--depths"),
         (lambda: whole_numbers("2,x", "--depths"), "--depths"),
+        (lambda: whole_numbers("2,²", "--depths"), "--depths"),
+        (lambda: chosen("²", ["organism-mixed"]), "²"),
         (lambda: whole_numbers("", "--depths"), "--depths"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 from dataclasses import replace
 from importlib.util import find_spec
@@ -339,6 +340,15 @@ def test_an_answer_that_was_cut_off_is_not_learned_although_it_is_right(monkeypa
     recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2])
     kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=2)
     assert [text[0] for _, text in kept] == ["1", "1"]
+
+
+def test_a_killed_run_is_not_replaced_by_a_training(tmp_path: Path) -> None:
+    file, text = tmp_path / "manifest.json", json.dumps({"status": "running", "identity": {"weights": "w"}})
+    file.write_text(text)
+    recipe = _recipe("sft-answer")
+    with pytest.raises(InputError, match="is a run"):
+        training.train(recipe, BASE, _set(recipe), tmp_path)
+    assert file.read_text() == text and not (tmp_path / "training.jsonl").exists()
 
 
 @pytest.mark.parametrize("thinking", [None, True])

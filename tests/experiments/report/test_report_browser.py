@@ -447,6 +447,23 @@ def test_hostile_text_does_nothing(browser: Any, synthetic: ModuleType, write_pa
     visit.check()
 
 
+@pytest.mark.parametrize("name", ["constructor", "__proto__", "case=1&run=2", "a #1? %"])
+def test_a_case_of_any_name_is_found_and_opened_by_its_address(
+    name: str, browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=8, failure=0.9, seed=1, probes=())
+    for file in (*run.rglob("*.json"), *run.rglob("*.jsonl")):
+        file.write_text(file.read_text().replace('"case-0001"', json.dumps(name)))
+    visit = Visit(browser, write_page([run], tmp_path / "out"))
+    visit.scroll()
+    assert visit.page.locator("[data-filter=cause]").count() == 0  # nothing was diagnosed
+    visit.page.fill("[data-filter=find]", name)
+    visit.page.locator("#browser .item").click()
+    visit.page.locator("#browser .case a").click()
+    wait_until(visit.page, "name => document.getElementById('dossier').dataset.case === name", name)
+    visit.check()
+
+
 def test_a_missing_data_file_is_said_in_its_place(
     browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
 ) -> None:
