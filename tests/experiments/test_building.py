@@ -13,7 +13,7 @@ import pytest
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import skills as mapping
 from composcope.evaluation.benchmarks.stad import StadItem, StadStep, record_from_item
-from composcope.evaluation.builders import review
+from composcope.evaluation.builders import compositional_gsm, review
 from composcope.evaluation.builders import scaffolds as builder
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.building import benchmarks, scaffolds
@@ -271,11 +271,16 @@ def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(
     monkeypatch.setattr(review, "queue", queue)
     monkeypatch.setattr(review, "settle", lambda cases, rows: (cases, [*rows]))
     (tmp_path / "decided.jsonl").write_text(json.dumps({"case": case.id, "decision": "keep"}) + "\n")
-    solver: Any = SimpleNamespace(identity={})
-    benchmarks.compositional_gsm(
-        tmp_path / "again", path, size=1, solvers=[solver], samples=8, minimum=2, reviewed=tmp_path / "decided.jsonl"
-    )
-    assert given == [{"samples": 8, "minimum": 2, "seed": 0}]
+    (tmp_path / "gold.jsonl").write_text('{"question": "?", "answer": "#### 1"}\n')
+    solver: Any = SimpleNamespace(identity={"model": "s"})
+    make, drawn = compositional_gsm.build, list[Any]()
+    monkeypatch.setattr(compositional_gsm, "build", lambda *of: drawn.append(of[1:3]) or make(*of))
+    made = benchmarks.compositional_gsm(
+        tmp_path / "again", path, tmp_path / "gold.jsonl", size=1, seed=3, solvers=[solver], samples=8, minimum=2,
+        reviewed=tmp_path / "decided.jsonl",
+    )  # fmt: skip
+    assert given == [{"samples": 8, "minimum": 2, "seed": 3}] and drawn == [(1, 3)]
+    assert made["options"]["solvers"] == [{"model": "s"}] and [*made["inputs"]] == ["items.jsonl", "gold.jsonl"]
     assert {row["decision"] for row in _read(tmp_path / "again/review.jsonl")} == {"keep"}
 
 
