@@ -10,12 +10,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from told_engine import target
+from told_engine import ToldEngine, target
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
+from composcope.experiments import investigate as job
 from composcope.experiments.config import Config
 from composcope.experiments.evaluating import evaluate
 from composcope.experiments.investigate import investigate
@@ -119,11 +120,11 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         config = Config(model="m", benchmark=str(tmp_path / "cases.jsonl"), protocol="compositionality-gap", **options)
         return tmp_path / "run", investigate(config, tmp_path / "run", contrast=False, target=answers).evaluated
 
-    return ask, opened
+    return ask, opened, answers.engine
 
 
 def test_a_small_run_says_counts_and_records_what_was_answered(ran: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    ask, opened = ran
+    ask, opened, _ = ran
     run, found = ask(few_shot="2", seed=3)
     said = capsys.readouterr().err
     invalid = {(r.case, r.role) for r in found.graded if r.outcome == "invalid"}
@@ -166,3 +167,30 @@ def test_a_run_scored_with_human_labels_and_as_a_paper_has_both_in_its_numbers(r
     assert RunData(run).counted_now().compat == "agentcoma"
     whole = next(m for m in as_paper.reduction.metrics if m.metric == "composition" and not m.group)
     assert (whole.count, whole.n) == (2, 4), "what cannot be judged is wrong there"
+
+
+def test_a_run_that_was_stopped_is_continued_and_scored_again_from_its_journal_with_failures_and_judge(
+    ran: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask, _, engine = ran
+    failing = ("c0", "part:0")
+    engine.rule = lambda a, n: None if (a.case, a.role) == failing else "Ann 1 or so" if a.case == "c1" else _told(a, n)
+    monkeypatch.setattr(job, "open_judge", lambda config: ToldEngine("judge", lambda a, _: "Verdict: yes"))
+    run, _ = ask(max_asks=5, judge="organism:twin")
+    first = capsys.readouterr().err
+    assert read_json(run / "manifest.json")["stopped"] and "stopped by" in first and "did not finish" not in first
+    (run / "metrics.json").unlink()
+    _, found = ask(judge="organism:twin")
+    said = capsys.readouterr().err
+    assert "did not finish; the missing answers are asked first" in said and "stopped by" not in said
+    assert read_json(run / "manifest.json")["stopped"] is None and len(found.graded) == 12
+    assert {(r.case, r.role) for r in found.graded if (r.reason or "").startswith("error")} == {failing}
+    assert any(r.match == "judge" for r in found.graded)
+    kept = {name: (run / name).read_bytes() for name in ("metrics.json", "graded.jsonl")}
+    reporter: Any = Said()
+    assert evaluate.rescore(run, reporter).n_invalid == found.n_invalid
+    assert {name: (run / name).read_bytes() for name in kept} == kept
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("prompting: chat", "prompting: raw"))
+    with pytest.raises(InputError, match="'prompting' is raw, and chat in manifest"):
+        evaluate.rescore(run, reporter)
