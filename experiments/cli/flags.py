@@ -9,7 +9,7 @@ Flags arrive as text, and only the model checks them.
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
@@ -56,10 +56,13 @@ _ELSEWHERE = {
 _SHORT = {"model": "-m", "benchmark": "-b", "protocol": "-p"}
 
 
-def go_offline(*models: str, data: Collection[str] = ()) -> None:
-    """Switch the hub off for local models and local data; this must happen before the hub's library is imported."""
-    here = all(model.startswith("organism:") or at_home(model).exists() for model in models)
-    if here and not any(name.startswith("hub:") for name in data):
+def go_offline(*models: str | None, data: Iterable[str | None] = ()) -> None:
+    """Switch the hub off for local models and local data; this must happen before the hub's library is imported.
+
+    ``models`` are those in every role, the judge among them; None stands for one that was not given.
+    """
+    here = all(model.startswith("organism:") or at_home(model).exists() for model in models if model)
+    if here and not any(name.startswith("hub:") for name in data if name):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 

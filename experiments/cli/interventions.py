@@ -1,6 +1,5 @@
 """``composcope intervene`` and ``composcope study interventions``."""
 
-import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -100,7 +99,7 @@ def intervene(
         raise InputError(f"{run}: only steering and patching take a run; for {recipe} give --model and --out")
     if model is None or out is None:
         raise InputError(f"--recipe {recipe}: give --model (the model to train) and --out (the output folder)")
-    go_offline(model)
+    go_offline(model, data=[train, evaluation])
     from ..interventions import training
     from ..interventions.data import ORGANISM, training_set
 
@@ -131,7 +130,7 @@ def _infer(
 ) -> int:  # fmt: skip
     if run is None:
         raise InputError(f"--recipe {recipe}: give an evaluated run, as in composcope intervene --recipe {recipe} RUN")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    go_offline(model)
     from ..interventions import inference
 
     chosen = None if layers is None else whole_numbers(layers, "--layers")

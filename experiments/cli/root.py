@@ -159,7 +159,7 @@ def _run(
 ) -> int:  # fmt: skip
     """Run the investigation, or with ``--dry-run`` only print its cost."""
     config = Config(**given)
-    go_offline(config.model, data=[config.benchmark])
+    go_offline(config.model, config.asking.judge, config.serving.probe_model, data=[config.benchmark])
     from ..evaluating.ask_plan import load_benchmark
 
     # Read before the next import, which loads PyTorch: an error in a case file is said at once.
@@ -205,7 +205,7 @@ def probe(
             f"--probe-model {served['probe_model']}: is for a run that a server answered; leave it out, or say with "
             "--model where the model is now"
         )
-    go_offline(config.model)
+    go_offline(config.model, config.asking.judge, config.serving.probe_model)
     from .. import investigate as job
 
     if shard is not None:

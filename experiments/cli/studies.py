@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -286,7 +285,8 @@ def study(
         spec = read_spec(models, chosen.name, **of_study)
     else:
         spec = from_flags(model or _default_models(name), **of_study)
-    go_offline(*(m.model for m in spec.models), data=spec.data)
+    roles = given.get("asking", {}).get("judge"), given.get("serving", {}).get("probe_model")
+    go_offline(*(m.model for m in spec.models), *roles, data=spec.data)
     from ..studies.running import conduct
 
     folder = out or Path("runs") / chosen.name
@@ -324,7 +324,7 @@ def why(
     from ..run import read_json
     from ..studies.confusion import run_study
 
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    go_offline(*(model or ()))
     lines = run_study(series or (), model or (), out, cases, seed, Reporter(quiet=quiet).bar)
     show(read_json(out / "confusion.json") if json else lines, json)
     return 0

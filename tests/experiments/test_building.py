@@ -13,7 +13,7 @@ import pytest
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import skills as mapping
 from composcope.evaluation.benchmarks.stad import StadItem, StadStep, record_from_item
-from composcope.evaluation.builders import review
+from composcope.evaluation.builders import compositional_gsm, review
 from composcope.evaluation.builders import scaffolds as builder
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.building import benchmarks, scaffolds
@@ -226,17 +226,18 @@ def test_human_steps_become_scaffolds_without_any_model(tmp_path: Path, monkeypa
     assert rejected["reason"] == "single-step"
     document = json.loads((tmp_path / "out/build.json").read_text())
     assert document["counts"] == {"cases": 1, "rejected": 1, "review": 0}
-    shared: list[str] = []
+    shared: list[Any] = []
     monkeypatch.setattr(
         "composcope.evaluation.builders.scaffolds.generate",
         lambda items, roles, *_: (
-            shared.append(roles.sharing)
+            shared.append((roles.teachers, roles.judge, roles.sharing))
             or SimpleNamespace(items=items, dropped=[{"id": "t", "reason": "unread reply"}], report={})
         ),
     )
-    teacher: Any = SimpleNamespace(identity={})
-    scaffolds.scaffolds(tmp_path / "asked", f"gsm8k:{path}", teachers=[teacher], human=True, sharing="rotate")
-    assert shared == ["rotate"]
+    teacher, judge = (SimpleNamespace(identity={"model": n}) for n in "tj")
+    asking: Any = {"teachers": [teacher], "judge": judge, "sharing": "rotate"}
+    scaffolds.scaffolds(tmp_path / "asked", f"gsm8k:{path}", human=True, **asking)
+    assert shared == [([teacher], judge, "rotate")]
     assert [row["reason"] for row in _read(tmp_path / "asked/rejected.jsonl")] == ["single-step"]
     (row,) = _read(tmp_path / "asked/review.jsonl")
     assert (row["id"], row["reason"], row["decision"]) == ("t", "unread reply", "open")
@@ -271,11 +272,16 @@ def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(
     monkeypatch.setattr(review, "queue", queue)
     monkeypatch.setattr(review, "settle", lambda cases, rows: (cases, [*rows]))
     (tmp_path / "decided.jsonl").write_text(json.dumps({"case": case.id, "decision": "keep"}) + "\n")
-    solver: Any = SimpleNamespace(identity={})
-    benchmarks.compositional_gsm(
-        tmp_path / "again", path, size=1, solvers=[solver], samples=8, minimum=2, reviewed=tmp_path / "decided.jsonl"
-    )
-    assert given == [{"samples": 8, "minimum": 2, "seed": 0}]
+    (tmp_path / "gold.jsonl").write_text('{"question": "?", "answer": "#### 1"}\n')
+    solver: Any = SimpleNamespace(identity={"model": "s"})
+    make, drawn = compositional_gsm.build, list[Any]()
+    monkeypatch.setattr(compositional_gsm, "build", lambda *of: drawn.append(of[1:3]) or make(*of))
+    made = benchmarks.compositional_gsm(
+        tmp_path / "again", path, tmp_path / "gold.jsonl", size=1, seed=3, solvers=[solver], samples=8, minimum=2,
+        reviewed=tmp_path / "decided.jsonl",
+    )  # fmt: skip
+    assert given == [{"samples": 8, "minimum": 2, "seed": 3}] and drawn == [(1, 3)]
+    assert made["options"]["solvers"] == [{"model": "s"}] and [*made["inputs"]] == ["items.jsonl", "gold.jsonl"]
     assert {row["decision"] for row in _read(tmp_path / "again/review.jsonl")} == {"keep"}
 
 
@@ -436,6 +442,7 @@ def test_coverage_of_a_build_is_measured_with_its_own_budget_and_stands_in_its_r
     report = scaffolds.scaffolds(tmp_path / "out", "organism:mixed", human=True, solver=solver, judge=judge,  # type: ignore[arg-type]
                                  settings={"max_tokens": 77})  # fmt: skip
     assert (seen["solver"], seen["judge"], seen["max_tokens"], seen["items"]) == (solver, judge, 77, [item])
+    assert [report["options"][name] for name in ("solver", "judge")] == [{"model": "s"}, {"model": "j"}]
     text = str(report) + "".join(p.read_text() for p in (tmp_path / "out").glob("*.json"))
     assert "coverage" in text and "redundancy" in text
     with pytest.raises(InputError, match="give --teacher, or --human"):

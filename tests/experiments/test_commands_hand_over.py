@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import runpy
 import shlex
 from dataclasses import replace
@@ -148,6 +149,35 @@ def test_a_quiet_command_tells_what_it_calls(
     for silent in (False, True):
         given = _handed(f"{words} -q" if silent else words, job, tmp_path, monkeypatch)
         assert given.get("quiet", getattr(given.get("reporter"), "quiet", None)) is silent
+
+
+@pytest.mark.parametrize(
+    ("words", "job", "off"),
+    [
+        ("evaluate -m organism:control -b organism:mixed --judge organism:twin", "investigate.investigate", "1"),
+        ("evaluate -m organism:control -b organism:mixed --judge owner/judge", "investigate.investigate", None),
+        ("probe RUN -m organism:low", "investigate.investigate", "1"),
+        ("study stad -m organism:control -o o", "studies.running.conduct", "1"),
+        ("study stad -m organism:control -o o --judge owner/judge", "studies.running.conduct", None),
+        ("study why -o o", "studies.confusion.run_study", "1"),
+        ("study why -o o -m organism:low -m owner/model", "studies.confusion.run_study", None),
+        ("intervene --recipe steering RUN", "interventions.inference.intervene", "1"),
+        ("intervene --recipe steering RUN -m owner/model", "interventions.inference.intervene", None),
+        ("intervene --recipe sft-answer -m organism:none -o o", "interventions.data.training_set", "1"),
+        (
+            "intervene --recipe sft-answer -m organism:none -o o --train hub:o/d",
+            "interventions.data.training_set",
+            None,
+        ),
+    ],
+)
+def test_the_hub_is_asked_where_any_model_or_data_of_a_command_may_lie_there(
+    words: str, job: str, off: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "")
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    _handed(words, job, tmp_path, monkeypatch)
+    assert os.environ.get("HF_HUB_OFFLINE") == off
 
 
 def test_an_audit_is_handed_on_and_the_exit_code_says_whether_answers_are_invalid(

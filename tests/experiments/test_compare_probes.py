@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import stats
 
 from composcope.errors import InputError
 from composcope.evaluation.case import shares
+from composcope.experiments.run import compare, write_json, write_lines
 from composcope.experiments.run.compare import SharedCases, _values, compare_probes, probe_lines
 from composcope.experiments.run.reader import RunData
 from composcope.probes.result import ProbeResult
@@ -70,6 +72,76 @@ def test_what_does_not_compare_is_said_and_undefined_is_null(tmp_path: Path) -> 
     nothing, said = compare_probes(_write(tmp_path / "c", {"c0": 1.0}), _write(tmp_path / "d", {"c1": 1.0}), CASES)
     assert nothing == [] and said == ["probe min-k: no case was probed in both runs"]
     assert compare_probes(RunData(tmp_path), RunData(tmp_path), CASES) == ([], [])
+
+
+def _prompts(folder: Path, clusters: str, more: float) -> RunData:
+    """Two parts and a whole of four cases; the wholes differ by ``more`` from case to case."""
+    said = {"c0": (1.0, 3.0), "c1": (4.0, 8.0), "c2": (0.0, 1.0), "c3": (5.0, 5.5)}
+    parts = [{"case": c, "role": f"part:{i}", "kind": "math", "cluster": of, "quantity": "z", "value": v + more}
+             for c, of in zip(said, clusters, strict=True) for i, v in enumerate(said[c])]  # fmt: skip
+    wholes = [{**row, "role": "whole", "kind": "composition", "value": i * more} for i, row in enumerate(parts[::2])]
+    ProbeResult("p", [{"quantity": "z", "value": 0.0}], values=[*parts, *wholes]).save(folder / "probes" / "p")
+    return RunData(folder)
+
+
+def test_a_case_has_the_mean_of_its_prompts_of_one_kind_and_counts_with_the_cases_it_shares_with(
+    tmp_path: Path,
+) -> None:
+    same = SharedCases(4, 4, ("c0", "c1", "c2", "c3"), (), {"c1": frozenset({"part:1"})})  # another question in B
+    found = {}
+    for clusters in ("xxyy", "xyzw"):
+        a, b = (_prompts(tmp_path / f"{clusters}{more}", clusters, more) for more in (0.0, 0.5))
+        found[clusters] = rows = {r["kind"]: r for r in compare_probes(a, b, same, seed=3)[0]}
+        mean = (2.0 + 4.0 + 0.5 + 5.25) / 4
+        assert (rows["math"]["n"], rows["math"]["a"], rows["math"]["b"]) == (4, mean, pytest.approx(mean + 0.5))
+        assert [rows["composition"][k] for k in ("a", "b", "value")] == [0, 0.75, -0.75]
+    shared, own = (rows["composition"] for rows in found.values())
+    assert (shared["interval"], shared["low"], shared["p"]) != (own["interval"], own["low"], own["p"])
+
+
+def test_a_comparison_hands_its_seed_and_the_same_questions_as_each_run_counts_them_to_every_number(
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = (synthetic.make_run(tmp_path / name, n=8, seed=i, probes=()) for i, name in enumerate("ab"))
+    (b / "metrics.json").write_text((b / "metrics.json").read_text().replace("[]", '["x (--compat collapse)"]'))
+    cases = [json.loads(line) for line in (b / "cases.jsonl").read_text().splitlines()]
+    cases[3]["question"] = "Else?"
+    (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
+    seeds, published, counted = [], [], []
+    interval, seen = compare.statistics.paired_difference, compare.published
+
+    def channels(left: Any, right: Any, of: Any, seed: int) -> Any:
+        seeds.append(seed)
+        counted.append([{r.case for r in rows} for rows in (left, right)])
+        return SimpleNamespace(metrics=(), warnings=("odd",))
+
+    monkeypatch.setattr(compare, "compare", channels)
+    monkeypatch.setattr(compare, "published", lambda rows, as_in: published.append(as_in) or seen(rows, as_in))
+    monkeypatch.setattr(compare, "compare_probes", lambda *_, seed, **__: seeds.append(seed) or ([], []))
+    monkeypatch.setattr(compare.statistics, "paired_difference",
+                        lambda *of, seed, **more: seeds.append(seed) or interval(*of, seed=seed, **more))  # fmt: skip
+    found = compare.compare_runs(a, b, seed=5)
+    assert found["warnings"] == ["odd"] and set(seeds) == {5} and len(seeds) == 2 + len(found["roles"]) > 3
+    assert published == [None, "collapse"]
+    assert counted == [[{c["id"] for c in cases} - {cases[3]["id"]}] * 2]
+
+
+def test_repeats_of_an_ask_are_compared_one_by_one(tmp_path: Path) -> None:
+    for name, letters in (("a", "10?1"), ("b", "0011")):
+        run = tmp_path / name
+        rows = [{"case": "c", "role": "whole", "repeat": i, "ask": str(i), "gold": "g", "answer": f"{name}{i}",
+                 "outcome": {"1": "correct", "0": "incorrect", "?": "invalid"}[x]}
+                for i, x in enumerate(letters)]  # fmt: skip
+        write_lines(run / "graded.jsonl", rows)
+        write_json(run / "manifest.json", {"identity": {"model": name}})
+        write_json(run / "metrics.json", {"protocol": "compositionality-gap", "metrics": []})
+    found = compare.compare_runs(tmp_path / "a", tmp_path / "b")
+    (whole,) = found["roles"]
+    assert (found["shared"], found["left_out_invalid"], whole["n"], whole["a_only"], whole["b_only"]) == (4, 1, 3, 1, 0)
+    assert found["discordant"] == [{
+        "case": "c", "family": None, "depth": None, "gold": "g", "a": {"outcome": "correct", "answer": "a0"},
+        "b": {"outcome": "incorrect", "answer": "b0"},
+    }]  # fmt: skip
 
 
 def test_settings_that_differ_are_all_named(tmp_path: Path) -> None:

@@ -122,6 +122,24 @@ def test_a_sentence_on_causes_says_of_how_many_failures_they_are(about: dict[str
     assert found.sentence().startswith(f"Causes {said}: ")
 
 
+def test_a_failing_case_has_the_answer_and_gold_of_its_evidence_and_stands_once(run: Path) -> None:
+    part, right = ({"role": "part:0", "outcome": o, "answer": "p", "gold": "q"} for o in ("incorrect", "correct"))
+    silent = {"role": "whole", "outcome": "abstained", "answer": None, "gold": "as asked"}
+    cases = RunData(run).cases
+    told = dict(zip(cases, ([right, part], [part, silent], [right]), strict=False))
+    sets = {"a": list(told), "b": list(told)[:1]}  # the first case is in both
+    for name, ids in sets.items():
+        rows = [{"set": name, "label": "failure", "case": c, "depth": 2, "evidence": told[c]} for c in ids]
+        (run / "casesets" / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    (run / "casesets" / "residual-failure.jsonl").unlink()
+    said = ("incorrect", "p", "q"), ("abstained", None, "as asked"), ("incorrect", None, cases[[*told][2]].answer)
+    assert failing_cases(run) == [
+        {"run": str(run), "case": c, "set": "a", "family": None, "depth": 2, "question": cases[c].question,
+         "outcome": outcome, "answer": answer, "gold": gold, "cause": None}
+        for c, (outcome, answer, gold) in zip(told, said, strict=True)
+    ]  # fmt: skip
+
+
 def test_causes_are_listed_by_family_and_depth_only_where_there_are_several() -> None:
     cases = {c: Case(c, c, "x", family="one", depth=i + 2) for i, c in enumerate("ab")}
     verdicts = [Verdict("a", "format", ()), Verdict("b", "undetermined", ())]

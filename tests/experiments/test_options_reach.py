@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ import pytest
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Grade
+from composcope.evaluation.builders import classification, facts, synthetic, temporal
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
+from composcope.experiments.building import benchmarks
 from composcope.experiments.config import Asking, Config, Probing, Section, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, load_benchmark, plan_asks
 from composcope.experiments.investigate import investigate
@@ -192,3 +196,47 @@ def test_options_of_the_probes_reach_what_is_measured(taught: Path, case_file: P
     assert (about["rows_dtype"], about["position"]) == ("float32", "prompt-end")
     kept = read_json(tmp_path / "probes" / "trajectory" / "cases" / "index.json")
     assert kept["entries"] == []
+
+
+# --- options of builds: what their builders are given --------------------------------------------------------------
+
+
+CHOSEN: list[tuple[Any, dict[str, Any], Any, dict[str, dict[str, Any]]]] = [
+    (benchmarks.temporal,
+     {"plan": "cross-domain", "seed": 4, "per_cell": 3, "paraphrases": 2, "gate_boundaries": True, "min_gap": 1.5},
+     temporal,
+     {"facts.read_facts": {"path": "FILE", "paraphrases": 2},
+      "temporal.build": {"facts": "facts.read_facts", "plan": tuple((f, d, 3) for f, d, _ in temporal.CROSS_DOMAIN),
+                         "seed": 4, "gate_boundaries": True, "min_gap": 1.5, "benchmark": "cross-domain"}}),
+    (benchmarks.classification, {"depths": [2, 5], "per_cell": 3, "seed": 4, "paraphrases": 2}, classification,
+     {"classification.read_memberships": {"path": "FILE", "paraphrases": 2},
+      "classification.build": {"memberships": "classification.read_memberships", "depths": [2, 5], "per_cell": 3,
+                               "seed": 4}}),
+    (benchmarks.synthetic, options := {"families": ["spatial"], "depths": [3], "per_cell": 2, "distractors": 1,
+                                       "seed": 4}, synthetic, {"synthetic.build": options}),
+]  # fmt: skip
+"""A build, options that are no defaults, and what each function of its builder is given."""
+
+
+@pytest.mark.parametrize(("build", "options", "builder", "expected"), CHOSEN)
+def test_options_of_a_build_reach_its_builder_and_its_record(
+    build: Any, options: dict[str, Any], builder: Any, expected: dict[str, dict[str, Any]], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    given: dict[str, dict[str, Any]] = {}
+
+    def kept(name: str, signature: inspect.Signature, *args: Any, **options: Any) -> Any:
+        given[name] = dict(signature.bind(*args, **options).arguments)
+        return cases() if name.endswith("build") else name
+
+    for name in expected:
+        module, _, function = name.partition(".")
+        place = facts if module == "facts" else builder
+        monkeypatch.setattr(place, function, partial(kept, name, inspect.signature(getattr(place, function))))
+    monkeypatch.setattr(temporal, "shape", len)
+    (file := tmp_path / "FILE").write_text("x")
+    read = [] if builder is synthetic else [file]
+    made = build(tmp_path / "out", *read, **options)
+    assert given == {name: {k: file if v == "FILE" else v for k, v in of.items()} for name, of in expected.items()}
+    assert (made["options"], [*made["inputs"]]) == (options, [path.name for path in read])
+    assert made["counts"] == {"cases": 12, "rejected": 0, "review": 0}

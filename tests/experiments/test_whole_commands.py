@@ -19,6 +19,7 @@ from composcope.experiments import investigate as job
 from composcope.experiments.cli import main
 from composcope.experiments.run import read_json, read_lines
 from composcope.experiments.run.compare import compare_runs
+from composcope.experiments.run.reader import read_config
 from composcope.probes.result import ProbeResult
 
 BENCHMARKS = {"mixed": "7", "temporal": "1"}
@@ -179,6 +180,29 @@ def test_shards_make_the_run_without_shards(runs: Runs, name: str, tmp_path: Pat
     assert sum(read_json(p / "manifest.json")["n_cases"] for p in parts) == one["n_cases"]
     assert main(["merge", str(parts[0]), "--out", str(tmp_path / "some")]) == 1
     assert "2/2" in capsys.readouterr().err and not (tmp_path / "some").exists()
+
+
+def test_a_merged_run_has_the_options_of_the_first_and_says_which_answers_it_does_not_ask_for(
+    told: None, tmp_path: Path, capsys: Capture
+) -> None:
+    parts = [tmp_path / name for name in ("a", "b")]
+    for seed, part in enumerate(parts, 1):
+        data = ["-m", "organism:control", "-b", "organism:mixed", "--limit", "2", "--temperature", "0.5"]
+        if part.name == "b":  # the same cases
+            shutil.copyfile(parts[0] / "cases.jsonl", tmp_path / "mixed.jsonl")
+            data[3], data[5] = str(tmp_path / "mixed.jsonl"), "9"
+        main(["evaluate", *data, "--format", "plain", "-p", "compositionality-gap", "-o", str(part), "-q", "--seed",
+              str(seed)])  # fmt: skip
+    capsys.readouterr()
+    for order in (parts, parts[::-1]):
+        out = tmp_path / f"from {order[0].name}"
+        main(["merge", *map(str, order), "--out", str(out)])
+        said = [line for line in capsys.readouterr().err.splitlines() if "left out" in line]
+        n = len(read_lines(order[1] / "asks.jsonl"))
+        assert len(said) == 1 and f"{n} answers of {order[1]} are left out" in said[0]
+        assert read_config(out)["seed"] == read_config(order[0])["seed"]
+        assert [r["outcome"] for r in read_lines(out / "graded.jsonl")] == [
+            r["outcome"] for r in read_lines(order[0] / "graded.jsonl")]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -161,7 +161,7 @@ def test_whole_numbers_of_other_types_keep_all_their_digits(value: str, text: st
 
 def test_what_has_no_text_of_its_own_is_no_answer() -> None:
     for backend in (running.backend(), *_other()):
-        result = backend.run("async def solution():\n    return 3\n", "solution", (), LIMITS, False)
+        result = backend.run("async def solution():\n    return 3\n", LIMITS, False)
         assert (result.value, result.reason) == (None, "no-answer"), backend.name
     for value in ("{1: object()}", "threading.Lock()"):
         assert run_code(f"import threading\ndef solution():\n    return {value}\n").reason == "no-answer"

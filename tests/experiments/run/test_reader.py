@@ -17,9 +17,14 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import CaseSet, Entry, Reduction
-from composcope.experiments.run import reader
+from composcope.experiments.report.sections import matching_notes
+from composcope.experiments.run import reader, write_json
+from composcope.experiments.run.folder import probed_cases
 from composcope.experiments.run.reader import ProbeData, RunData, load, read_run
 from composcope.experiments.run.schema import Answerer, Evaluated, Manifest
+from composcope.probes import examples
+
+from ..bare_runs import bare_run
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +141,52 @@ def test_graded_rows_of_one_ask_are_an_entry_for_each_case_and_reasons_are_count
     many = [replace(rows[0], outcome="invalid", reason=reason) for reason in ("a", "a", "b", "b", "c", "c", "d", "e")]
     lines = replace(found, graded=many).invalid_lines()
     assert len(lines) == 4 and sum(int(line.split()[0]) for line in lines) == len(many), "none is left out in silence"
+
+
+def test_probes_get_the_sets_and_roles_that_they_ask_for_and_those_of_the_run_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ask, said = Ask("a", "whole", "q", "g", "text"), Response("k", "t", "stop", 1, 1)
+    own, other = (CaseSet(name, name, (Entry("a", ()),)) for name in ("failure", "success"))
+    cases: Any = {"a": "case"}
+    found = Evaluated(cases, {"k": ask}, {"k": said}, [Graded("a", "whole", "correct", ask="k")], Reduction((), (own,)))
+    monkeypatch.setattr(examples, "from_case_sets", lambda *given: given)
+    asked: Any = (((), (own,), None), (([other], ["whole"]), [other], ["whole"]))
+    for given, sets, roles in asked:
+        got: Any = found.examples("tokenizer", *given)
+        assert got == ("tokenizer", cases, {"k/a/whole": ask}, {"k/a/whole": said}, sets, roles)
+
+
+def test_the_cases_of_a_probe_are_its_own_and_those_chosen_last_where_it_names_none(tmp_path: Path) -> None:
+    assert probed_cases(tmp_path) == {} == probed_cases(tmp_path, "lookback")
+    last, own = ({"note": note, "contrast": True, "groups": {"failure": [note]}} for note in ("last", "own"))
+    write_json(tmp_path / "probes" / "examples.json", last)
+    write_json(tmp_path / "probes" / "lookback" / "inputs.json", own)
+    write_json(tmp_path / "probes" / "min-k" / "inputs.json", {"inputs": "of an older version"})
+    names = ("lookback", "min-k", "neurons", "")
+    assert [probed_cases(tmp_path, name)["note"] for name in names] == ["own", "last", "last", "last"]
+    run = bare_run(path=tmp_path, probe_names=["lookback", "min-k", "neurons"])
+    assert matching_notes([run]) == ["m (lookback): own", "m (min-k, neurons): last"]
+    run.probe_names = ["min-k", "neurons"]
+    assert matching_notes([run]) == ["m: last"]
+
+
+def test_an_answer_that_came_later_stands_in_place_of_the_failure_before(tmp_path: Path) -> None:
+    failed, again, answered = (Response(k, k, "stop", 1, 1) for k in ("failed", "again", "answered"))
+    journal = SimpleNamespace(failures={"a": failed, "b": failed}, responses={"b": again, "c": answered})
+    (run := RunData(tmp_path)).__dict__["journal"] = journal
+    assert run.responses == {"a": failed, "b": again, "c": answered}
+
+
+def test_runs_of_a_study_stand_in_its_order_and_others_behind_them_as_they_were_made(
+    tmp_path: Path, synthetic: ModuleType
+) -> None:
+    for name, made in (("a", "3"), ("b", "1"), ("c", "2"), ("d", "4")):
+        file = synthetic.make_run(tmp_path / name, n=2, probes=()) / "manifest.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "created": made}))
+    assert [r.name for r in load([tmp_path])] == ["b", "c", "a", "d"]
+    (tmp_path / "study.json").write_text(json.dumps({"schema": 1, "runs": ["d", "a"]}))
+    assert [r.name for r in load([tmp_path])] == ["d", "a", "b", "c"]
 
 
 def test_what_a_result_was_made_with_has_no_path_in_it() -> None:
