@@ -963,7 +963,7 @@ MUTANTS = (
     Mutant(X, 'pairs without a kind end in a defect', """    if not isinstance(raw, dict):\n        raise InputError(f"{path}: field 'pairs' is""", """    if False:\n        raise InputError(f"{path}: field 'pairs' is""", 'tests/experiments/studies/test_study_spec.py -k is_one_line'),
     Mutant(X, 'an item that is not routed stands where no question ends', 'mark = (ids == tokenizer.convert_tokens_to_ids("?"))', 'mark = (ids != tokenizer.convert_tokens_to_ids("?"))', 'tests/experiments/organism/test_plants.py -k not_routed_stands'),
     Mutant(X, 'a study takes no series', '    of_study |= {"series": tuple(map(str, series or ())), "only_series": only_series}\n    if trainings', '    pass\n    if trainings', 'tests/experiments/test_commands_hand_over.py -k validity'),
-    Mutant(X, 'the answers of a merged run are read where there is no file', 'for row in read_lines(file)} if file.is_file() else set()', 'for row in read_lines(file)} if not (file.is_file()) else set()', 'tests/experiments/test_runs_together.py -k without_one_has_none'),
+    Mutant(X, 'the answers of a merged run are read where there is no file', 'found = _filled(path) if path.is_file() else []\n        asks =', 'found = _filled(path)\n        asks =', 'tests/experiments/test_runs_together.py -k without_one_has_none'),
     Mutant(X, 'what probes measured stays in the run', '    if not keep:\n        shutil.rmtree(folder, ignore_errors=True)\n', '', 'tests/experiments/probing/test_single_cases.py -k goes_otherwise'),
     Mutant(X, 'pairs on two benchmarks are named alike', 'several = len({b for _, _, b in names}) > 1\n    step', 'several = len({b for _, _, b in names}) > 2\n    step', 'tests/experiments/figures/test_accuracies.py -k order_of_the_difference'),
 )
