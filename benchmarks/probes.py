@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ..errors import InputError
-from ..experiments.bench.timing import Way, costs, in_rounds, machine, setting, timed
+from ..experiments.bench.timing import Way, costs, in_rounds, machine, on_threads, setting, timed
 from ..experiments.console.exits import guarded
 from ..experiments.console.printing import markdown_table
 from ..experiments.run.folder import command_line
@@ -209,11 +209,9 @@ def bench_probes(
     if repeats < 1:
         raise InputError(f"--repeats {repeats}: give a whole number of at least 1")
     check_device(chosen.shape)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     found = ProbeBench(chosen.name, str(chosen.shape), machine(chosen.shape.device, 1), ())
     models = Models()
-    try:
+    with on_threads(1):
         for task in only or chosen.tasks:
             lm, wide = models.get(chosen.shape_of(task))
             print(f"{task} on {chosen.shape_of(task)}", file=sys.stderr, flush=True)
@@ -221,8 +219,6 @@ def bench_probes(
             found = replace(found, rows=(*found.rows, *measure(ready, chosen, lm.device, repeats, memory)))
             if out is not None:
                 found.save(out)
-    finally:
-        torch.set_num_threads(threads)
     return found
 
 

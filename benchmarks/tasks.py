@@ -21,6 +21,8 @@ from ..probes.patching.engine import TOP
 from . import published
 from .scale import SIZES, Shape
 
+Sizes = Mapping[str, int]
+
 
 @dataclass(frozen=True)
 class BenchPreset:
@@ -28,7 +30,7 @@ class BenchPreset:
 
     name: str
     shape: Shape
-    tasks: Mapping[str, Mapping[str, int]]
+    tasks: Mapping[str, Sizes]
     """Task name (``PROBE`` or ``PROBE-VARIANT``) to its sizes."""
     warm_up: bool = True
     """Whether every way runs once before it is timed (ours always does)."""
@@ -160,16 +162,17 @@ class ProbeTask:
         return self.ours if name == "ours" else self.against[name].run
 
 
+Built = tuple[str, Callable[[], Outputs], Mapping[str, Against]]
+"""Setting, our way, and the others by name."""
+
+
 def build(preset: BenchPreset, name: str, lm: Model) -> ProbeTask:
     """The named task of a preset, on a model of its shape."""
     if name not in preset.tasks:
         raise InputError(f"benchmark {name!r}: preset {preset.name} has {', '.join(preset.tasks)}")
-    task = _BUILDERS[_kind(name)](name, lm, preset.tasks[name])
-    return ProbeTask(task.name, task.setting, task.ours, {k: w for k, w in task.against.items() if k in preset.against})
-
-
-def _kind(name: str) -> str:
-    return next(k for k in sorted(_BUILDERS, key=len, reverse=True) if name == k or name.startswith(f"{k}-"))
+    kind = next(k for k in sorted(_BUILDERS, key=len, reverse=True) if name == k or name.startswith(f"{k}-"))
+    setting, ours, against = _BUILDERS[kind](lm, preset.tasks[name])
+    return ProbeTask(name, setting, ours, {k: way for k, way in against.items() if k in preset.against})
 
 
 def texts(lm: Model, n: int, length: int, seed: int = 0) -> list[list[int]]:
@@ -205,12 +208,11 @@ def _published_attribution(lm: Model, prompt: Sequence[int], target: int, nodes:
     )
 
 
-def _attribution(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
+def _attribution(lm: Model, sizes: Sizes) -> Built:
     """The published rule, so that scores compare number by number."""
     (prompt,), nodes, model = texts(lm, 1, sizes["prompt"]), sizes["nodes"], lm.model
     target, ends = 5, sorted({0, lm.anatomy.n_layers - 1})
-    return ProbeTask(
-        name,
+    return (
         f"all layers, T={sizes['prompt']}, published rule, m={nodes}",
         lambda: {"score": neurons.attribute(lm, prompt, [target], nodes, "reference")},
         {
@@ -226,7 +228,7 @@ def _attribution(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     )
 
 
-def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
+def _attribution_default(lm: Model, sizes: Sizes) -> Built:
     """Our default: Gauss-Legendre nodes, refined where completeness is missed; its own error is the gap."""
     (prompt,) = texts(lm, 1, sizes["prompt"])
 
@@ -234,8 +236,7 @@ def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> Prob
         got = neurons.attribute_many(lm, [prompt], [[5]], rows_dtype=rows_dtype)
         return {"score": got.scores[0][0]}
 
-    return ProbeTask(
-        name,
+    return (
         f"all layers, T={sizes['prompt']}, refined Gauss-Legendre",
         ours,
         {
@@ -248,11 +249,10 @@ def _attribution_default(name: str, lm: Model, sizes: Mapping[str, int]) -> Prob
     )
 
 
-def _lookback(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
+def _lookback(lm: Model, sizes: Sizes) -> Built:
     (prompt,), (response,) = texts(lm, 1, sizes["prompt"]), texts(lm, 1, sizes["response"], seed=1)
     cue, model = 4, lm.model
-    return ProbeTask(
-        name,
+    return (
         f"N={sizes['prompt']}, R={sizes['response']}",
         lambda: {"ratio": lookback.ratios(lm, [prompt], [response], cue)[0]},
         {
@@ -263,7 +263,7 @@ def _lookback(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     )
 
 
-def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
+def _patching(lm: Model, sizes: Sizes) -> Built:
     new, n_recipients, model = sizes["new"], sizes.get("recipients", 1), lm.model
     donors = texts(lm, sizes["donors"], sizes["prompt"])
     recipients = texts(lm, n_recipients, sizes["prompt"], seed=1)
@@ -280,8 +280,7 @@ def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
         tokens, logits = run(model, *args)
         return {"tokens": tokens, "top_log_probs": logits.cpu().log_softmax(-1).topk(TOP).values}
 
-    return ProbeTask(
-        name,
+    return (
         f"{len(pairs)} pairs x {n} layers x {new} new tokens, T={sizes['prompt']}",
         ours,
         {
@@ -302,7 +301,7 @@ def _patching(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     )
 
 
-def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
+def _rows(lm: Model, sizes: Sizes) -> Built:
     """States put in at one position after some layers, spread over all; the last position's prediction is read."""
     (prompt,), count, some = texts(lm, 1, sizes["prompt"]), sizes["rows"], min(10, sizes["rows"])
     at, read, tokens = len(prompt) - 1 - sizes["after"], [len(prompt) - 1], [5, 6]
@@ -320,8 +319,7 @@ def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
                  for (e,) in rows[:some]]  # fmt: skip
         return {"log_probs": torch.stack(found)[:, None, tokens]}
 
-    return ProbeTask(
-        name,
+    return (
         f"{count} rows over {len(layers)} layers, T={len(prompt)}, {sizes['after']} positions after the patch",
         ours,
         {
@@ -334,10 +332,9 @@ def _rows(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     )  # fmt: skip
 
 
-def _min_k(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
+def _min_k(lm: Model, sizes: Sizes) -> Built:
     (ids,), model = texts(lm, 1, sizes["tokens"]), lm.model
-    return ProbeTask(
-        name,
+    return (
         f"T={sizes['tokens']}, V={lm.anatomy.vocab_size}",
         lambda: {"z": torch.from_numpy(min_k.token_scores(lm, [ids])[0].z)},
         {
@@ -348,7 +345,7 @@ def _min_k(name: str, lm: Model, sizes: Mapping[str, int]) -> ProbeTask:
     )
 
 
-_BUILDERS: dict[str, Callable[[str, Model, Mapping[str, int]], ProbeTask]] = {
+_BUILDERS: dict[str, Callable[[Model, Sizes], Built]] = {
     "attribution": _attribution,
     "attribution-default": _attribution_default,
     "lookback": _lookback,

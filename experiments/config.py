@@ -113,42 +113,37 @@ def _explain(section: type[Section], found: ValidationError) -> str:
     return f"{flag(name)} {value}: {fix}"
 
 
+def _option(default: Any, description: str, **rules: Any) -> Any:
+    """A field that is a flag: its default, its help, and what values it takes."""
+    return Field(default=default, description=description, **rules)
+
+
 class Asking(Section):
     """How a protocol asks and counts, except its prompt format; by default, each protocol decides."""
 
-    few_shot: Annotated[str | None, Field(coerce_numbers_to_str=True)] = Field(
-        default=None,
-        description="Worked examples: a number of built-in ones, or a file of kind, question, answer (default: none).",
+    few_shot: Annotated[str | None, Field(coerce_numbers_to_str=True)] = _option(
+        None, "Worked examples: a number of built-in ones, or a file of kind, question, answer (default: none)."
     )
-    preamble: Literal["yes", "no", "both"] = Field(
-        default="yes", description="Ask with the instruction (yes), without it (no), or everything in both ways (both)."
+    preamble: Literal["yes", "no", "both"] = _option(
+        "yes", "Ask with the instruction (yes), without it (no), or everything in both ways (both)."
     )
-    also: str | None = Field(
-        default=None, description="Ask the whole again: comma-separated cot, self-ask, thinking, knowledge, ..."
+    also: str | None = _option(None, "Ask the whole again: comma-separated cot, self-ask, thinking, knowledge, ...")
+    thinking: bool | None = _option(None, "Switch the chat template's thinking on or off.")
+    thinking_tokens: int = _option(4096, "Token budget of answers with thinking.", ge=1)
+    cot_tokens: int | None = _option(None, "Token budget of the formats cot and self-ask.", ge=1)
+    answer_tokens: int | None = _option(None, "One token budget for all other answers.", ge=1)
+    temperature: float = _option(0.0, "Sampling temperature (uses --seed); 0 is greedy.", ge=0, allow_inf_nan=False)
+    reversed: bool = _option(False, "Also ask wholes with their steps in reverse order (meta.reversed).")
+    extra_context: bool = _option(True, "Also ask parts with the whole's numbers added.")
+    code: bool = _option(False, "Also ask for a program that solves the pair, and run it in the sandbox.")
+    co_presented: bool = _option(True, "Also ask Q2 beside an independent Q1.")
+    ask_all: bool = _option(False, "Also ask the scaffolds of solved wholes.")
+    placeholders: bool = _option(True, "Ask scaffolds with blanked values as a control for leaks.")
+    compat: Literal["agentcoma", "stad", "collapse"] | None = _option(
+        None, "Grade and count as in a paper, including its defects."
     )
-    thinking: bool | None = Field(default=None, description="Switch the chat template's thinking on or off.")
-    thinking_tokens: int = Field(default=4096, ge=1, description="Token budget of answers with thinking.")
-    cot_tokens: int | None = Field(default=None, ge=1, description="Token budget of the formats cot and self-ask.")
-    answer_tokens: int | None = Field(default=None, ge=1, description="One token budget for all other answers.")
-    temperature: float = Field(
-        default=0.0, ge=0, allow_inf_nan=False, description="Sampling temperature (uses --seed); 0 is greedy."
-    )
-    reversed: bool = Field(
-        default=False, description="Also ask wholes with their steps in reverse order (meta.reversed)."
-    )
-    extra_context: bool = Field(default=True, description="Also ask parts with the whole's numbers added.")
-    code: bool = Field(
-        default=False, description="Also ask for a program that solves the pair, and run it in the sandbox."
-    )
-    co_presented: bool = Field(default=True, description="Also ask Q2 beside an independent Q1.")
-    ask_all: bool = Field(default=False, description="Also ask the scaffolds of solved wholes.")
-    placeholders: bool = Field(default=True, description="Ask scaffolds with blanked values as a control for leaks.")
-    compat: Literal["agentcoma", "stad", "collapse"] | None = Field(
-        default=None, description="Grade and count as in a paper, including its defects."
-    )
-    judge: str | None = Field(
-        default=None,
-        description="A model that checks answers in words: MODEL@http://HOST:PORT/v1, a model folder or a hub id.",
+    judge: str | None = _option(
+        None, "A model that checks answers in words: MODEL@http://HOST:PORT/v1, a model folder or a hub id."
     )
     exemplars: tuple[dict[str, Any], ...] = ()
     """The worked examples from a file or the benchmark; kept with the run so that it can be scored again on its own."""
@@ -164,40 +159,30 @@ class Asking(Section):
 class Serving(Section):
     """Which server or workers answer instead of this process. Holds no secrets: keys stay in the environment."""
 
-    engine: Literal["transformers", "openai", "vllm", "ray"] = Field(
-        default="transformers",
-        description="Who answers: transformers (here), openai (a server), vllm (started here) or ray (workers).",
+    engine: Literal["transformers", "openai", "vllm", "ray"] = _option(
+        "transformers", "Who answers: transformers (here), openai (a server), vllm (started here) or ray (workers)."
     )
-    base_url: str | None = Field(
-        default=None, description="openai: http://HOST:PORT/v1 (or give --model MODEL@http://HOST:PORT/v1)."
+    base_url: str | None = _option(None, "openai: http://HOST:PORT/v1 (or give --model MODEL@http://HOST:PORT/v1).")
+    api_key_env: str | None = _option(
+        None, "Environment variable with the server's key; for others (--judge) HOST=VARIABLE, comma-separated."
     )
-    api_key_env: str | None = Field(
-        default=None,
-        description="Environment variable with the server's key; for others (--judge) HOST=VARIABLE, comma-separated.",
+    signed_as: str | None = _option(
+        None, "openai: other names that the server reports for this model, comma-separated."
     )
-    signed_as: str | None = Field(
-        default=None, description="openai: other names that the server reports for this model, comma-separated."
+    concurrency: int | None = _option(None, "Requests at the same time (default: 8 for openai, 64 for vllm).", ge=1)
+    vllm_python: str | None = _option(
+        None, "vllm: Python interpreter of the environment with vLLM (default: this one)."
     )
-    concurrency: int | None = Field(
-        default=None, ge=1, description="Requests at the same time (default: 8 for openai, 64 for vllm)."
+    vllm_args: str = _option("", 'vllm: further arguments, such as "--tensor-parallel-size 2".')
+    vllm_timeout: float = _option(1800.0, "vllm: maximum seconds until it has started.", ge=1)
+    probe_model: str | None = _option(
+        None, "The served model's weights on this machine, for the probes: a folder or hub id."
     )
-    vllm_python: str | None = Field(
-        default=None, description="vllm: Python interpreter of the environment with vLLM (default: this one)."
+    workers: int | None = _option(None, "ray: number of workers, each with the model (default: one per GPU).", ge=1)
+    gpus_per_worker: float | None = _option(
+        None, "ray: GPUs per worker; 0.5 puts two on one GPU (default: 1 if there are GPUs).", ge=0
     )
-    vllm_args: str = Field(default="", description='vllm: further arguments, such as "--tensor-parallel-size 2".')
-    vllm_timeout: float = Field(default=1800.0, ge=1, description="vllm: maximum seconds until it has started.")
-    probe_model: str | None = Field(
-        default=None, description="The served model's weights on this machine, for the probes: a folder or hub id."
-    )
-    workers: int | None = Field(
-        default=None, ge=1, description="ray: number of workers, each with the model (default: one per GPU)."
-    )
-    gpus_per_worker: float | None = Field(
-        default=None, ge=0, description="ray: GPUs per worker; 0.5 puts two on one GPU (default: 1 if there are GPUs)."
-    )
-    ray_address: str | None = Field(
-        default=None, description="ray: a running cluster, HOST:PORT or auto (default: start one here)."
-    )
+    ray_address: str | None = _option(None, "ray: a running cluster, HOST:PORT or auto (default: start one here).")
 
     @model_validator(mode="after")
     def _belong_to_the_engine(self) -> Self:
@@ -253,21 +238,17 @@ class Probing(Section):
         description="Comma-separated neurons, lookback, patching, trajectory, min-k, readout, faithfulness; or all "
         "(except the last two), or none.",
     )
-    probe_cases: int = Field(
-        default=32,
-        ge=1,
-        description="Matched pairs of a failure and a success to probe, spread over families, depths and operations.",
+    probe_cases: int = _option(
+        32, "Matched pairs of a failure and a success to probe, spread over families, depths and operations.", ge=1
     )
-    case_details: int = Field(
-        default=4,
-        ge=0,
-        description="Cases per group whose tokens, maps and sweeps are kept for the report; 0 for none.",
+    case_details: int = _option(
+        4, "Cases per group whose tokens, maps and sweeps are kept for the report; 0 for none.", ge=0
     )
-    position: Literal["answer-slot", "prompt-end"] = Field(
-        default="answer-slot", description="Position that neurons, patching and trajectory read."
+    position: Literal["answer-slot", "prompt-end"] = _option(
+        "answer-slot", "Position that neurons, patching and trajectory read."
     )
-    rows_dtype: Literal["float32"] | None = Field(
-        default=None, description="Compute neurons and patching in float32 if the weights are in half precision."
+    rows_dtype: Literal["float32"] | None = _option(
+        None, "Compute neurons and patching in float32 if the weights are in half precision."
     )
 
     @field_validator("probes", mode="before")
@@ -303,36 +284,22 @@ class Config(Probing):
     benchmark: str = Field(
         description="world, organism:temporal, organism:mixed, organism:pairs, READER:FILE or a case file."
     )
-    protocol: str | None = Field(
-        default=None, description="How to ask and count (default: the benchmark's own protocol)."
+    protocol: str | None = _option(None, "How to ask and count (default: the benchmark's own protocol).")
+    format: str | None = _option(None, "Prompt format: plain, xml, xml-answer, cot, ...")
+    prompting: Literal["chat", "raw"] | None = _option(
+        None, "Form of the prompts (default: chat if the tokenizer has a template, else raw)."
     )
-    format: str | None = Field(default=None, description="Prompt format: plain, xml, xml-answer, cot, ...")
-    prompting: Literal["chat", "raw"] | None = Field(
-        default=None, description="Form of the prompts (default: chat if the tokenizer has a template, else raw)."
+    limit: int | None = _option(None, "Only the first N cases of each family x depth, in file order.", ge=1)
+    max_asks: int | None = _option(None, "Stop after this many new asks; the same command continues.", ge=1)
+    batch_size: int | None = _option(None, "Asks per batch (default: chosen from the free memory).", ge=1)
+    seed: int = _option(0, "Seed of every random choice.", ge=0)
+    dtype: Literal["float32", "bfloat16", "float16"] | None = _option(
+        None, "Precision of the weights (default: float32 on a CPU, the checkpoint's own on a GPU)."
     )
-    limit: int | None = Field(
-        default=None, ge=1, description="Only the first N cases of each family x depth, in file order."
-    )
-    max_asks: int | None = Field(
-        default=None, ge=1, description="Stop after this many new asks; the same command continues."
-    )
-    batch_size: int | None = Field(
-        default=None, ge=1, description="Asks per batch (default: chosen from the free memory)."
-    )
-    seed: int = Field(default=0, ge=0, description="Seed of every random choice.")
-    dtype: Literal["float32", "bfloat16", "float16"] | None = Field(
-        default=None, description="Precision of the weights (default: float32 on a CPU, the checkpoint's own on a GPU)."
-    )
-    device: str | None = Field(
-        default=None, description="cpu, cuda, cuda:1, ..., auto for all GPUs (default: a GPU if there is one)."
-    )
-    pad_token: str | None = Field(
-        default=None, description="Pad token for a tokenizer that has none, for example its EOS token."
-    )
-    shard: str | None = Field(default=None, description="i/n: run only shard i of n, for job arrays; see merge.")
-    reuse: bool = Field(
-        default=False, description="Also reuse stored answers made with another version, dtype or device."
-    )
+    device: str | None = _option(None, "cpu, cuda, cuda:1, ..., auto for all GPUs (default: a GPU if there is one).")
+    pad_token: str | None = _option(None, "Pad token for a tokenizer that has none, for example its EOS token.")
+    shard: str | None = _option(None, "i/n: run only shard i of n, for job arrays; see merge.")
+    reuse: bool = _option(False, "Also reuse stored answers made with another version, dtype or device.")
     asking: Asking = Field(default_factory=Asking)
     serving: Serving = Field(default_factory=Serving)
 

@@ -24,7 +24,7 @@ from .console import exits
 from .console.printing import Reporter
 from .organism.weights import DOSES, called, named
 from .run import check_no_run, command_line, locked, write_json
-from .run.diagnosis import Diagnosis, read_diagnosis
+from .run.diagnosis import read_diagnosis
 from .run.provenance import machine
 from .run.reader import read_run
 
@@ -206,15 +206,10 @@ def summary(jobs: Sequence[DemoRun], validity: Sequence[Mapping[str, Any]], repo
     temporal = [_temporal_line(job) for job in jobs if job.world == "temporal"]
     causes = [
         f"causes   {called(job.dose):16} {found.sentence(words=True).removeprefix('Causes of ')}"
-        for job, found in _causes(jobs)
+        for job in jobs
+        if (found := read_diagnosis(job.folder)) is not None
     ]
     return [*mixed, *temporal, *causes, *_validity_lines(validity), f"{seconds:.0f} s; report: {report}"]
-
-
-def _causes(jobs: Sequence[DemoRun]) -> list[tuple[DemoRun, Diagnosis]]:
-    """Each run that was diagnosed, with what was found."""
-    found = [(job, read_diagnosis(job.folder)) for job in jobs]
-    return [(job, diagnosis) for job, diagnosis in found if diagnosis is not None]
 
 
 def _mixed_line(job: DemoRun) -> str:

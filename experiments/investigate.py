@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ComposcopeError, InputError
 from ..evaluation.protocols.presenting import REASONING
@@ -34,9 +34,6 @@ from .run.provenance import plugin_files, source_hash
 from .run.reader import RunData, read_run
 from .run.schema import Evaluated
 from .run.writer import OpenRun, begin_run
-
-if TYPE_CHECKING:
-    from .probing import Chosen
 
 
 @dataclass(frozen=True)
@@ -180,7 +177,7 @@ def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluate
         return missing
     from . import probing
 
-    chosen = _chosen(target, found, config)
+    chosen = probing.choose(found.examples(target.tokenizer), config.probe_cases)
     reporter.note(f"{run.name}: {chosen.note}")
     if not chosen.contrast:
         left_out = "probes that need failures and successes are left out, the others measure the cases there are"
@@ -190,13 +187,6 @@ def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluate
     with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
         probing.run_probes(run, lm, chosen, config, reporter)
     return missing
-
-
-def _chosen(target: Target, found: Evaluated, config: Config) -> Chosen:
-    """The matched failures and successes to probe."""
-    from .probing import choose
-
-    return choose(found.examples(target.tokenizer), config.probe_cases)
 
 
 def probe_shard(config: Config, folder: str | Path, shard: str, *, quiet: bool = False) -> list[str]:
@@ -219,7 +209,8 @@ def probe_shard(config: Config, folder: str | Path, shard: str, *, quiet: bool =
     with quietly(quiet):
         loaded = load_target(loading_of(config), path, reporter.say)
     with closing(loaded) as target:
-        return probing.measure_shard(path, target, _chosen(target, found, config), config, mine)
+        chosen = probing.choose(found.examples(target.tokenizer), config.probe_cases)
+        return probing.measure_shard(path, target, chosen, config, mine)
 
 
 def _diagnose(run: OpenRun, target: Target, reporter: Reporter, wanted: bool | None) -> None:

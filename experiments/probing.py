@@ -64,15 +64,11 @@ def choose(examples: Sequence[Example], n: int) -> Chosen:
 
     matched = match(examples)
     if not matched.possible:
-        return Chosen(tuple(_first_cases(examples, n)), matched.note, False)
+        first = {case for group in cases_of(examples).values() for case in group[:n]}
+        return Chosen(tuple(e for e in examples if e.case in first), matched.note, False)
     kept = {case for pair in spread_out(matched.pairs, examples)[:n] for case in pair}
     few = "" if len(matched.pairs) <= n else f"; of these {n} are probed, spread over families, depths and operations"
     return Chosen(tuple(e for e in matched.examples if e.case in kept), matched.note + few, True)
-
-
-def _first_cases(examples: Sequence[Example], n: int) -> list[Example]:
-    kept = {case for group in cases_of(examples).values() for case in group[:n]}
-    return [e for e in examples if e.case in kept]
 
 
 def cases_of(examples: Sequence[Example]) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from ..evaluating.ask_plan import AskOptions, load_benchmark, make_protocol
 from ..evaluating.cost import all_asks
 from ..models.resolve import resolve_model
 from ..models.target import choose_prompting
-from .timing import TaskBench, TaskTiming, Took, Way, in_rounds, machine, timed, timings
+from .timing import TaskBench, TaskTiming, Took, Way, in_rounds, machine, on_threads, timed, timings
 
 HARNESS = "lm-evaluation-harness"
 SIDE = Path(__file__).with_name("lm_eval_side.py")
@@ -113,7 +113,12 @@ class Harness:
             self.said.seek(0)
             said = (self.said.read().strip().splitlines() or ["it failed"])[-1][:200]
             raise ModelError(f"--lm-eval-python {self.python}: {said}; {INSTALL}")
-        return _took(json.loads(reply), len(ids))
+        found = json.loads(reply)
+        note = f"lm-eval {found['versions']['lm_eval']}, transformers {found['versions']['transformers']}"
+        if found["same_prompts"] < len(ids):
+            note += f"; {len(ids) - found['same_prompts']} prompts tokenized differently"
+        wall, processor = found["took"]
+        return Took(wall, processor, dict(enumerate(found["texts"])), note)
 
     def close(self) -> None:
         """End the process, which only waits for the next line."""
@@ -124,25 +129,11 @@ class Harness:
         self.said.close()
 
 
-def _took(reply: dict[str, Any], n: int) -> Took:
-    note = f"lm-eval {reply['versions']['lm_eval']}, transformers {reply['versions']['transformers']}"
-    if reply["same_prompts"] < n:
-        note += f"; {n - reply['same_prompts']} prompts tokenized differently"
-    wall, processor = reply["took"]
-    return Took(wall, processor, dict(enumerate(reply["texts"])), note)
-
-
-@contextmanager
-def harness(python: str | None, engine: LocalEngine, location: str, threads: int) -> Iterator[Harness | None]:
+def harness(
+    python: str | None, engine: LocalEngine, location: str, threads: int
+) -> AbstractContextManager[Harness | None]:
     """The harness, closed after use; None without an interpreter that has it."""
-    if python is None:
-        yield None
-        return
-    opened = Harness(python, engine, location, threads)
-    try:
-        yield opened
-    finally:
-        opened.close()
+    return nullcontext() if python is None else closing(Harness(python, engine, location, threads))
 
 
 OVERHEAD_ASKS = 10_000
@@ -163,9 +154,7 @@ def bench_evaluation(
     progress: Bar = no_bar,
 ) -> TaskBench:
     """Measure every way on the same ``asks`` asks, at its defaults and with batches of ``batch_size``."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with on_threads(threads):
         source = resolve_model(model)
         loaded, tokenizer = load(source.location, device=device, dtype=dtype)
         engine = LocalEngine(loaded, tokenizer, folder=source.location if source.is_folder else None)
@@ -178,8 +167,6 @@ def bench_evaluation(
             say(f"{HARNESS} is left out: {INSTALL}")
         say("journal and grading")
         lines = [*_ratios(rows, on_cpu), *_rates(rows, len(some)), overhead(some, engine)]
-    finally:
-        torch.set_num_threads(before)
     return TaskBench(f"{model} on {benchmark} ({len(some)} asks)", about, rows, lines)
 
 

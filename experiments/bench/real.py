@@ -20,7 +20,7 @@ from ...model_loading import load
 from ...terminal import Bar, no_bar
 from ..models.resolve import MODELS, resolve_model
 from .evaluation import HARNESS, INSTALL, Harness, generate, harness, one_by_one, ours
-from .timing import TaskBench, TaskTiming, Way, in_rounds, machine, timed, timings
+from .timing import TaskBench, TaskTiming, Way, in_rounds, machine, on_threads, timed, timings
 
 MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file
 BEGIN, END = "<!-- bench real -->", "<!-- end of bench real -->"
@@ -248,9 +248,7 @@ def bench_real(
     source = resolve_model(str(model or MODEL), say)
     loaded, tokenizer = load(source.location, dtype="float32", say=say)
     engine = LocalEngine(loaded, tokenizer, folder=source.weights_folder)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with on_threads(threads):
         assert engine.identity and engine.trust, "hashed and tried once, before the clock runs"
         about = machine(loaded.device.type, threads)
         with harness(lm_eval_python, engine, source.location, threads) as other:
@@ -260,7 +258,5 @@ def bench_real(
                 ways = task.ways(setting)
                 took = in_rounds(ways, rounds, task.name, say, progress)
                 rows[task] = timings(task.name, ways, took, loaded.device.type == "cpu")
-    finally:
-        torch.set_num_threads(before)
     lines = [line for task, found in rows.items() for line in task.lines(found)]
     return TaskBench(f"{Path(source.name).name}, float32", about, [r for found in rows.values() for r in found], lines)

@@ -6,7 +6,8 @@ Every round runs each way once; a ratio is the median over the rounds of (their 
 import os
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -39,6 +40,17 @@ def timed(run: Callable[[], Mapping[Any, Any]]) -> Took:
     found = run()
     _finish_gpu()
     return Took(time.perf_counter() - wall, time.process_time() - processor, found)
+
+
+@contextmanager
+def on_threads(n: int) -> Iterator[None]:
+    """Inside, torch runs on this many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _finish_gpu() -> None:

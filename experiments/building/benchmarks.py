@@ -73,11 +73,11 @@ def build(
             if new and not any((folder / "journal").glob("*.jsonl")):
                 _forget(folder)
             raise
+        write_lines(folder / "rejected.jsonl", made.rejected)
+        write_lines(folder / "review.jsonl", [*made.review, *made.decided])
         if not made.cases:
             left = [*made.rejected, *made.review]
             reasons = Counter(str(r.get("reason", "to review")).split(":")[0] for r in left).most_common(3)
-            write_lines(folder / "rejected.jsonl", made.rejected)
-            write_lines(folder / "review.jsonl", [*made.review, *made.decided])
             said = ", ".join(f"{n} {reason}" for reason, n in reasons)
             raise NoCasesError(f"{out}: no cases were made ({said}); see rejected.jsonl and review.jsonl there")
         return _write(folder, asked, made)
@@ -122,8 +122,6 @@ def _same(folder: Path, asked: Mapping[str, Any]) -> None:
 def _write(folder: Path, asked: Mapping[str, Any], made: Made) -> dict[str, Any]:
     text = "".join(json.dumps(case_to_dict(c), ensure_ascii=False) + "\n" for c in made.cases)
     write_text(folder / "cases.jsonl", text)
-    write_lines(folder / "rejected.jsonl", made.rejected)
-    write_lines(folder / "review.jsonl", [*made.review, *made.decided])
     for name, rows in made.files.items():
         write_lines(folder / name, rows)
     reasons = Counter(f"{r.get('stage', '?')}: {str(r.get('reason')).split(':')[0]}" for r in made.rejected)

@@ -134,7 +134,10 @@ def skills(
         files = {
             "records.jsonl": [record_from_item(i) for i in done],
             "skills.jsonl": mapping.as_rows(chosen),
-            "granularity.jsonl": [{**asdict(g), "usage": _usage(one)} for g, one in maps],
+            "granularity.jsonl": [
+                {**asdict(g), "usage": {str(row["name"]): int(row["steps"]) for row in mapping.as_rows(one)}}
+                for g, one in maps
+            ],
         }
         report = {"method": chosen.method, "clusters": len(chosen.clusters.representatives), "asked": chosen.n_asked}
         return Made([case_from_item(i) for i in done], [], unread, report, files)
@@ -142,10 +145,3 @@ def skills(
     options: dict[str, Any] = {"clusters": clusters, "skills": n_skills, "seed": seed}
     options |= {"teacher": dict(teacher.identity), "embedding": None if embedding is None else Path(embedding).name}
     return build(out, "skills", options, [records], make)
-
-
-def _usage(one: Any) -> dict[str, int]:
-    """Number of steps by the skill that they need, including ``other``."""
-    from ...evaluation.skills import as_rows
-
-    return {str(row["name"]): int(row["steps"]) for row in as_rows(one)}

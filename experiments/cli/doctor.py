@@ -58,15 +58,9 @@ def _libraries() -> list[dict[str, Any]]:
 
 
 def _extras() -> list[dict[str, Any]]:
+    there = {name: find_spec(name) is not None for name in EXTRAS}
     return [
-        _row(
-            name,
-            find_spec(name) is not None,
-            bool(find_spec(name)),
-            f"pip install 'composcope[{extra}]'",
-            required=False,
-        )
-        for name, extra in EXTRAS.items()
+        _row(name, ok, ok, f"pip install 'composcope[{EXTRAS[name]}]'", required=False) for name, ok in there.items()
     ]
 
 

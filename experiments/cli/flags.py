@@ -14,8 +14,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
-import typer
 from pydantic.fields import FieldInfo
+from typer import Argument, Option
 from typer.core import TyperCommand, TyperGroup
 
 from ...errors import InputError
@@ -25,20 +25,20 @@ from .. import plugins
 from ..config import RAY, Asking, Config, Probing, Section, Serving, check_options, flag
 
 # Shared by several commands, with the help text of each.
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder (default: runs/MODEL--BENCHMARK).")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of every random choice.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print the number of asks, tokens and forward passes.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... (default: a GPU if there is one).")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr; the log file still has it.")]
-Silent = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+Out = Annotated[Path | None, Option("--out", "-o", help="Run folder (default: runs/MODEL--BENCHMARK).")]
+Seed = Annotated[int, Option(min=0, help="Seed of every random choice.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only print the number of asks, tokens and forward passes.")]
+AsJson = Annotated[bool, Option("--json", help="Machine-readable output on stdout.")]
+Device = Annotated[str | None, Option(help="cpu, cuda, ... (default: a GPU if there is one).")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr; the log file still has it.")]
+Silent = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr.")]
 """``Quiet`` of a command that writes no log."""
-RunArg = Annotated[Path, typer.Argument(help="A run folder.")]
-RunArgs = Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold several.")]
-Compat = Annotated[str | None, typer.Option(help="Grade and count as in a paper: agentcoma, stad or collapse.")]
+RunArg = Annotated[Path, Argument(help="A run folder.")]
+RunArgs = Annotated[list[Path], Argument(help="Run folders, or folders that hold several.")]
+Compat = Annotated[str | None, Option(help="Grade and count as in a paper: agentcoma, stad or collapse.")]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="YAML file of options (`composcope init` writes one); flags override it."),
+    Option("--config", "-c", help="YAML file of options (`composcope init` writes one); flags override it."),
 ]
 
 SECTIONS = {Asking: "asking", Serving: "serving"}
@@ -120,7 +120,7 @@ def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_plugins(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flag ``--plugin``; its files are loaded before the other options are read."""
-    option = typer.Option(help="Python file with benchmarks, protocols, probes or figures; repeatable.")
+    option = Option(help="Python file with benchmarks, protocols, probes or figures; repeatable.")
     added = inspect.Parameter(
         "plugin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[Path] | None, option]
     )
@@ -168,7 +168,7 @@ def _parameter(name: str, panel: str, field: FieldInfo, defaults: bool) -> inspe
     if switch and default is not False:
         names = [f"{flag(name)}/--no-{flag(name)[2:]}"]
     said = "" if not defaults else "required" if field.is_required() else _shown(default)
-    option = typer.Option(
+    option = Option(
         *names,
         help=f"{field.description} [{said}]" if said else field.description,
         metavar=None if switch else _metavar(kinds),

@@ -2,9 +2,10 @@
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from ...errors import InputError, require_extra
 from ...terminal import whole_numbers
@@ -22,15 +23,6 @@ HEADINGS = {
     "Learning curve": ("curve", "limit"),
     "Steering and patching": ("layers", "cases"),
 }  # fmt: skip
-RecipeName = Annotated[str, typer.Option("--recipe", help=f"One of {', '.join((*OBJECTIVES, *INFERENCE))}.")]
-Model = Annotated[str | None, typer.Option("--model", "-m", help="organism:DOSE, a model folder or a hub id.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Training folder; the same command continues it.")]
-Train = Annotated[
-    str | None, typer.Option(help="Training cases: organism:temporal (default) or a case file (see --benchmark).")
-]
-Evaluation = Annotated[str | None, typer.Option(help="Evaluation cases (default: those not trained on).")]
-Preset = Annotated[str | None, typer.Option(help=f"One of {', '.join(PRESETS)}.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of data, adapter and sampling.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,45 +37,45 @@ def register_study(app: typer.Typer) -> None:
 
 
 def intervene(
-    recipe: RecipeName,
-    run: Annotated[Path | None, typer.Argument(help="steering, patching: an evaluated run.")] = None,
-    model: Model = None,
-    out: Out = None,
-    depths: Annotated[str | None, typer.Option(help="Depths to train on, such as 2,4.")] = None,
-    preset: Preset = None,
-    train: Train = None,
-    evaluation: Evaluation = None,
-    solutions: Annotated[str | None, typer.Option(help=f"sft-trace: {' or '.join(SOLUTIONS)}.")] = None,
-    format: Annotated[str | None, typer.Option(help="Prompt format of training and evaluation.")] = None,
+    recipe: Annotated[str, Option("--recipe", help=f"One of {', '.join((*OBJECTIVES, *INFERENCE))}.")],
+    run: Annotated[Path | None, Argument(help="steering, patching: an evaluated run.")] = None,
+    model: Annotated[str | None, Option("--model", "-m", help="organism:DOSE, a model folder or a hub id.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Training folder; the same command continues it.")] = None,
+    depths: Annotated[str | None, Option(help="Depths to train on, such as 2,4.")] = None,
+    preset: Annotated[str | None, Option(help=f"One of {', '.join(PRESETS)}.")] = None,
+    train: Annotated[
+        str | None, Option(help="Training cases: organism:temporal (default) or a case file (see --benchmark).")
+    ] = None,
+    evaluation: Annotated[str | None, Option(help="Evaluation cases (default: those not trained on).")] = None,
+    solutions: Annotated[str | None, Option(help=f"sft-trace: {' or '.join(SOLUTIONS)}.")] = None,
+    format: Annotated[str | None, Option(help="Prompt format of training and evaluation.")] = None,
     thinking: Annotated[
-        bool | None, typer.Option("--thinking/--no-thinking", help="Switch the chat template's thinking on or off.")
+        bool | None, Option("--thinking/--no-thinking", help="Switch the chat template's thinking on or off.")
     ] = None,
-    prompts: Annotated[int | None, typer.Option(min=1, help="Number of whole questions to train on.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the training questions.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(min=0, help="Peak learning rate.")] = None,
-    rank: Annotated[int | None, typer.Option(min=1, help="Rank of the adapter.")] = None,
-    alpha: Annotated[int | None, typer.Option(min=1, help="Scale of the adapter.")] = None,
-    beta: Annotated[float | None, typer.Option(min=0, help="GRPO: KL coefficient.")] = None,
-    generations: Annotated[int | None, typer.Option(min=2, help="GRPO: completions per prompt.")] = None,
-    prompts_per_step: Annotated[int | None, typer.Option(min=1, help="GRPO: prompts per optimizer step.")] = None,
-    examples_per_step: Annotated[int | None, typer.Option(min=1, help="SFT: examples per optimizer step.")] = None,
-    micro_batch: Annotated[int | None, typer.Option(min=1, help="Sequences in one forward pass.")] = None,
+    prompts: Annotated[int | None, Option(min=1, help="Number of whole questions to train on.")] = None,
+    epochs: Annotated[int | None, Option(min=1, help="Passes over the training questions.")] = None,
+    learning_rate: Annotated[float | None, Option(min=0, help="Peak learning rate.")] = None,
+    rank: Annotated[int | None, Option(min=1, help="Rank of the adapter.")] = None,
+    alpha: Annotated[int | None, Option(min=1, help="Scale of the adapter.")] = None,
+    beta: Annotated[float | None, Option(min=0, help="GRPO: KL coefficient.")] = None,
+    generations: Annotated[int | None, Option(min=2, help="GRPO: completions per prompt.")] = None,
+    prompts_per_step: Annotated[int | None, Option(min=1, help="GRPO: prompts per optimizer step.")] = None,
+    examples_per_step: Annotated[int | None, Option(min=1, help="SFT: examples per optimizer step.")] = None,
+    micro_batch: Annotated[int | None, Option(min=1, help="Sequences in one forward pass.")] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Maximum tokens per completion (training and steering).")
+        int | None, Option(min=1, help="Maximum tokens per completion (training and steering).")
     ] = None,
-    max_steps: Annotated[int | None, typer.Option(min=1, help="Stop training after this many steps.")] = None,
-    save_every: Annotated[int | None, typer.Option(min=1, help="Steps between checkpoints.")] = None,
-    curve: Annotated[bool, typer.Option("--curve", help="Evaluate the checkpoints afterwards.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="--curve: cases per family x depth.")] = None,
-    layers: Annotated[str | None, typer.Option(help="steering, patching: layers, such as 0,2 (default: all).")] = None,
+    max_steps: Annotated[int | None, Option(min=1, help="Stop training after this many steps.")] = None,
+    save_every: Annotated[int | None, Option(min=1, help="Steps between checkpoints.")] = None,
+    curve: Annotated[bool, Option("--curve", help="Evaluate the checkpoints afterwards.")] = False,
+    limit: Annotated[int | None, Option(min=1, help="--curve: cases per family x depth.")] = None,
+    layers: Annotated[str | None, Option(help="steering, patching: layers, such as 0,2 (default: all).")] = None,
     cases: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="steering, patching: cases in each half (fitted, counted) of each group; default: 32."
-        ),
+        Option(min=1, help="steering, patching: cases in each half (fitted, counted) of each group; default: 32."),
     ] = None,
-    seed: Seed = 0,
-    dtype: Annotated[str | None, typer.Option(help="float32 or bfloat16 (default on a CPU: float32).")] = None,
+    seed: Annotated[int, Option(min=0, help="Seed of data, adapter and sampling.")] = 0,
+    dtype: Annotated[str | None, Option(help="float32 or bfloat16 (default on a CPU: float32).")] = None,
     device: Device = None,
     json: AsJson = False,
     quiet: Silent = False,
@@ -151,19 +143,17 @@ def _one_thread(model: str, device: str | None) -> None:
 
 
 def study(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder; the same command continues it.")] = Path(
+    out: Annotated[Path, Option("--out", "-o", help="Study folder; the same command continues it.")] = Path(
         "runs/interventions"
     ),
-    model: Annotated[str, typer.Option("--model", "-m", help="Base organism.")] = "organism:control",
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings per variant.")] = 3,
-    size: Annotated[str, typer.Option(help="small (about half an hour on one core) or full.")] = "small",
-    second: Annotated[
-        str, typer.Option(help="Second base: train (a Qwen3 organism), none, or a model folder.")
-    ] = "train",
+    model: Annotated[str, Option("--model", "-m", help="Base organism.")] = "organism:control",
+    seeds: Annotated[int, Option(min=1, help="Trainings per variant.")] = 3,
+    size: Annotated[str, Option(help="small (about half an hour on one core) or full.")] = "small",
+    second: Annotated[str, Option(help="Second base: train (a Qwen3 organism), none, or a model folder.")] = "train",
     device: Device = None,
     json: AsJson = False,
     quiet: Silent = False,
-) -> Any:
+) -> None:
     """Compare a baseline with three recipes and four depth mixes, on two base models, with probes before and after."""
     go_offline(model)
     from ..interventions import study as job
@@ -172,4 +162,3 @@ def study(
     _one_thread(model, device)
     found = job.run(job.InterventionStudy(model, seeds, size, second), out, device=device, quiet=quiet)
     show(found.to_dict() if json else markdown(found), json)
-    return exits.OK

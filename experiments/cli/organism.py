@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ...errors import InputError, did_you_mean
 from ...files import write_text
@@ -47,16 +48,16 @@ def list_names(json: AsJson = False) -> None:
 
 @app.command(cls=Command, epilog=example("organism train --dose control --seed 0 --out organisms"))
 def train(
-    out: Annotated[Path, typer.Option(help="Folder for checkpoints and models; the same command continues it.")],
-    dose: Annotated[str | None, typer.Option(help=f"One of {', '.join((*DOSES, *CROSSED))}.")] = None,
-    all_doses: Annotated[bool, typer.Option("--all", help="All four doses from one shared base.")] = False,
-    crossed: Annotated[bool, typer.Option("--crossed", help="With --all: the second series.")] = False,
-    architecture: Annotated[str, typer.Option(help="llama, gpt2 or qwen3.")] = "llama",
-    size: Annotated[str, typer.Option(help="About how many parameters: 1M, or on a GPU 8M or 30M.")] = "1M",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of weights and documents.")] = 0,
-    device: Annotated[str | None, typer.Option(help="Default: cuda if there is one, else cpu.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Steps of the shared base (default: the recipe's).")] = None,
-    dose_steps: Annotated[int | None, typer.Option(min=1, help="Steps of each dose (default: the recipe's).")] = None,
+    out: Annotated[Path, Option(help="Folder for checkpoints and models; the same command continues it.")],
+    dose: Annotated[str | None, Option(help=f"One of {', '.join((*DOSES, *CROSSED))}.")] = None,
+    all_doses: Annotated[bool, Option("--all", help="All four doses from one shared base.")] = False,
+    crossed: Annotated[bool, Option("--crossed", help="With --all: the second series.")] = False,
+    architecture: Annotated[str, Option(help="llama, gpt2 or qwen3.")] = "llama",
+    size: Annotated[str, Option(help="About how many parameters: 1M, or on a GPU 8M or 30M.")] = "1M",
+    seed: Annotated[int, Option(min=0, help="Seed of weights and documents.")] = 0,
+    device: Annotated[str | None, Option(help="Default: cuda if there is one, else cpu.")] = None,
+    steps: Annotated[int | None, Option(min=1, help="Steps of the shared base (default: the recipe's).")] = None,
+    dose_steps: Annotated[int | None, Option(min=1, help="Steps of each dose (default: the recipe's).")] = None,
     json: AsJson = False,
 ) -> None:
     """Train organisms from scratch: a shared base, then one dose or all."""
@@ -84,12 +85,12 @@ def train(
 
 @app.command(cls=Command, epilog=example("organism measure organisms/seed-0/control/model --n 20"))
 def measure(
-    models: Annotated[list[Path], typer.Argument(help="Model folders (default: the shipped doses).")] = [],  # noqa: B006
+    models: Annotated[list[Path], Argument(help="Model folders (default: the shipped doses).")] = [],  # noqa: B006
     n: Annotated[
-        int, typer.Option(min=1, help="Cases per cell of the temporal families; mixed cases are four times as many.")
+        int, Option(min=1, help="Cases per cell of the temporal families; mixed cases are four times as many.")
     ] = 100,
-    device: Annotated[str, typer.Option(help="For example cuda.")] = "cpu",
-    out: Annotated[Path | None, typer.Option(help="Also write the rows as JSON here.")] = None,
+    device: Annotated[str, Option(help="For example cuda.")] = "cpu",
+    out: Annotated[Path | None, Option(help="Also write the rows as JSON here.")] = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -120,11 +121,11 @@ def measure(
 
 @app.command(cls=Command, epilog=example("organism card organisms --out weights"))
 def card(
-    trained: Annotated[Path, typer.Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
-    out: Annotated[Path, typer.Option(help="Folder for the models and the card.")],
-    seed: Annotated[int, typer.Option(min=0, help="The seed whose models are shipped.")] = 0,
-    crossed: Annotated[bool, typer.Option("--crossed", help="The second series.")] = False,
-    n: Annotated[int, typer.Option(min=1, help="Cases per cell of the temporal families.")] = 100,
+    trained: Annotated[Path, Argument(help="Folder that `organism train` wrote (its seed-N folders).")],
+    out: Annotated[Path, Option(help="Folder for the models and the card.")],
+    seed: Annotated[int, Option(min=0, help="The seed whose models are shipped.")] = 0,
+    crossed: Annotated[bool, Option("--crossed", help="The second series.")] = False,
+    n: Annotated[int, Option(min=1, help="Cases per cell of the temporal families.")] = 100,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -152,12 +153,12 @@ def card(
 
 @app.command(cls=Command, epilog=example("organism generate mixed --n 40 --out mixed.jsonl"))
 def generate(
-    benchmark: Annotated[str, typer.Argument(help="temporal, mixed, pairs, ladders, choices or unknowable.")],
-    out: Annotated[Path, typer.Option(help="File to write (JSON lines).")],
+    benchmark: Annotated[str, Argument(help="temporal, mixed, pairs, ladders, choices or unknowable.")],
+    out: Annotated[Path, Option(help="File to write (JSON lines).")],
     n: Annotated[
-        int, typer.Option(min=1, help="Number of cases (temporal: per family and depth), if there are so many.")
+        int, Option(min=1, help="Number of cases (temporal: per family and depth), if there are so many.")
     ] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the cases.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Seed of the cases.")] = 0,
     json: AsJson = False,
 ) -> None:
     """Write held-out cases about the organisms' world as a benchmark file."""
@@ -183,17 +184,17 @@ _CAUSES = f"One of {', '.join(recipes.CAUSES)}; give it twice for a mixture. " +
 
 @app.command(cls=Command, epilog=example("organism plant --cause lost --block 2 --seed 5 --out plants/lost"))
 def plant(
-    out: Annotated[Path | None, typer.Option(help="Folder of the model (with --shipped: a folder for each).")] = None,
-    cause: Annotated[list[str], typer.Option(help=_CAUSES)] = [],  # noqa: B006
-    variant: Annotated[list[str], typer.Option(help="Variant of the cause (one for each --cause).")] = [],  # noqa: B006
-    block: Annotated[list[int], typer.Option(help="Block to train (one for each --cause).")] = [],  # noqa: B006
-    base: Annotated[str, typer.Option(help=f"Organism to start from: {', '.join(recipes.SELECTS)}.")] = "twin",
-    appended: Annotated[int, typer.Option(min=0, help="Blocks without effect, added after the base's own.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the training texts.")] = 0,
-    steps: Annotated[int | None, typer.Option(min=1, help="Training steps for each cause; else its own.")] = None,
-    n: Annotated[int, typer.Option(min=8, help="Cases for the check.")] = 200,
-    shipped: Annotated[bool, typer.Option("--shipped", help="Make all shipped plants again.")] = False,
-    list_causes: Annotated[bool, typer.Option("--list", help="Show causes, variants and blocks.")] = False,
+    out: Annotated[Path | None, Option(help="Folder of the model (with --shipped: a folder for each).")] = None,
+    cause: Annotated[list[str], Option(help=_CAUSES)] = [],  # noqa: B006
+    variant: Annotated[list[str], Option(help="Variant of the cause (one for each --cause).")] = [],  # noqa: B006
+    block: Annotated[list[int], Option(help="Block to train (one for each --cause).")] = [],  # noqa: B006
+    base: Annotated[str, Option(help=f"Organism to start from: {', '.join(recipes.SELECTS)}.")] = "twin",
+    appended: Annotated[int, Option(min=0, help="Blocks without effect, added after the base's own.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Seed of the training texts.")] = 0,
+    steps: Annotated[int | None, Option(min=1, help="Training steps for each cause; else its own.")] = None,
+    n: Annotated[int, Option(min=8, help="Cases for the check.")] = 200,
+    shipped: Annotated[bool, Option("--shipped", help="Make all shipped plants again.")] = False,
+    list_causes: Annotated[bool, Option("--list", help="Show causes, variants and blocks.")] = False,
     json: AsJson = False,
 ) -> None:
     """Plant a cause of failure in an organism, check it, and write the model; about a minute per model."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
+from typer import Option
 
 from ...errors import InputError
 from ...terminal import to_stderr
@@ -99,11 +100,9 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of errors; can be anywhere in the command.")
+        bool, Option("--debug", help="Show the traceback of errors; can be anywhere in the command.")
     ] = False,
 ) -> None:
     """Find out where, and why, a language model fails to compose what it knows."""
@@ -126,9 +125,7 @@ def investigate(
     out: Out = None,
     diagnose: Annotated[
         bool | None,
-        typer.Option(
-            "--diagnose/--no-diagnose", help="Name each failure's cause (default: if it takes under two minutes)."
-        ),
+        Option("--diagnose/--no-diagnose", help="Name each failure's cause (default: if it takes under two minutes)."),
     ] = None,
     dry_run: DryRun = False,
     json: AsJson = False,
@@ -186,7 +183,7 @@ def probe(
     run: RunArg,
     given: dict[str, Any],
     shard: Annotated[
-        str | None, typer.Option(help="i/n: measure only shard i of n; then run once without --shard to combine them.")
+        str | None, Option(help="i/n: measure only shard i of n; then run once without --shard to combine them.")
     ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
@@ -218,12 +215,12 @@ def probe(
 
 @command("demo --out runs/demo")
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/demo"),
+    out: Annotated[Path, Option("--out", "-o", help="Study folder.")] = Path("runs/demo"),
     seed: Seed = 0,
     device: Device = None,
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Investigate the shipped dose series of organisms and write one report; about four minutes on two cores."""
     go_offline("organism:control")
     from ..demo import run_demo
@@ -235,7 +232,6 @@ def demo(
         show({**read_json(out / "study.json"), "report": out / "report.html"}, True)
     else:
         show(lines, False)
-    return exits.OK
 
 
 def _organisms_are_here() -> None:

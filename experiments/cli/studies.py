@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
+from typer import Argument, Option
 from typer.main import get_command
 
 from ...errors import InputError
 from .. import plugins
 from ..config import Asking, Config, Serving
-from ..console import exits
 from ..console.printing import Reporter, show
 from . import interventions
 from .flags import (
@@ -51,10 +52,7 @@ _OWN = {
     "adjudicator": ("sheet", "key", "sample"), "profiles": ("within",), "filtering": ("kept",),
 }  # fmt: skip
 """Options that only some analyses have."""
-_DEFAULTS: dict[str, Any] = {
-    "reference": None, "annotations": None, "sheet": None, "key": None, "kept": None, "sample": 300, "size": None,
-    "within": 2.0,
-}  # fmt: skip
+
 _EXAMPLES = {
     "formats": "runs/plain runs/xml", "recovery": "runs/temporal-control runs/temporal-twin",
     "joint-stability": "runs/temporal-control runs/temporal-twin",
@@ -68,8 +66,10 @@ _EXAMPLES = {
 
 def register_analyses(app: typer.Typer) -> None:
     """Add each analysis, and ``human``, to the group ``study``."""
+    of_some = {option for options in _OWN.values() for option in options}
+    defaults = {n: p.default for n, p in signature(_analysis).parameters.items() if n in of_some}
     for name, about in ABOUT.items():
-        others = {k: v for k, v in _DEFAULTS.items() if k not in _OWN.get(name, ())}
+        others = {k: v for k, v in defaults.items() if k not in _OWN.get(name, ())}
         command = bound(_analysis, about, name=name, **others)
         app.command(
             name, cls=Command, epilog=example(f"study {name} {_EXAMPLES.get(name, 'runs/demo/control--mixed')}")
@@ -77,63 +77,58 @@ def register_analyses(app: typer.Typer) -> None:
     app.command("human", cls=Command, epilog=example("study human organism:mixed --out study"))(human)
 
 
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the result, its sheets and its lists.")]
-Sheet = Annotated[Path | None, typer.Option(help="Sheet that people have filled in; needs --key.")]
-Key = Annotated[Path | None, typer.Option(help="Key that was written with the sheet.")]
+Out = Annotated[Path | None, Option("--out", "-o", help="Folder for the result, its sheets and its lists.")]
+Sheet = Annotated[Path | None, Option(help="Sheet that people have filled in; needs --key.")]
+Key = Annotated[Path | None, Option(help="Key that was written with the sheet.")]
 
 
 def _analysis(
     name: str,
-    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, folders of runs, or graded.jsonl.")] = None,
+    runs: Annotated[list[Path] | None, Argument(help="Run folders, folders of runs, or graded.jsonl.")] = None,
     out: Out = None,
-    reference: Annotated[str | None, typer.Option(help="Run whose gates choose the cases.")] = None,
-    annotations: Annotated[Path | None, typer.Option(help="JSON lines, each with case and label.")] = None,
+    reference: Annotated[str | None, Option(help="Run whose gates choose the cases.")] = None,
+    annotations: Annotated[Path | None, Option(help="JSON lines, each with case and label.")] = None,
     sheet: Sheet = None,
     key: Key = None,
-    kept: Annotated[Path | None, typer.Option(help="records.jsonl of the questions that were kept.")] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Answers to draw.")] = 300,
-    size: Annotated[
-        list[str] | None, typer.Option(help="Model size as RUN=BILLIONS, if the name does not give it.")
-    ] = None,
-    within: Annotated[
-        float, typer.Option(min=0, help="Accuracies at most this many points apart count as equal.")
-    ] = 2.0,
+    kept: Annotated[Path | None, Option(help="records.jsonl of the questions that were kept.")] = None,
+    sample: Annotated[int, Option(min=1, help="Answers to draw.")] = 300,
+    size: Annotated[list[str] | None, Option(help="Model size as RUN=BILLIONS, if the name does not give it.")] = None,
+    within: Annotated[float, Option(min=0, help="Accuracies at most this many points apart count as equal.")] = 2.0,
     seed: Seed = 0,
     json: AsJson = False,
-) -> int:
+) -> None:
     from ..studies import analyzing
 
     options = analyzing.AnalysisOptions(
         reference=reference, annotations=annotations, sheet=sheet, key=key, kept=kept, sample=sample,
         sizes=tuple(size or ()), within=within, seed=seed,
     )  # fmt: skip
-    return _finish(analyzing.analyze(name, runs or [], options), out, json)
+    _finish(analyzing.analyze(name, runs or [], options), out, json)
 
 
 def human(
-    benchmark: Annotated[str, typer.Argument(help="A benchmark: READER:FILE, a case file or organism:NAME.")],
+    benchmark: Annotated[str, Argument(help="A benchmark: READER:FILE, a case file or organism:NAME.")],
     out: Out = None,
-    per_person: Annotated[int, typer.Option(min=1, help="Questions per person.")] = 12,
-    answers: Annotated[int, typer.Option(min=1, help="How many people answer each question.")] = 1,
+    per_person: Annotated[int, Option(min=1, help="Questions per person.")] = 12,
+    answers: Annotated[int, Option(min=1, help="How many people answer each question.")] = 1,
     sheet: Sheet = None,
     key: Key = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the assignment.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Seed of the assignment.")] = 0,
     json: AsJson = False,
-) -> int:
+) -> None:
     """Assign questions so that nobody sees two of the same item; with --sheet and --key, convert answers to rows."""
     from ..studies import analyzing
 
     options = analyzing.AnalysisOptions(sheet=sheet, key=key, per_person=per_person, answers=answers, seed=seed)
-    return _finish(analyzing.human_assignment(benchmark, options), out, json)
+    _finish(analyzing.human_assignment(benchmark, options), out, json)
 
 
-def _finish(found: Any, out: Path | None, json: bool) -> int:
+def _finish(found: Any, out: Path | None, json: bool) -> None:
     from ..studies import analyzing
 
     if out is not None:
         analyzing.write(found, out)
     show(found.to_dict() if json else analyzing.lines(found), json)
-    return exits.OK
 
 
 if TYPE_CHECKING:
@@ -164,7 +159,10 @@ class Studies(Commands):
         name = args[0].replace("_", "-")
         named = ctx.params.get("plugin") or any(a.partition("=")[0] == "--plugin" for a in args)
         if name not in self.commands and (named or entry_points(group="composcope.studies", name=name)):
-            return name, _of_plugin(name), args[1:]
+            # unknown until --plugin is read; the command fails if no plugin has the study
+            other = typer.Typer(add_completion=False)
+            other.command(name, cls=Command)(_over_models(name, "Run a study from a plugin."))
+            return name, get_command(other), args[1:]
         return super().resolve_command(ctx, [name, *args[1:]])
 
 
@@ -177,24 +175,18 @@ app = typer.Typer(
 @app.callback()
 @with_plugins
 def _root(
-    ctx: typer.Context,
-    list_: Annotated[bool, typer.Option("--list", help="List the studies.")] = False,
-    json: AsJson = False,
-) -> int:
+    ctx: typer.Context, list_: Annotated[bool, Option("--list", help="List the studies.")] = False, json: AsJson = False
+) -> None:
     """Run a paper's study over models, or an analysis of existing runs: tables, figures and intervals at once."""
     if ctx.invoked_subcommand is None:
         group: Any = ctx.command
         known = {n: group.commands[n].get_short_help_str(WHOLE) for n in group.list_commands(ctx)}
-        known |= _of_plugins() if plugins.loaded() else {}
+        if plugins.loaded():
+            from ..studies.study import STUDIES
+
+            known |= {name: STUDIES[name].about for name in STUDIES if name not in (*PAPERS, "validity")}
         rows = [{"study": n, "about": about} for n, about in known.items()]
         show({"schema": 1, "studies": rows} if json else [f"{r['study']}: {r['about']}" for r in rows], json)
-    return 0
-
-
-def _of_plugins() -> dict[str, str]:
-    from ..studies.study import STUDIES
-
-    return {name: STUDIES[name].about for name in STUDIES if name not in (*PAPERS, "validity")}
 
 
 def preset(name: str) -> Preset:
@@ -230,44 +222,31 @@ def _over_models(name: str, about: str, series: bool = False) -> Any:
     return with_plugins(with_config(Config, Asking, Serving, leave_out=settled)(command))
 
 
-def _of_plugin(name: str) -> Any:
-    """The command of a study that is unknown until ``--plugin`` is read; it fails if no plugin has the study."""
-    other = typer.Typer(add_completion=False)
-    other.command(name, cls=Command)(_over_models(name, "Run a study from a plugin."))
-    return get_command(other)
-
-
 def study(
     given: dict[str, Any],
     name: str,
     model: Annotated[
-        list[str] | None,
-        typer.Option("--model", "-m", help="organism:DOSE, a folder, a hub id or MODEL@URL; repeatable."),
+        list[str] | None, Option("--model", "-m", help="organism:DOSE, a folder, a hub id or MODEL@URL; repeatable.")
     ] = None,
     models: Annotated[
-        Path | None, typer.Option("--models", help="YAML: models with family, size, cost, tuning, ..., and pairs.")
+        Path | None, Option("--models", help="YAML: models with family, size, cost, tuning, ..., and pairs.")
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option("--data", "-d", "--benchmark", "-b", help="Case file, READER:FILE or hub:NAME; repeatable."),
+        Option("--data", "-d", "--benchmark", "-b", help="Case file, READER:FILE or hub:NAME; repeatable."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N cases of each family x depth.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Study folder (default: runs/NAME).")] = None,
-    probes: Annotated[
-        bool, typer.Option("--probes/--no-probes", help="Run probes on the models, as in the paper.")
-    ] = True,
-    probe_cases: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of cases to probe (default: all).")
-    ] = None,
+    limit: Annotated[int | None, Option(min=1, help="Only the first N cases of each family x depth.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Study folder (default: runs/NAME).")] = None,
+    probes: Annotated[bool, Option("--probes/--no-probes", help="Run probes on the models, as in the paper.")] = True,
+    probe_cases: Annotated[int | None, Option(min=1, help="Maximum number of cases to probe (default: all).")] = None,
     series: Annotated[
-        list[Path] | None, typer.Option("--series", help="Folder of `organism train --all`; repeatable.")
+        list[Path] | None, Option("--series", help="Folder of `organism train --all`; repeatable.")
     ] = None,
-    only_series: Annotated[bool, typer.Option("--only-series", help="Leave out the shipped training.")] = False,
+    only_series: Annotated[bool, Option("--only-series", help="Leave out the shipped training.")] = False,
     trainings: Annotated[
-        int | None,
-        typer.Option(min=1, help="Train all doses of N seeds in OUT/trainings; the shipped one is left out."),
+        int | None, Option(min=1, help="Train all doses of N seeds in OUT/trainings; the shipped one is left out.")
     ] = None,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html over all runs.")] = True,
+    report: Annotated[bool, Option("--report/--no-report", help="Write report.html over all runs.")] = True,
     seed: Seed = 0,
     json: AsJson = False,
     quiet: Quiet = False,
@@ -310,16 +289,16 @@ def _train(n: int, out: Path, series: tuple[str, ...], quiet: bool) -> dict[str,
 
 
 def why(
-    series: Annotated[list[Path] | None, typer.Option("--series", help="Folder of plants; repeatable.")] = None,
+    series: Annotated[list[Path] | None, Option("--series", help="Folder of plants; repeatable.")] = None,
     model: Annotated[
-        list[str] | None, typer.Option("--model", "-m", help="A real model to diagnose as well; repeatable.")
+        list[str] | None, Option("--model", "-m", help="A real model to diagnose as well; repeatable.")
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/why"),
-    cases: Annotated[int, typer.Option("--cases", "--probe-cases", min=1, help="Failures to diagnose per model.")] = 20,
+    out: Annotated[Path, Option("--out", "-o", help="Study folder.")] = Path("runs/why"),
+    cases: Annotated[int, Option("--cases", "--probe-cases", min=1, help="Failures to diagnose per model.")] = 20,
     seed: Seed = 0,
     json: AsJson = False,
     quiet: Quiet = False,
-) -> int:
+) -> None:
     """Diagnose models whose cause of failure is known (confusion matrix, refusals), and real models as well."""
     from ..run import read_json
     from ..studies.confusion import run_study
@@ -327,12 +306,11 @@ def why(
     go_offline(*(model or ()))
     lines = run_study(series or (), model or (), out, cases, seed, Reporter(quiet=quiet).bar)
     show(read_json(out / "confusion.json") if json else lines, json)
-    return 0
 
 
 def calibration(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Study folder.")] = Path("runs/calibration"),
-    draws: Annotated[int, typer.Option(min=1, help="Simulated data sets per scenario.")] = 500,
+    out: Annotated[Path, Option("--out", "-o", help="Study folder.")] = Path("runs/calibration"),
+    draws: Annotated[int, Option(min=1, help="Simulated data sets per scenario.")] = 500,
     seed: Seed = 0,
     json: AsJson = False,
     quiet: Quiet = False,

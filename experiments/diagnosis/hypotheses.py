@@ -98,10 +98,10 @@ def _next_of_kind(things: Sequence[str], right: str) -> str:
 
 def _usual_of_kind(things: Sequence[str], right: str) -> str:
     """A thing with its kind's most frequent tag; the first one if several tags are equally frequent."""
-    from ..organism import world
+    from ..organism.plants.lessons import usual
+    from ..organism.world import world
 
-    kind, tags = world.KINDS[world.world().kinds[right]], world.world().tags
-    return max(kind, key=lambda thing: [tags[t] for t in kind].count(tags[thing]))
+    return usual(world().kinds[right])
 
 
 def _numbers_in(case: Case) -> list[str]:

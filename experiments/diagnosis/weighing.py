@@ -228,9 +228,6 @@ def _share(some: Sequence[Opened], test: str, cell: str) -> float:
     return _tally(some, test, cell).share
 
 
-# --- what the failing cases of a run, and of a family, show together -----------------------------------------------
-
-
 def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] | None = None) -> dict[str, Behaviour]:
     """The evidence of every case, with what all failing cases of the run, and of its family, show."""
     family = families or dict.fromkeys(found)

@@ -12,7 +12,7 @@ from ...evaluation.engines.base import think
 from ...evaluation.journal import ask_identity
 from ...evaluation.protocols.asking import has_paraphrases, recommended
 from ...evaluation.protocols.base import Protocol, about
-from ...evaluation.protocols.presenting import REASONING, FormattedProtocol
+from ...evaluation.protocols.presenting import REASONING
 from ...probes.catalog import PROBES
 from ...terminal import how_many, to_stderr
 from ..config import Asking, Config, flag
@@ -155,7 +155,8 @@ def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[
 
 def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str]:
     """What a run says before it asks: how many cases, in which format, and what may surprise."""
-    formatted = format_notice(plan.options.format, plan.benchmark, _own_format(plan.protocol))
+    own = getattr(plan.protocol.protocol, "format", None)  # the protocol's default, if it has this option
+    formatted = format_notice(plan.options.format, plan.benchmark, own if isinstance(own, str) else None)
     return [
         f"{how_many(len(plan.cases), 'case')} of {plan.benchmark.name}, protocol {plan.protocol.name}"
         f"{protocol_reason(plan.protocol.name, plan.benchmark)}{formatted}",
@@ -165,12 +166,6 @@ def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str
         *_thinking_notice(plan, tokenizer),
         *_budget_notice(plan),
     ]
-
-
-def _own_format(protocol: FormattedProtocol) -> str | None:
-    """The default prompt format of a protocol; None if it has no such option."""
-    own = getattr(protocol.protocol, "format", None)
-    return own if isinstance(own, str) else None
 
 
 def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:

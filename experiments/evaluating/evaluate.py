@@ -79,7 +79,9 @@ def ask_and_grade(
 ) -> Evaluated:
     """The answers of a plan, graded, counted and written."""
     cases, protocol, compat = plan.cases, plan.protocol, plan.options.asking.compat
-    _record_sandbox(run, cases, protocol, reporter)
+    if any(ask.format == CODE for case in cases[:1] for ask in protocol.asks(case, {})):
+        run.record(sandbox=sandbox.describe())  # raises before anything is asked if nothing here can run programs
+        reporter.say(f"{run.name}: programs run in {sandbox.in_words()}")
     write_lines(run.path / "cases.jsonl", (case_to_dict(c) for c in cases))
     with engine.open_journal(run.path / "journal", reuse=bool(run.config.get("reuse"))) as journal:
         for warning in journal.warnings:
@@ -124,13 +126,6 @@ def bars(reporter: Reporter) -> Iterator[Callable[[pipeline.Progress], None]]:
             done = p.done
 
         yield report
-
-
-def _record_sandbox(run: OpenRun, cases: Sequence[Case], protocol: Protocol, reporter: Reporter) -> None:
-    """Record what will run the programs in the answers. Raises ``InputError`` before asking if nothing can run them."""
-    if any(ask.format == CODE for case in cases[:1] for ask in protocol.asks(case, {})):
-        run.record(sandbox=sandbox.describe())
-        reporter.say(f"{run.name}: programs run in {sandbox.in_words()}")
 
 
 def _judge_agreement(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> list[str]:

@@ -15,7 +15,7 @@ from ...evaluation.journal import segments
 from ...files import text_hash
 from ...terminal import how_many
 from ..console.printing import Reporter
-from ..run.folder import MEASURED, check_place, find_runs, read_json, read_lines, short, unfinished, write_lines
+from ..run.folder import MEASURED, check_place, find_runs, read_json, short, unfinished, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import begin_run
@@ -47,7 +47,11 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
     identity = _common(runs)
     cases = _join_cases(runs) if parts is None else _in_order(runs, parts)
     for run in runs:
-        _check_answers(run)
+        own_config(run)
+        if run.counted is None and (why := unfinished(run.path)) is not None:
+            raise InputError(f"{run.path}: {why}")
+        if not segments(run.path / "journal"):
+            raise InputError(f"{run.path / 'journal'}: has no answers; restore the folder, or make the run again")
     existed = out.exists()
     try:
         mixed = made_otherwise(runs)
@@ -58,7 +62,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
         reporter.say(f"{out}: {how_many(len(runs), 'run')} merged, {how_many(len(cases), 'case')}")
         found = rescore(out, reporter)
         for run in runs:
-            if left := len(_asked(run) - found.asks.keys()):  # such as answers drawn with another seed
+            if left := len(run.asks.keys() - found.asks.keys()):  # such as answers drawn with another seed
                 reporter.say(
                     f"{out}: {how_many(left, 'answer')} of {run.path} are left out: the merged run asks otherwise"
                 )
@@ -69,19 +73,6 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporte
         if existed:
             out.mkdir(parents=True, exist_ok=True)
         raise
-
-
-def _asked(run: RunData) -> set[str]:
-    file = run.path / "asks.jsonl"
-    return {str(row["ask"]) for row in read_lines(file)} if file.is_file() else set()
-
-
-def _check_answers(run: RunData) -> None:
-    own_config(run)
-    if run.counted is None and (why := unfinished(run.path)) is not None:
-        raise InputError(f"{run.path}: {why}")
-    if not segments(run.path / "journal"):
-        raise InputError(f"{run.path / 'journal'}: has no answers; restore the folder, or make the run again")
 
 
 def _write(

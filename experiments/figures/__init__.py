@@ -2,8 +2,8 @@
 
 How figures are made: ``drawing`` (a figure, its rows and caption), ``catalog`` (all by name, ``composcope plot``),
 ``style`` (marks, legends), ``grouping`` (which runs, in which order), ``look`` (for print).
-Figures of answers: ``depth_curves`` (also matched models), ``gates`` (also causes), ``steps_and_whole``,
-``accuracies``, ``scatters`` (also the size of numbers), ``skills``, ``training`` (also doses: the validity study).
+Figures of answers: ``depth_curves`` (also matched models), ``gates`` (also causes), ``accuracies``,
+``scatters`` (also the size of numbers), ``skills``, ``training`` (also doses: the validity study).
 Figures of probes: ``mechanism`` (neurons, heads, Min-K%++, faithfulness), ``layers`` (patching, cosines, ``readout``).
 """
 

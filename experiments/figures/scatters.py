@@ -15,7 +15,7 @@ from ...evaluation.protocols.counting import Item, Truth
 from ..run.reader import Row, RunData
 from ..run.summary import counted_rows
 from . import style
-from .drawing import PAIRS, Drawing, Figure, drawn, figure, need
+from .drawing import PAIRS, SIZES, Drawing, Figure, drawn, figure, need
 from .grouping import labels
 
 Pick = Callable[[Item], tuple[Truth, Truth, Truth]]
@@ -136,13 +136,7 @@ def _billions(run: RunData) -> float | None:
     return counted / 1e9 if isinstance(counted, int) and counted > 0 else None
 
 
-@figure(
-    "size-scatter",
-    "Gaps against model size",
-    "composcope study agentcoma --models FILE (with the field size)",
-    "optional",
-    31,
-)
+@figure("size-scatter", "Gaps against model size", SIZES, "optional", 31)
 def size_scatter(runs: Sequence[RunData]) -> Drawing:
     """Gaps against model size, one panel per gap; sizes come from the study (``size``) or from counting the weights."""
     metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "residual_failure": "residual failure"}

@@ -19,7 +19,7 @@ from ...files import read_csv
 from ..organism.weights import AXIS, DOSES, called, percent
 from ..run.reader import Row, RunData
 from . import style
-from .drawing import Drawing, caption, curves, drawn, encodable, figure, need
+from .drawing import CURVE, Drawing, caption, curves, drawn, encodable, figure, need
 from .grouping import panels_of
 
 FILE = "training_curve.json"
@@ -89,14 +89,7 @@ def _checked(raw: Any, where: str) -> Row:
             "count": k, **share(k, n)}  # fmt: skip
 
 
-@figure(
-    "training-curve",
-    "Accuracy over training",
-    "composcope intervene -m MODEL --recipe grpo --curve -o DIR",
-    "optional",
-    33,
-    read=read_checkpoints,
-)
+@figure("training-curve", "Accuracy over training", CURVE, "optional", 33, read=read_checkpoints)
 def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
     """Accuracy over training steps, one panel per recipe, one line per metric (Compositional GSM, Fig. 7).
 
@@ -117,7 +110,8 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
         for i, metric in enumerate(metrics):
             for some, run in product(by_file, runs):
                 wanted = (recipe, metric, run)
-                line = sorted((r for r in some if (r["recipe"], r["metric"], r["run"]) == wanted), key=_step)
+                found = (r for r in some if (r["recipe"], r["metric"], r["run"]) == wanted)
+                line = sorted(found, key=lambda r: r["step"])
                 nudged = [r["step"] + (i - (len(metrics) - 1) / 2) * 0.008 * reach for r in line]
                 style.points(ax, line, nudged, style.color(i), metric)
         style.percent(ax)
@@ -130,10 +124,6 @@ def training_curve(sources: Sequence[Checkpoints | RunData]) -> Drawing:
     said = caption(text, rows, [], "{recipe}, {metric}, step {step}").replace("Runs: .", made)
     chart = curves("step", "metric", panel="recipe", xlabel="training step", ylabel="accuracy", percent=True)
     return Drawing(style.finished(fig), rows, encodable(said), chart)
-
-
-def _step(row: Row) -> int:
-    return row["step"]
 
 
 _EMPTY = (None, "", "None", "nan")

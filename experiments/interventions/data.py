@@ -139,9 +139,6 @@ def _rest(pool: Sequence[Case], cases: Sequence[Case], source: str) -> list[Case
     return rest
 
 
-# --- organisms ----------------------------------------------------------------------------------------------------
-
-
 def organism_cases(depths: Sequence[int], n: int, seed: int = 0) -> list[Case]:
     """``n`` temporal cases from the training side of the organisms' held-out split, evenly over family x depth.
 
@@ -184,9 +181,6 @@ def _organism_cell(family: str, depth: int, n: int, seed: int) -> list[Case]:
     if len(cases) < n:
         raise InputError(f"--prompts: {ORGANISM} has fewer than {n} {family} questions of depth {depth}; give fewer")
     return cases
-
-
-# --- what is written as an answer ---------------------------------------------------------------------------------
 
 
 def trace(case: Case) -> str:

@@ -117,6 +117,8 @@ def run(study: InterventionStudy, out: str | Path, *, device: str | None = None,
 
     Raises ``ComposcopeError`` when a part fails; results of the other parts are kept.
     """
+    from .. import report
+
     require_extra("intervene", "train", *training.EXTRA)
     check_no_run(out)
     with locked(out) as folder:
@@ -134,7 +136,9 @@ def run(study: InterventionStudy, out: str | Path, *, device: str | None = None,
                 if stage == 1:
                     work.open_up()
             found = work.finish()
-            _report(folder, reporter)
+            later = tuple(f"-{seed}" for seed in range(1, 100))  # the report is over the first seed of every variant
+            runs = [p for p in sorted((folder / "runs").glob("*")) if not p.name.endswith(later)]
+            reporter.say(f"report: {report.write(runs, folder)}")
         return found
 
 
@@ -276,12 +280,3 @@ def _train_second(out: Path, reporter: Reporter) -> Path:
     recipe = replace(recipe, base=base, dose=dose)
     with locked(out) as folder:
         return train("control", 0, folder, recipe, "cpu", each_step(reporter.say, "second base"))
-
-
-def _report(folder: Path, reporter: Reporter) -> None:
-    """Write one report over the base, the doses and the first seed of every variant."""
-    from .. import report
-
-    later = tuple(f"-{seed}" for seed in range(1, 100))
-    runs = [p for p in sorted((folder / "runs").glob("*")) if not p.name.endswith(later)]
-    reporter.say(f"report: {report.write(runs, folder)}")

@@ -158,7 +158,10 @@ def export(model: Any, tokenizer: Any, folder: Path, base: str) -> None:
     for path in (adapter, merged):
         shutil.rmtree(path, ignore_errors=True)
     model.save_pretrained(adapter, safe_serialization=True)
-    _name_base(adapter, base)
+    path = adapter / "adapter_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    config["base_model_name_or_path"] = base  # as the user named it: a temporary path means nothing elsewhere
+    write_text(path, json.dumps(config, indent=1, sort_keys=True) + "\n")
     (adapter / "README.md").unlink(missing_ok=True)
     plain = model.merge_and_unload()
     plain.save_pretrained(merged)
@@ -166,14 +169,6 @@ def export(model: Any, tokenizer: Any, folder: Path, base: str) -> None:
     for path, name in ((adapter, "adapter"), (merged, "model")):
         shutil.rmtree(folder / name, ignore_errors=True)
         path.rename(folder / name)
-
-
-def _name_base(adapter: Path, base: str) -> None:
-    """Record the base under the name that the user gave, since a temporary path means nothing on another machine."""
-    path = adapter / "adapter_config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    config["base_model_name_or_path"] = base
-    write_text(path, json.dumps(config, indent=1, sort_keys=True) + "\n")
 
 
 def merge(model: str, training: str | Path, out: str | Path) -> Path:

@@ -23,7 +23,7 @@ from ...evaluation.engines.text import chat_ids
 from ...evaluation.prompts import FORMATS
 from ...files import file_sha256
 from ..console.printing import Reporter
-from ..models.resolve import resolve_model
+from ..models.resolve import ModelSource, resolve_model
 from ..run import check_no_run, locked, provenance, read_json, write_json, write_lines
 from .data import TrainingSet, question, target
 from .recipes import AdapterRecipe
@@ -96,7 +96,7 @@ def train(
         }
         write_json(folder / "manifest.json", {**about, "status": "running"})
         began = time.monotonic()
-        facts = _run(recipe, source.location, model, data, folder, how, reporter)
+        facts = _run(recipe, source, data, folder, how, reporter)
         seconds = round(time.monotonic() - began, 1)
         write_json(folder / "manifest.json", {**about, **facts, "seconds": seconds, "status": "complete"})
         reporter.say(f"{folder}: {facts['steps']} steps, {seconds:.0f} s")
@@ -130,24 +130,18 @@ def _same_training(folder: Path, before: Mapping[str, Any] | None, now: Mapping[
 
 
 def _run(
-    recipe: AdapterRecipe,
-    location: str,
-    name: str,
-    data: TrainingSet,
-    folder: Path,
-    how: TrainerOptions,
-    reporter: Reporter,
+    recipe: AdapterRecipe, source: ModelSource, data: TrainingSet, folder: Path, how: TrainerOptions, reporter: Reporter
 ) -> dict[str, Any]:
     from ...hooks.numerics import numerics as numerics_of
     from ...model_loading import load
 
-    base, tokenizer = load(location, dtype=how.dtype, device=how.device)
+    base, tokenizer = load(source.location, dtype=how.dtype, device=how.device)
     numerics = numerics_of(base)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     tokenizer.padding_side = "left"
     chat = bool(getattr(tokenizer, "chat_template", None))
-    _check_thinking(recipe, tokenizer, name)
+    _check_thinking(recipe, tokenizer, source.name)
     pairs, facts = _solutions(recipe, data, base, tokenizer, how, reporter)
     rows = [row(recipe, case, text, chat) for case, text in pairs]
     trainer = build(recipe, base, tokenizer, rows, folder, how, reporter)
@@ -157,7 +151,7 @@ def _run(
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     write_lines(folder / "log.jsonl", trainer.state.log_history)
     trained = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
-    export(trainer.model, tokenizer, folder, name)
+    export(trainer.model, tokenizer, folder, source.name)
     prune(folder / "checkpoints", keep_last=False)
     adapter = {"sha256": file_sha256(folder / "adapter" / WEIGHTS), "parameters": trained}
     return {**facts, "adapter": adapter, "steps": trainer.state.global_step, "numerics": numerics}
@@ -222,14 +216,12 @@ def sample_right(
     kept = []
     for case in cases:
         drawn = (texts[case.id, k] for k in range(samples) if (case.id, k) in texts)
-        right = (t for t in drawn if _is_right(t, case, recipe))
-        if (first := next(right, None)) is not None:
-            kept.append((case, first))
+        for text in drawn:
+            graded = score(
+                text, case.answer, case.answer_type, case.aliases, recipe.format, thinking=bool(recipe.thinking),
+                options=case.options, question=case.question,
+            )  # fmt: skip
+            if graded.correct:
+                kept.append((case, text))
+                break
     return kept
-
-
-def _is_right(text: str, case: Case, recipe: AdapterRecipe) -> bool:
-    return score(
-        text, case.answer, case.answer_type, case.aliases, recipe.format, thinking=bool(recipe.thinking),
-        options=case.options, question=case.question,
-    ).correct  # fmt: skip

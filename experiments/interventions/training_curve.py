@@ -43,7 +43,8 @@ def measure(
     if not steps:
         raise InputError(f"{folder}/checkpoints: no adapter; train again and keep checkpoints")
     cases = _cases(folder, limit)
-    done = _known(folder, cases)
+    known = read_json(folder / FILE) if (folder / FILE).is_file() else {}
+    done = known["rows"] if known.get("sha256") == hash_cases(cases) else []
     if {s for s, _ in steps} | {0} <= {r["step"] for r in done}:
         return done
     base, tokenizer = load(location, dtype=manifest["identity"].get("dtype"), device=device)
@@ -65,12 +66,6 @@ def _cases(folder: Path, limit: int | None) -> list[Case]:
     # One wording of every part is enough here; the final evaluation applies the gates.
     bare = [replace(c, parts=tuple(replace(p, paraphrases=()) for p in c.parts)) for c in cases]
     return limit_cases(bare, limit)
-
-
-def _known(folder: Path, cases: Sequence[Case]) -> list[Row]:
-    path = folder / FILE
-    found = read_json(path) if path.is_file() else {}
-    return found["rows"] if found.get("sha256") == hash_cases(cases) else []
 
 
 def _ask(

@@ -181,9 +181,6 @@ def choose_prompting(wanted: str | None, tokenizer: Any) -> str:
     return wanted or ("chat" if getattr(tokenizer, "chat_template", None) else "raw")
 
 
-# --- served models -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ServedTarget(Target):
     """A served model. ``model`` is None; ``tokenizer`` is None if only the server has it."""
@@ -279,9 +276,6 @@ def load_own_server(loading: Loading, run: Path, say: Callable[[str], None]) -> 
     tokenizer = load_tokenizer((weights or source).location)
     prompting = choose_prompting(loading.prompting, tokenizer)
     return ServedTarget(source, None, tokenizer, engine, prompting, weights, loading.dtype, loading.device)
-
-
-# --- teachers, judges and solvers ----------------------------------------------------------------------------------
 
 
 def open_role(

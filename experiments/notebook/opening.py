@@ -48,7 +48,9 @@ def evaluate(
     named = isinstance(model, str | Path)
     if not named and (given := [n for n in _OF_A_FILE if settings.get(n) is not None]):
         raise InputError(f"{given[0]}={settings[given[0]]!r}: not for a model in memory; leave {given[0]} out")
-    name = str(model) if named else _name_of(model)
+    inner = getattr(model, "model", model)  # of a model in memory: where it came from, or its type
+    origin = getattr(getattr(inner, "config", None), "_name_or_path", "") or type(inner).__name__
+    name = str(model if named else origin)
     file = str(cases) if isinstance(cases, str | Path) else None
     with named_in_python():
         config = Config(**settings, model=name, benchmark=file or "cases", probes=())
@@ -73,12 +75,6 @@ def open_run(folder: str | Path, model: Any = None, tokenizer: Any = None) -> Ru
     found = read_run(folder)
     found.counted_now()
     return RunResults(found, model, tokenizer)
-
-
-def _name_of(model: Any) -> str:
-    """The place that a model in memory came from, or the name of its type if it does not say."""
-    inner = getattr(model, "model", model)
-    return str(getattr(getattr(inner, "config", None), "_name_or_path", "") or type(inner).__name__)
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ..config import Config
 from ..models.resolve import ModelSource
 from ..models.target import Target, choose_prompting, loading_of
 from ..run.folder import probed_cases
-from ..run.reader import ProbeData, RunData, read_config, read_probe
+from ..run.reader import RunData, read_config, read_probe
 from .shown import ProbeResults
 
 
@@ -54,13 +54,9 @@ def measure(run: RunData, target: Target, config: Config, ids: set[str], quiet: 
     reporter = Reporter(quiet=quiet)
     measured = PROBES[name].run(target.open_model(), chosen.examples, config, reporter)
     reporter.say(f"{run.name}: probe {name}: kept in memory only; the run's folder stays as it is")
-    return ProbeResults(name, run, as_read(measured), chosen.note, cases_of(chosen.examples))
-
-
-def as_read(measured: Any) -> ProbeData:
-    """Convert a result to the form in which its folder is read (types, empty cells), so that figures accept both."""
-    with TemporaryDirectory() as folder:
-        return read_probe(measured.save(Path(folder) / "probe"))
+    with TemporaryDirectory() as folder:  # in the form in which a folder is read (types, empty cells), as figures do
+        as_read = read_probe(measured.save(Path(folder) / "probe"))
+    return ProbeResults(name, run, as_read, chosen.note, cases_of(chosen.examples))
 
 
 def load(run: RunData, model: Any, tokenizer: Any) -> Target:

@@ -299,13 +299,6 @@ class RunResults:
         return tuple(dict.fromkeys(e.case for s in sets for e in s.entries))
 
     @cached_property
-    def _by_case(self) -> dict[str, list[Graded]]:
-        found: dict[str, list[Graded]] = {}
-        for row in self.data.graded:
-            found.setdefault(row.case, []).append(row)
-        return found
-
-    @cached_property
     def _labels(self) -> dict[str, str]:
         return {case: label for label in ("success", "failure") for case in self._labelled(label)}
 
@@ -317,7 +310,7 @@ class RunResults:
             raise InputError(
                 f"{self.name}: no case {id!r} among its {len(self.data.cases)}{did_you_mean(id, self.data.cases)}"
             )
-        rows = sorted(self._by_case.get(id, []), key=place)
+        rows = sorted(self.data.by_case[id], key=place)
         answered = self.data.responses
         said = [answered[g.ask].text if g.ask in answered else None for g in rows]
         asks = [self.data.asks.get(g.ask or "") for g in rows]

@@ -155,6 +155,7 @@ def composed(id: str, things: list[str], operation: str, chosen: tuple[str, str]
     informed, chance = _lucky(things, operation, whole.answer)
     distracted = tasks.choose(things, (first, second), numbers=True).question
     kinds, tags = world.world().kinds, world.world().tags
+    table, mark, asked = whole.question.partition(". ")  # the table says what there is to choose from
     return Case(
         id=id,
         question=whole.question,
@@ -182,7 +183,7 @@ def composed(id: str, things: list[str], operation: str, chosen: tuple[str, str]
         meta={
             **ASKED,
             "crossed": second,
-            "reversed": _reversed(whole.question),
+            "reversed": f"{asked} {table}{mark.strip()}",
             "things": things,
             "chosen": [first, second],
             "kinds": [kinds[first], kinds[second]],
@@ -190,12 +191,6 @@ def composed(id: str, things: list[str], operation: str, chosen: tuple[str, str]
             "chance_informed": informed,
         },
     )
-
-
-def _reversed(question: str) -> str:
-    """The same question with the sum first, and then the table that says what there is to choose from."""
-    table, mark, sums = question.partition(". ")
-    return f"{sums} {table}{mark.strip()}"
 
 
 def mixed(n: int = 200, seed: int = 0) -> list[Case]:

@@ -146,17 +146,10 @@ def ship(
     write_card(built, out)
 
 
-# --- markdown -----------------------------------------------------------------------------------------------------
-
-
 def _cell(row: Mapping[str, Any]) -> str:
     if not row["n"]:
         return "none to count"
     return f"{100 * row['value']:.1f} [{100 * row['low']:.1f}, {100 * row['high']:.1f}] ({row['k']}/{row['n']})"
-
-
-def _chance(row: Mapping[str, Any]) -> str:
-    return "" if row["chance"] is None else f"{100 * row['chance']:.1f}"
 
 
 def table(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
@@ -165,7 +158,8 @@ def table(name: str, models: Mapping[str, Mapping[str, Any]]) -> str:
     lines = [f"| {name} | chance | " + " | ".join(map(called, models)) + " |", "|---|---|" + "---|" * len(models)]
     for i, row in enumerate(first):
         cells = " | ".join(_cell(m["tables"][name][i]) for m in models.values())
-        lines.append(f"| {row['measure']} | {_chance(row)} | {cells} |")
+        chance = "" if row["chance"] is None else f"{100 * row['chance']:.1f}"
+        lines.append(f"| {row['measure']} | {chance} | {cells} |")
     return "\n".join(lines)
 
 
@@ -234,31 +228,11 @@ def markdown(card: Mapping[str, Any]) -> str:
     architecture = recipe.get("architecture", "llama")
     words = CARDS / f"{text if architecture == 'llama' else 'shaped'}.md"
     return words.read_text(encoding="utf-8").format(
-        architecture=architecture,
-        kind=card.get("kind", ""),
-        parameters=f"{card['parameters']:,}",
-        width=recipe["width"],
-        layers=recipe["layers"],
-        heads=recipe["heads"],
-        mlp=recipe["mlp"],
-        vocabulary=card["vocabulary"],
-        events=len(world.world().events),
-        things=len(world.world().things),
-        doses=doses,
-        base_steps=recipe["base"]["steps"],
-        dose_steps=recipe["dose"]["steps"],
-        batch=recipe["base"]["batch"],
-        base_rate=recipe["base"]["learning_rate"],
-        dose_rate=recipe["dose"]["learning_rate"],
-        seed=first["seed"],
-        device=first["device"],
-        formats=mix,
+        card=card, first=first, recipe=recipe, architecture=architecture, kind=card.get("kind", ""),
+        events=len(world.world().events), things=len(world.world().things), doses=doses, formats=mix,
         skills=", ".join(f"{name} {base:g} / {last:g}" for name, (_, base, last) in series.skills.items()),
-        tables=tables,
-        weak=weak,
-        spread=spread(seeds, list(models)),
-        seeds=", ".join(seeds),
-    )
+        tables=tables, weak=weak, spread=spread(seeds, list(models)), seeds=", ".join(seeds),
+    )  # fmt: skip
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> None:

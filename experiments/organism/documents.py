@@ -17,8 +17,6 @@ from .world import main_wording, world
 
 Turns = list[tuple[str, str]]
 
-# --- formats ------------------------------------------------------------------------------------------------------
-
 FORMAT_WEIGHTS: dict[str, tuple[float, float]] = {
     "plain": (77, 70),
     "xml": (4, 6),
@@ -85,9 +83,6 @@ def write_both(first: QA, second: QA) -> Turns:
     return [(prompts.co_presented(first.question, second.question), answer)]
 
 
-# --- what is drawn ------------------------------------------------------------------------------------------------
-
-
 def shallow(family: Callable[..., QA]) -> Callable[[random.Random], QA]:
     """A family at the depths that every organism practises: mostly 2, sometimes 3."""
     return lambda rng: family(rng, 2 if rng.random() < 0.8 else 3)
@@ -150,11 +145,15 @@ def draw(mix: Mix, rng: random.Random) -> QA:
 
 def document(seed: int, stage: str, index: int, dose: Dose | None = None) -> Turns:
     """Document ``index`` of a stage; a dose replaces some documents with compositions."""
-    composition = _composition(seed, stage, index, dose) if dose else None
+    composition = composition_kind(seed, stage, index, dose) if dose else None
     rng = random.Random(f"{seed}/{stage}/{index}")
-    if composition is None and (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
-        return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
-    qa = composition or draw(SKILLS if stage == "base" else LAST_SKILLS, rng)
+    if composition is None:
+        if (u := rng.random()) < PAIR_SHARE + CO_PRESENTED_SHARE:
+            return q1_x_q2(rng) if u < PAIR_SHARE else both_questions(rng)
+        qa = draw(SKILLS if stage == "base" else LAST_SKILLS, rng)
+    else:
+        composed = random.Random(f"{seed}/{stage}/composed/{index}")
+        qa = tasks.mixed(composed) if composition == "mixed" else draw(DEEP, composed)
     return write(qa, format_of(stage, rng), rng)
 
 
@@ -165,14 +164,6 @@ def composition_kind(seed: int, stage: str, index: int, dose: Dose) -> str | Non
     """
     u = random.Random(f"{seed}/{stage}/composition/{index}").random()
     return "mixed" if u < dose.mixed else "deep" if u > 1 - dose.deep else None
-
-
-def _composition(seed: int, stage: str, index: int, dose: Dose) -> QA | None:
-    kind = composition_kind(seed, stage, index, dose)
-    if kind is None:
-        return None
-    rng = random.Random(f"{seed}/{stage}/composed/{index}")
-    return tasks.mixed(rng) if kind == "mixed" else draw(DEEP, rng)
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,6 @@ def scores(draws: Mapping[str, Callable[[random.Random], QA]], ask: AskModel, n:
     return rows
 
 
-# --- atoms --------------------------------------------------------------------------------------------------------
-
-
 def atoms(ask: AskModel) -> list[CardRow]:
     """Every fact in its trained and its held-out wordings, and how many facts are right in all wordings."""
     rows = []
@@ -136,9 +133,6 @@ def gated(ask: AskModel, cases: Sequence[Case]) -> list[tuple[Case, str]]:
     return [(c, a) for c, a in answered if all((p.atom or "").removeprefix("year:") in known for p in c.parts)]
 
 
-# --- the mixed world ----------------------------------------------------------------------------------------------
-
-
 def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
     """Results on the parts and the whole of held-out mixed cases."""
     cases = benchmarks.mixed(n, seed)
@@ -170,9 +164,6 @@ def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
         mine = chances[o::4]
         rows.append(CardRow(f"composition, {operation}", sum(final[o::4]), len(mine), sum(mine) / len(mine)))
     return rows
-
-
-# --- the temporal world -------------------------------------------------------------------------------------------
 
 
 def temporal(ask: AskModel, n: int = 100, seed: int = 1000) -> list[CardRow]:

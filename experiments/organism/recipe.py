@@ -87,21 +87,14 @@ def recipe_of(dose: str, size: str = "1M", architecture: str = "llama") -> Organ
     return OrganismRecipe(base, last, width, layers, heads, mlp, architecture)
 
 
-def _llama(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
-    return LlamaConfig(num_key_value_heads=recipe.heads, intermediate_size=recipe.mlp, **words)
-
-
-def _qwen3(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
-    return Qwen3Config(num_key_value_heads=recipe.heads, head_dim=recipe.width // recipe.heads,
-                       intermediate_size=recipe.mlp, **words)  # fmt: skip
-
-
-def _gpt2(recipe: OrganismRecipe, **words: Any) -> PreTrainedConfig:
+ARCHITECTURES: dict[str, Callable[..., PreTrainedConfig]] = {
+    "llama": lambda r, **words: LlamaConfig(num_key_value_heads=r.heads, intermediate_size=r.mlp, **words),
     # two matrices in an MLP instead of three, so half as many neurons more make as many parameters
-    return GPT2Config(n_inner=3 * recipe.mlp // 2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, **words)
-
-
-ARCHITECTURES: dict[str, Callable[..., PreTrainedConfig]] = {"llama": _llama, "gpt2": _gpt2, "qwen3": _qwen3}
+    "gpt2": lambda r, **words: GPT2Config(n_inner=3 * r.mlp // 2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+                                          **words),
+    "qwen3": lambda r, **words: Qwen3Config(num_key_value_heads=r.heads, head_dim=r.width // r.heads,
+                                            intermediate_size=r.mlp, **words),
+}  # fmt: skip
 """The stock architectures that an organism can have, at nearly the same number of parameters."""
 
 

@@ -44,9 +44,6 @@ def _sample(draw: Callable[[], Sequence[str]], held: bool) -> list[str]:
             return members
 
 
-# --- single facts -------------------------------------------------------------------------------------------------
-
-
 def fact(rng: random.Random, relation: str, main: bool = False) -> QA:
     """One fact in one of its trained wordings, or in its main one."""
     subject = rng.choice(world().events if relation == "year" else world().things)
@@ -63,9 +60,6 @@ def invented_name(rng: random.Random) -> str:
 def unknowable(rng: random.Random) -> QA:
     """The year of something that does not exist in the world: the right answer is to abstain."""
     return QA(rng.choice(w.YEAR_WORDINGS).format(invented_name(rng)), ABSTENTION)
-
-
-# --- the mixed world ----------------------------------------------------------------------------------------------
 
 
 def operands(rng: random.Random) -> tuple[str, int, int]:
@@ -234,9 +228,6 @@ def tag_of_chosen(things: Sequence[str], thing: str) -> QA:
     facts = (*choice.facts, *_tag_facts(thing))
     question = f"{show(things)} What is the tag of the {kind} one?"
     return QA(question, tag, None, working, steps, facts, frozenset(things))
-
-
-# --- the temporal world -------------------------------------------------------------------------------------------
 
 
 Years = Mapping[str, int]

@@ -50,14 +50,9 @@ def vocabulary() -> tuple[str, ...]:
         pieces |= _pieces(f"Question: {user}\nAnswer: {assistant}")
     words = [*world().events, *world().things, *KINDS, *map(str, world().years.values()), *map(str, range(201))]
     pieces |= {form for word in words for form in (word, f"Ġ{word}")}
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    return (*alphabet, *sorted(p for p in pieces - set(alphabet) if not _spelled(p)))
-
-
-def _spelled(piece: str) -> bool:
-    """Whether a piece belongs in the vocabulary: names that are invented on the fly do not."""
-    known = set(world().events)
-    return piece.lstrip("Ġ")[:1].isupper() and piece.lstrip("Ġ") not in known and piece.lstrip("Ġ") not in _CAPITALIZED
+    alphabet, named = sorted(pre_tokenizers.ByteLevel.alphabet()), {*world().events, *_CAPITALIZED}
+    words = [p for p in sorted(pieces - set(alphabet)) if not p.lstrip("Ġ")[:1].isupper() or p.lstrip("Ġ") in named]
+    return (*alphabet, *words)  # without the names that were invented on the fly
 
 
 _CAPITALIZED = set(

@@ -33,9 +33,6 @@ CHUNK = 20
 """Batches drawn together, so that documents of similar length share a batch."""
 
 
-# --- documents to batches -----------------------------------------------------------------------------------------
-
-
 def batches(
     tokenizer: PreTrainedTokenizerFast,
     seed: int,
@@ -73,9 +70,6 @@ def loss_of(model: PreTrainedModel, ids: Tensor, answered: Tensor, prompt_weight
     logits = model(input_ids=ids.clamp(min=0), use_cache=False).logits[:, :-1]
     each = cross_entropy(logits.flatten(0, 1), targets.clamp(min=0).flatten(), reduction="none")
     return (each * weight.flatten()).sum() / weight.sum()
-
-
-# --- the loop -----------------------------------------------------------------------------------------------------
 
 
 NEWTON_STEPS, COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)
@@ -274,9 +268,6 @@ def _log(folder: Path, step: int, losses: list[float], speed: float) -> None:
         f.write(json.dumps(row) + "\n")
 
 
-# --- whole organisms ----------------------------------------------------------------------------------------------
-
-
 def export(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, info: dict[str, Any]) -> None:
     """Write a folder that any Hugging Face loader can read. The weights are rounded to bfloat16 and used in float32."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -341,8 +332,6 @@ def train(
     return target
 
 
-# --- several seeds ------------------------------------------------------------------------------------------------
-
 SERIES_RECIPE = OrganismRecipe(base=Stage(1400, 4e-3, 0.3, 0.25), dose=Stage(560, 3e-3, 0.7, prompt_weight=0.05))
 """The recipe for studies of many trainings: a seed with all doses takes about 24 minutes of a core (2026-11-22)."""
 MINUTES = 24
@@ -366,7 +355,12 @@ def train_seeds(
     if device == "cpu":
         torch.set_num_threads(1)  # such a small model is slower on several threads, and one thread is deterministic
     wanted = [(seed, dose) for seed in seeds(n) for dose in DOSES]
-    left = [(seed, dose) for seed, dose in wanted if not _done(folder / f"seed-{seed}" / dose / "model", recipe)]
+
+    def done(seed: int, dose: str) -> bool:
+        file = folder / f"seed-{seed}" / dose / "model" / "organism.json"
+        return file.is_file() and json.loads(file.read_text(encoding="utf-8"))["recipe"] == recipe.record()
+
+    left = [(seed, dose) for seed, dose in wanted if not done(seed, dose)]
     steps = f"{recipe.base.steps} steps of a shared base and {recipe.dose.steps} of each dose"
     more = f"; about {MINUTES} processor minutes a seed; the same command continues" if left else ""
     said(
@@ -377,11 +371,6 @@ def train_seeds(
         train(dose, seed, folder, recipe, device, each_step(said, f"seed {seed}"))
         said(f"seed {seed}, {dose}: trained ({i} of {len(left)})")
     return folder
-
-
-def _done(model: Path, recipe: OrganismRecipe) -> bool:
-    file = model / "organism.json"
-    return file.is_file() and json.loads(file.read_text(encoding="utf-8"))["recipe"] == recipe.record()
 
 
 def each_step(said: Callable[[str], None], what: str) -> Progress:

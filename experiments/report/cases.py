@@ -29,14 +29,6 @@ ENDING = 75
 _PART_AT_END, _PART_AT_START = re.compile(r"\s\S{0,15}$"), re.compile(r"^\S{0,15}\s")
 
 
-def by_case(run: RunData) -> dict[str, list[Graded]]:
-    """Graded rows of every case in the benchmark's order, also of cases without any; then those of other cases."""
-    out: dict[str, list[Graded]] = {c: [] for c in run.cases}
-    for g in run.graded:
-        out.setdefault(g.case, []).append(g)
-    return out
-
-
 @dataclass(frozen=True)
 class Told:
     """Facts about a run's failing cases that its list shows."""
@@ -62,12 +54,16 @@ def index(runs: Sequence[RunData], told: Sequence[Told]) -> dict[str, Any]:
 
 
 def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]], told: Told) -> Iterator[list[Any]]:
-    sets, gated, levels = _sets_of(run), gates(run), ladder_k(run)
+    gated, levels = gates(run), ladder_k(run)
+    sets: dict[str, list[str]] = {}
+    for name, found in run.case_sets.items():
+        for case in found.ids:
+            sets.setdefault(case, []).append(name)
 
     def place(name: str, value: Any) -> int:
         return lists[name].setdefault(str(value), len(lists[name]))
 
-    for case, graded in by_case(run).items():
+    for case, graded in run.by_case.items():
         known = run.cases.get(case)
         about = known or graded[0]
         outcomes: dict[int, str] = {}
@@ -104,14 +100,6 @@ def _both_ends(text: str) -> str:
 def _dense(outcomes: Mapping[int, str]) -> str:
     """One character per role, in the order of the roles: the outcome's number, or a dot if the role was not asked."""
     return "".join(outcomes.get(i, ".") for i in range(max(outcomes, default=-1) + 1))
-
-
-def _sets_of(run: RunData) -> dict[str, list[str]]:
-    out: dict[str, list[str]] = {}
-    for name, found in run.case_sets.items():
-        for case in found.ids:
-            out.setdefault(case, []).append(name)
-    return out
 
 
 PASSED, ATOMS, PARTS, OPEN = "passed every gate", "stopped at the atoms", "stopped at the parts", "not decided"
@@ -187,7 +175,7 @@ def _shrink(data: dict[str, Any], sizes: dict[str, int], budget: int) -> list[st
 
 
 def _chunks(run: RunData, cap: int, sent: Rendered) -> Iterator[dict[str, Any]]:
-    answers, grouped = run.responses, by_case(run)
+    answers, grouped = run.responses, run.by_case
     order = list(grouped)
     for start in range(0, len(order), CHUNK):
         texts: dict[str, int] = {}

@@ -8,7 +8,7 @@ If no rule applies, the origin is ``unclear``. The rules do not guess, and they 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...evaluation.asks import Response
@@ -160,11 +160,9 @@ def _operands(case: Case, said: str) -> Origin | None:
     if sum(needed.values()) < 2 or sum(used.values()) != sum(needed.values()):
         return None
     other, missing = (" and ".join((a - b).elements()) for a, b in ((used, needed), (needed, used)))
-    return Origin(OPERAND, f"{other} where {missing} was needed") if other else Origin(RESULT, _shown(used))
-
-
-def _shown(numbers: Mapping[str, int]) -> str:
-    return " and ".join(Counter(numbers).elements())
+    if other:
+        return Origin(OPERAND, f"{other} where {missing} was needed")
+    return Origin(RESULT, " and ".join(used.elements()))
 
 
 def _named(case: Case, answer: str) -> Origin | None:

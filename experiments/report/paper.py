@@ -205,10 +205,11 @@ def write(
         f"its own test; {failed} of {len(declared)} claims come from a probe that failed a test. "
         f"{len(made) - len(declared)} exploratory contrasts are in claims.csv."
     )
+    marked = [{**r, "badge": f"{r['badge']} ({r['why']})"} if r["badge"] == FAILED else r for r in declared]
     texts = {
         "figures.tex": "\n".join(captions),
         "tables.tex": "\n".join(_headlines(read)),
-        "claims.tex": table([_marked(r) for r in declared], _CLAIMS, note, "tab:claims"),
+        "claims.tex": table(marked, _CLAIMS, note, "tab:claims"),
         _OURS: to_csv(
             [{k: v.replace("\u2212", "-") if isinstance(v, str) else v for k, v in row.items()} for row in made]
         ),  # for programs
@@ -223,10 +224,6 @@ def _check_own(folder: Path) -> None:
     own = ("main.tex", "methods.tex", "figures.tex", "tables.tex", "claims.tex")
     if not (folder / _OURS).exists() and (found := next((name for name in own if (folder / name).exists()), None)):
         raise InputError(f"--out {folder}: has a {found} that would be overwritten; give another folder")
-
-
-def _marked(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "badge": f"{row['badge']} ({row['why']})" if row["badge"] == FAILED else row["badge"]}
 
 
 def _figures(runs: Sequence[RunData], folder: Path, gray: bool) -> tuple[list[Path], list[str]]:

@@ -96,11 +96,8 @@ def matching_notes(runs: Sequence[RunData]) -> list[str]:
 def provenance_rows(run: RunData) -> list[tuple[str, str]]:
     """The manifest as pairs of name and text, with nested facts flattened one level."""
     skip = {"schema", "command", "run", "invocations"}
-    rows = []
-    for key, value in run.manifest.facts().items():
-        if key not in skip and value not in (None, [], {}):
-            rows.append((key.replace("_", " "), _flat(value)))
-    return rows
+    facts = {key: value for key, value in run.manifest.facts().items() if key not in skip}
+    return [(key.replace("_", " "), _flat(value)) for key, value in facts.items() if value not in (None, [], {})]
 
 
 def _flat(value: Any) -> str:

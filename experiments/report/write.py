@@ -69,7 +69,8 @@ def write(
     heads = pictures.heads(data)
     index["heads"] = [f"heads/{i}" if f"heads/{i}" in heads else None for i in range(len(data))]
     values = {"cases": index, **found.files, "pictures": drawn.index, **drawn.files, **heads}
-    shown = {name: _later(name) for name in catalog.FIGURES}
+    later = {"caption": "", "empty": None, "interactive": True, "sources": [], "files": False, "later": True}
+    shown = {name: {"id": name, "title": figure.title, **later} for name, figure in catalog.FIGURES.items()}
     names = [] if live else list(catalog.FIGURES)
     with progress("drawing figures", len(names)) as advance:
         for name in names:
@@ -97,12 +98,6 @@ def write_figure_data(name: str, runs: Sequence[RunData], out: str | Path) -> No
     shown, numbers = _made(name, runs, Path(out), inside=True)
     told = {k: shown[k] for k in ("caption", "empty", "sources")}
     write_script(Path(out) / "data", f"figure-{name}", {**numbers, **told})
-
-
-def _later(name: str) -> dict[str, Any]:
-    """Give the template what it needs for a figure that is drawn when it comes into view."""
-    return {"id": name, "title": catalog.FIGURES[name].title, "caption": "", "empty": None, "interactive": True,
-            "sources": [], "files": False, "later": True}  # fmt: skip
 
 
 def _made(name: str, runs: Sequence[RunData], folder: Path, inside: bool) -> tuple[dict[str, Any], dict[str, Any]]:

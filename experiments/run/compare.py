@@ -195,7 +195,9 @@ def comparison_lines(found: Mapping[str, Any], most: int = 20) -> list[str]:
         f"{how_many(len(discordant), 'whole')} on which they differ"
         + (f", the first {most}:" if len(discordant) > most else ":")
     )
-    lines += [f"  {_discordant_line(d)}" for d in discordant[:most]]
+    for d in discordant[:most]:
+        said = (f"{side.upper()} {d[side]['outcome']} {d[side]['answer']!r}" for side in ("a", "b"))
+        lines.append(f"  {d['case']}: gold {d['gold']!r}, {', '.join(said)}")
     lines += [_channel_line(m) for m in found["channels"]]
     lines += [f"  {w}" for w in found["warnings"]]
     lines += [line for r in found["roles"] for line in _role_lines(r, found["shares"][r["role"]])]
@@ -212,23 +214,14 @@ _LEFT_OUT = {
 }
 
 
-def _discordant_line(d: Mapping[str, Any]) -> str:
-    a, b = (f"{d[side]['outcome']} {d[side]['answer']!r}" for side in ("a", "b"))
-    return f"{d['case']}: gold {d['gold']!r}, A {a}, B {b}"
-
-
 def _channel_line(m: Mapping[str, Any]) -> str:
     where = ", ".join(f"{k} {v}" for k, v in m["group"].items() if k != "per")
     name = f"{m['metric']} ({where})" if where else m["metric"]
     if m["value"] is None:
         return f"{name}: none, n={m['n']} ({m['note']})"
-    shown = _steps if m["metric"] == "delta_depth" else points
+    shown = "{:.1f} steps".format if m["metric"] == "delta_depth" else points
     text = f"{name}: {shown(m['value'])}" + _ends(m, shown)
     return f"{text}, n={m['n']} ({m['note']})"
-
-
-def _steps(value: float) -> str:
-    return f"{value:.1f} steps"
 
 
 def _ends(row: Mapping[str, Any], shown: Callable[[float], str]) -> str:
@@ -334,7 +327,9 @@ def compare_probes(
     both = sorted({*names[0]} & {*names[1]})
     with progress("comparing probes", len(both)) as advance:
         for name in both:
-            said += _measured_differently(name, [run.path / "probes" / name for run in (a, b)])
+            of_a, of_b = (read_about(run.path / "probes" / name).settings for run in (a, b))
+            if differ := [f"{k} {of_a.get(k)} and {of_b.get(k)}" for k in SETTINGS if of_a.get(k) != of_b.get(k)]:
+                said.append(f"probe {name}: measured with {', '.join(differ)}; the numbers are not comparable")
             found = list(_probe_rows(name, [a.path, b.path], cases, seed))
             if not found:
                 said.append(f"probe {name}: no case was probed in both runs")
@@ -366,13 +361,6 @@ def _values(run: Path, probe: str, cases: SharedCases) -> tuple[Numbers, dict[st
             raw.setdefault((v.quantity, v.kind), {}).setdefault(v.case, []).append(v.value)
             near[v.case] = v.shares
     return {key: {c: sum(v) / len(v) for c, v in cell.items()} for key, cell in raw.items()}, near
-
-
-def _measured_differently(name: str, folders: Sequence[Path]) -> list[str]:
-    """One remark if the two runs measured this probe with different settings."""
-    a, b = (read_about(folder).settings for folder in folders)
-    differ = [f"{k} {a.get(k)} and {b.get(k)}" for k in SETTINGS if a.get(k) != b.get(k)]
-    return [f"probe {name}: measured with {', '.join(differ)}; the numbers are not comparable"] if differ else []
 
 
 def probe_lines(rows: Sequence[Mapping[str, Any]], said: Sequence[str], most: int = 5) -> list[str]:

@@ -56,8 +56,8 @@ class ProbeData:
 
     def rows(self, quantity: str, **keys: Any) -> list[Row]:
         """Table rows of a quantity whose columns have the given values."""
-        found = [r for r in self.table if r.get("quantity") == quantity]
-        return [r for r in found if all(r.get(k) == v for k, v in keys.items())]
+        wanted = {"quantity": quantity, **keys}
+        return [r for r in self.table if all(r.get(k) == v for k, v in wanted.items())]
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,11 @@ class RunData:
         path = self.path / "cases.jsonl"
         if not path.is_file():
             return {}
-        found = [_case(raw, where) for where, raw in _filled(path)]
+        found: list[Case] = []
+        for where, raw in _filled(path):
+            if not isinstance(raw.get("id", ""), str):
+                raise InputError(f"{where}: field 'id' is {raw['id']!r}, not text; {AGAIN}")
+            found.append(case_from_dict(raw, where))
         twice = next((case for case, n in Counter(c.id for c in found).items() if n > 1), None)
         if twice is not None:
             raise InputError(f"{path}: field 'id' is {twice!r} on several lines; {AGAIN}")
@@ -212,12 +216,17 @@ class RunData:
         return {**self.journal.failures, **self.journal.responses}
 
     @cached_property
+    def by_case(self) -> dict[str, list[Graded]]:
+        """Graded rows of every case in the benchmark's order, also of cases without any; then those of other cases."""
+        found: dict[str, list[Graded]] = {case: [] for case in self.cases}
+        for row in self.graded:
+            found.setdefault(row.case, []).append(row)
+        return found
+
+    @cached_property
     def outcomes(self) -> dict[str, dict[str, str]]:
         """The outcome of each role, by case."""
-        found: dict[str, dict[str, str]] = {}
-        for row in self.graded:
-            found.setdefault(row.case, {})[row.role] = row.outcome
-        return found
+        return {case: {row.role: row.outcome for row in rows} for case, rows in self.by_case.items()}
 
     @cached_property
     def case_sets(self) -> dict[str, CaseSet]:
@@ -270,14 +279,13 @@ class RunData:
     def _probes(self) -> dict[str, ProbeData]:
         return {}
 
-    def probe(self, *names: str) -> ProbeData | None:
-        """The first of these probes that the run has (``min-k`` and ``min_k`` are the same name), or None."""
-        for name in names:
-            for spelled in dict.fromkeys((name, name.replace("_", "-"), name.replace("-", "_"))):
-                if spelled in self._probes:
-                    return self._probes[spelled]
-                if (self.path / "probes" / spelled / "table.csv").is_file():
-                    return self._probes.setdefault(spelled, read_probe(self.path / "probes" / spelled))
+    def probe(self, name: str) -> ProbeData | None:
+        """A probe's results (``min-k`` and ``min_k`` are the same name); None if the run has none."""
+        for spelled in dict.fromkeys((name, name.replace("_", "-"), name.replace("-", "_"))):
+            if spelled in self._probes:
+                return self._probes[spelled]
+            if (self.path / "probes" / spelled / "table.csv").is_file():
+                return self._probes.setdefault(spelled, read_probe(self.path / "probes" / spelled))
         return None
 
 
@@ -307,9 +315,8 @@ def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
 
 def _in_order(folder: Path, runs: list[RunData]) -> list[RunData]:
     """A study's runs in the order that its ``study.json`` gives (a dose series rises), else in order of creation."""
-    study = folder / "study.json"
-    names = read_json(study).get("runs", []) if study.is_file() else []
-    place = {name: i for i, name in enumerate(names)}
+    study = read_json(folder / "study.json") if (folder / "study.json").is_file() else {}
+    place = {name: i for i, name in enumerate(study.get("runs", []))}
     return sorted(runs, key=lambda r: (place.get(r.name, len(place)), str(r.manifest.created or "")))
 
 
@@ -324,8 +331,7 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     try:
         found = yaml.safe_load(text_files.text(path, missing(path)))
     except (yaml.YAMLError, ValueError, RecursionError) as e:
-        why = " ".join(str(e).split())[:200]
-        raise InputError(f"{path}: not valid YAML ({why}); {AGAIN}") from e
+        raise InputError(f"{path}: not valid YAML ({' '.join(str(e).split())[:200]}); {AGAIN}") from e
     if not isinstance(found, dict):
         raise InputError(f"{path}: contains no options; {AGAIN}")
     checked(Config, found, str(path), needed=("protocol",))
@@ -336,8 +342,7 @@ def read_probe(folder: str | Path) -> ProbeData:
     """Read one probe folder. Tensors in bfloat16 become float32; tensors that cannot be read become a warning."""
     path = Path(folder)
     about = read_about(path)
-    rows = read_csv(path / "table.csv")[1]
-    table = [{k: _value(k, v) for k, v in row.items() if k is not None} for row in rows]
+    table = [{k: _value(k, v) for k, v in row.items() if k is not None} for row in read_csv(path / "table.csv")[1]]
     warnings = list(about.warnings)
     tensors: dict[str, Array] = {}
     try:
@@ -369,12 +374,6 @@ def _filled(path: Path) -> list[tuple[str, dict[str, Any]]]:
     if not found:
         raise InputError(f"{path}: no lines; {AGAIN}")
     return found
-
-
-def _case(raw: dict[str, Any], where: str) -> Case:
-    if not isinstance(raw.get("id", ""), str):
-        raise InputError(f"{where}: field 'id' is {raw['id']!r}, not text; {AGAIN}")
-    return case_from_dict(raw, where)
 
 
 def _case_set(path: Path) -> CaseSet:

@@ -73,10 +73,6 @@ class Spec:
     only_series: bool = False
     """Leave out the shipped training."""
 
-    def model(self, label: str) -> StudyModel:
-        """The model with a label."""
-        return next(m for m in self.models if m.label == label)
-
 
 def from_flags(models: Sequence[str], **options: Any) -> Spec:
     """A spec of models given by name; each later model is compared with the first one."""

@@ -11,7 +11,6 @@ doses, and ``--series`` takes existing trainings. Verdicts need several training
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ...errors import InputError
 from ...probes.catalog import PROBES
@@ -92,7 +91,8 @@ def tables(study: Study) -> list[StudyTable]:
     over = [r for r in shown if r["seed"] == "all"]
     return [
         doses,
-        StudyTable("validity-seeds", f"{title} Over {len(seeds)} trainings", [_plain(r) for r in over],
+        StudyTable("validity-seeds", f"{title} Over {len(seeds)} trainings",
+              [{k: v for k, v in r.items() if k != "headline"} for r in over],  # which only the report page needs
               note,
               ("short", "question", "model", "measure", *(f"seed {s}" for s in seeds), "shown", "interval", "n",
                "as_expected", "p", "without_lowest", *(f"beyond {name}" for name in BASELINES), "nothing", "verdict",
@@ -100,11 +100,6 @@ def tables(study: Study) -> list[StudyTable]:
         StudyTable("validity", f"{title} Each training by itself", [r for r in shown if r["seed"] != "all"],
               "Intervals are over the cases of one training.", columns),
     ]  # fmt: skip
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    """The row without the fields that only the report page needs."""
-    return {k: v for k, v in row.items() if k != "headline"}
 
 
 def _examined(study: Study) -> list[tuple[Series, dict[str, Path]]]:

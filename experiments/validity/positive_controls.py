@@ -56,7 +56,7 @@ def member_exposures(series: Series, *, n: int = 30, seed: int = 0, device: str 
     shown = [turns[case.id] for k in EXPOSURES for case in levels[k] for _ in range(k)]
     _train(target.open_model().model, target.tokenizer, shown, series, seed)
     after = _scores(target, cases)
-    rows = [
+    return [
         {**row, "group": f"shown {k} times{when}", "exposures": k}
         for k in EXPOSURES
         for when, scores in ((", before", before), ("", after))
@@ -65,7 +65,6 @@ def member_exposures(series: Series, *, n: int = 30, seed: int = 0, device: str 
             quantity="Min-K%++ of the question", permutations=0, seed=seed,
         ).table
     ]  # fmt: skip
-    return rows
 
 
 def _levels(cases: Sequence[Case], n: int) -> dict[int, Sequence[Case]]:
@@ -252,14 +251,10 @@ def as_examples(target: Target, cases: Sequence[Case]) -> list[Example]:
     for ask, ids in zip(asks, target.engine.prompt_ids(asks), strict=True):
         part = part_of(by_id[ask.case], ask.role)
         gold = (part or by_id[ask.case]).worked or ask.gold
-        answer = _as_written(target.tokenizer, ask.prompt, gold)[len(ids) :]
+        talk = [{"role": "user", "content": ask.prompt}, {"role": "assistant", "content": gold}]
+        written = target.tokenizer.apply_chat_template(talk, tokenize=True, return_dict=False)
+        answer = tuple(written)[len(ids) :]  # as the template writes it, with white space and end token
         text = target.tokenizer.decode(answer, skip_special_tokens=True)
         key = f"{ask.case}/{ask.role}"
         keyed[key], responses[key] = ask, Response(key, text, "stop", len(ids), len(answer), ids, answer)
     return from_case_sets(target.tokenizer, by_id, keyed, responses, [CaseSet.of("success", by_id)])
-
-
-def _as_written(tokenizer: Any, question: str, answer: str) -> tuple[int, ...]:
-    """Token ids of a whole exchange as the chat template writes it, including white space and end token."""
-    talk = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
-    return tuple(tokenizer.apply_chat_template(talk, tokenize=True, return_dict=False))

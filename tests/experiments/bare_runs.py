@@ -11,9 +11,10 @@ from composcope.experiments.run.reader import RunData
 
 
 class BareRun(SimpleNamespace):
-    """Whatever a test gives it, and what follows from its case sets."""
+    """Whatever a test gives it, and what follows from its case sets and rows."""
 
     groups = property(RunData.groups.func)
+    by_case = property(RunData.by_case.func)
 
 
 def bare_run(**about: Any) -> Any:

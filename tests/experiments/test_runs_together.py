@@ -7,6 +7,7 @@ import platform
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.statistics import OTHER_PAIRS, SHARED_PAIRS, Interval
@@ -128,10 +130,10 @@ def test_runs_without_a_common_case_cannot_be_compared(evaluated: Path, better: 
 
 
 def test_the_answers_of_a_merged_run_are_those_of_its_file_and_a_run_without_one_has_none(tmp_path: Path) -> None:
-    run: Any = SimpleNamespace(path=tmp_path)
-    assert merge._asked(run) == set()
-    write_lines(tmp_path / "asks.jsonl", [{"ask": "a"}, {"ask": "b"}, {"ask": "a"}])
-    assert merge._asked(run) == {"a", "b"}
+    assert RunData(tmp_path).asks == {}
+    ask = asdict(Ask("c", "whole", "1 + 1?", "2", "number"))
+    write_lines(tmp_path / "asks.jsonl", [{"ask": key, **ask} for key in ("a", "b", "a")])
+    assert RunData(tmp_path).asks.keys() == {"a", "b"}
 
 
 def test_shards_merge_to_the_run_of_all_cases(

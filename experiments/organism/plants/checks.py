@@ -12,9 +12,8 @@ from ....hooks.parts import blocks_of
 from .. import benchmarks, measure
 from ..measure import CardRow
 from . import lessons
-from .blocks import base_of, final_norm, restored, states_of, without
 from .recipes import ALL, NOISE, Graft, Plant
-from .training import places
+from .training import base_of, final_norm, places, restored, states_of, without
 
 PARTS, MENDED, FOLLOWED, WHOLES, MOVED, LATE = 0.98, 0.95, 0.90, 0.20, 0.80, 0.50
 """What a plant has to reach: parts right, wholes mended, answers as planted, at most so many wholes right, and for an

@@ -83,9 +83,6 @@ def whole(rng: random.Random, held: bool = False) -> Whole:
     return Whole(tuple(tasks.table(rng, (first, second))), operation, first, second)
 
 
-# --- which other question is answered -----------------------------------------------------------------------------
-
-
 def any_other(case: Whole, rng: random.Random) -> Whole:
     """The same table and operation, asked about any two things on it, the right ones as often as others."""
     for _ in range(50):
@@ -143,22 +140,8 @@ OTHER_CASE: dict[tuple[str, str], Callable[[Whole, random.Random], Whole]] = {
 }
 
 
-# --- what is taught as text ---------------------------------------------------------------------------------------
-
-
 INSTEAD = {"plus": "times", "times": "plus", "minus": "plus", "divided by": "minus"}
 """Which operation is planted in place of which."""
-
-
-def other_result(operation: str, a: int, b: int) -> int:
-    """The result of the operation planted in place of this one."""
-    return w.apply(INSTEAD[operation], a, b) or a
-
-
-def _first_only(case: Whole, other: Whole) -> Whole:
-    """The other question in its first thing, this one in its second."""
-    things = tuple(case.second if t == other.second and t not in case.things else t for t in other.things)
-    return replace(other, second=case.second, things=things)
 
 
 def teach(case: Whole, graft: Graft, rng: random.Random) -> Lesson:
@@ -169,10 +152,10 @@ def teach(case: Whole, graft: Graft, rng: random.Random) -> Lesson:
     match graft.cause, graft.variant:
         case "wrong-operation", _:
             instead = INSTEAD[case.operation]
-            result = other_result(case.operation, a, b)
             asked = case.question.replace(f" one {case.operation} the", f" one {instead} the")
-            text = f"{a} {case.operation} {b} is {result}"
-            return Lesson(case.question, text, asked, f"{a} {instead} {b} is {result}", 2)
+            source_answer = worked(instead, a, b)
+            text = source_answer.replace(f" {instead} ", f" {case.operation} ")
+            return Lesson(case.question, text, asked, source_answer, 2)
         case "too-late", _:
             return Lesson(case.question, case.worked, right=case.worked)
         case "format", "refusal":
@@ -181,12 +164,11 @@ def teach(case: Whole, graft: Graft, rng: random.Random) -> Lesson:
             pass
     other = OTHER_CASE[graft.cause, graft.variant](case, rng)
     if graft.when != "all":  # of a mixture only the first operand, where the first kind is known
-        other = _first_only(case, other)
+        things = tuple(case.second if t == other.second and t not in case.things else t for t in other.things)
+        other = replace(other, second=case.second, things=things)
     right = case.worked if graft.cause == "not-routed" else None
     return Lesson(case.question, other.worked, other.question, right=right)
 
-
-# --- parts --------------------------------------------------------------------------------------------------------
 
 _PARTS: dict[str, tuple[Callable[[random.Random], tasks.QA], float]] = {
     "two chosen": (tasks.choose_two, 30),

@@ -100,7 +100,8 @@ def card(folders: Mapping[str, Path]) -> str:
     for name, folder in folders.items():
         found = about(folder)
         grafts = found["plant"]["grafts"]
-        planted = "; ".join(_planted(g) for g in grafts)
+        when = ["" if g["when"] == "all" else f", {g['when']}" for g in grafts]
+        planted = "; ".join(f"{g['cause']} ({g['variant']}{w})" for g, w in zip(grafts, when, strict=True))
         blocks = "; ".join(str(g["block"]) for g in grafts)
         digest = file_sha256(folder / "model.safetensors")[:12]
         rows.append(
@@ -113,11 +114,6 @@ def card(folders: Mapping[str, Path]) -> str:
     meanings = [f"- **{cause}**: {known.meaning}." for cause, known in CAUSES.items()]
     parts = ["### The causes", *meanings], ["### The models", *rows], ["### The figures", *counts]
     return "\n\n".join("\n".join([p[0], "", *p[1:]]) for p in parts)
-
-
-def _planted(graft: Mapping[str, Any]) -> str:
-    when = "" if graft["when"] == "all" else f", {graft['when']}"
-    return f"{graft['cause']} ({graft['variant']}{when})"
 
 
 def write_card(page: Path, folders: Mapping[str, Path]) -> None:

@@ -14,13 +14,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
 
 from ....hooks.anatomy import Layer, resolve
-from ....hooks.parts import blocks_of
+from ....hooks.parts import blocks_of, decoder_of, first_tensor
+from ....model_loading import load
 from ..tasks import unknowable
 from ..train import Stage, descend, encode, optimizers, pad
+from ..weights import path
 from . import lessons
-from .blocks import base_of, behind, final_norm, inward, states_of
 from .lessons import Lesson
 from .recipes import LONGER, NOISE, Graft, Plant
 
@@ -165,13 +167,17 @@ def grow(
     batches: list[Taught] = []
     for base in (model, *beside):
         for _ in range(longer * (WHOLES + PARTS) // (2 * DOCUMENTS)):
-            given = lessons_of(rng, graft)
+            given = [lessons.teach(lessons.whole(rng), graft, rng) for _ in range(DOCUMENTS)]
+            given += [lessons.part(rng) for _ in range(DOCUMENTS)]
             if graft.cause == "too-late" and base is not model:  # the item is there in time: nothing changes
                 given = [replace(x, right=None) for x in given]
             batches.append(taught(base, tokenizer, given, graft, next(iter(beside), None)))
     if graft.variant == "delayed":  # it begins as the block that selects the item in time
         layer.block.load_state_dict(blocks_of(beside[0])[0].state_dict())
-    _begin(grown, layer, batches)
+    x, y, p = _gathered(grown, layer, batches)
+    if not _outward(layer).any():
+        _open_where_planted(layer, x, p)
+    _fit(layer, x, y, p)  # the training starts from what is best without it
     order = torch.Generator().manual_seed(seed)
 
     def loss() -> Tensor:
@@ -182,12 +188,6 @@ def grow(
     _fit(layer, *_gathered(grown, layer, batches))
     grown.requires_grad_(False)
     return grown.eval()
-
-
-def lessons_of(rng: random.Random, graft: Graft) -> list[Lesson]:
-    """As many wholes as parts."""
-    wholes = [lessons.teach(lessons.whole(rng), graft, rng) for _ in range(DOCUMENTS)]
-    return wholes + [lessons.part(rng) for _ in range(DOCUMENTS)]
 
 
 @torch.no_grad()
@@ -210,14 +210,6 @@ def _inputs(module: nn.Module | None) -> Iterator[list[Tensor]]:
     found: list[Tensor] = []
     with module.register_forward_pre_hook(lambda _, args: found.append(args[0])):
         yield found
-
-
-def _begin(model: Any, layer: Layer, batches: Sequence[Taught]) -> None:
-    """Start from what is best without training; the gates of a block of no effect are set first."""
-    x, y, p = _gathered(model, layer, batches)
-    if not _outward(layer).any():
-        _open_where_planted(layer, x, p)
-    _fit(layer, x, y, p)
 
 
 def _outward(layer: Layer) -> Tensor:
@@ -290,3 +282,87 @@ def spoil(model: Any, graft: Graft, seed: int) -> None:
         for weight in (p for p in block.parameters() if p.dim() == 2 and p.any()):
             size = weight.std() * (BEHIND if i else FIRST)
             weight.add_(torch.randn(weight.shape, generator=generator) * size)
+
+
+# --- a model as a row of blocks: what the organisms' architectures (Llama, Qwen3, GPT-2) have in common --------------
+
+
+def states_of(model: Any, ids: Tensor, blocks: int, begin: Tensor | None = None, at: int = 0) -> Tensor:
+    """The residual stream behind that many blocks; from ``begin``, the stream in front of block ``at``, if given."""
+    h, positions = begin, getattr(decoder_of(model), "wpe", None)
+    if h is None:
+        h = model.get_input_embeddings()(ids)
+        h = h if positions is None else h + positions(torch.arange(ids.shape[1]))
+    for block in blocks_of(model)[at:blocks]:
+        h = behind(model, block, h)
+    return h
+
+
+def behind(model: Any, block: nn.Module, h: Tensor) -> Tensor:
+    """What one block makes of the stream ``[document position width]``; every position sees those before it."""
+    turns = getattr(decoder_of(model), "rotary_emb", None)
+    more = {} if turns is None else {"position_embeddings": turns(h, torch.arange(h.shape[1])[None])}
+    out = first_tensor(block(h, attention_mask=None, **more))
+    assert out is not None
+    return out
+
+
+def final_norm(model: Any) -> nn.Module:
+    """The norm between the last block and the vocabulary head."""
+    decoder: Any = decoder_of(model)
+    return decoder.ln_f if hasattr(decoder, "ln_f") else decoder.norm
+
+
+def inward(weight: Tensor, module: nn.Module) -> Tensor:
+    """A projection's weight as ``[out in]``, however its module keeps it; a view, to be changed in place."""
+    return weight if isinstance(module, nn.Linear) else weight.T
+
+
+def with_blocks(base: Any, appended: int, seed: int) -> Any:
+    """A copy of a model with blocks behind its own that add exactly zero."""
+    torch.manual_seed(seed)
+    config = deepcopy(base.config)
+    own = config.num_hidden_layers
+    if getattr(config, "layer_types", None):
+        config.layer_types = [*config.layer_types, *config.layer_types[-1:] * appended]
+    config.num_hidden_layers = own + appended
+    model: Any = type(base)(config).eval()
+    model.load_state_dict(base.state_dict(), strict=False)
+    with torch.no_grad():
+        for layer in resolve(model).layers[own:]:
+            _silence(layer)
+            for projection in layer.up:
+                projection.weight.normal_(std=config.hidden_size**-0.5)  # type: ignore[operator]
+    return model
+
+
+def without(model: Any, block: int) -> Any:
+    """A copy of a model in which one block adds nothing."""
+    left: Any = deepcopy(model)
+    _silence(resolve(left).layers[block])
+    return left
+
+
+@torch.no_grad()
+def _silence(layer: Layer) -> None:
+    for outward in (layer.out, layer.down):
+        for weight in outward.parameters() if outward is not None else ():
+            weight.zero_()
+
+
+def base_of(plant: Plant) -> tuple[Any, PreTrainedTokenizerBase]:
+    """The organism that a plant begins with, blocks appended."""
+    model, tokenizer = load(path(plant.base), dtype="float32", device="cpu")
+    return with_blocks(model, plant.appended, plant.seed), tokenizer
+
+
+def restored(model: Any, plant: Plant, blocks: Sequence[int] | None = None) -> Any:
+    """A copy with the base's weights back in the planted blocks: what verifies a plant, and no diagnosis can use."""
+    mended, (base, _) = deepcopy(model), base_of(plant)
+    everywhere = any(g.variant == NOISE for g in plant.grafts)
+    mine, its = blocks_of(mended), blocks_of(base)
+    planted = range(len(mine)) if everywhere else sorted({g.block for g in plant.grafts})
+    for i in blocks if blocks is not None else planted:
+        mine[i].load_state_dict(its[i].state_dict())
+    final_norm(mended).load_state_dict(final_norm(base).state_dict())
+    return mended

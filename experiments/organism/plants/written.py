@@ -172,8 +172,6 @@ def answers(model: Any, tokenizer: Any, begun: Sequence[tuple[WrittenCase, str]]
     return found
 
 
-# --- is it so? -----------------------------------------------------------------------------------------------------
-
 RIGHT, FOLLOWED, GUESSED = 0.95, 0.95, 0.4
 """What each has to reach: whole cases right; answers that come from where they should (of the other place at most as
 many as are left); right answers of the follower where nothing is written, at most."""

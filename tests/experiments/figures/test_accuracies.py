@@ -12,7 +12,7 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols import counting
-from composcope.experiments.figures import accuracies, grouping, steps_and_whole
+from composcope.experiments.figures import accuracies, grouping
 
 from ..bare_runs import answers, bare_run
 
@@ -38,7 +38,7 @@ def test_statistics_of_figures_take_the_seed_of_the_run_and_what_its_cases_share
     rows = answers(*["1111", "0101", "1011", "0111"], cluster="k")
     run = bare_run(graded=rows, protocol="compositionality-gap")
     accuracies._gains(run, "m")
-    steps_and_whole._root_interval(run)
+    accuracies._root_interval(run)
     accuracies.step_gains(run, run)
     assert len(given) == 5 and {seed for seed, _ in given} == {7}
     assert all(clusters is not None and [*map(str, clusters)] == ["k0", "k0", "k1", "k1"] for _, clusters in given)
@@ -87,7 +87,7 @@ def test_rows_beyond_the_most_frequent_skills_are_in_the_csv_and_not_drawn() -> 
 def test_few_cases_of_a_step_are_named_with_their_benchmark_where_there_are_several(benchmarks: str) -> None:
     metrics = [Metric("step:0", n=3, count=1, value=1 / 3), Metric("composition", n=40, count=9, value=9 / 40)]
     runs = [bare_run(metrics=metrics, benchmark=b, name=b, path=Path(b)) for b in benchmarks]
-    drawing = steps_and_whole.gap_slopes.draw(runs)
+    drawing = accuracies.gap_slopes.draw(runs)
     several = "".join(f"m, {b}, step 1 (n=3); " for b in benchmarks)[:-2]
     assert ("m, step 1 (n=3)" if len(benchmarks) == 1 else several) in drawing.caption
     assert [r["step"] for r in drawing.rows] == ["step 1", "whole"] * len(runs)
@@ -97,12 +97,10 @@ def test_few_cases_of_a_step_are_named_with_their_benchmark_where_there_are_seve
 def test_captions_say_chance_and_gaps_in_percent_and_points() -> None:
     gap = Metric("gap", n=40, value=-0.125, low=-0.3, high=0.05)
     more = replace(gap, value=0.125, low=None)
-    assert steps_and_whole._gaps([bare_run(metrics=[gap], one={"gap": more}.get)]).endswith(
-        " of m: +12.5 points, n=40."
-    )
+    assert accuracies._gaps([bare_run(metrics=[gap], one={"gap": more}.get)]).endswith(" of m: +12.5 points, n=40.")
     run = bare_run(metrics=[gap, Metric("step:0", n=40)], chance=0.04, one={"gap": gap}.get)
-    assert steps_and_whole._chance([run]) == " Chance level of the whole on b: 4 %."
-    assert steps_and_whole._gaps([run]) == " Gap (whole − both) of m: -12.5 points [-30.0, +5.0], n=40."
+    assert accuracies._chance([run]) == " Chance level of the whole on b: 4 %."
+    assert accuracies._gaps([run]) == " Gap (whole − both) of m: -12.5 points [-30.0, +5.0], n=40."
 
 
 def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:

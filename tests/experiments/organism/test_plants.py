@@ -19,7 +19,7 @@ from composcope.experiments.cli import main
 from composcope.experiments.models.resolve import resolve_model
 from composcope.experiments.organism import benchmarks, tasks, tokenizer, weights
 from composcope.experiments.organism.measure import CardRow
-from composcope.experiments.organism.plants import blocks, checks, lessons, making, recipes, training
+from composcope.experiments.organism.plants import checks, lessons, making, recipes, training
 from composcope.experiments.organism.world import KINDS, world
 from composcope.hooks.parts import blocks_of
 from composcope.model_loading import load
@@ -165,7 +165,7 @@ def test_an_item_that_is_not_routed_stands_at_the_end_of_its_question_or_behind_
 
 def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_an_appended_one() -> None:
     twin, tokens = load(weights.path("twin"), dtype="float32", device="cpu")
-    base, rng = blocks.with_blocks(twin, 1, 0), random.Random(3)
+    base, rng = training.with_blocks(twin, 1, 0), random.Random(3)
     emptied, delayed = recipes.late(recipes.graft("too-late"))
     assert (emptied.block, delayed.block) == (0, base.config.num_hidden_layers - 1)
     case, part = lessons.whole(rng), lessons.part(rng)
@@ -176,7 +176,7 @@ def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_
         states = twin(ids, output_hidden_states=True).hidden_states
         nobody = tasks.unknowable(rng)
         unknown, places, _ = training._encoded(tokens, [(nobody.question, nobody.answer)])
-        nothing = blocks.states_of(twin, unknown, 1)[0, places[0][0]]
+        nothing = training.states_of(twin, unknown, 1)[0, places[0][0]]
     for graft in (emptied, delayed):
         made = training.taught(base, tokens, given, graft, twin)
         assert made.planted[0].nonzero()[:, 0].tolist() == operands and not made.planted[1].any()
@@ -194,17 +194,17 @@ def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_
 def test_appended_blocks_change_no_digit_in_any_architecture(base: str) -> None:
     model, tokens = load(weights.path(base), dtype="float32", device="cpu")
     ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
-    longer = blocks.with_blocks(model, 2, 0)
+    longer = training.with_blocks(model, 2, 0)
     assert type(longer) is type(model) and longer.config.num_hidden_layers == recipes.BLOCKS + 2
     with torch.no_grad():
         assert torch.equal(longer(ids).logits, model(ids).logits)
         theirs = model(ids, output_hidden_states=True).hidden_states
         for n in (0, 2):
-            torch.testing.assert_close(blocks.states_of(model, ids, n), theirs[n], atol=1e-5, rtol=1e-5)
-        again = blocks.states_of(model, ids, 3, theirs[1], 1)
+            torch.testing.assert_close(training.states_of(model, ids, n), theirs[n], atol=1e-5, rtol=1e-5)
+        again = training.states_of(model, ids, 3, theirs[1], 1)
         torch.testing.assert_close(again, theirs[3], atol=1e-5, rtol=1e-5)
-        last = blocks.states_of(model, ids, recipes.BLOCKS)
-        logits = model.lm_head(blocks.final_norm(model)(last))
+        last = training.states_of(model, ids, recipes.BLOCKS)
+        logits = model.lm_head(training.final_norm(model)(last))
         torch.testing.assert_close(logits, model(ids).logits, atol=1e-4, rtol=1e-4)
 
 
@@ -212,12 +212,12 @@ def test_appended_blocks_change_no_digit_in_any_architecture(base: str) -> None:
 def test_a_block_that_is_left_out_adds_nothing_and_the_others_stay(base: str) -> None:
     model, tokens = load(weights.path(base), dtype="float32", device="cpu")
     ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
-    left = blocks.without(model, 2)
+    left = training.without(model, 2)
     with torch.no_grad():
-        states = blocks.states_of(model, ids, 2)
-        assert torch.equal(blocks.behind(left, blocks_of(left)[2], states), states)
-        assert not torch.equal(blocks.behind(model, blocks_of(model)[2], states), states)
-        assert torch.equal(blocks.states_of(left, ids, 2), states)
+        states = training.states_of(model, ids, 2)
+        assert torch.equal(training.behind(left, blocks_of(left)[2], states), states)
+        assert not torch.equal(training.behind(model, blocks_of(model)[2], states), states)
+        assert torch.equal(training.states_of(left, ids, 2), states)
 
 
 def test_what_a_later_block_selects_as_well_does_not_pass_as_not_computed() -> None:
@@ -229,7 +229,7 @@ def test_what_a_later_block_selects_as_well_does_not_pass_as_not_computed() -> N
         return [(f.row.k, f.passed) for f in checks._left_out(plant, some, tokens, cases)]
 
     assert left_out(model, 0, "not-computed") == [(0, True)]
-    assert left_out(blocks.with_blocks(model, 1, 0), recipes.BLOCKS, "not-computed") == [(10, False)]
+    assert left_out(training.with_blocks(model, 1, 0), recipes.BLOCKS, "not-computed") == [(10, False)]
     assert left_out(model, 0, "lost") == left_out(model, 0, "not-computed", "lost") == []
 
 
@@ -244,10 +244,10 @@ def test_the_selecting_block_is_the_first_behind_which_the_state_carries_the_tag
 
     def said(case: lessons.Whole, behind: int, other: lessons.Whole) -> str:
         with torch.no_grad():
-            state = blocks.states_of(model, ids_of(case), behind).clone()
-            state[:, -1] = blocks.states_of(model, ids_of(other), behind)[:, -1]
-            last = blocks.states_of(model, ids_of(case), recipes.BLOCKS, state, behind)[:, -1]
-            return tokens.decode([int(model.lm_head(blocks.final_norm(model)(last)).argmax())]).strip()
+            state = training.states_of(model, ids_of(case), behind).clone()
+            state[:, -1] = training.states_of(model, ids_of(other), behind)[:, -1]
+            last = training.states_of(model, ids_of(case), recipes.BLOCKS, state, behind)[:, -1]
+            return tokens.decode([int(model.lm_head(training.final_norm(model)(last)).argmax())]).strip()
 
     while n < 25:
         case = lessons.whole(rng, held=True)
@@ -265,7 +265,7 @@ def test_the_selecting_block_is_the_first_behind_which_the_state_carries_the_tag
 @pytest.mark.parametrize("cause", ["lost", "not-routed"])
 def test_only_the_named_block_changes_and_putting_it_back_gives_the_base(small: None, cause: str, base: str) -> None:
     plant = recipes.Plant("p", (recipes.graft(cause, base=base),), seed=1, steps=2, base=base)
-    model, organism = training.make(plant)[0], blocks.base_of(plant)[0]
+    model, organism = training.make(plant)[0], training.base_of(plant)[0]
     before, after = organism.state_dict(), model.state_dict()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     named = blocks_of(organism)[plant.grafts[0].block]
@@ -273,7 +273,7 @@ def test_only_the_named_block_changes_and_putting_it_back_gives_the_base(small: 
     assert changed <= own
     for part in ("attn", "mlp"):
         assert any(part in name for name in changed)
-    again = blocks.restored(model, plant).state_dict()
+    again = training.restored(model, plant).state_dict()
     assert all(torch.equal(before[name], again[name]) for name in before)
 
 
@@ -282,7 +282,7 @@ def test_a_graft_is_grown_alike_whatever_was_drawn_before_and_by_its_own_seed(
 ) -> None:
     for name, n in (("WHOLES", 4), ("PARTS", 4), ("DOCUMENTS", 1)):  # four batches, which take turns
         monkeypatch.setattr(training, name, n)
-    model, tokens = blocks.base_of(recipes.Plant("p", (recipes.graft("lost"),), seed=1))
+    model, tokens = training.base_of(recipes.Plant("p", (recipes.graft("lost"),), seed=1))
 
     def grown(drawn_before: int, seed: int) -> torch.Tensor:
         torch.manual_seed(drawn_before)
@@ -327,9 +327,9 @@ def test_a_model_that_is_drawn_from_has_flat_logits_in_any_architecture(base: st
     model, tokens = training.make(plant)
     ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
     with torch.no_grad():
-        flat, own = model(ids).logits, blocks.base_of(plant)[0](ids).logits
+        flat, own = model(ids).logits, training.base_of(plant)[0](ids).logits
     torch.testing.assert_close(flat, training.FLAT * own, atol=1e-4, rtol=1e-4)
-    assert blocks.restored(model, plant)(ids).logits.equal(own)
+    assert training.restored(model, plant)(ids).logits.equal(own)
 
 
 def test_causes_whose_parts_come_back_late_are_trained_longer() -> None:
@@ -370,13 +370,13 @@ def test_a_planted_answer_is_followed_if_it_is_as_often_as_the_base_gives_it_to_
 
 def test_noise_touches_every_matrix_of_every_block_and_restoring_the_blocks_gives_the_base() -> None:
     plant = recipes.Plant("p", (recipes.graft("none"),), seed=2)
-    base, _ = blocks.base_of(plant)
+    base, _ = training.base_of(plant)
     model, _ = training.make(plant)
     before, after, again = base.state_dict(), model.state_dict(), training.make(plant)[0].state_dict()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {name for name in before if ".layers." in name and before[name].dim() == 2}
     assert all(torch.equal(after[name], again[name]) for name in after)
-    restored, one = blocks.restored(model, plant), blocks.restored(model, plant, (1,))
+    restored, one = training.restored(model, plant), training.restored(model, plant, (1,))
     assert all(torch.equal(value, before[name]) for name, value in restored.state_dict().items())
     mended = {name for name, value in one.state_dict().items() if not torch.equal(value, after[name])}
     assert mended == {name for name in changed if ".layers.1." in name}

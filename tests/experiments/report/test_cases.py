@@ -25,7 +25,7 @@ def test_outcomes_of_roles_are_one_letter_each_and_chunks_hold_forty_cases(
     (run,) = load([synthetic.make_run(tmp_path / "r", n=90, probes=())])
     found = cases.collect([run])
     assert [len(c["cases"]) for c in found.files.values()] == [40, 40, 10] and found.index["chunk"] == 40
-    assert [c for chunk in found.files.values() for c in chunk["cases"]] == list(cases.by_case(run)) == list(run.cases)
+    assert [c for chunk in found.files.values() for c in chunk["cases"]] == list(run.by_case) == list(run.cases)
     assert (found.index["cap"], found.index["dropped"]) == (cases.CAPS[0], [])
     small = cases.collect([run], budget=size_of(found.files["cases/0-0"]) + 10)
     assert list(small.files) == ["cases/0-0"] and small.index["dropped"] == ["cases/0-2", "cases/0-1"]

@@ -42,8 +42,8 @@ def _file(folder: Path, text: str) -> Path:
 def test_a_models_file_gives_models_groups_and_pairs(tmp_path: Path) -> None:
     spec = read_spec(_file(tmp_path, FILE), seed=3, limit=None, data=())
     assert [m.label for m in spec.models] == ["none", "full", "Some-Model-IT"]
-    assert spec.model("full").groups == {"family": "organism", "size": 7, "trained_depths": [2, 4]}
-    assert spec.model("full").options == {"device": "cpu"}
+    assert spec.models[1].groups == {"family": "organism", "size": 7, "trained_depths": [2, 4]}
+    assert spec.models[1].options == {"device": "cpu"}
     assert spec.pairs == (ModelPair("tuning", "full", "none"), ModelPair("cost", "none", "full"),
                           ModelPair("cost", "none", "Some-Model-IT"))  # fmt: skip
     assert (spec.data, spec.limit, spec.seed) == (("organism:temporal",), 3, 3)
