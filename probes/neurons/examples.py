@@ -339,11 +339,8 @@ def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draw
         ("amplify_log_ratio", "amplified", "random_amplified"),
     ):
         changed, random = (_beyond_rounding(check.change(which)).tolist() for which in (own, control))
-        for quantity, values in (
-            (name, changed),
-            (f"{name}_random", random),
-            (f"{name}_excess", [x - y for x, y in zip(changed, random, strict=True)]),
-        ):
+        excess = [x - y for x, y in zip(changed, random, strict=True)]
+        for quantity, values in ((name, changed), (f"{name}_random", random), (f"{name}_excess", excess)):
             into.add(quantity, [(examples[i], x) for i, x in zip(some, values, strict=True)])
 
 
