@@ -83,7 +83,7 @@ def build(
         # completion_only_loss: the question is given, and only the answer is learned.
         batch: dict[str, Any] = batching(recipe.examples_per_step, recipe.micro_batch)
         args = SFTConfig(**common, **batch, max_length=None, shuffle_dataset=True, completion_only_loss=True)
-        return _quiet(SFTTrainer(args=args, **shared))
+        return _quiet(SFTTrainer(args=_on_one(args), **shared))
     from .reward import Rewards
 
     stated = getattr(base.generation_config, "eos_token_id", None)
@@ -96,7 +96,13 @@ def build(
         max_completion_length=recipe.max_tokens,
         chat_template_kwargs=None if recipe.thinking is None else think(recipe.thinking),
     )  # fmt: skip
-    return _quiet(GRPOTrainer(args=args, reward_funcs=[rewards], **shared))
+    return _quiet(GRPOTrainer(args=_on_one(args), reward_funcs=[rewards], **shared))
+
+
+def _on_one(args: Any) -> Any:
+    """On one GPU, however many this process sees: trl refuses to share a step among several."""
+    args._n_gpu = min(args.n_gpu, 1)
+    return args
 
 
 def _quiet(trainer: Any) -> Any:

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -126,7 +127,7 @@ def _not_drawn(e: Exception, runs: Sequence[RunData]) -> Drawing:
 
 def _shown(name: str, drawing: Drawing, folder: Path, inside: bool) -> dict[str, Any]:
     """The template's values for a figure; writes the figure's files, or puts its picture into the page (``inside``)."""
-    sources = [f"figures/{name}.svg", f"figures/{name}-dark.svg"]
+    sources = [quote(f"figures/{name}{shade}.svg") for shade in ("", "-dark")]
     if drawing.empty is None and inside:
         # The page draws the figure itself, so the picture would only be a placeholder.
         svg = "" if drawing.chart else vector(drawing)

@@ -25,7 +25,7 @@ const composcope = (() => {
     wait.promise = new Promise((resolve, reject) => { wait.resolve = resolve; wait.reject = reject; });
     waiting.set(name, wait);
     const tag = document.createElement("script");
-    tag.src = `data/${folder}${name}.js`;
+    tag.src = `data/${folder}${name.split("/").map(encodeURIComponent).join("/")}.js`;
     tag.onerror = () => { waiting.delete(name); wait.reject(new Error(`data/${folder}${name}.js is missing; it must be next to this page`)); };
     // A page that was copied alone has no data: say so once, at the top.
     if (!waiting.size || name === "cases") wait.promise.catch(() => { const said = document.getElementById("missing"); if (said && !loaded.size) { said.hidden = false; document.querySelector("[data-place=case]")?.replaceChildren(); } });

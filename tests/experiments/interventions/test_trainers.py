@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,6 +40,29 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: st
     labels = batch["labels"][0].tolist()
     assert set(labels[: len(prompt)]) == {-100}
     assert labels[len(prompt) :] == batch["input_ids"][0, len(prompt) :].tolist() and len(labels) > len(prompt)
+
+
+@pytest.mark.parametrize("objective", ["sft-answer", "grpo"])
+def test_a_training_takes_one_gpu_where_there_are_several(
+    objective: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    found = vars(transformers.TrainingArguments)["_setup_devices"].func
+
+    def several(args: Any) -> Any:
+        device, args._n_gpu = found(args), 4
+        return device
+
+    several_at_once = cached_property(several)
+    several_at_once.__set_name__(transformers.TrainingArguments, "_setup_devices")
+    monkeypatch.setattr(transformers.TrainingArguments, "_setup_devices", several_at_once)
+    base, tokenizer = load(str(weights.path("none")), device="cpu")
+    recipe = resolve(objective, "organism-v1", prompts=4, generations=2, max_tokens=24)
+    cases = data.training_set(data.ORGANISM, recipe).cases
+    rows = [trainers.row(recipe, case, data.target(case, recipe), chat=True) for case in cases]
+    how = TrainerOptions(device="cpu")
+    args = trainers.build(recipe, base, tokenizer, rows, tmp_path, how, Reporter(quiet=True)).args
+    assert args.train_batch_size == args.per_device_train_batch_size
 
 
 def _base(kind: str, itemsize: int, parameters: int) -> Any:

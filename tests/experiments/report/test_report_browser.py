@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from browsing import Visit, wait_until
 
-from composcope.experiments import figures
+from composcope.experiments import figures, report
+from composcope.experiments.plugins import load_plugin
 
 pytestmark = pytest.mark.long
 
@@ -461,6 +462,28 @@ def test_a_case_of_any_name_is_found_and_opened_by_its_address(
     visit.page.locator("#browser .item").click()
     visit.page.locator("#browser .case a").click()
     wait_until(visit.page, "name => document.getElementById('dossier').dataset.case === name", name)
+    visit.check()
+
+
+def test_a_figure_of_any_name_has_its_picture_its_numbers_and_its_files(
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(
+        "from matplotlib.figure import Figure\nfrom composcope.experiments.figures.drawing import Drawing\n"
+        "def draw(runs):\n    return Drawing(Figure(), [{'value': 12.5}], 'a caption')\n"
+        "FIGURES = {'gap #1, 50 %?': draw}\n"
+    )
+    load_plugin(plugin)
+    run = synthetic.make_run(tmp_path / "run", n=8, probes=())
+    visit = Visit(browser, report.write([run], tmp_path / "out"))
+    visit.scroll()
+    figure = visit.page.locator("[data-figure='gap #1, 50 %?']")
+    wait_until(visit.page, "document.querySelector(\"[data-figure^='gap #'] img\").naturalWidth > 0")
+    figure.locator("[data-numbers]").click()
+    figure.locator(".numbers td").get_by_text("12.5").wait_for()
+    files = figure.locator(".files a").evaluate_all("all => all.map(a => decodeURIComponent(new URL(a.href).pathname))")
+    assert len(files) == 3 and all(Path(file).is_file() for file in files)
     visit.check()
 
 
