@@ -8,6 +8,7 @@ lm.run(ids, read=[Site(3, "resid_post")]).acts[Site(3, "resid_post")]  # batch p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Literal, NamedTuple, get_args
 
 from jaxtyping import Float, Shaped
@@ -76,11 +77,11 @@ def _shape(x: Shaped[Tensor, "..."]) -> str:
 
 def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
     """Raise ``ModelError`` for a site that a model of this size does not have."""
-    if not isinstance(site, Site) or not isinstance(site.layer, int):
+    if not isinstance(site, Site) or not isinstance(site.layer, Integral):
         raise ModelError(f'{site!r}: not a site; give a set, list or mapping of Site(layer, "kind")')
     if site.head is not None:
         raise ModelError(f"{site}: only lm.run takes single heads; give the whole site here and slice out the head")
-    if site.query is not None and (site.kind != "pattern" or not isinstance(site.query, int)):
+    if site.query is not None and (site.kind != "pattern" or not isinstance(site.query, Integral)):
         raise ModelError(f"{site}: only the kind pattern takes a query, which is the number of a position")
     if site.kind not in KINDS:
         raise ModelError(f"{site}: no such kind; use one of {', '.join(KINDS)}")

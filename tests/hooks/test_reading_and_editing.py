@@ -568,6 +568,7 @@ def test_sites_beyond_the_model_are_refused() -> None:
         with pytest.raises(ModelError, match="before rotary embedding"):
             tap(replace(layer, **dict.fromkeys(kinds)), Site(0, kind))  # type: ignore[arg-type]
     check_site(Site(2, "q"), 3)
+    check_site(Site(np.int64(2), "pattern", query=np.int64(1)), 3)  # type: ignore[arg-type]
     check_site(Site(0, "neuron", expert=3), 3, 4)
     wrong: list[tuple[Any, int | None, str]] = [
         (Site(3, "q"), None, "0-2"), (Site(0, "p"), None, "no such kind"), ((0, "q"), None, "not a site"),  # type: ignore[arg-type]
