@@ -141,9 +141,13 @@ def test_a_small_run_says_counts_and_records_what_was_answered(ran: Any, capsys:
     manifest = read_json(run / "manifest.json")
     assert {k: manifest[k] for k in ("n_cases", "n_invalid", "stopped", "seed", "status")} == {
         "n_cases": 4, "n_invalid": 1, "stopped": None, "seed": 3, "status": "complete"}  # fmt: skip
+    assert manifest["identity"] == {
+        "model": "m", "weights": "weights of m", "benchmark": "cases.jsonl", "data": manifest["benchmark"]["sha256"],
+        "protocol": "compositionality-gap", "format": "short", "prompting": "chat", "seed": 3, "shard": None,
+        "asking": {"few_shot": "2"}}  # fmt: skip
     answered_by = {"identity": {"weights": "weights of m", "model": "m"}, "provenance": {"engine": "told"}}
     assert manifest["engine"] == answered_by
-    assert manifest["benchmark"]["n_cases"] == 4 and manifest["benchmark"]["sha256"] == manifest["identity"]["data"]
+    assert manifest["benchmark"]["n_cases"] == 4
     assert {r["model"] for r in read_lines(run / "graded.jsonl")} == {"m"}
     sets = {s.name: s.ids for s in found.reduction.case_sets}
     assert (sets["both-right-whole-wrong"], sets["both-right-whole-right"]) == (("c1",), ("c0",))
@@ -186,6 +190,8 @@ def test_a_run_that_was_stopped_is_continued_and_scored_again_from_its_journal_w
     assert read_json(run / "manifest.json")["stopped"] is None and len(found.graded) == 12
     assert {(r.case, r.role) for r in found.graded if (r.reason or "").startswith("error")} == {failing}
     assert any(r.match == "judge" for r in found.graded)
+    agreed = next(m for m in found.reduction.metrics if m.metric == "judge_agreement")
+    assert read_json(run / "manifest.json")["judge_agreement"] == agreed.to_dict()
     kept = {name: (run / name).read_bytes() for name in ("metrics.json", "graded.jsonl")}
     reporter: Any = Said()
     assert evaluate.rescore(run, reporter).n_invalid == found.n_invalid

@@ -169,6 +169,9 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     first, second = (re.search(rf">{side}</span> <span[^>]*>([^<]*)<", said) for side in "AB")
     assert first and second and [first[1], second[1]] == [load([r])[0].model for r in (a, b)]
     assert f"{len(cases) - 1} cases are the same in both runs (A has 12, B {len(cases)})" in said
+    with pytest.MonkeyPatch.context() as patched:  # nothing is compared twice
+        patched.setattr(comparison, "compare_runs", lambda *_: pytest.fail("compared again"))
+        assert spaced(comparison.write_comparison(a, b, tmp_path / "again", found).read_text(encoding="utf-8")) == said
     for m in comparison._metrics(found):
         cells = [spaced(html.escape(m[k], quote=False)) for k in ("name", "a", "b")]
         assert '<th scope="row">{}</th><td dir="auto">{}</td><td dir="auto">{}</td>'.format(*cells) in said
