@@ -321,6 +321,16 @@ def test_tables_of_probes_have_contrasts_only_a_value_with_its_interval_and_the_
     assert [sections.number_text("x", v) for v in (None, 0.12345, 7, "t")] == ["", "0.123", "7", "t"]
 
 
+def test_contrasts_of_all_runs_stand_by_their_size_with_the_model_of_each() -> None:
+    def run(name: str, *effects: float) -> Any:
+        rows = [{"quantity": "q", "group": MATCHED, "n": 50, "value": e, "effect": e, "p_adjusted": 0.5}
+                for e in effects]  # fmt: skip
+        return bare_run(name=name, model=name, path=Path(name), probe=lambda _: ProbeData("p", rows))
+
+    found = sections.probe_rows([run("a", 0.25, -2.0), run("b", 1.5), run("c")], "p")
+    assert [(row[0], row[-2].split()[0]) for row in found["rows"]] == [("a", "-2"), ("b", "1.5"), ("a", "0.25")]
+
+
 def test_notes_that_all_runs_share_are_said_once_and_others_with_their_run() -> None:
     def run(name: str, data: ProbeData | None) -> Any:
         return bare_run(name=name, model=name, path=Path(name), probe=lambda _: data)
