@@ -21,7 +21,7 @@ from composcope.experiments.config import Config
 from composcope.experiments.evaluating import evaluate
 from composcope.experiments.investigate import investigate
 from composcope.experiments.run import checks, read_json, read_lines
-from composcope.experiments.run.reader import RunData
+from composcope.experiments.run.reader import RunData, read_config
 
 
 class Said:
@@ -145,6 +145,8 @@ def test_a_small_run_says_counts_and_records_what_was_answered(ran: Any, capsys:
         "model": "m", "weights": "weights of m", "benchmark": "cases.jsonl", "data": manifest["benchmark"]["sha256"],
         "protocol": "compositionality-gap", "format": "short", "prompting": "chat", "seed": 3, "shard": None,
         "asking": {"few_shot": "2"}}  # fmt: skip
+    settled = {"protocol": "compositionality-gap", "format": "short", "prompting": "chat", "seed": 3, "limit": None}
+    assert settled.items() <= read_config(run).items()
     answered_by = {"identity": {"weights": "weights of m", "model": "m"}, "provenance": {"engine": "told"}}
     assert manifest["engine"] == answered_by
     assert manifest["benchmark"]["n_cases"] == 4

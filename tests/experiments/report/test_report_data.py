@@ -69,6 +69,16 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
         assert badge.endswith("cannot say (whole answer)") == (trusted == "partly")
     neurons = sections.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
+    answer = sections.check({
+        "probe": "neurons", "question": "q", "model": "m", "quantity": "x: more", "statement": "s", "n": 7, "count": 3,
+        "verdict": "yes", "measure": "AUROC", "value": 0.25, "low": 0.1, "high": 0.5, "interval": "t", "about": "a",
+    })  # fmt: skip
+    assert answer == {
+        "probe": "neurons", "question": "q", "model": "m", "quantity": "x", "statement": "s", "n": 7, "answer": "yes",
+        "kind": "yes", "measure": "AUROC", "value": "0.25", "interval": "[0.1, 0.5]", "method": "t", "headline": True,
+        "about": "a",
+    }  # fmt: skip
+    assert sections.tests_of([answer], runs, PROBES["neurons"]) == [answer, *neurons]
     assert sections.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
     answers = [{"probe": p} for p in ("min-k", "min_k:twin", "min-k.own", "lookback", "min")]
     assert sections.tests_of(answers, [], PROBES["min-k"]) == answers[:3]
