@@ -135,6 +135,8 @@ def test_a_small_run_says_counts_and_records_what_was_answered(ran: Any, capsys:
     assert numbers["step:0"] == (4, 4, 0) and numbers["step:1"] == (3, 4, 0) and numbers["both"] == (3, 4, 0)
     assert numbers["composition"] == (2, 3, 1) and numbers["press_gap"] == (1, 2, 1)
     assert (rows["composition"].bound_low, rows["composition"].bound_high) == (0.5, 0.75)
+    doubted = rows["composition"].grader_low, rows["composition"].grader_high
+    assert doubted == (0.25, 0.75), "one right answer may be graded wrongly"
     (warning,) = (w for w in found.reduction.warnings if "are invalid" in w)
     assert warning.startswith("whole: 1 of 4 answers (25%)")
     assert "--judge MODEL" in warning and "few-shot" not in warning, "examples were shown"
