@@ -22,6 +22,17 @@ def _inspect(path: Path, verdicts: str) -> Path:
     return path
 
 
+def test_rows_that_no_protocol_counts_are_told_of_in_the_summary_and_its_file(tmp_path: Path) -> None:
+    file, out = tmp_path / "rows.jsonl", tmp_path / "graded.jsonl"
+    answer = {"response": "x", "gold": "x"}
+    rows = [{"case": c, "role": role, **answer} for c in "ab" for role in ("whole", "hint")]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = import_files([file], out, "rows")
+    (said,) = (w for w in found.warnings if "no protocol counts" in w)
+    assert "2 of 4" in said and "'hint' 2" in said
+    assert json.loads((tmp_path / "import.json").read_text())["warnings"] == list(found.warnings)
+
+
 def test_several_files_become_one_graded_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [_inspect(tmp_path / "a.json", "CI"), _inspect(tmp_path / "b.json", "C")]
     out = tmp_path / "made" / "graded.jsonl"

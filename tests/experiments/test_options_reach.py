@@ -8,16 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from composcope.errors import ModelError
+from composcope.errors import InputError, ModelError
+from composcope.evaluation import skills
 from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.builders import classification, facts, synthetic, temporal
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
-from composcope.experiments.building import benchmarks
+from composcope.experiments.building import benchmarks, scaffolds
 from composcope.experiments.config import Asking, Config, Probing, Section, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, load_benchmark, plan_asks
 from composcope.experiments.investigate import investigate
@@ -240,3 +242,24 @@ def test_options_of_a_build_reach_its_builder_and_its_record(
     assert given == {name: {k: file if v == "FILE" else v for k, v in of.items()} for name, of in expected.items()}
     assert (made["options"], [*made["inputs"]]) == (options, [path.name for path in read])
     assert made["counts"] == {"cases": 12, "rejected": 0, "review": 0}
+
+
+def test_the_limit_and_the_options_of_scaffolds_and_skills_reach_what_makes_them(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [c.id for c in scaffolds._cases(file, 2)] == ["c0", "c1"], "questions, of whatever family"
+    given: list[tuple[Any, ...]] = []
+
+    def kept(items: Any, *args: Any, journal: Any, **options: Any) -> Any:
+        given.append((items, *args, options))
+        raise InputError("kept")
+
+    monkeypatch.setattr(scaffolds, "read_items", lambda path: [path])
+    monkeypatch.setattr(skills, "map_skills", kept)
+    monkeypatch.setattr(skills, "search", kept)
+    teacher: Any = SimpleNamespace(identity={"model": "t"})
+    for chosen in ({"clusters": 2, "n_skills": 3}, {}):
+        with pytest.raises(InputError, match="kept"):
+            scaffolds.skills(tmp_path / "out", file, teacher, embedding="e5", seed=4, **chosen)
+    how = {"model": "e5", "seed": 4}
+    assert given == [([file], teacher, 2, 3, how), ([file], teacher, how)]

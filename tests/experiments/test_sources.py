@@ -22,7 +22,7 @@ from composcope.errors import ComposcopeError, InputError, ModelError
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import flags, main
-from composcope.experiments.evaluating.ask_plan import ORGANISM_BENCHMARKS, load_benchmark
+from composcope.experiments.evaluating.ask_plan import ORGANISM_BENCHMARKS, LoadedBenchmark, load_benchmark
 from composcope.experiments.models import resolve, target
 from composcope.experiments.models.resolve import ModelSource, resolve_model
 from composcope.experiments.models.target import Raw, ServedTarget
@@ -177,7 +177,15 @@ def test_a_world_of_organisms_is_limited_per_family_and_depth_and_stays_the_same
     sizes = [set(Counter((c.family, c.depth) for c in b.cases).values()) for b in (few, more, usual)]
     assert sizes == [{2}, {3}, {ORGANISM_BENCHMARKS["pairs"][1]}]
     assert {c.id for c in few.cases} < {c.id for c in more.cases} < {c.id for c in usual.cases}
-    assert few.sha256 == more.sha256 == usual.sha256
+    assert few.sha256 == more.sha256 == usual.sha256 != load_benchmark("organism:pairs", seed=1, limit=2).sha256
+
+
+def test_the_format_of_a_benchmark_comes_before_that_of_its_answers() -> None:
+    cases = tuple(Case(f"c{i}", "Who?", "Ann", (Part("Who?", "Bo"),)) for i in range(3))
+    made = LoadedBenchmark("b", cases, "compositionality-gap", "xml", "hash", own=True)
+    of_its_answers = replace(made, format=None)
+    said = [b.format_for("compositionality-gap") for b in (made, of_its_answers, replace(of_its_answers, own=False))]
+    assert said == ["xml", "short", None]
 
 
 PIECES = (b"GGUF" + b"a" * 1_500_000, b"b" * 1_200_000)

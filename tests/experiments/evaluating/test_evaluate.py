@@ -21,7 +21,7 @@ from composcope.experiments.config import Config
 from composcope.experiments.evaluating import evaluate
 from composcope.experiments.investigate import investigate
 from composcope.experiments.run import checks, read_json, read_lines
-from composcope.experiments.run.reader import RunData
+from composcope.experiments.run.reader import RunData, read_config
 
 
 class Said:
@@ -135,15 +135,23 @@ def test_a_small_run_says_counts_and_records_what_was_answered(ran: Any, capsys:
     assert numbers["step:0"] == (4, 4, 0) and numbers["step:1"] == (3, 4, 0) and numbers["both"] == (3, 4, 0)
     assert numbers["composition"] == (2, 3, 1) and numbers["press_gap"] == (1, 2, 1)
     assert (rows["composition"].bound_low, rows["composition"].bound_high) == (0.5, 0.75)
+    doubted = rows["composition"].grader_low, rows["composition"].grader_high
+    assert doubted == (0.25, 0.75), "one right answer may be graded wrongly"
     (warning,) = (w for w in found.reduction.warnings if "are invalid" in w)
     assert warning.startswith("whole: 1 of 4 answers (25%)")
     assert "--judge MODEL" in warning and "few-shot" not in warning, "examples were shown"
     manifest = read_json(run / "manifest.json")
     assert {k: manifest[k] for k in ("n_cases", "n_invalid", "stopped", "seed", "status")} == {
         "n_cases": 4, "n_invalid": 1, "stopped": None, "seed": 3, "status": "complete"}  # fmt: skip
+    assert manifest["identity"] == {
+        "model": "m", "weights": "weights of m", "benchmark": "cases.jsonl", "data": manifest["benchmark"]["sha256"],
+        "protocol": "compositionality-gap", "format": "short", "prompting": "chat", "seed": 3, "shard": None,
+        "asking": {"few_shot": "2"}}  # fmt: skip
+    settled = {"protocol": "compositionality-gap", "format": "short", "prompting": "chat", "seed": 3, "limit": None}
+    assert settled.items() <= read_config(run).items()
     answered_by = {"identity": {"weights": "weights of m", "model": "m"}, "provenance": {"engine": "told"}}
     assert manifest["engine"] == answered_by
-    assert manifest["benchmark"]["n_cases"] == 4 and manifest["benchmark"]["sha256"] == manifest["identity"]["data"]
+    assert manifest["benchmark"]["n_cases"] == 4
     assert {r["model"] for r in read_lines(run / "graded.jsonl")} == {"m"}
     sets = {s.name: s.ids for s in found.reduction.case_sets}
     assert (sets["both-right-whole-wrong"], sets["both-right-whole-right"]) == (("c1",), ("c0",))
@@ -186,6 +194,8 @@ def test_a_run_that_was_stopped_is_continued_and_scored_again_from_its_journal_w
     assert read_json(run / "manifest.json")["stopped"] is None and len(found.graded) == 12
     assert {(r.case, r.role) for r in found.graded if (r.reason or "").startswith("error")} == {failing}
     assert any(r.match == "judge" for r in found.graded)
+    agreed = next(m for m in found.reduction.metrics if m.metric == "judge_agreement")
+    assert read_json(run / "manifest.json")["judge_agreement"] == agreed.to_dict()
     kept = {name: (run / name).read_bytes() for name in ("metrics.json", "graded.jsonl")}
     reporter: Any = Said()
     assert evaluate.rescore(run, reporter).n_invalid == found.n_invalid

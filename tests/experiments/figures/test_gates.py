@@ -46,6 +46,24 @@ def test_cases_without_scaffolds_are_unknown_unless_they_were_right_unaided() ->
     assert gates._min_k(bare_run(graded=alone[:2])) == ({}, 0), "a run that asked no scaffold has no levels"
 
 
+def test_the_caption_of_causes_says_of_each_run_what_was_not_diagnosed_and_what_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shares = [CauseShare("all", "", "undetermined", 2, 2, 1.0, 0.2, 1.0, "clopper-pearson")]
+    left = {"x": "Not counted: 1 case.", "y": "", "z": ""}
+    every = {"x": {"a", "b"}, "y": {"a", "b", "c"}, "z": set[str]()}
+    told = {name: SimpleNamespace(found=SimpleNamespace(shares=shares, verdicts=("a", "b")), left_out=said.__str__)
+            for name, said in left.items()}  # fmt: skip
+    monkeypatch.setattr(gates, "diagnosed_failures", lambda run: told[run.name] if run.name != "z" else None)
+    monkeypatch.setattr(gates, "counted_failures", lambda run: every[run.name])
+    runs = [bare_run(name=n, path=Path(n), model=f"m-{n}") for n in left]
+    both, alone = (gates.causes.draw(some) for some in (runs, runs[1:]))
+    assert " m-y: Only 2 of 3 failures were diagnosed. m-x: Not counted: 1 case." in both.caption
+    assert "m-x: Only" not in both.caption and "Runs: x, y." in both.caption
+    assert " Only 2 of 3 failures were diagnosed." in alone.caption and "m-y: Only" not in alone.caption
+    assert [r["model"] for r in both.rows] == ["m-x", "m-y"] and {r["n"] for r in both.rows} == {2}
+
+
 def test_causes_are_grouped_only_by_what_differs_between_the_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     def share(group: str, value: str) -> CauseShare:
         return CauseShare(group, value, "undetermined", 3, 6, 0.5, 0.1, 0.9, "clopper-pearson")

@@ -11,6 +11,7 @@ import pytest
 
 from composcope.experiments.report import causes
 from composcope.experiments.run.diagnosis import CauseShare, Diagnosis, Verdict
+from composcope.experiments.run.summary import Diagnosed
 from composcope.probes.catalog import PROBES
 
 from ..bare_runs import bare_run, spaced
@@ -40,6 +41,35 @@ def test_the_reason_is_the_most_frequent_cause_with_its_share_of_all_that_were_d
         k = shares[0][1]
         assert f"({k} of 8 diagnosed failures: {100 * k / 8:.0f} % [10, 90]" in text
         assert ("; no cause is shown in 2)" in text) == (shares[1:2] == [("undetermined", 2)])
+
+
+@pytest.mark.parametrize(
+    ("failures", "missing"), [(4, None), (5, "Why the other one failed"), (9, "Why the other 5 failed"), (3, None)]
+)
+def test_causes_of_a_page_are_counted_named_apart_and_lead_to_their_cases(
+    failures: int, missing: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"format": 1, "undetermined": 1, "shortcut:last-item": 2}
+    found = Diagnosis(Path("r"), _verdicts(*(c for c, k in counts.items() for _ in range(k))),
+                      [CauseShare("all", "", c, k, 4, k / 4, 0.1, 0.9, "t") for c, k in counts.items()])  # fmt: skip
+    monkeypatch.setattr(causes, "diagnosed_failures", lambda run: Diagnosed(found, 2, 1))
+    config = SimpleNamespace(serving=SimpleNamespace(engine="transformers", probe_model=None), model="m")
+    run = bare_run(config=config, path=Path("/x"))
+    page = causes.causes_of(run, {"run": "a b", "set": "s"}, failures)
+    address = "run=a+b&set=s&cause=".__add__
+    assert [(s.cause, s.count, s.address, s.means) for s in page.named] == [
+        ("shortcut:last-item", 2, address("shortcut%3Alast-item"), "it follows a shortcut: last item"),
+        ("format", 1, address("format"), "the answer has the wrong form"),
+    ]
+    assert [(s.cause, s.count) for s in page.unnamed] == [("undetermined", 1)]
+    assert (page.n, page.n_named, page.diagnosed) == (4, 3, True) and "2 diagnosed cases whose" in page.left_out
+    assert page.missing == (f"{missing} is not known yet." if missing else "")
+    assert page.command == ("composcope diagnose /x" if missing else "")
+    assert causes.causes_of(bare_run(), {}, failures).missing == "", "imported rows have no model to open"
+    monkeypatch.setattr(causes, "diagnosed_failures", lambda run: None)
+    bare = causes.causes_of(run, {}, failures)
+    assert (bare.n, bare.named, bare.unnamed, bare.diagnosed, bare.because) == (0, (), (), False, "")
+    assert bare.missing.startswith("Why they failed") and bare.command == "composcope diagnose /x"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ import pytest
 from composcope.experiments.report import pictures
 from composcope.experiments.report.pictures import packed
 from composcope.experiments.run.reader import ProbeData, load
+from composcope.experiments.run.single_cases import CaseValue
 
 from ..bare_runs import bare_run
 
@@ -53,6 +55,20 @@ def test_heads_of_every_whole_are_packed_only_where_they_belong_to_named_cases()
     found = pictures.heads([*made, bare_run(probe=lambda _: None)])
     assert list(found) == ["heads/0"] and found["heads/0"]["cases"] == ["a", "b"]
     assert found["heads/0"]["ratio"] == pictures.packed(ratios)
+
+
+def test_the_numbers_of_a_case_are_those_of_its_whole_by_quantity_and_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        ("c", "whole", "composition", "mean_ratio", 0.5),
+        ("c", "whole", "composition & math", "overlap", 0.25),
+        ("c", "whole:cot", "composition", "mean_ratio", 9.0),
+        ("c", "part:0", "math", "mean_ratio", 9.0),
+        ("d", "whole", "composition", "mean_ratio", math.nan),
+        ("e", "whole", "composition", "overlap", 0.0),
+    ]
+    monkeypatch.setattr(pictures, "read_values", lambda path, probe: [CaseValue(*r, None) for r in rows])
+    found = pictures._values(bare_run(probe_names=["p"]))
+    assert found == {"c": {"mean ratio": 0.5, "overlap (math)": 0.25}, "e": {"overlap": 0.0}}
 
 
 AddCases = Callable[..., dict[str, Any]]

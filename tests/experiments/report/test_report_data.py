@@ -69,6 +69,16 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
         assert badge.endswith("cannot say (whole answer)") == (trusted == "partly")
     neurons = sections.own_checks(runs, PROBES["neurons"])
     assert len(neurons) == 6 and {n["answer"] for n in neurons} == {"yes"}
+    answer = sections.check({
+        "probe": "neurons", "question": "q", "model": "m", "quantity": "x: more", "statement": "s", "n": 7, "count": 3,
+        "verdict": "yes", "measure": "AUROC", "value": 0.25, "low": 0.1, "high": 0.5, "interval": "t", "about": "a",
+    })  # fmt: skip
+    assert answer == {
+        "probe": "neurons", "question": "q", "model": "m", "quantity": "x", "statement": "s", "n": 7, "answer": "yes",
+        "kind": "yes", "measure": "AUROC", "value": "0.25", "interval": "[0.1, 0.5]", "method": "t", "headline": True,
+        "about": "a",
+    }  # fmt: skip
+    assert sections.tests_of([answer], runs, PROBES["neurons"]) == [answer, *neurons]
     assert sections.own_checks(runs, PROBES["lookback"]) == [] and PROBES["lookback"].unchecked
     answers = [{"probe": p} for p in ("min-k", "min_k:twin", "min-k.own", "lookback", "min")]
     assert sections.tests_of(answers, [], PROBES["min-k"]) == answers[:3]
@@ -169,6 +179,9 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     first, second = (re.search(rf">{side}</span> <span[^>]*>([^<]*)<", said) for side in "AB")
     assert first and second and [first[1], second[1]] == [load([r])[0].model for r in (a, b)]
     assert f"{len(cases) - 1} cases are the same in both runs (A has 12, B {len(cases)})" in said
+    with pytest.MonkeyPatch.context() as patched:  # nothing is compared twice
+        patched.setattr(comparison, "compare_runs", lambda *_: pytest.fail("compared again"))
+        assert spaced(comparison.write_comparison(a, b, tmp_path / "again", found).read_text(encoding="utf-8")) == said
     for m in comparison._metrics(found):
         cells = [spaced(html.escape(m[k], quote=False)) for k in ("name", "a", "b")]
         assert '<th scope="row">{}</th><td dir="auto">{}</td><td dir="auto">{}</td>'.format(*cells) in said
@@ -316,6 +329,16 @@ def test_tables_of_probes_have_contrasts_only_a_value_with_its_interval_and_the_
     assert shown["effect [95 % interval]"] == "0.1 (no interval)"
     assert [sections.cell(c, {"n": 3}) for c in ("value", "effect", "n")] == ["undefined", "", "3"]
     assert [sections.number_text("x", v) for v in (None, 0.12345, 7, "t")] == ["", "0.123", "7", "t"]
+
+
+def test_contrasts_of_all_runs_stand_by_their_size_with_the_model_of_each() -> None:
+    def run(name: str, *effects: float) -> Any:
+        rows = [{"quantity": "q", "group": MATCHED, "n": 50, "value": e, "effect": e, "p_adjusted": 0.5}
+                for e in effects]  # fmt: skip
+        return bare_run(name=name, model=name, path=Path(name), probe=lambda _: ProbeData("p", rows))
+
+    found = sections.probe_rows([run("a", 0.25, -2.0), run("b", 1.5), run("c")], "p")
+    assert [(row[0], row[-2].split()[0]) for row in found["rows"]] == [("a", "-2"), ("b", "1.5"), ("a", "0.25")]
 
 
 def test_notes_that_all_runs_share_are_said_once_and_others_with_their_run() -> None:
