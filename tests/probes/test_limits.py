@@ -14,7 +14,7 @@ from composcope.hooks import load_model
 from composcope.probes import single_cases, verdicts
 from composcope.probes.examples import Example
 from composcope.probes.faithfulness.altering import _asked_with
-from composcope.probes.patching import prompt_end
+from composcope.probes.patching import engine, prompt_end
 from composcope.probes.spread import Fleet, InDtype, call
 
 TOKENS: Any = build()
@@ -97,13 +97,8 @@ def test_pairs_that_were_left_out_have_no_tokens_and_no_numbers() -> None:
                 assert bool((found[name][d, r] == none).all()) != asked
             assert bool(found["top_log_probs"][d, r].isnan().all()) != asked
     assert found["base_tokens"].tolist() == [[-1, -1], [8, 9]]
-    assert torch.equal(found["tokens"][2, 1], got.tokens[0, 1]) and found["top_tokens"].shape == (
-        3,
-        2,
-        3,
-        prompt_end.TOP,
-    )
-    best = got.logits[0, 1].log_softmax(-1).topk(prompt_end.TOP)
+    assert torch.equal(found["tokens"][2, 1], got.tokens[0, 1]) and found["top_tokens"].shape == (3, 2, 3, engine.TOP)
+    best = got.logits[0, 1].log_softmax(-1).topk(engine.TOP)
     torch.testing.assert_close(found["top_log_probs"][2, 1], best.values)
 
 
