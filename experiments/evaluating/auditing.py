@@ -50,8 +50,10 @@ def audited(
 ) -> AuditSummary:
     """Carry out ``--audit``: a number draws a sample, a file of verdicts is counted; ``judge`` fills in what is open.
 
-    Raises ``InputError`` for any other value.
+    Raises ``InputError`` for any other value, and for a key without a judge.
     """
+    if key_env is not None and judge is None:
+        raise InputError(f"--api-key-env {key_env}: no judge's server is asked; give --judge, or leave it out")
     if audit is None:
         if judge is not None:
             raise InputError("--judge is for --audit here; give --audit N, or use --judge with `composcope evaluate`")

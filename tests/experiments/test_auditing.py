@@ -262,6 +262,8 @@ def test_verdicts_are_not_drawn_over_and_a_judge_needs_an_audit(tmp_path: Path) 
     for audit, judge, named in (("10", None, FILE), (None, "m@http://h/v1", "--audit"), ("0", None, "--audit 0")):
         with pytest.raises(InputError, match=named):
             audited(found, tmp_path, audit, judge)
+    with pytest.raises(InputError, match="--api-key-env KEY"):
+        audited(found, tmp_path, "10", None, key_env="KEY")
     about = audited(found, tmp_path, str(tmp_path / FILE), None)
     assert any("false minus" in line for line in about.lines) and about.document["grader"]
 
