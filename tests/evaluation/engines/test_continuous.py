@@ -300,10 +300,7 @@ def test_sampled_asks_with_one_prompt_read_it_once_and_differ_by_their_seeds(
 def test_layers_with_windows_of_several_sizes_are_not_decoded_together(
     windows: tuple[int | None, ...], trusted: bool, window: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layer = type("DynamicSlidingWindowLayer", (), {})
-    layers = [layer() for _ in windows]
-    for one, size in zip(layers, windows, strict=True):
-        one.sliding_window = size
+    layers = [type("DynamicSlidingWindowLayer", (), {"sliding_window": size})() for size in windows]
     monkeypatch.setattr(continuous, "DynamicCache", lambda config: SimpleNamespace(layers=layers))
     found = continuous._of_cache(tiny("llama").config)
     assert (found.reason is None, found.window) == (trusted, window)

@@ -235,13 +235,14 @@ def test_a_reply_that_cannot_be_unpacked_is_an_error(
 def test_what_a_server_cannot_do_or_be_is_refused_before_anything_is_sent(
     engine: HttpEngine, server: Server, make_ask: Callable[..., Ask]
 ) -> None:
-    for url, options, said in (
+    wrong: list[tuple[str, dict[str, Any], str]] = [
         ("ftp://host/v1", {}, "'ftp://host/v1'"),
         ("host:8000/v1?key=x", {}, "'host:8000/v1'"),
         ("me:word@host/v1", {}, "'host/v1'"),
         ("ftp://me:word@Host/v1?key=x", {}, "'ftp://host/v1'"),
         ("http://host/v1", {"concurrency": 0}, "concurrency is 0"),
-    ):
+    ]
+    for url, options, said in wrong:
         with pytest.raises(ModelError, match=said):
             HttpEngine(url, "good", **options)
     with pytest.raises(ModelError, match=r"'good'.*begin its answer"):
