@@ -317,3 +317,19 @@ def test_the_smallest_effect_is_interpolated_between_the_rates_around_the_power(
     rates: list[float], power: float, effect: float
 ) -> None:
     assert validity._crossing([1.0, 3.0], rates, power) == pytest.approx(effect)
+
+
+def test_the_smallest_pool_map_and_question_are_taken() -> None:
+    clusters = [{(0, 1): 1.0}, {(0, 2): 1.0}, {(0, 1): 0.5}]
+    assert len(sets.select_clusters(clusters, v=1, u=1).neurons) == 3
+    for given, options, said in (
+        (clusters[:2], {}, "2 queries"),
+        (clusters, {"v": 0}, "v=0"),
+        (clusters, {"u": 1.1}, "u=1.1"),
+    ):
+        with pytest.raises(InputError, match=said):
+            sets.select_clusters(given, **options)
+    assert neurons.location_map([[(0, 3)], [(1, 0)]], 2, 4, 1).tolist() == [[0.5], [0.5]]
+    with pytest.raises(InputError, match="bins=0"):
+        neurons.location_map([], 2, 4, 0)
+    assert maps.map_test(np.array([[1.0], [2.0]]), np.array([[5.0], [4.0]])).p.shape == (1,)

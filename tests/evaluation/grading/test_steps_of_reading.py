@@ -21,6 +21,7 @@ from composcope.evaluation.grading import (
     lists,
     mentions,
     names,
+    roles,
     text,
     view,
 )
@@ -44,6 +45,13 @@ SEVEN = "\n".join(f"So the final answer is: {n}." for n in "zero one two three f
 
 def _announced(said: str) -> tuple[str, ...]:
     return extract(said, "cot", "stop").segments
+
+
+ABC = (("A", "house"), ("B", "tree"), ("C", "boat"))
+
+
+def _either(said: str) -> bool | None:
+    return None if (date := dates.parse(said)) is None else date.either
 
 
 def _choice(said: str, options: Any) -> str | None:
@@ -273,6 +281,11 @@ OTHERS: list[Row] = [
     (formulas._balanced, ("((x + 1)",), "(x + 1)"), (formulas._balanced, ("(x + 1))",), "(x + 1)"),
     (mentions._subordinate, (view.tokens(", before the Great Paris"), view.tokens(", before the Great"), (), 4), False),
     (mentions._subordinate, (view.tokens("Lyon, before the Great Paris"), view.tokens("Lyon, before the Great"), (), 5), True),
+    (_choice, ("A. The one that is wrong is B.", ABC), "A"), (_choice, ("Of them all the largest is B.", ABC), "B"),
+    (roles.event_part, ("It was 1775. Jane Austen was born then.", "When was Jane Austen born?"), None),
+    (roles.event_part, ("It was 1775. Jane Austen died then.", "When was Jane Austen born?"), ""),
+    *((_either, (said,), either) for said, either in (
+        ("3/4/1901", True), ("12/12/1901", True), ("13/4/1901", False), ("3 May 1901", False), ("1901", False))),
     (_agentcoma, ("-3.5 Question: 7", "-3.5"), ("correct", "-3.5")), (_agentcoma, ("none", "0"), ("correct", "0")),
     (_agentcoma, ("1,250", "1,250"), ("correct", "1250")), (_agentcoma, ("5", "five"), ("incorrect", "5")),
     (stad_answer, ('a {"answer": 5} b {"answer": {"x": 6}} c',), "{'x': 6}"),
@@ -321,6 +334,8 @@ OUTCOMES: list[tuple[str, str, str, dict[str, Any], tuple[str, str | None, str |
     ("text", "Tom", "Ann Lee, and then Tom is second", {"question": "Who won?"}, ("invalid", None, "named in passing")),
     ("text", "Brazil", "The Brazilian team won.", {"question": "Which country won?"}, ("invalid", None, "named in passing")),
     ("choice", "red", "It is red.", {}, ("correct", "exact", None)), ("choice", "red", "blue", {}, ("incorrect", None, None)),
+    ("list", "a; b", "b, a", {}, ("correct", "set", None)), ("ordered-list", "a; b", "a, b", {}, ("correct", "ordered", None)),
+    ("ordered-list", "a; b", "b, a", {}, ("incorrect", None, "order")), ("list", "a; b", "a, c", {}, ("incorrect", None, None)),
     ("choice", "A", "A or B", {}, ("invalid", None, "several choices")), ("choice", "A", "B", {}, ("incorrect", None, None)),
 ]  # fmt: skip
 

@@ -307,3 +307,15 @@ def test_a_file_of_failed_items_or_of_failed_judgements_says_so(tmp_path: Path) 
     assert warned(failed, solved) == warned({"evaluation_score": 0}) == []
     (text, judged) = warned({"evaluation_score": "1"}, {"evaluation_score": -1}, {"evaluation_score": "0"})
     assert text.startswith("2 ") and judged.startswith("1 ")
+
+
+@pytest.mark.parametrize(
+    ("target", "golds"), [(" 7 ", ("7",)), ([" a", "b ", None, " "], ("a", "b")), (" ", None), (None, None)]
+)
+def test_the_golds_of_a_sample_are_its_targets_without_white_space(
+    target: Any, golds: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**LOG, "samples": [{"id": 1, "target": target, "output": {"completion": "7"}}]}))
+    (stored,) = read(path).stored
+    assert (stored and stored.golds) == golds
