@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -216,3 +219,112 @@ def test_too_little_room_is_said_before_anything_is_written(
     with pytest.raises(ModelError, match="COMPOSCOPE_CACHE"):
         model_files.location(file)
     assert list((cache / "gguf").iterdir()) == []
+
+
+def test_a_file_that_is_no_model_an_unknown_name_and_a_closed_hub_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.bin").write_text("x")
+    (tmp_path / "qwen3").mkdir()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name, facts in (
+        (str(tmp_path / "model.bin"), ("is a file", ".gguf")),
+        (str(tmp_path / "qwen"), ("no such folder",)),
+        ("organism:twin", ("no such folder", "resolve_model('organism:twin')")),
+        ("owner/name-of-none", ("HF_HUB_OFFLINE", "cache")),
+        (str(tmp_path / "qwen3"), ("no config.json",)),
+    ):
+        with pytest.raises(ModelError) as error:
+            model_files.location(name)
+        assert str(error.value).startswith(f"{name}: ") and all(f in str(error.value) for f in facts), error.value
+    (tmp_path / "qwen3" / "config.json").write_text("{}")
+    with pytest.raises(ModelError, match="no weights"):
+        model_files.location(tmp_path / "qwen3")
+    (tmp_path / "qwen3" / "model.safetensors").write_text("x")
+    assert model_files.location(tmp_path / "qwen3") == str(tmp_path / "qwen3")
+    (tmp_path / "twin.GGUF").write_text("x")
+    assert f"'{tmp_path}/qwen3'" in model_files.beside(str(tmp_path / "qwen"))
+    assert f"'{tmp_path}/twin.GGUF'" in model_files.beside(str(tmp_path / "twim.GGUF"))
+    assert model_files.beside(str(tmp_path / "model")) == "" == model_files.beside(str(tmp_path / "none" / "qwen"))
+
+
+@pytest.mark.parametrize(
+    ("offline", "proxy", "found", "why"),
+    [("yes", {}, True, "HF_HUB_OFFLINE"), ("0", {}, True, None), ("", {}, False, "cannot be found"),
+     ("", {"https": "x"}, False, None), ("", {"all": "x"}, False, None), ("", {"http": "x"}, False, "cannot be found")],
+)  # fmt: skip
+def test_the_hub_is_closed_where_it_is_switched_off_or_has_no_address(
+    offline: str, proxy: dict[str, str], found: bool, why: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def address(host: str, port: int) -> None:
+        if not found:
+            raise socket.gaierror("no")
+
+    monkeypatch.setenv("HF_HUB_OFFLINE", offline)
+    monkeypatch.setattr(model_files, "getproxies", lambda: proxy)
+    monkeypatch.setattr(model_files.socket, "getaddrinfo", address)
+    said = model_files.closed_hub()
+    assert (said is None) == (why is None) and (why or "") in (said or "")
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPOSCOPE_CACHE", "~/mine")
+    assert model_files._cache() == Path.home() / "mine" / "gguf"
+    monkeypatch.delenv("COMPOSCOPE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert model_files._cache() == tmp_path / "composcope" / "gguf"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert model_files._cache() == Path.home() / ".cache" / "composcope" / "gguf"
+
+
+def test_two_processes_that_convert_one_file_at_once_keep_the_first_folder(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "tiny.gguf")
+
+    def convert(path: Path, folder: Path) -> None:
+        (folder / "config.json").write_text("ours")
+
+    def taken(made: Path, folder: Path) -> None:
+        if other:
+            folder.mkdir()
+            (folder / "config.json").write_text("theirs")
+        raise OSError(39, "Directory not empty")
+
+    monkeypatch.setattr(model_files, "_convert", convert)
+    monkeypatch.setattr(model_files, "put_in_place", taken)
+    for other in (False, True):
+        if other:
+            folder = model_files.dequantized(file)
+            assert (folder / "config.json").read_text() == "theirs"
+        else:
+            with pytest.raises(OSError, match="not empty"):
+                model_files.dequantized(file)
+        assert len(list((cache / "gguf").iterdir())) == other, "what was made is gone"
+
+
+def test_a_file_that_cannot_be_read_without_weights_or_without_the_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "tiny.gguf")
+    with pytest.raises(ModelError, match=f"{tmp_path}: cannot be read"):
+        model_files._digest(tmp_path)
+    size, last = file.stat().st_size, SimpleNamespace(name="last", data_offset=90, n_bytes=10, n_elements=5)
+    first = SimpleNamespace(name="first", data_offset=0, n_bytes=90, n_elements=7)
+
+    def reader(*tensors: Any) -> None:
+        found = SimpleNamespace(tensors=list(tensors), get_field=lambda name: None if "split" in name else name)
+        monkeypatch.setattr(gguf, "GGUFReader", lambda path: found)
+
+    reader()
+    with pytest.raises(ModelError, match=f"{file}: holds no weights"):
+        model_files._check(file)
+    last.data_offset = size - 10
+    reader(last, first)
+    assert model_files._check(file) == 4 * 12
+    last.n_bytes = 11
+    with pytest.raises(ModelError, match=f"{file}: .*'last'"):
+        model_files._check(file)
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(ModelError, match=rf"{file}: .*composcope\[gguf\]"):
+        model_files._check(file)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from composcope.errors import ModelError
-from composcope.model_loading import load_weights
+from composcope.model_loading import dtype_of, end_ids, load_tokenizer, load_weights, reason, rotary_limits
 
 from .tiny_models import tiny
 
@@ -35,3 +37,47 @@ def test_a_checkpoint_without_some_weights_or_of_another_kind_is_refused(
     capsys.readouterr()
     load_weights(saved(n - 1))
     assert told[0] in capsys.readouterr().err
+
+
+def test_a_folder_without_tokenizer_is_named_and_code_of_its_own_is_never_run(tmp_path: Path) -> None:
+    with pytest.raises(ModelError) as caught:
+        load_tokenizer(str(tmp_path))
+    assert str(caught.value).startswith(f"{tmp_path}: no usable tokenizer (") and "\n" not in str(caught.value)
+    assert "never runs" in reason(ValueError("set\ntrust_remote_code=True"))
+    assert reason(ValueError(" two\n lines ")) == "two lines" and reason(KeyError()) == "KeyError"
+    assert len(reason(ValueError("x" * 400))) == 300
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype"),
+    [("float32", torch.float32), ("torch.bfloat16", torch.bfloat16), (torch.float16, torch.float16),
+     ("float64", torch.float64), ("float33", None), ("int8", None), ("", None)],
+)  # fmt: skip
+def test_a_dtype_is_one_of_four_by_name(given: Any, dtype: torch.dtype | None) -> None:
+    if dtype is not None:
+        assert dtype_of(given) is dtype
+        return
+    with pytest.raises(ModelError) as caught:
+        dtype_of(given)
+    assert f'dtype "{given}"' in str(caught.value) and "bfloat16" in str(caught.value)
+
+
+def test_every_end_that_a_model_or_its_tokenizer_names_ends_an_answer_once() -> None:
+    def holder(ids: Any) -> Any:
+        return SimpleNamespace(eos_token_id=ids)
+
+    model = SimpleNamespace(generation_config=holder([7, 3]), config=holder(3))
+    assert end_ids(model, holder(9)) == (7, 3, 9)
+    assert end_ids(SimpleNamespace(config=holder(None)), holder(None)) == () == end_ids(SimpleNamespace(config=1), 2)
+    assert end_ids(SimpleNamespace(generation_config=None, config=holder(0)), None) == (0,)
+
+
+def test_lengths_at_which_rotary_angles_change_are_those_of_longrope() -> None:
+    def of(ropes: Any) -> list[int]:
+        config = SimpleNamespace(rope_parameters=ropes)
+        return rotary_limits(SimpleNamespace(config=SimpleNamespace(get_text_config=lambda decoder: config)))
+
+    long = {"rope_type": "longrope", "original_max_position_embeddings": 16.0}
+    assert of(long) == [16] and of(None) == [] == of({"rope_type": "default"})
+    other = {**long, "original_max_position_embeddings": 8}
+    assert of({"full": long, "sliding": other, "again": long, "plain": {"rope_type": "linear"}}) == [8, 16]

@@ -384,5 +384,7 @@ class HttpEngine(BaseEngine):
 def _public(url: str) -> str:
     """A URL without user name, password and query."""
     parts = urlsplit(url)
+    if not parts.netloc:  # no scheme was given
+        return url.partition("?")[0].rpartition("@")[2]
     host = parts.netloc.rpartition("@")[2].lower()
     return f"{parts.scheme}://{host}{parts.path}"

@@ -90,40 +90,47 @@ def read(said: str, golds: Sequence[str], question: str | None, cued: bool) -> F
     wanted = [g for g in golds if is_formula(g, question)]
     if any(text.same(said, g) for g in golds if g not in wanted):
         return FormulaVerdict(True, "alias")
+    if any(_signs(part.strip(" .")) == _signs(_cleaned(g)) for g in wanted):
+        return FormulaVerdict(True, "exact")
+    sides = [_cleaned(g).strip() if _is_relation(g, question) else _last_side(g) for g in wanted]
     every = _formulas(part, wanted, question or "")
     own = [(at, formula) for at, formula in every if not _NOT.search(part[max(0, at - 40) : at])]
     if not own:
         return FormulaVerdict(None, "denied") if every else None
     chosen = own[0 if cued else -1][1]
     others = [formula for _, formula in own if formula != chosen]
-    equal = _equal(chosen, wanted)
+    equal = _equal(chosen, wanted, sides)
     if equal is None:
         return FormulaVerdict(None, "math-verify needs the main thread" if not available_here() else "formula")
     if any(_OR.search(part[max(0, at - 40) : at]) for at, _ in own):
         return FormulaVerdict(None, "several formulas")
     if equal:
-        same = any(_letters(chosen) == _letters(_last_side(g)) for g in wanted)
-        exact = any(_signs(chosen) == _signs(_last_side(g)) for g in wanted)
+        same = any(_letters(chosen) == _letters(side) for side in sides)
+        exact = any(_signs(chosen) == _signs(side) for side in sides)
         if not same and _form_open(chosen, question):
             return FormulaVerdict(None, "another form")
         return FormulaVerdict(True, "exact" if exact else "math-verify")
-    open_ = any(_letters(other) == _letters(_last_side(g)) for other in others for g in wanted)
+    open_ = any(_letters(other) == _letters(side) for other in others for side in sides)
     return FormulaVerdict(None, "several formulas") if open_ else FormulaVerdict(False, "another formula")
 
 
 def _formulas(part: str, wanted: Sequence[str], question: str) -> list[tuple[int, str]]:
-    """(position, last side) of each formula of a text that its question does not have."""
+    """(position, last side) of each formula of a text that its question does not have; of relations all of it."""
     known = {w for g in wanted for w in re.findall(r"(?<!\\)\b[A-Za-z]{2,}\b", _cleaned(g))} | _FUNCTIONS
     names = "|".join(sorted(map(re.escape, known), key=len, reverse=True))
     atom = rf"\\[A-Za-z]+|(?<![A-Za-z])(?<![A-Za-z]')(?:{names}|[A-Za-z])(?![A-Za-z])|{_NUMBER}"
     run = re.compile(rf"(?:{atom}|[+*/^=(){{}}\[\]|_'-]|[ \t])+")
     asked = _spaced(_cleaned(question))
     solutions = [m["letter"] for g in wanted if (m := _SOLUTION.fullmatch(_compact(_cleaned(g))))]
+    relation = any(_is_relation(g, question) for g in wanted)
     found: list[tuple[int, str]] = []
     weak: list[tuple[int, str]] = []
     for m in run.finditer(part):
         formula = re.sub(r"\A\s*(?:[aAI]\s+(?=[\w\\(]))?", "", m[0]).strip(" \t'|_")
         if not re.search(r"\w", formula) or formula in ("a", "A", "I") or len(formula) > _LONGEST:
+            continue
+        if relation:
+            found += [(m.start(), formula)] if "=" in formula else []
             continue
         sides = [_balanced(s) for s in formula.split("=") if re.search(r"\w", s)]
         strong = [s for s in sides if _STRONG.search(s)]
@@ -144,9 +151,9 @@ def _formulas(part: str, wanted: Sequence[str], question: str) -> list[tuple[int
     return found or [(at, formula) for at, formula in weak if formula == alone]
 
 
-def _equal(given: str, wanted: Sequence[str]) -> bool | None:
-    """Whether a formula equals a gold formula; None where nothing can tell."""
-    if any(_signs(given) == _signs(_last_side(g)) for g in wanted):
+def _equal(given: str, wanted: Sequence[str], sides: Sequence[str]) -> bool | None:
+    """Whether a formula equals a gold formula, of whose equations ``sides`` are compared; None: nothing can tell."""
+    if any(_signs(given) == _signs(side) for side in sides):
         return True
     if not available_here():
         return None
@@ -177,6 +184,14 @@ def _signs(formula: str) -> str:
 def _letters(formula: str) -> str:
     """The signs of a formula in no order, without brackets and marks of products."""
     return "".join(sorted(fold(c) for c in re.sub(r"\\frac|[*/{}()\\]", "", _compact(formula))))
+
+
+def _is_relation(gold: str, question: str | None) -> bool:
+    """Whether an equation is not the value of its left side: "x + y = 3", unless the question asks for x + y."""
+    left, equals, right = _spaced(_cleaned(gold)).partition("=")
+    own = re.fullmatch(r"[^A-Za-z=]+", right.replace("\\pi", ""))
+    drawn = re.fullmatch(r"(?:[xyz\d\s.+*/^(){}-]|\\frac)+", left) and re.search(r"[+*^-]|\d[xyz]|[xyz]{2}", left)
+    return bool(equals and own and drawn) and not _inside(left, _spaced(_cleaned(question or "")))
 
 
 def _last_side(gold: str) -> str:

@@ -263,10 +263,14 @@ def test_an_argument_of_a_case_that_is_not_there_is_named(kind: Any, given: dict
 def test_what_stands_in_place_of_a_text_in_a_case_made_in_python_is_refused() -> None:
     for case, where in (
         (Case("a", "q", "1", family=3), r"made\[0\]: family is 3"),  # type: ignore[arg-type]
+        (Case(3, "q", "1"), r"made\[0\]: id is 3"),  # type: ignore[arg-type]
+        (Case("a", "q", "1", Part("p", "1")), r"made\[0\]: parts is "),  # type: ignore[arg-type]
+        (Case("a", "q", "1", (Part("p", "1"), "p")), r"made\[0\], parts\[1\]: str"),  # type: ignore[arg-type]
+        ({"id": "a"}, r"made\[0\]: dict"),
         (Case("a", "q", "1", (Part("p", "1", atom=("f",)),)), r"made\[0\], parts\[0\]: atom is"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InputError, match=where):
-            check_cases([case], "made")
+            check_cases([case], "made")  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("own", [{1, 2}, Path("x"), {(1, 2): "pair"}])

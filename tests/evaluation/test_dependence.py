@@ -9,6 +9,7 @@ import pytest
 from scipy import linalg
 from scipy import stats as scipy_stats
 
+from composcope.errors import InputError
 from composcope.evaluation import dependence
 from composcope.evaluation.dependence import Sides
 
@@ -223,3 +224,9 @@ def test_one_observation_tells_nothing_of_its_error() -> None:
         assert not fit.known and np.isnan(fit.p) and np.isnan(fit.interval()).all()
     assert dependence.difference([5.0], [1.0, 2.0, 3.0, 4.0]).value == 2.5
     assert dependence.difference([5.0, 6.0], [1.0, 2.0]).known
+
+
+@pytest.mark.parametrize("n", [0, 4, 6])
+def test_labels_of_another_number_than_the_values_are_refused(n: int) -> None:
+    with pytest.raises(InputError, match=f"{n} labels for 5 values"):
+        dependence.mean([1, 2, 3, 4, 5], list(range(n)))

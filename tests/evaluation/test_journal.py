@@ -457,3 +457,46 @@ def test_an_answer_costs_one_write_of_its_own_line_however_many_stand_before_it(
     assert sum(sizes) == segment.stat().st_size
     with Journal(tmp_path) as journal:
         assert len(journal) == 2000
+
+
+def test_a_write_that_fails_midway_leaves_no_half_line_and_the_answers_before(
+    tmp_path: Path, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+
+    def half(fd: int, data: bytes) -> int:
+        write(fd, bytes(data[:10]))
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Journal(tmp_path) as journal:
+        put(journal, make_ask("a"))
+        [segment] = tmp_path.glob("*.jsonl")
+        before = segment.read_bytes()
+        with monkeypatch.context() as m, pytest.raises(JournalError) as caught:
+            m.setattr(os, "write", half)
+            put(journal, make_ask("b"))
+        for fact in (str(tmp_path), "Input/output error", "check the disk", "the 1 answers before"):
+            assert fact in str(caught.value)
+        assert segment.read_bytes() == before
+        put(journal, make_ask("b"))
+    found = read_journal(tmp_path)
+    assert len(found.responses) == 2 and found.warnings == []
+
+
+def _broken(*args: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_disk_that_cannot_sync_is_named_on_closing_unless_another_error_comes_first(
+    tmp_path: Path, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for raised, said in ((None, JournalError), (KeyError("first"), KeyError)):
+        with monkeypatch.context() as m, pytest.raises(said) as caught, Journal(tmp_path) as journal:
+            put(journal, make_ask(str(raised)))
+            m.setattr(os, "fsync", _broken)
+            if raised is not None:
+                raise raised
+        assert raised is caught.value or (str(tmp_path) in str(caught.value) and "sync" in str(caught.value))
+        journal.close()  # once more, which is harmless: the lock is free again
+    with Journal(tmp_path) as journal:
+        assert len(journal) == 2

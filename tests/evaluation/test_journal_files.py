@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from composcope.errors import JournalError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
-from composcope.evaluation.journal_files import seal
+from composcope.evaluation.journal_files import is_locked, seal
 
 ENGINE = {"weights": "w"}
 TEXTS = ['plain, "sum": "0123456789abcdef0123456789abcdef"}', "é \u2028", "three", "four"]
@@ -114,3 +117,22 @@ def test_a_journal_of_an_earlier_version_is_read_continued_and_said_once(
     contents = read_journal(segment.parent)
     assert len(contents.responses) == 5 and contents.warnings == [warning]
     assert segment.read_bytes() == old
+
+
+def test_a_file_system_without_locks_is_named_and_nobody_is_said_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*args: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    assert not is_locked(tmp_path / "lock")
+    with Journal(tmp_path):
+        assert is_locked(tmp_path / "lock")
+    assert not is_locked(tmp_path / "lock")
+    monkeypatch.setattr(fcntl, "flock", none)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    assert not is_locked(tmp_path / "lock")
+    with pytest.raises(JournalError) as caught:
+        Journal(tmp_path)
+    assert str(tmp_path) in str(caught.value) and "No locks available" in str(caught.value)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before, "nothing stays open"

@@ -17,7 +17,7 @@ from composcope.evaluation.case import Case, Part
 from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response
 from composcope.evaluation.grading import formulas, grade
 from composcope.evaluation.journal import Journal, ask_identity
-from composcope.evaluation.judging import SAMPLE, second_opinions
+from composcope.evaluation.judging import SAMPLE, AnswerToJudge, agree, second_opinions
 
 
 @pytest.mark.parametrize(
@@ -210,3 +210,32 @@ def test_a_judge_is_shown_both_ends_of_a_long_answer_and_how_much_is_left_out() 
     shown = judging.shortened("a" * 4000 + "b" * 4000)
     assert shown.startswith("a" * 1500) and shown.endswith("b" * 1500) and "5000 characters" in shown
     assert judging.shortened("short") == "short"
+
+
+def test_agreement_with_a_judge_is_of_the_rules_where_they_find_a_match_and_leaves_failures_open(
+    tmp_path: Path,
+) -> None:
+    def row(response: str, **changes: Any) -> AnswerToJudge:
+        return AnswerToJudge("c", "whole", "q?", "Rome", "text", response, **changes)
+
+    rows = [
+        row("Rome"),
+        row("Lyon, surely"),
+        row("roma", aliases=("Roma",)),
+        row("Lyon", finish_reason="length"),
+        row("Lyon", finish_reason="error"),
+        row("Oslo"),
+        row(prompts.ABSTENTION),
+        row(" "),
+    ]
+    rules = [v.right for v in agree(rows, None)]
+    assert rules == [True, False, True, None, None, False, False, None]
+    judge = Judge(right=["Lyon"], wrong=[])
+    found = agree(rows, judge)
+    assert [v.right for v in found] == [True, True, True, None, None, None, False, None]
+    assert [v.why.partition(":")[0] for v in found] == ["rules", "judge", *["rules"] * 3, "judge", *["rules"] * 2]
+    assert len(judge.prompts) == 2 and all("q?" in p and "Rome" in p for p in judge.prompts)
+    with Journal(tmp_path) as journal:
+        failed = agree(rows, Unreachable([]), journal)
+    assert [v.right for v in failed] == [True, None, True, None, None, None, False, None]
+    assert failed[1].why == "judge error: no route to host"

@@ -432,3 +432,23 @@ def test_a_judge_sees_the_answers_in_words_that_the_rules_refuse_and_a_sample_of
             known, WholeOnly(), ReplayEngine(engine.identity, engine.provenance), journal, judge=recorded
         )
     assert {r.case: r.outcome for r in rescored.graded} == {c: o for c, (o, _) in outcomes.items() if c != "failed"}
+
+
+def test_an_engine_that_leaves_asks_out_is_a_defect_and_a_part_alone_is_no_whole(tmp_path: Path) -> None:
+    class Lazy(Table):
+        def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+            return super().answer(asks[:1])
+
+    with Journal(tmp_path / "a") as journal, pytest.raises(RuntimeError, match="Lazy left 1 of 2 asks"):
+        evaluate(shared_fact(1), PartsThenWhole(), Lazy(TABLE), journal, exact)
+    parts = (Part("Where?", "Rome"), Part("In which year?", "2090", answer_type="number"))
+    case = Case("a", "In which year is it there?", "2090", parts, answer_type="number")
+    with Journal(tmp_path / "b") as journal:
+        engine = Table({"Where?": "Rome", "In which year?": "Rome", case.question: "Rome"})
+        found = evaluate([case], PartsThenWhole(), engine, journal).graded
+    assert [(r.role, r.outcome) for r in found] == [
+        ("part:0", "correct"),
+        ("part:1", "invalid"),
+        ("whole", "incorrect"),
+    ]
+    assert [r.reason for r in found] == [None, "no-answer", "stops at part:0"]

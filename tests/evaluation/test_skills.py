@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -203,3 +204,21 @@ def test_agreement_cuts_ties_by_name_and_needs_a_common_model() -> None:
     assert (one.first, one.second, one.shared, mean) == (("a", "b"), ("c", "a"), ("a",), 1.0)
     with pytest.raises(NoCasesError):
         skills.teacher_agreement({"m": {}}, {"n": {}})
+
+
+def test_a_folder_without_the_package_that_reads_it_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(InputError) as caught:
+        embed(["a question"], tmp_path)
+    assert str(tmp_path) in str(caught.value) and "composcope[embed]" in str(caught.value)
+
+
+def test_skills_are_read_from_objects_and_texts_each_name_once_and_none_without_a_name() -> None:
+    given = ["Sum: adds", {"skill": " Unit ", "description": "converts"}, {"name": "sum", "description": "x"}, "Order"]
+    assert skills._skills(given) == [
+        Skill("s01", "Sum", "adds"), Skill("s02", "Unit", "converts"), Skill("s03", "Order", "")
+    ]  # fmt: skip
+    for bad in ([" : nameless"], [*given, {"description": "nameless"}], []):
+        assert skills._skills(bad) is None

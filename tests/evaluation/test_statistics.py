@@ -325,3 +325,12 @@ def test_an_extreme_mean_is_that_of_the_best_choice_among_some_values(fixed: lis
     means = [sum(x) / len(x) for some in chosen if (x := [*fixed, *some])]
     for end in (min, max):
         assert st.extreme_mean(fixed, optional, end) == (pytest.approx(end(means)) if means else None)
+
+
+def test_pairs_of_different_lengths_are_refused_and_what_does_not_vary_over_clusters_has_no_interval() -> None:
+    for test in (lambda a, b: st.paired_difference(a, b, seed=0), st.mcnemar):
+        with pytest.raises(ValueError, match="2 and 3"):
+            test([True, False], [True, False, True])
+    labels = [i // 2 for i in range(12)]
+    same = st.bootstrap(np.ones((12, 2)), lambda s: s[..., 0] / s[..., 1], seed=0, clusters=labels)
+    assert (same.low, same.high, same.method) == (None, None, dependence.CLUSTERED)

@@ -135,6 +135,8 @@ def test_a_table_keeps_its_cells_with_the_line_each_row_ends_on(tmp_path: Path) 
     path = tmp_path / "t.csv"
     path.write_bytes(b'\xef\xbb\xbfa,b\r\n1,"x\r\ny"\r\n')
     assert text_files.table(path, "") == (["a", "b"], [(3, {"a": "1", "b": "x\r\ny"})])
+    path.write_bytes(b"a,b,c\n1,2,3\n\n4\n")
+    assert text_files.table(path, "", "ac".__contains__)[1] == [(2, {"a": "1", "c": "3"}), (4, {"a": "4", "c": ""})]
 
 
 def test_elements_of_a_list_and_lines_are_read_alike_with_their_places(tmp_path: Path) -> None:

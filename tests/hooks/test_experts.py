@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, experts, load_model
+from composcope.hooks.anatomy import _stated_experts
 from composcope.hooks.backends.transformers import _expert_tap
 
 from ..tiny_models import tiny
@@ -164,3 +166,21 @@ def test_experts_whose_output_is_not_the_sum_of_them_are_refused() -> None:
     lm.run(IDS)
     with pytest.raises(ModelError, match="not the weighted sum of its experts"):
         lm.run(IDS, read=every(lm)[:1])
+
+
+def test_modules_that_are_no_experts_are_refused() -> None:
+    for wrong in (None, torch.nn.Linear(2, 2)):
+        with pytest.raises(ModelError, match=f"{type(wrong).__name__}: its experts"):
+            experts.required(wrong)
+    x, index = torch.zeros(3, 2), torch.zeros(3, 1, dtype=torch.long)
+    sent = experts.given(torch.nn.Identity(), (x[None],), {"index": index, "weight": x[:, :1], "other": 1})
+    assert torch.equal(sent.hidden, x) and sent.index is index and torch.equal(sent.weight, x[:, :1])
+    for args in ((x, index), (x, index, None), (x, index[0], x), (None, index, x)):
+        with pytest.raises(ModelError, match="Identity: was not called with"):
+            experts.given(torch.nn.Identity(), args, {})
+
+
+@pytest.mark.parametrize("name", ["num_local_experts", "num_experts", "n_routed_experts"])
+def test_the_number_of_experts_is_the_one_that_the_configuration_states(name: str) -> None:
+    assert _stated_experts(SimpleNamespace(**{name: 6})) == 6
+    assert _stated_experts(SimpleNamespace(**{name: None})) is None is _stated_experts(SimpleNamespace())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from shapes import unchecked
 from torch import Tensor
 
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, Site, edits, load_model
 from composcope.hooks.edits import Edits, Knockout, Patch, Skip, back_patches, knockouts, noise_like, residual
 from composcope.hooks.interchange import continued, early_exits, forced, groups, interchange, states
+from composcope.hooks.rows import prefill
+from composcope.hooks.suffix import suffix
 
 from ..tiny_models import CONFIGS, tiny
 
@@ -339,3 +343,54 @@ def test_rows_of_knockouts_and_skips_by_layer_and_position() -> None:
         for group in ([0, 1], [2])
     ]
     assert edits.skips([1, 2], [0, 2]) == [[Skip(0, 1), Skip(0, 2)], [Skip(2, 1), Skip(2, 2)]]
+
+
+@unchecked()
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda lm: states(lm, [IDS], []), "1 prompts, but positions for 0"),
+        (lambda lm: states(lm, [IDS, IDS], [[0], []]), "prompt 1: positions []"),
+        (lambda lm: states(lm, [IDS], [[0, 14]]), "prompt 0: positions [0, 14]; give at least one in 0-13"),
+        (lambda lm: states(lm, [IDS], [[-1]]), "prompt 0: positions [-1]"),
+        (lambda lm: interchange(lm, IDS, [[]], []), "read []: give at least one position in 0-13"),
+        (lambda lm: interchange(lm, IDS, [[]], [0, 14]), "read [0, 14]"),
+        (lambda lm: interchange(lm, IDS, [[]], [-1]), "read [-1]"),
+        (lambda lm: interchange(lm, IDS, [[]], [12, 13], targets=[1]), "1 targets for 2 positions"),
+        (lambda lm: interchange(lm, IDS, [[]], [13], targets=[97]), "token id 97: the model's vocabulary has 97"),
+        (lambda lm: interchange(lm, IDS, [[]], [13], tokens=[0, -1]), "token id -1"),
+        (lambda lm: forced(lm, IDS, [[1], []], [[]]), "continuation 1: no token"),
+        (lambda lm: continued(lm, IDS, [[]], 0), "max_new_tokens=0; give at least 1"),
+        (lambda lm: lm.generate([IDS], 0), "max_new_tokens=0; give at least 1"),
+        (
+            lambda lm: suffix(lm, IDS, prefill(lm, [IDS]), [[Skip(2, 4)], [Skip(0, 4)]], start=4, stop=14),
+            "in the order",
+        ),
+        (lambda lm: interchange(lm, IDS, [[Skip(0, 4)]], [13], max_rows=0), "max_rows is 0; give at least 1"),
+    ],
+)
+def test_places_tokens_and_rows_that_are_not_there_are_refused(call: Callable[[Model], Any], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        call(load_model(tiny("llama")))
+
+
+def test_the_first_and_the_last_place_and_token_are_taken() -> None:
+    lm = load_model(tiny("llama"))
+    found = interchange(lm, IDS, [[], [Skip(0, 0)]], [0, 13], tokens=[0, 96], targets=[96, 0], max_rows=1)
+    assert found.log_probs is not None and found.target_log_probs is not None
+    assert found.log_probs.shape == (2, 2, 2) and found.target_log_probs.shape == (2, 2)
+    assert torch.equal(found.log_probs[:, 0, 1], found.target_log_probs[:, 0])
+    assert torch.equal(found.log_probs[:, 1, 0], found.target_log_probs[:, 1])
+    assert [x.shape[:2] for x in states(lm, [IDS], [[0, 13]])] == [(4, 2)]
+
+
+def test_rows_that_continue_are_as_many_as_their_new_tokens_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    from composcope.hooks import interchange as module
+
+    asked: list[dict[str, Any]] = []
+    rows = module.suffix_rows
+    monkeypatch.setattr(module, "suffix_rows", lambda *a, **k: (asked.append(k), rows(*a, **k))[1])
+    lm = load_model(tiny("llama"))
+    continued(lm, IDS, [[Skip(0, 4)]], 3, stop_ids=[])
+    assert asked and all(k == {"decoded": 3} for k in asked)
+    assert rows(lm, 14, 10, decoded=3) <= rows(lm, 14, 10)

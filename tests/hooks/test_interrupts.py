@@ -185,3 +185,30 @@ def test_other_threads_hold_nothing() -> None:
     thread.start()
     thread.join()
     assert found == [signal.default_int_handler]
+
+
+def test_what_is_held_inside_the_model_is_finished_first_and_what_is_closed_ends_before_anything() -> None:
+    lm, seen = load_model(tiny("llama")), list[str]()
+
+    def inside(x: Tensor) -> Tensor:
+        with held():
+            signal.raise_signal(signal.SIGINT)
+            seen.append("held")
+        return x
+
+    def open_to_it(x: Tensor) -> Tensor:
+        signal.raise_signal(signal.SIGINT)
+        seen.append("went on")
+        return x
+
+    with pytest.raises(KeyboardInterrupt):
+        lm.run(IDS, edit={Site(0, "resid_post"): inside})
+    assert seen == ["held"]
+    seen.clear()
+    with pytest.raises(KeyboardInterrupt), held(closed=True):
+        lm.run(IDS, edit={Site(0, "resid_post"): open_to_it})
+        seen.append("the end")
+    assert seen == ["went on", "the end"]
+    with pytest.raises(KeyboardInterrupt):
+        lm.run(IDS, edit={Site(0, "resid_post"): open_to_it})
+    assert seen == ["went on", "the end"], "open again"

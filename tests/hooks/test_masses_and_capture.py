@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from shapes import unchecked
 from tiny_models import CONFIGS, tiny
 from transformers import PreTrainedModel
 
@@ -124,6 +126,7 @@ def test_one_pass_may_be_consumed_as_it_finishes_longest_first() -> None:
         (Request([5, 99]), "97 embeddings"),
         (Request([5] * 65), "context of 64"),
         (Request([5, 6], states=(1, 1)), "states span 1:1"),
+        (Request("a text"), "'a text' is text"),  # type: ignore[arg-type]
         (Request([5, 6], masses=Window(0, 3, ())), "masses span 0:3"),
     ],
 )
@@ -310,3 +313,40 @@ def test_the_last_token_of_a_response_is_one_of_the_vocabulary_though_it_is_neve
     for last in (vocab, -1):
         with pytest.raises(InputError, match=f"response 3: token id {last}; the model has {vocab} embeddings"):
             captures.check_last(lm, [0, last], "response 3")
+
+
+@unchecked()
+def test_what_masses_and_statistics_cannot_be_taken_from_is_refused() -> None:
+    q, given = torch.zeros(1, 2, 3, 16), {"position_bias": torch.zeros(1)}
+    call = Call(torch.nn.Identity(), q, q, q, None, given, lambda *_, **__: (q, None))
+    with pytest.raises(ModelError, match=r"Identity: .*position bias"):
+        _options(call)
+    call.module.is_causal = False  # type: ignore[assignment]
+    with pytest.raises(ModelError, match=r"Identity: .*not causal"):
+        _options(call._replace(kwargs={}))
+    model = tiny("llama")
+    with pytest.raises(ModelError, match="layer 0: batch of 1 for 2 windows"), attention_masses(model, [None, None]):
+        model(torch.tensor([[5, 6]]), use_cache=False)
+    head = Head(torch.eye(3), None, None, 1.0)
+    for wrong in (torch.zeros(1, dtype=torch.long), torch.zeros(2, 1, dtype=torch.long)):
+        with pytest.raises(InputError, match=rf"shape {re.escape(str(tuple(wrong.shape)))}; .*each of 2"):
+            vocabulary_statistics(head, torch.ones(2, 3), wrong)
+    for bad in (torch.nan, torch.inf):
+        with pytest.raises(ModelError, match="NaN or infinite logits"):
+            vocabulary_statistics(head, torch.full((1, 3), bad), torch.tensor([0]))
+
+
+def test_little_free_memory_makes_small_passes_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm = load_model(tiny("llama"))
+    requests = [Request([5, 6, 7], states=(0, 3)), Request([8, 9], states=(0, 2))]
+    monkeypatch.setattr(captures, "free_bytes", lambda device: None)
+    assert captures.token_budget(lm) == captures.MAX_TOKENS
+    monkeypatch.setattr(captures, "token_budget", lambda lm: 4)
+    for limit, said in ((None, 1), (4, 0)):
+        notes: list[str] = []
+        small, whole = ([c.states for _, c in capture(lm, requests, max_tokens=n, notes=notes)] for n in (limit, 100))
+        assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(small, whole, strict=True))  # type: ignore[arg-type]
+        assert len(notes) == said and all("4 tokens" in n and str(captures.MAX_TOKENS) in n for n in notes)
+    notes = []
+    list(capture(lm, requests[:1], notes=notes))
+    assert notes == [], "what fits into one pass is none smaller"

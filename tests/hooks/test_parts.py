@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +12,12 @@ from einops import rearrange
 from tiny_models import tiny
 
 from composcope.errors import ModelError
-from composcope.hooks import parts
-from composcope.hooks.anatomy import _experts, width_of
-from composcope.hooks.trace import Trace
+from composcope.hooks import attention, parts
+from composcope.hooks.anatomy import Projection, _attention, _experts, _post_norm, _resolve_layer, width_of
+from composcope.hooks.backends import _module
+from composcope.hooks.backends.transformers import Tap, install
+from composcope.hooks.module_hooks import ModuleHook, hooked
+from composcope.hooks.trace import Event, Trace
 
 
 def test_heads_lie_where_the_layout_says() -> None:
@@ -120,3 +124,131 @@ def test_blocks_that_do_not_map_states_to_states_are_refused(change: Any, said: 
     with pytest.raises(ModelError, match=said):
         Trace(model, list(model.model.layers))
     assert not any(m._forward_hooks for m in model.modules())
+
+
+def test_a_model_of_another_depth_than_its_configuration_says_is_refused_with_its_lists() -> None:
+    model: Any = tiny("llama")
+    assert parts.blocks_of(model) is model.model.layers
+    model.config.num_hidden_layers = 4
+    with pytest.raises(ModelError, match=r"LlamaForCausalLM: no single list of 4 blocks .*layers \(3\)"):
+        parts.blocks_of(model)
+    model.config.num_hidden_layers = 3
+    model.model.more = torch.nn.ModuleList(torch.nn.Identity() for _ in range(3))
+    with pytest.raises(ModelError, match=r"layers \(3\), more \(3\)"):
+        parts.blocks_of(model)
+
+
+def test_a_trace_that_runs_out_of_memory_says_that_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    model: Any = tiny("llama")
+
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(model.model, "forward", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        Trace(model, list(model.model.layers))
+
+
+class _Takes(torch.nn.Module):
+    def __init__(self, gives: Any = "states") -> None:
+        super().__init__()
+        self.gives = gives
+
+    def forward(self, hidden_states: Any = None) -> Any:
+        return hidden_states if self.gives == "states" else self.gives
+
+
+@pytest.mark.parametrize("side", ["in", "in-place"])
+def test_a_tap_takes_states_by_place_or_by_name_and_refuses_a_call_without_them(side: str) -> None:
+    module, x = _Takes(), torch.zeros(1, 2, 4)
+    handle = install(Tap(module, side), lambda y: y + 1, (2, 2))
+    for given in (((x.clone(),), {}), ((), {"hidden_states": x.clone()})):
+        assert torch.equal(module(*given[0], **given[1]), x + 1)
+    with pytest.raises(ModelError, match="_Takes: called without hidden states"):
+        module()
+    handle.remove()
+    assert module(x) is x
+
+
+def test_a_tap_of_an_output_refuses_what_is_no_tensor_or_has_no_heads() -> None:
+    x = torch.zeros(1, 2, 5)
+    for module, tap, said in (
+        (gives := _Takes(None), Tap(gives, "out"), "gave no tensor"),
+        (whole := _Takes(), Tap(whole, "out", Projection(whole, "alone", 0)), r"shape \(1, 2, 5\) cannot be cut"),
+    ):
+        install(tap, lambda y: y, (2, 2))
+        with pytest.raises(ModelError, match=f"_Takes: .*{said}"):
+            module(x)
+
+
+def test_a_hook_of_states_refuses_a_module_that_is_called_without_any() -> None:
+    module = _Takes()
+    with hooked([ModuleHook(module, "in", lambda y: y + 1)], 1):
+        assert torch.equal(module(torch.zeros(1, 2, 4)), torch.ones(1, 2, 4))
+        with pytest.raises(ModelError, match="without hidden states"):
+            module(3)
+
+
+def _event(name: str, module: Any, gives: float, takes: float | None = None) -> Event:
+    return Event(module, name, None if takes is None else torch.full((1, 2, 4), takes), torch.full((1, 2, 4), gives))
+
+
+def test_a_block_without_attention_projection_or_mlp_is_refused_and_says_which_is_missing() -> None:
+    linear, half = torch.nn.Linear(4, 4), torch.nn.Linear(4, 2)
+    own, out, mlp = _event("self_attn", torch.nn.ModuleList([linear]), 1), _event("self_attn.o", linear, 1), linear
+    block = torch.nn.ModuleDict({"self_attn": torch.nn.ModuleList([linear]), "mlp": torch.nn.ModuleList([mlp])})
+    ends = [(torch.zeros(1, 2, 4), torch.ones(1, 2, 4))]
+    for events, said in (
+        ([], "self_attn: no output projection of width 4"),
+        ([own], "self_attn: no output projection of width 4"),
+        ([out], "self_attn: no output projection of width 4"),
+        ([_event("self_attn.o", half, 1), own], "self_attn: no output projection of width 4"),
+        ([out, own], "no MLP down projection of width 4"),
+        ([out, own, _event("mlp.down", half, 1)], "no MLP down projection of width 4"),
+        ([out, own, _event("mlp.down", linear, 1)], r"no MLP among its children \['self_attn', 'mlp'\]"),
+    ):
+        trace: Any = SimpleNamespace(ends=ends, events=[events], calls=[])
+        with pytest.raises(ModelError, match=f"ModuleDict.*{said}"):
+            _resolve_layer(trace, 0, block, (4, 2, 2))
+    with pytest.raises(ModelError, match=r"Sequential: no attention .*'0 \(Linear\)'"):
+        _attention(torch.nn.Sequential(linear))
+
+
+def test_the_norm_behind_an_mlp_is_the_module_between_its_output_and_the_end() -> None:
+    down, norm, mlp, tail = (torch.nn.Identity() for _ in range(4))
+    end, block = _event("tail", tail, 3), torch.nn.Identity()
+    last = _event("mlp.down", down, 1)
+    assert _post_norm(block, [], None, end) is None
+    assert _post_norm(block, [last], last, _event("tail", tail, 1)) is None
+    direct = [last, _event("norm", norm, 3, takes=1)]
+    assert _post_norm(block, direct, last, end) is norm
+    with pytest.raises(ModelError, match=r"Identity: tail is not the output of mlp.down"):
+        _post_norm(block, [last, _event("norm", norm, 3, takes=2), _event("mlp", mlp, 1)], last, end)
+
+
+def test_attention_of_another_kind_is_refused_by_the_module_that_calls_it() -> None:
+    q, model = torch.zeros(1, 2, 3, 4), tiny("llama")
+    own: Any = torch.nn.Linear(2, 2)
+    with pytest.raises(ModelError, match=r"Linear: .*eager_attention_forward"):
+        attention._eager(own)
+    own.reorder_and_upcast_attn = True
+    with pytest.raises(ModelError, match=r"Linear: .*sdpa"):
+        attention._native(own, "eager")
+    with pytest.raises(ModelError, match=attention.NAME):
+        attention._dispatch(own, q, q, q, None)
+    call = attention.Call(own, q, q, q, torch.zeros(1, 3, 3), {}, lambda *_, **__: (q, None))
+    with pytest.raises(ModelError, match=r"Linear: attention mask of shape \(1, 3, 3\)"):
+        attention._check_mask(call)
+    attention._check_mask(call._replace(mask=torch.zeros(1, 1, 3, 3)))
+    attention._check_mask(call._replace(query=q[:, :, :1]))
+    with attention.interpose(model, lambda call: call.output()):
+        with pytest.raises(ModelError, match="already"), attention.interpose(model, lambda call: call.output()):
+            pass
+    assert model.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize("backend", ["transformer_lens", "nnsight"])
+def test_a_library_that_cannot_be_imported_is_named(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, backend, None)
+    with pytest.raises(ModelError, match=f'backend "{backend}": {backend} cannot be imported'):
+        _module(backend)

@@ -216,6 +216,11 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
         (lambda: lm.run(ids_of(), edit={Site(2, "resid_post"): lambda x: x + float("inf")}), "NaN or infinity"),
         (lambda: lm.run(ids_of(65)), "context holds 64"),
         (lambda: lm.run(torch.tensor([[3, 97]])), "vocabulary has 97"),
+        (lambda: lm.run(torch.zeros(1, 1, 2, dtype=torch.long)), r"shape \(1, 1, 2\)"),
+        (lambda: lm.run(torch.zeros(0, 2, dtype=torch.long)), r"shape \(0, 2\)"),
+        (lambda: lm.pad([]), "at least one token"),
+        (lambda: lm.pad([[3], []]), "at least one token"),
+        (lambda: lm.tokens("a text"), "tokenizer=..."),
         (lambda: lm.run([3, 9]), "token ids of type list"),  # type: ignore[arg-type]
         (lambda: lm.run(torch.tensor([[3.0]])), "token ids of type torch.float32"),
         (lambda: load_model(tiny("gpt_neox")).run(ids_of(), read=[Site(0, "resid_mid")]), "in parallel"),

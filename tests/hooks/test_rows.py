@@ -329,3 +329,18 @@ def test_rows_are_repeated_until_the_last_layer_has_a_multiple_of_the_first(
     assert (len(found[0].sequences), len(found[-1].sequences)) == wanted and len(found[1].sequences) == last
     assert found[0].sequences.tolist() == [*range(first), *[0] * (wanted[0] - first)]
     assert _padded(taken[:1]) is not None and len(_padded(taken[:1])[0].sequences) == first
+
+
+def test_rows_of_attention_with_a_position_bias_or_with_nan_are_refused() -> None:
+    q = torch.zeros(1, 2, 3, 8)
+    call: Any = SimpleNamespace(query=q, key=q, kwargs={"position_bias": 1}, module=torch.nn.Identity())
+    with pytest.raises(ModelError, match=r"Identity: .*position bias"):
+        _attend(call, (q, q), torch.ones(1, 3, dtype=torch.bool), [], None)
+    lm = load_model(tiny("llama"))
+    prefix = prefill(lm, PROMPTS)
+    with torch.no_grad():
+        lm.model.lm_head.weight[5] = torch.nan  # type: ignore[union-attr, operator]
+    with pytest.raises(ModelError, match="NaN logits"):
+        step(lm, prefix.select([0, 1, 2]))
+    with pytest.raises(ModelError, match="NaN or infinite logits"):
+        lm.generate([PROMPTS[0]], 2)

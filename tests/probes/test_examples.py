@@ -245,6 +245,9 @@ def test_labels_that_contradict_or_are_missing_are_refused(tokenizer: PreTrained
         from_case_sets(tokenizer, CASES, asks, responses, both)
     with pytest.raises(NoCasesError, match="nothing to probe"):
         from_case_sets(tokenizer, CASES, asks, responses, [])
+    strange = [*_sets(), CaseSet("other", "success", (Entry("c99", ()),))]
+    with pytest.raises(InputError, match=rf"'c99' is not among the {len(CASES)} cases"):
+        from_case_sets(tokenizer, CASES, asks, responses, strange)
     with pytest.raises(InputError, match="no response to its whole"):
         parts = {k: a for k, a in asks.items() if a.role != "whole"}
         from_case_sets(tokenizer, CASES, parts, responses, _sets())

@@ -23,7 +23,7 @@ from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.organism.tokenizer import build
 from composcope.hooks import load_model
 from composcope.probes.examples import Example, Gold
-from composcope.probes.faithfulness import Working, over_examples, read_working
+from composcope.probes.faithfulness import Working, altering, over_examples, read_working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
 from composcope.probes.faithfulness.examples import _alter, _Taken
 from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
@@ -466,3 +466,37 @@ def test_other_spellings_of_the_gold_answer_are_no_spellings_of_another_answer()
              for said in ("Norge", "Norway", "Peru") for wanted in (None, "Peru")}  # fmt: skip
     right = [(said, wanted) for (said, wanted), outcome in found.items() if outcome == "correct"]
     assert right == [("Norge", None), ("Norway", None), ("Peru", "Peru")]
+
+
+def test_a_response_without_gold_or_of_another_type_is_said_and_no_value_is_nowhere() -> None:
+    e = example("5 times 8?", PAIR, "40")
+    assert "gold" in str(read_working(TOKENS, replace(e, gold=None), [TOKENS.eos_token_id], {}))
+    assert isinstance(read_working(TOKENS, e, [TOKENS.eos_token_id], {}), Working)
+    wrong = judged("yes", "stop", Gold("yes", "boolean", "plain"), "40")
+    assert (wrong.outcome, wrong.answer) == ("invalid", None) and "'40'" in str(wrong.reason)
+    assert judged("no", "stop", Gold("yes", "boolean", "plain"), "no").outcome == "correct"
+    assert every(" ", "a b") == [] and every("b", "a b") == [(2, 3)]
+
+
+@pytest.mark.parametrize(("value", "result"), [("6", "48"), ("x", None), ("2.5", None)])
+def test_another_operand_of_a_written_sum_gives_another_result_where_it_is_a_number(
+    value: str, result: str | None
+) -> None:
+    for role, sum in (("a", ("5", "times", "8")), ("b", ("8", "times", "5"))):
+        found = altering._of_sum(Written("operand", role, "5", 0, 1, "", sum), value)
+        assert (None if found is None else found.follows) == result
+
+
+class Melting:
+    """A tokenizer that makes one token of each character, and of "ab"."""
+
+    def __call__(self, text: str, **_: Any) -> Any:
+        return SimpleNamespace(input_ids=[ord(c) for c in text.replace("ab", "c")])
+
+    def decode(self, ids: Sequence[int], **_: Any) -> str:
+        return "".join(map(chr, ids))
+
+
+def test_text_that_melts_into_what_stands_before_it_has_no_tokens_of_its_own() -> None:
+    assert altering.in_place(Melting(), "xa", "b") == () and altering.in_place(Melting(), "xb", "a") == (ord("a"),)
+    assert altering.in_place(Melting(), "x", "ab") == (), "it reads back as something else"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,17 @@ from hypothesis import strategies as st
 
 from composcope.errors import InputError
 from composcope.probes.examples import Example
-from composcope.probes.matching import CALIPER, Matched, assign, distance, kept, match, spread_out, token_before
+from composcope.probes.matching import (
+    CALIPER,
+    Matched,
+    assign,
+    check_templates,
+    distance,
+    kept,
+    match,
+    spread_out,
+    token_before,
+)
 from composcope.probes.slots import Slot
 from composcope.probes.tables import adjusted, matched_rows
 
@@ -263,3 +274,26 @@ def test_no_caliper_pairs_all_but_cases_without_a_distance() -> None:
 def test_a_contrast_is_possible_from_two_pairs_on() -> None:
     pairs = (("a", "b"), ("c", "d"), ("e", "f"))
     assert [Matched(pairs[:n], (), (), (), 0.0).possible for n in range(4)] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        ({}, {"caliper": -0.1}, "caliper=-0.1"),
+        ({}, {"caliper": math.nan}, "caliper=nan"),
+        ({}, {"on": ("famly",)}, "'famly'"),
+        ({}, {"role": "part:3"}, "role 'part:3'; roles are ['whole']"),
+        ({"case": "a"}, {}, "case 'a': several examples of role 'whole'"),
+        ({"group": "mixed"}, {}, "case 'b': group is 'mixed'"),
+    ],
+)
+def test_examples_that_cannot_be_matched_are_refused(
+    change: dict[str, Any], options: dict[str, Any], said: str
+) -> None:
+    given = [example("a", "failure"), replace(example("b", "success"), **change)]
+    with pytest.raises(InputError) as caught:
+        match(given, **options)
+    assert said in str(caught.value), caught.value
+    assert match([*given[:1], example("b", "success")], caliper=0).pairs == (("a", "b"),)
+    assert match([]).pairs == ()
+    check_templates([])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ import torch
 from shapes import unchecked
 from tiny_models import tiny
 
-from composcope.errors import InputError, ModelError
+from composcope.errors import InputError, ModelError, NoCasesError
+from composcope.evaluation import dependence
 from composcope.hooks import Model, Site
-from composcope.probes import contrast, lookback, min_k, neurons, patching, trajectory
+from composcope.probes import contrast, lookback, maps, min_k, neurons, patching, tables, trajectory, validity
+from composcope.probes.neurons import sets
+from composcope.probes.patching import engine, prompt_end
+from composcope.probes.readout import readings
 
 P = [1, 5, 6, 7, 8]
 IDS = torch.tensor([P])
@@ -211,3 +216,120 @@ def test_too_few_other_neurons_give_no_random_control_rather_than_an_empty_one(l
     assert found.random_suppressed.isnan().all(1).tolist() == [True, False]
     assert found.random_amplified.isnan().all(1).tolist() == [True, False]
     assert bool(found.suppressed.isfinite().all()) and bool(found.amplified.isfinite().all())
+
+
+def _reading(case: str, *places: str) -> readings.Reading:
+    return readings.Reading([1, 2], dict.fromkeys(places, (1,)), "bridge", "a", case=case)
+
+
+def JOINS(text: str) -> Any:
+    """A tokenizer that makes one token of a text, whatever its length."""
+    return SimpleNamespace(input_ids=[len(text)])
+
+
+FLAT, HOLED = np.zeros((3, 2)), np.array([[1.0, np.nan]] * 3)
+
+
+@unchecked()
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda lm: maps.map_test(FLAT, np.zeros((3, 4))), InputError, "shapes (3, 2) and (3, 4)"),
+        (lambda lm: maps.map_test(FLAT, np.zeros((4, 2)), paired=True), InputError, "shapes (3, 2) and (4, 2)"),
+        (lambda lm: maps.map_test(FLAT, HOLED), InputError, "maps hold NaN"),
+        (lambda lm: maps.map_test(HOLED, FLAT), InputError, "maps hold NaN"),
+        (lambda lm: maps.map_test(FLAT[:1], FLAT), NoCasesError, "1"),
+        (lambda lm: maps.map_test(FLAT, FLAT, permutations=0), InputError, "permutations=0"),
+        (lambda lm: maps.map_test(FLAT, FLAT, level=1), InputError, "level=1"),
+        (lambda lm: contrast.paired({"a": [1.0, 2.0]}), NoCasesError, "roles ['a'] have sizes [2]"),
+        (lambda lm: contrast.paired({"a": {}, "b": {}}), NoCasesError, "sizes [0, 0]"),
+        (
+            lambda lm: contrast.paired({"a": [1.0, 2.0, 4.0], "b": [0.0, 3.0, 1.0]}, test="t", clusters=[1, 1, 2]),
+            InputError,
+            "test 't'",
+        ),
+        (lambda lm: validity.planted_recovery([1.0], n=5), NoCasesError, "1 baseline scores and n=5"),
+        (lambda lm: validity.planted_recovery([1.0, 2.0], n=1), NoCasesError, "2 baseline scores and n=1"),
+        (lambda lm: neurons.causal_check(lm, [P], [[3]], []), InputError, "1 prompts, 1 answers, 0 sets"),
+        (lambda lm: neurons.causal_check(lm, [P], [], [[(0, 1)]]), InputError, "1 prompts, 0 answers, 1 sets"),
+        (lambda lm: engine.transplant_all(lm, P, P[:3], [0]), InputError, "donor of 5 and recipient of 3"),
+        (lambda lm: prompt_end._shares(([1], None), (2, 3)), InputError, "clusters: 1 labels for 2 prompts"),
+        (lambda lm: prompt_end._shares((None, [1]), (2, 3)), InputError, "clusters: 1 labels for 3 prompts"),
+        (
+            lambda lm: readings.place_names([_reading("c", "x", "y"), _reading("d", "y", "x")]),
+            InputError,
+            "case 'd': places ['y', 'x'], others have ['x', 'y']",
+        ),
+        (lambda lm: readings.patchscope(lm, torch.zeros(4, 1, 32), [0], ["a"], shown=["b"]), InputError, "patchscope"),
+        (lambda lm: readings.repeating_prompt(JOINS, ["Spain"]), InputError, "placeholder"),
+    ],
+)
+def test_what_no_number_can_be_made_of_is_refused(
+    lm: Model, call: Callable[[Model], object], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error) as caught:
+        call(lm)
+    assert said in str(caught.value), caught.value
+
+
+def test_what_is_the_same_for_both_is_taken() -> None:
+    assert prompt_end._shares((None, [1, 2, 3]), (2, 3)) == [[None] * 2, [1, 2, 3]]
+    assert readings.place_names([_reading("c", "x"), _reading("d", "x")]) == ("x",) and readings.place_names([]) == ()
+    words: Any = lambda text: SimpleNamespace(input_ids=[ord(c) for c in text])  # noqa: E731
+    ids, at = readings.repeating_prompt(words, ["Spain", "Peru"])
+    text = "Spain: Spain\nPeru: Peru\n" + readings.PLACEHOLDER
+    assert bytes(ids).decode().startswith(text) and at == len(text) - 1
+
+
+def test_numbers_that_have_no_spread_get_no_interval_and_no_adjustment() -> None:
+    row: Any = {"p": 0.5}
+    sides = {"failure": {"a": 1.0, "b": 2.0}, "success": {"a": 1.0, "b": 2.0}}
+    same: Any = SimpleNamespace(differences={"length": {"a": 1.0, "b": 0.0}})
+    none: Any = SimpleNamespace(differences={})
+    assert tables._adjustment(row, sides, same, {}) == {} == tables._adjustment(row, sides, none, {})
+    assert tables._adjustment({"p": np.nan}, sides, same, {}) == {}
+    d = np.arange(12.0)
+    assert tables.adjusted(d, {"x": np.ones(12)}) == ({}, []) == tables.adjusted(np.ones(12), {"x": d})
+    assert tables.adjusted(d**2, {"x": d, "twice": 2 * d})[1] == ["x"]
+    assert tables.adjusted(d**2, {"x": d}, [0] * 6 + [1] * 6) == ({}, [])
+    assert tables.adjusted(d[:4], {"x": d[:4] ** 2}) == ({}, []), "five pairs for each"
+    for t, threshold in ((0.0, 2.0), (np.nan, 2.0), (1.0, np.inf)):
+        found: Any = SimpleNamespace(difference=np.ones(1), statistic=np.array([t]), threshold=threshold)
+        cell = tables._simultaneous(found, (np.intp(0),))
+        assert np.isnan([cell["low"], cell["high"]]).all() and cell["interval"] == tables.NO_SPREAD
+    found = SimpleNamespace(difference=np.array([-3.0]), statistic=np.array([-6.0]), threshold=2.0)
+    assert tables._simultaneous(found, (np.intp(0),)) | {"interval": 0} == {"low": -4.0, "high": -2.0, "interval": 0}
+    constant = trajectory._jackknife(0.5, np.full(8, 0.5), np.ones((1, 8), dtype=bool), "said")
+    assert np.isnan(constant["low"]) and (constant["interval"], constant["note"]) == (tables.NO_SPREAD, "said")
+    few = trajectory._jackknife(0.5, np.arange(4.0), np.ones((1, 4), dtype=bool), "said")
+    assert np.isnan(few["high"]) and (few["interval"], few["note"]) == (dependence.FEW, "said")
+    known = trajectory._jackknife(0.5, np.linspace(0.4, 0.6, 8), np.ones((1, 8), dtype=bool), "said")
+    assert known["low"] < 0.5 < known["high"]
+    assert sets.coarse(torch.zeros(2, 3)) == {} == sets.coarse(-torch.ones(2, 3))
+    assert sets._rank({(0, 1): 0.0}, {(0, 1): 1}, 4, frozenset(), 3) == []
+
+
+@pytest.mark.parametrize(
+    ("rates", "power", "effect"),
+    [([0.9, 1.0], 0.8, 1.0), ([0.8, 0.9], 0.8, 1.0), ([0.6, 1.0], 0.8, 2.0), ([0.1, 0.2], 0.8, np.inf)],
+)
+def test_the_smallest_effect_is_interpolated_between_the_rates_around_the_power(
+    rates: list[float], power: float, effect: float
+) -> None:
+    assert validity._crossing([1.0, 3.0], rates, power) == pytest.approx(effect)
+
+
+def test_the_smallest_pool_map_and_question_are_taken() -> None:
+    clusters = [{(0, 1): 1.0}, {(0, 2): 1.0}, {(0, 1): 0.5}]
+    assert len(sets.select_clusters(clusters, v=1, u=1).neurons) == 3
+    for given, options, said in (
+        (clusters[:2], {}, "2 queries"),
+        (clusters, {"v": 0}, "v=0"),
+        (clusters, {"u": 1.1}, "u=1.1"),
+    ):
+        with pytest.raises(InputError, match=said):
+            sets.select_clusters(given, **options)
+    assert neurons.location_map([[(0, 3)], [(1, 0)]], 2, 4, 1).tolist() == [[0.5], [0.5]]
+    with pytest.raises(InputError, match="bins=0"):
+        neurons.location_map([], 2, 4, 0)
+    assert maps.map_test(np.array([[1.0], [2.0]]), np.array([[5.0], [4.0]])).p.shape == (1,)

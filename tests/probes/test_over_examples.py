@@ -493,3 +493,13 @@ def test_settings_of_probes_reach_the_function_that_measures(name: str, monkeypa
     (given,) = got
     assert {k: v for k, v in given.items() if k != "progress"} == REACH[name]
     assert given.get("progress", "bar") == "bar"
+
+
+def test_failures_without_a_match_are_paired_at_random_and_this_is_said(lm: Model) -> None:
+    apart = [replace(e, family=e.group) for e in _examples(4)]
+    run = partial(patching.over_examples, lm, apart, layers=[1], max_new_tokens=2, controls=(), position="prompt-end")
+    found = run(max_pairs=3)
+    said = [w for w in found.warnings if "no matched pairs" in w]
+    assert len(said) == 1 and "3 failures" in said[0] and run(max_pairs=3).table == found.table != run(seed=1).table
+    matched = patching.over_examples(lm, _examples(4), layers=[1], max_new_tokens=2, controls=(), position="prompt-end")
+    assert not any("no matched pairs" in w for w in matched.warnings)

@@ -257,3 +257,20 @@ def test_a_case_is_in_the_same_group_in_every_training_and_at_every_level() -> N
         (case, int(g)) for t, n in ((0, 0), (1, 24)) for case, g in zip(order[n : n + 24], cells[t].group, strict=True)
     }
     assert left_out == {} and len(groups) == 12
+
+
+def test_more_than_twelve_trainings_are_tested_by_drawn_signs() -> None:
+    for n, fewest in ((12, 2 / 2**12), (13, 1 / 4097)):
+        alike = verdicts.Over(dict.fromkeys(range(n), 1.0), 1.0, 1.0, n - 1, 0.0)
+        mixed = verdicts.Over({i: (-1.0) ** i for i in range(n)}, 1.0, 1.0, n - 1, 0.0)
+        assert fewest <= alike.p < 0.005 and mixed.p > 0.5 and mixed.p <= 1
+    assert verdicts._drawn_signs(13).shape == (4097, 13) and set(np.unique(verdicts._drawn_signs(13))) == {-1.0, 1.0}
+
+
+def test_too_few_cases_for_a_baseline_have_no_number_beyond_it() -> None:
+    n = verdicts.FEWEST_ADJUSTED
+    rng = np.random.default_rng(0)
+    for size, known in ((n - 1, False), (n, True)):
+        cells = verdicts._Cells(rng.normal(size=size), np.arange(size) % 3, 3, rng.normal(size=size))
+        found = verdicts._beyond(cells, [])
+        assert found.shape == (4,) and np.isfinite(found[0]) == known

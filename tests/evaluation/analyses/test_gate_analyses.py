@@ -18,6 +18,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.compare import delta_atom
 
 MARKS = {"+": "correct", "-": "incorrect", "0": "abstained", "?": "invalid"}
+LABEL = "malformed-output"
 
 
 def row(case: str, role: str, mark: str, **extra: object) -> Graded:
@@ -447,3 +448,65 @@ def test_the_type_of_an_answer_is_the_cases_own_where_a_case_is_known(
     rows = {"whole": row("c", "whole", "-", answer=answer, gold=gold)}
     case = None if kind is None else Case("c", "?", gold, answer_type=kind)
     assert taxonomy.rule_label(SimpleNamespace(item=SimpleNamespace(rows=rows)), case, answer) == label  # type: ignore[arg-type]
+
+
+def _named(run: str, case: str, **extra: Any) -> Source:
+    return source(run, case_rows(case, "x", "+", "+", **extra))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: gated.joint_stability([]), InputError, ("0 runs", "at least 1")),
+        (lambda: gated.joint_stability([_named("r", "a"), _named("r", "a")]), InputError, ("'r'", "twice")),
+        (
+            lambda: gated.joint_stability([_named("r", "a"), source("s", case_rows("a", "y", "+", "+"))]),
+            NoCasesError,
+            ("no probed atom in common",),
+        ),
+        (
+            lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "a", prompt="cot")], "t"),
+            InputError,
+            ("--reference t", "r, s"),
+        ),
+        (
+            lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "b", prompt="cot")]),
+            NoCasesError,
+            ("none of the 1 gate-passing",),
+        ),
+        (
+            lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "a", prompt="xml")]),
+            InputError,
+            ("s: case 'a'", "format 'xml'"),
+        ),
+        (
+            lambda: taxonomy.read_annotations([{"case": "a", "label": "other"}, {"case": "a", "label": LABEL}], "f"),
+            InputError,
+            ("f:2: case 'a'", f"'other' and '{LABEL}'"),
+        ),
+        (lambda: taxonomy.read_annotations([{"label": "other"}]), InputError, ("annotations:1", "case None")),
+        (
+            lambda: taxonomy.read_annotations([{"case": "a", "label": "other", "repeat": True}]),
+            InputError,
+            ("annotations:1", "repeat is True"),
+        ),
+    ],
+)
+def test_runs_and_labels_that_do_not_fit_together_are_named(
+    call: Any, error: type[Exception], said: tuple[str, ...]
+) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert all(fact in str(caught.value) for fact in said), caught.value
+
+
+def test_the_named_run_chooses_the_cases_of_formats_and_labels_of_repeats_are_apart() -> None:
+    knows, not_b = ("+", "+"), ("+", "-")
+    first = [r for c, m in zip("ab", knows, strict=True) for r in case_rows(c, c, m, "+", prompt="xml")]
+    other = [r for c, m in zip("ab", not_b, strict=True) for r in case_rows(c, c, m, "-", prompt="cot")]
+    runs = [source("one", first), source("two", other)]
+    assert value(gated.compare_formats(runs), "composition", prompt="cot") == (0, 2)
+    for reference, n in (("one", 2), ("two", 1)):
+        assert value(gated.compare_formats(runs, reference), "composition", prompt="xml") == (n, n)
+    labels = [{"case": "a", "label": "other", "repeat": 0}, {"case": "a", "label": LABEL, "repeat": 1}]
+    assert taxonomy.read_annotations([*labels, labels[0]]) == {("a", 0): "other", ("a", 1): LABEL}

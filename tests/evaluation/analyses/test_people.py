@@ -321,3 +321,16 @@ def test_people_see_the_evidence_and_the_options_that_models_see_and_may_answer_
     rows = agentcoma.reference_rows({"c": case}, key, [{"item": str(i), "answer": a} for i, a in enumerate(said)])
     found = [(row["role"], row["outcome"]) for row in rows.files["graded.jsonl"]]
     assert found == [("whole", "correct"), ("part:0", "incorrect"), ("whole", "correct"), ("part:0", "correct")]
+
+
+def test_a_sheet_that_does_not_belong_to_key_or_cases_or_is_empty_is_refused() -> None:
+    case = Case("c", "Q?", "7", answer_type="number")
+    key: list[dict[str, Any]] = [{"item": "i1", "person": "p1", "case": "c", "role": "whole"}]
+    judged = [{**key[0], "domain": "-", "kind": "whole", "run": "r", "judged": True, "prone": False}]
+    for read, ours in ((partial(agentcoma.reference_rows, {"c": case}), key), (adjudicator.validate, judged)):
+        with pytest.raises(InputError, match="sheet:2: item 'i2'"):
+            read(ours, [{"item": "i1", "answer": "7", "human": "right"}, {"item": "i2", "answer": "7"}])
+        with pytest.raises(NoCasesError, match="sheet: no "):
+            read(ours, [{"item": "i1", "answer": " ", "human": ""}])
+    with pytest.raises(InputError, match="sheet:1: item 'i1'"):
+        agentcoma.reference_rows({"d": case}, key, [{"item": "i1", "answer": "7"}])

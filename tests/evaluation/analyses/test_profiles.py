@@ -327,3 +327,12 @@ def test_every_answer_of_a_model_is_its_own_and_runs_are_given_once() -> None:
         analyses.distinct([Source("a", [])], 2, "x")
     with pytest.raises(InputError, match="'a' is given twice"):
         analyses.distinct([Source(n, []) for n in "aba"], 2, "x")
+
+
+def test_a_target_twice_under_one_teacher_and_originals_without_questions_are_refused() -> None:
+    runs = [_run("a1", "t1", "m", {"x": "unit"}), _run("a2", "t2", "m", {"x": "unit"})]
+    with pytest.raises(InputError, match="a3: 'm' was given twice under teacher 't2'"):
+        stad.teachers([*runs, _run("a3", "t2", "m", {"y": "unit"})])
+    assert stad.teachers([*runs, _run("a3", "t2", "n", {"y": "unit"})]).tables["agreement"]
+    with pytest.raises(InputError, match="r: its questions"):
+        stad.filtered(Source("r", runs[0].rows), [])

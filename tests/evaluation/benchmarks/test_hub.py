@@ -120,3 +120,9 @@ def test_a_spec_names_repository_config_and_split() -> None:
     assert hub.parse("stad@me/scaffolds#v2:train") == hub.DataSet("stad", "me/scaffolds", "v2", "train")
     assert hub.parse("stad").split is None
     assert hub.parse("agentcoma:dev").file == "agentcoma_dev.csv"
+
+
+def test_a_split_without_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_rows", lambda found, rest: [])
+    with pytest.raises(InputError, match="hub:gsm8k:train: the data set has no rows"):
+        load("hub:gsm8k:train")

@@ -307,6 +307,11 @@ def test_a_published_file_given_as_a_case_file_is_refused_with_its_reader(tmp_pa
         ("musique", [musique("2hop__1_2", step(1, "", "x"))], "question_decomposition[0]: field 'question' is ''"),
         ("musique", [musique("2hop__1_2", step(1, "a", "x"), answer_aliases="y")], "field 'answer_aliases' is 'y'"),
         ("musique", [musique("2hop__1_2", step(1, "a", "x"), answerable="no")], "field 'answerable' is 'no'"),
+        ("musique", [musique("a", question_decomposition={"1": "q"}, answer="x")], "field 'question_decomposition'"),
+        ("musique", [musique("a", question_decomposition=["q"], answer="x")], "field 'question_decomposition'"),
+        ("musique", [musique("a", step(1, "a", "x"), paragraphs={"idx": 0})], "field 'paragraphs'"),
+        ("musique", [musique("a", step(1, "a", "x"), paragraphs=["text"])], "field 'paragraphs'"),
+        ("2wiki", [{**HOTPOT, "evidences": {"fact": ["A"], "relation": ["r"]}}], "lists fact, relation, entity"),
         ("hotpotqa", [HOTPOT, {"_id": "5b", "question": "q"}], ": item 1: field 'answer' is missing"),
         ("2wiki", [wiki(["A", "director"])], "evidences[0] is ['A', 'director']; give [subject, relation, object]"),
         ("2wiki", [wiki(["A", "director", ""])], "evidences[0]: field 'object' is ''"),
@@ -357,3 +362,19 @@ def test_every_relation_makes_a_question_that_names_its_subject_once() -> None:
     assert multi_hop.relation_question("A", "favourite hat") is None
     assert multi_hop.any_relation_question("A", "favourite hat") == "What is the favourite hat of A?"
     assert multi_hop.any_relation_question("A", "licensed to") == "What is A licensed to?"
+
+
+@pytest.mark.parametrize(
+    "triples", [[["Q1", "P50", "Q2"]], [["Q1", "P50", "Q2"], ["Q2", "P27"]], [["Q1", "P50", "Q2"], "Q2"], "Q1"]
+)
+def test_triples_that_do_not_fit_the_hops_name_no_facts(tmp_path: Path, triples: Any) -> None:
+    [case] = load(f"mquake:{document(tmp_path / 'q.json', mquake(orig={'triples': triples}))}")
+    assert [p.atom for p in case.parts] == [p.question.casefold() for p in case.parts]
+    [named] = load(f"mquake:{document(tmp_path / 'q.json', mquake())}")
+    assert [p.atom for p in named.parts] == ["Q1 P50", "Q2 P27"]
+
+
+def test_entities_without_other_names_have_none(tmp_path: Path) -> None:
+    row = {**twohop("0", "Dune Song", "Ada Quill", "Marlow"), "e2.aliases": " ", "e3.aliases": ""}
+    [case] = load(f"twohopfact:{table(tmp_path / 't.csv', row)}")
+    assert [p.aliases for p in case.parts] == [(), ()] and case.aliases == ()

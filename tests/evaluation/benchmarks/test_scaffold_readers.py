@@ -225,3 +225,17 @@ def test_the_released_sample_is_read(shared: Path) -> None:
         ("0", "number"),
         ("3", "number"),
     ]
+
+
+@pytest.mark.parametrize("label", [{}, {"label": None}, {"label": ""}, {"label": "", "answer": "4"}])
+def test_a_row_without_an_answer_is_refused_with_its_fields(tmp_path: Path, label: dict[str, Any]) -> None:
+    path = _file(tmp_path, {"question": "When?", "answer": "1"}, {"question": "How many?", **label})
+    with pytest.raises(InputError, match=r"rows\.jsonl:2: fields 'label' and 'answer'"):
+        load(f"tot:{path}")
+
+
+def test_a_check_that_is_no_object_is_none(tmp_path: Path) -> None:
+    (item,) = read_items(_file(tmp_path, {**RECORD, "scaffolding_verification": ["right"]}))
+    assert item.checks == (None,)
+    (item,) = read_items(_file(tmp_path, {**RECORD, "scaffolding_verification": [{"score": "-1"}]}))
+    assert [(c.text, c.verdict) for c in item.checks if c] == [("", None)]

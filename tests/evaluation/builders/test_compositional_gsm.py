@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,7 @@ from scipy.stats import ks_2samp
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask, Grade
-from composcope.evaluation.builders import code_items, review
+from composcope.evaluation.builders import code_items, compositional_gsm, review
 from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
 from composcope.evaluation.builders.compositional_gsm import CandidatePair, Rules, _assign, build
 from composcope.evaluation.case import Part
@@ -23,7 +27,7 @@ from composcope.evaluation.cases import read_cases, write_cases
 from composcope.evaluation.journal import Journal
 from composcope.evaluation.protocols.asking import default_protocol
 from composcope.evaluation.protocols.reasoning_gap import ReasoningGap
-from composcope.evaluation.sandbox import run_code
+from composcope.evaluation.sandbox import CodeResult, run_code
 
 
 def _item(name: str, question: str, answer: int, *lines: str) -> CodeItem:
@@ -69,7 +73,10 @@ def test_a_slot_is_replaced_at_its_place_also_after_letters_of_several_bytes() -
     assert run_code(with_constant(item.code, slot, "40")).value == 41
 
 
-@pytest.mark.parametrize(("value", "wanted"), [(6.0, 6), (0.1 * 30, 3), (6.004, None), (True, None), ("6", None)])
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [(6.0, 6), (0.1 * 30, 3), (6.004, None), (True, None), ("6", None), (math.inf, None), (math.nan, None), (-0.0, 0)],
+)
 def test_results_count_as_whole_numbers_up_to_rounding_only(value: Any, wanted: int | None) -> None:
     assert code_items.whole(value) == wanted
 
@@ -367,3 +374,96 @@ def test_built_pairs_go_through_the_protocol_in_words_and_in_code(engine, tmp_pa
     assert all(c.meta["independent"] != c.parts[0].question for c in cases)
     reduction = protocol.reduce(found.graded, by_id)
     assert reduction.case_set("second-hop-failure").ids == (lost,)
+
+
+def test_a_step_that_a_new_number_makes_negative_or_broken_is_implausible() -> None:
+    def ran(**variables: Any) -> CodeResult:
+        return CodeResult(1, variables=variables)
+
+    before = ran(a=4, b=0, c=2.5)
+    for after, said in (
+        ({"a": 4, "b": 0, "c": 7.25, "new": -1}, None),
+        ({"a": 0, "b": 4, "c": 1}, None),
+        ({"a": -1}, "a is -1"),
+        ({"a": 4, "b": -0.5}, "b is -0.5"),
+        ({"a": 4.5}, "a is 4.5"),
+        ({"a": True, "b": "-1"}, None),
+        ({"c": -2.5}, "c is -2.5"),
+    ):
+        assert compositional_gsm._implausible(before, ran(**after)) == said
+    assert compositional_gsm._implausible(ran(a=-2), ran(a=-4)) is None
+
+
+def test_what_a_bin_of_magnitudes_lacks_is_given_to_the_emptiest_of_the_others() -> None:
+    def pairs(*answers: int) -> list[Any]:
+        named: Any = SimpleNamespace
+        return [named(answer=a, first=named(id="f"), second=named(id=f"{i:02d}")) for i, a in enumerate(answers)]
+
+    rng, items = random.Random(0), [*[1] * 20, *[10] * 20, *[100] * 20]
+    given = pairs(*[2] * 5, 11, *[101] * 9)
+    chosen, surplus = compositional_gsm._match_magnitudes(given, items, 9, rng)
+    assert Counter(c.answer for c in chosen) == {2: 4, 11: 1, 101: 4}
+    assert len(chosen) + len(surplus) == 15 and {c.second.id for c in chosen}.isdisjoint(c.second.id for c in surplus)
+    assert [c.second.id for c in chosen] == sorted(c.second.id for c in chosen)
+    for size in (0, 16):
+        with pytest.raises(NoCasesError, match=f"size is {size}, but 15 pairs"):
+            compositional_gsm._match_magnitudes(given, items, size, rng)
+    assert len(compositional_gsm._match_magnitudes(given, items, 15, rng)[0]) == 15
+
+
+def _reviewed() -> list[Any]:
+    return build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100), seed=3).cases[:3]
+
+
+EDIT = {"decision": "edit", "question": "Now 3?", "question_2": "Now X?", "answer": 4}
+
+
+def test_a_person_keeps_drops_edits_or_leaves_open_and_every_other_decision_is_named() -> None:
+    a, b, c = cases = _reviewed()
+    decisions = [{"case": a.id, "decision": "drop"}, {"case": b.id, **EDIT}, {"case": c.id, "decision": "open"}]
+    (changed,), left = review.settle(cases, decisions)
+    assert (changed.id, changed.answer, changed.parts[1].question) == (b.id, "4", "Now 3?")
+    assert "Now X?" in changed.question and b.parts[0] == changed.parts[0] and left == decisions[2:]
+    assert review.settle(cases, [{"case": a.id, "decision": "keep"}]) == (cases, []) == review.settle(cases, [])
+    for wrong, said in (
+        ({"case": "zz", "decision": "keep"}, ("'zz'",)),
+        ({"case": a.id, "decision": "maybe"}, (f"{a.id!r}", "decision is 'maybe'")),
+        ({"case": a.id}, (f"{a.id!r}", "decision is None")),
+        ({"case": a.id, **EDIT, "question": " "}, (f"{a.id!r}", "'question' is missing")),
+        ({"case": a.id, **EDIT, "question_2": None}, (f"{a.id!r}", "'question_2' is missing")),
+        ({"case": a.id, **EDIT, "answer": ""}, (f"{a.id!r}", "'answer' is missing")),
+        ({"case": a.id, **EDIT, "question_2": "Now 3?"}, (f"{a.id!r}", "'question_2' is 'Now 3?'")),
+        ({"case": a.id, **EDIT, "answer": "few"}, (f"{a.id!r}", "'answer' is 'few'")),
+    ):
+        with pytest.raises(InputError) as caught:
+            review.settle(cases, [wrong])
+        assert all(fact in str(caught.value) for fact in said), caught.value
+
+
+def test_a_review_asks_each_solver_its_share_and_queues_what_too_few_samples_reach(engine) -> None:
+    cases = _reviewed()[:1]
+    gold = cases[0].parts[1].answer
+    one, two = (engine(n, lambda ask: f"So the final answer is: {gold if ask.repeat < 2 else 1}") for n in "ab")
+    assert review.queue(cases, [one, two], samples=3, minimum=2, seed=5) == []
+    (record,) = review.queue(cases, [one, two], samples=3, minimum=3, seed=5)
+    assert record == {
+        "case": cases[0].id, "question": cases[0].parts[1].question, "answer": gold, "agreeing": 2, "minimum": 3,
+        "samples": 3, "outcomes": {"correct": 2, "incorrect": 1}, "answers": {gold: 2, "1": 1}, "decision": "open",
+    }  # fmt: skip
+    assert {(a.repeat, a.seed, a.temperature) for a in one.asked} == {(0, 5, 0.7), (2, 7, 0.7)}
+    assert {(a.repeat, a.seed, a.role, a.format) for a in two.asked} == {(1, 6, "part:1", "cot")}
+    for solvers, samples, minimum in (([], 3, 2), ([one], 3, 0), ([one], 3, 4)):
+        with pytest.raises(InputError, match=f"minimum is {minimum} of {samples} samples by {len(solvers)} solvers"):
+            review.queue(cases, solvers, samples=samples, minimum=minimum)
+    with pytest.raises(InputError, match=f"case {re.escape(repr(cases[0].id))}: has 1 parts, part 1"):
+        review.queue([replace(cases[0], parts=cases[0].parts[:1])], [one])
+
+
+def test_an_id_of_two_items_with_code_and_no_item_at_all_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    row = {"id": "a", "question": "q?", "code": "def solution():\n    return 3\n", "answer": 3}
+    path.write_text("".join(json.dumps({**row, "id": i}) + "\n" for i in "aba"))
+    with pytest.raises(InputError, match=r"items\.jsonl: id 'a' is used 2 times"):
+        read_code_items(path)
+    with pytest.raises(NoCasesError):
+        build([])

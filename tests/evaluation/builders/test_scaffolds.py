@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from composcope.errors import InputError
+from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import pipeline
-from composcope.evaluation.asks import Ask
+from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.benchmarks.stad import (
     StadItem,
     StadStep,
@@ -24,6 +24,7 @@ from composcope.evaluation.benchmarks.stad import (
 )
 from composcope.evaluation.builders import review as quality
 from composcope.evaluation.builders import scaffold_teacher as parsing
+from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.builders.scaffolds import Roles, Settings, from_cases, generate, items_from_cases
 from composcope.evaluation.cases import Case, Part, read_cases, write_cases
 from composcope.evaluation.journal import Journal
@@ -439,6 +440,9 @@ def test_steps_are_read_in_many_dresses(reply: str, value: list[str]) -> None:
         ('[{"explanation": "", "answer": "\\sqrt{2} \\times \\theta"}]', "\\sqrt{2} \\times \\theta"),
         ('[{"explanation": "a\\nb", "answer": true}]', "yes"),
         ('{"answers": [{"result": "3 hours"}]}', "3 hours"),
+        ('[{"answer": "\\u00e9t\\u00e9"}]', "\u00e9t\u00e9"),
+        ('[{"answer": "old"}] or [draft} [{"answer": "new"}] and [no list', "new"),
+        ('[{"answer": "old"}] and [two words]', "old"),
     ],
 )
 def test_answers_are_read_with_latex_extra_keys_and_zeros(reply: str, value: str) -> None:
@@ -449,7 +453,8 @@ def test_answers_are_read_with_latex_extra_keys_and_zeros(reply: str, value: str
 def test_answers_to_another_number_of_steps_are_never_cut_to_fit() -> None:
     assert parsing.answers('[{"answer": 1}]', 2).problem == "1 answers for 2 steps"
     assert parsing.answers('[{"answer": 1}, {"answer": ', 2).problem == "no list of answers: it is not closed"
-    assert parsing.answers('[{"explanation": "x"}]', 1).problem == "no list of answers"
+    for reply in ('[{"explanation": "x"}]', '["3"]', '[{"answer": " "}]', '[{"answer": 1}, 2]', "[two words]"):
+        assert parsing.answers(reply, 1).problem == "no list of answers", reply
     assert parsing.steps("[" * 5000).value is None
 
 
@@ -465,3 +470,32 @@ def test_marked_texts_are_taken_whole_after_the_last_marker() -> None:
 def test_unknown_settings_are_refused() -> None:
     with pytest.raises(InputError, match="max_steps is 1"):
         Settings(max_steps=1)
+
+
+def test_items_of_one_id_and_stages_that_do_not_fit_are_refused_and_a_cut_off_reply_says_so(engine) -> None:
+    roles, items = Roles([engine("teacher", teach)]), items_from_cases(GOOD)
+    with pytest.raises(InputError, match="item id 'two' is used more than once"):
+        generate([*items, items[1]], roles)
+    steps = (StadStep("Add 4", "9"), StadStep("Add 5", "14"))
+    for changes, said in (
+        ({"steps": (steps[0], replace(steps[1], answer=None))}, "1 answers for 2 sub-tasks"),
+        ({"steps": steps, "scaffolds": ("a", "b")}, "2 scaffolding for 2 sub-tasks"),
+        ({"steps": steps, "scaffolds": (" ",)}, "an empty scaffold"),
+    ):
+        with pytest.raises(InputError, match=f"item 'three': {said}"):
+            generate([replace(items[0], **changes)], roles)
+    for reason, error, said in (
+        ("length", None, "truncated: no list"),
+        ("stop", None, "no list"),
+        ("error", "down", "error: down"),
+    ):
+        response = Response("k", "Well", reason, 1, 1, error=error)  # type: ignore[arg-type]
+        read = scaffolds._read(("i", "answer"), response, lambda _, text: parsing.answers(text, 1))
+        assert str(read.problem).startswith(said)
+
+
+def test_topics_are_compared_over_three_clusters_and_no_fewer() -> None:
+    correct = {f"i{n}": True for n in range(6)}
+    with pytest.raises(NoCasesError, match="2 clusters"):
+        quality.filtering(correct, ["i0"], {i: n % 2 for n, i in enumerate(correct)})
+    assert quality.filtering(correct, ["i0"], {i: n % 3 for n, i in enumerate(correct)})["n_clusters"] == 3

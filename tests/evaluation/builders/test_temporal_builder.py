@@ -188,13 +188,18 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
         ({"event": "e", "date": "1900", "paraphrases": ["a?", "a?"]}, "1 different paraphrases; give at least 1"),
         ({"event": "e", "date": "1900"}, "0 different paraphrases"),
         ({"date": "1900", "paraphrases": ["a?"]}, "field 'event'"),
+        ({"event": "e", "date": "1900", "paraphrases": "a?"}, "paraphrases is 'a?'"),
+        ({"event": "e", "date": "1900", "paraphrases": ["a?", " "]}, "paraphrases is ['a?', ' ']"),
+        ({"event": "e", "date": "1900", "paraphrases": ["a?"], "aliases": ["1900", "soon"]}, "aliases has 'soon'"),
+        ({"event": "e", "date": "1900", "paraphrases": ["a?"], "aliases": [" "]}, "aliases is [' ']"),
+        ({"id": "x", "event": "e", "date": "1900", "paraphrases": ["a?"]}, "has the id 'x' of fact 1"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?"], "unknowable": "perhaps"}, "unknowable is 'perhaps'"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?"], "aliases": {"a": 1}}, "aliases is {'a': 1}"),
         ({"event": "other", "date": "1900", "paraphrases": ["a?"]}, "has the event 'other' of fact 1"),
     ],
 )
 def test_facts_that_cannot_be_used_name_the_place(tmp_path: Path, row: dict[str, object], message: str) -> None:
-    good = {"event": "other", "date": "1800", "paraphrases": ["x?"]}
+    good = {"id": "x", "event": "other", "date": "1800", "paraphrases": ["x?"]}
     path = tmp_path / "facts.jsonl"
     path.write_text(json.dumps(good) + "\n" + json.dumps(row) + "\n")
     with pytest.raises(InputError, match=re.escape(message)):
@@ -297,3 +302,14 @@ def test_facts_too_close_to_each_other_are_not_compared() -> None:
     close = _facts(4, step=1, start=1000)
     found = [temporal._first_spread(close, n, gap) for n, gap in ((2, 2.0), (3, 2.0), (2, 3.0))]
     assert found == [(close[0], close[2]), None, (close[0], close[3])]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_kind_of_question_is_drawn_from_as_many_facts_as_it_shows_and_from_no_fewer(family: str) -> None:
+    options, bounds, _ = SHAPES[family]
+    apart = [replace(f, when=(3 ** (i + 4), 0, 0)) for i, f in enumerate(_facts(options + bounds))]
+    draw, seeds = FAMILIES[family].draw, range(40)
+    assert draw(apart, 4, random.Random(0), 1.0) is not None
+    assert all(draw(apart[1:], 4, random.Random(seed), 1.0) is None for seed in seeds)
+    assert all(draw(apart, 4, random.Random(seed), 1e6) is None for seed in seeds)
+    assert draw([], 4, random.Random(0), 1.0) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -291,3 +292,17 @@ def test_sampled_asks_with_one_prompt_read_it_once_and_differ_by_their_seeds(
     fed = Fed(model)
     texts = {r.text for _, r in engine.answer(asks)}
     assert len(texts) > 3 and fed.read == len(engine.prompt_ids(asks[:1])[0])
+
+
+@pytest.mark.parametrize(
+    ("windows", "trusted", "window"), [((4, 4), True, 4), ((4, None), True, 4), ((4, 8), False, None)]
+)
+def test_layers_with_windows_of_several_sizes_are_not_decoded_together(
+    windows: tuple[int | None, ...], trusted: bool, window: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = [type("DynamicSlidingWindowLayer", (), {"sliding_window": size})() for size in windows]
+    monkeypatch.setattr(continuous, "DynamicCache", lambda config: SimpleNamespace(layers=layers))
+    found = continuous._of_cache(tiny("llama").config)
+    assert (found.reason is None, found.window) == (trusted, window)
+    assert trusted or "windows" in str(found.reason)
+    assert found.mixed == (trusted and None in windows)

@@ -61,3 +61,8 @@ def test_a_model_is_as_before_after_packed_products_also_after_ctrl_c(packing: N
     with pytest.raises(KeyboardInterrupt), decoding.packed_products(packed):
         raise KeyboardInterrupt
     assert len(packed) == 2 and [dict(m.__dict__) for m in model] == before
+
+
+def test_weights_are_not_packed_where_nothing_can_pack_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert decoding.prefers_packed.__wrapped__() is False

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -268,3 +269,18 @@ def test_a_supervised_program_has_its_time_to_end_and_its_exit_status_is_told(
     assert supervised.stdout.readline() == b"ready\n"
     supervised.stdin.close()
     assert supervised.wait(30) == code and (tmp_path / "file").exists() is peace
+
+
+def test_a_server_that_outlives_its_signal_is_killed_and_one_that_is_not_there_is_none() -> None:
+    done: list[str] = []
+
+    def wait(seconds: float | None = None) -> None:
+        done.append(f"wait {seconds}")
+        if seconds is not None:
+            raise subprocess.TimeoutExpired("server", seconds)
+
+    process: Any = SimpleNamespace(stdin=None, wait=wait, kill=lambda: done.append("kill"))
+    for owned in (None, process):
+        server: Any = SimpleNamespace(_process=owned, launch=SimpleNamespace(grace=1.0))
+        ManagedServer._kill(server)
+    assert [step.split()[0] for step in done] == ["wait", "kill", "wait"] and done[-1] == "wait None"

@@ -6,13 +6,15 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.engines import transport
+from composcope.evaluation.engines import replies, transport
+from composcope.evaluation.engines.base import think
 from composcope.evaluation.engines.http import HttpEngine
 from composcope.evaluation.engines.replies import TrialReply, find_capabilities
 from composcope.evaluation.grading import grade
@@ -23,7 +25,7 @@ Says = Callable[..., Response]
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
-    status, headers, body, asked = 200, {}, b"", 0
+    status, headers, body, asked, sent = 200, {}, b"", 0, {}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -32,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server: Any = self.server
-        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        server.sent = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "{}")
         server.asked += 1
         self.send_response(server.status)
         for name, value in {"Content-Type": "application/json", **server.headers}.items():
@@ -213,3 +215,90 @@ def test_a_server_that_cannot_be_used_is_said_with_its_own_words_once(
         engine.check()
     assert "Expecting value" not in str(error.value).replace("Expecting value", "", 1)
     assert len(waited) == (status != 400) and all("; trying again" in line for line in waited)
+
+
+@pytest.mark.parametrize(("choice", "message"), [({"finish_reason": None}, {}), ({}, {"content": 3})])
+def test_a_choice_without_text_or_end_is_an_error(says: Says, choice: Any, message: Any) -> None:
+    response = says(choice, message)
+    assert response.finish_reason == "error" and "choice without text or finish_reason" in str(response.error)
+
+
+@pytest.mark.parametrize(("encoding", "said"), [("br", "'br'"), ("gzip", "cannot be decompressed")])
+def test_a_reply_that_cannot_be_unpacked_is_an_error(
+    says: Says, server: Server, monkeypatch: pytest.MonkeyPatch, encoding: str, said: str
+) -> None:
+    server.headers = {"Content-Encoding": encoding}
+    response = says()
+    assert response.finish_reason == "error" and said in str(response.error)
+
+
+def test_what_a_server_cannot_do_or_be_is_refused_before_anything_is_sent(
+    engine: HttpEngine, server: Server, make_ask: Callable[..., Ask]
+) -> None:
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("ftp://host/v1", {}, "'ftp://host/v1'"),
+        ("host:8000/v1?key=x", {}, "'host:8000/v1'"),
+        ("me:word@host/v1", {}, "'host/v1'"),
+        ("ftp://me:word@Host/v1?key=x", {}, "'ftp://host/v1'"),
+        ("http://host/v1", {"concurrency": 0}, "concurrency is 0"),
+    ]
+    for url, options, said in wrong:
+        with pytest.raises(ModelError, match=said):
+            HttpEngine(url, "good", **options)
+    with pytest.raises(ModelError, match=r"'good'.*begin its answer"):
+        list(engine.answer([make_ask("a"), make_ask("b", begun="So")]))
+    assert server.asked == 0
+    assert HttpEngine("https://host/v1", "good", concurrency=1).concurrency == 1
+
+
+def test_options_of_the_chat_template_and_the_thinking_of_an_ask_are_sent(
+    says: Says, server: Server, engine: HttpEngine, make_ask: Callable[..., Ask]
+) -> None:
+    says()
+    assert "chat_template_kwargs" not in server.sent
+    engine.chat_options = {"tone": "dry", "enable_thinking": True}
+    list(engine.answer([make_ask("a")]))
+    assert server.sent["chat_template_kwargs"] == {"tone": "dry", "enable_thinking": True}
+    list(engine.answer([make_ask("a", thinking=False, stop=("x",), seed=3, temperature=0.5)]))
+    assert server.sent["chat_template_kwargs"] == {"tone": "dry", **think(False)}
+    assert (server.sent["stop"], server.sent["temperature"]) == (["x"], 0.5)
+
+
+def test_the_key_is_taken_out_of_lists_and_objects_too() -> None:
+    engine = HttpEngine("http://host/v1", "good", api_key="sk-very-secret-0123456789")
+    said = {"a sk-very-secret-0123456789": ["x sk-very-secret-0123456789", 1, None]}
+    assert engine._scrubbed(said) == {"a ***": ["x ***", 1, None]}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "found"),
+    [
+        ("a END b", None, ("a END", True)),
+        ("a ", "END", ("a END", True)),
+        ("a ", "OTHER", ("a ", False)),
+        ("a ", 7, ("a ", False)),
+        ("a ", None, ("a ", False)),
+    ],
+)
+def test_a_stop_string_that_the_server_took_off_is_put_back(text: str, reason: Any, found: tuple[str, bool]) -> None:
+    assert replies.end_at_stop(text, ("END",), SimpleNamespace(stop_reason=reason)) == found
+
+
+def _reply(text: str, tokens: int | None = None) -> TrialReply:
+    return TrialReply(text, "stop", tokens)
+
+
+def test_a_field_is_honored_ignored_or_unknown_by_what_comes_back() -> None:
+    long = _reply("one two three four")
+    for short, honored in (
+        (None, None), (_reply("x", 3), True), (_reply("x", 4), False), (_reply("one"), True), (long, None),
+    ):  # fmt: skip
+        assert replies._shortened(long, short) is honored
+    asked: list[Any] = []
+
+    def stopped(free: TrialReply, found: TrialReply | None) -> bool | None:
+        return replies._stopped(lambda way, **given: (asked.append((way, given["stop"])), found)[1], "raw", free)
+
+    assert stopped(long, None) is False and asked == [("raw", (long.text[9:11],))]
+    assert stopped(long, _reply("one")) is True and stopped(long, long) is False
+    assert [stopped(_reply(text), long) for text in ("a", "a   ", "a\ufffdbc")] == [None] * 3 and len(asked) == 3

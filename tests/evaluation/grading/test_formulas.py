@@ -19,6 +19,7 @@ SLOPE = "What is the derivative of x^3 - 4x?"
 FACTORS = "Factor x^2 - 9."
 EQUATION = "Solve 3x - 2 = 10."
 LINE = "Which line goes through (0, -3) and (1, 1)?"
+CURVE = "Which equation has the curve?"
 CIRCLE = "What is the circumference of a circle with radius r?"
 
 # (question, gold, response, expected)
@@ -67,6 +68,30 @@ ROWS = [
     (LINE, "y = 4x - 3", "4x - 3", RIGHT),
     (LINE, "y = 4x - 3", "The line is f(x) = 4x - 3.", RIGHT),
     (LINE, "y = 4x - 3", "y = 4x + 3", WRONG),
+    *(
+        (CURVE, gold, said, expected)
+        for gold, said, expected in (
+            ("2x + 3y = 6", "2x + 3y = 6", RIGHT),
+            ("2x + 3y = 6", "The line is $2x+3y=6$.", RIGHT),
+            ("2x + 3y = 6", "6 = 2x + 3y", RIGHT),
+            ("2x + 3y = 6", "So y = 2 - 2x/3.", RIGHT),
+            ("2x + 3y = 6", "2x = 6 - 3y, so 2x + 3y = 6.", RIGHT),
+            ("2x + 3y = 6", "2x + 3y = 7", WRONG),
+            ("2x + 3y = 6", "2x - 3y = 6", WRONG),
+            ("2x + 3y = 6", "2x + 3y = 6 or 2x + 3y = 5", NONE),
+            ("2x + 3y = 6", "It is 6.", NONE),
+            ("2x + 3y = 6", "2x + 3y", NONE),
+            ("x^2 + y^2 = 9", "x^2 + y^2 = 9", RIGHT),
+            ("x^2 + y^2 = 9", "x^2 + y^2 = 8", WRONG),
+            ("\\frac{x^2}{9} + \\frac{y^2}{4} = 1", "x^2/9 + y^2/4 = 1", RIGHT),
+            ("xy = 4", "y = 4/x", RIGHT),
+            ("xy = 4", "4", NONE),
+        )
+    ),
+    ("What is x + y?", "x + y = 3", "3", RIGHT),
+    ("What is x + y?", "x + y = 3", "x + y = 3", RIGHT),
+    ("What is x + y?", "x + y = 3", "4", WRONG),
+    ("What is the inverse at x?", "f^{-1}(x) = 3", "3", RIGHT),
     (CIRCLE, "2πr", "2 \\pi r", RIGHT),
     (CIRCLE, "2πr", "C = 2*pi*r", RIGHT),
     (CIRCLE, "2πr", "πr^2", WRONG),

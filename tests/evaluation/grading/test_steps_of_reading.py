@@ -8,8 +8,23 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation import judging, text_files
-from composcope.evaluation.grading import affirming, booleans, choices, cues, echo, lists, mentions, names, text, view
+from composcope.evaluation.grading import (
+    affirming,
+    booleans,
+    choices,
+    cues,
+    dates,
+    echo,
+    formulas,
+    lists,
+    mentions,
+    names,
+    roles,
+    text,
+    view,
+)
 from composcope.evaluation.grading.extract import extract, last_object
 from composcope.evaluation.grading.grade import agentcoma_number, grade, stad_answer
 from composcope.evaluation.grading.mentions import Role
@@ -30,6 +45,13 @@ SEVEN = "\n".join(f"So the final answer is: {n}." for n in "zero one two three f
 
 def _announced(said: str) -> tuple[str, ...]:
     return extract(said, "cot", "stop").segments
+
+
+ABC = (("A", "house"), ("B", "tree"), ("C", "boat"))
+
+
+def _either(said: str) -> bool | None:
+    return None if (date := dates.parse(said)) is None else date.either
 
 
 def _choice(said: str, options: Any) -> str | None:
@@ -252,6 +274,18 @@ NAMED: list[Row] = [
 
 OTHERS: list[Row] = [
     (_agentcoma, ("1,250 and -3", "3"), ("correct", "3")),
+    *((dates.is_real, (f"29 February{year}",), real) for year, real in (
+        (" 1500", True), (" 1501", False), (" 1582", False), (" 1600", True), (" 1900", False), (" 2000", True), (" 2001", False), ("", True))),
+    *((formulas.is_formula, (gold,), is_one) for gold, is_one in (
+        ("a/b", False), ("2/x", True), ("\\frac{2}{y}", True), ("\\frac{x}{y}", False))),
+    (formulas._balanced, ("((x + 1)",), "(x + 1)"), (formulas._balanced, ("(x + 1))",), "(x + 1)"),
+    (mentions._subordinate, (view.tokens(", before the Great Paris"), view.tokens(", before the Great"), (), 4), False),
+    (mentions._subordinate, (view.tokens("Lyon, before the Great Paris"), view.tokens("Lyon, before the Great"), (), 5), True),
+    (_choice, ("A. The one that is wrong is B.", ABC), "A"), (_choice, ("Of them all the largest is B.", ABC), "B"),
+    (roles.event_part, ("It was 1775. Jane Austen was born then.", "When was Jane Austen born?"), None),
+    (roles.event_part, ("It was 1775. Jane Austen died then.", "When was Jane Austen born?"), ""),
+    *((_either, (said,), either) for said, either in (
+        ("3/4/1901", True), ("12/12/1901", True), ("13/4/1901", False), ("3 May 1901", False), ("1901", False))),
     (_agentcoma, ("-3.5 Question: 7", "-3.5"), ("correct", "-3.5")), (_agentcoma, ("none", "0"), ("correct", "0")),
     (_agentcoma, ("1,250", "1,250"), ("correct", "1250")), (_agentcoma, ("5", "five"), ("incorrect", "5")),
     (stad_answer, ('a {"answer": 5} b {"answer": {"x": 6}} c',), "{'x': 6}"),
@@ -289,6 +323,19 @@ OUTCOMES: list[tuple[str, str, str, dict[str, Any], tuple[str, str | None, str |
     ("text", "Paris", "Paname", {"aliases": ("Paname",)}, ("correct", "exact", None)), ("text", "Paris", "Lyon", {"aliases": ("Paname",)}, ("incorrect", None, None)),
     ("text", "Paris", "I don't know.", {}, ("abstained", None, None)), ("text", "Paris", "I don't know.", {"unknowable": True}, ("correct", "abstention", None)),
     ("text", "Paris", "Paris", {"unknowable": True}, ("incorrect", None, "unknowable")), ("boolean", "yes", "Yes.", {}, ("correct", "exact", None)),
+    ("number", "36", "36 is three dozen", {"question": "How many eggs are three dozen?"}, ("correct", "numeric", None)),
+    ("number", "36", "three dozen", {"question": "How many eggs are three dozen?"}, ("incorrect", None, None)),
+    ("number", "2x", "x + x", {}, ("correct", "math-verify", None)), ("number", "2x", "x + x", {"question": "Simplify x + x."}, ("invalid", None, "no-answer")),
+    ("number", "abc", "abc", {}, ("correct", "exact", None)), ("number", "abc", "abd", {}, ("incorrect", None, None)),
+    ("number", "12", "It is 12. Correction: I am not sure.", {}, ("correct", "numeric", None)), ("number", "12", "It is 12. Correction: 13.", {}, ("incorrect", None, None)),
+    ("number", "1", "1" * 500, {}, ("invalid", None, "no-answer")), ("number", "1", "1e999999", {}, ("invalid", None, "no-answer")),
+    ("text", "Paris", "It is Paris. Wait, no.", {}, ("correct", "contained", None)), ("text", "Paris", "It is Paris. Wait, no: Lyon.", {}, ("incorrect", None, None)),
+    ("text", "Tom", "Ada, whose brother, Tom, was rich, won.", {"question": "Who won?"}, ("invalid", None, "named in passing")),
+    ("text", "Tom", "Ann Lee, and then Tom is second", {"question": "Who won?"}, ("invalid", None, "named in passing")),
+    ("text", "Brazil", "The Brazilian team won.", {"question": "Which country won?"}, ("invalid", None, "named in passing")),
+    ("choice", "red", "It is red.", {}, ("correct", "exact", None)), ("choice", "red", "blue", {}, ("incorrect", None, None)),
+    ("list", "a; b", "b, a", {}, ("correct", "set", None)), ("ordered-list", "a; b", "a, b", {}, ("correct", "ordered", None)),
+    ("ordered-list", "a; b", "b, a", {}, ("incorrect", None, "order")), ("list", "a; b", "a, c", {}, ("incorrect", None, None)),
     ("choice", "A", "A or B", {}, ("invalid", None, "several choices")), ("choice", "A", "B", {}, ("incorrect", None, None)),
 ]  # fmt: skip
 
@@ -299,3 +346,24 @@ def test_a_grade_says_how_or_why(
 ) -> None:
     found = grade(response, "stop", gold, answer_type, **more)
     assert (found.outcome, found.match, found.reason) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("6", "stop", "6", "numeral"), ("answer_type is 'numeral'", "number")),
+        (("6", "stop", "6", "number", (), "xlm"), ("format 'xlm'", "xml")),
+        (("6", "stop", "6", "number", (), "plain", "paper"), ("compat is 'paper'", "collapse")),
+        (("yes", "stop", "maybe", "boolean"), ("gold answer 'maybe'", "yes or no")),
+    ],
+)
+def test_what_no_answer_can_be_compared_with_is_refused(given: tuple[Any, ...], said: tuple[str, ...]) -> None:
+    with pytest.raises(InputError) as caught:
+        grade(*given)
+    assert all(fact in str(caught.value) for fact in said), caught.value
+
+
+def test_a_second_opinion_counts_what_it_cannot_read_apart() -> None:
+    found = formulas.second_opinion([("6", "6", True), ("7", "6", True), ("", "6", False), ("6", "6", False)])
+    assert (found.n, found.n_unread) == (3, 1)
+    assert found.disagreements == (("7", "6", True), ("6", "6", False))

@@ -445,3 +445,10 @@ def test_conflation_has_the_bounds_of_its_two_rates_only_where_an_answer_is_open
     rows = [replace(r, outcome="invalid") if (r.case, r.role) == ("c", "whole") else r for r in rows]
     found = got(reduced(rows), "conflation")
     assert found.n_invalid == 1 and (found.bound_low, found.bound_high) == pytest.approx((2 / 3 - 1, 1 - 1 / 2))
+
+
+def test_depths_are_compared_by_family_where_both_runs_have_it() -> None:
+    a = curve({2: (0, 4), 4: (4, 4)}, "f")
+    b = [replace(row, family=None) for row in a]
+    groups = [[dict(m.group) for m in compare(a, other).metrics if m.metric == "delta_depth"] for other in (a, b)]
+    assert groups == [[{}, {"family": "f"}], [{}]]

@@ -175,6 +175,9 @@ def test_examples_come_from_a_file_by_role_kind_or_for_all(tmp_path: Path) -> No
         ('{"kind": "whole", "question": "Q"}', r"shots.jsonl:1: field 'answer' is None"),
         ('{"kind": "whole", "question": "Q", "answer": "a", "worked": 3}', r"'worked' is 3"),
         ("", "no examples"),
+        ("[1]", r"shots.jsonl:1: .*list"),
+        ('{"kind": "whole", "question": [], "answer": "a"}', r"shots.jsonl:1: field 'question' is \[\]"),
+        ('{"kind": " ", "question": "Q", "answer": "a"}', r"shots.jsonl:1: field 'kind' is ' '"),
     ],
 )
 def test_a_file_of_examples_that_cannot_be_used_is_refused_by_line(tmp_path: Path, line: str, said: str) -> None:
@@ -289,3 +292,18 @@ def test_a_second_question_takes_no_examples_of_wholes() -> None:
     asked = asks_of(MIXED)["whole"]
     for role, whole in (("co-presented", False), ("code", False), ("whole", True)):
         assert ("whole" in presenting.kinds(replace(asked, role=role), "reasoning-gap")) is whole
+
+
+@pytest.mark.parametrize("question", [None, "Another question?"])
+def test_an_ask_that_does_not_begin_with_its_question_is_asked_as_it_is_or_not_at_all(question: str | None) -> None:
+    own = replace(asks_of(MIXED)["whole"], question=question)
+    protocol: Any = SimpleNamespace(name="own", format="cot", asks=lambda case, graded: [own])
+    examples = tuple(presenting.own("compositionality-gap", 1))
+
+    def asked(*how: Any, **more: Any) -> list[str]:
+        return [ask.prompt for ask in FormattedProtocol(protocol, Presentation(*how, **more)).asks(MIXED, {})]
+
+    assert asked() == asked("raw") == asked("raw", preamble="no") == [own.prompt]
+    for how in ({"exemplars": examples}, {"preamble": "no"}, {"prompting": "raw", "exemplars": examples}):
+        with pytest.raises(InputError, match=r"protocol own.*'whole'"):
+            asked(**how)

@@ -139,3 +139,24 @@ def test_no_more_than_three_unknown_roles_are_named() -> None:
     assert said.startswith("5 of 6") and "'d' 2" in said and "and 1 others" in said
     [said] = uncounted(rows[:4], "double-gate")
     assert "others" not in said and uncounted(rows[:1], "double-gate") == [] and uncounted(rows, "theirs") == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        ([], {}, "graded rows"),
+        ([Graded("c", "whole", "correct")], {"compat": "paper"}, "--compat 'paper'.*stad"),
+        ([{"case": "c", "role": "whole", "outcome": "correct"}, {"case": "c", "outcome": "correct"}], {}, "row 2"),
+    ],
+)
+def test_rows_that_cannot_be_counted_are_refused(rows: list[Any], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        metrics_from_rows(rows, "compositionality-gap", **options)
+
+
+def test_a_case_set_is_found_by_its_name() -> None:
+    found = metrics_from_rows([Graded("c", r, "correct") for r in ("part:0", "whole")], "compositionality-gap")
+    for one in found.case_sets:
+        assert found.case_set(one.name) is one
+    with pytest.raises(KeyError):
+        found.case_set("none of these")

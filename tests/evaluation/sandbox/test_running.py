@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import json
 import os
 import subprocess
@@ -338,3 +340,84 @@ def test_an_ordinary_user_without_namespaces_still_has_the_wall_of_seccomp(tmp_p
 def test_what_ended_a_program_is_told_apart_from_what_the_backend_lacks(error: Exception, reason: str) -> None:
     found = monty._failed(error)
     assert (found.reason, found.ok) == (reason, False) and str(error)[:20] in found.detail
+
+
+def _monty(**library: Any) -> Monty:
+    """Monty without its library: what the library would do is said here."""
+    made = Monty.__new__(Monty)
+    made._library, made.version = SimpleNamespace(MontyError=KeyError, **library), "9"
+    return made
+
+
+def test_monty_as_the_backend_names_its_own_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "backend", _monty)
+    told = sandbox.describe()
+    assert (told["backend"], told["version"], len(told["walls"])) == ("monty", "9", 1)
+    assert running.in_words().startswith("monty 9 (")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (monty.TooMuch("a value of 9 characters"), "output"),
+        (RecursionError("too deep"), "recursion"),
+        (SyntaxError("no program"), "syntax"),
+        (ValueError("null byte"), "syntax"),
+        (monty.NoValue("a function"), "no-answer"),
+        (KeyError("own"), "error"),
+    ],
+)
+def test_whatever_stops_monty_is_a_reason(error: Exception, reason: str) -> None:
+    def checkout(**given: Any) -> None:
+        assert given["limits"] == {"max_feed_duration_secs": LIMITS.seconds, "max_memory": LIMITS.memory_mb << 20}
+        raise error
+
+    backend = _monty()
+    backend._pool = SimpleNamespace(checkout=checkout)
+    found = backend.run("x = 1", LIMITS, False)
+    assert found.reason == reason and str(error.args[0]) in found.detail
+
+
+def test_a_library_that_is_missing_or_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise RuntimeError("no program here")
+
+    runs_not = SimpleNamespace(Monty=broken)
+    for module, said in ((None, "pip install pydantic-monty"), (runs_not, "RuntimeError: no program here")):
+        monkeypatch.setitem(sys.modules, "pydantic_monty", module)
+        monkeypatch.setattr(monty, "version", lambda name: "9")
+        with pytest.raises(Unavailable, match=said):
+            Monty()
+
+
+def test_a_locked_interpreter_that_cannot_start_or_goes_away_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = LockedPython()
+    for name, change, said in (
+        ("platform", lambda m: m.setattr(sys, "platform", "darwin"), "darwin has no seccomp"),
+        ("package", lambda m: m.setattr(importlib.util, "find_spec", lambda name: None), "pip install pyseccomp"),
+    ):
+        with monkeypatch.context() as m, pytest.raises(Unavailable, match=said):
+            change(m)
+            python.start()
+        assert name and python._server is None
+
+    def gone(*_: object) -> None:
+        raise BrokenPipeError("it is gone")
+
+    monkeypatch.setattr(python, "_ask", gone)
+    closed: list[int] = []
+    monkeypatch.setattr(python, "close", lambda: closed.append(1))
+    found = python.run("x = 1", LIMITS, False)
+    assert (found.reason, closed) == ("crashed", [1]) and "it is gone" in found.detail
+    for words, said in (
+        (b"first\nlast words\n", "^last words$"),
+        (b"cannot load libseccomp.so", "libseccomp2"),
+        (b"", "no reason given"),
+    ):
+        control: Any = SimpleNamespace(settimeout=lambda s: None, recv=lambda n: b"")
+        python._control, python._server = control, SimpleNamespace(stderr=io.BytesIO(words))  # type: ignore[assignment]
+        with pytest.raises(Unavailable, match=said):
+            python._told_walls()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(Unavailable, match="/proc cannot be read"):
+        self_test(python)
