@@ -135,7 +135,7 @@ def test_several_trainings_are_each_examined_in_their_folder_and_told_together(
         return over
 
     monkeypatch.setattr(over_seeds, "rows", rows)
-    monkeypatch.setattr(over_seeds, "means", lambda means: [{"mean of": [*means]}])
+    monkeypatch.setattr(over_seeds, "means", lambda means: [{"mean of": [*means], "is": means.get(4)}])
     full, few = {"none": tmp_path / "a", "twin": tmp_path / "b"}, {"none": tmp_path / "c"}
     first, second = _training(0), _training(4, steps=9)
     first.shipped = True
@@ -149,7 +149,7 @@ def test_several_trainings_are_each_examined_in_their_folder_and_told_together(
     assert given["cases"] == [{"seed": 0, "case": "c"}, {"seed": 4, "case": "c"}]
     assert [(r["quantity"], r["seed"]) for r in found] == [("over", "all"), ("row 0", 0), ("row 4", 4)]
     written = read_json(tmp_path / "validity.json")
-    assert written["rows"] == found and written["means"] == [{"mean of": [0, 4]}] and "cases" not in written
+    assert written["rows"] == found and written["means"] == [{"mean of": [0, 4], "is": [{"quantity": "mean 4"}]}] and "cases" not in written
     assert written["settings"] == {"n": 5, "seed": 7, "series": {"0": {"trained": 0}, "4": {"trained": 4}}}
     notes = written["notes"]
     assert notes[: len(over_doses.NOTES) + 1] == [over_doses.NOTES[0], over_seeds.note([0, 4], True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -101,7 +102,8 @@ def test_every_number_of_a_case_is_measured_and_of_fewer_than_two_cases_none_is(
     assert {name: found.values[name] for name in names} == dict.fromkeys(names, ("lm", WHOLES, examples))
     assert asked == [("lm", examples)] and [s.quantity for s in found.own] == ["t (mine)"]
     assert found.values["t (mine)"] == {"a": 1.0, "b": 2.0} and found.shares == {"a": "a", "b": "b"}
-    few = scores.measure("lm", examples[1:], {"mine": lambda *_: 1 / 0})
+    never: Any = {"mine": lambda *_: pytest.fail("asked")}
+    few = scores.measure("lm", examples[1:], never)
     assert (few.values, few.own, few.shares) == ({}, [], {"b": "b"})
 
 
@@ -132,6 +134,10 @@ def test_numbers_that_measure_nothing_are_the_same_for_the_same_weights(monkeypa
     assert list(first) == [*directions, "offset noise"] and first == again
     assert all(first[d] == other[d] for d in directions), "the same directions of any model"
     assert not set(first["offset noise"].values()) & set(other["offset noise"].values())
+    seed = int.from_bytes(hashlib.sha256(np.full((2, 2), 1.0, np.float32).tobytes()).digest()[:8], "big")
+    rng = np.random.default_rng(seed)
+    offset, (a, b) = 2 * rng.normal(), rng.normal(size=2)
+    assert first["offset noise"] == pytest.approx({"a": offset + a, "b": offset + b}), "one offset of all its cases"
     drawn = np.random.default_rng(0).normal(size=(3, 3))
     unit = drawn / np.linalg.norm(drawn, axis=0)
     for i, name in enumerate(directions):
