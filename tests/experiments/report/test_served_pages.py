@@ -116,63 +116,6 @@ def test_the_page_of_the_chosen_runs_is_exported_and_its_share_is_forgotten_behi
     assert given == [(["a", "b"], out, True), 0.25, 1.0, (["b"], out, True), 0.25, 1.0]
 
 
-def test_a_page_is_refreshed_until_it_is_told_to_stop_and_an_error_is_said_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    pages = view.Pages([tmp_path], tmp_path / "pages", said.append)
-    turns: list[Any] = [True, False, InputError("gone"), InputError("gone"), OSError("other"), False, OSError("other")]
-
-    def refresh() -> bool:
-        found = turns.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    stopped = SimpleNamespace(wait=lambda _: not turns)
-    monkeypatch.setattr(pages, "refresh", refresh)
-    pages.keep_fresh(stopped)  # type: ignore[arg-type]
-    assert [line.partition(":")[0] for line in said] == ["page 0", *["the page stays as it is"] * 3]
-    assert [line.rpartition(": ")[2] for line in said[1:]] == ["gone", "other", "other"]
-
-
-def test_a_page_is_written_for_each_change_of_its_runs_and_the_one_before_is_kept(
-    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, other = (synthetic.make_run(tmp_path / "runs" / name, n=4, probes=()) for name in ("a", "b"))
-    written: list[Any] = []
-
-    def write(runs: Any, out: Path, live: bool, progress: Any) -> None:
-        written.append(([r.path.name for r in runs], runs, live, progress))
-        (out / "data").mkdir(parents=True)
-
-    bar: Any = print
-    figures: list[Any] = []
-    monkeypatch.setattr(view, "write", write)
-    monkeypatch.setattr(view, "write_figure_data", lambda name, runs, out: figures.append((name, runs, out)))
-    pages = view.Pages([tmp_path / "runs"], tmp_path / "pages", print, bar)
-    assert pages.refresh() and not pages.refresh() and (pages.number, pages.runs) == (1, [run, other])
-    for i, file in enumerate((run / "graded.jsonl", tmp_path / "runs" / "study.json", run / "probes" / "x" / "y.csv")):
-        for ignored in (run / "log.txt", run / "journal" / "more", run / "figures" / "gaps.svg", run / "data" / "x.js"):
-            ignored.parent.mkdir(exist_ok=True)
-            ignored.write_text(str(i))
-        assert not pages.refresh(), "what no page shows"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(file.read_text() + "\n" if file.is_file() else "{}")
-        assert pages.refresh(), file
-    assert pages.number == 4 and sorted(p.name for p in pages.folder.iterdir()) == ["3", "4"]
-    assert [(names, live, progress) for names, _, live, progress in written] == [(["a", "b"], True, bar)] * 4
-    first, *_, last = (runs for _, runs, _, _ in written)
-    assert first[0] is not last[0] and first[1] is not last[1], "the study's file is read with every run in it"
-    before = written[2][1]
-    for number, name in ((4, "gaps"), (3, "gaps"), (2, "gaps"), (4, "no-such"), (5, "gaps")):
-        pages.draw(number, name)
-    assert figures == [("gaps", last, tmp_path / "pages" / "4"), ("gaps", before, tmp_path / "pages" / "3")]
-    (tmp_path / "pages" / "4" / "data" / "figure-gaps.js").touch()
-    pages.draw(4, "gaps")
-    assert len(figures) == 2, "once for each state"
-
-
 def test_a_port_is_of_this_machine_alone_and_one_that_cannot_be_had_is_named() -> None:
     with view.listen(0) as taken:
         host, port = taken.getsockname()
