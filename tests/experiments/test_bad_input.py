@@ -337,10 +337,6 @@ def test_weights_beside_a_model_that_answered_here_are_refused(
         ("plot gaps {run} -o o --style red", ["--style red", "gray"]),
         ("plot gaps {run} -o o --runs r2", ["--runs r2", "'r'"]),
         ("plot training-curve nowhere -o o", ["nowhere"]),
-        ("intervene --recipe sft-answer {run} -m organism:none -o o", ["{run}", "sft-answer"]),
-        ("intervene --recipe sft-answer -m organism:none", ["--recipe sft-answer", "--out"]),
-        ("intervene --recipe sft-answer -o o", ["--recipe sft-answer", "--model"]),
-        ("intervene --recipe steering", ["--recipe steering RUN"]),
     ],
 )
 def test_what_does_not_go_together_is_named_and_nothing_is_made(
