@@ -348,6 +348,8 @@ def test_what_does_not_go_together_is_named_and_nothing_is_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for job in ("train.train", "plants.making.make", "plants.written.ship", "plants.lists.ship"):
+        monkeypatch.setattr(f"composcope.experiments.organism.{job}", lambda *_, **__: pytest.fail("something is made"))
     run = synthetic.make_run(tmp_path / "r", n=8, probes=())
     assert main(shlex.split(words.format(run=run))) == 1
     said = error_of(capsys)
