@@ -336,10 +336,12 @@ def test_results_of_a_study_compare_each_training_with_its_own_base(
         write_json(tmp_path / "inside" / name / "inside.json", {"rows": [{"in": name}]})
     done = [("one", "v", (2, 4), 3, "t1"), ("two", "v", (2,), 0, "t2")]
     bases: Any = {"one": "b1", "two": "b2"}
-    found = study_tables.collect(study.InterventionStudy(seeds=2), done, bases,  # type: ignore[arg-type]
-                                 {"low": tmp_path / "low", "none": tmp_path / "gone"}, [{"step": 1}], tmp_path)  # fmt: skip
-    assert [(r["base"], r["variant"], r["seed"]) for r in found.results] == [
-        ("dose", "low", None), ("one", "baseline", None), ("two", "baseline", None), ("one", "v", 3), ("two", "v", 0)]  # fmt: skip
+    doses = {"low": tmp_path / "low", "none": tmp_path / "gone"}
+    about = study.InterventionStudy(seeds=2)
+    found = study_tables.collect(about, done, bases, doses, [{"step": 1}], tmp_path)  # type: ignore[arg-type]
+    named = [(r["base"], r["variant"], r["seed"]) for r in found.results]
+    bases_first = [("dose", "low", None), ("one", "baseline", None), ("two", "baseline", None)]
+    assert named == [*bases_first, ("one", "v", 3), ("two", "v", 0)]
     first, second = found.results[-2:]
     assert first["channels"] == ("run t1", "run b1") and second["channels"] == ("run t2", "run b2")
     assert first["transfer"] == ("of t1", "of b1", (2, 4)) and first["depths"] == [2, 4]

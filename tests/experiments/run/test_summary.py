@@ -108,7 +108,7 @@ def test_a_diagnosis_is_asked_by_case_and_a_cause_that_there_is_not_is_named(tmp
     found = diagnosis.Diagnosis(tmp_path, verdicts, [])
     assert found.of("b") is verdicts[1] and found.of("c") is None
     row = {"case": "a", "cause": "tired", "evidence": [], "confidence": 0.5}
-    with pytest.raises(InputError, match="cases.jsonl:1: field 'cause' is 'tired'; the causes are"):
+    with pytest.raises(InputError, match=r"cases\.jsonl:1: field 'cause' is 'tired'; the causes are"):
         diagnosis._verdict(row, "cases.jsonl:1")
     assert diagnosis._verdict({**row, "cause": "shortcut:last-item"}, "x").cause == "shortcut:last-item"
 
