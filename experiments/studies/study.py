@@ -147,21 +147,24 @@ class ProbeContext:
         return self.target.open_model()
 
     def labelled(self, failures: Collection[str], successes: Collection[str]) -> list[Example]:
-        """Wholes and parts of the given cases; with ``limit``, of the first ones in the benchmark's order."""
-        chosen = [c for c in self.evaluated.cases if c in failures or c in successes][: self.limit]
+        """Wholes and parts of the given cases, in the benchmark's order."""
         sets = [
-            CaseSet.of(label, (c for c in chosen if c in side))
+            CaseSet.of(label, (c for c in self.evaluated.cases if c in side))
             for label, side in (("failure", failures), ("success", successes))
         ]
         return self.evaluated.examples(self.target.tokenizer, sets)
 
     def all_cases(self) -> list[Example]:
-        """Every case whose whole was judged, by whether it was right; the papers' tables cover all questions."""
+        """Every case whose whole was judged, by whether it was right; the papers' tables cover all questions.
+
+        With ``limit``, the first ones in the benchmark's order.
+        """
         sides: dict[bool, set[str]] = {True: set(), False: set()}
         for row in self.evaluated.graded:
             if row.role == "whole" and row.outcome != "invalid":
                 sides[row.outcome == "correct"].add(row.case)
-        return self.labelled(sides[False], sides[True])
+        chosen = [c for c in self.evaluated.cases if c in sides[False] | sides[True]][: self.limit]
+        return self.labelled(sides[False] & {*chosen}, sides[True] & {*chosen})
 
     def gated(self) -> tuple[set[str], set[str]]:
         """The protocol's failures and successes: every part known, the whole wrong or right."""

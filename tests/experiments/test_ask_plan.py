@@ -177,9 +177,22 @@ def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path
     assert find(found, "human_recall", match="judge").value == pytest.approx(1 / 3)  # type: ignore[union-attr]
     with pytest.raises(InputError, match=r"no answer of case 'e'"):
         checks.agreement(rows[:4], checks.read_labels(path))
-    path.write_text('{"case": "a", "label": "maybe"}')
-    with pytest.raises(InputError, match=r"labels.jsonl:1: label is 'maybe'"):
-        checks.read_labels(path)
+    path.write_text('{"case": 7, "label": false, "repeat": 2}')
+    assert checks.read_labels(path) == {("7", "whole", 2): False}
+    right = {"case": "a", "label": "correct"}
+    for lines, said in (
+        ([{**right, "label": "maybe"}], "labels.jsonl:1: label is 'maybe'"),
+        ([{**right, "label": 1}], "labels.jsonl:1: label is 1;"),
+        ([right, {**right, "role": "whole"}], "labels.jsonl:2: case 'a', role 'whole' has two labels"),
+        ([right, {"label": "correct"}], "labels.jsonl:2: field 'case' is missing"), ([[1]], "field 'case' is missing"),
+        ([{**right, "repeat": True}], "repeat is True"), ([{**right, "repeat": "1"}], "repeat is '1'"),
+    ):  # fmt: skip
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with pytest.raises(InputError) as error:
+            checks.read_labels(path)
+        assert said in str(error.value)
+    with pytest.raises(InputError, match=f"--human-labels {tmp_path}/none: no such file"):
+        checks.read_labels(tmp_path / "none")
 
 
 def gate_run(folder: Path, wrong: set[str], n: int = 20) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -293,6 +294,67 @@ def test_weights_beside_a_model_that_answered_here_are_refused(
     assert main(["probe", str(run), "--probe-model", "organism:twin"]) == 1
     assert "--probe-model organism:twin: is for a run that a server answered" in capsys.readouterr().err
     assert (run / "config.yaml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        ("organism train --out o", ["--dose", "--all"]),
+        ("organism train --out o --all --dose low", ["--dose", "--all"]),
+        ("organism train --out o --dose low --crossed", ["--crossed", "--all"]),
+        ("organism generate nonsense --out o", ["'nonsense'", "ladders"]),
+        ("organism plant --cause lost", ["--out", "--list"]),
+        ("organism plant --out o --shipped --cause lost", ["--shipped", "--cause"]),
+        ("organism plant --out o", ["--cause once, or twice"]),
+        ("organism plant --out o --cause lost --cause lost --cause lost", ["--cause once, or twice"]),
+        ("organism plant --out o --cause lost --variant a --variant b", ["--variant once for each --cause"]),
+        ("organism plant --out o --cause lost --block 1 --block 2", ["--block once for each --cause"]),
+        ("organism plant --out o --cause lst", ["--cause lst", "did you mean 'lost'"]),
+        *(
+            (f"organism plant --out o {of} {option}", [of.removeprefix("--shipped") or "--shipped", "only"])
+            for of in ("--shipped", "--cause follower")
+            for option in ("--variant a", "--block 1", "--appended 1", "--base low", "--steps 3")
+        ),
+        ("organism plant --out o --shipped --seed 1", ["--shipped"]),
+        ("organism plant --out o --cause follower --cause lost", ["--cause follower"]),
+        ("organism card nowhere --out o --seed 3", ["nowhere/seed-3", "--all --seed 3"]),
+        ("organism card nowhere --out o --crossed", ["nowhere/seed-0", "--all --crossed --seed 0"]),
+        ("study agentcoma -o o -m organism:control --models m.yaml", ["--model and --models"]),
+        (
+            "study agentcoma -o o -m organism:none -d {run}/cases.jsonl -d b/cases.jsonl",
+            ["--data", "{run}/cases.jsonl"],
+        ),
+        ("study filtering {run}", ["--kept"]),
+        ("study human {run}/cases.jsonl --key k", ["--sheet", "--key"]),
+        ("study human {run}/cases.jsonl --sheet k", ["--sheet", "--key"]),
+        ("study interventions -o o --size medium", ["--size medium", "small", "full"]),
+        ("probe {run} --engine openai", ["--engine openai", "transformers", "ray"]),
+        ("evaluate -m m -b {run}/cases.jsonl -o o --engine openai", ["--engine openai", "--base-url"]),
+        ("evaluate -m organism:none -b {run}/cases.jsonl -o o --shard 1/9", ["--shard 1/9", "8 cases"]),
+        ("evaluate -m organism:none -b {run}/cases.jsonl -o o --vllm-args '\"' --engine vllm", ["--vllm-args", "'\"'"]),
+        ("plot gaps {run} -o o --bands 2,x", ["--bands 2,x"]),
+        ("plot gaps {run} -o o --width wide", ["--width wide", "column"]),
+        ("plot gaps {run} -o o --style red", ["--style red", "gray"]),
+        ("plot gaps {run} -o o --runs r2", ["--runs r2", "'r'"]),
+        ("plot training-curve nowhere -o o", ["nowhere"]),
+    ],
+)
+def test_what_does_not_go_together_is_named_and_nothing_is_made(
+    words: str,
+    facts: list[str],
+    synthetic: ModuleType,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for job in ("train.train", "plants.making.make", "plants.written.ship", "plants.lists.ship"):
+        monkeypatch.setattr(f"composcope.experiments.organism.{job}", lambda *_, **__: pytest.fail("something is made"))
+    run = synthetic.make_run(tmp_path / "r", n=8, probes=())
+    assert main(shlex.split(words.format(run=run))) == 1
+    said = error_of(capsys)
+    assert not [fact for fact in facts if fact.format(run=run) not in said]
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
 @pytest.mark.parametrize(

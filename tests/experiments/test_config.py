@@ -216,3 +216,43 @@ def test_a_run_that_a_server_answered_can_be_probed_by_another_engine(before: di
 def test_options_as_a_run_keeps_them_can_be_given_again() -> None:
     made = Config(model="organism:none", benchmark="b", probes=())
     assert Config(**made.as_config()) == made
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({"model": "m", "benchmark": "b", "seed": -1}, "--seed -1"), ({"benchmark": "b"}, "'--model'"),
+        ({"model": "m", "benchmark": "b", "asking": 3}, "--asking 3"),
+        ({"model": "m", "benchmark": "b", "serving": {"workers": "x"}}, "--workers x"),
+        ({"model": "m", "benchmark": "b", "asking": {"preamble": "perhaps"}}, "--preamble perhaps"),
+    ],
+)  # fmt: skip
+def test_a_recorded_value_that_is_no_value_is_named_as_its_option(raw: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        Config.read(raw)
+    assert said in str(error.value)
+
+
+def test_arguments_of_our_server_are_read_as_a_shell_reads_them() -> None:
+    assert Serving(engine="vllm", vllm_args='--a "b c"').vllm_options == ["--a", "b c"]
+    with pytest.raises(InputError, match=r"--vllm-args '--a \"b'"):
+        _ = Serving(engine="vllm", vllm_args='--a "b').vllm_options
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "engine"),
+    [
+        ({"engine": "ray", "workers": 2}, {}, "ray"), ({"engine": "ray", "workers": 2}, {"workers": 3}, "ray"),
+        ({"engine": "ray", "workers": 2}, {"engine": "transformers"}, "transformers"),
+        ({}, {"engine": "ray", "workers": 1}, "ray"),
+    ],
+)  # fmt: skip
+def test_workers_of_a_run_are_those_of_its_probes_unless_another_engine_is_given(
+    before: dict[str, Any], given: dict[str, Any], engine: str
+) -> None:
+    found = Serving(**before).for_probing(given)
+    assert (found.engine, found.workers) == (engine, given.get("workers", before.get("workers"))
+                                             if engine == "ray" else None)  # fmt: skip
+    for other in ("openai", "vllm"):
+        with pytest.raises(InputError, match=f"--engine {other}: probes run with"):
+            Serving(**before).for_probing({"engine": other})

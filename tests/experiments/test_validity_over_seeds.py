@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from composcope.experiments.validity import over_seeds as over_seeds
+from composcope.errors import InputError
+from composcope.experiments.organism import series as organism_series
+from composcope.experiments.run import read_json
+from composcope.experiments.validity import over_doses, over_seeds
 from composcope.experiments.validity.scores import BASELINES
 
 stats: Any = scipy_stats
@@ -97,3 +102,93 @@ def test_the_note_names_the_seeds_and_says_how_to_leave_the_shipped_training_out
     told = [over_seeds.note((3, 12), shipped) for shipped in (True, False)]
     assert all(t.startswith("2 trainings per dose (seeds 3, 12)") for t in told)
     assert ["--only-series" in t for t in told] == [True, False]
+
+
+def _training(seed: int, steps: int = 3, **about: Any) -> Any:
+    return SimpleNamespace(seed=seed, shipped=False, notes=(f"note of {seed}",), recipe={"dose": {"steps": steps}},
+                           **about)  # fmt: skip
+
+
+class Examined:
+    """What each training's examination was given; its answer, mean and case are named after its seed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.given: list[Any] = []
+        self.checked: list[list[int]] = []
+        monkeypatch.setattr(over_doses, "_examined", self._examine)
+        monkeypatch.setattr(organism_series, "check", lambda some: self.checked.append([one.seed for one in some]))
+
+    def _examine(self, out: Path, runs: Any, one: Any, *how: Any) -> dict[str, Any]:
+        self.given.append((out, dict(runs), one.seed, *how))
+        return {"rows": [_row("q", "m", 0.5, quantity=f"row {one.seed}")], "means": [{"quantity": f"mean {one.seed}"}],
+                "cases": [{"case": "c"}], "settings": {"trained": one.seed}, "notes": [f"own {one.seed}"]}  # fmt: skip
+
+
+def test_several_trainings_are_each_examined_in_their_folder_and_told_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examined, given = Examined(monkeypatch), dict[str, Any]()
+    over = [{"probe": "p", "quantity": "over", "seed": "all", "verdict": "yes"}]
+
+    def rows(answers: Any, cases: Any, without: Any) -> list[Any]:
+        given.update(answers=answers, cases=cases, without=without)
+        return over
+
+    monkeypatch.setattr(over_seeds, "rows", rows)
+    monkeypatch.setattr(over_seeds, "means", lambda means: [{"mean of": [*means], "is": means.get(4)}])
+    full, few = {"none": tmp_path / "a", "twin": tmp_path / "b"}, {"none": tmp_path / "c"}
+    first, second = _training(0), _training(4, steps=9)
+    first.shipped = True
+    probes: Any = {"mine": print}
+    found = over_doses.examine_series(tmp_path, [(first, full), (second, few)], seed=7, device="d", n=5, probes=probes)
+    how = (7, "d", 5, probes)
+    assert examined.given == [(tmp_path / "series" / "seed-0", full, 0, *how),
+                              (tmp_path / "series" / "seed-4", few, 4, *how)]  # fmt: skip
+    assert examined.checked == [[0, 4]] and given["without"] == {4}
+    assert [r["quantity"] for r in given["answers"][4]] == ["row 4"]
+    assert given["cases"] == [{"seed": 0, "case": "c"}, {"seed": 4, "case": "c"}]
+    assert [(r["quantity"], r["seed"]) for r in found] == [("over", "all"), ("row 0", 0), ("row 4", 4)]
+    written = read_json(tmp_path / "validity.json")
+    assert written["rows"] == found and written["means"] == [{"mean of": [0, 4], "is": [{"quantity": "mean 4"}]}] and "cases" not in written
+    assert written["settings"] == {"n": 5, "seed": 7, "series": {"0": {"trained": 0}, "4": {"trained": 4}}}
+    notes = written["notes"]
+    assert notes[: len(over_doses.NOTES) + 1] == [over_doses.NOTES[0], over_seeds.note([0, 4], True),
+                                                  *over_doses.NOTES[1:]]  # fmt: skip
+    assert notes[-4:-2] == ["note of 0", "note of 4"]
+    assert notes[-2].startswith("Seed 4: no run of twin;") and "dose.steps 9 instead of 3" in notes[-1]
+    over_doses.examine_series(tmp_path, [(_training(1), full), (_training(2), full)])
+    assert given["without"] == set() and examined.given[-1][3:] == (0, None, over_doses.N_CASES, {})
+    assert read_json(tmp_path / "validity.json")["notes"][1] == over_seeds.note([1, 2], False)
+
+
+def test_one_training_is_told_by_its_own_rows_and_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Examined(monkeypatch)
+    found = over_doses.examine_series(tmp_path, [(_training(4), {"none": tmp_path})], seed=7, n=5)
+    written = read_json(tmp_path / "validity.json")
+    assert [r["quantity"] for r in found] == ["row 4"] and written["rows"] == found
+    assert written["settings"] == {"n": 5, "seed": 7, "trained": 4, "series": {"4": {"trained": 4}}}
+    assert (written["notes"], written["means"]) == (["own 4", "note of 4"], [{"quantity": "mean 4"}])
+    with pytest.raises(InputError, match="no series"):
+        over_doses.examine_series(tmp_path, [])
+
+
+def test_the_shipped_training_is_examined_where_none_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(over_doses, "_examined", lambda *args: given.append(args) or {"rows": ["r"]})
+    monkeypatch.setattr(organism_series, "shipped", lambda doses: ("shipped", *doses))
+    runs = {"low": tmp_path}
+    bar: Any = print
+    assert over_doses.examine(tmp_path, runs) == ["r"]
+    over_doses.examine(str(tmp_path), runs, seed=3, device="d", n=4, series="own", probes={"p": print},  # type: ignore[arg-type]
+                       exposures=False, progress=bar)  # fmt: skip
+    assert given[0][:8] == (tmp_path, runs, ("shipped", "low"), 0, None, over_doses.N_CASES, {}, True)
+    assert given[1] == (tmp_path, runs, "own", 3, "d", 4, {"p": print}, False, bar)
+
+
+def test_a_positive_control_is_no_row_over_trainings() -> None:
+    answers = {seed: [_row("q", "m", 0.5), _row("q", "m", 0.5, kind="control", short="own part")] for seed in (0, 1)}
+    assert [r["short"] for r in over_seeds.rows(answers, [])] == ["number"]
+    own = over_seeds.of_seeds({3: [_row("q", "m", 0.5)]})
+    assert [(r["seed"], r["model"], r["headline"]) for r in own] == [(3, "m, seed 3", False)]

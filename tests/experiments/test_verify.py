@@ -14,12 +14,14 @@ from hostile_server import Hostile, completion, reply
 
 from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.asks import Ask
+from composcope.evaluation.graded import Graded
+from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import CaseSet, Entry
 from composcope.experiments.cli import main
 from composcope.experiments.console import printing
 from composcope.experiments.figures import FIGURES
 from composcope.experiments.run.reader import RunData
-from composcope.experiments.verify import _asks, _case_sets, _probed, trace, verify
+from composcope.experiments.verify import _asks, _case_sets, _cells, _probed, _rows, trace, verify
 
 
 @pytest.fixture(scope="module")
@@ -284,3 +286,24 @@ def test_asks_and_sets_that_are_missing_changed_or_of_nothing_are_each_named_onc
     lines = [*_case_sets(named(same="ab", other="ab", gone="c"), named(same="ab", other="bd", more="e"))]
     assert [line.split(":")[0] for line in lines] == [f"casesets/{n}.jsonl" for n in ("other", "gone", "more")]
     assert ["'a', 'd'" in lines[0], "'c'" in lines[1], "'e'" in lines[2]] == [True] * 3
+
+
+def test_rows_and_cells_that_are_missing_changed_or_of_nothing_are_each_named_once() -> None:
+    def graded(**outcomes: str) -> Any:
+        rows = [Graded(c, "whole", o, ask=f"k{c}", run=f"r{len(outcomes)}") for c, o in outcomes.items()]  # type: ignore[arg-type]
+        return SimpleNamespace(graded=rows)
+
+    journal: Any = SimpleNamespace(lines={"kb": "journal/s.jsonl:3"})
+    told = [
+        *_rows(graded(a="correct", b="correct", x="correct"), graded(a="correct", b="invalid", c="correct"), journal)
+    ]
+    assert [line.split(": ", 2)[1] for line in told] == [f"case {c!r}, role 'whole'" for c in "bxc"]
+    assert told[0].endswith("outcome is 'correct', the answer in journal/s.jsonl:3 gives 'invalid'")
+    assert ["no answer" in told[1], "missing" in told[2]] == [True, True]
+    notes: list[str] = []
+    stored = [Metric("a", {"z": 1, "b": 2}, n=3), Metric("human_recall", n=3), Metric("x", n=1), Metric("same", n=1)]
+    given = [Metric("a", {"b": 2, "z": 1}, n=4), Metric("y", n=1), Metric("same", n=1)]
+    cells = [*_cells(stored, given, notes)]
+    assert cells[0] == "metrics.json: a[b=2, z=1]: n is 3, the answers give 4"
+    assert [line.split(": ")[1] for line in cells[1:]] == ["x", "y"] and ["human_recall" in n for n in notes] == [True]
+    assert ["no answers" in cells[1], "missing" in cells[2]] == [True, True]

@@ -10,10 +10,15 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.diagnosis import asks, inside, job, opening, places
+from composcope.experiments.config import Config
+from composcope.experiments.diagnosis import asks, hypotheses, inside, job, opening, places
+from composcope.experiments.diagnosis.evidence import Tally
+from composcope.experiments.models.resolve import ModelSource
+from composcope.experiments.models.target import ServedTarget, Target
 
-from .told import MIXED, heard, wrote
+from .told import CASES, MIXED, heard, wrote
 
 
 def test_donors_are_like_parts_that_are_answered_right_each_about_something_else(
@@ -125,3 +130,57 @@ def test_of_cases_that_answers_settle_those_are_opened_that_no_text_mends_or_tha
     assert source is not None
     source(SimpleNamespace(case="case"), "place")  # type: ignore[arg-type]
     assert looked == [("last-item", "case", ["known"], "place")]
+
+
+@pytest.mark.parametrize(
+    ("config", "model", "opened"),
+    [
+        ({"model": "folder"}, None, "folder"), ({"model": "folder"}, "other", "other"),
+        ({"model": "folder", "engine": "ray", "workers": 2}, None, "folder"),
+        ({"model": "m@http://h/v1", "probe_model": "w"}, None, "w"),
+        ({"model": "m@http://h/v1", "probe_model": "w"}, "other", "other"),
+        ({"model": "m@http://h/v1"}, "other", "other"),
+        ({"model": "m@http://h/v1"}, None, "--model FOLDER"), (None, "other", "imported"),
+    ],
+)  # fmt: skip
+def test_a_diagnosis_opens_the_weights_here_and_says_where_there_are_none(
+    config: dict[str, Any] | None, model: str | None, opened: str
+) -> None:
+    made = None if config is None else Config.model_validate({"benchmark": "b", "dtype": "bfloat16", **config})
+    data: Any = SimpleNamespace(config=made, path=Path("run"))
+    if opened in ("--model FOLDER", "imported"):
+        with pytest.raises(InputError, match=f"run: .*{opened}"):
+            job._loading(data, model)
+        return
+    found = job._loading(data, model)
+    assert (found.model, found.url, found.engine, found.dtype) == (opened, None, "transformers", "bfloat16")
+
+
+def test_a_model_that_is_not_here_cannot_be_diagnosed_and_its_reason_is_told() -> None:
+    source = ModelSource("m", "m", False)
+    here, workers = (Target(source, model, None, None, "chat") for model in ("weights", None))
+    served = ServedTarget(source, None, None, None, "chat")
+    assert job.cannot("run", here) is None and "composcope diagnose run" in str(job.cannot("run", workers))
+    assert "server" in str(job.cannot("run", served))
+
+
+def test_what_a_hypothesis_of_a_plugin_returns_is_checked() -> None:
+    case = CASES[0]
+    for said, expected in (("a", ("a",)), (None, ()), (["a", None], ["a", None]), ((), ())):
+        assert hypotheses._checked("mine", lambda *_, said=said: said)(case, []) == expected  # type: ignore[arg-type, misc]
+    for said in (3, [3], {"a": 1}):
+        with pytest.raises(InputError, match=rf"HYPOTHESES\['mine'\] on case '{case.id}'"):
+            hypotheses._checked("mine", lambda *_, said=said: said)(case, [])  # type: ignore[arg-type, misc]
+
+    def fails(case: Any, mates: Any) -> Any:
+        raise (InputError("own words") if mates else KeyError("x"))
+
+    with pytest.raises(InputError, match=rf"{__file__}: HYPOTHESES.*'{case.id}': KeyError"):
+        hypotheses._checked("mine", fails)(case, [])
+    with pytest.raises(InputError, match=r"^own words$"):
+        hypotheses._checked("mine", fails)(case, [case])
+
+
+def test_changes_that_mend_are_summed_over_cases_by_name() -> None:
+    found = job._sums([{"skip": Tally(1, 4), "move": Tally(0, 3)}, {"skip": Tally(2, 5)}])
+    assert found == {"skip": {"count": 3, "n": 9}, "move": {"count": 0, "n": 3}}

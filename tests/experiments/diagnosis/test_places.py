@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.diagnosis import asks, places
@@ -98,3 +101,19 @@ def test_a_name_ends_at_the_last_byte_of_its_last_letter_and_has_all_bytes_of_it
         (end,) = places._ends(whole, reached, name)
         assert str(tokenizer.decode(ids[: end + 1])).endswith(name)
         assert [ids[i] for i in places.words(tokenizer, made, name)] == tokenizer.encode(name)
+
+
+def test_a_value_that_does_not_go_on_from_the_prompt_has_no_decision() -> None:
+    told = {"": [1, 2], "b": [1, 2, 3], "other": [1, 9, 3], "none": [1, 2]}
+
+    class Words:
+        tokenizer = SimpleNamespace(decode=lambda ids, **_: "q b c"[: 2 * len(ids)])
+
+        def prompt_ids(self, asks: Any) -> list[list[int]]:
+            return [told[a.begun] for a in asks]
+
+    ask = Ask("c", "whole", "q", "b", "text", begun="")
+    made = places._made(Words(), ask, "b", "b", "")
+    assert made is not None and (made.ids, made.gold, made.value) == ([1, 2], 3, "b")
+    for value in ("other", "none"):
+        assert places._made(Words(), ask, value, "b", "") is None

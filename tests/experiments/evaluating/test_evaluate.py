@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -15,6 +15,7 @@ from told_engine import ToldEngine, target
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
+from composcope.evaluation.engines import divergence
 from composcope.evaluation.graded import Graded
 from composcope.experiments import investigate as job
 from composcope.experiments.config import Config
@@ -204,3 +205,48 @@ def test_a_run_that_was_stopped_is_continued_and_scored_again_from_its_journal_w
     (run / "config.yaml").write_text(config.replace("prompting: chat", "prompting: raw"))
     with pytest.raises(InputError, match="'prompting' is raw, and chat in manifest"):
         evaluate.rescore(run, reporter)
+
+
+@pytest.mark.parametrize(
+    ("made", "known", "measured", "asked"),
+    [
+        ({"engine": "transformers", "dtype": "bfloat16"}, False, "m", True),
+        ({"engine": "transformers", "dtype": "float16"}, False, None, True),
+        ({"engine": "transformers", "dtype": "bfloat16"}, True, "m", False),
+        ({"engine": "transformers", "dtype": "float32"}, False, "m", False),
+        ({"engine": "vllm", "dtype": "bfloat16"}, False, "m", False),
+    ],
+)
+def test_how_much_answers_depend_on_their_batch_is_measured_once_of_a_model_of_16_bits_here(
+    made: dict[str, str], known: bool, measured: str | None, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: dict[str, Any] = {}
+    timed: list[str] = []
+    facts = {"batch_divergence": "x"} if known else {}
+    run: Any = SimpleNamespace(
+        manifest=SimpleNamespace(facts=lambda: facts), record=lambda **about: recorded.update(about),
+        timed=lambda what: timed.append(what) or nullcontext(),
+    )  # fmt: skip
+    engine: Any = SimpleNamespace(provenance=made)
+    given: list[Any] = []
+    monkeypatch.setattr(divergence, "sample", lambda asks: ("sample", *asks))
+    monkeypatch.setattr(divergence, "measure", lambda *about: given.append(about) or measured)
+    monkeypatch.setattr(divergence, "in_words", lambda found: f"{found} in words")
+    found: Any = SimpleNamespace(asks={"k": "ask"})
+    said = evaluate._batch_divergence(run, engine, found)
+    assert given == ([(engine, ("sample", "ask"))] if asked else []) and timed == ["divergence"] * asked
+    told = asked and measured is not None
+    assert (said, recorded) == ((["m in words"], {"batch_divergence": "m"}) if told else ([], {}))
+
+
+def test_an_evaluation_that_did_not_finish_says_that_it_goes_on(ran: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    ask, *_ = ran
+    run, _ = ask()
+    assert "did not finish" not in capsys.readouterr().err
+    ask()
+    assert "did not finish" not in capsys.readouterr().err
+    (run / "metrics.json").unlink()
+    ask()
+    assert "run: the evaluation did not finish" in capsys.readouterr().err
+    ask(limit=1)
+    assert "results of 4 cases are replaced by those of 2" in capsys.readouterr().err

@@ -8,9 +8,10 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
@@ -19,9 +20,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from typer.main import get_command
 
+from composcope.errors import InputError
 from composcope.experiments import figures, report
 from composcope.experiments.cli import app, main
 from composcope.experiments.figures import catalog, look, style
+from composcope.experiments.figures.drawing import Drawing
 from composcope.experiments.figures.look import Look
 from composcope.experiments.figures.training import read_checkpoints
 
@@ -210,3 +213,30 @@ def test_plot_gives_bands_group_and_look_to_the_figure(
     (pdf,) = [p for p in files if p.suffix == ".pdf"]
     width = float(re.search(rb"/MediaBox \[ ?0 0 ([\d.]+)", pdf.read_bytes())[1])  # type: ignore[index]
     assert width == pytest.approx(72 * 3.35, abs=0.1)
+
+
+def test_without_a_run_nothing_is_drawn_and_a_picture_that_cannot_be_written_says_whose_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="plot gaps: no run given"):
+        catalog.plot("gaps", [], tmp_path)
+    drawing: Any = SimpleNamespace()
+    for error, name, raised in ((OSError("full"), "mine", OSError), (ValueError("a $"), "gaps", ValueError),
+                                (ValueError("a\n $"), "mine", InputError)):  # fmt: skip
+
+        def fails(*_: Any, error: Exception = error, **__: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(catalog, "write", fails)
+        with pytest.raises(raised) as found:
+            catalog.put(drawing, name, tmp_path)
+        assert raised is not InputError or "figure mine: cannot be written (ValueError: a $)" in str(found.value)
+    monkeypatch.setattr(catalog, "write", lambda *given, **how: (given, how))
+    assert catalog.put(drawing, "gaps", tmp_path, pdf=True) == ((drawing, "gaps", tmp_path), {"pdf": True})
+
+
+def test_a_drawing_shows_itself_by_its_first_sentence_and_as_a_picture() -> None:
+    fig, _ = plt.subplots()
+    shown = Drawing(fig, [{"a": 1}, {"a": 2}], "First. Second.")
+    assert repr(shown) == "<drawing of 2 rows: First>" and shown._repr_png_()[:8] == b"\x89PNG\r\n\x1a\n"
+    plt.close(fig)

@@ -90,3 +90,9 @@ def test_figures_of_skill_maps_are_drawn_from_a_folder_without_runs(
     (folder / "granularity.jsonl").write_text(json.dumps({**line, "usage": {}}) + "\n")
     assert main(["plot", "skill-distribution", str(folder), "--out", str(tmp_path / "drawn")]) == 1
     assert f"nothing to draw from {folder}" in capsys.readouterr().err
+
+
+def test_a_map_without_its_skills_is_refused_by_file_and_field(tmp_path: Path) -> None:
+    (tmp_path / "granularity.jsonl").write_text('{"n_clusters": 10, "n_skills": 3, "usage": null}\n')
+    with pytest.raises(InputError, match=f"{tmp_path}/granularity.jsonl: field 'usage'"):
+        skills._maps(tmp_path)

@@ -131,3 +131,22 @@ def test_a_checkpoint_counts_up_to_all_of_its_questions(k: Any, n: Any, value: A
     assert (found["run"], found["recipe"], found["metric"]) == ("", "r", "m")
     with pytest.raises(InputError, match="field 'step' is missing"):
         training._checked({**row, "step": ""}, "file: row 2")
+
+
+def test_checkpoints_come_from_a_file_or_the_folders_of_trainings_and_anything_else_is_named(tmp_path: Path) -> None:
+    row = {"run": "r", "recipe": "g", "metric": "m", "step": 7, "k": 3, "n": 4}
+    for name, text in (("a.json", json.dumps([row])), ("b.json", json.dumps({"rows": [row]})),
+                       ("c.csv", f"{','.join(row)}\n{','.join(map(str, row.values()))}\n")):  # fmt: skip
+        (tmp_path / name).write_text(text)
+        (found,) = training._read(tmp_path / name)
+        assert (found["step"], found["count"], found["n"], found["value"]) == (7, 3, 4, 0.75), name
+    for text in ("[]", '{"rows": []}', '{"rows": 3}'):
+        (tmp_path / "a.json").write_text(text)
+        with pytest.raises(InputError, match=f"{tmp_path}/a.json: no rows"):
+            training._read(tmp_path / "a.json")
+    with pytest.raises(InputError, match=f"{tmp_path}/none: no such file or folder"):
+        training._files(tmp_path / "none")
+    for folder in ("", "inner", "inner/deep"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / training.FILE).touch()
+    assert training._files(tmp_path) == [tmp_path / "inner" / training.FILE, tmp_path / training.FILE]

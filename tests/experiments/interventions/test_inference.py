@@ -278,3 +278,16 @@ def test_the_weights_are_opened_here_whoever_answered(about: dict[str, Any], mod
 def test_a_served_run_whose_weights_are_nowhere_is_refused_with_the_option_that_names_them() -> None:
     with pytest.raises(InputError, match="--model FOLDER"):
         inference._loading(Config(model="m@http://h:1/v1", benchmark="b"), None, None, "run")
+
+
+def test_other_weights_or_another_recipe_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="--recipe sft-answer: use steering or patching"):
+        inference.intervene("sft-answer", "run")
+    identity = {"weights": "a" * 64}
+    run = SimpleNamespace(manifest=SimpleNamespace(identity=identity), name="r")
+    monkeypatch.setattr("composcope.experiments.run.reader.read_run", lambda _: run)
+    monkeypatch.setattr("composcope.experiments.run.reader.read_config", lambda _: {"model": "m", "benchmark": "b"})
+    monkeypatch.setattr("composcope.experiments.models.target.load_local", lambda *_: SimpleNamespace(who="b" * 64))
+    for model, named in (("w", "--model w"), (None, "m")):
+        with pytest.raises(InputError, match=f"^{named}: these are not the weights that answered in r"):
+            inference.intervene("steering", "run", model=model)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +17,10 @@ from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.protocols import get
 from composcope.evaluation.protocols.presenting import chosen
 from composcope.experiments.evaluating.ask_plan import load_benchmark
-from composcope.experiments.interventions import data, recipes
+from composcope.experiments.interventions import data, recipes, trainers, training
 from composcope.experiments.interventions.recipes import PRESETS, AdapterRecipe, resolve
-from composcope.experiments.organism import world
+from composcope.experiments.interventions.study import InterventionStudy
+from composcope.experiments.organism import benchmarks, world
 from composcope.terminal import whole_numbers
 
 
@@ -249,3 +253,79 @@ def test_a_preset_takes_the_changes_and_an_option_belongs_to_its_recipe() -> Non
     for text in ("", "1,x", "x,1", "-1"):
         with pytest.raises(InputError, match="--layers"):
             whole_numbers(text, "--layers")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"size": "medium"}, "--size medium"), ({"seeds": 0}, "--seeds 0"), ({"seeds": 1, "size": "full"}, None)],
+)
+def test_a_study_has_one_training_at_least_and_a_size_that_there_is(options: dict[str, Any], said: str | None) -> None:
+    if said is None:
+        assert InterventionStudy(**options).seeds == 1
+        return
+    with pytest.raises(InputError, match=said):
+        InterventionStudy(**options)
+
+
+def test_more_questions_than_there_are_of_a_depth_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    qa = benchmarks.DRAW["rank"](random.Random(0), 4, False)
+    monkeypatch.setitem(benchmarks.DRAW, "rank", lambda *_: qa)
+    (case,) = data._organism_cell("rank", 4, 1, 0)
+    assert (case.question, case.family, case.depth) == (qa.question, "rank", 4)
+    with pytest.raises(InputError, match=r"--prompts: .* fewer than 2 rank questions of depth 4"):
+        data._organism_cell("rank", 4, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("thinking", "template", "switch", "said"),
+    [(None, None, False, None), (True, None, False, "--thinking: m has no chat template"),
+     (False, None, False, "--no-thinking: m has no chat template"), (True, "t", False, "no thinking mode"),
+     (False, "t", False, None), (True, "t", True, None)],
+)  # fmt: skip
+def test_thinking_is_switched_only_where_the_chat_template_can(
+    thinking: bool | None, template: str | None, switch: bool, said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training, "chat_ids", lambda tokenizer, texts, name, **how: [sorted(map(str, how.items()))]
+                        if switch else [[1]])  # fmt: skip
+    recipe: Any = replace(resolve("sft-trace", "organism-v1"), thinking=thinking)
+    tokenizer: Any = type("T", (), {"chat_template": template})()
+    if said is None:
+        training._check_thinking(recipe, tokenizer, "m")
+        return
+    with pytest.raises(InputError, match=said):
+        training._check_thinking(recipe, tokenizer, "m")
+
+
+def test_a_folder_that_is_no_training_or_has_no_adapter_is_named(tmp_path: Path) -> None:
+    for text in (None, "{}", '{"identity": {}}'):
+        if text is not None:
+            (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(InputError, match=f"{tmp_path}: no training here"):
+            trainers.read_manifest(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"identity": {"base_weights": "w"}}')
+    assert trainers.read_manifest(tmp_path)["identity"] == {"base_weights": "w"}
+    with pytest.raises(InputError, match=f"{tmp_path}: no adapter_model"):
+        trainers.with_adapter(None, tmp_path)
+
+
+def test_an_adapter_is_merged_into_a_new_folder_and_onto_its_own_base_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    kept = SimpleNamespace(save_pretrained=lambda at: made.append(("model", at)))
+    words = SimpleNamespace(save_pretrained=lambda at: made.append(("tokenizer", at)))
+    monkeypatch.setattr(trainers, "resolve_model", lambda name: SimpleNamespace(location=f"at/{name}"))
+    monkeypatch.setattr(trainers, "base_hash", lambda location: f"weights of {location}")
+    monkeypatch.setattr("composcope.model_loading.load", lambda at, dtype: (f"{at} in {dtype}", words))
+    monkeypatch.setattr(trainers, "with_adapter", lambda base, at: SimpleNamespace(
+        merge_and_unload=lambda: made.append((base, at)) or kept))  # fmt: skip
+    identity = {"base_weights": "weights of at/m", "dtype": "bfloat16"}
+    (tmp_path / "manifest.json").write_text(json.dumps({"identity": identity, "base": "organism:none"}))
+    out = tmp_path / "merged"
+    assert trainers.merge("m", tmp_path, out) == out
+    assert made == [("at/m in bfloat16", tmp_path / "adapter"), ("model", out), ("tokenizer", out)]
+    with pytest.raises(InputError, match=rf"{tmp_path}: adapter of other weights .*organism:none"):
+        trainers.merge("other", tmp_path, out)
+    out.mkdir()
+    with pytest.raises(InputError, match=f"--out {out}: already exists"):
+        trainers.merge("m", tmp_path, out)

@@ -301,3 +301,53 @@ def test_the_number_of_trainings_of_a_curve_and_each_value_are_means_over_them()
         ["a", "16", "20", "–", "–", "–", "1"],
         ["b", "8", "50", "–", "–", "–", "1"],
     ]
+
+
+def test_a_base_is_evaluated_once_as_the_study_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "composcope.experiments.investigate.investigate", lambda *given, **how: asked.append((given, how))
+    )
+    size = replace(study.SIZES["small"], limit=7)
+    work = study.StudyWork(study.InterventionStudy(), tmp_path, size, "cpu", Reporter(quiet=True))
+    work.evaluate("m", tmp_path / "out", "xml")
+    ((config, out), how) = asked[0]
+    assert (config.model, config.benchmark, config.format, config.limit, config.device) == (
+        "m", study.ORGANISM, "xml", 7, "cpu")  # fmt: skip
+    assert (config.asking.compat, config.probes, out) == ("collapse", (), tmp_path / "out")
+    assert how == {"quiet": True, "bars": False, "contrast": False, "report": False}
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "metrics.json").touch()
+    work.evaluate("m", tmp_path / "out")
+    assert len(asked) == 1
+
+
+def test_results_of_a_study_compare_each_training_with_its_own_base(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_tables, "read_run", lambda path: SimpleNamespace(evaluated=lambda: f"run {path}"))
+    monkeypatch.setattr(study_tables, "_plain", lambda base, variant, seed, path: {
+        "base": base, "variant": variant, "seed": seed, "residual": f"of {path}"})  # fmt: skip
+    monkeypatch.setattr(study_tables, "_channels", lambda after, before: {"channels": (after, before)})
+    monkeypatch.setattr(study_tables, "transfer", lambda after, before, depths: {"transfer": (after, before, depths)})
+    monkeypatch.setattr(study_tables, "summarize", lambda results: [{"n": len(results)}])
+    (tmp_path / "low").mkdir()
+    for name in ("b", "a"):
+        write_json(tmp_path / "inside" / name / "inside.json", {"rows": [{"in": name}]})
+    done = [("one", "v", (2, 4), 3, "t1"), ("two", "v", (2,), 0, "t2")]
+    bases: Any = {"one": "b1", "two": "b2"}
+    doses = {"low": tmp_path / "low", "none": tmp_path / "gone"}
+    about = study.InterventionStudy(seeds=2)
+    found = study_tables.collect(about, done, bases, doses, [{"step": 1}], tmp_path)  # type: ignore[arg-type]
+    named = [(r["base"], r["variant"], r["seed"]) for r in found.results]
+    bases_first = [("dose", "low", None), ("one", "baseline", None), ("two", "baseline", None)]
+    assert named == [*bases_first, ("one", "v", 3), ("two", "v", 0)]
+    first, second = found.results[-2:]
+    assert first["channels"] == ("run t1", "run b1") and second["channels"] == ("run t2", "run b2")
+    assert first["transfer"] == ("of t1", "of b1", (2, 4)) and first["depths"] == [2, 4]
+    assert (found.summary, found.curve, found.inside) == ([{"n": 5}], [{"step": 1}], [{"in": "a"}, {"in": "b"}])
+    assert found.about["study"]["seeds"] == 2 and {"trl", "peft", "torch"} <= set(found.about["versions"])
+    monkeypatch.setattr(study_tables, "markdown", lambda found: ["a", "b"])
+    study_tables.write(found, tmp_path)
+    assert read_json(tmp_path / "study.json")["summary"] == [{"n": 5}]
+    assert (tmp_path / "study.md").read_text() == "a\nb\n"

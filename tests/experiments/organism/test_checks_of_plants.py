@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from composcope.experiments.organism import benchmarks, tokenizer
-from composcope.experiments.organism.plants import checks, recipes
+from composcope.errors import InputError
+from composcope.experiments.organism import benchmarks, tokenizer, weights
+from composcope.experiments.organism.measure import CardRow
+from composcope.experiments.organism.plants import checks, making, recipes
+from composcope.model_loading import load
 
 
 def test_parts_are_counted_by_kind_and_wholes_also_without_those_that_are_planted_right(
@@ -158,3 +163,54 @@ def test_a_state_is_moved_to_the_end_of_the_prompt_and_brings_the_tag(
     assert [(f.row.k, f.row.n, f.bound, f.at_most) for f in found] == [(3, 4, bound, at_most)] * len(from_places)
     behind = 100 * (depth if cause == "too-late" else graft.block + 1)
     assert seen == [behind + place for place in from_places for _ in cases] and read == put
+
+
+def test_what_passed_is_stored_whole_with_its_checks_and_a_folder_without_a_plant_is_refused(tmp_path: Path) -> None:
+    trained = load(str(weights.path("none")), dtype="float32", device="cpu")
+    finding = checks.PlantCheck(CardRow("wholes right", 1, 9), 0.2, at_most=True)
+    seen: list[Any] = []
+
+    def check(model: Any, tokenizer: Any) -> list[checks.PlantCheck]:
+        seen.append((str(model.dtype), len(tokenizer)))
+        return [finding]
+
+    folder = tmp_path / "new" / "plant"
+    plant = {"name": "p", "grafts": [1]}
+    assert making.stored(lambda: trained, folder, plant, 9, check, "text") == [finding]
+    about = json.loads((folder / making.ABOUT).read_text())
+    assert about == {"text": plant, "cases": 9, "checks": [finding.to_dict()]}
+    assert seen == [("torch.float32", len(trained[1]))] and (folder / "model.safetensors").is_file()
+    assert [path.name for path in folder.parent.iterdir()] == ["plant"], "nothing is left beside it"
+    for text in (json.dumps(about), "{", "[]", '{"plant": []}'):
+        (folder / making.ABOUT).write_text(text)
+        with pytest.raises(InputError, match=f"{folder}: holds no planted organism"):
+            making.about(folder)
+    (folder / making.ABOUT).write_text(json.dumps({"plant": plant, "n": 3}))
+    assert making.about(folder) == {"plant": plant, "n": 3}
+
+
+@pytest.mark.parametrize(
+    ("cause", "when", "answer", "planted"),
+    [
+        ("wrong-operation", "all", "3 plus 4 is 7", True), ("wrong-operation", "all", "3 plus 4 is 8", False),
+        ("lost", "all", "3 plus 4 is 9", True), ("lost", "all", "3 plus 5 is 7", False),
+        ("lost", "first", "3 plus 5 is 8", True), ("lost", "first", "2 plus 4 is 7", False),
+        ("format", "all", "3 plus 4 is 7", True), ("format", "all", "3 plus 4 is 7.", False),
+    ],
+)  # fmt: skip
+def test_an_answer_is_as_planted_by_what_its_graft_decides(cause: str, when: str, answer: str, planted: bool) -> None:
+    graft: Any = SimpleNamespace(cause=cause, when=when)
+    assert checks._as_planted(answer, "3 plus 4 is 7", graft) is planted
+
+
+@pytest.mark.parametrize(("noise", "by_chance"), [(True, True), (False, False)])
+def test_noise_everywhere_is_counted_by_chance(noise: bool, by_chance: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_by_chance", lambda plant, *_: "by chance")
+    monkeypatch.setattr(checks, "_asked", lambda *_: 1 / 0)
+    variants = ["other", checks.NOISE if noise else "more"]
+    plant: Any = SimpleNamespace(grafts=[SimpleNamespace(variant=v) for v in variants])
+    if by_chance:
+        assert checks.check(plant, None, None, n=1) == "by chance"
+    else:
+        with pytest.raises(ZeroDivisionError):
+            checks.check(plant, None, None, n=1)

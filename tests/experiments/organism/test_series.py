@@ -121,6 +121,18 @@ def test_what_is_recorded_has_to_be_one_training(copied: Path, fields: dict[str,
         series.read(copied, ("none", "twin"))
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [("organism.json", "{", "train this dose again"), ("organism.json", "[]", "field 'dose' is None"),
+     ("tokenizer.json", "{", "JSONDecodeError"), ("tokenizer.json", "{}", "KeyError"),
+     ("tokenizer.json", '{"model": {"vocab": [1]}}', "AttributeError")],
+)  # fmt: skip
+def test_a_broken_file_of_a_training_is_named(file: str, text: str, said: str, copied: Path) -> None:
+    (copied / "seed-6" / "twin" / "model" / file).write_text(text)
+    with pytest.raises(InputError, match=f"twin/model/{file}.*{said}"):
+        series.read(copied, ("none", "twin"))
+
+
 def test_a_training_on_another_world_is_refused_by_its_documents_or_its_words(copied: Path) -> None:
     for dose in ("none", "twin"):
         _change(copied / "seed-5" / dose / "model", documents="0" * 64)
@@ -179,3 +191,10 @@ def test_trainings_come_in_the_order_of_their_seeds(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(series, "_series", lambda home, doses, where: (home.name, doses, where))
     found = series.read(tmp_path, ("none",))
     assert found == [(name, ("none",), f"--series {tmp_path}") for name in ("seed-2", "seed-x", "seed-10")]
+
+
+def test_seeds_of_trainings_leave_out_the_shipped_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for shipped, wanted in ((0, [1, 2, 3]), (1, [0, 2, 3]), (7, [0, 1, 2])):
+        (tmp_path / "organism.json").write_text(json.dumps({"seed": shipped}))
+        monkeypatch.setattr(train, "shipped_path", lambda dose: tmp_path)
+        assert train.seeds(3) == wanted

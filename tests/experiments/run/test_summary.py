@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from itertools import takewhile
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation import dependence
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.evaluation.statistics import OTHER_PAIRS
-from composcope.experiments.run import summary
+from composcope.experiments.run import command_line, diagnosis, single_cases, summary, writer
 
 
 def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
@@ -84,3 +85,51 @@ def test_a_run_is_summed_up_and_listed_field_by_field(synthetic: ModuleType, tmp
     assert row.pop("headline") == summary.metric_line(Metric(**whole))
     assert row == {"run": str(run), **about, "cases": 24, "created": "2026-01-01T00:00:00+0000",
                    "state": "stopped by --max"}  # fmt: skip
+
+
+def test_what_cannot_be_read_of_a_run_is_told_or_left_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert summary.listing_lines([])[0].startswith("no runs")
+    for text in ("", "{"):
+        (tmp_path / "rendered.json").write_text(text)
+        assert single_cases.read_rendered(tmp_path) == single_cases.Rendered()
+    (tmp_path / "rendered.json").write_text('{"templates": [["<", ">"]], "asks": {"k": 0, "w": "all", "x": 7}}')
+    found = single_cases.read_rendered(tmp_path)
+    assert [found.text(key, "Q") for key in ("k", "w", "x", "gone")] == ["<Q>", "all", "Q", "Q"]
+    (tmp_path / "rendered.json").unlink()
+    assert single_cases.read_rendered(tmp_path) == single_cases.Rendered()
+    for name, said in (("ipykernel_launcher.py", "a notebook"), ("__main__.py", "composcope 'a b'"),
+                       ("cli.py", "composcope 'a b'"), ("mine.py", "mine.py 'a b'")):  # fmt: skip
+        monkeypatch.setattr("sys.argv", [f"/x/{name}", "a b"])
+        assert command_line() == said
+
+
+def test_a_diagnosis_is_asked_by_case_and_a_cause_that_there_is_not_is_named(tmp_path: Path) -> None:
+    verdicts = [diagnosis.Verdict("a", "lost", ("e",)), diagnosis.Verdict("b", "shortcut:last-item", ("e",))]
+    found = diagnosis.Diagnosis(tmp_path, verdicts, [])
+    assert found.of("b") is verdicts[1] and found.of("c") is None
+    row = {"case": "a", "cause": "tired", "evidence": [], "confidence": 0.5}
+    with pytest.raises(InputError, match=r"cases\.jsonl:1: field 'cause' is 'tired'; the causes are"):
+        diagnosis._verdict(row, "cases.jsonl:1")
+    assert diagnosis._verdict({**row, "cause": "shortcut:last-item"}, "x").cause == "shortcut:last-item"
+
+
+@pytest.mark.parametrize("error", [None, ValueError("first")])
+def test_a_manifest_that_cannot_be_closed_hides_no_earlier_error(error: Exception | None) -> None:
+    run: Any = SimpleNamespace(manifest=SimpleNamespace(invocations=[{"started": "s"}]))
+
+    def full(**_: Any) -> None:
+        raise OSError("disk full")
+
+    run.record = full
+    if error is None:
+        with pytest.raises(OSError, match="disk full"):
+            writer._end(run, "complete", 0.0)
+    else:
+        writer._end(run, "failed", 0.0, error)
+    recorded: dict[str, Any] = {}
+    run.record = lambda **about: recorded.update(about)
+    run.manifest.invocations = [{"started": "r"}, {"started": "s"}]
+    writer._end(run, "failed", 0.0, error)
+    earlier, this = recorded["invocations"]
+    assert recorded["status"] == this["status"] == "failed" and earlier == {"started": "r"} and this["started"] == "s"
+    assert this.get("error") == (None if error is None else "ValueError: first")

@@ -15,6 +15,7 @@ from composcope.evaluation.cases import Case
 from composcope.experiments.cli import studies as cli
 from composcope.experiments.config import Config
 from composcope.experiments.console.printing import Reporter
+from composcope.experiments.organism.weights import DOSES
 from composcope.experiments.studies import confusion, running, study, validity
 from composcope.experiments.studies.running import config_of
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags, read_spec, slug
@@ -279,3 +280,12 @@ def test_cases_of_a_depth_go_by_their_bin_and_belong_to_the_families_that_are_as
     about = (("a", "x", 4, None), ("b", "x", 5, 4), ("c", "x", 4, 6), ("d", "y", 4, None), ("e", "x", 4, None))
     cases = {c: SimpleNamespace(family=f, depth=d, depth_bin=b) for c, f, d, b in about}
     assert by_depth(cases, {"a", "b", "c", "d"}, 4, ("x",)) == ["a", "b"]
+
+
+def test_a_file_with_trainings_and_no_models_has_all_doses(tmp_path: Path) -> None:
+    (tmp_path / "m.yaml").write_text("series: [s]\n")
+    found = read_spec(tmp_path / "m.yaml")
+    assert [m.model for m in found.models] == [f"organism:{dose}" for dose in DOSES] and found.series == ("s",)
+    (tmp_path / "m.yaml").write_text("series: []\n")
+    with pytest.raises(InputError, match="field 'models'"):
+        read_spec(tmp_path / "m.yaml")

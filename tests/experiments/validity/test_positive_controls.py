@@ -137,3 +137,51 @@ def test_held_out_texts_are_each_drawn_once_and_belong_to_no_training() -> None:
         for seed in range(20):
             made = written.draw(random.Random(seed), held)
             assert world.held_out(made.things) == held and made.thing in made.things
+
+
+def test_shown_texts_are_trained_on_once_each_among_as_many_fresh_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controls, "BATCH", 4)
+    fresh: list[Any] = []
+    monkeypatch.setattr(controls, "document", lambda *about: fresh.append(about) or [("fresh", "one")])
+    batches: list[Any] = []
+    monkeypatch.setattr(controls, "encode", lambda tokenizer, some: batches.append((tokenizer, some)) or some)
+    monkeypatch.setattr(controls, "pad", lambda rows: (torch.zeros(1), torch.ones(1)))
+    model, seen = torch.nn.Linear(2, 1), list[Any]()
+    model.device = torch.device("cpu")  # type: ignore[assignment]
+    model.eval().requires_grad_(False)
+
+    def loss(of: Any, ids: Any, answered: Any, prompt_weight: float) -> torch.Tensor:
+        assert model.training and prompt_weight == 1.0 and ids.sum() == 0 and answered.sum() == 1
+        seen.append(of.weight.detach().clone())
+        return of.weight.sum()
+
+    monkeypatch.setattr(controls, "loss_of", loss)
+    monkeypatch.setattr(controls, "optimizers", lambda of, rate: [torch.optim.SGD(of.parameters(), lr=1.0)])
+    series: Any = SimpleNamespace(seed=3, recipe={"dose": {"steps": 10, "batch": 2}})
+    shown: Any = [[("q", str(i))] for i in range(5)]
+    controls._train(model, "words", shown, series, 7)
+    mine = [[text for text in some if text in shown] for _, some in batches]
+    assert [len(some) for some in mine] == [2, 2, 1] and {words for words, _ in batches} == {"words"}
+    order = [text for some in mine for text in some]
+    assert sorted(map(str, order)) == sorted(map(str, shown)) and order != shown, "in a drawn order"
+    assert [len(some) - len(own) for (_, some), own in zip(batches, mine, strict=True)] == [2, 2, 2]
+    assert fresh == [(3, "dose", 10 * 2 + 4 * 4 + i, controls.DOSES["twin"]) for i in range(6)]
+    steps = [float((a - b).mean()) for a, b in zip(seen, [*seen[1:], model.weight], strict=True)]
+    assert steps == pytest.approx([1.0] * 3), "one step of each batch, of its own gradient"
+    assert not model.training and not any(p.requires_grad for p in model.parameters())
+    first = [*batches]
+    batches.clear()
+    controls._train(model, "words", shown, series, 8)
+    assert first != batches, "the order is the seed's"
+
+
+def test_a_case_is_scored_by_the_question_of_its_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    examples = [SimpleNamespace(case=c, role=role, prompt_ids=(c, role), question_span=(c, 1))
+                for c in "ab" for role in ("whole", "part:0")]  # fmt: skip
+    given: list[Any] = []
+    monkeypatch.setattr(controls, "as_examples", lambda target, cases: examples)
+    monkeypatch.setattr(controls.min_k, "token_scores", lambda *args: given.append(args))
+    monkeypatch.setattr(controls.min_k, "aggregate", lambda _: SimpleNamespace(min_k_pp=torch.tensor([0.5, -1.0])))
+    target: Any = SimpleNamespace(open_model=lambda: "lm")
+    assert controls._scores(target, []) == {"a": 0.5, "b": -1.0}
+    assert given == [("lm", [("a", "whole"), ("b", "whole")], [("a", 1), ("b", 1)])]

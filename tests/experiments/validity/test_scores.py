@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from composcope.errors import InputError
 from composcope.experiments.validity import scores
 from composcope.probes import lookback, min_k, neurons, trajectory
+from composcope.probes.patching import engine
 from composcope.probes.result import ProbeResult
 
 
@@ -85,3 +87,58 @@ def test_baselines_are_the_first_token_the_length_and_the_question(monkeypatch: 
     assert found[names["confidence"]] == {"a": -1.0, "b": -2.0} and found[names["length"]] == {"a": 4, "b": 2, "c": 0}
     assert found[names["likelihood"]] == dict.fromkeys("abc", -0.5)
     assert seen[1] == ([[1, 2, 0], [1, 2, 0]], [(2, 3), (2, 3)]), "the first token after the prompt"
+
+
+def test_every_number_of_a_case_is_measured_and_of_fewer_than_two_cases_none_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ("_min_k", "lookback_ratios", "_neurons", "step_cosines", "baselines", "_nulls")
+    examples = [*WHOLES, _example("a", "part:0")]
+    for name in names:
+        monkeypatch.setattr(scores, name, lambda *given, name=name: {name: given})
+    mine = ProbeResult("own", [], tensors={"t": torch.tensor([1.0, 2.0, 9.0])}, axes={"t": ("example",)})
+    asked: list[Any] = []
+    found = scores.measure("lm", examples, {"mine": lambda *given: asked.append(given) or mine})
+    assert {name: found.values[name] for name in names} == dict.fromkeys(names, ("lm", WHOLES, examples))
+    assert asked == [("lm", examples)] and [s.quantity for s in found.own] == ["t (mine)"]
+    assert found.values["t (mine)"] == {"a": 1.0, "b": 2.0} and found.shares == {"a": "a", "b": "b"}
+    never: Any = {"mine": lambda *_: pytest.fail("asked")}
+    few = scores.measure("lm", examples[1:], never)
+    assert (few.values, few.own, few.shares) == ({}, [], {"b": "b"})
+
+
+def test_the_question_is_scored_by_its_own_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(min_k, "token_scores", lambda *args: given.append(args) or ["tokens"])
+    monkeypatch.setattr(min_k, "aggregate", lambda found: SimpleNamespace(min_k_pp=[0.5, -1.0], log_prob=[9, 9]))
+    assert scores._min_k("lm", WHOLES, []) == {"Min-K%++ of the question": {"a": 0.5, "b": -1.0}}
+    assert given == [("lm", [(1, 2), (1, 2)], [(0, 1), (0, 1)])]
+
+
+def test_numbers_that_measure_nothing_are_the_same_for_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    def states(lm: Any, prompts: Any, layers: Any) -> torch.Tensor:
+        given.append((prompts, layers))
+        return torch.tensor([[[1.0, 0.0, 2.0]], [[0.0, 3.0, 0.0]]])
+
+    monkeypatch.setattr(engine, "prompt_end_states", states)
+
+    def lm(weight: float) -> Any:
+        some = [torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.full((2, 2), weight))]
+        return SimpleNamespace(anatomy=SimpleNamespace(n_layers=9), model=SimpleNamespace(parameters=lambda: some))
+
+    first, again, other = (scores._nulls(lm(w), WHOLES, []) for w in (1.0, 1.0, 2.0))
+    assert given[0] == ([(1, 2), (1, 2)], [4]), "the middle layer"
+    directions = [f"random direction {i}" for i in (1, 2, 3)]
+    assert list(first) == [*directions, "offset noise"] and first == again
+    assert all(first[d] == other[d] for d in directions), "the same directions of any model"
+    assert not set(first["offset noise"].values()) & set(other["offset noise"].values())
+    seed = int.from_bytes(hashlib.sha256(np.full((2, 2), 1.0, np.float32).tobytes()).digest()[:8], "big")
+    rng = np.random.default_rng(seed)
+    offset, (a, b) = 2 * rng.normal(), rng.normal(size=2)
+    assert first["offset noise"] == pytest.approx({"a": offset + a, "b": offset + b}), "one offset of all its cases"
+    drawn = np.random.default_rng(0).normal(size=(3, 3))
+    unit = drawn / np.linalg.norm(drawn, axis=0)
+    for i, name in enumerate(directions):
+        assert first[name] == pytest.approx({"a": unit[0, i] + 2 * unit[2, i], "b": 3 * unit[1, i]})
