@@ -322,13 +322,13 @@ def test_the_smallest_effect_is_interpolated_between_the_rates_around_the_power(
 def test_the_smallest_pool_map_and_question_are_taken() -> None:
     clusters = [{(0, 1): 1.0}, {(0, 2): 1.0}, {(0, 1): 0.5}]
     assert len(sets.select_clusters(clusters, v=1, u=1).neurons) == 3
-    for given, options, said in (
-        (clusters[:2], {}, "2 queries"),
-        (clusters, {"v": 0}, "v=0"),
-        (clusters, {"u": 1.1}, "u=1.1"),
+    for call, said in (
+        (lambda: sets.select_clusters(clusters[:2]), "2 queries"),
+        (lambda: sets.select_clusters(clusters, v=0), "v=0"),
+        (lambda: sets.select_clusters(clusters, u=1.1), "u=1.1"),
     ):
         with pytest.raises(InputError, match=said):
-            sets.select_clusters(given, **options)
+            call()
     assert neurons.location_map([[(0, 3)], [(1, 0)]], 2, 4, 1).tolist() == [[0.5], [0.5]]
     with pytest.raises(InputError, match="bins=0"):
         neurons.location_map([], 2, 4, 0)

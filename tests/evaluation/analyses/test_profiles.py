@@ -93,6 +93,9 @@ def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
     assert values["whole", None] == (20, 2)
     assert values["whole", "incorrect"] == (30, 1)
     assert values["part:*:paraphrase", None] == (6, 2)
+    assert all("model" not in m.group for m in found.metrics)
+    both = lengths([Source(n, rows, tokens={"1": 10}) for n in ("run", "other")])
+    assert {m.group.get("model") for m in both.metrics} == {"run", "other"}
     assert all(m.low is None for m in found.metrics if m.value == 6), "two answers to one case, so no interval"
     with pytest.raises(InputError, match="give a run folder"):
         lengths([Source("run", rows)])
@@ -119,6 +122,8 @@ def test_bottlenecks_are_counted_by_their_number_of_different_skills() -> None:
     slashed = stad.bottlenecks_by_size([Source("m", _rows("m", outcomes, ("km / h", *SKILLS[1:])))])
     assert [m.count for m in slashed.metrics] == [1, 2, 0], "a slash in a name makes no second skill"
     assert [r["skills"] for r in slashed.tables["bottlenecks"]] == [2, 1]
+    two = stad.bottlenecks_by_size([Source(n, _rows(n, outcomes, SKILLS)) for n in "mn"])
+    assert [m.group.get("model") for m in (*found.metrics, *two.metrics)] == [None] * 3 + ["m"] * 3 + ["n"] * 3
     assert found.warnings == () and [w[:4] for w in open_.warnings] == ["m: 1"], "what is open is said"
 
 

@@ -237,12 +237,13 @@ def test_gsm_hard_rows_are_restored_and_checked_against_the_gold_answers(tmp_pat
         "target": 1.0,
     }
     wrong = {**good, "code": good["code"].replace("* 4", "* 3")}
+    good["code"] = "import math\n" + good["code"]
     other = {**good, "code": good["code"].replace("Cost?", "Price?"), "input": good["input"].replace("Cost", "Price")}
     path = tmp_path / "hard.jsonl"
     path.write_text("".join(json.dumps(r) + "\n" for r in (good, wrong, other)))
     items, rejected = read_code_items(path, {question.replace("\n", "  "): "25"})
     assert [(i.question, i.answer) for i in items] == [(question, 25)]
-    assert items[0].code == "def solution():\n    pens = 5\n    return pens * 4 + 2.5 * 2\n"
+    assert items[0].code == "import math\n\ndef solution():\n    pens = 5\n    return pens * 4 + 2.5 * 2\n"
     assert [r["reason"].split(":")[0] for r in rejected] == ["code-answer-differs", "no-gold-answer"]
 
 

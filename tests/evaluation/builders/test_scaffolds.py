@@ -424,6 +424,7 @@ def test_a_filter_that_loses_topics_correlates_less_than_random_subsets_do() -> 
         ("Steps: {'steps': ['a', 'b']} (see [1])", ["a", "b"]),
         ('<think>["x", "y"]</think>{"steps": ["a"\n "b"]}', ["a", "b"]),
         ('{"steps": [{"step": "a", "why": "w"}, "b"]}', ["a", "b"]),
+        ('[{"why": "w", "Segment": "a"}, {"note": "n", "description": "b", "step": 2}]', ["a", "b"]),
         ('{"steps": [{"step": 1, "description": "Add 4"}, {"step": 2, "description": "Sum"}]}', ["Add 4", "Sum"]),
         ('{"result": {"steps": ["Add 4", "Sum"]}}', ["Add 4", "Sum"]),
     ],
