@@ -73,6 +73,8 @@ def test_a_command_prints_what_its_job_found_as_lines_or_as_one_document(
     (tmp_path / "RUN" / "config.yaml").write_text(
         '{"model": "organism:control", "benchmark": "organism:mixed", "protocol": "scaffolding"}'
     )
+    for kind in ("lists", "written"):
+        monkeypatch.setattr(f"composcope.experiments.organism.plants.{kind}.ship", lambda *_: pytest.fail("trained"))
     for job, result in jobs.items():
         monkeypatch.setattr(f"composcope.experiments.{job}", result)
     assert main(shlex.split(words)) == 0

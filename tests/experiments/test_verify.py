@@ -290,7 +290,7 @@ def test_asks_and_sets_that_are_missing_changed_or_of_nothing_are_each_named_onc
 
 def test_rows_and_cells_that_are_missing_changed_or_of_nothing_are_each_named_once() -> None:
     def graded(**outcomes: str) -> Any:
-        rows = [Graded(c, "whole", o, ask=f"k{c}", run=f"r{len(outcomes)}") for c, o in outcomes.items()]  # type: ignore[arg-type]
+        rows = [Graded(c, "whole", o, ask=f"k{c}", run=f"r{''.join(outcomes)}") for c, o in outcomes.items()]  # type: ignore[arg-type]
         return SimpleNamespace(graded=rows)
 
     journal: Any = SimpleNamespace(lines={"kb": "journal/s.jsonl:3"})

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +16,13 @@ import pytest
 import torch
 
 from composcope.errors import InputError, ModelError
-from composcope.experiments.bench import evaluation, real
+from composcope.evaluation.engines.local import LocalEngine
+from composcope.experiments.bench import evaluation, real, timing
 from composcope.experiments.bench.evaluation import HARNESS, _rates, _ratios
 from composcope.experiments.bench.real import BenchSetting, BenchTask, bench_real
 from composcope.experiments.bench.timing import TaskBench, TaskTiming, Took, Way, in_rounds, same
 from composcope.experiments.cli import main
+from composcope.experiments.organism import weights
 
 
 @pytest.fixture(scope="module")
@@ -186,3 +189,31 @@ def test_every_option_of_the_real_bench_reaches_it(
     docs.write_text("a page without a place for the table")
     assert main([*command, *words, "--quiet"]) == 1
     assert capsys.readouterr().out == "the table\n"  # hours of measurements are not lost
+
+
+def test_a_run_takes_the_time_between_its_beginning_and_its_end_on_as_many_threads_as_are_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter([100.0, 107.5]), iter([10.0, 13.0])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: next(clock[0]))
+    monkeypatch.setattr(timing.time, "process_time", lambda: next(clock[1]))
+    assert timing.timed(lambda: {0: "a"}) == Took(7.5, 3.0, {0: "a"})
+    before = torch.get_num_threads()
+    with pytest.raises(KeyError), timing.on_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+        raise KeyError
+    assert torch.get_num_threads() == before
+    half = Way("h", lambda: took(1), share=0.5)
+    some = [Took(wall=8.0, processor=2.0, found={})]
+    assert timing.costs(half, some, on_cpu=True) == [4.0] and timing.costs(half, some, on_cpu=False) == [16.0]
+
+
+def test_plain_generate_answers_as_our_engine_whatever_its_batches() -> None:
+    engine = LocalEngine(weights.path("control"))
+    asks = evaluation._asks("organism:mixed", engine.tokenizer)
+    assert len({(a.prompt, a.prompting) for a in asks}) == len(asks) > 100
+    some = [replace(ask, max_tokens=4 + 8 * i) for i, ask in enumerate(asks[:3])]
+    ours = [r.text.strip() for _, r in sorted(engine.answer(some), key=lambda pair: some.index(pair[0]))]
+    for batch_size in (1, 2, 9):
+        found = evaluation.generate(engine, some, batch_size)
+        assert [found[i].strip() for i in range(3)] == ours

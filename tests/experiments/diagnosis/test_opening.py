@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
@@ -184,3 +185,9 @@ def test_what_a_hypothesis_of_a_plugin_returns_is_checked() -> None:
 def test_changes_that_mend_are_summed_over_cases_by_name() -> None:
     found = job._sums([{"skip": Tally(1, 4), "move": Tally(0, 3)}, {"skip": Tally(2, 5)}])
     assert found == {"skip": {"count": 3, "n": 9}, "move": {"count": 0, "n": 3}}
+
+
+def test_a_diagnosis_is_estimated_by_its_failures_and_the_size_of_the_model() -> None:
+    model = SimpleNamespace(parameters=lambda: [torch.empty(2, 1_000_000, device="meta")])
+    target: Any = SimpleNamespace(model=model)
+    assert job.estimate(target, CASES[:3]) == pytest.approx(3 * (0.5 + 0.3 * 2))

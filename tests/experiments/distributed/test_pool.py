@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -16,6 +16,7 @@ from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.experiments.config import Serving
+from composcope.experiments.distributed import engine as engines
 from composcope.experiments.distributed import pool as pools
 from composcope.experiments.distributed.engine import FleetModel, RayEngine, WorkersJournal, mark
 from composcope.experiments.distributed.pool import TRIES, Pool
@@ -288,3 +289,40 @@ def test_a_model_without_a_chat_template_is_asked_in_raw_prompts_and_answers_wha
     found = list(Raw(engine).answer(asks))  # type: ignore[arg-type]
     assert [a.prompting for a in engine.asked] == ["raw"] * 3
     assert [(a.prompt, a.prompting, r.text) for a, r in found] == [(f"q{i}", "chat", f"to q{i}") for i in (2, 1, 0)]
+
+
+@pytest.mark.parametrize(("pad", "prompting", "before"), [(None, None, None), ("<s>", "raw", "kept")])
+def test_workers_are_opened_with_the_tokenizer_of_their_model_and_closed_where_it_cannot_be_read(
+    pad: str | None, prompting: str | None, before: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    made: list[Any] = []
+
+    class Opened:
+        about: ClassVar = {"prompting": "chat"}
+
+        def __init__(self, loading: Loading, say: Any) -> None:
+            made.append(loading.model)
+
+        def close(self) -> None:
+            closed.append("closed")
+
+    words = SimpleNamespace(pad_token="own")
+    monkeypatch.setattr(engines, "Pool", Opened)
+    monkeypatch.setattr(engines, "sources", lambda *_: (SimpleNamespace(name="m", location="at"), None))
+    monkeypatch.setattr(engines, "_answered_elsewhere", lambda *_: before)
+    monkeypatch.setattr(engines, "RayEngine", lambda pool: "asked here")
+    monkeypatch.setattr("composcope.model_loading.load_tokenizer", lambda at: words if at == "at" else None)
+    loading = Loading("given", pad_token=pad, prompting=prompting)
+    found = engines.load_fleet(loading, tmp_path, print)
+    assert (found.tokenizer, found.engine, found.prompting, found.run) == (
+        words, before or "asked here", prompting or "chat", tmp_path)  # fmt: skip
+    assert words.pad_token == (pad or "own") and made == ["m"] and closed == []
+
+    def broken(_: str) -> None:
+        raise ModelError("no tokenizer")
+
+    monkeypatch.setattr("composcope.model_loading.load_tokenizer", broken)
+    with pytest.raises(ModelError):
+        engines.load_fleet(loading, tmp_path, print)
+    assert closed == ["closed"]

@@ -240,3 +240,16 @@ def test_a_drawing_shows_itself_by_its_first_sentence_and_as_a_picture() -> None
     shown = Drawing(fig, [{"a": 1}, {"a": 2}], "First. Second.")
     assert repr(shown) == "<drawing of 2 rows: First>" and shown._repr_png_()[:8] == b"\x89PNG\r\n\x1a\n"
     plt.close(fig)
+
+
+@pytest.mark.parametrize("command", ["composcope x", ""])
+def test_a_figure_with_nothing_to_draw_names_the_command_of_its_data_if_it_has_one(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "draw", lambda *_, **__: SimpleNamespace(empty="no rows."))
+    monkeypatch.setattr(catalog, "FIGURES", {"mine": SimpleNamespace(command=command)})
+    with pytest.raises(InputError) as error:
+        catalog.plot("mine", [tmp_path], tmp_path)
+    said = str(error.value)
+    assert f"plot mine: nothing to draw from {tmp_path}: no rows" in said and said.endswith(command or "no rows")
+    assert ("run:" in said) == bool(command)

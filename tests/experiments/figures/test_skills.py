@@ -96,3 +96,19 @@ def test_a_map_without_its_skills_is_refused_by_file_and_field(tmp_path: Path) -
     (tmp_path / "granularity.jsonl").write_text('{"n_clusters": 10, "n_skills": 3, "usage": null}\n')
     with pytest.raises(InputError, match=f"{tmp_path}/granularity.jsonl: field 'usage'"):
         skills._maps(tmp_path)
+
+
+@pytest.mark.parametrize("sources", [("s",), ("s", "t")])
+def test_steps_without_a_skill_have_a_line_for_each_number_of_questions_in_their_order(
+    sources: tuple[str, ...],
+) -> None:
+    maps = [skills.SkillUse(source, m, n, {"add": m, "other": n}) for source in sources for m in (200, 3, 30)
+            for n in (4, 2)]  # fmt: skip
+    shown = skills.skill_coverage.draw(maps)
+    for ax in shown.figure.axes:
+        assert [line.get_label() for line in ax.get_lines() if str(line.get_label()).startswith("M =")] == [
+            "M = 3", "M = 30", "M = 200"]  # fmt: skip
+    assert [(r["map"], r["clusters"], r["skills"], r["count"], r["n"]) for r in shown.rows[:2]] == [
+        ("s", 200, 4, 4, 204), ("s", 200, 2, 2, 202)]  # fmt: skip
+    named = "M 3, N 4" if len(sources) == 1 else "s, M 3, N 4"
+    assert named in shown.caption and (f"s, {named}" in shown.caption) is False

@@ -14,7 +14,7 @@ import torch
 from composcope.errors import InputError
 from composcope.experiments.organism import benchmarks, tokenizer, weights
 from composcope.experiments.organism.measure import CardRow
-from composcope.experiments.organism.plants import checks, making, recipes
+from composcope.experiments.organism.plants import checks, making, recipes, training
 from composcope.model_loading import load
 
 
@@ -214,3 +214,14 @@ def test_noise_everywhere_is_counted_by_chance(noise: bool, by_chance: bool, mon
     else:
         with pytest.raises(ZeroDivisionError):
             checks.check(plant, None, None, n=1)
+
+
+def test_the_way_out_of_a_block_is_fitted_to_what_is_missing_behind_it() -> None:
+    torch.manual_seed(0)
+    up, down = torch.nn.Linear(4, 6, bias=False), torch.nn.Linear(6, 4, bias=False)
+    layer: Any = SimpleNamespace(mid=torch.nn.Identity(), mlp=torch.nn.Sequential(up, down), down=down)
+    x = torch.randn(200, 4)
+    wanted = torch.randn(4, 6)
+    y = x + x @ up.weight.detach().T @ wanted.T
+    training._fit(layer, x, y, torch.arange(200) % 3 == 0, ridge=1e-9)
+    torch.testing.assert_close((x + layer.mlp(x)).detach(), y, atol=1e-2, rtol=1e-2)

@@ -198,3 +198,15 @@ def test_seeds_of_trainings_leave_out_the_shipped_one(tmp_path: Path, monkeypatc
         (tmp_path / "organism.json").write_text(json.dumps({"seed": shipped}))
         monkeypatch.setattr(train, "shipped_path", lambda dose: tmp_path)
         assert train.seeds(3) == wanted
+
+
+@pytest.mark.parametrize(("steps", "told"), [(45, [20, 40, 45]), (40, [20, 40]), (3, [3])])
+def test_every_twentieth_step_and_the_last_are_reported_with_their_loss(steps: int, told: list[int]) -> None:
+    weight, said = torch.nn.Parameter(torch.ones(1)), list[tuple[int, int, float]]()
+    stage, taken = Stage(steps, 1e-3, 0.5, 0.0), iter(range(1, 99))
+
+    def loss() -> torch.Tensor:
+        return weight.sum() * 0 + next(taken)
+
+    train.descend([torch.optim.SGD([weight], lr=1.0)], stage, loss, lambda *about: said.append(about))
+    assert said == [(step, steps, float(step)) for step in told] and next(taken) == steps + 1

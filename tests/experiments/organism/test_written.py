@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -134,3 +135,13 @@ def test_another_training_learns_the_same(kind: written.Kind, tmp_path: Path) ->
     torch.set_num_threads(1)
     assert all(f.passed for f in written.ship(kind, tmp_path / kind, seed=8, n=40))
     torch.set_num_threads(threads)
+
+
+def test_parts_are_asked_plainly_or_with_a_final_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("choose", "fact"):
+        qa = SimpleNamespace(question=f"{name}?", answer=name)
+        monkeypatch.setattr(written.tasks, name, lambda *_, qa=qa: qa)
+    found = {(asked, text, learned) for seed in range(40)
+             for asked, [(text, learned)] in [written._part(random.Random(seed))]}  # fmt: skip
+    assert found == {(written.prompts.render(f"{n}?", f), f" {written.prompts.write_answer(n, None, f)}", True)
+                     for n in ("choose", "fact") for f in ("plain", "cot")}  # fmt: skip

@@ -152,3 +152,20 @@ def test_the_range_of_a_rate_is_that_of_its_bounds() -> None:
     row = Metric("both", n=8, n_invalid=2, count=4, value=0.5, bound_low=0.4, bound_high=0.6)
     assert [text.replace("\u00a0", " ") for text in (headline._bounds(row, "rate"),)] == ["40.0 % to 60.0 %"]
     assert headline._bounds(replace(row, n_invalid=0), "rate") == ""
+
+
+@pytest.mark.parametrize(
+    ("alone", "helped", "said"),
+    [(Metric("composition", n=9, count=3, value=1 / 3, low=0.1, high=0.6),
+      Metric("any_scaffold", n=8, count=4, n_invalid=2, value=0.5, low=0.2, high=0.8),
+      ["3 of 9", "4 of 8", "2 could not be graded"]),
+     (Metric("composition", n=0), Metric("any_scaffold", n=8, count=4, value=0.5), ["too few answers"]),
+     (Metric("composition", n=9, count=3, value=1 / 3), None, ["too few answers"])],
+)  # fmt: skip
+def test_scaffolds_are_told_by_their_counts_or_that_too_few_answers_could_be_graded(
+    alone: Metric, helped: Metric | None, said: list[str], tmp_path: Path
+) -> None:
+    run = bare_run(path=tmp_path, metrics=[m for m in (alone, helped) if m is not None])
+    found = headline._scaffolded([run], {tmp_path: "mine"})
+    assert "mine" in found and all(words in found for words in said)
+    assert ("too few" in found) == (said == ["too few answers"])

@@ -209,3 +209,12 @@ def test_an_interval_covers_the_truth_between_its_ends_and_the_quoted_one_is_ask
     assert [calibration._plainly(both, t) for t in (0.5, 0.6, 0.15)] == [1, 0, 0]
     assert [calibration._covers(both, t) for t in (0.5, 0.6, 0.15)] == [0, 0, 1]
     assert all(math.isnan(f(None, 0.5)) for f in (calibration._covers, calibration._plainly))
+
+
+@pytest.mark.parametrize(("second", "tested"), [(0.3, True), (0.6, False)])
+def test_two_rates_are_tested_only_where_they_are_the_same(second: float, tested: bool) -> None:
+    found = [simulated.difference_of_rates(np.random.default_rng(seed), 0.3, second) for seed in range(3)]
+    for draw in found:
+        numbers = [draw.p, draw.plain_p]
+        assert [bool(np.isfinite(p)) for p in numbers] == [tested, tested]
+        assert not tested or all(0 < p <= 1 for p in numbers)

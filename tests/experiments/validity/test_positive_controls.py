@@ -185,3 +185,12 @@ def test_a_case_is_scored_by_the_question_of_its_whole(monkeypatch: pytest.Monke
     target: Any = SimpleNamespace(open_model=lambda: "lm")
     assert controls._scores(target, []) == {"a": 0.5, "b": -1.0}
     assert given == [("lm", [("a", "whole"), ("b", "whole")], [("a", 1), ("b", 1)])]
+
+
+@pytest.mark.parametrize("attention", [{}, {"self_attn": SimpleNamespace()}])
+def test_a_model_whose_heads_have_no_query_weights_of_their_own_says_so(attention: dict[str, Any]) -> None:
+    whole = SimpleNamespace(role="whole", response_ids=(1,))
+    model = SimpleNamespace(model=SimpleNamespace(layers=[SimpleNamespace(**attention)]))
+    for lm in (SimpleNamespace(model=model), SimpleNamespace(model=SimpleNamespace())):
+        (row,) = controls.planted_heads(lm, [whole, whole])  # type: ignore[list-item]
+        assert (row["n"], row["value"]) == (0, None) and "q_proj" in str(row["note"])
