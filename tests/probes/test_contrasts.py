@@ -451,6 +451,10 @@ def test_a_dose_series_is_described_without_p_and_verdict() -> None:
     assert not validity.dose_series(up, expected="decreasing").table[-1]["monotone"]
     assert not validity.dose_series({"a": [0, 1], "b": [1, 0]}).table[-1]["monotone"], "equal means do not rise"
     assert [r["n"] for r in validity.dose_series(up).table] == [30, 30, 30, 30, 120]
+    for few, sizes in (({"a": [0, 1], "b": []}, "[2, 0]"), ({"a": [0, 1]}, "[2]")):
+        with pytest.raises(NoCasesError) as caught:
+            validity.dose_series(few)
+        assert sizes in str(caught.value)
     for expected, group, above in (("increasing", "twin - control", True), ("decreasing", "control - twin", False)):
         row = validity.model_auroc(up["twin"], up["none"], expected=expected).table[0]
         assert "p" not in row and row["group"] == group and (row["value"] > 0.5) == above

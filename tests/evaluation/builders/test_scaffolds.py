@@ -401,6 +401,9 @@ def test_filtering_is_compared_by_accuracy_and_topics() -> None:
     assert found["pearson"] > 0.95 and found["p"] < 0.05 and found["n_clusters"] == 4
     with pytest.raises(InputError, match="'other' is not among"):
         quality.filtering(correct, ["other"], clusters)
+    for known, topics in (({k: v for k, v in correct.items() if k != kept[0]}, clusters), (correct, {})):
+        with pytest.raises(InputError, match=repr(kept[0])):
+            quality.filtering(known, kept[:1], topics)
 
 
 def test_a_filter_that_loses_topics_correlates_less_than_random_subsets_do() -> None:

@@ -213,6 +213,8 @@ def test_a_score_between_right_and_wrong_is_refused(tmp_path: Path) -> None:
     path = _lines(tmp_path / "samples_x.jsonl", [{**_sample(0, "a", "b", 0), "metrics": ["bleu"], "bleu": 0.4}])
     with pytest.raises(InputError, match=r"samples_x.jsonl:1: bleu is 0.4"):
         read(path, options=Options(scorer="bleu"))
+    with pytest.raises(InputError, match=r"samples_x.jsonl:1: --scorer rouge: .*bleu"):
+        read(path, options=Options(scorer="rouge"))
 
 
 # inspect_ai
