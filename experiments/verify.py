@@ -65,10 +65,10 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
     problems = [w for w in journal.warnings if w not in notes]
     with TemporaryDirectory() as scratch:
         copy = Path(scratch) / run.name
-        copy.mkdir()
-        for name in _COPIED:
+        (copy / "journal").mkdir(parents=True)
+        segments = [f"journal/{path.name}" for path in (run.path / "journal").glob("*.jsonl")]
+        for name in (*_COPIED, *segments):  # without their modes: the copy of a read-only run is written
             shutil.copyfile(run.path / name, copy / name)
-        shutil.copytree(run.path / "journal", copy / "journal", ignore=shutil.ignore_patterns("lock"))
         try:
             rescore(copy, Reporter(None, quiet=True), stored.compat, progress=progress)
         except JournalError as e:  # without all answers nothing can be counted

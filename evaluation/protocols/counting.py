@@ -383,7 +383,8 @@ def statistic(
 def chance_note(found: Sequence[Item]) -> str | None:
     """The expected rate of guessing over these cases, where the cases state it."""
     known = [item.first.chance for item in found if item.first.chance is not None]
-    return f"a guess is right in {sum(known) / len(known):.1%}" if known else None
+    some = f", stated for {len(known)} of {len(found)} cases" if len(known) < len(found) else ""
+    return f"a guess is right in {sum(known) / len(known):.1%}{some}" if known else None
 
 
 def join(*notes: str | None) -> str | None:

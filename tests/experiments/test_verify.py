@@ -19,6 +19,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import CaseSet, Entry
 from composcope.experiments.cli import main
 from composcope.experiments.console import printing
+from composcope.experiments.evaluating.evaluate import rescore
 from composcope.experiments.figures import FIGURES
 from composcope.experiments.run.reader import RunData
 from composcope.experiments.verify import _asks, _case_sets, _cells, _probed, _rows, trace, verify
@@ -54,6 +55,22 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "r"))
+
+
+def test_a_read_only_run_is_copied_into_a_folder_that_can_be_written(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+    monkeypatch.setattr(
+        "composcope.experiments.verify.rescore",
+        lambda copy, *a, **k: (modes.extend(p.stat().st_mode & 0o200 for p in copy.rglob("*")), rescore(copy, *a, **k)),
+    )
+    for path in [run, *run.rglob("*")]:
+        path.chmod(path.stat().st_mode & ~0o222)
+    found = verify(run)
+    for path in [run, *run.rglob("*")]:
+        path.chmod(path.stat().st_mode | 0o200)
+    assert not found.problems and modes and all(modes)
 
 
 def test_figures_of_a_report_over_several_runs_are_not_taken_for_those_of_the_first(run: Path) -> None:
