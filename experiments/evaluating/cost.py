@@ -83,7 +83,14 @@ def _room_notice(asks: Sequence[Ask], lengths: Sequence[int], context: int | Non
     lines = []
     for found, (what, fix) in (
         (without, ("no room to answer", "such answers are invalid; shorten them, or use another model")),
-        (short, ("less room than the answer may take", "shorten them, or answers may be cut off")),
+        (
+            short,
+            (
+                "less room than the answer may take",
+                "longer answers are cut off; shorten the prompts, or give the room "
+                "there is (--answer-tokens, --cot-tokens)",
+            ),
+        ),
     ):
         if found:
             room, ask = min(found, key=lambda pair: pair[0])
