@@ -81,16 +81,10 @@ def _room_notice(asks: Sequence[Ask], lengths: Sequence[int], context: int | Non
     without = [(room, ask) for room, ask in rooms if room < 1]
     short = [(room, ask) for room, ask in rooms if 1 <= room < ask.max_tokens]
     lines = []
+    cut = "longer answers are cut off; shorten the prompts, or lower --answer-tokens and --cot-tokens to what fits"
     for found, (what, fix) in (
         (without, ("no room to answer", "such answers are invalid; shorten them, or use another model")),
-        (
-            short,
-            (
-                "less room than the answer may take",
-                "longer answers are cut off; shorten the prompts, or give the room "
-                "there is (--answer-tokens, --cot-tokens)",
-            ),
-        ),
+        (short, ("less room than the answer may take", cut)),
     ):
         if found:
             room, ask = min(found, key=lambda pair: pair[0])
