@@ -266,5 +266,5 @@ def import_(
     found = import_files(files, out, kind, options, Reporter(quiet=quiet).bar)
     score = f"composcope score {shlex.quote(str(out))} --protocol NAME ({', '.join(PROTOCOLS)})"
     then = f"written: {out}; the metrics: {score}"
-    show(found.to_dict() if json else [*found.lines(), then], json)
+    show({"schema": 1, **found.to_dict()} if json else [*found.lines(), then], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK

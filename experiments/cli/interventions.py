@@ -112,7 +112,7 @@ def intervene(
             measure(out, model, limit=limit, device=device, reporter=reporter)
     facts = {"model": str(done.model), "adapter": str(done.adapter), "steps": done.steps, "seconds": done.seconds}
     text = [f"{recipe}: {done.steps} steps in {done.seconds:.0f} s", f"model: {done.model}", f"adapter: {done.adapter}"]
-    show(facts if json else text, json)
+    show({"schema": 1, **facts} if json else text, json)
     return exits.OK
 
 
