@@ -55,11 +55,18 @@ def _container() -> int | None:
     try:
         limit = (_CGROUP / "memory.max").read_text().strip()
         used = int((_CGROUP / "memory.current").read_text())
-        kinds = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
-        used -= int(kinds["inactive_file"]) + int(kinds["active_file"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError):
         return None
-    return None if limit == "max" else max(0, int(limit) - used)
+    return None if limit == "max" else max(0, int(limit) - used + _of_files())
+
+
+def _of_files() -> int:
+    """The bytes that the system keeps of files in a container; 0 where it does not say, so that the limit counts."""
+    try:
+        kinds = dict(line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+        return int(kinds["inactive_file"]) + int(kinds["active_file"])
+    except (OSError, ValueError, KeyError):
+        return 0
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -80,8 +80,8 @@ def _cases(benchmark: str, limit: int | None) -> list[Case]:
 
 
 def _files(benchmark: str) -> list[Path]:
-    path = at_home(benchmark if Path(benchmark).is_file() else benchmark.partition(":")[2])
-    return [path] if path.is_file() else []
+    found = (at_home(name) for name in (benchmark, benchmark.partition(":")[2]))
+    return [path for path in found if path.is_file()][:1]
 
 
 def _name(benchmark: str) -> str:

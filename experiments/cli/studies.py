@@ -238,7 +238,9 @@ def study(
     limit: Annotated[int | None, Option(min=1, help="Only the first N cases of each family x depth.")] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Study folder (default: runs/NAME).")] = None,
     probes: Annotated[bool, Option("--probes/--no-probes", help="Run probes on the models, as in the paper.")] = True,
-    probe_cases: Annotated[int | None, Option(min=1, help="Maximum number of cases to probe (default: all).")] = None,
+    probe_cases: Annotated[
+        int | None, Option(min=1, help="Cases to probe at most; in composition-collapse of each side (default: all).")
+    ] = None,
     series: Annotated[
         list[Path] | None, Option("--series", help="Folder of `organism train --all`; repeatable.")
     ] = None,

@@ -449,7 +449,9 @@ def test_coverage_of_a_build_is_measured_with_its_own_budget_and_stands_in_its_r
         scaffolds.scaffolds(tmp_path / "other", "organism:mixed")
 
 
-def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(tmp_path: Path) -> None:
+def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dropped = [{"id": i, "reason": r} for i, r in enumerate(("unjudged: x", "wrong", "unread steps", "few"))]
     rejected, review = scaffolds._split(dropped)
     assert [d["id"] for d in rejected] == [1, 3] and [(d["id"], d["decision"]) for d in review] == [
@@ -467,6 +469,8 @@ def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(tmp_path: Path)
         scaffolds._files(f"stad:{file}") == scaffolds._files(str(file)) == [file]
         and scaffolds._files("organism:mixed") == []
     )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert scaffolds._files("~/a.jsonl") == scaffolds._files("stad:~/a.jsonl") == [file]
 
 
 def test_a_seed_draws_the_same_synthetic_cases_again_and_another_one_others(tmp_path: Path) -> None:

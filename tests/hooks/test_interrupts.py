@@ -130,16 +130,21 @@ def test_libraries_are_left_as_they_were_too(backend: str) -> None:
     assert all(torch.equal(x, expected[s]) for s, x in work().acts.items())
 
 
-def test_ctrl_c_inside_the_model_is_raised_at_once() -> None:
-    lm, seen = load_model(tiny("llama")), list[str]()
+def _interrupting(seen: list[str]) -> Callable[[Tensor], Tensor]:
+    """An edit in which somebody presses Ctrl-C."""
 
-    def interrupted(x: Tensor) -> Tensor:
+    def edit(x: Tensor) -> Tensor:
         signal.raise_signal(signal.SIGINT)
         seen.append("went on")
         return x
 
+    return edit
+
+
+def test_ctrl_c_inside_the_model_is_raised_at_once() -> None:
+    lm, seen = load_model(tiny("llama")), list[str]()
     with pytest.raises(KeyboardInterrupt):
-        lm.run(IDS, edit={Site(0, "resid_post"): interrupted})
+        lm.run(IDS, edit={Site(0, "resid_post"): _interrupting(seen)})
     assert not seen
 
 
@@ -196,11 +201,7 @@ def test_what_is_held_inside_the_model_is_finished_first_and_what_is_closed_ends
             seen.append("held")
         return x
 
-    def open_to_it(x: Tensor) -> Tensor:
-        signal.raise_signal(signal.SIGINT)
-        seen.append("went on")
-        return x
-
+    open_to_it = _interrupting(seen)
     with pytest.raises(KeyboardInterrupt):
         lm.run(IDS, edit={Site(0, "resid_post"): inside})
     assert seen == ["held"]
