@@ -32,7 +32,7 @@ PRINTED: list[tuple[str, dict[str, Any], dict[str, Any] | list[Any], list[str]]]
      ["all named"]),
     ("intervene --recipe sft-answer -m organism:none -o o",
      {"interventions.training.train": lambda *_, **__: TRAINED, "interventions.data.training_set": lambda *_: "data"},
-     {"model": "o/model", "adapter": "o/adapter", "steps": 7, "seconds": 2.5},
+     {"schema": 1, "model": "o/model", "adapter": "o/adapter", "steps": 7, "seconds": 2.5},
      ["sft-answer: 7 steps in 2 s", "model: o/model", "adapter: o/adapter"]),
     ("intervene --recipe steering RUN",
      {"interventions.inference.intervene": lambda *_, **__: SimpleNamespace(table=[ROW]),
