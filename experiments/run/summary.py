@@ -4,7 +4,7 @@ Which failures a run counts, and which of them were diagnosed, is said here once
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ...evaluation.protocols.base import PROTOCOLS, Entry, Evidence, about
 from ...evaluation.statistics import method_shown
 from ...terminal import how_many
 from .diagnosis import Diagnosis, count, meaning, read_diagnosis, shortened
-from .folder import is_run, unfinished
+from .folder import is_run, probed_cases, unfinished
 from .reader import RunData
 from .schema import Manifest, Metrics
 
@@ -232,9 +232,12 @@ def counted_failures(run: RunData) -> set[str]:
     return {id for id, case in run.cases.items() if _failed(run.outcomes.get(id, {}), len(case.parts))}
 
 
-def _failed(outcomes: Mapping[str, str], n_parts: int) -> bool:
+_WRONG, _OPEN = ("incorrect", "abstained"), ("invalid",)
+
+
+def _failed(outcomes: Mapping[str, str], n_parts: int, whole: Collection[str] = _WRONG) -> bool:
     known = n_parts > 0 and all(outcomes.get(f"part:{i}") == "correct" for i in range(n_parts))
-    return known and outcomes.get("whole") in ("incorrect", "abstained")
+    return known and outcomes.get("whole") in whole
 
 
 def diagnosed_failures(run: RunData) -> Diagnosed | None:
@@ -250,10 +253,43 @@ def diagnosed_failures(run: RunData) -> Diagnosed | None:
     unjudged = {row.case for row in run.graded if row.role == "whole" and row.outcome == "invalid"} - failing
     kept = [v for v in diagnosis.verdicts if v.case in failing]
     left = len(diagnosis.verdicts) - len(kept)
-    if not left:
-        return Diagnosed(diagnosis, 0, 0)
     cannot = sum(v.case in unjudged for v in diagnosis.verdicts)
-    return Diagnosed(replace(diagnosis, verdicts=kept, shares=count(kept, run.cases)), cannot, left - cannot)
+    shares = count(kept, run.cases) if left else diagnosis.shares
+    # The run may have been evaluated again with other cases, so its failures are counted now.
+    about = {**diagnosis.about, "failures": len(failing), "unjudged": 0}
+    return Diagnosed(replace(diagnosis, verdicts=kept, shares=shares, about=about), cannot, left - cannot)
+
+
+def causes_now(run: RunData) -> str | None:
+    """One sentence on the causes of the failures that a run counts; None if it has not been diagnosed.
+
+    If only wholes that could not be judged were diagnosed, the sentence is about those.
+    """
+    diagnosed = diagnosed_failures(run)
+    if diagnosed is None:
+        return None
+    found, left_out = diagnosed.found, diagnosed.left_out()
+    if not found.verdicts and diagnosed.unjudged:
+        unjudged = {id for id, case in run.cases.items() if _failed(run.outcomes.get(id, {}), len(case.parts), _OPEN)}
+        kept = [v for v in (read_diagnosis(run.path) or found).verdicts if v.case in unjudged]
+        about = {**found.about, "failures": len(unjudged), "unjudged": len(kept)}
+        found, left_out = replace(found, verdicts=kept, shares=count(kept, run.cases), about=about), ""
+    said = found.sentence(words=True) if found.verdicts or not left_out else ""
+    return " ".join(filter(None, (said, left_out)))
+
+
+def measured_on_others(run: RunData, probe: str) -> str:
+    """How many of a probe's cases are no longer those of the run, in words; empty if it ran on the run's own cases.
+
+    A run may be evaluated again with fewer cases, or graded otherwise, after it was probed.
+    """
+    ran = {group: set(cases) for group, cases in probed_cases(run.path, probe).get("groups", {}).items()}
+    every, (failures, successes) = set[str]().union(*ran.values()), map(set, run.groups)
+    gone = every - run.cases.keys() if run.cases else set[str]()
+    now = ran.get("failure", set()) & (successes - failures) | ran.get("success", set()) & (failures - successes)
+    kinds = ((len(gone), "no longer in the run"), (len(now), "labelled otherwise now"))
+    said = [f"{n} of its {len(every)} cases {'is' if n == 1 else 'are'} {what}" for n, what in kinds if n]
+    return ", ".join(said)
 
 
 def failing_cases(folder: str | Path, note: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
