@@ -42,7 +42,7 @@ def lines(folder: str | Path) -> list[str]:
     out = [f"{folder}: {model} on {benchmark} ({counted.protocol}), {state(run.manifest)}"]
     out += [f"  {line}" for line in metric_lines(_shown(counted))]
     if run.chance is not None:
-        out.append(f"  chance level of the whole: {100 * run.chance:.1f} %")
+        out.append(f"  chance level of the whole: {100 * run.chance:.1f} %{chance_stated([run])}")
     for name, found in run.case_sets.items():
         out.append(f"  case set {name}: {len(found.entries)}")
         out += [f"    {entry_line(e)}" for e in found.entries[:_CASES] if found.label == "failure"]
@@ -53,6 +53,18 @@ def lines(folder: str | Path) -> list[str]:
 
 def _shown(counted: Metrics) -> list[Metric]:
     return [*headline(counted), *(row for row in counted.metrics if row.metric in AGREEMENT)]
+
+
+def n_chance(run: RunData) -> int:
+    """How many cases of a run state their chance level: its own is the mean over these."""
+    return sum(case.chance is not None for case in run.cases.values())
+
+
+def chance_stated(runs: Sequence[RunData]) -> str:
+    """For how many cases a chance level is stated, in brackets after a space; empty where it is for all cases."""
+    counts = [(n_chance(run), len(run.cases)) for run in runs if run.chance is not None]
+    said = dict.fromkeys(f"{n} of {every} cases" for n, every in counts if n < every)
+    return f" (stated for {' and '.join(said)})" if said else ""
 
 
 def entry_line(entry: Entry) -> str:
@@ -90,6 +102,7 @@ def document(folder: str | Path) -> dict[str, Any]:
         "stopped": manifest.stopped,
         "metrics": [m.to_dict() for m in _shown(counted)],
         "chance": run.chance,
+        "n_chance": n_chance(run),
         "case_sets": {name: len(found.entries) for name, found in run.case_sets.items()},
         "probes": [name for name in run.probe_names if (run.path / "probes" / name / "result.json").is_file()],
         "warnings": counted.warnings,

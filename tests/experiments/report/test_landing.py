@@ -555,6 +555,10 @@ def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> No
     row = whole(two.parent / "many", item.locator("span").nth(1).inner_text())
     assert item.locator("[data-answer]").inner_text() == row["answer"]
     assert item.locator("[data-gold]").inner_text() == row["gold"]
+    for odd in ("#100%", "#%E0%A4%A", "#run=%E0%A4%A&case=100%"):  # typed or cut off: followed as far as it goes
+        visit.page.goto("about:blank")
+        visit.page.goto(two.as_uri() + odd)
+        visit.page.locator("#browser .item, #case").first.wait_for()
     visit.check()
 
 
