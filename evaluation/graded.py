@@ -185,6 +185,11 @@ def read_graded(path: str | Path) -> list[Graded]:
     return rows
 
 
+def role_order(role: str) -> list[tuple[int, str]]:
+    """Where a role stands in lists: by its words and numbers, so scaffold 2 comes before scaffold 10."""
+    return [(int(word) if word.isdecimal() else -1, word) for word in role.split(":")]
+
+
 def check_rows(rows: Sequence[Graded]) -> list[str]:
     """Contradictions inside graded rows: flags against outcomes, answers of abstentions, properties of one case."""
     found: list[str] = []

@@ -86,15 +86,13 @@ def _findings_in_words(path: Path) -> list[str]:
     """One line per probe, and one for the causes of the failures."""
     from ..probes.verdicts import FEWEST_PAIRS
     from .report.landing import in_words, lacking
-    from .run.diagnosis import read_diagnosis
 
-    run, causes = read_run(path), read_diagnosis(path)
+    run = read_run(path)
     enough = min(map(len, run.groups)) >= FEWEST_PAIRS
     how = f"run composcope probe {shlex.quote(str(path))}" if enough else f"there is nothing to compare: {lacking(run)}"
     lines = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
-    if causes is not None:
-        lines.append(causes.sentence(words=True))
-    return [f"  {line}" for line in lines]
+    causes = summary.causes_now(run)
+    return [f"  {line}" for line in (*lines, *([causes] if causes else []))]
 
 
 ProbeStep = Callable[[OpenRun, Config, Target, Evaluated, Reporter], str | None]

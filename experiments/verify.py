@@ -140,9 +140,18 @@ def _probed(run: RunData) -> Iterator[str]:
     """Check that the probes' values belong to cases that the run asked and to asks that were answered."""
     graded = {(r.case, r.role) for r in run.graded}
     for file in sorted((run.path / "probes").glob("*/values.csv")):
-        for n, row in enumerate(read_csv(file)[1], 2):
-            if row.get("role") and (row.get("case"), row["role"]) not in graded and row.get("case") not in run.cases:
-                yield f"{file.relative_to(run.path)}:{n}: case {row.get('case')!r} was never asked"
+        lost = {
+            row.get("case"): n
+            for n, row in reversed([*enumerate(read_csv(file)[1], 2)])
+            if row.get("role") and (row.get("case"), row["role"]) not in graded and row.get("case") not in run.cases
+        }
+        if lost:
+            first, line = min(lost.items(), key=lambda found: found[1])
+            yield (
+                f"{file.relative_to(run.path)}:{line}: case {first!r} is none of the run's"
+                + (f", nor are {len(lost) - 1} others" if len(lost) > 1 else "")
+                + "; run the probe again"
+            )
 
 
 def _figures(run: RunData, notes: list[str], progress: Bar) -> Iterator[tuple[str, str | None]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import InputError
 from ..case import Case
-from ..graded import Graded
+from ..graded import Graded, role_order
 from ..metrics import Metric
 from ..protocols import counting
 
@@ -127,9 +127,9 @@ def lengths(sources: Sequence[Source], seed: int = 0) -> Analysis:
                 value = (counting.near(row), source.tokens[row.ask])
                 cells.setdefault((role_class(row.role), "all"), []).append(value)
                 cells.setdefault((role_class(row.role), row.outcome), []).append(value)
-        for (role, outcome), values in sorted(cells.items()):
+        for role, outcome in sorted(cells, key=lambda cell: (role_order(cell[0]), cell[1])):
             cell = {**group, "role": role} | ({} if outcome == "all" else {"outcome": outcome})
-            metrics.append(_mean_length(cell, values, seed))
+            metrics.append(_mean_length(cell, cells[role, outcome], seed))
     return Analysis("lengths", tuple(metrics))
 
 

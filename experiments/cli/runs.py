@@ -90,10 +90,10 @@ def _score_rows(graded: Path, protocol: str | None, cases: Path | None, compat: 
 
     if protocol is None:
         raise InputError(f"{graded}: rows do not say how they were asked; give --protocol NAME (see docs/protocols)")
-    found = metrics_from_file(graded, protocol, cases, compat)
+    found, n_invalid = metrics_from_file(graded, protocol, cases, compat)
     lines = [*metric_lines(found.metrics), *(f"warning: {w}" for w in found.warnings)]
     show(to_document(protocol, found.metrics, found.warnings) if json else lines, json)
-    return exits.OK
+    return exits.INVALID_REMAINS if n_invalid else exits.OK
 
 
 @with_plugins
@@ -167,10 +167,9 @@ def view(
     from ..report import view as serving
 
     with TemporaryDirectory(prefix="composcope-view-") as folder:
-        reporter = Reporter(quiet=quiet)
+        reporter, listening = Reporter(quiet=quiet), serving.listen(port)
         pages = serving.Pages(runs, folder, reporter.say, reporter.bar)
         pages.refresh()
-        listening = serving.listen(port)
         url = f"http://{serving.HOST}:{listening.getsockname()[1]}/"
         show({"schema": 1, "url": url, "runs": pages.runs} if json else f"{url} (Ctrl-C to stop)", json)
         sys.stdout.flush()

@@ -308,8 +308,8 @@ def own_config(run: RunData) -> Config:
 
 def metrics_from_file(
     graded: str | Path, protocol: str, cases: str | Path | None = None, compat: str | None = None
-) -> Reduction:
-    """A protocol's metrics from a ``graded.jsonl`` of any origin.
+) -> tuple[Reduction, int]:
+    """A protocol's metrics from a ``graded.jsonl`` of any origin, and how many of its answers are invalid.
 
     ``compat`` counts as a paper does (``stad``, ``collapse``, ``agentcoma``).
 
@@ -317,4 +317,5 @@ def metrics_from_file(
     """
     rows = read_graded(graded)
     by_id = None if cases is None else {c.id: c for c in read_cases(cases)}
-    return protocols.metrics_from_rows(rows, protocol, compat, cases=by_id)
+    invalid = sum(row.outcome == "invalid" for row in rows)
+    return protocols.metrics_from_rows(rows, protocol, compat, cases=by_id), invalid

@@ -13,7 +13,7 @@ from ...evaluation.protocols.base import about
 from ...evaluation.protocols.reasoning_gap import code_gain
 from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
-from ..run.summary import counted_rows
+from ..run.summary import chance_stated, counted_rows
 from . import style
 from .drawing import CONTEXT, GAP, SCAFFOLDS, Drawing, curves, drawn, figure, need, point
 from .grouping import grouped, having, labels, labels_by_benchmark, steps_of, table
@@ -341,8 +341,8 @@ def _in_order(rows: Sequence[Row]) -> list[str]:
 
 
 def _chance(runs: Sequence[RunData]) -> str:
-    levels = {(r.benchmark, c) for r in runs if (c := r.chance) is not None}
-    return "".join(f" Chance level of the whole on {b}: {100 * c:.3g} %." for b, c in sorted(levels))
+    levels = {(r.benchmark, c, chance_stated([r])) for r in runs if (c := r.chance) is not None}
+    return "".join(f" Chance level of the whole on {b}: {100 * c:.3g} %{of}." for b, c, of in sorted(levels))
 
 
 def _gaps(runs: Sequence[RunData]) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, did_you_mean
-from ...evaluation.graded import Graded
+from ...evaluation.graded import Graded, role_order
 from ...terminal import how_many
 from ..run.reader import ProbeData, Row, RunData
 from ..run.single_cases import read_single_cases
@@ -83,8 +83,7 @@ def frame_html(frame: pandas.DataFrame) -> str:
 
 def place(row: Graded) -> tuple[bool, list[tuple[int, str]]]:
     """Where an answer stands in lists: those to the whole come first, and part 2 comes before part 10."""
-    words = row.role.split(":")
-    return not row.role.startswith("whole"), [(int(w) if w.isdecimal() else -1, w) for w in words]
+    return not row.role.startswith("whole"), role_order(row.role)
 
 
 class Maps(Mapping[str, "xarray.DataArray"]):

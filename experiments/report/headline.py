@@ -13,6 +13,7 @@ from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW, MARKED_BELOW, signed
 from ..run.diagnosis import read_diagnosis
 from ..run.reader import Row, RunData
+from ..run.summary import chance_stated
 
 
 def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
@@ -35,7 +36,7 @@ def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
             "protocol": key[0] or "no protocol", "benchmark": key[1], "columns": [heading(columns[i]) for i in kept],
             "meanings": [(heading(columns[i]), columns[i][0], MEANINGS.get(columns[i][0], "")) for i in kept],
             "rows": rows,
-            "chance": " to ".join(said) or None, "lead": lead(mine),
+            "chance": " to ".join(said) + chance_stated(mine) or None, "lead": lead(mine),
         })  # fmt: skip
     return out
 

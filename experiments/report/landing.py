@@ -21,7 +21,7 @@ from ..figures.grouping import labels
 from ..figures.style import MARKED_BELOW
 from ..run.folder import probed_cases
 from ..run.reader import Row, RunData
-from ..run.summary import diagnosed_failures
+from ..run.summary import diagnosed_failures, measured_on_others
 from . import headline, sections
 from .causes import UNNAMED, Causes, causes_of
 from .origins import ABSTAINED, INVALID, KINDS, MEANS, UNCLEAR, Origin
@@ -249,10 +249,15 @@ def finding(table: Sequence[Row]) -> Row | None:
     return next((r for r in table if is_primary(r)), None) or _patched(table)
 
 
-def says(row: Row) -> str:
-    """What such a row measures, in words."""
+def says(row: Row, run: RunData, probe: str) -> str:
+    """What such a row of a run's probe measures, in words; and whether its cases are still those of the run."""
     where = f", largest at layer {row['layer']:.0f}" if row.get("layer") is not None else ""
-    return SAYS[str(row["quantity"])] + where
+    return SAYS[str(row["quantity"])] + where + _on_others(run, probe)
+
+
+def _on_others(run: RunData, probe: str) -> str:
+    found = measured_on_others(run, probe)
+    return f" ({found})" if found else ""
 
 
 def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping[bool, str]) -> Finding | None:
@@ -270,8 +275,8 @@ def _finding(run: RunData, probe: Probe, tests: Sequence[Row], together: Mapping
     more = f"smallest detectable difference: {smallest:.2g} sd" if smallest and kind != "yes" else ""
     good, bad = (sum(t["kind"] in kinds for t in tests) for kinds in (("yes",), sections.FAILS))
     return Finding(
-        probe.name, probe.title, says(row), value, interval or ("no interval" if value else "undefined"), n,
-        ANSWERS[kind], kind,
+        probe.name, probe.title, says(row, run, probe.name), value,
+        interval or ("no interval" if value else "undefined"), n, ANSWERS[kind], kind,
         f"p {number_text('p_adjusted', p)}{together[is_primary(row)]}" if p is not None else "", more,
         f"own test: {_tested(tests) if tests else 'none'}", _trust(tests),
         "no" if bad else "yes" if tests and good == len(tests) else "open", UNITS[str(row["quantity"])],
@@ -327,7 +332,7 @@ def in_words(run: RunData) -> list[str]:
     for probe, data in ((p, data) for p in described() if (data := run.probe(p.name)) is not None):
         f = _finding(run, probe, sections.tests_of(answers, [run], probe), together)
         if f is None and (explored := _explored(data.table)):
-            out.append(f"{probe.name}: {explored}")
+            out.append(f"{probe.name}: {explored}{_on_others(run, probe.name)}")
         elif f is None or not f.value:  # a single pair has no value
             without.append(probe.name)
         else:
@@ -339,7 +344,8 @@ def in_words(run: RunData) -> list[str]:
     out += [f"{', '.join(without)}: nothing to compare: {lacking(run)}"] if without else []
     known = {p.name for p in described()}
     return out + [
-        f"{name}: {_explored(data.table) or 'measured'}: {run.path / 'probes' / name / 'table.csv'}"
+        f"{name}: {_explored(data.table) or 'measured'}{_on_others(run, name)}: "
+        f"{run.path / 'probes' / name / 'table.csv'}"
         for name in run.probe_names if name not in known and (data := run.probe(name)) is not None
     ]  # fmt: skip
 

@@ -143,7 +143,7 @@ def _probes(runs: Sequence[RunData]) -> Iterator[Row]:
                     continue
                 quantity = str(row["quantity"])
                 said = f"{quantity.replace('_', ' ')}, {row.get('kind') or 'all'}"
-                said = says(row) if row is found else said
+                said = says(row, run, name) if row is found else said
                 side = ", failures minus matched successes" if row.get("group") == MATCHED else ""
                 yield {
                     "model": names[run.path], "benchmark": run.benchmark, "claim": f"{name}: {said}{side}",

@@ -16,6 +16,7 @@ from ..figures.grouping import labels
 from ..organism.weights import named
 from ..run.folder import probed_cases, read_json
 from ..run.reader import ProbeData, Row, RunData
+from ..run.summary import measured_on_others
 
 _FIELDS = ("quantity", "kind", "group", "layer", "head", "n", "value", "interval", "effect", "test", "p_adjusted",
            "family", "note")  # fmt: skip
@@ -79,6 +80,12 @@ def probe_notes(runs: Sequence[RunData], probe: str) -> list[str]:
         for text in filter(None, [f"settings: {said}" if said else "", *map(str, data.warnings)]):
             lines.setdefault(text, []).append(names[run.path])
     return [text if len(who) == len(runs) > 1 else f"{', '.join(who)}: {text}" for text, who in lines.items()]
+
+
+def stale_probes(run: RunData) -> list[str]:
+    """A warning for each probe whose cases are no longer those of the run."""
+    found = {name: measured_on_others(run, name) for name in run.probe_names}
+    return [f"probe {n}: {o}; `composcope probe RUN` measures those that it has" for n, o in found.items() if o]
 
 
 def matching_notes(runs: Sequence[RunData]) -> list[str]:

@@ -210,11 +210,16 @@ def application(pages: Pages) -> Any:
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on this machine; port 0 takes a free one. Raises ``InputError`` for a port that is taken."""
+    """A socket on this machine; port 0 takes a free one.
+
+    Raises ``InputError`` for a port that is taken, and for a number that is no port.
+    """
     try:
         return socket.create_server((HOST, port))
-    except (OSError, OverflowError) as e:
-        raise InputError(f"--port {port}: {getattr(e, 'strerror', None) or e}; give another one, or 0") from e
+    except OverflowError as e:
+        raise InputError(f"--port {port}: give a number from 1 to 65535, or 0 for a free port") from e
+    except OSError as e:
+        raise InputError(f"--port {port}: {e.strerror or e}; give another one, or 0") from e
 
 
 def serve(pages: Pages, listening: socket.socket) -> None:

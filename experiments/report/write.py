@@ -189,7 +189,7 @@ def _page(
             folded={"family-curves": headline.families(runs)},
             further=[f for f in (*further, *optional) if f["empty"] is None],
             absent=[f for f in (*first, *further, *failed) if f["empty"] is not None],
-            warnings=[f"{r.name}: {w}" for r in runs for w in r.warnings],
+            warnings=[f"{r.name}: {w}" for r in runs for w in (*r.warnings, *sections.stale_probes(r))],
             probes=probes,
             others=foreign,
             not_run=causes.missing(runs),

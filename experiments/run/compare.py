@@ -15,7 +15,7 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation import statistics, text_files
 from ...evaluation.case import Case, Part
-from ...evaluation.graded import Graded, read_graded
+from ...evaluation.graded import Graded, read_graded, role_order
 from ...evaluation.metrics import mark, percent, points, span
 from ...evaluation.protocols.base import BARE
 from ...evaluation.protocols.compare import compare
@@ -64,7 +64,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         groups.setdefault(_role(key[1]), []).append(key)
     table, shares = [], {}
     with progress("comparing what was asked", len(groups)) as advance:
-        for name, keys in sorted(groups.items(), key=lambda item: (item[0] != "whole", item[0])):
+        for name, keys in sorted(groups.items(), key=lambda item: (item[0] != "whole", role_order(item[0]))):
             table.append(_paired(name, keys, rows_a, rows_b, seed))
             shares[name] = [_share(keys, rows) for rows in (rows_a, rows_b)]
             advance(1)

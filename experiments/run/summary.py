@@ -4,7 +4,7 @@ Which failures a run counts, and which of them were diagnosed, is said here once
 """
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ...evaluation.protocols.base import PROTOCOLS, Entry, Evidence, about
 from ...evaluation.statistics import method_shown
 from ...terminal import how_many
 from .diagnosis import Diagnosis, count, meaning, read_diagnosis, shortened
-from .folder import is_run, unfinished
+from .folder import is_run, probed_cases, unfinished
 from .reader import RunData
 from .schema import Manifest, Metrics
 
@@ -42,7 +42,7 @@ def lines(folder: str | Path) -> list[str]:
     out = [f"{folder}: {model} on {benchmark} ({counted.protocol}), {state(run.manifest)}"]
     out += [f"  {line}" for line in metric_lines(_shown(counted))]
     if run.chance is not None:
-        out.append(f"  chance level of the whole: {100 * run.chance:.1f} %")
+        out.append(f"  chance level of the whole: {100 * run.chance:.1f} %{chance_stated([run])}")
     for name, found in run.case_sets.items():
         out.append(f"  case set {name}: {len(found.entries)}")
         out += [f"    {entry_line(e)}" for e in found.entries[:_CASES] if found.label == "failure"]
@@ -53,6 +53,18 @@ def lines(folder: str | Path) -> list[str]:
 
 def _shown(counted: Metrics) -> list[Metric]:
     return [*headline(counted), *(row for row in counted.metrics if row.metric in AGREEMENT)]
+
+
+def n_chance(run: RunData) -> int:
+    """How many cases of a run state their chance level: its own is the mean over these."""
+    return sum(case.chance is not None for case in run.cases.values())
+
+
+def chance_stated(runs: Sequence[RunData]) -> str:
+    """For how many cases a chance level is stated, in brackets after a space; empty where it is for all cases."""
+    counts = [(n_chance(run), len(run.cases)) for run in runs if run.chance is not None]
+    said = dict.fromkeys(f"{n} of {every} cases" for n, every in counts if n < every)
+    return f" (stated for {' and '.join(said)})" if said else ""
 
 
 def entry_line(entry: Entry) -> str:
@@ -90,6 +102,7 @@ def document(folder: str | Path) -> dict[str, Any]:
         "stopped": manifest.stopped,
         "metrics": [m.to_dict() for m in _shown(counted)],
         "chance": run.chance,
+        "n_chance": n_chance(run),
         "case_sets": {name: len(found.entries) for name, found in run.case_sets.items()},
         "probes": [name for name in run.probe_names if (run.path / "probes" / name / "result.json").is_file()],
         "warnings": counted.warnings,
@@ -232,9 +245,12 @@ def counted_failures(run: RunData) -> set[str]:
     return {id for id, case in run.cases.items() if _failed(run.outcomes.get(id, {}), len(case.parts))}
 
 
-def _failed(outcomes: Mapping[str, str], n_parts: int) -> bool:
+_WRONG, _OPEN = ("incorrect", "abstained"), ("invalid",)
+
+
+def _failed(outcomes: Mapping[str, str], n_parts: int, whole: Collection[str] = _WRONG) -> bool:
     known = n_parts > 0 and all(outcomes.get(f"part:{i}") == "correct" for i in range(n_parts))
-    return known and outcomes.get("whole") in ("incorrect", "abstained")
+    return known and outcomes.get("whole") in whole
 
 
 def diagnosed_failures(run: RunData) -> Diagnosed | None:
@@ -250,10 +266,43 @@ def diagnosed_failures(run: RunData) -> Diagnosed | None:
     unjudged = {row.case for row in run.graded if row.role == "whole" and row.outcome == "invalid"} - failing
     kept = [v for v in diagnosis.verdicts if v.case in failing]
     left = len(diagnosis.verdicts) - len(kept)
-    if not left:
-        return Diagnosed(diagnosis, 0, 0)
     cannot = sum(v.case in unjudged for v in diagnosis.verdicts)
-    return Diagnosed(replace(diagnosis, verdicts=kept, shares=count(kept, run.cases)), cannot, left - cannot)
+    shares = count(kept, run.cases) if left else diagnosis.shares
+    # The run may have been evaluated again with other cases, so its failures are counted now.
+    about = {**diagnosis.about, "failures": len(failing), "unjudged": 0}
+    return Diagnosed(replace(diagnosis, verdicts=kept, shares=shares, about=about), cannot, left - cannot)
+
+
+def causes_now(run: RunData) -> str | None:
+    """One sentence on the causes of the failures that a run counts; None if it has not been diagnosed.
+
+    If only wholes that could not be judged were diagnosed, the sentence is about those.
+    """
+    diagnosed = diagnosed_failures(run)
+    if diagnosed is None:
+        return None
+    found, left_out = diagnosed.found, diagnosed.left_out()
+    if not found.verdicts and diagnosed.unjudged:
+        unjudged = {id for id, case in run.cases.items() if _failed(run.outcomes.get(id, {}), len(case.parts), _OPEN)}
+        kept = [v for v in (read_diagnosis(run.path) or found).verdicts if v.case in unjudged]
+        about = {**found.about, "failures": len(unjudged), "unjudged": len(kept)}
+        found, left_out = replace(found, verdicts=kept, shares=count(kept, run.cases), about=about), ""
+    said = found.sentence(words=True) if found.verdicts or not left_out else ""
+    return " ".join(filter(None, (said, left_out)))
+
+
+def measured_on_others(run: RunData, probe: str) -> str:
+    """How many of a probe's cases are no longer those of the run, in words; empty if it ran on the run's own cases.
+
+    A run may be evaluated again with fewer cases, or graded otherwise, after it was probed.
+    """
+    ran = {group: set(cases) for group, cases in probed_cases(run.path, probe).get("groups", {}).items()}
+    every, (failures, successes) = set[str]().union(*ran.values()), map(set, run.groups)
+    gone = every - run.cases.keys() if run.cases else set[str]()
+    now = ran.get("failure", set()) & (successes - failures) | ran.get("success", set()) & (failures - successes)
+    kinds = ((len(gone), "no longer in the run"), (len(now), "labelled otherwise now"))
+    said = [f"{n} of its {len(every)} cases {'is' if n == 1 else 'are'} {what}" for n, what in kinds if n]
+    return ", ".join(said)
 
 
 def failing_cases(folder: str | Path, note: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:

@@ -138,6 +138,17 @@ def test_score_says_which_options_are_for_a_run_and_which_for_rows(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("outcome", "code"), [("correct", 0), ("incorrect", 0), ("abstained", 0), ("invalid", 2)])
+def test_the_exit_code_of_graded_rows_says_whether_some_could_not_be_judged(
+    outcome: str, code: int, tmp_path: Path
+) -> None:
+    rows = [{"case": case, "role": role, "outcome": "correct"} for case in "ab" for role in ("whole", "part:0")]
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(json.dumps(r) + "\n" for r in [*rows[1:], {**rows[0], "outcome": outcome}])
+    )
+    assert main(["score", str(tmp_path / "rows.jsonl"), "-p", "compositionality-gap", "--json"]) == code
+
+
 SCRIPTS = {"bash": "complete -o default -F", "zsh": "#compdef composcope", "fish": "complete --command composcope"}
 
 

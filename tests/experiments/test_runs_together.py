@@ -351,6 +351,18 @@ def test_rows_without_a_case_file_are_taken_at_their_ids(tmp_path: Path) -> None
     assert compare_runs(a, b)["roles"][0]["n"] == 4
 
 
+def test_roles_are_listed_by_their_numbers_after_the_whole(tmp_path: Path) -> None:
+    folders = [run(tmp_path / name, CASES) for name in "ab"]
+    for folder in folders:
+        with (folder / "graded.jsonl").open("a") as file:
+            for n in (10, 2, 1):
+                row = {"case": "c0", "role": f"scaffold:{n}", "ask": f"s{n}", "outcome": "correct"}
+                file.write(json.dumps({"schema": 1, "repeat": 0, "model": "m", "run": folder.name, **row}) + "\n")
+    assert [r["role"] for r in compare_runs(*folders)["roles"]] == [
+        "whole", "part", "scaffold:1", "scaffold:2", "scaffold:10"
+    ]  # fmt: skip
+
+
 def test_settings_that_differ_between_merged_runs_are_named_with_their_values() -> None:
     def run(torch: str, dtype: str) -> Any:
         return SimpleNamespace(manifest=SimpleNamespace(

@@ -94,8 +94,11 @@ def test_an_untouched_run_follows_from_its_answers_and_nothing_is_written(run: P
 
 def test_a_value_of_a_probe_belongs_to_a_case_of_the_run_in_whatever_role(run: Path) -> None:
     (run / "probes" / "p").mkdir(parents=True)
-    (run / "probes" / "p" / "values.csv").write_text("case,role\nc0,whole\nc0,part:7\nother,whole\nother,\n")
-    assert [*_probed(RunData(run))] == ["probes/p/values.csv:4: case 'other' was never asked"]
+    file = run / "probes" / "p" / "values.csv"
+    file.write_text("case,role\nc0,whole\nc0,part:7\nother,whole\nother,\nother,part:0\n")
+    assert [*_probed(RunData(run))] == ["probes/p/values.csv:4: case 'other' is none of the run's; run the probe again"]
+    file.write_text("case,role\nc0,whole\nc0,part:7\nother,whole\nthird,whole\nother,whole\n")
+    assert ["nor are 1 others" in line for line in _probed(RunData(run))] == [True], "one line for a whole file"
 
 
 def edit(file: str, old: str, new: str) -> Callable[[Path], None]:

@@ -8,8 +8,13 @@
   const SETTLED = 2500, FRAMES = 60;
   let current = 0;
 
+  // An address that somebody typed or cut off may be no encoded text: then it is taken as it is.
+  function decoded(id) {
+    try { return decodeURIComponent(id); } catch { return id; }
+  }
+
   function go(id) {
-    const target = document.getElementById(decodeURIComponent(id));
+    const target = document.getElementById(decoded(id));
     if (!target) return;
     composcope.unfold(target);
     const mine = ++current;

@@ -94,6 +94,9 @@ def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
     assert values["whole", "incorrect"] == (30, 1)
     assert values["part:*:paraphrase", None] == (6, 2)
     assert all("model" not in m.group for m in found.metrics)
+    steps = [Graded("x", f"scaffold:{n}", "correct", ask="1") for n in (10, 2)]
+    listed = lengths([Source("run", [*rows, *steps], tokens={"1": 10})]).metrics
+    assert [m.group["role"] for m in listed if "outcome" not in m.group] == ["scaffold:2", "scaffold:10", "whole"]
     both = lengths([Source(n, rows, tokens={"1": 10}) for n in ("run", "other")])
     assert {m.group.get("model") for m in both.metrics} == {"run", "other"}
     assert all(m.low is None for m in found.metrics if m.value == 6), "two answers to one case, so no interval"

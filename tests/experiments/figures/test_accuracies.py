@@ -100,6 +100,8 @@ def test_captions_say_chance_and_gaps_in_percent_and_points() -> None:
     assert accuracies._gaps([bare_run(metrics=[gap], one={"gap": more}.get)]).endswith(" of m: +12.5 points, n=40.")
     run = bare_run(metrics=[gap, Metric("step:0", n=40)], chance=0.04, one={"gap": gap}.get)
     assert accuracies._chance([run]) == " Chance level of the whole on b: 4 %."
+    run.cases = {str(i): Case(str(i), "q", "a", chance=chance) for i, chance in enumerate((0.04, None))}
+    assert accuracies._chance([run]) == " Chance level of the whole on b: 4 % (stated for 1 of 2 cases)."
     assert accuracies._gaps([run]) == " Gap (whole − both) of m: -12.5 points [-30.0, +5.0], n=40."
 
 

@@ -70,6 +70,11 @@ def test_the_chance_level_of_a_table_is_that_of_all_of_its_runs(synthetic: Modul
         synthetic.make_run(tmp_path / name, n=8, probes=(), depths={depth: 8}, model=f"org/{name}")
     (table,) = headline.tables(load([tmp_path]))
     assert table["chance"] == "12.5\u00a0% to 50\u00a0%"
+    file = tmp_path / "c" / "cases.jsonl"
+    first, *others = file.read_text().splitlines(True)
+    file.write_text(json.dumps({**json.loads(first), "chance": None}) + "\n" + "".join(others))
+    (table,) = headline.tables(load([tmp_path]))
+    assert table["chance"] == "12.5\u00a0% to 50\u00a0% (stated for 7 of 8 cases)"
 
 
 @pytest.mark.parametrize(

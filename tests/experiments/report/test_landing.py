@@ -25,6 +25,7 @@ from composcope.experiments.report import cases, landing, sections
 from composcope.experiments.report.causes import Causes, place
 from composcope.experiments.report.origins import Origin, origins
 from composcope.experiments.run import diagnosis as results
+from composcope.experiments.run import summary
 from composcope.experiments.run.diagnosis import Verdict, meaning
 from composcope.experiments.run.reader import ProbeData, RunData, load
 from composcope.probes.catalog import PROBES, described
@@ -245,6 +246,58 @@ def test_causes_are_counted_over_the_failures_that_the_page_counts_and_the_unjud
     drawing = FIGURES["causes"](runs)
     assert {(r["cause"], r["n"]) for r in drawing.rows if r["group"] == "all"} == {("undetermined", len(mine))}
     assert page.why.left_out in drawing.caption
+    (run,) = runs
+    assert summary.causes_now(run) == (
+        f"Causes of {len(mine)} failures: no cause was shown; {len(mine)} undetermined. {page.why.left_out}"
+    )
+    diagnose(folder, [(lost, "undetermined")])
+    assert summary.causes_now(run) == (
+        "Causes of 1 of 2 wholes that could not be judged: no cause was shown; 1 undetermined."
+    )
+    diagnose(folder, [(right, "lost")])
+    assert summary.causes_now(run) == "Not counted: 1 diagnosed case outside the sets of failures."
+
+
+def test_what_was_found_on_the_cases_of_a_larger_run_says_so(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=48, failure=0.8, seed=2, probes=())
+    row = {"quantity": "min_k_pp", "group": MATCHED, "kind": "composition", "n": 2, "value": 0.2, "p_adjusted": 0.1}
+    synthetic.write_probe(folder / "probes" / "min-k", "min-k", [row], {}, {})
+    synthetic.write_probe(folder / "probes" / "mine", "mine", [{**row, "quantity": "q"}], {}, {})
+    (first, second, *_), (right, *_) = RunData(folder).groups
+    diagnose(folder, [(first, "lost"), (second, "lost")])
+
+    def told(run: RunData) -> list[str]:
+        said = [line for line in landing.in_words(run) if "min-k" in line or "mine" in line]
+        return [line.partition("its ")[2].partition(")")[0].partition(";")[0] for line in said]
+
+    def probed(failures: Sequence[str], successes: Sequence[str]) -> None:
+        about = {"inputs": "", "note": "", "contrast": True, "groups": {"failure": failures, "success": successes}}
+        for name in ("min-k", "mine"):
+            (folder / "probes" / name / "inputs.json").write_text(json.dumps(about))
+
+    probed([first, second], [right])
+    run = RunData(folder)
+    assert told(run) == ["", ""] and not sections.stale_probes(run)
+    assert summary.causes_now(run) == f"Causes of 2 of {len(run.groups[0])} failures: 2 lost ({meaning('lost')})."
+    # evaluated again with fewer cases: the second failure is gone
+    for file in ("cases.jsonl", "graded.jsonl", "casesets/residual-failure.jsonl"):
+        lines = (folder / file).read_text().splitlines(True)
+        kept = [x for x in lines if (json.loads(x).get("id") or json.loads(x)["case"]) != second]
+        (folder / file).write_text("".join(kept))
+    run = RunData(folder)
+    assert told(run) == ["3 cases is no longer in the run"] * 2
+    assert [w.split(";")[0] for w in sections.stale_probes(run)] == [
+        f"probe {name}: 1 of its 3 cases is no longer in the run" for name in ("min-k", "mine")
+    ]
+    page = report.write([folder], tmp_path / "out").read_text(encoding="utf-8")
+    assert "probe mine: 1 of its 3 cases" in page and "(1 of its 3 cases is no longer in the run)" in page
+    assert summary.causes_now(run) == (
+        f"Causes of 1 of {len(run.groups[0])} failures: 1 lost ({meaning('lost')}). "
+        "Not counted: 1 diagnosed case outside the sets of failures."
+    )
+    # graded otherwise: a case that was probed as a success is a failure now
+    probed([right], [first])
+    assert told(RunData(folder)) == ["2 cases are labelled otherwise now"] * 2
 
 
 def test_a_diagnosed_page_does_not_say_that_it_cannot_tell_why(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -502,6 +555,10 @@ def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> No
     row = whole(two.parent / "many", item.locator("span").nth(1).inner_text())
     assert item.locator("[data-answer]").inner_text() == row["answer"]
     assert item.locator("[data-gold]").inner_text() == row["gold"]
+    for odd in ("#100%", "#%E0%A4%A", "#run=%E0%A4%A&case=100%"):  # typed or cut off: followed as far as it goes
+        visit.page.goto("about:blank")
+        visit.page.goto(two.as_uri() + odd)
+        visit.page.locator("#browser .item, #case").first.wait_for()
     visit.check()
 
 
@@ -605,7 +662,8 @@ def test_what_stands_for_patching_is_the_layer_that_repairs_most_beyond_a_random
             for g, layer, v in (("donor", 0, 0.9), ("donor - random", 1, 0.2), ("donor - random", 2, 0.4),
                                 ("donor - noise", 3, 0.8))]  # fmt: skip
     found = landing.finding(rows)
-    assert found is not None and found["layer"] == 2 and landing.says(found).endswith(", largest at layer 2")
+    assert found is not None and found["layer"] == 2
+    assert landing.says(found, bare_run(), "patching").endswith(", largest at layer 2")
     worse = [{**rows[1], "layer": layer, "value": v} for layer, v in ((1, None), (2, -0.2), (3, -0.1))]
     assert landing.finding(worse) == worse[2], "a layer without a value is not the best of those below 0"
     counts = [{"group": g, "value": v} for g, v in ((MATCHED, 0.1), (MATCHED, None), ("other", 1))]

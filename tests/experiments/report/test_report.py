@@ -145,9 +145,12 @@ def test_the_summary_lists_up_to_three_cases_of_a_failure_set_with_answer_and_go
     assert shown == lines[at + 1 : at + 4] and not any("success-" in line for line in lines)
     assert all("so so" in line and "'8'" in line and "'6'" not in line and len(line) < 150 for line in shown)
     stored = [json.loads(line) for line in (run / "cases.jsonl").read_text().splitlines()]
-    for chance, said in ((0.125, ["12.5 %"]), (None, [])):
-        (run / "cases.jsonl").write_text("".join(json.dumps({**row, "chance": chance}) + "\n" for row in stored))
+    for chances, said in (([None] * 4, []), ([0.25, 0.125, None, 0], ["12.5 % (stated for 3 of 4 cases)"]),
+                          ([0.125] * 4, ["12.5 %"])):  # fmt: skip
+        rows = [{**row, "chance": chance} for row, chance in zip(stored, chances, strict=True)]
+        (run / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         assert [line.split(": ")[1] for line in summary.lines(run) if "chance" in line] == said
+        assert summary.document(run)["n_chance"] == 4 - chances.count(None)
     found = summary.document(run)
     assert (found["schema"], found["run"], found["protocol"]) == (1, str(run), "compositionality-gap")
     assert found["case_sets"] == {"both-right-whole-right": 2, "both-right-whole-wrong": 5}

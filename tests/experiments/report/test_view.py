@@ -270,5 +270,5 @@ def test_a_taken_port_and_a_missing_extra_are_one_line(
 
 
 def test_a_port_beyond_the_last_is_an_input_error() -> None:
-    with pytest.raises(InputError, match="--port 99999"):
+    with pytest.raises(InputError, match="--port 99999: give a number from 1 to 65535, or 0 "):
         view.listen(99999)

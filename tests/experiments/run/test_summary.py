@@ -69,7 +69,7 @@ def test_a_run_is_summed_up_and_listed_field_by_field(synthetic: ModuleType, tmp
     about = {"model": "organism:control", "benchmark": "organism:mixed", "protocol": "compositionality-gap",
              "status": "complete", "stopped": "--max"}  # fmt: skip
     found = summary.document(run)
-    assert found.pop("metrics") and found.pop("chance") == pytest.approx(0.04)
+    assert found.pop("metrics") and found.pop("chance") == pytest.approx(0.04) and found.pop("n_chance") == 24
     assert found == {"schema": 1, "run": str(run), **about, "n_cases": 24, "n_invalid": 3, "case_sets": sets,
                      "probes": ["min-k"], "warnings": ["odd"]}  # fmt: skip
     lines = summary.lines(run)
