@@ -124,6 +124,17 @@ def error_response(ask: Ask, identity: Mapping[str, str], error: str, prompt_tok
     )
 
 
+def with_thinking_open(ask: Ask, response: Response) -> str:
+    """The text, said to be thinking where it ended inside a block that the prompt had opened.
+
+    Where the tokens ran out before the thinking was closed, what looks like an answer is a thought.
+    """
+    opened = ask.thinking or (response.provenance or {}).get(THINKING_OPENED)
+    reasoned = (response.provenance or {}).get("reasoning")
+    inside = opened and not reasoned and response.finish_reason == "length" and "</think>" not in response.text
+    return f"<think>{response.text}" if inside else response.text
+
+
 def think(thinking: bool) -> dict[str, bool]:
     """The options that switch thinking on or off in chat templates, under both names in use."""
     return {"enable_thinking": thinking, "thinking": thinking}
@@ -142,7 +153,7 @@ def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None)
     """The responses to ``asks``, in their order.
 
     With a journal nothing is asked twice, over runs too: a builder that was stopped goes on where it was. Failures of
-    the infrastructure are responses with ``finish_reason="error"``.
+    the infrastructure are responses with ``finish_reason="error"``. Thoughts that were cut off begin with ``<think>``.
     """
     keys = [ask_identity(ask, engine.identity) for ask in asks]
     known: dict[str, Response] = {}
@@ -155,4 +166,5 @@ def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None)
         known[key] = replace(response, ask=key)
         if journal is not None:
             journal.record(key, ask, known[key], engine.identity)
-    return [known[key] for key in keys]
+    given = [(ask, known[key]) for ask, key in zip(asks, keys, strict=True)]
+    return [replace(response, text=with_thinking_open(ask, response)) for ask, response in given]
