@@ -5,7 +5,7 @@
 Conventions shared by all engines:
 
 * ``Response.text`` is the text as the model wrote it, special tokens left out, cut exactly **after** the first stop
-  string (the stop string is kept, so that a closing tag is still there to be seen).
+  string (the stop string is kept, so that a closing tag is still there to be seen). Thinking is not cut.
 * ``finish_reason`` is ``stop`` for an end-of-text token or a stop string, ``length`` when ``max_tokens`` or the context
   ran out, ``error`` when something other than the model prevented an answer (then ``error`` says what).
 * A prompt is never shortened. Answers may come in any order; every ask gets exactly one response.
@@ -140,13 +140,18 @@ def think(thinking: bool) -> dict[str, bool]:
     return {"enable_thinking": thinking, "thinking": thinking}
 
 
-def cut_after_stop(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
-    """Text up to and including the stop string that ends first, and that stop string (None: the text as it is)."""
-    ends = [(text.index(stop) + len(stop), stop) for stop in stops if stop in text]
-    if not ends:
+def cut_after_stop(text: str, stops: Sequence[str], *, opened: bool = False) -> tuple[str, str | None]:
+    """Text up to and including the stop string that ends first, and that stop string (None: the text as it is).
+
+    A stop string inside the thinking (which the prompt may have ``opened``) is none: thoughts quote the form of the
+    answer that they are to lead to.
+    """
+    thoughts, closed, answer = text.rpartition("</think>")
+    ends = [(answer.index(stop) + len(stop), stop) for stop in stops if stop in answer]
+    if not ends or (not closed and (opened or text.lstrip().startswith("<think>"))):
         return text, None
     end, stop = min(ends)
-    return text[:end], stop
+    return f"{thoughts}{closed}{answer[:end]}", stop
 
 
 def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None) -> list[Response]:
