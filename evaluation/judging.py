@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .asks import Ask, Grade, Response
-from .engines.base import Engine, ReplayEngine, ask_all
+from .engines.base import Engine, ReplayEngine, ask_all, with_thinking_open
 from .grading.extract import CODE, PAIR_Q1
 from .grading.grade import grade
 from .grading.view import visible
@@ -222,7 +222,8 @@ def _is_open(ask: Ask, response: Response, grade: Grade) -> bool:
     if ask.format == CODE:  # what a program comes to is not to be seen from its text
         return False
     if grade.outcome == "invalid":
-        return bool(response.text.strip()) and not reason.startswith(_NOTHING)
+        thought = visible(with_thinking_open(ask, response)) is None
+        return bool(response.text.strip()) and not thought and not reason.startswith(_NOTHING)
     # where the rules say why (an answer to what nobody can know, a mere step, a paper's own rule), they decide
     decided = reason.startswith(("unknowable", "stops at", "compat"))
     return ask.answer_type in JUDGED and grade.outcome == "incorrect" and bool(grade.answer) and not decided

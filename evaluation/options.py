@@ -111,7 +111,9 @@ def letter_of(gold: str, options: Sequence[tuple[str, str]]) -> str | None:
 
 
 def check(answer_type: str, answer: str, options: Sequence[tuple[str, str]], question: str, where: str) -> None:
-    """Raises ``InputError`` where a choice's answer is not one of its options, or another type has options."""
+    """Raises ``InputError`` where a choice's answer is not one of its options, or means one as a letter and another as
+    a text, and where another type has options.
+    """
     if answer_type != "choice":
         if options:
             raise InputError(f"{where}: field 'options' is for answer_type 'choice', and here it is {answer_type!r}")
@@ -122,6 +124,12 @@ def check(answer_type: str, answer: str, options: Sequence[tuple[str, str]], que
         raise InputError(
             f"{where}: field 'answer' is {answer!r}, and {have}; give the letter or the text of one option"
             + ("" if known else ", and the field 'options'")
+        )
+    alone, meant = answer.strip().upper(), letter_of(answer, known)
+    if alone != meant and alone in dict(known):
+        raise InputError(
+            f"{where}: field 'answer' is {answer!r}, the letter of {dict(known)[alone]!r} and the text of {meant}; "
+            f"give letter and text, such as '{alone}) {dict(known)[alone]}'"
         )
 
 

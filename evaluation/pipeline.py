@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import InputError
 from .asks import Ask, Grade, Response
 from .case import Case
-from .engines.base import THINKING_OPENED, Engine
+from .engines.base import Engine, with_thinking_open
 from .graded import Graded
 from .grading.grade import grade as by_rules
 from .grading.lists import stopped_at_a_part
@@ -201,17 +201,6 @@ def _report(state: _State, done: int, total: int) -> None:
         state.progress(Progress(state.round, done, total))
 
 
-def _with_thinking_open(ask: Ask, response: Response) -> str:
-    """The text, said to be thinking where it ended inside a block that the prompt had opened.
-
-    Where the tokens ran out before the thinking was closed, what looks like an answer is a thought.
-    """
-    opened = ask.thinking or (response.provenance or {}).get(THINKING_OPENED)
-    reasoned = (response.provenance or {}).get("reasoning")
-    inside = opened and not reasoned and response.finish_reason == "length" and "</think>" not in response.text
-    return f"<think>{response.text}" if inside else response.text
-
-
 _WHOLE = re.compile(rf"(?:{BARE})?(?:whole(?::.+)?|self-ask)", re.DOTALL)
 """Roles that ask the whole, in whatever words."""
 _GRADED_BY = ("aliases", "format", "options", "question")
@@ -243,7 +232,7 @@ class _Grader:
         asked["unknowable"] = nobody_knows(case.unknowable, ask.role)
         key = (response.ask, ask.begun, ask.gold, ask.answer_type, *asked.values())
         if key not in self.known:
-            text = ask.begun + _with_thinking_open(ask, response)
+            text = ask.begun + with_thinking_open(ask, response)
             self.known[key] = self.grade(text, response.finish_reason, ask.gold, ask.answer_type, **asked)
         found = self.known[key]
         if found.reason == "no-answer" and response.finish_reason == "stop" and _WHOLE.fullmatch(ask.role):

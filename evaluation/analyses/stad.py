@@ -37,12 +37,12 @@ def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
         warnings += _unsettled(source, items)
         known = [s for s in items if s.bottleneck is not None]
         sizes = {str(s.bottleneck): len(s.limiting) for s in known}
-        n_open = sum(s.k is None and any(0 < k <= len(s.skills) for k in s.possible) for s in items)
+        n_open = sum(s.k is None and any(map(s.revealed, s.possible)) for s in items)
         group = {"model": source.name} if len(sources) > 1 else {}
         for label, size in (("1", 1), ("2", 2), (">=3", 3)):
 
             def of_size(s: Scaffolded, k: int, size: int = size) -> counting.Truth | Literal["outside"]:
-                return min(len(set(s.skills[:k])), 3) == size if 0 < k <= len(s.skills) else "outside"
+                return min(len(skills), 3) == size if (skills := s.revealed(k)) else "outside"
 
             values: list[counting.Truth] = [min(len(s.limiting), 3) == size for s in known]
             share = counting.rate("bottleneck_size", values, {**group, "skills": label}, of=[s.item for s in known])

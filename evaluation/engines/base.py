@@ -5,7 +5,7 @@
 Conventions shared by all engines:
 
 * ``Response.text`` is the text as the model wrote it, special tokens left out, cut exactly **after** the first stop
-  string (the stop string is kept, so that a closing tag is still there to be seen).
+  string (the stop string is kept, so that a closing tag is still there to be seen). Thinking is not cut.
 * ``finish_reason`` is ``stop`` for an end-of-text token or a stop string, ``length`` when ``max_tokens`` or the context
   ran out, ``error`` when something other than the model prevented an answer (then ``error`` says what).
 * A prompt is never shortened. Answers may come in any order; every ask gets exactly one response.
@@ -124,25 +124,41 @@ def error_response(ask: Ask, identity: Mapping[str, str], error: str, prompt_tok
     )
 
 
+def with_thinking_open(ask: Ask, response: Response) -> str:
+    """The text, said to be thinking where it ended inside a block that the prompt had opened.
+
+    Where the tokens ran out before the thinking was closed, what looks like an answer is a thought.
+    """
+    opened = ask.thinking or (response.provenance or {}).get(THINKING_OPENED)
+    reasoned = (response.provenance or {}).get("reasoning")
+    inside = opened and not reasoned and response.finish_reason == "length" and "</think>" not in response.text
+    return f"<think>{response.text}" if inside else response.text
+
+
 def think(thinking: bool) -> dict[str, bool]:
     """The options that switch thinking on or off in chat templates, under both names in use."""
     return {"enable_thinking": thinking, "thinking": thinking}
 
 
-def cut_after_stop(text: str, stops: Sequence[str]) -> tuple[str, str | None]:
-    """Text up to and including the stop string that ends first, and that stop string (None: the text as it is)."""
-    ends = [(text.index(stop) + len(stop), stop) for stop in stops if stop in text]
-    if not ends:
+def cut_after_stop(text: str, stops: Sequence[str], *, opened: bool = False) -> tuple[str, str | None]:
+    """Text up to and including the stop string that ends first, and that stop string (None: the text as it is).
+
+    A stop string inside the thinking (which the prompt may have ``opened``) is none: thoughts quote the form of the
+    answer that they are to lead to.
+    """
+    thoughts, closed, answer = text.rpartition("</think>")
+    ends = [(answer.index(stop) + len(stop), stop) for stop in stops if stop in answer]
+    if not ends or (not closed and (opened or text.lstrip().startswith("<think>"))):
         return text, None
     end, stop = min(ends)
-    return text[:end], stop
+    return f"{thoughts}{closed}{answer[:end]}", stop
 
 
 def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None) -> list[Response]:
     """The responses to ``asks``, in their order.
 
     With a journal nothing is asked twice, over runs too: a builder that was stopped goes on where it was. Failures of
-    the infrastructure are responses with ``finish_reason="error"``.
+    the infrastructure are responses with ``finish_reason="error"``. Thoughts that were cut off begin with ``<think>``.
     """
     keys = [ask_identity(ask, engine.identity) for ask in asks]
     known: dict[str, Response] = {}
@@ -155,4 +171,5 @@ def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None)
         known[key] = replace(response, ask=key)
         if journal is not None:
             journal.record(key, ask, known[key], engine.identity)
-    return [known[key] for key in keys]
+    given = [(ask, known[key]) for ask, key in zip(asks, keys, strict=True)]
+    return [replace(response, text=with_thinking_open(ask, response)) for ask, response in given]

@@ -92,7 +92,7 @@ class LocalEngine(BaseEngine):
         large = self.model.device.type == "cpu" and sum(p.numel() for p in self.model.parameters()) > SMALL
         self.max_rows = batch_size or (MAX_ROWS_ON_CPU if large else MAX_ROWS)
         self._continuous = continuous
-        self._finders: dict[tuple[str, ...], StopFinder] = {}
+        self._finders: dict[tuple[tuple[str, ...], bool], StopFinder] = {}
         self._identity: dict[str, str] | None = None
         self._ends: dict[tuple[int, ...], bool] = {}
 
@@ -282,7 +282,9 @@ class LocalEngine(BaseEngine):
         ask = prepared.ask
         stop = None
         if ask.stop:
-            stop = self._finders.setdefault(ask.stop, StopFinder(self.tokenizer, ask.stop))
+            opened = self._opens_thinking(prepared.ids)
+            finder = StopFinder(self.tokenizer, ask.stop, opened=opened, marks=self._marks)
+            stop = self._finders.setdefault((ask.stop, opened), finder)
         seed = ask_identity(ask, {}) if ask.temperature > 0 else None
         where = f"case {ask.case!r}, role {ask.role!r}"
         return DecodedRow(prepared.ids, prepared.budget, self.eos_ids, stop, ask.temperature, seed, where)

@@ -152,11 +152,14 @@ class StopFinder:
     """Says whether generated ids contain a stop string, and decodes no more text than needed.
 
     A stop string can only be completed by a token whose own text holds the stop's last character; only then are the
-    last tokens decoded (a character is at most four tokens) and, on a hit, everything.
+    last tokens decoded (a character is at most four tokens) and, on a hit, everything. ``opened``: the prompt has
+    opened the thinking, in which no stop string counts; ``marks`` are its marks that are special tokens.
     """
 
-    def __init__(self, tokenizer: Any, stops: Sequence[str]) -> None:
-        self.tokenizer = tokenizer
+    def __init__(
+        self, tokenizer: Any, stops: Sequence[str], *, opened: bool = False, marks: Mapping[int, str] | None = None
+    ) -> None:
+        self.tokenizer, self.opened, self.marks = tokenizer, opened, marks
         self.stops = tuple(stops)
         self._window = 4 * max(len(s) for s in self.stops) + 8
         last = {s[-1] for s in self.stops}
@@ -171,11 +174,12 @@ class StopFinder:
         tail = self._decode(ids[-self._window :])
         if not any(stop in tail for stop in self.stops):
             return False
-        return len(ids) <= self._window or any(stop in self._decode(ids) for stop in self.stops)
+        text = decode(self.tokenizer, ids, (), self.marks)
+        return cut_after_stop(text, self.stops, opened=self.opened)[1] is not None
 
     def cut(self, text: str) -> str:
         """Text up to and including the first stop string."""
-        return cut_after_stop(text, self.stops)[0]
+        return cut_after_stop(text, self.stops, opened=self.opened)[0]
 
     def _may_close(self, token: int, last: set[str]) -> bool:
         if token not in self._closing:

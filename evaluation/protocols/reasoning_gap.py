@@ -122,10 +122,9 @@ class ReasoningGap:
                 replace(ask, gold=text_field(original, "answer", f"case {case.id!r}: meta.original"), aliases=())
             )
         if self.code:
-            prompt = f"{pair}\n{CODE_INSTRUCTION}"
             limit = self.max_tokens or MAX_TOKENS["cot"]
-            code = Ask(case.id, "code", prompt, case.answer, case.answer_type, CODE, case.aliases, limit, question=pair)
-            found.append(code)
+            prompt = f"{whole.question}\n{CODE_INSTRUCTION}"
+            found.append(replace(whole, role="code", prompt=prompt, format=CODE, max_tokens=limit, stop=()))
         return pending(found, graded)
 
     def reduce(self, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:

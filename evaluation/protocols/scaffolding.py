@@ -9,6 +9,7 @@ stay out of the estimates and enter the bounds. Mean k is over k > 0, as publish
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -150,7 +151,7 @@ class Scaffolded:
     @staticmethod
     def of(item: Item, cases: Mapping[str, Case] | None) -> Scaffolded:
         """The item with every k that its rows allow; steps and skills are its case's where ``cases`` has it."""
-        levels = [int(role.partition(":")[2]) for role in item.rows if role.startswith("scaffold:")]
+        levels = [int(role.partition(":")[2]) for role in item.rows if re.fullmatch(r"scaffold:\d+", role)]
         case = None if cases is None else cases.get(item.case)
         skills = item.first.skills
         if case is not None and any(part.skill for part in case.parts):
@@ -165,11 +166,14 @@ class Scaffolded:
     def k(self) -> int | None:
         return next(iter(self.possible)) if len(self.possible) == 1 else None
 
+    def revealed(self, k: int) -> tuple[str, ...]:
+        """The skills of steps 1..k in order, each once; none unless k > 0 and all of them are known."""
+        found = self.skills[: max(k, 0)]
+        return tuple(dict.fromkeys(found)) if len(found) == k and all(found) else ()
+
     @property
     def limiting(self) -> tuple[str, ...]:
-        """The skills of steps 1..k in order, each once; none unless k > 0 and skills are known."""
-        known = self.k is not None and 0 < self.k <= len(self.skills)
-        return tuple(dict.fromkeys(self.skills[: self.k])) if known else ()
+        return () if self.k is None else self.revealed(self.k)
 
     @property
     def bottleneck(self) -> str | None:
@@ -315,9 +319,10 @@ def bottlenecks(judged: Sequence[Scaffolded]) -> list[Metric]:
     named = [s.bottleneck for s in judged if s.bottleneck is not None]
     sizes = {s.bottleneck: len(s.limiting) for s in judged}  # a name of a skill may itself hold a slash
     items = [s.item for s in judged if s.bottleneck is not None]
-    unsure = [(names, min(s.possible) < 1) for s in judged if s.k is None and (names := _bottlenecks(s))]
+    ways = [{" / ".join(s.revealed(k)) for k in s.possible} for s in judged if s.k is None]
+    unsure = [(frozenset(names - {""}), "" in names) for names in ways if names - {""}]
     nameless = sum(s.k is not None and s.k > 0 and s.bottleneck is None for s in judged)
-    left = f"{nameless} items with k > 0 have no skills and are left out" if nameless else None
+    left = f"{nameless} items with k > 0 lack a skill and are left out" if nameless else None
     found = []
     for name, _ in Counter(named).most_common():
         note = counting.join(f"{sizes[name]} skills" if sizes[name] > 1 else "1 skill", left)
@@ -325,11 +330,6 @@ def bottlenecks(judged: Sequence[Scaffolded]) -> list[Metric]:
         low, high = _share_bounds(named.count(name), len(named), name, unsure)
         found.append(replace(share, n_invalid=len(unsure), bound_low=low, bound_high=high))
     return found
-
-
-def _bottlenecks(s: Scaffolded) -> frozenset[str]:
-    """Every bottleneck that an item with an open k may have."""
-    return frozenset(" / ".join(dict.fromkeys(s.skills[:k])) for k in s.possible if 0 < k <= len(s.skills))
 
 
 def _share_bounds(

@@ -6,6 +6,7 @@ Also what is put to the judge, and what its word changes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,48 @@ def test_a_judge_sees_the_answer_without_the_thinking_before_it(tmp_path: Path) 
             [item("<think>It is 8, surely.</think>x = 9, y = 4", "9", "number")], judge, journal
         ).grades
     assert found.outcome == "correct" and "surely" not in judge.prompts[0].partition("Given answer: ")[2]
+
+
+OPENED = {"thinking_opened": True}
+"""In the provenance of a response whose prompt opened the thinking block."""
+
+
+@pytest.mark.parametrize(
+    ("text", "provenance", "outcome", "asked"),
+    [
+        ("It may be 9, or 4.", OPENED, "invalid", 0),
+        ("<think>It may be 9, or 4.", None, "invalid", 0),
+        ("It may be 9.</think>x = 9, y = 4, and", OPENED, "correct", 1),
+        ("x = 9, y = 4, and", None, "correct", 1),
+    ],
+)
+def test_a_judge_sees_no_thoughts_that_were_cut_off(
+    tmp_path: Path, text: str, provenance: dict[str, Any] | None, outcome: str, asked: int
+) -> None:
+    ask = Ask("c", "whole", "q", "9", "number")
+    response = Response("id", text, "length", 1, 1, provenance=provenance)
+    judge = Judge(right=["9"])
+    with Journal(tmp_path) as journal:
+        [found] = second_opinions([(ask, response, Grade("invalid", None, None, "truncated"))], judge, journal).grades
+    assert (found.outcome, len(judge.prompts)) == (outcome, asked)
+
+
+class Musing(Judge):
+    """A judge whose tokens run out while it thinks."""
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        for ask, response in super().answer(asks):
+            yield ask, replace(response, finish_reason="length", provenance=OPENED)
+
+
+def test_thoughts_of_a_judge_that_were_cut_off_are_no_verdict(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        [found] = second_opinions([item("Lutetia", "Paris", "text")], Musing(right=["Lutetia"]), journal).grades
+        assert (found.outcome, found.reason) == ("invalid", "judge-parse")
+        [said] = agree(
+            [AnswerToJudge("c", "whole", "q", "Paris", "text", "Lutetia")], Musing(right=["Lutetia"]), journal
+        )
+    assert said.right is None
 
 
 def test_agreement_is_counted_on_a_sample_of_what_the_rules_decided_and_changes_nothing(tmp_path: Path) -> None:

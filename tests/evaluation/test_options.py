@@ -75,6 +75,7 @@ def test_options_are_learned_from_the_question(question: str, found: Any) -> Non
         ({"options": {"1": "red", "2": "blue"}}, ("options", "'1'")),
         ({"answer_type": "text"}, ("options", "choice")),
         ({"options": None, "answer": "red"}, ("answer", "'red'", "options")),
+        ({"options": ["A", "O", "B", "AB"]}, ("answer", "'B'", "letter of 'O'", "text of C", "'B) O'")),
         ({"options": None, "question": "Which? (A) red (B) blue", "answer": "C"}, ("answer", "'C'", "A, B")),
     ],
 )

@@ -180,6 +180,38 @@ def test_the_stop_string_that_ends_first_wins() -> None:
     assert cut_after_stop("one", ("two",)) == ("one", None)
 
 
+@pytest.mark.parametrize(
+    ("text", "opened", "kept"),
+    [
+        ("In tags: <a>x</a>, so", True, None),
+        ("<think>In tags: <a>x</a>, so", False, None),
+        ("In tags: <a>x</a>, so", False, "In tags: <a>x</a>"),
+        ("In tags: <a>x</a>, so</think> <a>y</a> and", True, "In tags: <a>x</a>, so</think> <a>y</a>"),
+        ("<think><a>x</a></think> <a>y</a> and", False, "<think><a>x</a></think> <a>y</a>"),
+    ],
+)
+def test_a_stop_string_inside_the_thinking_stops_nothing(
+    make_tokenizer: Any, text: str, opened: bool, kept: str | None
+) -> None:
+    finder = StopFinder(make_tokenizer(), ("</a>",), opened=opened)
+    ids = finder.tokenizer(text).input_ids[1:]
+    ends = (n for n in range(1, len(ids) + 1) if finder.found(ids[:n]))
+    assert next(ends, None) == (None if kept is None else len(kept))
+    assert finder.cut(text) == (kept or text)
+
+
+def test_thoughts_that_the_prompt_opened_go_on_over_a_stop_string(
+    make_llama: Any, make_tokenizer: Any, make_ask: Callable[..., Ask]
+) -> None:
+    told = {opens: f"{{{{ messages[0]['content'] }}}}\n{opens}\n" for opens in ("<think>", "<answer>")}
+    for opens, template in told.items():
+        engine = LocalEngine(make_llama(), make_tokenizer(template=template))
+        free = answers(engine, asks := varied(make_ask))
+        stopped = answers(engine, [replace(ask, stop=("a", "e", "o", "t")) for ask in asks])
+        texts = [(free[name].text, stopped[name].text) for name in free]
+        assert any(a != b for a, b in texts) == (opens == "<answer>")
+
+
 def test_a_prompt_longer_than_the_context_is_refused_and_never_shortened(
     make_gpt2: Any, tokenizer: Any, make_ask: Any
 ) -> None:

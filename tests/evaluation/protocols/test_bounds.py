@@ -167,7 +167,7 @@ def test_items_without_skills_are_counted_in_the_note_of_the_shares() -> None:
     rows += [Graded("b", role, outcome) for role, outcome in asked]
     found = find(metrics_from_rows(rows, "scaffolding").metrics, "bottleneck", skill="add")
     assert found is not None and (found.n, found.count) == (1, 1)
-    assert "1 items with k > 0 have no skills and are left out" in str(found.note)
+    assert "1 items with k > 0 lack a skill and are left out" in str(found.note)
 
 
 CONDITIONAL: list[tuple[str, tuple[str, ...], str, dict[str, Any]]] = [

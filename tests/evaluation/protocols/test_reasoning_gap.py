@@ -136,6 +136,13 @@ def test_asks_of_answers_of_several_types_and_spellings_keep_them_apart() -> Non
     assert [asks[r].aliases for r in ("code", "part:1", "original")] == [("nine",), ("IX",), ()]
 
 
+def test_every_ask_gives_the_evidence_of_its_case() -> None:
+    case = replace(CASE, evidence=("The shop sells pens.",))
+    asks = get("reasoning-gap", code=True).asks(case, {})
+    assert {a.role for a in asks} == set(ROLES)
+    assert all(a.prompt.startswith(f"Facts: {case.evidence[0]}\n") and str(a.question) in a.prompt for a in asks)
+
+
 def test_worked_examples_put_the_second_question_beside_another_first() -> None:
     fields = ("question_1", "answer_1", "worked_1", "question_2", "answer_2", "worked_2", "code")
     items = [{f: f"{f} of {i}" for f in fields} for i in (0, 1)]

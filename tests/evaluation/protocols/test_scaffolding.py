@@ -258,9 +258,28 @@ def test_items_know_their_steps_from_the_case_or_the_rows() -> None:
     [found] = counting.items(rows)
     case = Case("a", "q", "x", tuple(Part(f"{i}?", "1", skill=s) for i, s in enumerate(("u", None, "v", "w"))))
     judged = Scaffolded.of(found, {"a": case})
-    assert (judged.steps, judged.skills, judged.k, judged.bottleneck) == (4, ("u", "", "v", "w"), 2, "u / ")
+    assert (judged.steps, judged.skills, judged.k, judged.bottleneck) == (4, ("u", "", "v", "w"), 2, None)
+    assert judged.revealed(1) == ("u",) and not judged.revealed(0) and not judged.revealed(-1)
     alone = Scaffolded.of(found, None)
     assert (alone.steps, alone.skills, alone.k, alone.bottleneck) == (3, (), 2, None)
+
+
+def test_an_item_whose_revealed_steps_lack_a_skill_is_in_no_bottleneck_and_is_counted() -> None:
+    rows = [
+        *item("a", "0", "1", skills=("", "add")),
+        *item("b", "0", "1", skills=("add", "")),
+        *item("c", "0", "01", skills=("add", "", "sort")),
+        *item("d", "0", "?1", skills=("add", "", "sort")),
+    ]
+    [found] = [m for m in metrics_from_rows(rows, "scaffolding").metrics if m.metric == "bottleneck"]
+    assert (found.group, found.count, found.n, found.n_invalid) == ({"skill": "add"}, 1, 1, 1)
+    assert (found.bound_low, found.bound_high) == (1, 1)
+    assert "2 items with k > 0 lack a skill and are left out" in str(found.note)
+
+
+def test_a_role_that_only_begins_like_a_level_is_left_out_with_a_warning() -> None:
+    found = metrics_from_rows([*item("a", "0", "01"), Graded("a", "scaffold:1:again", "correct")], "scaffolding")
+    assert found.case_set("scaffold-k").entries[0].value == 2 and "scaffold:1:again" in found.warnings[0]
 
 
 def test_a_bottleneck_names_each_skill_once() -> None:
