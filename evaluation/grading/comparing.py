@@ -340,6 +340,7 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
         first: Verdict = None
         for segment in lists.readings(said.text):
             given = lists.in_letters(segment, golds[0], asked.question) or lists.split(segment)
+            given = lists.as_asked(given, golds[0], asked.question) if ordered else given
             results = [lists.compare(given, gold, ordered) for gold in golds if given]
             if any(equal for equal, _ in results):
                 return _right(", ".join(given), "ordered" if ordered else "set")
