@@ -35,7 +35,7 @@ _PHRASES = [
             r"\W*(?:(?:absolutely|certainly|definitely|of\s+course)\s+not|not\s+(?:really|at\s+all)|no\s+way|wrong"
             r"|(?:unfortunately|sadly|regrettably|alas|probably|surely|clearly),?\s+(?:not|no)|i(?:'m|\s+am)\s+afraid\s+(?:not|no)"
             r"|by\s+no\s+means|(?:it|that|this)(?:(?:'s|\s+is)\s+(?:not\s+possible|impossible)|\s+isn't\s+possible)|impossible|never"
-            r"|that(?:'s|\s+is)\s+(?:wrong|not\s+right)|i\s+(?:don't|do\s+not)\s+(?:think|believe)\s+so|i\s+doubt\s+it|n)\s*(?:[,.!;:]|$)",
+            r"|that(?:'s|\s+is)\s+(?:wrong|not\s+right)|i\s+(?:don't|do\s+not)\s+(?:think|believe)\s+so|i\s+doubt\s+it|n|f(?=\W*\Z))\s*(?:[,.!;:]|$)",
             False,
         ),
         (
@@ -49,7 +49,7 @@ _PHRASES = [
         ),
         (
             r"\W*(?:absolutely|certainly|definitely|of\s+course|exactly|right|that(?:'s|\s+is)\s+right|without\s+(?:a\s+)?doubt"
-            r"|no\s+doubt|i\s+(?:think|believe|would\s+say)\s+so|y|(?:it|they|he|she)\s+(?:sure|certainly|definitely|absolutely|indeed)\s+(?:is|are|was|were|does|do"
+            r"|no\s+doubt|i\s+(?:think|believe|would\s+say)\s+so|y|t(?=\W*\Z)|(?:it|they|he|she)\s+(?:sure|certainly|definitely|absolutely|indeed)\s+(?:is|are|was|were|does|do"
             r"|did|can|has|have))\s*(?:[,.!;:]|$)",
             True,
         ),

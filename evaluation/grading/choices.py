@@ -108,6 +108,10 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     for sentence in reversed(parts[1:]):
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
             return found
+    drawn = _SO.split(parts[-1])[1:] if parts else []
+    left = _said(drawn[-1], options) if drawn and not _NOT.search(drawn[-1]) else set()
+    if len(parts) > 1 and len(left) == 1:
+        return ChosenOption(left.pop())  # "A is 3, which is too few. 12 - 5 = 7, so C."
     found = _opening(_corrected(plain), options)
     if found.reason == "several choices" and (result := _computed(parts[-1] if parts else "", options)):
         return ChosenOption(result)
@@ -116,8 +120,7 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     if found.letter or (found.reason != "no-answer" and not _SO.search(parts[-1] if parts else "")):
         return found
     said = _said(plain, options)
-    if len(said) > 1 and (drawn := _SO.split(parts[-1])[1:]) and not _NOT.search(drawn[-1]):
-        said = left if len(left := _said(drawn[-1], options)) == 1 else said
+    said = left if len(said) > 1 and len(left) == 1 else said
     if len(said) == 1:
         return ChosenOption(said.pop())
     if not said and options and _NONE.match(plain):

@@ -81,7 +81,8 @@ def _number(said: Said, asked: Asked) -> Verdict:
     several, q = found is not None and found.reason == "several numbers", asked.question
     lost = found is not None and found.outcome == "incorrect" and not said.cued
     row = q and ((several and roles.field(said.text, q)) or (lost and statements.number(said.text, q)))
-    if row and (own := _quantity(Said(row, cued=True), asked)) and own.outcome == "correct":
+    one = row and len(numbers.candidates(numbers.normalized(row))) == 1  # not "by $20, so it costs $5"
+    if row and one and (own := _quantity(Said(row, cued=True), asked)) and own.outcome == "correct":
         return own
     decided = found is None or said.cued or not q or not (several or found.outcome == "correct")
     other = not decided and roles.elsewhere(said.text, asked.golds, q or "")
@@ -114,11 +115,11 @@ def _quantity(said: Said, asked: Asked) -> Verdict:
         if any(formulas.verify(said.text[:400], g) for g in asked.golds):
             return _right(said.text, "math-verify")
     if any(numbers.equal(n, w) for n in found.rivals for w in golds):
-        # several numbers where one is asked for, and the rule takes another one than the right one
         said_ = (number, *found.rivals)
         if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds, asked.question):
             return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
-        return undecided(said.text, "several numbers")
+        other = units.another_in_unit(said_, golds, asked.question)
+        return undecided(said.text, statements.ELSEWHERE if other else "several numbers")
     if any(numbers.may_equal(number, w) or units.nearly(number, w) for w in golds) or units.duration(number, golds):
         return undecided(said.text, "two readings")
     held = numbers.find_all(plain)
@@ -202,7 +203,6 @@ def _dated(said: Said, found: dates.DateReading, wanted: Sequence[dates.Date], t
         if date is not None and matches:
             return _right(dates.show(date), matches[0])
     if any(dates.compare(d, gold, tolerance) for d in found.rivals for gold in wanted):
-        # as with numbers: several dates, and no rule can tell which one is meant
         return undecided(said.text, "several dates")
     other = dates.other_reading(found.date)
     if other and any(dates.compare(other, gold, tolerance) for gold in wanted):
@@ -340,6 +340,7 @@ def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
         first: Verdict = None
         for segment in lists.readings(said.text):
             given = lists.in_letters(segment, golds[0], asked.question) or lists.split(segment)
+            given = lists.as_asked(given, golds[0], asked.question) if ordered else given
             results = [lists.compare(given, gold, ordered) for gold in golds if given]
             if any(equal for equal, _ in results):
                 return _right(", ".join(given), "ordered" if ordered else "set")

@@ -160,7 +160,9 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | ASKING
     held = [any(n in f" {normalize(part)} " for n in names) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(n) for n in names)
-    if len(joints) == 1 and _about_another(first, added, held, question):
+    if len(joints) == 1 and (
+        _about_another(first, added, held, question) or _all_of_another(first, added, held, question)
+    ):
         return True
     answered = len(asked & {*content(first)}) >= _WORDS - 1 and not asked & {*content(added)}
     return verb and not begins and held == [False, True] and answered
@@ -230,6 +232,22 @@ def _about_another(first: str, added: str, held: Sequence[bool], question: str) 
     after = other.split()
     at = next((n for n, word in enumerate(after) if last[0] in content(word)), len(after))
     return any(w[:1].isupper() and not {*content(w)} <= known for w in after[at + 1 :])
+
+
+def _all_of_another(first: str, added: str, held: Sequence[bool], question: str) -> bool:
+    """Whether all that a sentence repeats of the question is said of a new name, in the clause without the gold answer.
+
+    "The Amazon is the longest, but the Nile carries the most water." for "Which river carries the most water?"
+    """
+    if held not in ([True, False], [False, True]):
+        return False
+    with_gold, other = (first, added) if held[0] else (added, first)
+    known, asked = {*content(question)}, {*content(last_question(question))}
+    said = asked & {*content(f"{first} {added}")}
+    if len(said) < _WORDS - 1 or not said <= {*content(other)} or said <= {*content(with_gold)}:
+        return False
+    new = [w for w in other.split() if content(w) and not {*content(w)} <= known]
+    return any(w[:1].isupper() for w in new) or len(new) == 1
 
 
 def names_of(question: str) -> set[str]:

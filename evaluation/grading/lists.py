@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .. import options
 from ..asks import Grade
-from . import cues, mentions, names, numbers, numeric_answer, text, view
+from . import cues, echo, mentions, names, numbers, numeric_answer, text, view
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2}(?=[.)])|[a-h](?=\)))[.)]\s*(?=[^\W\d])")
@@ -75,7 +75,8 @@ def split(answer: str) -> list[str]:
         # text before the first mark introduces the list
         items = [row.split("\n")[0] for row in rows[1:]] if "\n" in answer or len(rows) > 2 else rows[1:]
         return _clean(items)
-    answer = _INTRODUCTION.sub("", text.strip_opening(answer))
+    if "\n" not in answer or not all(": " in line for line in answer.split("\n")):  # a line for each: "Hen: 2"
+        answer = _INTRODUCTION.sub("", text.strip_opening(answer))
     separator = _ARROW if _ARROW.search(answer) else _SEMICOLON if ";" in answer else _COMMA
     if _SLASHES.fullmatch(answer):
         return _clean(answer.split("/"))
@@ -173,6 +174,22 @@ def _clean(items: Sequence[str]) -> list[str]:
     cleaned = [re.sub(r"^\s*(?:and|then|plus|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
     cleaned = [i.strip().strip("\"'`*“”").rstrip(".!,;").strip() for i in cleaned]
     return [i for i in cleaned if i and not _ASIDE.fullmatch(i)]
+
+
+def as_asked(items: Sequence[str], gold: Sequence[str], question: str | None) -> Sequence[str]:
+    """The items of an answer in the order in which the question names what their numbers belong to.
+
+    >>> as_asked(["a hen has 2", "a spider has 8"], ["8", "2"], "How many legs has a spider, and how many a hen?")
+    ['a spider has 8', 'a hen has 2']
+    """
+    named = [[w for w in echo.content(item) if w.isalpha()] for item in items]
+    asked = echo.content(question or "")
+    every = [w for row in named for w in {*row}]
+    places = [max((asked.index(w) for w in row if w in asked and every.count(w) == 1), default=None) for row in named]
+    known = [p for p in places if p is not None]
+    if len(known) < len(items) or len({*known}) < len(known) or not all(map(_is_number, gold)):
+        return items
+    return [item for _, item in sorted(zip(known, items, strict=True))]
 
 
 def held(answer: str, gold: Sequence[str]) -> bool:

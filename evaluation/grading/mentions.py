@@ -263,7 +263,7 @@ def _in_passing(sentence: Sequence[Token], before: Sequence[Token], after: Seque
     if left and left[0] in _INITIAL and "," not in left:
         return True
     if sum((w in "([") - (w in ")]") for w in left) > 0 and not (
-        after and after[0].word == ")" and before[-1].word == "("
+        after and (before[-1].word, after[0].word) in (("(", ")"), ("[", "]"))
     ):
         return "(" not in left[-3:] or not {"or", "also", "aka", "now", "today"} & {*left[-3:]}
     return _subordinate(sentence, before, after, i)

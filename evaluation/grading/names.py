@@ -26,6 +26,7 @@ _BELOW = re.compile(
 """Between a sentence and the answer below it, perhaps in a block of code: "The output is:" and a line."""
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
+_SPELLED = re.compile(r"(?<![\w-])[^\W\d_](?:-[^\W\d_]){2,}(?![\w-])")
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
 _DENIAL = re.compile(
     r"^\W*(?:(?:it|that|this)(?:\s+(?:isn't|wasn't|is\s+not|was\s+not)|'s\s+not)|not)\s+(?:\w+\W+){0,3}\w+\W*$",
@@ -109,7 +110,7 @@ def match(answer: str, golds: Sequence[str]) -> str | None:
 
 def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text after an answer cue says; None where it says nothing at all."""
-    plain = _MARK.sub("", view.without_greeting(view.plain(line)))
+    plain = _read_as(line)
     found = _exactly(plain, golds, consistency)
     if found is not None:
         return found
@@ -124,12 +125,18 @@ def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = Fa
 
 def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text without a cue says; None where it says nothing at all."""
-    plain = _MARK.sub("", view.without_greeting(view.plain(whole)))
+    plain = _read_as(whole)
     found = _exactly(plain, golds, consistency)
     if found is not None:
         return found
     said = _statements(plain)
     return _read(plain, said, golds) if said else None
+
+
+def _read_as(whole: str) -> str:
+    """A text without marks and greeting, and its words that are spelled letter by letter ("e-l-p-p-a") in one piece."""
+    plain = _MARK.sub("", view.without_greeting(view.plain(whole)))
+    return _SPELLED.sub(lambda m: m[0].replace("-", ""), plain)
 
 
 def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:

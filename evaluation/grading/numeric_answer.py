@@ -53,6 +53,7 @@ _ASIDE = re.compile(
     r"|, which is (?:[^.,!?\n]|[.,](?=\d)){0,40}?\b(?:less|more|(?!rather|other)[a-z]+er) than\b"
     r"[^.!?\n]{0,80}|,? (?:up|down) from [^.,!?\n]{0,20}"
     r"|, an? [^.,!?\n]{0,15}\b(?:increase|decrease|rise|drop|discount|difference|savings?)\b"
+    r"|, which (?:is|lies|falls) (?:\w+ )?between (?:[^.,!?\n]|[.,](?=\d)){0,40}"
     r"|, (?:which|who|whose|where) [^.!?\n]{0,200}?,(?!\s?\d)"
 )
 """Text in parentheses, or in a relative clause between commas."""

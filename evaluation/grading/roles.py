@@ -11,14 +11,14 @@ from . import echo, numbers, statements, view, words
 from .text import normalize
 
 _WHOSE = re.compile(
-    r"\b[Hh]ow\s+(?:many|much)\b(?P<what>[^?]{0,80}?)\b(?:does|did|do|will|would|has|had|is|was)\s+(?P<name>[A-Z]\w+)\s"
+    r"\b[Hh]ow\s+(?:many|much)\b(?P<what>[^?]{0,80}?)\b(?:does|did|do|will|would|has|had|is|was)\s+(?P<name>[A-Z]\w+|(?:his|her|their)\s[a-z]+)\s"
     r"(?P<rest>[^?]{0,60})\?\W*\Z"
 )
 _WHERE = re.compile(
     r"\b[Hh]ow\s+(?:many|much)\b(?P<what>[^?]{0,80}?)\s(?:on|in)\s(?P<name>[A-Z][a-z]+)(?P<rest>)\?\W*\Z"
 )
 _AGE = re.compile(
-    r"\b[Hh]ow\s+(?:old|tall|heavy)(?P<what>)\s(?:is|was|will)\s(?P<name>[A-Z]\w+)(?P<rest>[^?]{0,60})\?\W*\Z"
+    r"\b[Hh]ow\s+(?:old|tall|heavy)(?P<what>)\s(?:is|was|will)\s(?P<name>[A-Z]\w+|(?:his|her|their)\s[a-z]+)(?P<rest>[^?]{0,60})\?\W*\Z"
 )
 _TWO = re.compile(r"\b(?:more|fewer|less|than|together|altogether|total|combined|both|and)\b", re.IGNORECASE)
 _NO_NOUNS = frozenset(
@@ -187,7 +187,8 @@ def own_number(text: str, question: str) -> str | None:
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
         return None
-    parts = [s for s in view.sentences(view.plain(text)) if any(c.isdigit() for c in s)]
+    plain = re.sub(r"\b(?:His|Her|Their)\s", lambda m: m[0].lower(), view.plain(text))
+    parts = [s for s in view.sentences(plain) if any(c.isdigit() for c in s)]
     said: dict[str, set[str]] = {}
     for part in reversed(parts):
         held = [(m["name"], m["number"]) for m in _HAS.finditer(part) if m["name"] not in _NO_PERSONS]

@@ -9,10 +9,20 @@ from . import cues, echo, numbers, view
 
 _THE_ASKED = re.compile(
     r"\b(?:what\s(?:is|was|are|were|will\sbe)\s(?:the|her|his|their|its|my)|how\smuch)\s(?P<what>[a-z]+(?:\s[a-z]+){0,2}?)"
-    r"(?=\?|\s(?:in|of|for|at|after|to|that|which|when|if|does|do|did|is|was|will|would|has|have|had|can|should)\b)",
+    r"(?=\?|\s(?:in|of|for|at|after|to|that|which|when|if|greater|less|larger|smaller|does|do|did|is|was|will|would|has|have|had|can|should)\b)",
     re.IGNORECASE,
 )
 """The name of a quantity that a question asks for: "What is the new price in dollars?"."""
+_COMPUTED_FROM = re.compile(r"\b(?:plus|minus|times|multiplied|divided|added|subtracted)\b", re.IGNORECASE)
+"""After its name, where it is only one of those to compute with: "What is the tag of A plus the tag of B?"."""
+_NUMBER_OF = r"\s(?:number|value|amount)\b"
+_COUNT_ASKED = re.compile(r"\bhow\smany\s(?P<what>[^?]{3,100})\?", re.IGNORECASE)
+_NUMBER_IS = re.compile(
+    r"(?:\A|[.!?\n])[\W_]*(?:(?:so|thus|hence|therefore|then),?\s)?the\s(?:total\s)?number\sof\s(?P<what>[^.;:=\d\n]{1,80}?)"
+    r"\s?(?::|=|\b(?:is|was|will\sbe)\b)\s?(?P<value>(?:[^.,;\n]|[.,](?=\d))*\d(?:[^.,;\n\w]|[.,](?=\d))*)",
+    re.IGNORECASE,
+)
+_PLAIN = re.compile(r"-?\d[\d.,/]*%?")
 _ONE_NUMBER = re.compile(
     r"(?!.*\b(?:before|without|so\sfar|first|initially|if|not|but)\b)\D{0,30}?\d[\d.,/]*(?:\D{0,30})", re.IGNORECASE
 )
@@ -82,15 +92,26 @@ def without_remarks(text: str, question: str | None) -> str:
     return rest if rest == text or numbers.candidates(numbers.normalized(rest)) else text
 
 
+def _counted(plain: str, question: str) -> str | None:
+    """The number that is asked for, where a text names it in the words of the question: "The number of desks is 4."."""
+    asked = _COUNT_ASKED.search(question)
+    own = {
+        m["value"].rpartition("=")[2].strip(" $\\")
+        for m in _NUMBER_IS.finditer(plain)
+        if asked and {*echo.content(m["what"])} == {*echo.content(asked["what"])}
+    }
+    return own.pop() if len(own) == 1 and all(map(_PLAIN.fullmatch, own)) and not cues.corrections(plain) else None
+
+
 def number(text: str, question: str) -> str | None:
     """What a text says of the quantity that a question names, where it says it once: "The new price is $60."."""
-    asked, plain = _THE_ASKED.search(echo.last_question(question)), view.plain(text)
-    if asked is None or cues.corrections(plain):
-        return None
-    name = r"[\s_]".join(map(re.escape, re.sub(r"\s(?:number|value|amount)\Z", "", asked["what"]).split()))
+    asked, plain = _THE_ASKED.search(last := echo.last_question(question)), view.plain(text)
+    if asked is None or cues.corrections(plain) or _COMPUTED_FROM.search(last, asked.end()):
+        return _counted(plain, last)
+    name = r"[\s_]".join(map(re.escape, re.sub(_NUMBER_OF, "", asked["what"]).split()))
     found = re.finditer(
-        rf"(?:\A|[.!?\n]|\b(?:so|thus|hence|therefore|and|then|while)\b,?)[\W_]*(?:the|her|his|their|its|my)?\s?\b{name}\b[\"']?"
-        r"(?P<of>\s(?:of|in|for|at|after|per|to|that)\s(?:(?!\b(?:is|was)\b)[^.;:=\n]){0,60}?)?"
+        rf"(?:\A|[.!?\n]|\b(?:so|thus|hence|therefore|and|then|while)\b,?)[\W_]*(?:the|her|his|their|its|my)?\s?\b{name}(?:{_NUMBER_OF})?\b[\"']?"
+        r"(?P<of>\s(?:of|in|for|at|after|per|to|that|greater|less|larger|smaller)\s(?:(?!\b(?:is|was)\b)[^.;:=\n]){0,60}?)?"
         r"\s?(?::|=|\b(?:is|was|will\sbe|equals|comes\sto)\b)\s?(?P<value>(?:[^.,;\n]|[.,](?=\d))*\d(?:[^.,;\n]|[.,](?=\d))*)",
         plain,
         re.IGNORECASE,

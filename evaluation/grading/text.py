@@ -128,6 +128,9 @@ _SIGNS = re.compile(
     rf"|(?<=\d[eE])-(?=\d)|(?<=\w){_OF_LETTERS}|[<>\u2264\u2265\u2260\u00b1\u221a]"
 )
 """Marks that make another value or name: -5, 1.5, 2:3, 1/2, C++, C#, O-, x > 3."""
+_IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")
+"""A list of a program, whose commas are no decimal ones."""
+_SPELLED = re.compile(r"\W*(?:[^\W\d_]\W{1,3}){2,}[^\W\d_]\W*")
 _MONEY = frozenset("$\u20ac\u00a3\u00a5")
 
 
@@ -138,6 +141,7 @@ def _with_signs(text: str) -> str:
 
 @lru_cache(maxsize=65536)
 def _signs(text: str) -> tuple[str, ...]:
+    text = _IN_BRACKETS.sub(lambda m: m[0].replace(",", ", "), text)
     return tuple(m[0].strip().replace(",", ".") for m in _SIGNS.finditer(_with_signs(text)))
 
 
@@ -178,7 +182,13 @@ def same(a: str, b: str) -> bool:
     return alike or _ends_with_inequality(a, b)
 
 
+def _spelled(text: str) -> str:
+    """A word that is spelled letter by letter, in one piece ("E-L-P-P-A", "c, a, b"); any other text as it is."""
+    return re.sub(r"[\W_]", "", text) if _SPELLED.fullmatch(text) else text
+
+
 def _same_words(a: str, b: str) -> bool:
+    a, b = _spelled(a), _spelled(b)
     x, y = normalize(a), normalize(b)
     if x == y:
         return bool(x)

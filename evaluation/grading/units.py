@@ -147,6 +147,16 @@ def only_in_unit(said: Sequence[Number], golds: Sequence[Number], question: str 
     return len(own) == 1 and any(numbers.equal(own[0], g) for g in golds)
 
 
+def another_in_unit(said: Sequence[Number], golds: Sequence[Number], question: str | None) -> bool:
+    """Whether one of several numbers has the unit that is asked for, is not in the question, and is not the right one.
+
+    "She sells 18 eggs and makes $36." does not say that she makes 18 dollars.
+    """
+    unit, known = golds[0].asked, {n.value for n in numbers.find_all(numbers.normalized(question or ""))}
+    own = [n for n in said if unit and n.dimension == unit.dimension]
+    return len(own) == 1 and own[0].value not in known and not any(numbers.equal(own[0], g) for g in golds)
+
+
 def may_be_a_share(said: Number, gold: Number, question: str | None) -> bool:
     """Whether a share is the percentage that a question asks for: "0.25" and "a quarter" for 25."""
     asked = re.search(r"\b(?:what|which)\s+per\s?cent", question or "", re.IGNORECASE)

@@ -140,7 +140,9 @@ def without_programs(text: str) -> str:
 def _results(m: re.Match[str]) -> str:
     program = m["tag"].lower() in _LANGUAGES or (not m["tag"] and _STATEMENT.search(m["body"]))
     line = m["body"].strip()
-    if not program or ("\n" not in line and not _STATEMENT.search(line)):
+    if "\n" not in line and not _STATEMENT.search(line):
+        return line
+    if not program:
         return m[0]
     if "\n" not in line:
         literal = _LITERAL.fullmatch(line)

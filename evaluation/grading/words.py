@@ -88,10 +88,14 @@ def _decimals(m: re.Match[str]) -> str:
 
 _RATIO = re.compile(rf"\b(\d+|{PATTERN.pattern})\s+to\s+(\d+|{PATTERN.pattern})\b", re.IGNORECASE)
 
+_SIMPLIFIED = re.compile(r"\d\s?:\s?\d+[^.;\d]*?(?:\b(?:simplif\w+|reduc\w+)\s(?:\w+\s)?to\b|[=\u2192])\s*")
+"""Between a ratio and the same one in lower terms: "18:12, which simplifies to 3:2"."""
+
 
 def with_colons(text: str) -> str:
-    """Ratios in words as digits with a colon: "2 to 3" and "two to three" as "2:3"."""
-    return _RATIO.sub(lambda m: ":".join(n if n.isdigit() else str(value(n)) for n in m.groups()), text)
+    """Ratios in words as digits with a colon: "2 to 3" and "two to three" as "2:3"; of one simplified the last."""
+    colons = _RATIO.sub(lambda m: ":".join(n if n.isdigit() else str(value(n)) for n in m.groups()), text)
+    return _SIMPLIFIED.split(colons)[-1]
 
 
 _SPAN = re.compile(
