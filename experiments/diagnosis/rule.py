@@ -390,7 +390,7 @@ def foreign_to(found: Behaviour) -> bool:
 
 
 def foreign_run(found: Behaviour) -> bool:
-    """The same over all failing cases of the run."""
+    """The same over all cases that are weighed together."""
     return rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
 
 
