@@ -137,11 +137,11 @@ class Behaviour:
     from_case: Tally = Tally()
     """Written operands that belong to an item of the case, out of all written operands."""
     from_cases: Tally = Tally()
-    """The same over all failing cases of the run."""
+    """The same over the cases that are weighed together: those that were opened (of a group), before that all."""
     other_operand: Tally = Tally()
     """Wrong operands with the value of the other operand, out of all wrong operands, where the two differ."""
     other_operands: Tally = Tally()
-    """The same over all failing cases of the run."""
+    """The same over the cases that are weighed together, as in ``from_cases``."""
     asked: Tally = Tally()
     """Failing variants with a wrong operand that write the operation asked for, out of those that write one."""
     asked_in_run: Tally = Tally()
@@ -266,7 +266,7 @@ def behaviour_lines(found: Behaviour) -> list[str]:
         out.append(f"operands it wrote that belong to an item of the case: {found.from_case}")
     if found.other_operand.k:
         out.append(
-            f"wrong operands with the other operand's value: {found.other_operand}; in the failing cases of the run "
+            f"wrong operands with the other operand's value: {found.other_operand}; in the cases weighed together "
             f"{found.other_operands}"
         )
     if found.asked.n and found.asked_in_run.k < found.asked_in_run.n:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import cache, partial
@@ -14,6 +14,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation import pipeline
+from ...evaluation.asks import Grade
 from ...evaluation.case import Case
 from ...evaluation.grading import grade
 from ...evaluation.journal import Journal
@@ -228,9 +229,25 @@ def _ask(data: RunData, target: Target, everyone: Sequence[variants.Variant], re
             reporter.say(f"{data.name}: {warning}")
         found = pipeline.evaluate(
             [v.case for v in everyone], protocol, target.engine, journal, progress=progress,
-            grade=partial(grade, compat=data.counted_now().compat),
+            grade=_as_in_run(data),
         )  # fmt: skip
     return asks.heard(everyone, found)
+
+
+def _as_in_run(data: RunData) -> Callable[..., Grade]:
+    """Grades as the run did. What its judge said of an answer holds where the same answer comes again."""
+    rules = partial(grade, compat=data.counted_now().compat)
+    judged = {}
+    for row in data.graded:
+        if row.match == "judge" and row.ask in data.asks and row.ask in data.responses:
+            ask = data.asks[row.ask]
+            said = Grade(row.outcome, row.answer, row.match, row.reason)
+            judged.setdefault((ask.begun + data.responses[row.ask].text, row.gold, ask.question), said)
+
+    def graded(text: str, finish: str, gold: str, answer_type: str, **asked: Any) -> Grade:
+        return judged.get((text, gold, asked.get("question"))) or rules(text, finish, gold, answer_type, **asked)
+
+    return graded
 
 
 def matched(data: RunData, failing: Iterable[str]) -> list[Case]:

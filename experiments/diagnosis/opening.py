@@ -121,7 +121,8 @@ def open_cases(
                     kept.flush()
                 if known[inputs]["outcomes"] is not None:
                     outcomes = known[inputs]["outcomes"]
-                    groups[id].append(Opened(outcomes, one.operand, worked[one.variant], one.whole.value))
+                    whole = one.whole
+                    groups[id].append(Opened(outcomes, one.operand, worked[one.variant], whole.value, whole.ids))
                 advance(1)
     return weigh(groups, fewest)
 

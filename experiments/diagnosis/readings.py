@@ -44,6 +44,8 @@ def readable(held: Sequence[Held], place: str) -> bool:
     return bool(here) and all(h.above >= READABLE and h.others >= READ for h in here)
 
 
+Asked = tuple[tuple[int, ...], str]
+"""A prompt, and the entity that is read in it."""
 Wholes = Mapping[str, Sequence[tuple[Case, Decision]]]
 """Failing variants by their original case."""
 
@@ -60,7 +62,7 @@ def read(lm: Any, tokenizer: Any, wholes: Wholes) -> dict[str, list[Held]]:
             named = tuple(n for n in apart if holds(text, n))
             absent = tuple(n for n in apart if n not in named)
             readings.append(Reading(decision.ids, _places(decision), "bridge", decision.entity, absent, named, id))
-    values: dict[tuple[str, Foils, str], list[tuple[float, float, int]]] = {}
+    values: dict[tuple[str, Foils, str], dict[Asked, tuple[float, float, int]]] = {}
     for places in dict.fromkeys(tuple(r.places) for r in readings):
         mine = [r for r in readings if tuple(r.places) == places]
         try:
@@ -75,14 +77,18 @@ def read(lm: Any, tokenizer: Any, wholes: Wholes) -> dict[str, list[Held]]:
                 upper = above[(len(above) + 1) // 2 :].mean(0)
                 for i, place in enumerate(places):
                     value = float(upper[i]), float(above[1, i]), len(like_it)
-                    values.setdefault((r.case, foils, place), []).append(value)
+                    values.setdefault((r.case, foils, place), {})[tuple(r.ids), r.right] = value
     keys: list[tuple[Foils, str]] = [(foils, place) for foils in FOILS for place in PLACES]
 
     def others(id: str, key: tuple[Foils, str]) -> float:
-        every = [above for other in wholes if other != id for above, *_ in values.get((other, *key), ())]
-        return sum(every) / len(every) if every else 0.0
+        some = (values.get((other, *key), {}) for other in wholes if other != id)
+        # a case may be a variant of several others: its prompt counts once, and not among the others of its own case
+        every = {asked: above for of in some for asked, (above, *_) in of.items() if asked not in values[id, *key]}
+        return sum(every.values()) / len(every) if every else 0.0
 
-    return {id: [_mean(values[id, *k], *k, others(id, k)) for k in keys if (id, *k) in values] for id in wholes}
+    return {
+        id: [_mean([*values[id, *k].values()], *k, others(id, k)) for k in keys if (id, *k) in values] for id in wholes
+    }
 
 
 def _mean(some: Sequence[tuple[float, float, int]], foils: Foils, place: str, others: float) -> Held:

@@ -85,9 +85,9 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
             return "wrong-operation", found.other_operation
         if "wrong-operation" not in unspecific:
             return "wrong-operation", found.operation_wrong
-    worst = max(found.unavailable.values(), key=lambda t: (t.share, t.n), default=Tally())
-    if worst.k >= FEWEST and 2 * worst.k > worst.n:
-        return "part-unavailable", worst
+    unknown = [wrong for wrong in found.unavailable.values() if wrong.k >= FEWEST and 2 * wrong.k > wrong.n]
+    if unknown:
+        return "part-unavailable", max(unknown, key=lambda t: (t.share, t.n))
     few = found.as_whole.n >= COMPARED and not admitted(found.as_whole, found.as_whole.n, SPOILT)
     if few or found.own_operands_right:
         return None
@@ -390,7 +390,7 @@ def foreign_to(found: Behaviour) -> bool:
 
 
 def foreign_run(found: Behaviour) -> bool:
-    """The same over all failing cases of the run."""
+    """The same over all cases that are weighed together."""
     return rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
 
 

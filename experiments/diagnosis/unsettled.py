@@ -57,7 +57,8 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     entity, decision = (own.get(f"own:{at}", none) for at in ("entity", "decision"))
     arrives = inside is not None and arriving(inside, found)
     if foreign_to(found) and not arrives:
-        some, where = (found.from_cases, "the failing cases") if foreign_run(found) else (found.from_case, "the case")
+        both = (found.from_cases, "the cases weighed together"), (found.from_case, "the case")
+        some, where = both[0] if foreign_run(found) else both[1]
         return (
             f"only {some.k} of {some.n} written operands belong to an item of {where}, and none of the causes does this"
         )
@@ -111,8 +112,8 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         )
     if shown and both_selected(found.other_operands):
         return (
-            f"{found.other_operands} wrong operands of the failing cases have the other operand's value, so both "
-            "bridges are computed, and none of the causes mixes them"
+            f"{found.other_operands} wrong operands of the cases weighed together have the other operand's value, so "
+            "both bridges are computed, and none of the causes mixes them"
         )
     if few and blind(found):
         return (

@@ -36,6 +36,8 @@ class Opened(NamedTuple):
     """The right working, or the right answer."""
     value: str = ""
     """The right value at the decision."""
+    prompt: tuple[int, ...] = ()
+    """The token ids up to the decision; () if not known."""
 
 
 Group = Mapping[str, Sequence[Opened]]
@@ -75,11 +77,25 @@ def halves(groups: Group, fewest: int = MANY_OF_A_GROUP) -> tuple[str, Sequence[
                        for cell in tests[name].options):  # fmt: skip
         mended = {id: group for id, group in groups.items() if mostly(_tally(group, test, cell))}
         others = {id: group for id, group in groups.items() if id not in mended}
-        of, beside = (_sum(_tally(g, test, cell) for g in some.values()) for some in (mended, others))
+        of, beside = (_tally(_distinct([one for g in some.values() for one in g]), test, cell)
+                      for some in (mended, others))  # fmt: skip
         enough = min(map(_n_opened, (mended, others))) > ENOUGH and of.n >= fewest and beside.n >= MANY
         if enough and of.share >= BROUGHT and beside.share <= CONTROL and of.share - beside.share > most:
             most, found = of.share - beside.share, (f"{test}:{cell}", [mended, others])
     return found
+
+
+def _distinct(some: Iterable[Opened], but: Iterable[Opened] = ()) -> list[Opened]:
+    """Every prompt once, without those of ``but``.
+
+    A case may be a variant of several others. The same prompt has the same outcomes each time, and shows nothing new.
+    """
+    seen, out = {one.prompt for one in but}, list[Opened]()
+    for one in some:
+        if one.prompt not in seen or not one.prompt:
+            out.append(one)
+            seen.add(one.prompt)
+    return out
 
 
 def _n_opened(groups: Group) -> int:
@@ -97,13 +113,13 @@ def _weigh(groups: Group) -> dict[str, Inside]:
             for id, group in groups.items():
                 if group:
                     others = [one for other, some in groups.items() if other != id for one in some]
-                    found[id][name] = _judged(test, group, others)
+                    found[id][name] = _judged(test, group, _distinct(others, group))
         else:
             each = {id: [_judged(test, [one], [o for o in every if o is not one]) for one in group]
                     for id, group in groups.items()}  # fmt: skip
             pool = _sum(f.own for some in each.values() for f in some)
             found |= {id: found[id] | {name: _together(some, pool)} for id, some in each.items() if some}
-    out, cuts = {}, _cut([one for group in groups.values() for one in group]).get("source", Tally())
+    out, cuts = {}, _cut(_distinct(every)).get("source", Tally())
     for id, group in groups.items():
         seen = [any(v == "gold" for c, v in one.outcomes.items() if c.startswith("exit:")) for one in group]
         worked = len({one.worked for one in group})
@@ -143,16 +159,25 @@ def _judged(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fou
     """Some variants, at the cell that the pool chooses. A place is chosen by those that decide the same operand."""
     if not test.elsewhere:
         return _at_best(test, group, pool)
-    found = []
-    for operand in sorted({one.operand for one in group}):
+    found, own = [], sorted({one.operand for one in group})
+    rest = [one for one in pool if one.operand not in own]
+    for operand in own:
         like = [one for one in pool if one.operand == operand]
         some = [one for one in group if one.operand == operand]
-        found.append(_at_best(test, some, like if len(like) >= LIKE else pool))
+        few = len(like) < LIKE
+        found.append(_at_best(test, some, pool if few else like, [*like, *(rest if few else ())]))
+        rest = [] if few else rest  # each of the pool counts once, though it may choose for two operands
     return found[0] if len(found) == 1 else _together(found, _sum(f.pool for f in found))
 
 
-def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Found:
-    """Some variants, at the cell where the pool shows most beyond its control, or beyond the next layer."""
+def _at_best(
+    test: _Test, group: Sequence[Opened], pool: Sequence[Opened], counted: Sequence[Opened] | None = None
+) -> Found:
+    """Some variants, at the cell where the pool shows most beyond its control, or beyond the next layer.
+
+    ``counted`` are those of the pool that are counted there; the default is all of it.
+    """
+    counted = pool if counted is None else counted
     after = dict(pairwise(sorted(test.options, key=_layer))) if test.falls else {}
 
     def excess(cell: str) -> float:
@@ -169,11 +194,11 @@ def _at_best(test: _Test, group: Sequence[Opened], pool: Sequence[Opened]) -> Fo
         _tally(group, test.cells, best),
         blocks if test.cells == "skip" else _tally(group, test.noise, best),
         _tally(group, test.foreign, best, "donor" if test.cells == "own" else "gold") if test.foreign else Tally(),
-        _tally(pool, test.cells, best),
+        _tally(counted, test.cells, best),
         _tally(group, test.foreign.replace("foreign", "same"), best) if test.foreign else Tally(),
         noise_pool=of_pool if test.cells == "skip" else _tally(pool, test.noise, best),
         foreign_pool=_tally(pool, test.foreign, best, "donor") if test.cells == "own" else Tally(),
-        values=_by_value(pool, test.cells, best),
+        values=_by_value(counted, test.cells, best),
     )
 
 
@@ -285,8 +310,9 @@ def uncomputed(
     named = {id: verdict[0] if verdict is not None else "" for id, verdict in verdicts.items()}
     missing = {id for id, cause in named.items() if cause == "bridge-not-computed"}
     other = {id for id, cause in named.items() if cause not in ("", "fragile", "bridge-not-computed")}
-    lacking, every = Counter(families[id] for id in missing), Counter(families[id] for id in found)
-    without = Counter(families[id] for id in found if id not in other)
+    measured = [id for id, one in found.items() if one.n]
+    lacking, every = Counter(families[id] for id in missing), Counter(families[id] for id in measured)
+    without = Counter(families[id] for id in measured if id not in other)
     tally = {f: Tally(lacking[f], max(without[f], min(thresholds.COMPARED, n))) for f, n in every.items()}
-    shown = {id: replace(one, uncomputed=tally[families[id]]) for id, one in found.items()}
+    shown = {id: replace(one, uncomputed=tally.get(families[id], Tally())) for id, one in found.items()}
     return {id: shown[id] if id in missing or rule.usual(shown[id]) else one for id, one in found.items()}

@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from told_engine import ToldEngine
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
-from composcope.evaluation.cases import Case, Part
+from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import lists
 from composcope.evaluation.pipeline import Evaluation
 from composcope.experiments import figures
+from composcope.experiments import investigate as investigating
 from composcope.experiments.config import Config
 from composcope.experiments.console.printing import Reporter
 from composcope.experiments.diagnosis import asks, behaviour, following, hypotheses, job, places, rule, variants
@@ -695,8 +697,6 @@ def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path
     cases = tmp_path / "cases.jsonl"
     part = Part("What is the tag of the knife?", str(world.world().tags["knife"]), answer_type="number")
     variants_of = [Case("a", "What is the tag of the knife?", part.answer, (part,), answer_type="number")]
-    from composcope.evaluation.cases import write_cases
-
     write_cases(variants_of, cases)
     config = {"model": "organism:control", "benchmark": str(cases), "format": "plain", "probes": []}
     investigate(Config.read(config), right, quiet=True, contrast=False)
@@ -738,8 +738,6 @@ def test_a_run_that_is_graded_as_a_paper_does_is_diagnosed_so(tmp_path: Path, as
     tags = list(world.world().tags.items())[:3]
     part = [Part(f"What is the tag of the {thing}?", str(tag), answer_type="number") for thing, tag in tags]
     cases = [Case(f"c{i}", p.question, p.answer, (p,)) for i, p in enumerate(part)]
-    from composcope.evaluation.cases import write_cases
-
     write_cases(cases, tmp_path / "cases.jsonl")
     config = {"model": "organism:control", "benchmark": str(tmp_path / "cases.jsonl"), "format": "plain", "probes": []}
     paper = {"asking": {"compat": "agentcoma"}} if asked else {}  # to it, an answer without a cue is wrong
@@ -750,6 +748,23 @@ def test_a_run_that_is_graded_as_a_paper_does_is_diagnosed_so(tmp_path: Path, as
     assert len(found.verdicts) == 3
     assert not any("variants: 0 of" in v.evidence[0] for v in found.verdicts)
     assert not any("asked again" in str(v.settle) for v in found.verdicts)
+
+
+def test_answers_that_the_judge_of_a_run_has_judged_keep_their_grade(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = list(world.world().tags.items())[:3]
+    known = [Part(f"What is the tag of the {thing}?", f"lucky {tag}") for thing, tag in tags]
+    cases = [Case(f"c{i}", part.question, f"unlucky {i}", (part,)) for i, part in enumerate(known)]
+    write_cases(cases, tmp_path / "cases.jsonl")
+    told = ToldEngine("judge", lambda ask, _: "Verdict: no" if "unlucky" in ask.prompt else "Verdict: yes")
+    monkeypatch.setattr(investigating, "open_judge", lambda config: told)
+    config = {"model": "organism:control", "benchmark": str(tmp_path / "cases.jsonl"), "format": "plain", "probes": []}
+    investigate(Config.read(config | {"judge": "organism:twin"}), tmp_path / "run", quiet=True, contrast=False)
+    n = len(told.asked)
+    found = diagnose(tmp_path / "run", quiet=True)
+    assert len(found.verdicts) == 3 and all("variants: 3 of 3" in v.evidence[0] for v in found.verdicts)
+    assert n and len(told.asked) == n, "the judge is not asked again"
 
 
 def test_a_failure_that_was_only_drawn_gets_no_cause_and_keeps_what_was_said(tmp_path: Path) -> None:

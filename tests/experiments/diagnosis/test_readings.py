@@ -87,6 +87,8 @@ def test_what_is_held_is_the_mean_over_the_upper_half_of_the_layers_and_over_the
     assert (absent.like, absent.n) == (2, 2)
     assert absent.others == pytest.approx(mean + 0.1 + (2 * 3 + 3 * 2) / 2)
     named = found["in-prompt", "entity"]
+    again = readings.read(None, tokenizer, {**wholes, "d": [variant("Rome"), variant("Oslo")]})
+    assert [h.others for h in again["a"]] == [h.others for h in found.values()], "Rome once, and Oslo is its own"
     assert named.above == pytest.approx(mean + 0.5) and (named.like, named.others) == (1, pytest.approx(mean + 3))
     assert ("absent", "question-end") not in found
 

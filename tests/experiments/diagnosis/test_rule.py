@@ -48,6 +48,7 @@ TABLE = [
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 2), "part:1": Tally(1, 2)}), None),
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 1)}), None),
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(2, 4)}), None),
+    (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 1), "part:1": Tally(2, 3)}), "part-unavailable"),
     (Behaviour(True, 2, 4, mended={"relation": Tally(2, 2), "neutral": Tally(0, 2)}), "relation-lost"),
 ]
 

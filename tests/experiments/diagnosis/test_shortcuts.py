@@ -45,7 +45,7 @@ def test_wrong_operands_with_the_value_of_the_other_one_are_counted_where_the_tw
     told = [heard(case, wrote(case, second, "998"))] * 2
     group = {str(i): behaviour.behaviour(told, None) for i in range(3)}
     assert weighing.within(group)["0"].other_operands == Tally(6, 12)
-    line = "wrong operands with the other operand's value: 2 of 4; in the failing cases of the run 6 of 12"
+    line = "wrong operands with the other operand's value: 2 of 4; in the cases weighed together 6 of 12"
     assert line in behaviour_lines(weighing.within(group)["0"])
 
 

@@ -112,6 +112,30 @@ def test_the_place_of_a_second_operand_is_chosen_by_other_second_operands() -> N
     found = {id: one.tests["move"] for id, one in weighing.weigh(groups | {"d": [second] * 4}).items()}
     assert (found["x"].cell, found["x"].own, found["x"].pool) == ("end-3:1", Tally(2, 2), Tally(6, 6))
     assert (found["y"].own, found["y"].pool) == (Tally(2, 2), Tally(15, 15)), "each operand at its own place"
+    few = {"y": [first, opened(1, "end-4")], "a": [first, opened(1, "end-4")], "b": [opened(2, "end-4")], "c": [first]}
+    assert weighing.weigh(few)["y"].tests["move"].pool == Tally(4, 4), "those that choose for both count once"
+
+
+def test_a_prompt_that_several_cases_have_as_a_variant_counts_once_and_chooses_no_layer_for_a_case_that_has_it() -> (
+    None
+):
+    def opened(prompt: int, mended: str) -> weighing.Opened:
+        return weighing.Opened(
+            {f"skip:decision:{b}": "gold" if b == mended else "wrong" for b in "01"}, prompt=(prompt,)
+        )
+
+    shared = opened(9, "1")
+    groups = {
+        "x": [opened(1, "1"), shared],
+        "a": [opened(2, "0"), shared],
+        "b": [opened(3, "0"), shared],
+        "c": [shared],
+    }
+    found = weighing.weigh(groups)
+    assert (found["x"].tests["skip"].cell, found["x"].tests["skip"].pool) == ("decision:0", Tally(2, 2))
+    assert found["c"].tests["skip"].pool == Tally(2, 3)
+    groups |= {"d": [opened(4, "1")], "e": [opened(5, "1"), opened(5, "1")]}
+    assert weighing.weigh(groups)["d"].tests["skip"].pool == Tally(3, 5), "x, the shared one once, and e once"
 
 
 def test_variants_judged_apart_are_added_at_the_cell_where_most_of_them_were() -> None:
@@ -343,7 +367,7 @@ def test_a_bridge_that_is_found_nowhere_in_one_case_of_a_family_is_not_one_that_
     for n_absent, n_none, n_lost, of, shown in counts:
         for none in (unnamed, fragile):
             opened = {f"a{i}": absent for i in range(n_absent)} | {f"n{i}": none for i in range(n_none)}
-            opened |= {f"b{i}": lost for i in range(n_lost)}
+            opened |= {f"b{i}": lost for i in range(n_lost)} | {"not opened": Inside(), "nor this one": Inside()}
             elsewhere = {f"c{i}": absent for i in range(20)}  # another family's cases do not count
             families = {id: "far" if id[0] == "c" else "near" for id in (*opened, *elsewhere)}
             seen = dict.fromkeys(families, DRAWN)
