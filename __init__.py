@@ -1,8 +1,6 @@
 """composcope: where, and why, a language model fails to compose what it knows."""
 
-from functools import wraps
 from importlib import import_module
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,32 +40,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         found = getattr(import_module(_LAZY[name], __name__), name)
-        if isinstance(found, FunctionType):
-            from .errors import checks_arguments
-
-            found = _in_words_of_python(checks_arguments(found))
         globals()[name] = found  # later accesses find it directly
         return found
     from .errors import did_you_mean
 
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{did_you_mean(name, _LAZY)}")
-
-
-def _in_words_of_python(function: Any) -> Any:
-    """The function; its errors name options as arguments, where they are written as on the command line."""
-    from .errors import ComposcopeError
-
-    @wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except ComposcopeError as e:
-            from .experiments.notebook.naming import in_python
-
-            e.args = (in_python(str(e), {}),)
-            raise
-
-    return called
 
 
 def __dir__() -> list[str]:

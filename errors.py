@@ -3,14 +3,8 @@
 Every message is one line that names the file or option, the field, the value seen and the fix.
 """
 
-import inspect
 import re
-from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from collections.abc import Iterable
 
 
 class ComposcopeError(Exception):
@@ -44,34 +38,6 @@ def require_extra(what: str, extra: str, *modules: str) -> None:
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise InputError(f"{what}: {', '.join(missing)} not installed; run: pip install 'composcope[{extra}]'")
-
-
-def checks_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function; a call with arguments that it does not take, or without those it needs, raises ``InputError``.
-
-    >>> checks_arguments(lambda folder, model=None: 0)(modle=3)
-    Traceback (most recent call last):
-    composcope.errors.InputError: <lambda>: modle: no such argument; did you mean 'model'? it takes folder, model
-    """
-    signature = inspect.signature(function)
-
-    @wraps(function)
-    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            signature.bind(*args, **kwargs)
-        except TypeError as e:
-            names = [name for name in signature.parameters if name != "self"]
-            wrong = next((name for name in kwargs if name not in names), None)
-            said = str(e) if wrong is None else f"{wrong}: no such argument"
-            meant = (did_you_mean(wrong, names) if wrong else "") or ";"
-            fix = f"it takes {', '.join(names)}"
-            if "config" in names:
-                fix += "; options are given in config, a composcope.Config(model=..., benchmark=...)"
-            called = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
-            raise InputError(f"{called}: {said}{meant} {fix}") from None
-        return function(*args, **kwargs)
-
-    return checked
 
 
 def did_you_mean(value: str, known: Iterable[str], prefix: str = "") -> str:

@@ -64,24 +64,6 @@ def silent() -> bool:
     return _quiet.get()
 
 
-_wording: ContextVar[Callable[[str], str]] = ContextVar("wording", default=str)
-
-
-@contextmanager
-def reworded(change: Callable[[str], str]) -> Iterator[None]:
-    """Inside, ``in_words`` returns lines with a change of their words."""
-    before = _wording.set(change)
-    try:
-        yield
-    finally:
-        _wording.reset(before)
-
-
-def in_words(line: str) -> str:
-    """A line of progress in the words of its reader, who called a command or a function."""
-    return _wording.get()(line)
-
-
 def to_stderr(line: str) -> None:
     """Print one of the program's messages on stderr."""
     print(f"composcope: {plain(line)}", file=sys.stderr, flush=True)

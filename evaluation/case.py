@@ -13,7 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ..errors import InputError, checks_arguments, did_you_mean
+from ..errors import InputError, did_you_mean
 from . import options
 from .text_files import in_words
 
@@ -102,8 +102,6 @@ def declared_bin(benchmark: str | None, depth: int | None) -> int | None:
     return None if bins is None or depth is None else bins.get(depth, depth)
 
 
-for _kind in (Case, Part):  # a misspelt argument is named, as it is in a case file
-    _kind.__init__ = checks_arguments(_kind.__init__)  # type: ignore[method-assign]
 _CASE_FIELDS = {f.name: f for f in fields(Case)}
 _PART_FIELDS = {f.name: f for f in fields(Part)}
 _TUPLES = {"aliases", "paraphrases", "evidence"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 import composcope
@@ -29,25 +27,6 @@ def test_the_nearest_names_are_suggested_and_else_those_that_have_the_value_as_a
 ) -> None:
     said = did_you_mean(value, known, "x:")
     assert [name for name in known if f"'x:{name}'" in said] == meant and (said == "") == (not meant)
-
-
-@pytest.mark.parametrize(
-    ("call", "facts"),
-    [
-        (lambda: composcope.investigate(model="m"), ("investigate: model", "composcope.Config(model=", "benchmark=")),  # type: ignore[call-arg]
-        (lambda: composcope.investigate(), ("investigate", "'config'", "composcope.Config(model=")),  # type: ignore[call-arg]
-        (lambda: composcope.open_run(foldr="x"), ("open_run: foldr", "did you mean 'folder'", "folder, model")),  # type: ignore[call-arg]
-        (lambda: composcope.load_model("x", dtpe="float32"), ("load_model: dtpe", "did you mean 'dtype'")),  # type: ignore[call-arg]
-        (lambda: composcope.read_cases("x", "y", "z"), ("read_cases: too many", "it takes")),  # type: ignore[call-arg]
-        (lambda: composcope.plot.attention(None, "x", layr=1), ("attention: layr", "did you mean 'layer'")),  # type: ignore[call-arg, arg-type]
-    ],
-)
-def test_an_argument_that_a_public_function_does_not_take_is_named(
-    call: Callable[[], object], facts: tuple[str, ...]
-) -> None:
-    with pytest.raises(InputError) as e:
-        call()
-    assert all(fact in str(e.value) for fact in facts) and "\n" not in str(e.value), e.value
 
 
 def test_an_attribute_that_the_package_lacks_names_the_nearest_one() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ...files import finite
-from ...terminal import Advance, in_json, in_words, plain
+from ...terminal import Advance, in_json, plain
 
 
 def show(value: Any, as_json: bool) -> None:
@@ -98,7 +98,7 @@ class Reporter:
 
     def say(self, line: str) -> None:
         """Write one line to stderr and, with a time, to the log."""
-        line = plain(in_words(line))
+        line = plain(line)
         self._said = time.monotonic()
         self._write(line)
         if self.quiet:

@@ -12,7 +12,6 @@ from ...files import as_path
 from ..config import Config, Probing
 from ..evaluating.ask_plan import LoadedBenchmark, of_cases
 from ..run.reader import read_run
-from .naming import named_in_python
 from .probing import in_memory
 from .results import RunResults
 
@@ -52,17 +51,15 @@ def evaluate(
     origin = getattr(getattr(inner, "config", None), "_name_or_path", "") or type(inner).__name__
     name = str(model if named else origin)
     file = str(cases) if isinstance(cases, str | Path) else None
-    with named_in_python():
-        config = Config(**settings, model=name, benchmark=file or "cases", probes=())
-        benchmark = None if isinstance(cases, str | Path) else _benchmark(cases, config.limit)
+    config = Config(**settings, model=name, benchmark=file or "cases", probes=())
+    benchmark = None if isinstance(cases, str | Path) else _benchmark(cases, config.limit)
     config = config if benchmark is None else config.replace(benchmark=benchmark.name)
     folder = as_path(out, "out") if out is not None else config.default_folder()
     if benchmark is not None:
         benchmark = replace(benchmark, name=str(folder / "cases.jsonl"))  # the file in which the run keeps its cases
         config = config.replace(benchmark=benchmark.name)
-    with named_in_python():
-        target = None if named else in_memory(model, tokenizer, config)
-        investigate(config, folder, quiet=quiet, contrast=False, benchmark=benchmark, target=target)
+    target = None if named else in_memory(model, tokenizer, config)
+    investigate(config, folder, quiet=quiet, contrast=False, benchmark=benchmark, target=target)
     return RunResults(read_run(folder), None if named else model, tokenizer, target)
 
 

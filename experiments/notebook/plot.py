@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InputError, checks_arguments, did_you_mean
+from ...errors import InputError, did_you_mean
 from ..figures import style
 from ..figures.catalog import FIGURES, draw
 from ..figures.drawing import Drawing
 from ..figures.grouping import color_bar, panels_of
 from ..run.reader import RunData
-from .naming import named_in_python
 from .results import RunResults
 from .shown import ProbeResults, probed_now
 
@@ -28,7 +27,6 @@ NAMED_TOKENS = 40
 """The largest number of tokens for which rows and columns are labelled with them."""
 
 
-@checks_arguments
 def attention(
     lm: Model, text: str | Sequence[int], layer: int, heads: Iterable[int] | int | None = None, *,
     head: int | None = None,
@@ -98,8 +96,7 @@ def __getattr__(name: str) -> Callable[..., Drawing]:
 
     def plot(runs: Any, **options: Any) -> Drawing:
         one = isinstance(runs, str | Path | RunData | RunResults | ProbeResults)
-        with named_in_python():
-            return draw(figure.name, [_as_run(r) for r in ([runs] if one else runs)], **options)
+        return draw(figure.name, [_as_run(r) for r in ([runs] if one else runs)], **options)
 
     plot.__name__, plot.__doc__ = name, f"{figure.title}. {figure.draw.__doc__ or ''}"
     return plot

@@ -18,7 +18,6 @@ from ..config import check_options
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.single_cases import Rendered, read_rendered
-from .naming import in_python, named_in_python
 from .shown import ProbeResults, Table, frame_html, heading, place, probed_now, signals
 
 if TYPE_CHECKING:
@@ -182,9 +181,8 @@ class CaseGroup(Sequence[CaseResult]):
         if against is not None and (against.run.data.path != run.data.path or against.label == self.label):
             what = f"{against.label} cases of {against.run.name}"
             raise InputError(f"against: {what} beside {self.label} cases of {run.name}; give other cases of this run")
-        with named_in_python():
-            own = probing.run_config(run.data, run.model)
-            config = own.replace(**given, probes=name)
+        own = probing.run_config(run.data, run.model)
+        config = own.replace(**given, probes=name)
         if len(config.probes) != 1:
             raise InputError(
                 f"probe {name!r}: {how_many(len(config.probes), 'probe')}; give one, and call once for each"
@@ -192,12 +190,11 @@ class CaseGroup(Sequence[CaseResult]):
         with quietly(quiet):
             target = run.target  # loaded here if it was not yet
         same = config.replace(probes=()) == own.replace(probes=())  # the run's may be those of a plugin
-        with named_in_python():
-            if against is None and self.ids == run._labelled(self.label) and same:
-                probing.measure_and_keep(run.data, target, own, config.probes[0], quiet)
-                return probing.kept(run.data, config.probes[0])
-            others = run._labelled(_OTHER.get(self.label, "")) if against is None else against.ids
-            return probing.measure(run.data, target, config, {*self.ids, *others}, quiet)
+        if against is None and self.ids == run._labelled(self.label) and same:
+            probing.measure_and_keep(run.data, target, own, config.probes[0], quiet)
+            return probing.kept(run.data, config.probes[0])
+        others = run._labelled(_OTHER.get(self.label, "")) if against is None else against.ids
+        return probing.measure(run.data, target, config, {*self.ids, *others}, quiet)
 
     def to_df(self) -> pandas.DataFrame:
         """One line per case: question, gold answer, the answer given, and the judgement of each question."""
@@ -292,7 +289,7 @@ class RunResults:
     @property
     def warnings(self) -> Sequence[str]:
         """What to know before reading the numbers, such as many answers that are cut off, and what helps."""
-        return [in_python(warning) for warning in self.data.warnings]
+        return self.data.warnings
 
     def _labelled(self, label: str) -> tuple[str, ...]:
         sets = [s for s in self.data.case_sets.values() if s.label == label]
@@ -348,8 +345,7 @@ class RunResults:
         check_options(options, ("cases", "ids", "seed", "quiet"))
         with quietly(bool(options.get("quiet"))):
             target = None if self.model is None else self.target
-        with named_in_python():
-            return diagnose(self.data, target=target, **options)
+        return diagnose(self.data, target=target, **options)
 
     @property
     def target(self) -> Target:
@@ -369,8 +365,7 @@ class RunResults:
         """A figure of the run by name, such as ``collapse-curve``; ``composcope.plot`` lists them."""
         from ..figures import draw
 
-        with named_in_python():
-            return draw(figure, [probed_now(self.data)], **options)
+        return draw(figure, [probed_now(self.data)], **options)
 
     def __fspath__(self) -> str:
         """The run's folder, so that a run can be given wherever a folder can."""

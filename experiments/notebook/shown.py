@@ -21,7 +21,6 @@ from ...evaluation.graded import Graded, role_order
 from ...terminal import how_many
 from ..run.reader import ProbeData, Row, RunData
 from ..run.single_cases import read_single_cases
-from .naming import named_in_python
 
 if TYPE_CHECKING:
     import pandas
@@ -219,8 +218,7 @@ class ProbeResults:
             raise InputError(
                 f"probe {self.name}: has no figure of its own; give the name of one (see dir(composcope.plot))"
             )
-        with named_in_python():
-            return draw(figure or own[0], [self.as_run()], **options)
+        return draw(figure or own[0], [self.as_run()], **options)
 
     def as_run(self) -> RunData:
         """The run with this result in place of the one in its folder, as input for figures."""

@@ -249,17 +249,6 @@ def test_all_lines_of_a_case_file_that_cannot_be_used_are_named_at_once(tmp_path
     assert len(error.value.__notes__) == 1 and "n.jsonl:2" in error.value.__notes__[0]
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "said"),
-    [(Case, {"id": "a", "question": "q", "answer": "b", "anwser_type": "text"}, r"^Case: anwser_type: .*'answer_type'"),
-     (Case, {"id": "a", "question": "q"}, "^Case: .*'answer'"),
-     (Part, {"question": "q", "answer": "b", "kid": "x"}, r"^Part: kid: .*'kind'")],
-)  # fmt: skip
-def test_an_argument_of_a_case_that_is_not_there_is_named(kind: Any, given: dict[str, str], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        kind(**given)
-
-
 def test_what_stands_in_place_of_a_text_in_a_case_made_in_python_is_refused() -> None:
     for case, where in (
         (Case("a", "q", "1", family=3), r"made\[0\]: family is 3"),  # type: ignore[arg-type]
