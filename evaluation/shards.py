@@ -18,6 +18,10 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.index}/{self.of}"
 
+    def has(self, position: int) -> bool:
+        """Whether the item at a position (from 0) belongs to this shard; a shard takes every n-th item."""
+        return position % self.of == self.index - 1
+
     @classmethod
     def parse(cls, text: str, option: str = "--shard") -> Shard:
         """``2/8`` -> the second of eight. Raises ``InputError`` for anything else."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import closing, nullcontext
@@ -19,6 +18,7 @@ from typing import Any
 
 from ..errors import ComposcopeError, InputError
 from ..evaluation.protocols.presenting import REASONING
+from ..evaluation.shards import Shard
 from ..files import as_path, file_sha256, text_hash
 from ..terminal import quietly
 from .config import Config
@@ -182,9 +182,33 @@ def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluate
         unmatched = "failures and successes are too few or too different to be matched; probes compare them unmatched"
         reporter.say(f"{run.name}: {unmatched if missing is None else left_out}")
     probing.save_chosen(run, chosen)
-    probing.run_probes(run, target.open_model(), chosen, config, reporter)
-    shutil.rmtree(run.path / "probes" / MEASURED, ignore_errors=True)  # what workers kept in case they are killed
+    with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
+        probing.run_probes(run, lm, chosen, config, reporter)
     return missing
+
+
+def probe_shard(config: Config, folder: str | Path, shard: str, *, quiet: bool = False) -> list[str]:
+    """Measure one shard (``i/n``) of what the probes of an evaluated run need, and keep it in the run's store.
+
+    Several shards may be measured at the same time; nothing else of the run is written. When all are done, the same
+    command without a shard combines them. Returns one line per probe. Raises ``InputError`` for a run that is
+    probed on Ray workers, which divide the work themselves.
+    """
+    from . import probing
+
+    mine, path = Shard.parse(shard), Path(folder)
+    if config.serving.engine == "ray":
+        raise InputError(
+            f"--shard {shard}: works only in this process, and the engine is ray; add --engine transformers, or leave "
+            "out --shard, since workers divide the work themselves"
+        )
+    reporter = Reporter(None, quiet=quiet)
+    found = read_run(path).evaluated()
+    with quietly(quiet):
+        loaded = load_target(loading_of(config), path, reporter.say)
+    with closing(loaded) as target:
+        chosen = probing.choose(found.examples(target.tokenizer), config.probe_cases)
+        return probing.measure_shard(path, target, chosen, config, mine)
 
 
 def _diagnose(run: OpenRun, target: Target, reporter: Reporter, wanted: bool | None) -> None:

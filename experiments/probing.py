@@ -13,7 +13,8 @@ import math
 import shutil
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from numbers import Real
@@ -27,12 +28,12 @@ from ..files import put_in_place, read_csv, text_hash, to_csv
 from ..probes.catalog import PROBES, Probe
 from ..probes.examples import Example
 from ..probes.single_cases import SingleCases
-from ..probes.spread import call
+from ..probes.spread import Fleet, call
 from ..registry import PLUGIN_FIRST
 from .config import Config
 from .console.printing import Reporter
 from .run import provenance, read_json, write_json
-from .run.folder import write_text
+from .run.folder import MEASURED, write_text
 from .run.writer import OpenRun, save_probe
 
 if TYPE_CHECKING:
@@ -81,6 +82,40 @@ def cases_of(examples: Sequence[Example]) -> dict[str, list[str]]:
 def save_chosen(run: OpenRun, chosen: Chosen) -> None:
     """Write which cases the probes run on."""
     write_json(run.path / "probes" / "examples.json", chosen.facts())
+
+
+@contextmanager
+def measuring(run: Path, target: Any, keep: bool) -> Iterator[Any]:
+    """The target's model for the probes, with the run's store of measurements if the run has one.
+
+    ``keep`` creates a store and keeps it, because a shard's measurements are used by the merged run. Otherwise the
+    store is removed when everything is done.
+    """
+    from .distributed.store import CachedModel, Store, scope
+
+    lm, folder = target.open_model(), run / "probes" / MEASURED
+    if not isinstance(lm, Fleet) and (keep or folder.is_dir()):
+        lm = CachedModel(lm, Store(folder), scope(target))
+    yield lm
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def measure_shard(run: Path, target: Any, chosen: Chosen, settings: Config, shard: Any) -> list[str]:
+    """Measure one shard's part of what the probes need into the run's store; returns one line per probe."""
+    from .distributed.store import CachedModel, Missing, Store, scope
+
+    lm = CachedModel(target.open_model(), Store(run / "probes" / MEASURED), scope(target), shard)
+    lines = []
+    for name in settings.probes:
+        try:
+            _probe(name).run(lm, chosen.examples, settings, Reporter(None))
+            lines.append(f"{name}: everything is measured")
+        except Missing as e:
+            lines.append(f"{name}: {e}")
+        except NoCasesError as e:
+            lines.append(f"{name}: not run: {e}")
+    return lines
 
 
 def run_probes(run: OpenRun, lm: Any, chosen: Chosen, settings: Config, reporter: Reporter) -> None:

@@ -30,24 +30,31 @@ tensors and arrays, in dicts, lists and tuples."""
 class Fleet(Protocol):
     """The interface of a model on several workers: it knows the model's sizes and measures on its workers."""
 
-    def spread(self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes) -> Iterator[tuple[int, Any]]: ...
+    def spread(
+        self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes, *, light: bool
+    ) -> Iterator[tuple[int, Any]]: ...
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any: ...
 
 
 def spread(
-    lm: Model | Fleet, measure: Measure[T, R], items: Sequence[T], notes: Notes = None
+    lm: Model | Fleet, measure: Measure[T, R], items: Sequence[T], notes: Notes = None, *, light: bool = False
 ) -> Iterator[tuple[int, R]]:
-    """Results of all items as they arrive, with their indices; a progress stage around it counts them."""
-    found = lm.spread(measure, items, notes) if isinstance(lm, Fleet) else measure(lm, items, notes)
+    """Results of all items as they arrive, with their indices; a progress stage around it counts them.
+
+    ``light``: one cheap pass, which may be repeated wherever its results are needed.
+    """
+    found = lm.spread(measure, items, notes, light=light) if isinstance(lm, Fleet) else measure(lm, items, notes)
     for arrived, result in enumerate(found, 1):
         reached(arrived)
         yield result
 
 
-def collect(lm: Model | Fleet, measure: Measure[T, R], items: Sequence[T], notes: Notes = None) -> list[R]:
+def collect(
+    lm: Model | Fleet, measure: Measure[T, R], items: Sequence[T], notes: Notes = None, *, light: bool = False
+) -> list[R]:
     """``spread`` in the order of the items."""
-    found = dict(spread(lm, measure, items, notes))
+    found = dict(spread(lm, measure, items, notes, light=light))
     return [found[i] for i in range(len(items))]
 
 
@@ -70,7 +77,9 @@ class InDtype:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.lm, name)
 
-    def spread(self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes) -> Iterator[tuple[int, Any]]:
+    def spread(
+        self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes, *, light: bool
+    ) -> Iterator[tuple[int, Any]]:
         """See ``probes.spread``."""
         of, options = (measure.func, measure.keywords) if isinstance(measure, partial) else (measure, {})
         named: Any = of
@@ -78,7 +87,7 @@ class InDtype:
         what = partial(
             measured, module=named.__module__, function=named.__qualname__, options=options, dtype=self.rows_dtype
         )
-        yield from spread(self.lm, what, items, notes)
+        yield from spread(self.lm, what, items, notes, light=light)
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """See ``probes.spread.call``."""

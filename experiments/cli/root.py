@@ -179,7 +179,15 @@ def _run(
     Config, Serving, Probing, defaults=False,
     only=("model", "device", "engine", "probe_model", *RAY, *Probing.model_fields),
 )  # fmt: skip
-def probe(run: RunArg, given: dict[str, Any], json: AsJson = False, quiet: Quiet = False) -> int:
+def probe(
+    run: RunArg,
+    given: dict[str, Any],
+    shard: Annotated[
+        str | None, Option(help="i/n: measure only shard i of n; then run once without --shard to combine them.")
+    ] = None,
+    json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
     """Run probes on the case sets of an evaluated run; all other options come from the run."""
     from ..run import find_runs
     from ..run.reader import RunData, read_config
@@ -197,6 +205,10 @@ def probe(run: RunArg, given: dict[str, Any], json: AsJson = False, quiet: Quiet
     go_offline(config.model, config.asking.judge, config.serving.probe_model)
     from .. import investigate as job
 
+    if shard is not None:
+        lines = job.probe_shard(config, run, shard, quiet=quiet)
+        show({"schema": 1, "shard": shard, "probes": lines} if json else lines, json)
+        return exits.OK
     own = job.own_benchmark(RunData(run), config)
     return _done(job.investigate(config, run, quiet=quiet, report=None, benchmark=own), json)
 

@@ -132,7 +132,9 @@ class FleetModel:
         self.place = mark(run)
         self.store = Store(run / "probes" / MEASURED)
 
-    def spread(self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes) -> Iterator[tuple[int, Any]]:
+    def spread(
+        self, measure: Measure[Any, Any], items: Sequence[Any], notes: Notes, *, light: bool
+    ) -> Iterator[tuple[int, Any]]:
         """See ``probes.spread``; items in the store are not measured again."""
         keys = [entry_key(self.scope, measure, item) for item in items]
         self.store.refresh()

@@ -15,7 +15,7 @@ from ...evaluation.journal import segments
 from ...files import text_hash
 from ...terminal import how_many
 from ..console.printing import Reporter
-from ..run.folder import check_place, find_runs, read_json, short, unfinished, write_lines
+from ..run.folder import MEASURED, check_place, find_runs, read_json, short, unfinished, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import begin_run
@@ -88,6 +88,9 @@ def _write(
         for n, part in enumerate(runs, 1):
             for segment in segments(part.path / "journal"):
                 shutil.copy2(segment, run.journal / f"{n:02d}-{segment.name}")
+            for measured in (part.path / "probes" / MEASURED).glob("*.safetensors"):
+                (run.path / "probes" / MEASURED).mkdir(parents=True, exist_ok=True)
+                shutil.copy2(measured, run.path / "probes" / MEASURED / measured.name)
         facts = {k: v for k, v in runs[0].manifest.facts().items() if k in KEPT}
         if "benchmark" in facts:
             facts["benchmark"] = {**facts["benchmark"], "sha256": identity["data"], "n_cases": len(cases)}

@@ -70,7 +70,7 @@ def prompt_end_states(
     lm: Model, prompts: Sequence[Sequence[int]], layers: Sequence[int]
 ) -> Float[Tensor, "prompt layer d_model"]:
     """Residual stream after the given blocks at the last prompt position."""
-    return torch.stack(collect(lm, partial(_prompt_ends, layers=list(layers)), prompts))
+    return torch.stack(collect(lm, partial(_prompt_ends, layers=list(layers)), prompts, light=True))
 
 
 def _prompt_ends(
@@ -120,7 +120,7 @@ def continue_patched(
     )  # fmt: skip
     nothing = states.new_zeros(0, *states.shape[2:])
     items = [*zip(recipients, states, strict=True), *((prompt, nothing) for prompt in plain)]
-    for i, got in spread(lm, measure, items, notes):
+    for i, got in spread(lm, measure, items, notes, light=not layers):
         base[i], base_logits[i] = got["base"], got["base_logits"]
         for start, changed, first in got["parts"]:
             part = slice(start, start + len(changed))

@@ -53,6 +53,7 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      {"out": P("o"), "benchmark": "b.jsonl", "teachers": [], "judge": None, "solver": None, "human": True,
       "sharing": "rotate", "limit": 3, "settings": {"max_steps": 4, "max_tokens": 50, "temperature": 0.5, "attempts": 2,
                                                    "seed": 4}}),
+    ("probe RUN --shard 1/2", "investigate.probe_shard", {"folder": P("RUN"), "shard": "1/2", "quiet": False}),
     ("diagnose RUN -m M --cases 3 --case a --case b --seed 4 -q", "diagnosis.job.diagnose",
      {"run": P("RUN"), "model": "M", "cases": 3, "ids": ["a", "b"], "seed": 4, "quiet": True}),
     ("verify RUN --cell composition[depth=2]", "verify.trace", {"folder": P("RUN"), "cell": "composition[depth=2]"}),

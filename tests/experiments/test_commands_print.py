@@ -24,6 +24,8 @@ DOCUMENT = '{"schema": 1, "seed": 4}'
 PRINTED: list[tuple[str, dict[str, Any], dict[str, Any] | list[Any], list[str]]] = [
     ("fetch m --to t", {"models.resolve.fetch": lambda name, to, say: to / name}, {"schema": 1, "model": "t/m"},
      ["t/m"]),
+    ("probe RUN --shard 1/2", {"investigate.probe_shard": lambda *_, **__: ["a: x", "b: y"]},
+     {"schema": 1, "shard": "1/2", "probes": ["a: x", "b: y"]}, ["a: x", "b: y"]),
     ("demo -o RUN", {"demo.run_demo": lambda *_, **__: ["done", "next"]},
      {"schema": 1, "seed": 4, "report": "RUN/report.html"}, ["done", "next"]),
     ("study why -o RUN", {"studies.confusion.run_study": lambda *_, **__: ["all named"]}, {"schema": 1, "seed": 4},

@@ -20,7 +20,7 @@ import pytest
 import yaml
 from exit_codes import done
 
-from composcope.errors import ComposcopeError
+from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, write_cases
 from composcope.experiments import investigate
@@ -30,7 +30,6 @@ from composcope.experiments.diagnosis import job as diagnosis
 from composcope.experiments.evaluating.ask_plan import limit_cases, load_benchmark
 from composcope.experiments.investigate import report_inputs
 from composcope.experiments.run import read_json, read_lines
-from composcope.experiments.run.folder import MEASURED
 
 ODD = {f"sum-{i:02d}" for i in range(1, 12, 2)}
 EVEN = {f"sum-{i:02d}" for i in range(0, 12, 2)}
@@ -203,13 +202,11 @@ def test_probes_can_be_run_later_on_a_run_whose_model_has_moved_and_whose_case_f
     assert main(args) == 0
     shutil.rmtree(before)
     cases.unlink()  # the run has its cases
-    workers = tmp_path / "r" / "probes" / MEASURED
-    workers.mkdir(parents=True)  # left by a run on workers that was killed
     assert main(["probe", str(tmp_path / "r"), "--probes", "min-k"]) == 1
     assert "no such folder" in capsys.readouterr().err
     assert main(["probe", str(tmp_path / "r"), "--probes", "min-k", "--model", str(taught)]) == 0
     assert "0 asks put to the model" in capsys.readouterr().err
-    assert (tmp_path / "r" / "probes" / "min-k" / "table.csv").is_file() and not workers.exists()
+    assert (tmp_path / "r" / "probes" / "min-k" / "table.csv").is_file()
     drawn = (tmp_path / "r" / "report.html").stat().st_mtime_ns
     assert main(["probe", str(tmp_path / "r"), "--probes", "min-k", "--model", str(taught)]) == 0
     assert (tmp_path / "r" / "report.html").stat().st_mtime_ns == drawn, "nothing changed, and the report is kept"
@@ -474,3 +471,11 @@ def test_failures_are_diagnosed_with_the_runs_seed_if_it_is_quick_or_wanted(
     monkeypatch.setattr(diagnosis, "diagnosed", fails)
     investigate._diagnose(run, target, reporter, wanted)
     assert said[-1] == "r: not diagnosed: no state"
+
+
+def test_workers_of_ray_divide_a_probing_themselves(tmp_path: Path) -> None:
+    config = Config.model_validate(
+        {"model": "organism:low", "benchmark": "organism:mixed", "serving": {"engine": "ray"}}
+    )
+    with pytest.raises(InputError, match=r"--shard 1/2: .*ray.*--engine transformers"):
+        investigate.probe_shard(config, tmp_path, "1/2")

@@ -23,8 +23,9 @@ from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
 from composcope.experiments.evaluating import merge
 from composcope.experiments.evaluating.merge import _common, _same_settings, made_otherwise
-from composcope.experiments.run import compare, read_json, read_lines, write_json, write_lines
+from composcope.experiments.run import compare, read_json, read_lines, write_json, write_lines, write_text
 from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
+from composcope.experiments.run.folder import MEASURED
 from composcope.experiments.run.reader import RunData
 from composcope.experiments.run.schema import Manifest, ShardCases
 
@@ -142,9 +143,11 @@ def test_shards_merge_to_the_run_of_all_cases(
         write_cases(planted()[i * 6 : i * 6 + 6], tmp_path / f"shard-{i}.jsonl")
         args = ["-b", str(tmp_path / f"shard-{i}.jsonl"), "-o", str(tmp_path / f"s{i}"), "-q", "--format", "plain"]
         assert main(["evaluate", "-m", str(taught), *args]) == 0
+    write_text(tmp_path / "s1" / "probes" / MEASURED / "host.safetensors", "what a probe measured")
     judge, made = {"identity": {"model": "j"}, "provenance": {}}, tmp_path / "s0" / "manifest.json"
     made.write_text(json.dumps({**read_json(made), "judge": judge}))
     assert main(["merge", str(tmp_path / "s0"), str(tmp_path / "s1"), "--out", str(tmp_path / "m"), "-q"]) == 0
+    assert (tmp_path / "m" / "probes" / MEASURED / "host.safetensors").read_text() == "what a probe measured"
     merged, whole = (read_json(run / "metrics.json")["metrics"] for run in (tmp_path / "m", evaluated))
     assert merged == whole
     manifest = read_json(tmp_path / "m" / "manifest.json")

@@ -64,7 +64,7 @@ def test_a_function_runs_where_the_model_is() -> None:
         def __init__(self) -> None:
             self.called: list[Any] = []
 
-        def spread(self, measure: Any, items: Any, notes: Any) -> Any:
+        def spread(self, measure: Any, items: Any, notes: Any, *, light: bool) -> Any:
             raise NotImplementedError
 
         def call(self, function: Any, *args: Any) -> Any:

@@ -131,7 +131,7 @@ def test_measurements_in_float32_have_their_own_place_in_a_store() -> None:
     seen = []
 
     class Elsewhere:
-        def spread(self, measure, items, notes):
+        def spread(self, measure, items, notes, *, light):
             seen.append(entry_key("scope", measure, items[0]))
             yield from enumerate(items)
 
@@ -140,7 +140,7 @@ def test_measurements_in_float32_have_their_own_place_in_a_store() -> None:
 
     measure = partial(_measure, n=1)
     for lm in (InDtype(Elsewhere(), "float32"), Elsewhere()):
-        list(lm.spread(measure, ["item"], None))
+        list(lm.spread(measure, ["item"], None, light=False))
     assert len(set(seen)) == 2
 
 

@@ -269,11 +269,11 @@ def test_measurements_are_made_once_for_equal_items_and_kept_where_the_worker_co
     store.write([(entry_key("s", measure, (1, 2)), "kept")])
     fleet, notes = FleetModel(pool, None, tmp_path, "s"), list[str]()
     items = [(1,), (1, 2), (1,), (1, 2, 3)]
-    found = dict(fleet.spread(measure, items, notes))
+    found = dict(fleet.spread(measure, items, notes, light=False))
     assert found == {0: 10, 1: "kept", 2: 10, 3: 30} and notes == ["odd"]
     assert sorted(measured) == [(1,), (1, 2, 3)]
     measured.clear()
-    assert dict(fleet.spread(measure, items, notes)) == found and not measured, "the store has them now"
+    assert dict(fleet.spread(measure, items, notes, light=False)) == found and not measured, "the store has them now"
 
 
 def test_results_leave_the_workers_device_with_their_shape() -> None:

@@ -23,6 +23,7 @@ from composcope.experiments.evaluating.ask_plan import shard_positions
 from composcope.experiments.evaluating.cost import plan_lines
 from composcope.experiments.evaluating.merge import merge_runs
 from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run.folder import MEASURED
 
 Run = Callable[..., int]
 N = 3
@@ -76,7 +77,12 @@ def rows(run: Path) -> list[dict[str, Any]]:
 @pytest.mark.long
 def test_merged_shards_are_the_run_unsharded(made: Path, tmp_path: Path) -> None:
     out, folders = tmp_path / "merged", [shutil.copytree(p, tmp_path / p.name) for p in parts(made)]
+    for n, folder in enumerate(folders):
+        (folder / "probes" / MEASURED).mkdir(parents=True)
+        (folder / "probes" / MEASURED / f"{n}.safetensors").write_bytes(b"measured %d" % n)
     assert main(["merge", *map(str, reversed(folders)), "-o", str(out), "-q"]) == 0
+    measured = {p.name: p.read_bytes() for p in (out / "probes" / MEASURED).iterdir()}
+    assert measured == {f"{n}.safetensors": b"measured %d" % n for n in range(N)}, "what shards measured goes along"
     whole = made / "whole"
     assert read_json(out / "manifest.json")["benchmark"] == read_json(whole / "manifest.json")["benchmark"]
     assert rows(out) == rows(whole)
@@ -122,6 +128,26 @@ def test_a_merged_run_goes_on_as_the_run_unsharded(made: Path, taught: Path, cas
     same = ["-m", str(taught), "-b", str(case_file), "--format", "plain", "-q", "-o", str(out)]
     assert main(["evaluate", *same]) == 0
     assert sum(1 for p in (out / "journal").glob("*.jsonl") for _ in p.open()) == before
+
+
+@pytest.mark.long
+def test_probes_measured_in_shards_are_the_probes(
+    made: Path, tmp_path: Path, same_tables: Callable[[Path, Path], None]
+) -> None:
+    names = ("min-k", "trajectory", "patching")
+    direct, parted = tmp_path / "direct", tmp_path / "parted"
+    for run in (direct, parted):
+        shutil.copytree(made / "whole", run)
+    some = ["--probes", ",".join(names), "--probe-cases", "4", "-q"]
+    assert main(["probe", str(direct), *some]) == 0
+    for i in (1, 2):
+        assert main(["probe", str(parted), *some, "--shard", f"{i}/2"]) == 0
+        assert not (parted / "probes" / "min-k").exists()
+    assert len(list((parted / "probes" / ".measured").glob("*.safetensors"))) >= 2
+    assert main(["probe", str(parted), *some]) == 0
+    for name in names:
+        same_tables(direct / "probes" / name, parted / "probes" / name)
+    assert not (parted / "probes" / ".measured").exists()
 
 
 def _missing(study: Path, folders: list[Path]) -> list[Path]:

@@ -16,16 +16,18 @@ from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines.base import ReplayEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
+from composcope.evaluation.shards import Shard
 from composcope.experiments.config import Serving
 from composcope.experiments.distributed import engine as rays
 from composcope.experiments.distributed.engine import FleetModel, RayEngine, WorkersJournal, _size, mark
 from composcope.experiments.distributed.pool import Pool
-from composcope.experiments.distributed.store import Store, entry_key, scope
+from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key, scope
 from composcope.experiments.distributed.worker import Failure, Place, Worker
 from composcope.experiments.models.target import Loading
 from composcope.experiments.run.folder import MEASURED
 from composcope.probes.lookback.examples import _measure as lookback
 from composcope.probes.min_k import _measure as min_k
+from composcope.probes.spread import collect
 
 VALUE = {
     "tensor": torch.randn(3, 2, dtype=torch.float64),
@@ -103,6 +105,21 @@ def count(lm: Any, items: Sequence[int], notes: Any) -> Any:
     for i, item in enumerate(items):
         lm.append(item)
         yield i, item * 10
+
+
+def test_shards_measure_their_own_items_once_and_the_last_look_puts_them_together(tmp_path: Path) -> None:
+    items = list(range(7))
+    ran: list[list[int]] = [[], [], []]
+    for i in (1, 2):
+        with pytest.raises(Missing, match="of 7 items belong to other shards"):
+            collect(CachedModel(ran[i - 1], Store(tmp_path), "s", Shard(i, 3)), count, items)
+    assert collect(CachedModel(ran[2], Store(tmp_path), "s", Shard(3, 3)), count, items) == [x * 10 for x in items]
+    assert sorted(item for mine in ran for item in mine) == items
+    again: list[int] = []
+    assert collect(CachedModel(again, Store(tmp_path), "s"), count, items) == [x * 10 for x in items]
+    assert again == []
+    assert collect(CachedModel(again, Store(tmp_path), "other model"), count, items) == [x * 10 for x in items]
+    assert again == items
 
 
 def _target(**numerics: str) -> Any:

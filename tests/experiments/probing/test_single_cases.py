@@ -23,8 +23,10 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments import probing
 from composcope.experiments.config import Config
+from composcope.experiments.distributed.store import CachedModel, Store
 from composcope.experiments.probing import _unmatched, choose, correct_together, inputs_hash, write_cases
 from composcope.experiments.run import write_text
+from composcope.experiments.run.folder import MEASURED
 from composcope.experiments.run.schema import Evaluated
 from composcope.experiments.run.single_cases import Rendered, rendered, save_rendered
 from composcope.files import read_csv, to_csv
@@ -373,3 +375,14 @@ def test_what_stands_around_a_prompt_is_kept_once_and_put_together_again() -> No
     known = Rendered([["<u>", "</u>"]], {"a": 0, "b": "all", "c": 3})
     assert [known.text(k, "P") for k in "abcd"] == ["<u>P</u>", "all", "P", "P"]
     assert (known.around("c"), known.around("b"), known.whole("a")) == (None, None, None)
+
+
+def test_what_probes_measured_is_kept_for_the_merged_run_and_goes_otherwise(tmp_path: Path) -> None:
+    folder, model = tmp_path / "probes" / MEASURED, SimpleNamespace()
+    target: Any = SimpleNamespace(open_model=lambda: model, numerics=dict, engine=SimpleNamespace(identity={}))
+    for keep, stored in ((False, False), (True, True), (False, True), (False, False)):
+        with probing.measuring(tmp_path, target, keep) as lm:
+            assert isinstance(lm, CachedModel) is stored and (stored or lm is model)
+        if keep:
+            Store(folder).write([("key", 1)])
+        assert folder.is_dir() is keep
