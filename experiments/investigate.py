@@ -71,7 +71,9 @@ class Investigation:
         absent = _absent(self.evaluated)
         if self.no_contrast is None or absent is None:
             return self.no_contrast
-        return f"{self.path}: no contrast possible: {absent} with every part right; {_fix(absent)}"
+        unjudged = summary.none_decided(self.evaluated.graded)
+        fix = "in every case an answer could not be judged" if unjudged else _fix(absent)
+        return f"{self.path}: no contrast possible: {absent} with every part right; {fix}"
 
     def exit_code(self) -> int:
         """1 if there was nothing to compare, since the comparison was requested; 2 if answers without a judgement
@@ -244,10 +246,11 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
         return None
     sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
     budget = "--cot-tokens" if any(ask.format in REASONING for ask in found.asks.values()) else "--answer-tokens"
-    judged = f"; see why answers are invalid (`{budget}`, `--format`, `--no-thinking`)" if found.n_invalid else ""
+    judged = f"see why answers are invalid (`{budget}`, `--format`, `--no-thinking`)" if found.n_invalid else ""
+    fix = "; ".join(filter(None, ("" if summary.none_decided(found.graded) else _fix(absent), judged)))
     return (
         f"{path}: no contrast possible: {absent} with every part right among {len(found.cases)} cases ({sets}; "
-        f"{found.n_invalid} answers invalid); the evaluation and report are kept; {_fix(absent)}{judged}"
+        f"{found.n_invalid} answers invalid); the evaluation and report are kept; {fix}"
     )
 
 

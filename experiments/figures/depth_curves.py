@@ -1,5 +1,6 @@
 """Figures of the double gate: residual failure over depth (curves, families, atoms), and two models over channels."""
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from matplotlib.axes import Axes
@@ -45,18 +46,34 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
     return drawn(fig, rows, text, runs, "{model}, depth {depth}", chart)
 
 
+FAMILIES, ABREAST = 24, 6
+"""Families that have a panel of their own, and panels side by side: more take minutes to draw, and no page has room."""
+
+
 @figure("family-curves", "Residual failure over depth, by family", GATE, "first", 5)
 def family_curves(runs: Sequence[RunData]) -> Drawing:
     """The collapse curve with one panel per family (Composition collapse, Fig. 6)."""
     rows = _over_depth(runs, "family")
-    families = sorted({r["family"] for r in rows})
-    need(families, "No run here has residual failure by family and depth.")
+    sizes = Counter[str]()
+    for row in rows:
+        sizes[row["family"]] += row["n"]
+    need(sizes, "No run here has residual failure by family and depth.")
+    families = sorted(sorted(sizes, key=lambda name: (-sizes[name], name))[:FAMILIES])
     runs = having(runs, "residual_failure")
-    fig, panels = style.grid_of(1, len(families), 3.3, 3.3, sharey=True)
-    for i, (ax, family) in enumerate(zip(panels[0], families, strict=True)):
+    across = min(len(families), ABREAST)
+    fig, grid = style.grid_of(-(-len(families) // across), across, 3.3, 3.3, sharey=True)
+    panels = [ax for line in grid for ax in line]
+    for ax in panels[len(families) :]:
+        ax.set_axis_off()
+    for i, (ax, family) in enumerate(zip(panels, families, strict=False)):
         mine = [r for r in rows if r["family"] == family]
-        _depth_panel(ax, mine, family, y="" if i else "residual failure", runs=rows)
+        _depth_panel(ax, mine, family, y="" if i % across else "residual failure", runs=rows)
+    for row in rows:
+        if row["family"] not in families:
+            row["drawn"] = "no"
     text = "Residual failure by depth, one panel per family; all panels have the same axes." + _bins(runs)
+    if (left := len(sizes) - len(families)) > 0:
+        text += f" The picture has the {len(families)} families with the most cases; the csv has {left} more."
     chart = curves(
         "depth", "model", panel="family", xlabel="depth", ylabel="residual failure", percent=True, shared=True
     )

@@ -246,6 +246,7 @@ def run_stage(
     device = next(model.parameters()).device
     opts = optimizers(model, stage.learning_rate, float32=curriculum is SECOND)
     done = load_checkpoint(folder, model, opts)
+    _cut_log(folder, done)
     stream = batches(tokenizer, seed, "base" if dose is None else "dose", dose, stage.batch, done, curriculum)
     model.train()
     began, tokens, losses = time.perf_counter(), 0, []
@@ -266,6 +267,15 @@ def _log(folder: Path, step: int, losses: list[float], speed: float) -> None:
     row = {"step": step, "loss": round(sum(losses) / len(losses), 4), "tokens_per_second": round(speed)}
     with (folder / "log.jsonl").open("a", encoding="utf-8") as f:
         f.write(json.dumps(row) + "\n")
+
+
+def _cut_log(folder: Path, done: int) -> None:
+    """Leave only the rows up to the checkpoint: later steps, and a line that a kill cut off, are written again."""
+    path = folder / "log.jsonl"
+    rows = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+    kept = [row for row in rows if row.endswith("}\n") and json.loads(row)["step"] <= done]
+    if kept != rows:
+        write_text(path, "".join(kept))
 
 
 def export(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, info: dict[str, Any]) -> None:

@@ -229,6 +229,24 @@ def read_validity(folders: Sequence[Path]) -> tuple[list[Row], list[str]]:
     return [], []
 
 
+def validities(runs: Sequence[RunData], near: Sequence[Path]) -> tuple[list[list[Row]], list[Row], list[str]]:
+    """The answers of each run's own study (else of one that is near), all of these once, and their notes.
+
+    Each answer and note of several studies names its study: other trainings may give another answer.
+    """
+    homes: list[Path | None] = []
+    for run in runs:
+        folders = (folder.resolve() for folder in (run.path, run.path.parent, *near))
+        homes.append(next((folder for folder in folders if (folder / "validity.json").is_file()), None))
+    read = {home: read_validity([home]) for home in homes if home is not None}
+    for home, (rows, notes) in read.items() if len(read) > 1 else ():
+        name = home.name if [h.name for h in read].count(home.name) == 1 else str(home)
+        rows[:] = [{**row, "model": f"{row['model']} · {name}"} for row in rows]
+        notes[:] = [f"{name}: {note}" for note in notes]
+    own = [read[home][0] if home is not None else [] for home in homes]
+    return own, [row for rows, _ in read.values() for row in rows], [n for _, notes in read.values() for n in notes]
+
+
 def check(row: Row) -> Row:
     """One row as the page shows it, including answers that are "no" or that cannot be given."""
     answer = str(row.get("verdict") or "cannot say")

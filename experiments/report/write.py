@@ -22,7 +22,7 @@ from ..figures.drawing import Drawing, darkened, encodable, vector, words
 from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
 from ..run import write_text
-from ..run.reader import RunData, load
+from ..run.reader import Row, RunData, load
 from . import cases, causes, headline, landing, pictures, sections
 from .cases import Told
 from .origins import origins
@@ -84,7 +84,7 @@ def write(
             write_script(folder / "data", name, value)
     near = [folder, *(Path(g) for g in given if not isinstance(g, RunData)), *(r.path.parent for r in data)]
     embedded = values if single_file else {}
-    page = _page(data, shown, told, index, *sections.read_validity(near), embedded=embedded, live=live)
+    page = _page(data, shown, told, index, *sections.validities(data, near), embedded=embedded, live=live)
     return write_text(folder / "report.html", encodable(page))
 
 
@@ -151,10 +151,10 @@ def _numbers(drawing: Drawing) -> dict[str, Any]:
 
 def _page(
     runs: Sequence[RunData], shown: dict[str, dict[str, Any]], told: Sequence[Told], index: dict[str, Any],
-    validity: list[dict[str, Any]], notes: list[str], *, embedded: dict[str, Any], live: bool = False,
+    of_runs: list[list[Row]], validity: list[Row], notes: list[str], *, embedded: dict[str, Any], live: bool = False,
 ) -> str:  # fmt: skip
-    answers = [v for v in validity if v["headline"]]
-    tests = [{p.name: sections.tests_of(answers, [r], p) for p in described()} for r in runs]
+    *own, answers = ([v for v in rows if v["headline"]] for rows in (*of_runs, validity))
+    tests = [{p.name: sections.tests_of(mine, [r], p) for p in described()} for r, mine in zip(runs, own, strict=True)]
     landed = landing.landings(runs, [t.origins for t in told], tests, described())
     probes = [
         {"section": s, "figures": [shown[f] for f in _in(s.name)], "table": sections.probe_rows(runs, s.name),

@@ -3,8 +3,9 @@
 Which failures a run counts, and which of them were diagnosed, is said here once: pages, figures and lists agree on it.
 """
 
+import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,13 @@ def measured_on_others(run: RunData, probe: str) -> str:
     kinds = ((len(gone), "no longer in the run"), (len(now), "labelled otherwise now"))
     said = [f"{n} of its {len(every)} cases {'is' if n == 1 else 'are'} {what}" for n, what in kinds if n]
     return ", ".join(said)
+
+
+def none_decided(rows: Iterable[Graded]) -> bool:
+    """Whether every case has a whole or a part that could not be judged: then more cases like these would not help."""
+    asked = [row for row in rows if row.role == "whole" or re.fullmatch(r"part:\d+", row.role)]
+    unjudged = {row.case for row in asked if row.outcome == "invalid"}
+    return bool(unjudged) and unjudged == {row.case for row in asked}
 
 
 def failing_cases(folder: str | Path, note: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:

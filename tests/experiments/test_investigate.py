@@ -386,7 +386,7 @@ def test_a_run_without_a_contrast_says_what_is_missing(failing: int, right: int,
     sets = SimpleNamespace(case_sets=(FAILURES, SUCCESSES))
     ids = {"failure": [0] * failing, "success": [0] * right}
     asks = {"a": Ask("c", "whole", "Q?", "1", "text", format="cot")}
-    found: Any = SimpleNamespace(ids=ids.get, cases=range(9), reduction=sets, n_invalid=4, asks=asks)
+    found: Any = SimpleNamespace(ids=ids.get, cases=range(9), reduction=sets, n_invalid=4, asks=asks, graded=[])
     line = investigate.no_contrast(found, Path("r"))
     assert (line is None) == (said is None) and (said or "") in (line or "")
     if line:

@@ -107,6 +107,18 @@ def test_a_stage_is_kept_at_every_so_many_steps_and_at_its_end(
     assert [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [5]
 
 
+def test_a_stage_that_continues_has_each_step_once_in_its_log(tokenizer: Any, tmp_path: Path) -> None:
+    def trained(steps: int) -> list[int]:
+        model = train.new_model(TINY, tokenizer, 0)
+        train.run_stage("base", tmp_path, replace(TINY.base, steps=steps), model, tokenizer, 0, None)
+        return [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+
+    assert trained(2) == [2]
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"step": 3, "loss": 1.0}\n{"step": 4, "lo')  # killed after the checkpoint, while it wrote a line
+    assert trained(5) == [2, 5] == trained(5)
+
+
 def test_seeds_and_doses_give_different_weights_and_a_seed_the_same(tmp_path: Path) -> None:
     def weights(dose: str, seed: int, out: str) -> torch.Tensor:
         return load_file(train.train(dose, seed, tmp_path / out, TINY, "cpu") / "model.safetensors")[

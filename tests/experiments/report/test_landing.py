@@ -141,6 +141,31 @@ def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
     assert (f"at least {FEWEST_PAIRS} failures" in line) == (said != "no numbers")
 
 
+@pytest.mark.parametrize(("outcomes", "more"), [("???", False), ("1??", True), ("111", True), ("0?0", False)])
+def test_more_cases_are_not_advised_where_no_case_could_be_judged(
+    outcomes: str, more: bool, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=3, probes=(), protocol="compositionality-gap")
+    named = {"1": "correct", "0": "incorrect", "?": "invalid"}
+    whole_and_parts = zip(("whole", "part:0", "part:1"), outcomes, strict=True)
+    asked = [(f"case-{i:04d}", role, named[one]) for role, one in whole_and_parts for i in range(3)]
+    if outcomes == "1??":  # one of the cases is judged in full
+        asked = [(case, role, "correct" if case == "case-0000" else outcome) for case, role, outcome in asked]
+    rows = [{"schema": 1, "case": case, "role": role, "outcome": outcome} for case, role, outcome in asked]
+    (folder / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for file in (folder / "casesets").glob("*.jsonl"):
+        file.write_text("")
+    run = RunData(folder)
+    assert ("ask more cases" in landing.lacking(run)) == more
+    assert ("could not be judged" in landing.lacking(run)) != more
+    found: Any = SimpleNamespace(graded=run.graded, ids=lambda _: set(), cases={}, asks={}, n_invalid=1,
+                                 reduction=SimpleNamespace(case_sets=[]))  # fmt: skip
+    said = investigate.no_contrast(found, folder)
+    last = investigate.Investigation(folder, found, said).closing()
+    assert ["use more" in line for line in (str(said), str(last))] == [more, more]
+    assert "see why answers are invalid" in str(said) and ("could not be judged" in str(last)) != more
+
+
 def test_a_finding_in_words_says_what_its_number_is_and_where_it_has_no_interval(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:

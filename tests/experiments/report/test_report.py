@@ -25,6 +25,7 @@ from composcope.experiments.report import cases, headline, pictures, sections
 from composcope.experiments.report.write import write_figure_data
 from composcope.experiments.run import summary
 from composcope.experiments.run.reader import load
+from composcope.probes.verdicts import MATCHED
 
 AddCases = Callable[..., dict[str, Any]]
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`\u2028\u2029\u202e\\u003c & ${x} \ud800"
@@ -367,6 +368,30 @@ def test_validity_shows_yes_no_and_cannot_say_with_number_and_interval(synthetic
     assert 'class="answer yes">yes' in page and 'class="answer reversed">yes, reversed' in page
     assert "[-0.5, -0.1]" in page and "One training per dose." in page and "cannot say" in page
     assert "Not every probe measures what it claims" in page
+
+
+def test_each_run_of_a_report_over_two_studies_is_trusted_by_its_own_study(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    (row, *_) = VALIDITY["rows"]
+    for name, verdict in (("first", "yes"), ("second", "no")):
+        run = synthetic.make_run(tmp_path / name / f"run-{name}", n=8, probes=(), model=f"org/{name}")
+        found = {"quantity": "min_k_pp", "group": MATCHED, "kind": "composition", "n": 9, "value": 0.2}
+        synthetic.write_probe(run / "probes" / "min-k", "min-k", [found], {}, {})
+        document = {"schema": 1, "notes": [f"Of {name}."], "rows": [{**row, "verdict": verdict}]}
+        (tmp_path / name / "validity.json").write_text(json.dumps(document))
+    synthetic.make_run(tmp_path / "alone" / "run-alone", n=8, probes=("min-k",), model="org/alone")
+    runs = load([tmp_path / name for name in ("first", "second", "alone")])
+    own, every, notes = sections.validities(runs, [tmp_path / "first"])
+    assert [[(r["answer"], r["model"]) for r in rows] for rows in own] == [
+        [("yes", "all doses · first")], [("no", "all doses · second")], [("yes", "all doses · first")]]  # fmt: skip
+    assert [r["answer"] for r in every] == ["yes", "no"] and notes == ["first: Of first.", "second: Of second."]
+    assert len(sections.matrix(every)["columns"]) == 2, "no answer stands in place of another study's"
+    page = report.write([tmp_path / "first", tmp_path / "second"], tmp_path / "out", live=True).read_text("utf-8")
+    trusted = page.split('data-finding="min-k"')[1:]
+    assert ["no: 1 of 1 checks failed" in text.split("</tr>")[0] for text in trusted] == [False, True]
+    (rows,), _, (note,) = sections.validities(runs[:1], [])
+    assert (rows[0]["model"], note) == ("all doses", "Of first."), "one study needs no name"
 
 
 def test_the_verdict_table_holds_headline_answers_only() -> None:
