@@ -177,8 +177,8 @@ def _read(
     if response.finish_reason == "error":
         return parsing.Parsed(None, f"error: {response.error}")
     result = read(key, response.text)
-    if result.value is None and response.finish_reason == "length":
-        return parsing.Parsed(None, f"truncated: {result.problem}")
+    if response.finish_reason == "length" and not isinstance(result.value, list):  # only a list shows where it ends
+        return parsing.Parsed(None, f"truncated: {result.problem or 'the text has no end'}")
     return result
 
 

@@ -169,7 +169,8 @@ class LocalEngine(BaseEngine):
 
     def _encode(self, prompts: list[str], prompting: str, thinking: bool | None) -> list[list[int]]:
         if prompting == "raw":
-            return self.tokenizer(prompts, padding=False, truncation=False).input_ids
+            found = self.tokenizer(prompts, padding=False, truncation=False).input_ids
+            return [self._unended(ids, prompt) for ids, prompt in zip(found, prompts, strict=True)]
         if not self.tokenizer.chat_template:
             raise ModelError(f"{self._name}: the tokenizer has no chat template; give it one, or use --prompting raw")
         if thinking is None:
@@ -181,6 +182,11 @@ class LocalEngine(BaseEngine):
                 "and without enable_thinking); ask without thinking, or use a model that has one"
             )
         return found
+
+    def _unended(self, ids: list[int], prompt: str) -> list[int]:
+        """Without the end-of-text token that some tokenizers put behind every text: the model is to go on."""
+        added = bool(ids) and ids[-1] in self.eos_ids and not prompt.endswith(self.tokenizer.decode(ids[-1:]))
+        return ids[:-1] if added else ids
 
     def _render(self, prompts: list[str], **options: Any) -> list[list[int]]:
         return chat_ids(self.tokenizer, prompts, self._name, **{**self.chat_options, **options})

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import InputError
+from .. import cases
 from ..asks import Outcome
-from ..case import ANSWER_TYPES
+from ..case import ANSWER_TYPES, Case
 from ..gold import type_of_words
 from ..graded import Graded
 from ..grading import grade
@@ -143,9 +144,10 @@ def outcome_of(score: Any, name: str, where: str) -> tuple[Outcome, str | None]:
 
 
 def refuse_twice(rows: list[Graded], path: object, fix: str) -> None:
-    """Raises ``InputError`` where two rows are about the same case, role and repeat."""
+    """Raises ``InputError`` where two rows are about the same case, role and repeat, or one could not be read back."""
     seen: set[tuple[Any, ...]] = set()
     for row in rows:
+        Graded.from_dict(row.to_dict(), f"{path}: case {row.case!r}")
         key = (row.model, row.case, row.role, row.repeat)
         if key in seen:
             raise InputError(f"{path}: case {row.case!r} has role {row.role!r} twice; {fix}")
@@ -201,12 +203,19 @@ def regrade(found: Imported, options: Options) -> Regraded:
 
 
 def graded(row: Graded, stored: Stored, options: Options) -> Graded:
-    """The row with our verdict on its response."""
+    """The row with our verdict on its response.
+
+    Raises ``InputError`` for a gold answer that is not of its type: any response would count as wrong.
+    """
     kind = _kind(stored, options)
     format = stored.format if options.format is None else options.format
     gold, *aliases = stored.golds
-    found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format,
-                  options=stored.options, question=stored.question)  # fmt: skip
+    cases.check(Case(row.case, "?", gold, answer_type=kind, aliases=tuple(aliases)), f"{stored.where}, gold answer")
+    try:
+        found = grade(stored.response, stored.finish_reason, gold, kind, aliases=aliases, format=format,
+                      options=stored.options, question=stored.question)  # fmt: skip
+    except InputError as e:
+        raise InputError(f"{stored.where}: {e}") from e
     options.each()
     return replace(
         row, outcome=found.outcome, answer=found.answer, match=found.match, reason=found.reason,

@@ -147,7 +147,6 @@ def _step(item: Item, i: int) -> Truth:
 
 def cell_metrics(items: Sequence[Item], n_parts: int, group: Mapping[str, Any], seed: int) -> list[Metric]:
     """All metrics of one group of cases."""
-    guess = counting.chance_note(items)
     steps = [[_step(item, i) for item in items] for i in range(n_parts)]
     jointly = [both(item) for item in items]
     metrics = []
@@ -162,7 +161,7 @@ def cell_metrics(items: Sequence[Item], n_parts: int, group: Mapping[str, Any], 
         kept = [k for k, item in enumerate(items) if not prompt or role in item.rows]
         own, values = [items[k] for k in kept], [items[k].truth(role) for k in kept]
         asked = [[s[k] for k in kept] for s in steps]
-        metrics += _against(own, values, [jointly[k] for k in kept], asked, cell, seed, guess)
+        metrics += _against(own, values, [jointly[k] for k in kept], asked, cell, seed)
     return metrics + _extra_context(items, group)
 
 
@@ -179,14 +178,13 @@ def _against(
     steps: Sequence[Sequence[Truth]],
     group: Mapping[str, Any],
     seed: int,
-    guess: str | None,
 ) -> list[Metric]:
-    metrics = [counting.rate("composition", whole, group, of=items, note=guess)]
+    metrics = [counting.rate("composition", whole, group, of=items, note=counting.chance_note(items))]
     if not steps:
         return metrics
     metrics.append(counting.difference("gap", whole, jointly, group, seed=seed, of=items, note="composition - both"))
     outcomes = list(zip(jointly, whole, strict=True))
-    metrics.append(counting.failure("press_gap", outcomes, items, group, guess))
+    metrics.append(counting.failure("press_gap", outcomes, items, group, counting.chance_inside(outcomes, items)))
     metrics.append(independence_gap(whole, steps, group, seed, items))
     return metrics + _quadrants(items, whole, steps, group)
 

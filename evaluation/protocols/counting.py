@@ -380,6 +380,11 @@ def statistic(
     )  # fmt: skip
 
 
+def chance_inside(outcomes: Sequence[tuple[Truth, Truth]], items: Sequence[Item]) -> str | None:
+    """``chance_note`` of the cases that pass a gate, from (gate, whole) of each case."""
+    return chance_note([item for (gate, _), item in zip(outcomes, items, strict=True) if gate is True])
+
+
 def chance_note(found: Sequence[Item]) -> str | None:
     """The expected rate of guessing over these cases, where the cases state it."""
     known = [item.first.chance for item in found if item.first.chance is not None]

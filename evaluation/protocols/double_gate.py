@@ -191,16 +191,16 @@ def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) ->
     if with_atoms:
         own = [g.item for g in with_atoms]
         metrics.append(counting.failure("gate_removed", [(g.sub, g.atom) for g in with_atoms], own, group))
-    outcomes = [(g.double, g.whole) for g in gated]
-    metrics.append(counting.failure("residual_failure", outcomes, items, group, note, guess))
     answered = [g for g in gated if _abstained(g.item) is not True]
-    excluded = {**group, "abstentions": "excluded"}
-    outcomes, own = [(g.double, g.whole) for g in answered], [g.item for g in answered]
-    metrics.append(counting.failure("residual_failure", outcomes, own, excluded, note, guess))
+    for some, cell in ((gated, group), (answered, {**group, "abstentions": "excluded"})):
+        outcomes, own = [(g.double, g.whole) for g in some], [g.item for g in some]
+        chance = counting.chance_inside(outcomes, own)
+        metrics.append(counting.failure("residual_failure", outcomes, own, cell, note, chance))
     if with_atoms:
         single = [(g.sub, g.whole) for g in with_atoms]
         own = [g.item for g in with_atoms]
-        metrics.append(counting.failure("single_gate_failure", single, own, group, guess))
+        chance = counting.chance_inside(single, own)
+        metrics.append(counting.failure("single_gate_failure", single, own, group, chance))
         metrics.append(_conflation(with_atoms, group, seed))
     passing = [(g.double, _abstained(g.item)) for g in gated]
     metrics.append(counting.given("abstention", passing, items, group, "of the cases that pass the gates"))

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...evaluation.asks import Ask, Grade
-from ...evaluation.case import Case
+from ...evaluation.case import Case, Part
 from ...evaluation.engines.base import think
 from ...evaluation.journal import ask_identity
+from ...evaluation.options import in_question
 from ...evaluation.protocols.asking import has_paraphrases, recommended
 from ...evaluation.protocols.base import Protocol, about
 from ...evaluation.protocols.presenting import REASONING
@@ -48,6 +49,7 @@ def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list
         *limit_notice(plan.cases, config.limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
+        *choice_notice(plan.cases),
         *_budget_notice(plan),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
@@ -164,6 +166,7 @@ def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str
         *limit_notice(plan.cases, limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
+        *choice_notice(plan.cases),
         *_thinking_notice(plan, tokenizer),
         *_budget_notice(plan),
     ]
@@ -181,8 +184,8 @@ def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:
         return []
     return [
         "the chat template can switch thinking on or off, and no flag sets it; by default, thoughts count against the "
-        "token budget of the answer, and a stop string in them ends the answer; give --no-thinking, or --thinking "
-        "(with its own budget, --thinking-tokens)"
+        "token budget of the answer, and a server ends the answer at a stop string in them; give --no-thinking, or "
+        "--thinking (with its own budget, --thinking-tokens)"
     ]
 
 
@@ -232,6 +235,23 @@ def depth_notice(cases: Sequence[Case]) -> list[str]:
     return [
         f"warning: in {len(odd)} of {len(cases)} cases the depth is not the number of parts: {first}{more}; correct "
         "the field 'depth' or leave it out"
+    ]
+
+
+def choice_notice(cases: Sequence[Case]) -> list[str]:
+    """One line that names the choices whose options are known neither from the field nor from the question."""
+
+    def known(case: Case, asked: Case | Part) -> bool:
+        return bool(asked.answer_type != "choice" or asked.options or case.evidence or in_question(asked.question))
+
+    blind = [f"{c.id}, whole" for c in cases if not known(c, c)]
+    blind += [f"{c.id}, part:{i}" for c in cases for i, part in enumerate(c.parts) if not known(c, part)]
+    if not blind:
+        return []
+    more = ", ..." if len(blind) > _SHOWN else ""
+    return [
+        f"warning: {how_many(len(blind), 'choice')} without options, of which the model may see none: "
+        f"{'; '.join(blind[:_SHOWN])}{more}; add the field 'options'"
     ]
 
 

@@ -31,7 +31,7 @@ from composcope.experiments.evaluating.ask_plan import (
     prepare,
     with_examples,
 )
-from composcope.experiments.evaluating.cost import depth_notice, limit_notice
+from composcope.experiments.evaluating.cost import choice_notice, depth_notice, limit_notice
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
 
@@ -46,6 +46,17 @@ def test_a_depth_that_is_not_the_number_of_parts_is_named_unless_the_benchmark_h
     assert depth_notice(fits) == depth_notice(load_benchmark("organism:temporal", limit=2).cases) == []
     (line,) = depth_notice([*fits, case("long", 3), case("short", 2, 1)])
     assert "warning" in line and "2 of 7" in line and "long" in line and "short" in line and "'depth'" in line
+
+
+def test_choices_whose_options_no_prompt_lists_are_named() -> None:
+    def case(name: str, **other: Any) -> Case:
+        return Case(name, "Which?", "B", (replace(CHAIN[0], answer_type="choice", **other),))
+
+    listed = Case("asks", "Which? (A) red (B) blue", "B", answer_type="choice")
+    known = [case("field", options=(("A", "red"), ("B", "blue"))), listed, replace(case("told"), evidence=("(A) red",))]
+    assert choice_notice(known) == []
+    (line,) = choice_notice([*known, case("blind")])
+    assert "1 choice without options" in line and "blind, part:0" in line and "'options'" in line
 
 
 def test_a_limit_says_how_many_cases_it_makes_where_there_are_several_families_or_depths() -> None:

@@ -498,6 +498,21 @@ def test_items_of_one_id_and_stages_that_do_not_fit_are_refused_and_a_cut_off_re
         assert str(read.problem).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("text", "finish", "problem"),
+    [
+        ("Question: A hall has 240 seats, of which", "length", "truncated: the text has no end"),
+        ("Question: A hall has 240 seats. How many?", "stop", None),
+        ('{"steps": ["Add 4", "Add 5"]} So', "length", None),
+    ],
+)
+def test_a_question_of_the_teacher_that_was_cut_off_is_not_taken(text: str, finish: str, problem: str | None) -> None:
+    response = Response("k", text, finish, 1, 1)  # type: ignore[arg-type]
+    takes = parsing.steps if text.startswith("{") else lambda reply: parsing.marked(reply, parsing.TASK)
+    found: parsing.Parsed[Any] = scaffolds._read(("i", "x"), response, lambda _, reply: takes(reply))
+    assert found.problem == problem and (found.value is None) == (problem is not None)
+
+
 def test_topics_are_compared_over_three_clusters_and_no_fewer() -> None:
     correct = {f"i{n}": True for n in range(6)}
     with pytest.raises(NoCasesError, match="2 clusters"):

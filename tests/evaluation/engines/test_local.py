@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
@@ -123,6 +124,18 @@ def test_prompts_are_the_chat_template_or_raw_with_bos(make_llama: Any, tokenize
     chat, raw = engine.prompt_ids([make_ask("Hi"), make_ask("Hi", prompting="raw")])
     assert tokenizer.decode(chat) == "<bos>user: Hi\nassistant:"
     assert tokenizer.decode(raw) == "<bos>Hi"
+
+
+def test_a_tokenizer_that_ends_every_text_does_not_end_a_raw_prompt(
+    make_llama: Any, tokenizer: Any, make_tokenizer: Any, make_ask: Callable[..., Ask]
+) -> None:
+    ending = make_tokenizer()
+    ends = [(name, ending.convert_tokens_to_ids(name)) for name in ("<bos>", "<eos>")]
+    ending.backend_tokenizer.post_processor = TemplateProcessing(single="<bos> $A <eos>", special_tokens=ends)
+    assert ending("Hi").input_ids == [*tokenizer("Hi").input_ids, 257]
+    asks = [make_ask(text, prompting="raw") for text in ("Hi", "")]
+    engines = [LocalEngine(make_llama(), words) for words in (tokenizer, ending)]
+    assert engines[0].prompt_ids(asks) == engines[1].prompt_ids(asks)
 
 
 def test_a_tokenizer_without_pad_token_answers_as_one_with(make_llama: Any, make_tokenizer: Any, make_ask: Any) -> None:

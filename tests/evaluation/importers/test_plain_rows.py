@@ -123,6 +123,30 @@ def test_a_row_that_cannot_be_used_is_named(
     assert str(error.value).startswith(f"{path}:2: {said}") and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"gold": "four", "answer_type": "number", "aliases": ["a few"]}, ", gold answer: field 'aliases' has 'a few'"),
+        ({"gold": "2020-02-30", "answer_type": "date"}, ", gold answer: field 'answer' is '2020-02-30'"),
+        ({"gold": "Z", "answer_type": "choice", "options": ["x", "y"]}, ": gold answer 'Z' is not one of the options"),
+    ],
+)
+def test_a_gold_answer_that_nothing_can_match_is_refused_with_its_row(
+    tmp_path: Path, row: dict[str, Any], said: str
+) -> None:
+    path = lines(tmp_path / "m.jsonl", [{"response": "4", **row}])
+    with pytest.raises(InputError) as error:
+        read(path)
+    assert str(error.value).startswith(f"{path}:1{said}")
+
+
+@pytest.mark.parametrize(("field", "value"), [("role", "scaffold:x"), ("depth", -3)])
+def test_a_row_that_could_not_be_read_back_is_refused(tmp_path: Path, field: str, value: Any) -> None:
+    sample = {"doc_id": 0, "doc": {"case": "c", field: value}, "target": "4", "resps": [["4"]], "acc": 1.0}
+    with pytest.raises(InputError, match=rf"case 'c': {field} is '?{value}"):
+        read(lines(tmp_path / "samples_t.jsonl", [sample]))
+
+
 def test_an_empty_cell_is_an_empty_response_and_a_missing_column_is_none(tmp_path: Path) -> None:
     rows = [{"response": "4", "gold": "4", "right": True, "depth": 2}, {"response": "", "gold": "4"}]
     path = table(tmp_path / "m.csv", rows)

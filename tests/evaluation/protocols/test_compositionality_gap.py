@@ -116,6 +116,17 @@ def test_tables_by_domain_and_operation_and_chance_level_in_the_note() -> None:
     assert some is not None and "5.0%, stated for 2 of 3 cases" in (some.note or "")
 
 
+def test_the_chance_level_of_a_share_of_some_cases_is_that_of_these_cases() -> None:
+    rows = [*rows_of({"a": "110"}, chance=0.04), *rows_of({"b": "011", "c": "010"}, chance=0.5)]
+    rows.append(replace(rows[2], role="whole:cot"))
+    metrics = metrics_from_rows(rows, "compositionality-gap").metrics
+    levels = {(m.metric, m.group.get("prompt")): (m.note or "").rpartition("in ")[2] for m in metrics}
+    assert (levels["composition", None], levels["press_gap", None]) == ("34.7%", "4.0%")
+    assert (levels["composition", "cot"], levels["press_gap", "cot"]) == ("4.0%", "4.0%")
+    gated = {m.metric: m.note or "" for m in metrics_from_rows(rows, "double-gate").metrics}
+    assert gated["residual_failure"].endswith("a guess is right in 4.0%") and gated["composition"].endswith("34.7%")
+
+
 def test_clusters_widen_the_interval_and_stand_beside_the_exact_one() -> None:
     rows = [
         r
