@@ -242,6 +242,8 @@ def _all_of_another(first: str, added: str, held: Sequence[bool], question: str)
     if held not in ([True, False], [False, True]):
         return False
     with_gold, other = (first, added) if held[0] else (added, first)
+    if re.match(r"\W*(?:his|her|its|their)\s", with_gold, re.I) or not {*with_gold.split()} & mentions.FINITE:
+        return False
     known, asked = {*content(question)}, {*content(last_question(question))}
     said = asked & {*content(f"{first} {added}")}
     if len(said) < _WORDS - 1 or not said <= {*content(other)} or said <= {*content(with_gold)}:

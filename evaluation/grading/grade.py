@@ -159,6 +159,8 @@ def _settled(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, 
     sentence = echo.focus(said.rest or said.text, asked.question) if asked.question else None
     if verdict.outcome != "invalid" or verdict.reason == statements.ELSEWHERE or sentence is None:
         return verdict
+    if statements.only_operands(sentence, asked.question or ""):
+        return verdict
     again = compare(Said(sentence, cued=True), asked)
     return again if again is not None and again.outcome == "correct" else verdict
 
@@ -176,6 +178,8 @@ def _in_its_clause(verdict: Grade, said: Said, asked: Asked, compare: Callable[[
     elsewhere = plain(said.rest or said.text).replace(clause or "", " ")
     if _TOTAL.search(asked.question) and _TOTAL.search(elsewhere):
         return verdict  # "She sold 72 in April and 36 in May, 108 in total."
+    if statements.only_operands(clause or "", asked.question):
+        return verdict
     if verdict.reason == "several choices" and not _begins(
         said.text, clause, asked.options, echo.states_all(clause or "", asked.question)
     ):

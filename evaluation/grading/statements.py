@@ -15,6 +15,7 @@ _THE_ASKED = re.compile(
 """The name of a quantity that a question asks for: "What is the new price in dollars?"."""
 _COMPUTED_FROM = re.compile(r"\b(?:plus|minus|times|multiplied|divided|added|subtracted)\b", re.IGNORECASE)
 """After its name, where it is only one of those to compute with: "What is the tag of A plus the tag of B?"."""
+_RESULT = re.compile(rf"=|{_COMPUTED_FROM.pattern}|\b(?:sum|product|difference|total|result|quotient)\b", re.IGNORECASE)
 _NUMBER_OF = r"\s(?:number|value|amount)\b"
 _COUNT_ASKED = re.compile(r"\bhow\smany\s(?P<what>[^?]{3,100})\?", re.IGNORECASE)
 _NUMBER_IS = re.compile(
@@ -90,6 +91,12 @@ def without_remarks(text: str, question: str | None) -> str:
     known = {*echo.content(last)}
     rest = _NOT.sub(lambda m: "" if known & {*echo.content(m["what"])} else m[0], rest) if "not" not in last else rest
     return rest if rest == text or numbers.candidates(numbers.normalized(rest)) else text
+
+
+def only_operands(sentence: str, question: str) -> bool:
+    """Whether a sentence computes nothing, for a question that does: "A is 4 and B is 7." for "What is A plus B?"."""
+    asked = _COMPUTED_FROM.search(echo.last_question(question)) is not None
+    return asked and not numbers.computes(numbers.normalized(sentence)) and not _RESULT.search(sentence)
 
 
 def _counted(plain: str, question: str) -> str | None:

@@ -852,6 +852,66 @@ KEPT = [
     ("choice", "C", "It isn't Paris, Lyon or Lille. It's Nice.", SEA, RIGHT),
     ("choice", "C", "It isn't Paris, Nice or Lille. It's Lyon.", SEA, WRONG),
 ]
+
+TWO = "The sum of two numbers is 50 and their difference is 10. What is the larger number?"
+NEXT_PRIME = "What is the smallest prime number greater than 13?"
+TAGS = "What is the tag of the axe plus the tag of the tea?"
+OWN_SON = "Maria is 36 and four times as old as her son. How old is her son?"
+EGGS = "Janet has 9 eggs left and sells them at $2 per egg. How much does she make per day in dollars?"
+SALE = "A shirt costs $25 and is discounted by 20%. What is the sale price in dollars?"
+DESKS = "A school has 8 classrooms with 12 desks each. 32 desks are removed. How many desks remain?"
+LEFT_AND_EACH = "The number of desks remaining is 96-32 = 64.\n\nThe number of desks per classroom is 64/8 = 8."
+GAMES = "They won 8 more than they lost. How many did they win?"
+PEARS = "Tom has 12 pears and gives away 5. How many does he have left? (A) 3 (B) 5 (C) 7 (D) 9"
+SOUND = "True or false: Sound is faster than light."
+LEGS = "How many legs does a spider have, and how many does a hen have?"
+RATIO = "A class has 18 girls and 12 boys. What is the ratio of girls to boys in lowest terms?"
+WATER = "Which river carries the most water?"
+LIGHTEST = "What is the second lightest element?"
+BACKWARDS = 'Spell the word "apple" backwards.'
+WHAT_IS_ASKED = [
+    ("number", "30", "The larger number is 30 and the smaller is 20.", TWO, RIGHT),
+    ("number", "30", "The larger number is 20 and the smaller is 30.", TWO, NOT_RIGHT),
+    ("number", "17", "The smallest prime greater than 13 is 17, then comes 19.", NEXT_PRIME, RIGHT),
+    ("number", "17", "The smallest prime greater than 13 is 15, then comes 17.", NEXT_PRIME, NOT_RIGHT),
+    ("number", "11", "The tag of the axe is 4 and the tag of the tea is 7. The sum is 11.", TAGS, RIGHT),
+    ("number", "4", "The tag of the axe is 4 and the tag of the tea is 7. The sum is 11.", TAGS, NOT_RIGHT),
+    ("number", "9", "Maria is 36 and her son is 9.", OWN_SON, RIGHT),
+    ("number", "9", "Her son is 36 and Maria is 9.", OWN_SON, WRONG),
+    ("number", "18", "Janet sells 9 eggs per day and makes $18.", EGGS, RIGHT),
+    ("number", "18", "Janet sells 18 eggs per day and makes $36.", EGGS, NOT_RIGHT),
+    ("number", "20", "The shirt is discounted by $5, so it costs $20.", SALE, RIGHT),
+    ("number", "20", "The shirt is discounted by $20, so it costs $5.", SALE, NOT_RIGHT),
+    ("number", "64", LEFT_AND_EACH, DESKS, RIGHT),
+    ("number", "8", LEFT_AND_EACH, DESKS, NOT_RIGHT),
+    ("number", "15", "The number of wins is L + 8. 2L = 14. They won 22 - 7 = 15.", GAMES, RIGHT),
+    ("number", "6.5", "The average is **6.5**, which lies between 6 and 7.", None, RIGHT),
+    ("number", "6.5", "The average lies between 6 and 7.", None, WRONG),
+    ("choice", "C", "Option A is 3, which is too few. 12 - 5 = 7, so option C.", PEARS, RIGHT),
+    ("choice", "A", "Option A is 3, which is too few. 12 - 5 = 7, so option C.", PEARS, WRONG),
+    ("boolean", "false", "F", SOUND, RIGHT),
+    ("boolean", "false", "T", SOUND, WRONG),
+    ("boolean", "true", "F", SOUND, WRONG),
+    ("ordered-list", "8 and 2", "A hen has 2 legs, and a spider has 8.", LEGS, RIGHT),
+    ("ordered-list", "8 and 2", "A hen has 8 legs, and a spider has 2.", LEGS, WRONG),
+    ("ordered-list", "8 and 2", "Hen: 2\nSpider: 8", LEGS, RIGHT),
+    ("ordered-list", "8 and 2", "Hen: 8\nSpider: 2", LEGS, WRONG),
+    ("ordered-list", "8 and 2", "2 and 8", LEGS, WRONG),
+    ("text", "3:2", "The ratio of girls to boys is 18:12, which simplifies to 3:2.", RATIO, RIGHT),
+    ("text", "3:2", "18:12 = 2:3", RATIO, NOT_RIGHT),
+    ("text", "Amazon", "The Nile is the longest, but the Amazon carries the most water.", WATER, RIGHT),
+    ("text", "Amazon", "The Amazon is the longest, but the Nile carries the most water.", WATER, NOT_RIGHT),
+    ("text", "helium", "The lightest is hydrogen and the second lightest is helium.", LIGHTEST, RIGHT),
+    ("text", "helium", "The lightest is helium and the second lightest is hydrogen.", LIGHTEST, NOT_RIGHT),
+    ("text", "elppa", "e-l-p-p-a", BACKWARDS, RIGHT),
+    ("text", "elppa", "E L P P A", BACKWARDS, RIGHT),
+    ("text", "elppa", "The word backwards is e-l-p-p-a.", BACKWARDS, RIGHT),
+    ("text", "elppa", "The word backwards is e-l-p-a-p.", BACKWARDS, WRONG),
+    ("text", "[1, 4, 9]", "```python\n[1, 4, 9]\n```", None, RIGHT),
+    ("text", "[1, 4, 9]", "The expression gives `[1,4,9]`.", None, RIGHT),
+    ("text", "[1, 4, 9]", "The expression gives `[1,4,8]`.", None, NOT_RIGHT),
+    ("text", "HELLO", "```python\nHELLO\n```", None, RIGHT),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -892,6 +952,7 @@ ROWS = [
     *MORE_REMARKS,
     *NOTATIONS,
     *KEPT,
+    *WHAT_IS_ASKED,
 ]
 
 
