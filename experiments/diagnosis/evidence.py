@@ -198,10 +198,17 @@ class Found:
     """The variants of these cases that give a foreign donor's answer."""
     values: Tally = Tally()
     """The different right values at the decisions of the pool, and of how many it mends most variants."""
+    gone: int | None = None
+    """Of a reading: the next layer at which it was made, where most of the right ones are gone."""
 
     @property
     def layer(self) -> int:
         return int(self.cell.rpartition(":")[2].partition(">")[0])
+
+    @property
+    def loses(self) -> int | None:
+        """The block that loses what is read; None if several blocks lie between this reading and the next one."""
+        return self.layer + 1 if self.gone in (None, self.layer + 1) else None
 
 
 class Apart(NamedTuple):

@@ -288,7 +288,7 @@ def from_inside(
         return "fragile", noise.own, f"noise {noise.cell}", None
     for read in (test("exit"), test("scope:decision")):
         if shows(read, READ) and beats_noise(read, noise) and known:
-            return "lost", read.own, f"own state {own.cell}", read.layer + 1
+            return "lost", read.own, f"own state {own.cell}", read.loses
     if late(back, noise):
         return "too-late", back.own, f"back-patch {back.cell}", None
     for noisy in (entity, own):

@@ -199,6 +199,7 @@ def _at_best(
         noise_pool=of_pool if test.cells == "skip" else _tally(pool, test.noise, best),
         foreign_pool=_tally(pool, test.foreign, best, "donor") if test.cells == "own" else Tally(),
         values=_by_value(counted, test.cells, best),
+        gone=_layer(after[best]) if best in after else None,
     )
 
 

@@ -65,7 +65,8 @@ class Verdict:
     mended_by: str | None = None
     """The smallest intervention that mends most of the failing variants; None if no intervention does."""
     block: int | None = None
-    """Only for ``lost``: the block, counted from 0, from which on the value is lost."""
+    """Only for ``lost``: the block, counted from 0, that loses the value; None where a deep model was read too seldom
+    to tell which of several does."""
     settle: str | None = None
     """Only for ``undetermined``: what is left open, and what would settle it."""
     question: str | None = None

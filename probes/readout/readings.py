@@ -101,15 +101,27 @@ def states_at(
 PLACEHOLDER = "x"
 
 
+def _repeated(shown: Sequence[str]) -> str:
+    return "".join(f"{name}: {name}\n" for name in shown) + PLACEHOLDER
+
+
 def repeating_prompt(tokenizer: Any, shown: Sequence[str]) -> tuple[list[int], int]:
     """Ids of a prompt that repeats names, and the position of its placeholder."""
-    text = "".join(f"{name}: {name}\n" for name in shown) + PLACEHOLDER
+    text = _repeated(shown)
     ids, through = (list(tokenizer(t).input_ids) for t in (text, text + ":"))
     if through[: len(ids)] != ids:
         raise InputError(
             "the tokenizer joins the placeholder with the colon after it; the patchscope needs two separate tokens"
         )
     return through, len(ids) - 1
+
+
+def _said(tokenizer: Any, shown: Sequence[str], name: str) -> list[int]:
+    """Ids of a name after the prompt that repeats others: alone, some tokenizers put a further blank before it."""
+    before, through = (list(tokenizer(_repeated(shown) + end).input_ids) for end in (":", f": {name}"))
+    if through[: len(before)] != before or len(through) == len(before):
+        raise InputError(f"patchscope: {name!r} does not begin with a token of its own behind the colon; leave it out")
+    return through[len(before) :]
 
 
 def patchscope(
@@ -127,7 +139,7 @@ def patchscope(
         raise InputError("patchscope: give a model with its tokenizer, and names to show that are not read out")
     ids, at = repeating_prompt(lm.tokenizer, shown)
     rows = [[Patch(residual(layer), at, x)] for layer, x in zip(layers, states, strict=True)]
-    said = [lm.tokenizer(" " + name, add_special_tokens=False).input_ids for name in names]
+    said = [_said(lm.tokenizer, shown, name) for name in names]
     return torch.stack([x.mean(1) for x in forced(lm, ids, said, rows, max_rows=max_rows)], 1)
 
 

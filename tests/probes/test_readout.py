@@ -205,6 +205,12 @@ def test_a_patchscope_reads_names_of_several_tokens_as_literal_passes_do() -> No
                 logits = lm.run(torch.tensor([[*ids, *said]]), edit={site: put}).logits[0].log_softmax(-1)
             mean = torch.stack([logits[len(ids) - 1 + i, t] for i, t in enumerate(said)]).mean()
             assert torch.allclose(got[row, column], mean, atol=1e-4)
+    own_tokenizer = lm.tokenizer
+    # a text that begins with a blank gets one more token, as in Llama-2; behind the prompt a name does not
+    lm.tokenizer = lambda text, **options: SimpleNamespace(
+        input_ids=[0] * text.startswith(" ") + own_tokenizer(text, **options).input_ids
+    )
+    assert torch.equal(patchscope(lm, own[[1, 3], 0], [0, 2], names, shown), got)
 
 
 def test_what_cannot_be_read_out_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -176,9 +177,22 @@ def test_a_reading_counts_at_the_layer_behind_which_most_right_ones_go_away(test
         return weighing.Opened(read | {f"skip:decision:{layer}": "wrong" for layer in right})
 
     found = weighing.weigh({id: [opened(3 * k + i) for i in range(3)] for k, id in enumerate("abcd")})
-    assert {(one.tests["exit" if test == "exit" else "scope:decision"].cell) for one in found.values()} == {
-        "decision:2"
-    }
+    read = [one.tests["exit" if test == "exit" else "scope:decision"] for one in found.values()]
+    assert {(one.cell, one.loses) for one in read} == {("decision:2", 3)}
+
+
+@pytest.mark.parametrize(("layers", "block"), [((0, 1, 2, 3), 2), ((0, 1, 3, 5), None)])
+def test_of_a_model_that_is_not_read_behind_every_block_it_is_not_said_which_one_loses_the_value(
+    layers: Sequence[int], block: int | None
+) -> None:
+    def opened(value: str) -> weighing.Opened:
+        read = {f"scope:decision:{layer}": "gold" if layer < 2 else "wrong" for layer in layers}
+        own = {"own:decision:0": "gold", "noise:decision:0": "wrong", "foreign:decision:0": "donor"}
+        return weighing.Opened(read | own | {"skip:decision:5": "wrong"}, worked=value, value=value)
+
+    found = weighing.weigh({id: [opened(v) for v in "1234"] for id in "abcde"})["a"]
+    named = rule.from_inside(found, DRAWN)
+    assert named and (named[0], named[3]) == ("lost", block)
 
 
 def test_states_put_in_after_half_of_the_blocks_are_late_ones() -> None:
