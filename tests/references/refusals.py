@@ -110,7 +110,6 @@ COMMANDS = (
     "intervene --recipe steering runs/whole --layers a",
     "organism plant --cause lost",
     "organism plant --cause late --out o",
-    "organism generate mixed --n 0 --out x.jsonl",
     "bench --preset fast",
     "call damage",
     "verify runs/whole -q",

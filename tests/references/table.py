@@ -231,8 +231,6 @@ GROUPS: dict[str, Group] = {
         (
             "organism list",
             "organism list --json",
-            "organism generate mixed --n 3 --seed 4 --out mixed.jsonl",
-            "organism generate ladders --n 2 --out ladders.jsonl",
             "organism plant --list",
             "organism measure --help",
             "call text",
