@@ -18,8 +18,7 @@
 #   make mutants                   faults put into the product one at a time: do the tests notice? (half an hour)
 #   make studies                   the four papers' analyses and the validity study on the organisms: runs/studies/*
 #   make interventions             recipes, depth mixes and seeds trained and compared: runs/interventions (an hour)
-#   make bench                     asks per second, and the cost of journal and grading
-#   make bench-real                the same questions to SmolLM2 by composcope and lm-evaluation-harness, in rounds
+#   make bench-real                the same work with SmolLM2 by composcope and other tools, in rounds
 #   make size                      lines and modules of the product and of the tests
 #   make wheel-test                build the wheel, install it outside the tree, run a tiny study from it
 #   make demo PYTHON=/opt/py/bin/python NO_INSTALL=1
@@ -60,7 +59,7 @@ REAL  ?= runs/real-$(MODEL)
 REAL_smollm2 = --benchmark world:city-capital,city-currency,city-language,company-capital,company-currency
 REAL_gemma   = --benchmark world:city-capital,city-continent,city-currency,company-currency --few-shot 4
 
-.PHONY: docs wheel pictures demo real studies interventions test test-long test-pages test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench bench-real install clean
+.PHONY: docs wheel pictures demo real studies interventions test test-long test-pages test-real test-slow test-gpu test-vllm soak crashpoints mutants size lint wheel-test bench-real install clean
 .DEFAULT_GOAL := demo
 
 demo: install
@@ -111,9 +110,6 @@ crashpoints: install
 
 mutants: install
 	$(RUN) tests/soak/mutants.py
-
-bench: install
-	$(RUN) -m composcope bench evaluation
 
 bench-real: install $(LM_EVAL_VENV)/.ready
 	$(RUN) -m composcope fetch smollm2 --to models/smollm2

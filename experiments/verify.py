@@ -25,7 +25,7 @@ from .run.reader import RunData, missing
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
 _OUTSIDE = "human_"
-"""Metrics that are counted with a file from outside the run (``--human-labels``)."""
+"""Metrics of labels from outside the run, which earlier versions counted."""
 _COUNTED = ("n", "n_invalid", "count", "value")
 
 

@@ -19,7 +19,7 @@ from ...hooks import Model, Site, load_model
 from ...model_loading import load
 from ...terminal import Bar, no_bar
 from ..models.resolve import MODELS, resolve_model
-from .evaluation import HARNESS, INSTALL, Harness, generate, harness, one_by_one, ours
+from .asking import HARNESS, INSTALL, Harness, generate, harness, journal_and_grades, one_by_one, ours
 from .timing import TaskBench, TaskTiming, Way, in_rounds, machine, on_threads, timed, timings
 
 MODEL = Path("models") / "smollm2" / MODELS["smollm2"].file
@@ -27,6 +27,8 @@ BEGIN, END = "<!-- bench real -->", "<!-- end of bench real -->"
 ANSWER_TOKENS = 32
 ATTRIBUTED, PATCHED = 64, 16
 """Number of answers whose neurons are scored, and of pairs that are patched."""
+JOURNALLED = 10_000
+"""Number of answers that are journalled and graded."""
 SLOW = 16
 """A way that takes one ask at a time is timed once on this many asks; its time is scaled to all of them."""
 CAPITALS = (
@@ -68,7 +70,7 @@ class BenchTask:
     target: str
 
     def lines(self, rows: Sequence[TaskTiming]) -> list[str]:
-        """How we compare with the harness at its best batch size, or with the plain way of a probe."""
+        """How we compare with the harness at its best batch size, or with the plain way of a probe, if there is one."""
         mine, others = rows[0], rows[1:]
         target = f"; the target is {self.target}"
         harness = [r for r in others if r.way == HARNESS]
@@ -78,12 +80,10 @@ class BenchTask:
                 f"{self.name}: {best.ratio:.2f} [{best.low:.2f}, {best.high:.2f}] times as fast as {HARNESS} at its "
                 f"best batch size ({best.batch}), n={best.rounds}{target}"
             ]
-        if len(others) != 1:
+        if len(others) > 1:
             return []
-        return [
-            f"{self.name}: {mine.seconds:.0f} s ({mine.processor:.0f} s of processor), {others[0].ratio:.0f} times as "
-            f"fast as {others[0].way}{target}"
-        ]
+        beside = f", {others[0].ratio:.0f} times as fast as {others[0].way}" if others else ""
+        return [f"{self.name}: {mine.seconds:.0f} s ({mine.processor:.0f} s of processor){beside}{target}"]
 
 
 def apart() -> list[Ask]:
@@ -203,6 +203,11 @@ def patching_pairs(setting: BenchSetting) -> list[Way]:
     ]  # fmt: skip
 
 
+def journalling(setting: BenchSetting) -> list[Way]:
+    """What journal and grades add to the engine."""
+    return [Way("composcope", partial(timed, journal_and_grades(JOURNALLED)))]
+
+
 def put(position: int, value: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
     """An edit that replaces one position's state."""
 
@@ -218,6 +223,7 @@ TASKS = (
     BenchTask("asking, no common prefix", partial(asking, apart), "at least 1.5"),
     BenchTask("asking, system prompt", partial(asking, chat), "at least 2"),
     BenchTask("asking, 8 worked examples", partial(asking, few_shot), "at least 2"),
+    BenchTask(f"journal and grades, {JOURNALLED} answers", journalling, "at most 5 s"),
     BenchTask(f"neurons, {ATTRIBUTED} answers", attributing, "at most 90 s on two cores"),
     BenchTask(f"patching, {PATCHED} pairs", patching_pairs, "at most 90 s on two cores"),
 )

@@ -1,4 +1,4 @@
-"""``composcope organism``: train organisms, measure them, write their benchmarks, plant causes of failure."""
+"""``composcope organism``: train organisms, measure them, plant causes of failure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typer import Argument, Option
 
 from ...errors import InputError, did_you_mean
 from ...files import write_text
-from ...terminal import how_many
 from ..console.printing import Reporter, show
 from ..organism.plants import recipes
 from ..organism.weights import CROSSED, DOSES, LISTERS, WRITERS, names
@@ -149,27 +148,6 @@ def card(
     torch.set_num_threads(1)
     ship(homes, there, seed, out, n, reporter.bar)
     show({"schema": 1, "card": out / "CARD.md"} if json else str(out / "CARD.md"), json)
-
-
-@app.command(cls=Command, epilog=example("organism generate mixed --n 40 --out mixed.jsonl"))
-def generate(
-    benchmark: Annotated[str, Argument(help="temporal, mixed, pairs, ladders, choices or unknowable.")],
-    out: Annotated[Path, Option(help="File to write (JSON lines).")],
-    n: Annotated[
-        int, Option(min=1, help="Number of cases (temporal: per family and depth), if there are so many.")
-    ] = 100,
-    seed: Annotated[int, Option(min=0, help="Seed of the cases.")] = 0,
-    json: AsJson = False,
-) -> None:
-    """Write held-out cases about the organisms' world as a benchmark file."""
-    from ...evaluation.cases import write_cases
-    from ..organism.benchmarks import BENCHMARKS
-
-    if benchmark not in BENCHMARKS:
-        raise InputError(f"benchmark {benchmark!r}: unknown; use one of {', '.join(BENCHMARKS)}")
-    cases = BENCHMARKS[benchmark](n, seed)
-    write_cases(cases, out)
-    show({"schema": 1, "cases": len(cases), "file": out} if json else f"{how_many(len(cases), 'case')}: {out}", json)
 
 
 _BY_TEXT = {

@@ -1,5 +1,5 @@
 """Set up: ``init`` writes a case file and configuration to start from, ``fetch`` gets a small model, ``docs`` has the
-documentation, ``doctor`` checks this machine, and ``bench`` measures what asking costs on it.
+documentation, ``doctor`` checks this machine, and ``bench`` measures what work costs on it.
 """
 
 import json
@@ -15,7 +15,7 @@ from ...files import write_between
 from ...terminal import words
 from ..console import exits
 from ..console.printing import Reporter, show
-from .flags import AsJson, Command, Commands, Device, Quiet, Silent, example
+from .flags import AsJson, Command, Quiet, Silent, example
 
 N_CASES = 12
 SITE = Path(__file__).parents[2] / "site" / "index.html"
@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
     app.command(cls=Command, epilog=example("fetch smollm2 --to models"))(fetch)
     app.command(cls=Command, epilog=example("docs --open"))(docs)
     app.command(cls=Command, epilog=example("doctor --json"))(doctor)
-    app.add_typer(bench, name="bench")
+    app.command(cls=Command, epilog=example("bench --only asking --asks 24"))(bench)
 
 
 def init(folder: Annotated[Path, Argument(help="Folder for the two files.")] = Path(), json: AsJson = False) -> None:
@@ -120,37 +120,25 @@ def write(folder: Path) -> list[Path]:
     return [cases, config]
 
 
-bench = typer.Typer(cls=Commands, help="Measure what asking costs on this machine.", no_args_is_help=True)
-
-
-@bench.callback(invoke_without_command=True)
-def _bench(
-    ctx: typer.Context,
-    preset: Annotated[
-        str | None, Option(help="real: ask a real pretrained model, and compare with other tools.")
-    ] = None,
+def bench(
+    preset: Annotated[str, Option(help="real: a real pretrained model, compared with other tools.")] = "real",
     model: Annotated[
-        str | None, Option("--model", "-m", help="With --preset real: a chat model (default: the one of `make real`).")
+        str | None, Option("--model", "-m", help="A chat model (default: the one of `make real`).")
     ] = None,
-    asks: Annotated[int, Option(min=1, help="With --preset real: questions per task, at most 96.")] = 96,
-    rounds: Annotated[int, Option(min=1, help="With --preset real: paired rounds; ratios are medians of them.")] = 5,
-    threads: Annotated[int, Option(min=1, help="With --preset real: threads of each tool.")] = 1,
-    only: Annotated[
-        str, Option(help="With --preset real: run tasks whose names contain these words (comma-separated).")
-    ] = "",
+    asks: Annotated[int, Option(min=1, help="Questions per task, at most 96.")] = 96,
+    rounds: Annotated[int, Option(min=1, help="Paired rounds; ratios are medians of them.")] = 5,
+    threads: Annotated[int, Option(min=1, help="Threads of each tool.")] = 1,
+    only: Annotated[str, Option(help="Run tasks whose names contain these words (comma-separated).")] = "",
     lm_eval_python: Annotated[
-        str | None, Option(help="With --preset real: Python with lm-eval[hf]; without it, its rows are left out.")
+        str | None, Option(help="Python with lm-eval[hf]; without it, its rows are left out.")
     ] = None,
-    docs: Annotated[Path | None, Option(help="With --preset real: Markdown file whose table is replaced.")] = None,
+    docs: Annotated[Path | None, Option(help="Markdown file whose table is replaced.")] = None,
     json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what asking costs on this machine."""
-    if ctx.invoked_subcommand is not None:
-        return
+    """Measure what asking and probing cost on this machine."""
     if preset != "real":
-        wrong = "bench: these options need --preset" if preset is None else f"bench --preset {preset}: unknown"
-        raise InputError(f"{wrong}; use real, or run composcope bench evaluation")
+        raise InputError(f"bench --preset {preset}: unknown; use real")
     from ..bench.real import BEGIN, END, bench_real
 
     reporter = Reporter(quiet=quiet)
@@ -161,32 +149,3 @@ def _bench(
     show(found.document() if json else found.text(), json)
     if docs is not None:
         write_between(docs, BEGIN, END, found.markdown())
-
-
-@bench.command(cls=Command, epilog=example("bench evaluation --asks 64"))
-def evaluation(
-    model: Annotated[str, Option("--model", "-m", help="A model folder, a hub id or organism:DOSE.")] = (
-        "organism:control"
-    ),
-    benchmark: Annotated[str, Option("--benchmark", "-b", help="Benchmark to ask.")] = "organism:mixed",
-    asks: Annotated[int, Option(min=1, help="Number of asks.")] = 512,
-    batch_size: Annotated[int, Option(min=1, help="Asks per batch for all tools.")] = 64,
-    repeats: Annotated[int, Option(min=1, help="Passes; the table shows medians.")] = 3,
-    threads: Annotated[int, Option(min=1, help="Threads of each tool.")] = 1,
-    device: Device = None,
-    dtype: Annotated[str | None, Option(help="float32, bfloat16 or float16.")] = None,
-    lm_eval_python: Annotated[
-        str | None, Option(help="Python with lm-eval[hf]; without it, that row is skipped.")
-    ] = None,
-    json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Compare asks per second with plain generate and lm-evaluation-harness; measure journal and grading costs."""
-    from ..bench.evaluation import bench_evaluation
-
-    reporter = Reporter(quiet=quiet)
-    found = bench_evaluation(
-        model, benchmark, asks=asks, batch_size=batch_size, repeats=repeats, threads=threads, device=device,
-        dtype=dtype, lm_eval_python=lm_eval_python, say=reporter.say, progress=reporter.still_bar,
-    )  # fmt: skip
-    show(found.document() if json else found.text(), json)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from ...evaluation.case import Case, Part
-from ...evaluation.prompts import ABSTENTION, pair
+from ...evaluation.prompts import pair
 from . import tasks, world
 from .tasks import QA
 
@@ -297,22 +297,11 @@ def _chosen(id: str, qa: QA) -> Case:
     )
 
 
-def unknowable(n: int = 50, seed: int = 0) -> list[Case]:
-    """Questions about events that do not exist in the world: the right answer is to abstain."""
-    rng = random.Random(f"{seed}/unknowable")
-    asked = [tasks.unknowable(rng).question for _ in range(n)]
-    return [
-        Case(f"unknowable-{i:04d}", question, ABSTENTION, benchmark="organism-unknowable", unknowable=True, meta=ASKED)
-        for i, question in enumerate(asked, 1)
-    ]
-
-
 BENCHMARKS: dict[str, Callable[[int, int], list[Case]]] = {
     "temporal": temporal,
     "mixed": mixed,
     "pairs": pairs,
     "ladders": ladders,
     "choices": choices,
-    "unknowable": unknowable,
 }
 """Shipped benchmarks by name: functions of a size and a seed."""

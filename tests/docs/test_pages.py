@@ -120,8 +120,6 @@ def _nested(name: str) -> Any:
     """Commands that are command lines of their own."""
     if name == "organism":
         from composcope.experiments.cli.organism import app as nested
-    elif name == "bench":
-        from composcope.experiments.cli.start import bench as nested
     else:
         return None
     return _built(nested)

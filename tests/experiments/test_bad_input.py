@@ -302,7 +302,6 @@ def test_weights_beside_a_model_that_answered_here_are_refused(
         ("organism train --out o", ["--dose", "--all"]),
         ("organism train --out o --all --dose low", ["--dose", "--all"]),
         ("organism train --out o --dose low --crossed", ["--crossed", "--all"]),
-        ("organism generate nonsense --out o", ["'nonsense'", "ladders"]),
         ("organism plant --cause lost", ["--out", "--list"]),
         ("organism plant --out o --shipped --cause lost", ["--shipped", "--cause"]),
         ("organism plant --out o", ["--cause once, or twice"]),

@@ -77,7 +77,7 @@ def test_lists_of_names_are_machine_readable_too(name: str, capsys: pytest.Captu
     assert said == [": ".join(row.values()) for row in rows]
 
 
-@pytest.mark.parametrize("path", [(), ("build",), ("bench",), ("organism",), ("study",)], ids=str)
+@pytest.mark.parametrize("path", [(), ("build",), ("organism",), ("study",)], ids=str)
 def test_lists_of_commands_say_the_whole_of_what_each_does(
     path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

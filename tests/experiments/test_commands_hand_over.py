@@ -26,7 +26,6 @@ from composcope.experiments.evaluating import auditing, evaluate, merge
 from composcope.experiments.figures.catalog import look
 from composcope.experiments.models import target
 from composcope.experiments.organism import train
-from composcope.experiments.organism.benchmarks import BENCHMARKS
 from composcope.experiments.organism.recipe import recipe_of
 from composcope.experiments.run import reader, summary
 from composcope.experiments.studies.analyzing import AnalysisOptions
@@ -62,8 +61,8 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
     ("merge A B -o o", "evaluating.merge.merge_runs", {"folders": [P("A"), P("B")], "out": P("o")}),
     ("paper A B -o o --style gray", "report.paper.write", {"runs": [P("A"), P("B")], "out": P("o"), "gray": True}),
     ("paper A", "report.paper.write", {"runs": [P("A")], "out": P("paper"), "gray": False}),
-    ("score RUN --compat stad --human-labels l", "evaluating.evaluate.rescore",
-     {"folder": P("RUN"), "compat": "stad", "labels": P("l")}),
+    ("score RUN --compat stad", "evaluating.evaluate.rescore",
+     {"folder": P("RUN"), "compat": "stad"}),
     ("score rows.jsonl -p scaffolding --cases c --compat stad", "evaluating.evaluate.metrics_from_file",
      {"graded": P("rows.jsonl"), "protocol": "scaffolding", "cases": P("c"), "compat": "stad"}),
     ("ls RUNS", "run.summary.list_folder", {"folder": P("RUNS")}),
@@ -221,10 +220,6 @@ def test_what_a_command_makes_of_its_options(tmp_path: Path, monkeypatch: pytest
     named = {name: [m.rpartition(":")[2] for m in studies._default_models(name)] for name in ("validity", "stad")}
     assert named == {"validity": ["none", "control", "low", "twin"], "stad": ["control", "twin"]}
     assert (_row("x", True, 1, "pip")["fix"], _row("x", False, 1, "pip")["fix"]) == (None, "pip")
-    file = tmp_path / "pairs.jsonl"
-    assert main(["organism", "generate", "pairs", "--n", "2", "--seed", "4", "--out", str(file)]) == 0
-    asked = [json.loads(line)["question"] for line in file.read_text().splitlines()]
-    assert [c.question for c in BENCHMARKS["pairs"](2, 4)] == asked != [c.question for c in BENCHMARKS["pairs"](2, 0)]
     made: list[Any] = []
     monkeypatch.setattr(organism, "_make", lambda plant, *_: made.append(plant.appended))
     for cause in ("lost", "too-late"):

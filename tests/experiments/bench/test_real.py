@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,10 +16,10 @@ import torch
 
 from composcope.errors import InputError, ModelError
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.experiments.bench import evaluation, real, timing
-from composcope.experiments.bench.evaluation import HARNESS, _rates, _ratios
+from composcope.experiments.bench import asking, real, timing
+from composcope.experiments.bench.asking import HARNESS
 from composcope.experiments.bench.real import BenchSetting, BenchTask, bench_real
-from composcope.experiments.bench.timing import TaskBench, TaskTiming, Took, Way, in_rounds, same
+from composcope.experiments.bench.timing import TaskBench, Took, Way, in_rounds, same
 from composcope.experiments.cli import main
 from composcope.experiments.organism import weights
 
@@ -43,6 +42,15 @@ def test_ours_and_plain_generate_give_the_same_answers(found: TaskBench) -> None
 def test_the_table_has_a_row_for_each_way(found: TaskBench) -> None:
     assert sum(line.startswith("| asking") for line in found.markdown().splitlines()) == len(found.rows)
     assert len(found.document()["rows"]) == len(found.rows) and len(found.text()) == len(found.rows) + 4
+
+
+def test_journal_and_grades_are_timed_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(real, "JOURNALLED", 30)
+    monkeypatch.setattr(asking, "evaluate", lambda cases, *_: asked.append(len({c.id for c in cases})))
+    found = bench_real("organism:control", rounds=2, only=("journal",), say=lambda _: None)
+    assert asked == [30, 30] and [(r.way, r.rounds) for r in found.rows] == [("composcope", 2)]
+    assert found.lines == ["journal and grades, 10000 answers: 0 s (0 s of processor); the target is at most 5 s"]
 
 
 def took(processor: float, text: str = "a") -> Took:
@@ -133,40 +141,6 @@ def test_other_presets_are_refused_and_named(capsys: pytest.CaptureFixture[str])
     assert "--preset rael" in said and "use real" in said
 
 
-# --- the benchmark of evaluating: how fast composcope is beside the others ------------------------------------------
-
-
-def test_a_benchmark_is_compared_with_the_better_of_the_others_in_its_own_clock() -> None:
-    taken = (("ours", "default", 2.0, 8.0), ("x", "default", 6.0, 10.0), ("y", "default", 5.0, 12.0),
-             ("ours", "8", 1.0, 4.0), ("x", "8", 4.0, 3.0))  # fmt: skip
-    rows = [TaskTiming("t", *one, None, None, None, 3, "", "") for one in taken]
-    assert [line.split(": ")[1] for line in _ratios(rows, True)] == [
-        "1.25 times as fast (processor time)", "0.75 times as fast (processor time)"]  # fmt: skip
-    assert [line.split(": ")[1] for line in _ratios(rows, False)] == [
-        "2.50 times as fast (wall clock)", "4.00 times as fast (wall clock)"]  # fmt: skip
-    assert next(iter(_rates(rows[:2], 12))) == "asks/s: ours (default) 6.0, x (default) 2.0"
-
-
-def test_every_option_of_the_bench_reaches_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given: dict[str, Any] = {}
-
-    def bench(*words: str, **options: Any) -> Any:
-        given.update(options, words=words)
-        return SimpleNamespace(document=lambda: {"schema": 1, "rows": []}, text=lambda: "the table")
-
-    monkeypatch.setattr(evaluation, "bench_evaluation", bench)
-    options = {"asks": 3, "batch_size": 5, "repeats": 7, "threads": 2, "device": "cpu", "dtype": "float16",
-               "lm_eval_python": "/x/python"}  # fmt: skip
-    words = [w for name, value in options.items() for w in (f"--{name.replace('_', '-')}", str(value))]
-    assert main(["bench", "evaluation", "-m", "organism:twin", "-b", "organism:chain", *words, "--quiet"]) == 0
-    assert given["words"] == ("organism:twin", "organism:chain") and {k: given[k] for k in options} == options
-    assert capsys.readouterr().out == "the table\n"
-    assert main(["bench", "evaluation", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"schema": 1, "rows": []}
-
-
 def test_every_option_of_the_real_bench_reaches_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -210,10 +184,8 @@ def test_a_run_takes_the_time_between_its_beginning_and_its_end_on_as_many_threa
 
 def test_plain_generate_answers_as_our_engine_whatever_its_batches() -> None:
     engine = LocalEngine(weights.path("control"))
-    asks = evaluation._asks("organism:mixed", engine.tokenizer)
-    assert len({(a.prompt, a.prompting) for a in asks}) == len(asks) > 100
-    some = [replace(ask, max_tokens=4 + 8 * i) for i, ask in enumerate(asks[:3])]
+    some = [replace(ask, max_tokens=4 + 8 * i) for i, ask in enumerate(real.chat()[:3])]
     ours = [r.text.strip() for _, r in sorted(engine.answer(some), key=lambda pair: some.index(pair[0]))]
     for batch_size in (1, 2, 9):
-        found = evaluation.generate(engine, some, batch_size)
+        found = asking.generate(engine, some, batch_size)
         assert [found[i].strip() for i in range(3)] == ours

@@ -234,9 +234,6 @@ def test_cases_of_an_organism_are_what_their_world_says(name: str) -> None:
     assert len({c.id for c in cases}) == len(cases) == len({c.question for c in cases})
     for case in cases:
         assert case.meta["format"] == "plain" and case.benchmark == f"organism-{name}"
-        if name == "unknowable":
-            assert case.unknowable and not case.parts
-            continue
         if name != "temporal":
             assert case.depth == len(case.parts), "every step is a part"
         if name == "choices":

@@ -1,18 +1,15 @@
-"""The cost of asking: the transformers engine against plain ``generate`` and lm-evaluation-harness on the same asks.
+"""Ways to answer the same asks: the transformers engine, plain ``generate`` and lm-evaluation-harness.
 
-All ways answer the same asks of one protocol with the same model in the same dtype; loading is not timed. The time
-that journal and grading add per 10,000 asks is also measured.
+All of them use the same model in the same dtype; loading is not timed. ``journal_and_grades`` is what an evaluation
+adds to its engine.
 """
 
 import json
-import random
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +24,9 @@ from ...evaluation.graded import Graded
 from ...evaluation.journal import Journal, ask_identity
 from ...evaluation.pipeline import evaluate
 from ...evaluation.protocols.base import Reduction
-from ...model_loading import load
-from ...terminal import Bar, no_bar
 from ..evaluating.ask_plan import AskOptions, load_benchmark, make_protocol
 from ..evaluating.cost import all_asks
-from ..models.resolve import resolve_model
-from ..models.target import choose_prompting
-from .timing import TaskBench, TaskTiming, Took, Way, in_rounds, machine, on_threads, timed, timings
+from .timing import Took
 
 HARNESS = "lm-evaluation-harness"
 SIDE = Path(__file__).with_name("lm_eval_side.py")
@@ -136,88 +129,16 @@ def harness(
     return nullcontext() if python is None else closing(Harness(python, engine, location, threads))
 
 
-OVERHEAD_ASKS = 10_000
+class _Ready(BaseEngine):
+    """An engine that has an answer to every ask."""
 
-
-def bench_evaluation(
-    model: str = "organism:control",
-    benchmark: str = "organism:mixed",
-    *,
-    asks: int = 512,
-    batch_size: int = 64,
-    repeats: int = 3,
-    threads: int = 1,
-    device: str | None = None,
-    dtype: str | None = None,
-    lm_eval_python: str | None = None,
-    say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
-    progress: Bar = no_bar,
-) -> TaskBench:
-    """Measure every way on the same ``asks`` asks, at its defaults and with batches of ``batch_size``."""
-    with on_threads(threads):
-        source = resolve_model(model)
-        loaded, tokenizer = load(source.location, device=device, dtype=dtype)
-        engine = LocalEngine(loaded, tokenizer, folder=source.location if source.is_folder else None)
-        some, on_cpu = _asks(benchmark, tokenizer)[:asks], loaded.device.type == "cpu"
-        about = machine(loaded.device.type, threads)
-        with harness(lm_eval_python, engine, source.location, threads) as other:
-            ways = _ways(engine, other, some, batch_size)
-            rows = timings("asking", ways, in_rounds(ways, repeats, "asking", say, progress), on_cpu)
-        if lm_eval_python is None:
-            say(f"{HARNESS} is left out: {INSTALL}")
-        say("journal and grading")
-        lines = [*_ratios(rows, on_cpu), *_rates(rows, len(some)), overhead(some, engine)]
-    return TaskBench(f"{model} on {benchmark} ({len(some)} asks)", about, rows, lines)
-
-
-def _asks(benchmark: str, tokenizer: Any) -> list[Ask]:
-    """The different asks of a benchmark, shuffled: its own order would put the short ones together."""
-    found = load_benchmark(benchmark)
-    protocol = make_protocol(AskOptions(found.protocol, found.format, choose_prompting(None, tokenizer)))
-    asks = list({(a.prompt, a.prompting): a for a in all_asks(found.cases, protocol, "incorrect")}.values())
-    random.Random(0).shuffle(asks)
-    return asks
-
-
-def _ways(engine: LocalEngine, harness: Harness | None, asks: Sequence[Ask], batch_size: int) -> list[Way]:
-    """Ours, plain generate and the harness, each at its default and with the same batch size."""
-    fixed = LocalEngine(engine.model, engine.tokenizer, batch_size=batch_size, folder=engine.folder)
-    for each in (engine, fixed):
-        assert each.identity and each.trust, "hashed and tried once, before the clock runs"
-    ways = []
-    for batch, size, mine in (("default", None, engine), (str(batch_size), batch_size, fixed)):
-        note = "" if size else "one by one"
-        ways.append(Way("composcope", partial(timed, partial(ours, mine, asks)), batch))
-        ways.append(Way("model.generate", partial(timed, partial(generate, engine, asks, size or 1)), batch, note=note))
-        if harness is not None:
-            ways.append(Way(HARNESS, partial(harness, asks, size), batch))
-    return ways
-
-
-def _ratios(rows: Sequence[TaskTiming], on_cpu: bool) -> Iterator[str]:
-    """How many times as fast we are as the better of the others, at defaults and at equal batch size."""
-    how = "processor time" if on_cpu else "wall clock"
-    for name, default in (("defaults", True), ("equal batch", False)):
-        spent = [(r.processor if on_cpu else r.seconds) for r in rows if (r.batch == "default") == default]
-        yield f"against the better of the others, {name}: {min(spent[1:]) / spent[0]:.2f} times as fast ({how})"
-
-
-def _rates(rows: Sequence[TaskTiming], n: int) -> Iterator[str]:
-    yield "asks/s: " + ", ".join(f"{r.way} ({r.batch}) {n / r.seconds:.1f}" for r in rows)
-
-
-class _Replay(BaseEngine):
-    """An engine that has all answers ready."""
-
-    def __init__(self, engine: LocalEngine, answers: Sequence[Response]) -> None:
-        self.identity = dict(engine.identity)
-        self.provenance = dict(engine.provenance)
-        self.answers = answers
+    def __init__(self) -> None:
+        self.identity: dict[str, str] = {"weights": "none"}
+        self.provenance: dict[str, Any] = {"engine": "ready"}
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
-        for i, ask in enumerate(asks):
-            response = self.answers[i % len(self.answers)]
-            yield ask, replace(response, ask=ask_identity(ask, self.identity))
+        for ask in asks:
+            yield ask, Response(ask_identity(ask, self.identity), f"The answer is {ask.gold}.", "stop", 20, 8)
 
 
 @dataclass(frozen=True)
@@ -234,25 +155,17 @@ class _Wholes:
         return Reduction(())
 
 
-def overhead(asks: Sequence[Ask], engine: LocalEngine) -> str:
-    """Time the evaluation loop over many different asks, with the model's own answers at hand."""
-    n = OVERHEAD_ASKS
-    some = list(asks[:256])
-    given = dict(engine.answer(some))
+def journal_and_grades(n: int) -> Callable[[], dict[int, str]]:
+    """The evaluation loop over ``n`` asks of the benchmark ``world``, with their answers at hand, ready to run."""
+    found = load_benchmark("world", limit=8)
+    protocol = make_protocol(AskOptions(found.protocol, found.format, "chat"))
+    some = all_asks(found.cases, protocol, "incorrect")
     chosen = [replace(some[i % len(some)], case=str(i), role="whole", repeat=i // len(some)) for i in range(n)]
-    cases = [Case(a.case, a.prompt, a.gold or "0", answer_type=a.answer_type) for a in chosen]
-    protocol = _Wholes({a.case: a for a in chosen})
-    replay = _Replay(engine, [given[a] for a in some])
+    cases = [Case(a.case, a.prompt, a.gold, answer_type=a.answer_type, options=a.options) for a in chosen]
 
-    with tempfile.TemporaryDirectory() as folder:
+    def run() -> dict[int, str]:
+        with tempfile.TemporaryDirectory() as folder, Journal(folder) as journal:
+            evaluate(cases, _Wholes({a.case: a for a in chosen}), _Ready(), journal)
+        return {}
 
-        def run() -> dict[str, Any]:
-            with Journal(folder) as journal:
-                return {"graded": len(evaluate(cases, protocol, replay, journal).graded)}
-
-        first, again = timed(run), timed(run)
-        size = sum(p.stat().st_size for p in Path(folder).iterdir()) / 1e6
-    return (
-        f"journal and grading of {n} asks: {first.processor:.2f} s of processor ({first.wall:.2f} s of wall clock), "
-        f"again from the journal {again.processor:.2f} s ({again.wall:.2f} s); {size:.1f} MB"
-    )
+    return run
