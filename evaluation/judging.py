@@ -11,7 +11,7 @@ journal. A reply without a clear verdict makes the grade invalid, never wrong.
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .asks import Ask, Grade, Response
@@ -129,6 +129,38 @@ def apply(grade: Grade, reply: str | None) -> Grade:
     if said is None:
         return Grade("invalid", grade.answer, "judge", "judge-parse")
     return Grade("correct" if said else "incorrect", grade.answer, "judge")
+
+
+@dataclass(frozen=True)
+class JudgeAgreement:
+    """A judge against human labels."""
+
+    n: int
+    n_unjudged: int
+    both_right: int
+    judge_only: int
+    human_only: int
+    both_wrong: int
+
+    @property
+    def kappa(self) -> float | None:
+        """Cohen's kappa; None where one of the two always says the same."""
+        from sklearn.metrics import cohen_kappa_score
+
+        cells = ((1, 1, self.both_right), (1, 0, self.judge_only), (0, 1, self.human_only), (0, 0, self.both_wrong))
+        judge = [j for j, _, k in cells for _ in range(k)]
+        human = [h for _, h, k in cells for _ in range(k)]
+        return float(cohen_kappa_score(judge, human)) if len(set(judge)) > 1 and len(set(human)) > 1 else None
+
+
+def agreement(pairs: Iterable[tuple[bool | None, bool]]) -> JudgeAgreement:
+    """Confusion of (judge's verdict, human label) pairs; verdicts of None are counted as unjudged."""
+    rows: Sequence[tuple[bool | None, bool]] = list(pairs)
+    cells = {(j, h): sum(r == (j, h) for r in rows) for j in (True, False) for h in (True, False)}
+    unjudged = sum(j is None for j, _ in rows)
+    return JudgeAgreement(
+        len(rows) - unjudged, unjudged, cells[True, True], cells[True, False], cells[False, True], cells[False, False]
+    )
 
 
 JUDGED = frozenset({"text", "list", "ordered-list"})

@@ -25,7 +25,7 @@ from .run.reader import RunData, missing
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
 _OUTSIDE = "human_"
-"""Metrics of labels from outside the run, which earlier versions counted."""
+"""Metrics that are counted with a file from outside the run (``--human-labels``)."""
 _COUNTED = ("n", "n_invalid", "count", "value")
 
 

@@ -19,9 +19,7 @@ from ..metrics import Metric, mark
 from ..protocols import counting
 from .base import Analysis, Source, matched
 
-LABELS = dict.fromkeys(("right", "correct", "yes", "1", "true"), True)
-LABELS |= dict.fromkeys(("wrong", "incorrect", "no", "0", "false"), False)
-"""What people write into sheets, and what it means."""
+_LABELS = {"right": True, "wrong": False, "yes": True, "no": False, "1": True, "0": False, "true": True, "false": False}
 PRONE_SHARE = 0.5
 """Share of the sample that is drawn among disagreement-prone answers, where there are as many."""
 
@@ -43,8 +41,8 @@ def draw(sources: Sequence[Source], n: int = 300, seed: int = 0) -> Analysis:
     for rows in strata.values():
         rng.shuffle(rows)
     half = min(round(n * PRONE_SHARE), sum(len(v) for k, v in strata.items() if k[-1]))
-    counts = allocate({k: len(v) for k, v in strata.items() if k[-1]}, half)
-    counts |= allocate({k: len(v) for k, v in strata.items() if not k[-1]}, n - half)
+    counts = _allocate({k: len(v) for k, v in strata.items() if k[-1]}, half)
+    counts |= _allocate({k: len(v) for k, v in strata.items() if not k[-1]}, n - half)
     drawn = [(k, s, r) for k, rows in strata.items() for s, r in rows[: counts.get(k, 0)]]
     rng.shuffle(drawn)
     sheet, key = [], []
@@ -78,7 +76,7 @@ def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
     return source.name, domain, kind, row.outcome == "correct", prone(row, source.text(row) or "")
 
 
-def allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
+def _allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
     """Equal shares of ``n`` over the strata; what small strata cannot fill goes to the others."""
     counts = dict.fromkeys(sizes, 0)
     left = min(n, sum(sizes.values()))
@@ -94,7 +92,7 @@ def label(value: Any, where: str) -> bool | None:
     """A person's label: right or wrong (yes/no, 1/0, true/false); None where the sheet is still empty."""
     if value is None or value == "":
         return None
-    found = LABELS.get(str(value).strip().casefold())
+    found = _LABELS.get(str(value).strip().casefold())
     if found is None:
         raise InputError(f"{where}: label is {value!r}; write right or wrong")
     return found

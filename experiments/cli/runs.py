@@ -16,7 +16,7 @@ from ..console.printing import Reporter, show, table
 from .flags import AsJson, Command, Compat, Quiet, RunArg, RunArgs, Seed, Silent, example, under, with_plugins
 
 SCORE = {"Graded rows": ("protocol", "cases"),
-         "Checks of the grades": ("audit", "judge", "api_key_env", "seed")}  # fmt: skip
+         "Checks of the grades": ("labels", "audit", "judge", "api_key_env", "seed")}  # fmt: skip
 PLOT = {"What is drawn": ("group_by", "bands", "only"), "For print": ("width", "no_title", "style")}
 
 
@@ -43,6 +43,9 @@ def score(
     compat: Compat = None,
     protocol: Annotated[str | None, Option("--protocol", "-p", help="Protocol whose metrics are computed.")] = None,
     cases: Annotated[Path | None, Option(help="Case file, if the rows do not have all fields.")] = None,
+    labels: Annotated[
+        Path | None, Option("--human-labels", help="JSON lines with case, role and label (correct, incorrect).")
+    ] = None,
     audit: Annotated[
         str | None,
         Option(help="Draw this many graded answers into audit.csv for a person to check, or count a filled audit.csv."),
@@ -57,7 +60,7 @@ def score(
 ) -> int:
     """Grade and count again without a model: a run from its journal, or graded rows of any origin."""
     if run.is_file():
-        of_runs = {"--audit": audit, "--judge": judge, "--api-key-env": api_key_env}
+        of_runs = {"--human-labels": labels, "--audit": audit, "--judge": judge, "--api-key-env": api_key_env}
         if (given := next((o for o, v in of_runs.items() if v is not None), None)) is not None:
             raise InputError(
                 f"{given}: works only on a run folder, and {run} is a file of graded rows; leave {given} out"
@@ -74,7 +77,7 @@ def score(
     from ..run.summary import document, lines
 
     reporter = Reporter(run / "log.txt" if run.is_dir() else None, quiet=quiet)
-    found = rescore(run, reporter, compat)
+    found = rescore(run, reporter, compat, labels)
     about = audited(found, run, audit, judge, seed=seed, key_env=api_key_env)
     show({**document(run), **about.document} if json else [*lines(run), *about.lines], json)
     return exits.INVALID_REMAINS if found.n_invalid else exits.OK

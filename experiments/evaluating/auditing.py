@@ -17,7 +17,6 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation import judging, statistics
-from ...evaluation.analyses.adjudicator import LABELS, allocate
 from ...evaluation.asks import Ask
 from ...evaluation.engines.base import Engine
 from ...evaluation.graded import Graded
@@ -32,6 +31,8 @@ FILE = "audit.csv"
 _FIELDS: tuple[str, ...] = (
     "case", "role", "repeat", "answer_type", "question", "gold", "aliases", "response", "verdict",
 )  # fmt: skip
+_VERDICTS = {"right": True, "correct": True, "1": True, "yes": True, "true": True}
+_VERDICTS |= {"wrong": False, "incorrect": False, "0": False, "no": False, "false": False}
 _UNCLEAR = ("unclear", "?", "none")
 _Key = tuple[str, str, int]
 
@@ -89,8 +90,8 @@ def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:
         strata[_type(found, row), row.outcome].append(row)
     if not strata:
         raise InputError(f"{folder}: no graded answer has a response to look at; evaluate the run with a model first")
-    chosen = _sample(strata, n, draws := random.Random(seed))
-    draws.shuffle(chosen)
+    chosen = [row for rows in _shares(strata, n, random.Random(seed)) for row in rows]
+    random.Random(seed).shuffle(chosen)
     _write(path, [_line(found, row) for row in chosen])
     return path
 
@@ -161,13 +162,13 @@ def estimate(found: Evaluated, path: Path) -> list[Error]:
         said = line["verdict"].strip().casefold()
         if not said or said in _UNCLEAR:
             continue
-        if said not in LABELS:
+        if said not in _VERDICTS:
             raise InputError(f"{path}:{n}: field 'verdict' is {line['verdict']!r}; use right, wrong or unclear")
         key = line["case"], line["role"], line["repeat"].strip() or "0"
         if (row := by_key.get(key)) is None:
             named = "case {!r}, role {!r}, repeat {}".format(*key)
             raise InputError(f"{path}:{n}: no answer of {named} in this run; use the file that `--audit N` wrote")
-        labels[_type(found, row), row.outcome].append(LABELS[said])
+        labels[_type(found, row), row.outcome].append(_VERDICTS[said])
     if not labels:
         raise InputError(f"{path}: no verdicts; fill the column 'verdict' with right, wrong or unclear")
     sizes = Counter((_type(found, row), row.outcome) for row in by_key.values())
@@ -211,10 +212,13 @@ def _key(row: Graded) -> _Key:
     return row.case, row.role, row.repeat
 
 
-def _sample(strata: Mapping[tuple[str, str], list[Graded]], n: int, draws: random.Random) -> list[Graded]:
-    """Equal shares of the strata, whatever the order of the rows."""
-    shares = allocate({key: len(rows) for key, rows in strata.items()}, n)
-    return [row for key in sorted(strata) for row in draws.sample(sorted(strata[key], key=_key), shares[key])]
+def _shares(strata: Mapping[tuple[str, str], list[Graded]], n: int, draws: random.Random) -> Iterable[list[Graded]]:
+    """The same number from each stratum, as far as possible; what small strata cannot fill goes to the others."""
+    left, open_ = n, sorted(strata, key=lambda key: len(strata[key]))
+    for i, key in enumerate(open_):
+        share = min(len(strata[key]), -(-left // (len(open_) - i)))
+        left -= share
+        yield draws.sample(sorted(strata[key], key=_key), share)
 
 
 def _line(found: Evaluated, row: Graded) -> dict[str, str]:

@@ -168,7 +168,12 @@ CHECKS = (_judge_agreement, _batch_divergence, _signatures)
 
 
 def finish(
-    path: Path, cases: Sequence[Case], protocol: Protocol, found: pipeline.Evaluation, compat: str | None
+    path: Path,
+    cases: Sequence[Case],
+    protocol: Protocol,
+    found: pipeline.Evaluation,
+    compat: str | None,
+    labels: str | Path | None = None,
 ) -> Evaluated:
     """Reduce graded answers to metrics and case sets, check them, and write everything into the run's folder."""
     by_id, run = {c.id: c for c in cases}, RunData(path)
@@ -182,6 +187,7 @@ def finish(
     metrics, said = checks.second_opinion(found.graded, found.asks)
     metrics += [row] if (row := checks.judge_agreement(found.judged)) else []
     said += checks.unseen(found.judged)
+    human = [] if labels is None else checks.agreement(found.graded, checks.read_labels(labels))
     coded = any(ask.format == CODE for ask in found.asks.values())
     how = [f"programs were run in {sandbox.in_words()}"] if coded else []
     how += [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
@@ -191,7 +197,7 @@ def finish(
     identity = {} if answering is None else answering.identity
     signed, signed_said, _ = checks.signed_otherwise(found.responses.values(), identity, signed_as)
     warnings = (*how, *counted.warnings, *said, *signed_said, *unusable)
-    reduction = Reduction((*counted.metrics, *metrics, *signed), counted.case_sets, warnings)
+    reduction = Reduction((*counted.metrics, *metrics, *signed, *human), counted.case_sets, warnings)
     write_lines(path / "asks.jsonl", ({"ask": key, **asdict(ask)} for key, ask in found.asks.items()))
     write_lines(path / "graded.jsonl", (row.to_dict() for row in found.graded))
     write_text(path / "metrics.json", metric_rows.dumps(protocol.name, reduction.metrics, warnings))
@@ -201,12 +207,14 @@ def finish(
 
 
 def rescore(
-    folder: str | Path, reporter: Reporter, compat: str | None = None, progress: Bar | None = None
-) -> Evaluated:
+    folder: str | Path, reporter: Reporter, compat: str | None = None, labels: str | Path | None = None,
+    progress: Bar | None = None,
+) -> Evaluated:  # fmt: skip
     """Grade and count a run again from its own files: no model is loaded, nothing is asked.
 
-    ``compat`` grades as a paper does; None: as the run did. ``progress`` opens the progress bar, by default the
-    reporter's.
+    ``compat`` grades as a paper does; None: as the run did. ``labels`` is a file of human labels (see
+    ``checks.read_labels``); the grades, including the judge's verdicts, are compared with them. ``progress`` opens the
+    progress bar, by default the reporter's.
     Raises ``JournalError`` if the protocol needs asks that the journal does not have.
     """
     _ = RunData(Path(folder)).manifest  # a folder that is not a run is refused before it is locked
@@ -224,7 +232,7 @@ def rescore(
         for warning in found.warnings:
             reporter.say(f"{path.name}: {warning}")
         reporter.say(f"{path.name}: {how_many(len(found.graded), 'answer')} graded again")
-        counted = finish(path, cases, protocol, found, how.compat)
+        counted = finish(path, cases, protocol, found, how.compat, labels)
         write_json(path / "manifest.json", {**run.manifest.facts(), "n_invalid": counted.n_invalid})
         return counted
 

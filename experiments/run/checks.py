@@ -1,10 +1,13 @@
-"""Checks on a run besides its metrics: unusable answers, math-verify's second opinion, the judge, who signed."""
+"""Checks on a run besides its metrics: unusable answers, math-verify's second opinion, and human labels."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from ...evaluation import statistics
+from ...errors import InputError
+from ...evaluation import judging, statistics, text_files
 from ...evaluation.asks import Ask, Response
 from ...evaluation.engines import replies
 from ...evaluation.engines.base import THINKING_OPENED
@@ -146,3 +149,68 @@ def unseen(judged: Sequence[JudgedGrades]) -> list[str]:
     return (
         [f"{n} answers that these rules leave open were never put to the judge; run the evaluation again"] if n else []
     )
+
+
+Labels = Mapping[tuple[str, str, int], bool]
+_LABELS = {"correct": True, "incorrect": False, True: True, False: False}
+
+
+def read_labels(path: str | Path) -> dict[tuple[str, str, int], bool]:
+    """Human labels by (case, role, repeat), from JSON lines with ``case``, ``role``, ``label`` and optional ``repeat``.
+
+    ``label`` is ``correct`` or ``incorrect`` (or true, false). Raises ``InputError`` naming file, line and field.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"--human-labels {path}: no such file; give JSON lines with case, role and label")
+    found: dict[tuple[str, str, int], bool] = {}
+    for where, raw in text_files.lines(path, "give JSON lines with case, role and label"):
+        key, label = _label(raw, where)
+        if key in found:
+            raise InputError(f"{where}: case {key[0]!r}, role {key[1]!r} has two labels; keep one line")
+        found[key] = label
+    return found
+
+
+def _label(raw: Any, where: str) -> tuple[tuple[str, str, int], bool]:
+    if not isinstance(raw, dict) or "case" not in raw:
+        raise InputError(f"{where}: field 'case' is missing; give an object with case, role and label")
+    label = raw.get("label")
+    if not isinstance(label, str | bool) or label not in _LABELS:
+        raise InputError(f"{where}: label is {label!r}; use correct or incorrect")
+    repeat = raw.get("repeat", 0)
+    if isinstance(repeat, bool) or not isinstance(repeat, int):
+        raise InputError(f"{where}: repeat is {repeat!r}; give a whole number")
+    return (str(raw["case"]), str(raw.get("role", "whole")), repeat), _LABELS[label]
+
+
+def agreement(rows: Sequence[Graded], labels: Labels) -> list[Metric]:
+    """Agreement of the grades with people: ``human_agreement``, ``human_precision``, ``human_recall`` (of "right").
+
+    Each is computed over all labelled answers, then over those that a judge decided (group ``match: judge``). The note
+    gives kappa. Answers without a grade count as invalid.
+
+    Raises ``InputError`` if a label names an answer that the run does not have.
+    """
+    by_key = {(row.case, row.role, row.repeat): row for row in rows}
+    for case, role, repeat in labels:
+        if (case, role, repeat) not in by_key:
+            raise InputError(f"--human-labels: no answer of case {case!r}, role {role!r}, repeat {repeat} in this run")
+    pairs = [(by_key[key], human) for key, human in labels.items()]
+    judged = [(row, human) for row, human in pairs if row.match == "judge"]
+    return _agreement(pairs, {}) + (_agreement(judged, {"match": "judge"}) if judged else [])
+
+
+def _agreement(pairs: Sequence[tuple[Graded, bool]], group: Mapping[str, Any]) -> list[Metric]:
+    verdicts = {"correct": True, "invalid": None}
+    found = judging.agreement((verdicts.get(row.outcome, False), human) for row, human in pairs)
+    kappa = "kappa undefined: one side always says the same" if found.kappa is None else f"kappa {found.kappa:.2f}"
+    right = found.both_right
+    counts = {
+        "human_agreement": (right + found.both_wrong, found.n),
+        "human_precision": (right, right + found.judge_only),
+        "human_recall": (right, right + found.human_only),
+    }
+    return [
+        Metric(name, dict(group), n_invalid=found.n_unjudged, **statistics.share(k, n), note=mark(n, kappa))
+        for name, (k, n) in counts.items()
+    ]

@@ -31,8 +31,8 @@ _OF_RATES = ("clopper-pearson", "korn-graubard", dependence.FEW)
 """Beginnings of the methods of a rate's interval."""
 
 
-AGREEMENT = "judge_agreement"
-"""The metric of grades that were given twice."""
+AGREEMENT = ("judge_agreement", "human_agreement", "human_precision", "human_recall")
+"""Metrics of grades that were given twice."""
 
 
 def lines(folder: str | Path) -> list[str]:
@@ -53,7 +53,7 @@ def lines(folder: str | Path) -> list[str]:
 
 
 def _shown(counted: Metrics) -> list[Metric]:
-    return [*headline(counted), *(row for row in counted.metrics if row.metric == AGREEMENT)]
+    return [*headline(counted), *(row for row in counted.metrics if row.metric in AGREEMENT)]
 
 
 def n_chance(run: RunData) -> int:

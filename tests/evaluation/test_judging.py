@@ -69,6 +69,16 @@ def test_a_judge_that_fails_makes_the_grade_invalid_and_not_wrong(tmp_path: Path
     assert [(g.outcome, g.reason) for g in found.grades] == [("invalid", "judge-error")]
 
 
+def test_agreement_counts_the_confusion_matrix_and_leaves_unjudged_cases_out() -> None:
+    pairs = [(True, True)] * 4 + [(True, False)] + [(False, True)] * 3 + [(False, False)] * 2 + [(None, True)]
+    found = judging.agreement(pairs)
+    assert (found.n, found.n_unjudged) == (10, 1)
+    assert (found.both_right, found.judge_only, found.human_only, found.both_wrong) == (4, 1, 3, 2)
+    # observed agreement .6, expected .5 * .7 + .5 * .3 = .5
+    assert found.kappa == pytest.approx(0.2)
+    assert judging.agreement([]).kappa is None
+
+
 def test_the_second_opinion_lists_answers_on_which_math_verify_differs() -> None:
     report = formulas.second_opinion([("1/2", "0.5", True), ("3", "4", False), ("\\frac{6}{8}", "3/4", False)])
     assert report.n == 3 and report.disagreements == (("\\frac{6}{8}", "3/4", False),)

@@ -16,6 +16,7 @@ from composcope.evaluation.journal import read_journal
 from composcope.evaluation.protocols import presenting
 from composcope.experiments.figures.training import read_checkpoints
 from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run.checks import read_labels
 from composcope.experiments.run.reader import read_config
 
 DEEP = "[" * 100_000
@@ -28,7 +29,14 @@ BROKEN = [
     (b'{"id": ', "not valid JSON"),
 ]
 IDS = ["deep", "digits", "bytes", "twice", "syntax"]
-BY_LINE = [read_cases, read_graded, presenting.read, read_lines, lambda path: list(text_files.objects(path, "rows"))]
+BY_LINE = [
+    read_cases,
+    read_graded,
+    presenting.read,
+    read_labels,
+    read_lines,
+    lambda path: list(text_files.objects(path, "rows")),
+]
 WHOLE = [
     read_json,
     read_bamboogle_results,
@@ -38,7 +46,7 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize("read", BY_LINE, ids=["cases", "graded", "few-shot", "run", "benchmarks"])
+@pytest.mark.parametrize("read", BY_LINE, ids=["cases", "graded", "few-shot", "labels", "run", "benchmarks"])
 @pytest.mark.parametrize(("content", "said"), BROKEN, ids=IDS)
 def test_every_reader_of_lines_names_file_and_line(read: object, content: bytes, said: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"

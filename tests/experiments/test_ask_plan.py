@@ -17,6 +17,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import main
 from composcope.experiments.config import Asking, Config
@@ -164,6 +165,45 @@ def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown
     monkeypatch.setattr(checks.formulas, "second_opinion_on", lambda _: few)
     ((found,), warnings) = checks.second_opinion(more, numbers)
     assert (found.n, "1 that math-verify cannot read" in str(found.note), warnings) == (2, True, [])
+
+
+def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path: Path) -> None:
+    rows = [
+        row("a", "correct", match="judge"),
+        row("b", "correct", match="judge"),
+        row("c", "incorrect", match="judge"),
+        row("d", "correct", match="exact"),
+        row("e", "invalid", match="judge", reason="judge-parse"),
+        row("f", "incorrect", match="judge"),
+    ]
+    path = tmp_path / "labels.jsonl"
+    labels = {"a": "correct", "b": "incorrect", "c": True, "d": "correct", "e": "correct", "f": "correct"}
+    path.write_text("".join(json.dumps({"case": c, "role": "whole", "label": v}) + "\n" for c, v in labels.items()))
+    found = checks.agreement(rows, checks.read_labels(path))
+    everything, judged = (find(found, "human_agreement", **g) for g in ({}, {"match": "judge"}))
+    assert everything and judged
+    assert (everything.count, everything.n, everything.n_invalid) == (2, 5, 1)
+    assert (judged.count, judged.n, judged.n_invalid) == (1, 4, 1)
+    assert find(found, "human_precision", match="judge").value == 0.5  # type: ignore[union-attr]
+    assert find(found, "human_recall", match="judge").value == pytest.approx(1 / 3)  # type: ignore[union-attr]
+    with pytest.raises(InputError, match=r"no answer of case 'e'"):
+        checks.agreement(rows[:4], checks.read_labels(path))
+    path.write_text('{"case": 7, "label": false, "repeat": 2}')
+    assert checks.read_labels(path) == {("7", "whole", 2): False}
+    right = {"case": "a", "label": "correct"}
+    for lines, said in (
+        ([{**right, "label": "maybe"}], "labels.jsonl:1: label is 'maybe'"),
+        ([{**right, "label": 1}], "labels.jsonl:1: label is 1;"),
+        ([right, {**right, "role": "whole"}], "labels.jsonl:2: case 'a', role 'whole' has two labels"),
+        ([right, {"label": "correct"}], "labels.jsonl:2: field 'case' is missing"), ([[1]], "field 'case' is missing"),
+        ([{**right, "repeat": True}], "repeat is True"), ([{**right, "repeat": "1"}], "repeat is '1'"),
+    ):  # fmt: skip
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with pytest.raises(InputError) as error:
+            checks.read_labels(path)
+        assert said in str(error.value)
+    with pytest.raises(InputError, match=f"--human-labels {tmp_path}/none: no such file"):
+        checks.read_labels(tmp_path / "none")
 
 
 def gate_run(folder: Path, wrong: set[str], n: int = 20) -> Path:

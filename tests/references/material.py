@@ -74,6 +74,10 @@ def cases(folder: Path) -> None:
     lines(folder / "later.jsonl", changed)
     shots = [{"kind": k, "question": f"{k}?", "answer": a} for k, a in (("math", "4"), ("commonsense", "a cup"))]
     lines(folder / "shots.jsonl", [*shots, {"kind": "*", "question": "What do both cost?", "answer": "9"}])
+    lines(folder / "people.jsonl", [
+        {"case": "shelf-0", "role": "whole", "label": "correct"}, {"case": "shelf-1", "role": "whole",
+         "label": "incorrect"}, {"case": "people-0", "role": "part:0", "label": "correct"},
+    ])  # fmt: skip
 
 
 def pairs(folder: Path) -> None:

@@ -81,6 +81,7 @@ COMMANDS = (
     "score runs/whole -q --compat collapse",
     "score runs/whole -q --audit many",
     "score runs/whole -q --audit 0",
+    "score runs/whole -q --human-labels bad/labels.jsonl",
     "verify runs/whole --cell press_gap[depth=9]",
     "verify runs/whole --cell presgap",
     _ROWS,

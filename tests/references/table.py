@@ -23,7 +23,7 @@ GROUPS: dict[str, Group] = {
             "verify runs/weak --cell press_gap",
             "verify runs/weak --cell step:0 --json",
             "score runs/strong -q",
-            "score runs/weak -q",
+            "score runs/weak --human-labels people.jsonl -q",
             "score runs/weak --audit 9 --seed 2 -q",
             "score runs/weak --audit 5 --judge judge --json -q",
             "score runs/later/graded.jsonl -p compositionality-gap",

@@ -16,11 +16,12 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.engines import divergence
+from composcope.evaluation.graded import Graded
 from composcope.experiments import investigate as job
 from composcope.experiments.config import Config
 from composcope.experiments.evaluating import evaluate
 from composcope.experiments.investigate import investigate
-from composcope.experiments.run import read_json, read_lines
+from composcope.experiments.run import checks, read_json, read_lines
 from composcope.experiments.run.reader import RunData, read_config
 
 
@@ -48,28 +49,33 @@ def test_a_bar_of_each_round_counts_its_asks_once() -> None:
     assert said.counted == [("asking", 5, [2, 3]), ("asking, round 2", 3, [1, 2])]
 
 
-def test_a_run_is_graded_and_counted_again_from_its_own_files(
+def test_human_labels_given_to_score_are_compared_with_the_grades(
     synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = synthetic.make_run(tmp_path / "run", n=3, probes=())
-    rows = map(json.loads, (run / "graded.jsonl").read_text().splitlines())
-    wholes = [row["case"] for row in rows if row["role"] == "whole"]
+    wholes = [(r["case"], r["outcome"]) for r in map(json.loads, (run / "graded.jsonl").read_text().splitlines())
+              if r["role"] == "whole"]  # fmt: skip
+    file = tmp_path / "labels.jsonl"
+    file.write_text("".join(json.dumps({"case": c, "label": "correct"}) + "\n" for c, _ in wholes))
     given: dict[str, Any] = {}
 
     counted = SimpleNamespace(n_invalid=7)
 
-    def finish(path: Path, cases: Any, protocol: Any, found: Any, compat: Any) -> Any:
-        given.update(compat=compat, cases=[c.id for c in cases], path=path)
+    def finish(path: Path, cases: Any, protocol: Any, found: Any, compat: Any, labels: Any) -> Any:
+        given.update(compat=compat, labels=labels, cases=[c.id for c in cases], path=path)
         return counted
 
     graded = SimpleNamespace(warnings=["odd"], graded=[], responses={})
     monkeypatch.setattr(evaluate, "finish", finish)
     monkeypatch.setattr(evaluate, "_graded_again", lambda run, cases, how, bar: (how.compat, graded))
     said: Any = Said()
-    assert evaluate.rescore(run, said, "collapse") is counted
+    assert evaluate.rescore(run, said, "collapse", file) is counted
     assert json.loads((run / "manifest.json").read_text())["n_invalid"] == 7
-    assert given == {"compat": "collapse", "cases": wholes, "path": run}
+    assert given == {"compat": "collapse", "labels": file, "cases": [c for c, _ in wholes], "path": run}
     assert said.lines == ["run: odd", "run: 0 answers graded again"]
+    rows = [Graded(c, "whole", o) for c, o in wholes]
+    agreed = next(m for m in checks.agreement(rows, checks.read_labels(file)) if m.metric == "human_agreement")
+    assert (agreed.count, agreed.n) == (sum(o == "correct" for _, o in wholes), sum(o != "invalid" for _, o in wholes))
 
 
 def test_a_run_without_its_cases_is_not_counted_again(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -155,10 +161,16 @@ def test_a_small_run_says_counts_and_records_what_was_answered(ran: Any, capsys:
     assert opened == [False, True] and read_json(again / "manifest.json")["n_cases"] == 2
 
 
-def test_a_run_is_scored_as_a_paper_does_only_where_that_is_asked_for(ran: Any) -> None:
+def test_a_run_scored_with_human_labels_and_as_a_paper_has_both_in_its_numbers(ran: Any, tmp_path: Path) -> None:
     run, _ = ran[0]()
+    people = (("c0", True), ("c1", True), ("c3", False))
+    (labels := tmp_path / "labels.jsonl").write_text(
+        "".join(json.dumps({"case": c, "label": right}) + "\n" for c, right in people)
+    )
     said: Any = Said()
-    evaluate.rescore(run, said)
+    found = evaluate.rescore(run, said, None, labels)
+    numbers = {m.metric: (m.count, m.n, m.n_invalid) for m in found.reduction.metrics if m.metric.startswith("human")}
+    assert numbers == {"human_agreement": (1, 2, 1), "human_precision": (1, 1, 1), "human_recall": (1, 2, 1)}
     assert RunData(run).counted_now().compat is None and said.counted == [("grading again", 12, [1] * 12)]
     as_paper = evaluate.rescore(run, said, "agentcoma")
     assert RunData(run).counted_now().compat == "agentcoma"

@@ -51,10 +51,10 @@ def test_the_document_of_a_run_has_the_metrics_of_its_lines(synthetic: ModuleTyp
     run = synthetic.make_run(tmp_path / "run", n=6, probes=())
     file = run / "metrics.json"
     found = json.loads(file.read_text())
-    found["metrics"].append(synthetic.rate("judge_agreement", 5, 6))
+    found["metrics"].append(synthetic.rate("human_agreement", 5, 6))
     file.write_text(json.dumps(found))
     document = summary.document(run)
-    assert document["metrics"][-1]["metric"] == "judge_agreement"
+    assert document["metrics"][-1]["metric"] == "human_agreement"
     said = [line for line in summary.lines(run) if ", n=" in line]
     assert [line.split()[0].rstrip(":") for line in said] == [m["metric"] for m in document["metrics"]]
 
