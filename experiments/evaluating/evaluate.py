@@ -203,7 +203,7 @@ def finish(
     write_text(path / "metrics.json", metric_rows.dumps(protocol.name, reduction.metrics, warnings))
     for case_set in reduction.case_sets:
         write_lines(path / "casesets" / f"{case_set.name}.jsonl", case_set.to_dicts())
-    return Evaluated(by_id, found.asks, found.responses, found.graded, reduction, found.stopped)
+    return Evaluated(by_id, found.asks, found.responses, found.graded, reduction, found.stopped, protocol.name)
 
 
 def rescore(

@@ -306,6 +306,11 @@ def measured_on_others(run: RunData, probe: str) -> str:
     return ", ".join(said)
 
 
+def of_known_parts(protocol: str | None) -> str:
+    """What a protocol's failures and successes have in common, after a space; empty if their parts may be wrong."""
+    return " with every part right" if about(protocol).gates_parts else ""
+
+
 def none_decided(rows: Iterable[Graded]) -> bool:
     """Whether every case has a whole or a part that could not be judged: then more cases like these would not help."""
     asked = [row for row in rows if row.role == "whole" or re.fullmatch(r"part:\d+", row.role)]
