@@ -558,7 +558,7 @@ def test_every_column_and_every_interval_of_the_first_tables_has_a_meaning() -> 
     from_rates = {statistics.rate_interval(hits, clusters).method for hits, clusters in (
         ([True, False] * 9, range(18)), ([True, False, False] * 12, [i // 3 for i in range(36)]),
         ([True] * 18, [i // 2 for i in range(18)]))}  # fmt: skip
-    named = from_rates | {dependence.CLUSTERED, dependence.CROSSED}
+    named = from_rates | {dependence.CLUSTERED, dependence.CROSSED, "bootstrap", "paired-bootstrap"}
     assert len(from_rates) == 3 and all(statistics.method_in_words(name) != name for name in named)
 
 
