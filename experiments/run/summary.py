@@ -297,6 +297,8 @@ def measured_on_others(run: RunData, probe: str) -> str:
 
     A run may be evaluated again with fewer cases, or graded otherwise, after it was probed.
     """
+    if not (run.path / "probes" / probe / "inputs.json").is_file():  # which cases it ran on is not known
+        return ""
     ran = {group: set(cases) for group, cases in probed_cases(run.path, probe).get("groups", {}).items()}
     every, (failures, successes) = set[str]().union(*ran.values()), map(set, run.groups)
     gone = every - run.cases.keys() if run.cases else set[str]()
