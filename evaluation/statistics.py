@@ -168,6 +168,7 @@ _METHODS = {
     "share facts or items",
     "korn-graubard, crossed": "interval of a share, over as many independent cases as would have the same error; "
     "for cases that share several things, each with other cases",
+    "bootstrap": "interval of a mean or another number, by bootstrap over cases",
     "paired-bootstrap": "interval of a difference, by bootstrap over cases",
     dependence.CLUSTERED: "interval of a mean or difference over groups of cases that share something",
     f"{dependence.CLUSTERED} (log)": "interval of a ratio over groups of cases that share something",

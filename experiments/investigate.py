@@ -73,7 +73,7 @@ class Investigation:
             return self.no_contrast
         unjudged = summary.none_decided(self.evaluated.graded)
         fix = "in every case an answer could not be judged" if unjudged else _fix(absent)
-        return f"{self.path}: no contrast possible: {absent} with every part right; {fix}"
+        return f"{self.path}: no contrast possible: {absent}{summary.of_known_parts(self.evaluated.protocol)}; {fix}"
 
     def exit_code(self) -> int:
         """1 if there was nothing to compare, since the comparison was requested; 2 if answers without a judgement
@@ -248,18 +248,21 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
     budget = "--cot-tokens" if any(ask.format in REASONING for ask in found.asks.values()) else "--answer-tokens"
     judged = f"see why answers are invalid (`{budget}`, `--format`, `--no-thinking`)" if found.n_invalid else ""
     fix = "; ".join(filter(None, ("" if summary.none_decided(found.graded) else _fix(absent), judged)))
+    known = summary.of_known_parts(found.protocol)
     return (
-        f"{path}: no contrast possible: {absent} with every part right among {len(found.cases)} cases ({sets}; "
-        f"{found.n_invalid} answers invalid); the evaluation and report are kept; {fix}"
+        f"{path}: no contrast possible: {absent}{known} among {len(found.cases)} cases "
+        f"({sets}; {found.n_invalid} answers invalid); the evaluation and report are kept; {fix}"
     )
 
 
 def _absent(found: Evaluated) -> str | None:
-    """What is missing for a comparison: ``no case``, ``no failure`` or ``no success``; None if nothing is."""
+    """What is missing for a comparison: failures, successes, or both; None if nothing is."""
     failures, successes = (found.ids(label) for label in ("failure", "success"))
     if failures and successes:
         return None
-    return "no case" if not failures and not successes else "no failure" if not failures else "no success"
+    if not failures and not successes:
+        return "no case" if summary.of_known_parts(found.protocol) else "no failure and no success"
+    return "no failure" if not failures else "no success"
 
 
 def _fix(absent: str) -> str:

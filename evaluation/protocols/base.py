@@ -131,6 +131,8 @@ class About:
     """File of its worked examples (in ``exemplars/``), and the function that makes examples of its lines."""
     example_kinds: Mapping[str, str] = field(default_factory=dict)
     """Kind of worked example that a role takes, if it is not the role itself."""
+    gates_parts: bool = True
+    """Whether its sets of failures and successes hold only cases whose parts are all right."""
 
 
 class Protocol(TypingProtocol):

@@ -47,6 +47,7 @@ class Scaffolding:
         roles=("whole", "part:N", "scaffold:N", "placeholder:N"),
         options={"ask_all": "ask_all", "placeholders": "placeholders"},
         asks_parts=True,
+        gates_parts=False,
         columns=(
             ("composition", "whole right, nothing revealed", "rate"),
             ("any_scaffold", "right with or without steps revealed", "rate"),

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError, NotAskedError
+from ...errors import ComposcopeError, InputError, NotAskedError
 from ...evaluation import metrics as metric_rows
 from ...evaluation import pipeline, protocols, sandbox, text_files
 from ...evaluation.asks import Grade
@@ -49,6 +49,11 @@ def evaluate(
     if before not in (None, len(plan.cases)) and (run.path / "metrics.json").is_file():
         now = len(plan.cases)
         reporter.say(f"{run.name}: results of {before} cases are replaced by those of {now}; all answers are kept")
+    if lost := _counted_otherwise(run.path, plan.options.asking.compat):
+        reporter.say(
+            f"{run.name}: results that were scored with {lost} are replaced by results without; composcope score with "
+            "the same options counts so again"
+        )
     # The judge is recorded so that the run can be scored without it.
     answering = {"engine": target.engine, **({} if judge is None else {"judge": judge})}
     run.record(
@@ -72,6 +77,19 @@ def evaluate(
     single_cases.save_rendered(run.path, target.tokenizer, found.asks, found.responses)
     run.record(n_invalid=found.n_invalid, stopped=found.stopped)
     return found
+
+
+def _counted_otherwise(run: Path, compat: str | None) -> str:
+    """The options of ``composcope score`` that a run's results were counted with, and the next will not be."""
+    try:
+        before = RunData(run).counted
+    except ComposcopeError:  # written again now
+        return ""
+    if before is None:
+        return ""
+    people = any(m.metric.startswith("human_") for m in before.metrics)
+    kinds = ((f"--compat {before.compat}", before.compat not in (None, compat)), ("--human-labels", people))
+    return " and ".join(option for option, used in kinds if used)
 
 
 def ask_and_grade(
@@ -203,7 +221,7 @@ def finish(
     write_text(path / "metrics.json", metric_rows.dumps(protocol.name, reduction.metrics, warnings))
     for case_set in reduction.case_sets:
         write_lines(path / "casesets" / f"{case_set.name}.jsonl", case_set.to_dicts())
-    return Evaluated(by_id, found.asks, found.responses, found.graded, reduction, found.stopped)
+    return Evaluated(by_id, found.asks, found.responses, found.graded, reduction, found.stopped, protocol.name)
 
 
 def rescore(

@@ -18,6 +18,7 @@ from ..config import check_options
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict, read_diagnosis
 from ..run.reader import Row, RunData
 from ..run.single_cases import Rendered, read_rendered
+from ..run.summary import of_known_parts
 from .shown import ProbeResults, Table, frame_html, heading, place, probed_now, signals
 
 if TYPE_CHECKING:
@@ -383,5 +384,7 @@ class RunResults:
     def _repr_html_(self) -> str:
         d = self.data
         about = f"{d.model} on {d.benchmark}, protocol {d.protocol}, {how_many(len(d.cases), 'case')}"
-        said = f"<p>{self._sets(' with every part right')}</p>" + "".join(f"<p>{escape(w)}</p>" for w in self.warnings)
+        said = f"<p>{self._sets(of_known_parts(d.protocol))}</p>" + "".join(
+            f"<p>{escape(w)}</p>" for w in self.warnings
+        )
         return heading(self.name, about) + said + frame_html(self.metrics.to_df())

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from ...probes.catalog import PROBES
 from ..run.diagnosis import TEXTS, Diagnosis, meaning, read_diagnosis
 from ..run.reader import RunData
-from ..run.summary import diagnosed_failures
+from ..run.summary import diagnosed_failures, of_known_parts
 
 UNNAMED = ("fragile", "undetermined")
 """Results of a diagnosis that name no cause."""
@@ -134,7 +134,8 @@ def missing(runs: Sequence[RunData]) -> NotRun | None:
     able = [run for run in runs if all(run.groups)]
     if not able:
         lacking = [word for i, word in enumerate(("failure", "success")) if not any(run.groups[i] for run in runs)]
-        every = f"no {' and no '.join(lacking)} with every part right"
+        known = min((of_known_parts(run.protocol) for run in runs), default="")
+        every = f"no {' and no '.join(lacking)}{known}"
         what = every if lacking else "no run with failures and successes"
         return NotRun(titles, "", f"there is {what}, so probes have nothing to compare here")
     chosen = "" if len(absent) == len(usual) else f" --probes {','.join(p.name for p in absent)}"

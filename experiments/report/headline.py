@@ -174,7 +174,11 @@ def _bound(row: Metric, name: str, form: str) -> str:
 
 def _count(row: Metric, form: str) -> str:
     text = f"{row.count:.0f} of {row.n}" if form == "rate" and row.count is not None else f"n = {row.n}"
-    return f"{text}; {row.cluster_n} clusters" if row.cluster_n and row.n else text
+    if not row.cluster_n or not row.n:
+        return text
+    # where each case shares several facts with others, these are counted, and there may be more of them than cases
+    crossed = "crossed" in str(row.interval) or row.cluster_n > row.n
+    return f"{text}; {row.cluster_n} {'shared facts' if crossed else 'clusters'}"
 
 
 def _bounds(row: Metric, form: str) -> str:

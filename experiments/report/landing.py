@@ -21,7 +21,7 @@ from ..figures.grouping import labels
 from ..figures.style import MARKED_BELOW
 from ..run.folder import probed_cases
 from ..run.reader import Row, RunData
-from ..run.summary import diagnosed_failures, measured_on_others, none_decided
+from ..run.summary import diagnosed_failures, measured_on_others, none_decided, of_known_parts
 from . import headline, sections
 from .causes import UNNAMED, Causes, causes_of
 from .origins import ABSTAINED, INVALID, KINDS, MEANS, UNCLEAR, Origin
@@ -365,12 +365,13 @@ def lacking(run: RunData) -> str:
     if matched and min(failures, successes) >= FEWEST_PAIRS:
         return "its table has no numbers of failures that were matched with successes"
     have = f"{how_many(failures, 'failure')} and {how_many(successes, 'success', 'successes')}"
+    known = of_known_parts(run.protocol)
     if none_decided(run.graded):
-        why = "since every case has an answer that could not be judged; the run's warnings say what to try"
-        return f"{have} with every part right, {why}"
+        why = ", since every case has an answer that could not be judged; the run's warnings say what to try"
+        return f"{have}{known}{why}"
     alike = "" if min(failures, successes) < FEWEST_PAIRS else ", and too few of them are alike"
     return (
-        f"{have} with every part right{alike}; at least {FEWEST_PAIRS} failures are needed, each with its own success "
+        f"{have}{known}{alike}; at least {FEWEST_PAIRS} failures are needed, each with its own success "
         "of the same family and of similar depth and length: ask more cases"
     )
 

@@ -23,6 +23,7 @@ from ..figures.drawing import write as write_figure
 from ..figures.grouping import labels
 from ..run import write_text
 from ..run.reader import Row, RunData, load
+from ..run.summary import of_known_parts
 from . import cases, causes, headline, landing, pictures, sections
 from .cases import Told
 from .origins import origins
@@ -65,6 +66,7 @@ def write(
     first = [landing.first_case(r, t.origins, k, t.twins) for r, t, k in zip(data, told, kept, strict=True)]
     index = {**found.index, "best": landing.best(data), "first": first, "causes": list(map(causes.by_case, data)),
              "diagnose": list(map(causes.command, data)),
+             "known": [bool(of_known_parts(run.protocol)) for run in data],
              "failing": sorted({s.name for r in data for s in r.case_sets.values() if s.label == "failure"}),
              }  # fmt: skip
     heads = pictures.heads(data)

@@ -165,6 +165,7 @@ class Evaluated:
     reduction: Reduction
     stopped: str | None = None
     """The limit that stopped it early; None if it is complete."""
+    protocol: str | None = None
 
     @property
     def n_invalid(self) -> int:

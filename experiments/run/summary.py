@@ -297,6 +297,8 @@ def measured_on_others(run: RunData, probe: str) -> str:
 
     A run may be evaluated again with fewer cases, or graded otherwise, after it was probed.
     """
+    if not (run.path / "probes" / probe / "inputs.json").is_file():  # which cases it ran on is not known
+        return ""
     ran = {group: set(cases) for group, cases in probed_cases(run.path, probe).get("groups", {}).items()}
     every, (failures, successes) = set[str]().union(*ran.values()), map(set, run.groups)
     gone = every - run.cases.keys() if run.cases else set[str]()
@@ -304,6 +306,11 @@ def measured_on_others(run: RunData, probe: str) -> str:
     kinds = ((len(gone), "no longer in the run"), (len(now), "labelled otherwise now"))
     said = [f"{n} of its {len(every)} cases {'is' if n == 1 else 'are'} {what}" for n, what in kinds if n]
     return ", ".join(said)
+
+
+def of_known_parts(protocol: str | None) -> str:
+    """What a protocol's failures and successes have in common, after a space; empty if their parts may be wrong."""
+    return " with every part right" if about(protocol).gates_parts else ""
 
 
 def none_decided(rows: Iterable[Graded]) -> bool:

@@ -386,9 +386,18 @@ def test_a_run_without_a_contrast_says_what_is_missing(failing: int, right: int,
     sets = SimpleNamespace(case_sets=(FAILURES, SUCCESSES))
     ids = {"failure": [0] * failing, "success": [0] * right}
     asks = {"a": Ask("c", "whole", "Q?", "1", "text", format="cot")}
-    found: Any = SimpleNamespace(ids=ids.get, cases=range(9), reduction=sets, n_invalid=4, asks=asks, graded=[])
+    found: Any = SimpleNamespace(
+        ids=ids.get, cases=range(9), reduction=sets, n_invalid=4, asks=asks, graded=[], protocol=""
+    )
     line = investigate.no_contrast(found, Path("r"))
     assert (line is None) == (said is None) and (said or "") in (line or "")
+    for protocol, known in (("scaffolding", False), ("double-gate", True)):
+        found.protocol = protocol
+        told = str(investigate.no_contrast(found, Path("r")))
+        assert ("with every part right" in told) == (known and line is not None), (
+            "scaffolds are revealed to any failure"
+        )
+        assert ("no failure and no success among" in told) == (said == "no case" and not known)
     if line:
         assert ("use more or harder cases" in line) == (said or "").startswith("no failure")
         assert "`--cot-tokens`" in line, "the budget that these asks have"

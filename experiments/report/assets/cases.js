@@ -72,5 +72,5 @@ composcope.cases = (() => {
 
   composcope.onRun((run) => { if (bar) bar.go({ ...bar.chosen, run }); });
   return { start, browse, filter, jump, find, failing, picturesOf, dropped, label, first: (run) => index.first[run],
-    cause: (r) => own(index.causes[r.run], r.case), diagnose: (run) => index.diagnose[run], diagnosed: (run) => Object.keys(index.causes[run]).length > 0, notes: (run) => kept.runs[run].notes, values: (r) => own(kept.runs[r.run].values, r.case), anyKept: (run) => kept.runs[run].cases.length > 0, keptIn: (run) => kept.runs[run].cases };
+    cause: (r) => own(index.causes[r.run], r.case), diagnose: (run) => index.diagnose[run], known: (run) => index.known[run], diagnosed: (run) => Object.keys(index.causes[run]).length > 0, notes: (run) => kept.runs[run].notes, values: (r) => own(kept.runs[r.run].values, r.case), anyKept: (run) => kept.runs[run].cases.length > 0, keptIn: (run) => kept.runs[run].cases };
 })();

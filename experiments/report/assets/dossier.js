@@ -71,7 +71,8 @@ composcope.dossier = (() => {
   function because(r) {
     if (!cases.failing(r.run).includes(r.case)) return "";
     const found = cases.cause(r), from = r.origin && r.origin !== UNCLEAR ? ` (${r.origin}${r.detail ? `: ${r.detail}` : ""})` : "";
-    const said = [r.answer === null ? "With every part right, no answer to the whole could be read; right is " : el("span", {}, "With every part right it answered ", el("b", { dir: "auto" }, inside(r.answer)), ", not "), el("b", { class: "gold", dir: "auto" }, inside(r.gold)), el("span", { dir: "auto" }, `${from}. `)];
+    const known = cases.known(r.run) ? "With every part right" : "To the whole"; // scaffolds reveal steps whatever the parts are
+    const said = [r.answer === null ? `${known}, no answer ${cases.known(r.run) ? "to the whole " : ""}could be read; right is ` : el("span", {}, `${known} it answered `, el("b", { dir: "auto" }, inside(r.answer)), ", not "), el("b", { class: "gold", dir: "auto" }, inside(r.gold)), el("span", { dir: "auto" }, `${from}. `)];
     const ask = cases.diagnose(r.run);
     if (!found) return el("p", { class: "because", "data-cause": "" }, ...said, ask ? el("span", { class: "fine" }, "Why is not known yet: ", el("code", { dir: "auto" }, `${ask}${cases.diagnosed(r.run) ? ` --case ${r.case}` : ""}`), " names the cause.") : null);
     const unnamed = found.cause === "undetermined";

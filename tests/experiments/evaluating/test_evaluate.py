@@ -178,6 +178,25 @@ def test_a_run_scored_with_human_labels_and_as_a_paper_has_both_in_its_numbers(r
     assert (whole.count, whole.n) == (2, 4), "what cannot be judged is wrong there"
 
 
+def test_results_that_were_scored_otherwise_are_not_replaced_without_a_word(
+    ran: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, _ = ran[0]()
+    (labels := tmp_path / "labels.jsonl").write_text(json.dumps({"case": "c0", "label": True}))
+    for score, options, said in (
+        ({}, {}, ""), ({"compat": "agentcoma", "labels": labels}, {}, "--compat agentcoma and --human-labels"),
+        ({"labels": labels}, {}, "--human-labels"), ({"compat": "agentcoma"}, {"compat": "agentcoma"}, ""),
+    ):  # fmt: skip
+        evaluate.rescore(run, Said(), **score)
+        capsys.readouterr()
+        ran[0](**options)
+        told = [line for line in capsys.readouterr().err.splitlines() if "that were scored with" in line]
+        assert [line.split("with ")[1].split(" are ")[0] for line in told] == [said] * bool(said)
+    (run / "metrics.json").write_text("{")
+    ran[0]()
+    assert RunData(run).counted_now().compat is None, "a broken file is written again"
+
+
 def test_a_run_that_was_stopped_is_continued_and_scored_again_from_its_journal_with_failures_and_judge(
     ran: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

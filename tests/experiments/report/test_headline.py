@@ -27,6 +27,9 @@ from ..bare_runs import bare_run, spaced
         (Metric("x", n=9, value=3.456, low=1, high=5.5), "number", "3.46", "[1.00, 5.50]", "n = 9"),
         (Metric("x", n=0, count=0), "rate", "undefined", "", "0 of 0"),
         (Metric("x", n=9, count=3, value=1 / 3, cluster_n=4), "rate", "33.3 %", "", "3 of 9; 4 clusters"),
+        (Metric("x", n=9, count=3, value=1 / 3, cluster_n=4, interval="korn-graubard, crossed"), "rate", "33.3 %", "",
+         "3 of 9; 4 shared facts"),
+        (Metric("x", n=6, count=4, value=2 / 3, cluster_n=10), "rate", "66.7 %", "", "4 of 6; 10 shared facts"),
     ],
 )  # fmt: skip
 def test_a_number_of_a_table_has_its_unit_its_interval_and_its_count(

@@ -139,6 +139,10 @@ def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
     (line,) = landing.in_words(RunData(folder))
     assert all(p in line for p in ("neurons", "lookback", "min-k")) and said in line
     assert (f"at least {FEWEST_PAIRS} failures" in line) == (said != "no numbers")
+    counted = json.loads((folder / "metrics.json").read_text())
+    (folder / "metrics.json").write_text(json.dumps({**counted, "protocol": "scaffolding"}))
+    (of_scaffolds,) = landing.in_words(RunData(folder))
+    assert "with every part right" not in of_scaffolds == line.replace(" with every part right", "")
 
 
 @pytest.mark.parametrize(("outcomes", "more"), [("???", False), ("1??", True), ("111", True), ("0?0", False)])
@@ -158,7 +162,7 @@ def test_more_cases_are_not_advised_where_no_case_could_be_judged(
     run = RunData(folder)
     assert ("ask more cases" in landing.lacking(run)) == more
     assert ("could not be judged" in landing.lacking(run)) != more
-    found: Any = SimpleNamespace(graded=run.graded, ids=lambda _: set(), cases={}, asks={}, n_invalid=1,
+    found: Any = SimpleNamespace(graded=run.graded, ids=lambda _: set(), cases={}, asks={}, n_invalid=1, protocol="",
                                  reduction=SimpleNamespace(case_sets=[]))  # fmt: skip
     said = investigate.no_contrast(found, folder)
     last = investigate.Investigation(folder, found, said).closing()
@@ -554,7 +558,7 @@ def test_every_column_and_every_interval_of_the_first_tables_has_a_meaning() -> 
     from_rates = {statistics.rate_interval(hits, clusters).method for hits, clusters in (
         ([True, False] * 9, range(18)), ([True, False, False] * 12, [i // 3 for i in range(36)]),
         ([True] * 18, [i // 2 for i in range(18)]))}  # fmt: skip
-    named = from_rates | {dependence.CLUSTERED, dependence.CROSSED}
+    named = from_rates | {dependence.CLUSTERED, dependence.CROSSED, "bootstrap", "paired-bootstrap"}
     assert len(from_rates) == 3 and all(statistics.method_in_words(name) != name for name in named)
 
 
