@@ -104,7 +104,7 @@ def hash_cases(cases: Sequence[Case]) -> str:
 
 
 def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -> list[Case]:
-    """Refuse duplicate ids, an empty benchmark, and what is not a case with texts in it.
+    """Refuse duplicate ids, an atom that stands for two facts, an empty benchmark, and what is not a case of texts.
 
     ``places`` are the file:line of each case, where they are known.
     """
@@ -124,7 +124,24 @@ def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -
         out.append(case)
     if not out:
         raise InputError(f"{where}: no cases; give at least one JSON line with id, question and answer")
+    _check_atoms(out, where, places)
     return out
+
+
+def _check_atoms(cases: Sequence[Case], where: str, places: Sequence[str]) -> None:
+    """Raises ``InputError`` where one atom has two sets of probes, which would be counted as one."""
+    known: dict[str, tuple[int, Part]] = {}
+    for i, case in enumerate(cases):
+        for j, part in enumerate(case.parts):
+            if not (part.atom and part.paraphrases):
+                continue
+            n, first = known.setdefault(part.atom, (i, part))
+            if any(a != b for a, b in zip(first.paraphrases, part.paraphrases, strict=False)):
+                raise InputError(
+                    f"{places[i] if places else where}: case {case.id!r}, parts[{j}]: atom {part.atom!r} has other "
+                    f"paraphrases in case {cases[n].id!r} (there: {first.paraphrases[0]!r}); give each fact its own "
+                    "atom, and the same paraphrases in the same order wherever it is used"
+                )
 
 
 def as_in_a_file(cases: Iterable[Case], where: str) -> list[Case]:

@@ -90,8 +90,9 @@ class Graded:
             raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}")
         if raw.get("schema", GRADED_SCHEMA) != GRADED_SCHEMA:
             raise InputError(f"{where}: schema is {raw['schema']!r}; this version reads schema {GRADED_SCHEMA}")
-        # NaN: the missing value of data frames
-        known = {k: v for k, v in raw.items() if k in _FIELDS and v is not None and v == v}
+        # NaN: the missing value of data frames, in which a list may be an array
+        known = {k: v.tolist() if hasattr(v, "tolist") else v for k, v in raw.items() if k in _FIELDS}
+        known = {k: v for k, v in known.items() if v is not None and v == v}
         for name in ("case", "role", "outcome"):
             if name not in known:
                 raise InputError(f"{where}: field {name!r} is missing; every row needs case, role and outcome")

@@ -68,14 +68,13 @@ class Scaffolding:
             for i, part in enumerate(case.parts)
         ]
         whole = graded.get("whole")
+        levels = range(1, len(case.parts))
+        texts = {j: scaffolded(case, j) for j in levels}  # a level without one is said before anything is asked
         if whole is None:
             return pending(found, graded)
-        levels = range(1, len(case.parts))
         # an invalid whole may have failed: its scaffolds bound its k
         if self.ask_all or whole.outcome != "correct":
-            found += [
-                ask_whole(case, f"scaffold:{j}", scaffolded(case, j), self.format, self.max_tokens) for j in levels
-            ]
+            found += [ask_whole(case, f"scaffold:{j}", texts[j], self.format, self.max_tokens) for j in levels]
         solved = [j for j in levels if (g := graded.get(f"scaffold:{j}")) is not None and g.outcome == "correct"]
         if self.placeholders and whole.outcome != "correct" and solved:
             text = prompts.placeholder(case.question, _solved_steps(case, solved[0]))
@@ -111,14 +110,14 @@ def scaffolded(case: Case, level: int) -> str:
     Raises ``InputError`` where ``meta["scaffolds"]`` has fewer levels than the case has steps to reveal.
     """
     given = case.meta.get("scaffolds")
-    if isinstance(given, list | tuple):
-        if len(given) < level or not given[level - 1]:
-            raise InputError(
-                f"case {case.id!r}: meta.scaffolds has no text for level {level}; give one for each of 1..K-1, "
-                "or leave the field out"
-            )
-        return str(given[level - 1])
-    return prompts.scaffold(case.question, _solved_steps(case, level))
+    if given is None:
+        return prompts.scaffold(case.question, _solved_steps(case, level))
+    if not isinstance(given, list | tuple) or len(given) < level or not given[level - 1]:
+        raise InputError(
+            f"case {case.id!r}: meta.scaffolds has no text for level {level}; give a list with one for each of 1..K-1, "
+            "or leave the field out"
+        )
+    return str(given[level - 1])
 
 
 def unsettled(judged: Sequence[Scaffolded]) -> list[str]:

@@ -196,7 +196,7 @@ class InterventionTrial:
         ids, gold = [int(t) for t in tokens if int(t) >= 0], example.gold
         assert gold is not None, "the run's own examples have one"
         text = decode(self.tokenizer, ids, self.lm.eos_ids, special_thinking_marks(self.tokenizer))
-        said, stopped = cut_after_stop(text, gold.stop)  # cut where the run's own answers end
+        said, stopped = cut_after_stop(text, gold.stop, opened=gold.thinking)  # cut where the run's own answers end
         ended = stopped is not None or len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
         return gold.grade(said, "stop" if ended else "length", self.compat).outcome
 

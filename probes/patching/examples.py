@@ -125,6 +125,6 @@ def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
 
 
 def _graded(text: str, ended: bool, gold: Gold) -> Grade:
-    said = cut_after_stop(text, gold.stop)[0]
+    said = cut_after_stop(text, gold.stop, opened=gold.thinking)[0]
     reason = "stop" if ended or len(said) < len(text) or said.endswith(gold.stop) else "length"
     return gold.grade(said, reason)

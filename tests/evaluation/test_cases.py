@@ -134,6 +134,26 @@ def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, lines: list[Any], s
     assert str(error.value).startswith(str(path)) and "\n" not in str(error.value)
 
 
+def test_an_atom_with_other_paraphrases_in_another_case_is_refused(tmp_path: Path) -> None:
+    def asks(name: str, *paraphrases: str, answer: str = "6", atom: str | None = "x") -> dict[str, Any]:
+        part = {"question": "p", "answer": answer, "paraphrases": list(paraphrases), "atom": atom}
+        return {**LINE, "id": name, "parts": [part]}
+
+    fits = [
+        asks("a", "one?", "two?"),
+        asks("b", "one?"),
+        asks("c"),
+        asks("d", "six?", atom="y"),
+        asks("e", "o?", atom=None),
+    ]
+    assert len(read_cases(write(tmp_path / "c.jsonl", *fits))) == 5
+    path = write(tmp_path / "c.jsonl", *fits, asks("f", "one?", "2?"))
+    with pytest.raises(
+        InputError, match=r":6: case 'f', parts\[0\]: atom 'x' has other paraphrases in case 'a'.*'one\?'"
+    ):
+        read_cases(path)
+
+
 def test_a_case_file_in_yaml_or_csv_is_refused_as_what_it_is(tmp_path: Path) -> None:
     for text in ("- id: a\n  question: q\n", "# mine\n- id: a\n"):
         (tmp_path / "c.yaml").write_text(text)

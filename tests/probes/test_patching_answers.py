@@ -149,6 +149,12 @@ def test_a_stop_text_ends_what_is_judged() -> None:
     assert _graded("<answer>UNKNOWN</answer>", True, replace(gold, unknowable=True)).outcome == "correct"
 
 
+def test_a_stop_text_in_thoughts_that_the_prompt_opened_ends_nothing() -> None:
+    gold = Gold("9", "number", "xml", stop=("</answer>",), thinking=True)
+    assert _graded("Is it <answer>8</answer>? Or", False, gold).outcome == "invalid"
+    assert _graded("Is it <answer>8</answer>?</think><answer>9</answer>", False, gold).outcome == "correct"
+
+
 def test_an_option_of_a_choice_may_be_named_by_its_letter() -> None:
     gold = Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue")))
     assert [_graded(said, True, gold).outcome for said in ("B", "A", "blue")] == ["correct", "incorrect", "correct"]

@@ -175,8 +175,10 @@ def test_own_scaffold_texts_are_used_and_a_missing_level_is_an_error() -> None:
     graded = {"whole": Grade("incorrect", "11")}
     texts = replace(CASE, meta={"scaffolds": ["one", "two", "three"]})
     assert [a.prompt for a in protocol.asks(texts, graded) if a.role.startswith("scaffold")] == ["one", "two", "three"]
-    with pytest.raises(InputError, match=r"meta\.scaffolds has no text for level 3"):
-        protocol.asks(replace(CASE, meta={"scaffolds": ["one", "two", None]}), graded)
+    for wrong, level in ((["one", "two", None], 3), (["one"], 2), ("one", 1), ({"1": "one"}, 1)):
+        for known in (graded, {}):  # before anything is asked
+            with pytest.raises(InputError, match=rf"meta\.scaffolds has no text for level {level}"):
+                protocol.asks(replace(CASE, meta={"scaffolds": wrong}), known)
 
 
 XYX, YZW = tuple("xyx"), tuple("yzw")
