@@ -41,7 +41,7 @@ _SINCE = re.compile(
     r"\A(?:(?:Since|Because|As|If|When|While|Although)\s[^\s,]+|Everyone\sbut)\s[^,:\n]{1,80},\s(?:that\sis,\s)?"
 )
 """A clause before the one with the items: "Since Joe failed, Tom and Ana passed"."""
-_ADDED = re.compile(r",\s(?:in|on|from|as|both|all)\s[a-z][^,;\n]*\Z")
+_ADDED = re.compile(r",\s(?:(?:in|on|from|as|both|all)\s[a-z]|followed\sby\s)[^,;\n]*\Z")
 """What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
     r",\swith\s(?:small|smaller|trace|tiny|minor)\s|,?\s(?:and|while|whereas)\s(?:the\s(?:other|secondary|second|former|latter|last|rest|remaining)|its|their)\b"

@@ -344,7 +344,7 @@ def field(text: str, question: str) -> str | None:
 def hinted_number(text: str, question: str) -> str | None:
     """The number that a text itself calls the rest or the quantity that is asked for, or to which something changed."""
     last = next((s for s in reversed(view.sentences(view.plain(text))) if any(c.isdigit() for c in s)), "")
-    if (changes := _FROM_TO.findall(last))[-1:]:
+    if (changes := _FROM_TO.findall(last))[-1:] and "percentage" not in question.lower():
         return changes[-1]
     left = [a or b for a, b in _LEFT.findall(last)] if _LEFT_ASKED.search(question) else []
     return left[0] if len(left) == 1 else statements.number(text, question)

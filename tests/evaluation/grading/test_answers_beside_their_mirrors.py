@@ -869,7 +869,49 @@ RATIO = "A class has 18 girls and 12 boys. What is the ratio of girls to boys in
 WATER = "Which river carries the most water?"
 LIGHTEST = "What is the second lightest element?"
 BACKWARDS = 'Spell the word "apple" backwards.'
+RED = "A box has 20 balls, 5 of which are red. How many are not red?"
+WALK = "A quarter of the 60 pupils walk to school. How many pupils do not walk?"
+SWIM = "40 pupils are in a class, and 12 cannot swim. How many pupils can swim?"
+CLIPS = "How many clips did she sell altogether in April and May?"
+EMPTY = "Which continent has no permanent population?"
+NOVEL = "Who wrote Frankenstein?"
+FIRST_LETTERS = "What are the first three letters of the Greek alphabet, in order?"
+MORE_LEGS = "How many more legs does a spider have than an insect?"
+PHONE = "A phone's price rose from $200 to $300. By what percentage did it rise?"
 WHAT_IS_ASKED = [
+    ("number", "15", "5 are red and 15 are not.", RED, RIGHT),
+    ("number", "15", "15 are red and 5 are not.", RED, NOT_RIGHT),
+    ("number", "45", "Of the 60 pupils, 15 walk and 45 do not walk.", WALK, RIGHT),
+    ("number", "45", "45 pupils walk and 15 do not.", WALK, NOT_RIGHT),
+    ("number", "28", "28 pupils can swim and 12 cannot.", SWIM, RIGHT),
+    ("number", "28", "12 pupils can swim and 28 are not able to.", SWIM, NOT_RIGHT),
+    ("number", "72", "She sold 72 clips \u2014 48 in April and 24 in May.", CLIPS, RIGHT),
+    ("number", "72", "She sold 74 clips \u2014 48 in April and 26 in May.", CLIPS, WRONG),
+    ("number", "11", "Each team has 11 players: 10 outfield players and one goalkeeper.", None, RIGHT),
+    ("number", "10", "Each team has 11 players: 10 outfield players and one goalkeeper.", None, NOT_RIGHT),
+    ("number", "2", "Spiders have 8 legs while insects have 6, a difference of 2.", MORE_LEGS, RIGHT),
+    ("number", "2", "Spiders have 8 legs while insects have 2, a difference of 6.", MORE_LEGS, NOT_RIGHT),
+    ("number", "50", "It rose by 50%, from $200 to $300.", PHONE, RIGHT),
+    ("text", "Antarctica", "The continent without a permanent population is Antarctica.", EMPTY, RIGHT),
+    ("text", "Jordan", "The country that has not won is Jordan.", None, RIGHT),
+    ("text", "Jordan", "I do not think that the country is Jordan.", None, WRONG),
+    ("text", "Mary Shelley", '"Frankenstein; or, The Modern Prometheus" was written by Mary Shelley.', NOVEL, RIGHT),
+    (
+        "text",
+        "Mercury",
+        "Venus is the hottest, but Mercury is closest to the Sun.",
+        "Which planet is closest to the Sun?",
+        RIGHT,
+    ),
+    (
+        "text",
+        "Mercury",
+        "Mercury is the smallest planet, but Venus is closest to the Sun.",
+        "Which planet is closest to the Sun?",
+        NOT_RIGHT,
+    ),
+    ("ordered-list", "Alpha; Beta; Gamma", "Alpha, beta, and gamma, followed by delta.", FIRST_LETTERS, RIGHT),
+    ("ordered-list", "Alpha; Beta; Delta", "Alpha, beta, and gamma, followed by delta.", FIRST_LETTERS, NOT_RIGHT),
     ("number", "30", "The larger number is 30 and the smaller is 20.", TWO, RIGHT),
     ("number", "30", "The larger number is 20 and the smaller is 30.", TWO, NOT_RIGHT),
     ("number", "17", "The smallest prime greater than 13 is 17, then comes 19.", NEXT_PRIME, RIGHT),
