@@ -217,7 +217,7 @@ def of_another_person(text: str, question: str) -> bool:
     """Whether a text says nothing but what another person has than the one whom the question names: "Mia is 12."."""
     asked, plain = _WHOSE.search(question) or _AGE.search(question), view.plain(text)
     held = _HAS.match(plain.strip())
-    if asked is None or held is None or asked["name"] in plain or len(re.findall(r"\d+", plain)) > 1:
+    if asked is None or held is None or asked["name"].split()[-1] in plain or len(re.findall(r"\d+", plain)) > 1:
         return False
     return re.search(rf"\b{re.escape(held['name'])}\b", question) is not None
 

@@ -107,12 +107,15 @@ def only_operands(sentence: str, question: str) -> bool:
     return asked and not numbers.computes(numbers.normalized(sentence)) and not _RESULT.search(sentence)
 
 
-def _of_two(plain: str, question: str) -> str | None:
+def _of_two(plain: str, last: str, question: str) -> str | None:
     """The number that is asked for where a text says how many are and how many are not: "15 can swim and 5 can't"."""
-    asked, said = _COUNT_ASKED.search(question), _AND_NOT.search(plain)
+    asked, said = _COUNT_ASKED.search(last), _AND_NOT.search(plain)
     if asked is None or said is None or cues.corrections(plain) or said["no"]:
         return None
-    if not {*echo.content(said["what"])} <= {*echo.content(asked["what"])} or not echo.content(said["what"]):
+    if any(c.isdigit() for c in plain[said.end() :]):
+        return None  # "A leap year has 366 days, but 2024 wasn't one. So 365."
+    what = {*echo.content(said["what"])}
+    if not what <= {*echo.content(question)} or not what & {*echo.content(asked["what"])}:
         return None
     return said["other"] if _NO.search(asked["what"]) else said["number"]
 
@@ -131,7 +134,7 @@ def _counted(plain: str, question: str) -> str | None:
 def number(text: str, question: str) -> str | None:
     """What a text says of the quantity that a question names, where it says it once: "The new price is $60."."""
     asked, plain = _THE_ASKED.search(last := echo.last_question(question)), view.plain(text)
-    if (own := _of_two(plain, last)) is not None:
+    if (own := _of_two(plain, last, question)) is not None:
         return own
     if asked is None or cues.corrections(plain) or _COMPUTED_FROM.search(last, asked.end()):
         apart = _DIFFERENCE.findall(plain) if _COMPARES.search(last) else []
