@@ -271,8 +271,12 @@ def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal 
     replies without a verdict leave the row undecided. Without a judge the rules' "incorrect" is wrong.
     """
     grades = [
-        grade(r.response, r.finish_reason, r.gold, r.answer_type, r.aliases, r.format, options=r.options) for r in rows
-    ]
+        grade(
+            r.response, r.finish_reason, r.gold, r.answer_type, r.aliases, r.format, options=r.options,
+            question=r.question,
+        )
+        for r in rows
+    ]  # fmt: skip
     verdicts = [_by_rules(g) for g in grades]
     if judge is None:
         return verdicts

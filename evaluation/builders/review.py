@@ -73,6 +73,7 @@ def _ask(case: Case, repeat: int, seed: int) -> Ask:
         raise InputError(f"case {case.id!r}: has {len(case.parts)} parts, part {_PART} is to be reviewed")
     p = case.parts[_PART]
     ask = Ask(case.id, f"part:{_PART}", prompts.render(p.question, "cot"), p.answer, p.answer_type, "cot", p.aliases)
+    ask = replace(ask, question=p.question, options=p.options)
     return replace(ask, max_tokens=1024, temperature=0.7, seed=seed + repeat, repeat=repeat)
 
 
@@ -80,8 +81,9 @@ def _judged(ask: Ask, response: Response, grade: Callable[..., Grade]) -> Grade:
     if response.finish_reason == "error":
         return Grade("invalid", None, None, f"error: {response.error}")
     return grade(
-        response.text, response.finish_reason, ask.gold, ask.answer_type, aliases=ask.aliases, format=ask.format
-    )
+        response.text, response.finish_reason, ask.gold, ask.answer_type, aliases=ask.aliases, format=ask.format,
+        options=ask.options, question=ask.question,
+    )  # fmt: skip
 
 
 def _record(case: Case, grades: Sequence[Grade], minimum: int) -> dict[str, Any]:

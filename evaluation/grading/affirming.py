@@ -70,6 +70,8 @@ _ITS = re.compile(r"\A\W*([A-Z]\w+)'s\s([^,;.]+?)(?=\s(?:is|was)\s)")
 """\"Italy's capital is" for "The capital of Italy is"."""
 _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
 """The kind of what is named after it: "the city of Nice"."""
+_IF = re.compile(r",\s(?:if|given|assuming)\s[^?]*")
+"""The condition behind a question: "Is Ann taller than Bob, if Ann is 160 cm tall?"."""
 _OBJECT = 3
 """Most words of an object."""
 _KEPT = 3
@@ -87,7 +89,8 @@ def affirms(text: str, question: str) -> bool | None:
     if (judged := _IS_IT.match(last_question(question))) and (said := _CALLED.match(view.plain(text)[:200])):
         if said["word"].lower() == judged["word"].lower() and not {*said["word"].lower().split()} & ASKING:
             return not said["no"]
-    question = _not_fronted(_CITY_OF.sub("", _IS_IT_TRUE.sub("", last_question(question))))
+    question = _IF.sub("", _IS_IT_TRUE.sub("", last_question(question)))
+    question = _not_fronted(_CITY_OF.sub("", question))
     asked, names, than = content(question), names_of(question), question.partition(" than ")
     parts = [_not_fronted(_without_others(s, asked)) for s in view.sentences(view.plain(text)) if not s.endswith("?")]
     said_so = {t.word for t in tokens(question)[:1]}  # "Could it ...?" "It could."

@@ -66,7 +66,9 @@ _ROW = re.compile(r"[^\n,;\u2705\u2714\u2713\u274c\u2717\u2718]{1,200}?\s?[\u270
 _TICKS, _CROSSES = "\u2705\u2714\u2713", "\u274c\u2717\u2718"
 _NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|them)\b.{0,40})?\W*$", re.IGNORECASE)
 """An answer that takes no option: "None of the above."."""
-_SO = re.compile(r",\s(?:so|therefore|thus|hence|which\sleaves|leaving)\s")
+_SO = re.compile(r",\s(?:so|therefore|thus|hence|which\sleaves|leaving|(?:it|that)(?:'s|\sis|\smust\sbe))\s")
+_LETTER_ONLY = 3
+"""Most words of a conclusion that is nothing but an option: ", so option C."."""
 _EQUATION = re.compile(
     r"[^=]*\d\s*(?:[-+*/\u00d7\u00f7x\u2212]|times|plus|minus|divided\s+by|multiplied\s+by|\s\s)\s*\d[^=]*?(?:=|\b(?:is|are|equals|gives|makes)\b)"
     r"\s*(?P<result>[$\u20ac\u00a3]?-?\d[\d.,]*(?:\s?[^\W\d]+)?)\W*",
@@ -110,7 +112,8 @@ def uncued(text: str, options: _Options) -> ChosenOption:
             return found
     drawn = _SO.split(parts[-1])[1:] if parts else []
     left = _said(drawn[-1], options) if drawn and not _NOT.search(drawn[-1]) else set()
-    if len(parts) > 1 and len(left) == 1:
+    short = bool(drawn) and len(drawn[-1].split()) <= _LETTER_ONLY
+    if (len(parts) > 1 or short) and len(left) == 1:
         return ChosenOption(left.pop())  # "A is 3, which is too few. 12 - 5 = 7, so C."
     found = _opening(_corrected(plain), options)
     if found.reason == "several choices" and (result := _computed(parts[-1] if parts else "", options)):
@@ -229,7 +232,16 @@ def _said(text: str, options: _Options) -> set[str]:
             continue
         if not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) and not _REJECTED.match(text, m.end()):
             found.add(letter)
-    return found or _named(text, options)
+    named = _named(text, options) if found or options else set()
+    if len(found) == 1 and found < named and _first_named(text, options) not in found:
+        return named  # "It's evaporation. Condensation (B) is the opposite."
+    return found or named
+
+
+def _first_named(text: str, options: _Options) -> str:
+    """The letter of the option whose text comes first in a text that has several."""
+    given = f" {normalize(text)} "
+    return min(options, key=lambda o: given.find(f" {normalize(o[1])}") % (len(given) + 1))[0]
 
 
 def _named(text: str, options: _Options) -> set[str]:

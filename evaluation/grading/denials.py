@@ -35,6 +35,9 @@ _JAPANESE = "\u3067\u306f\u306a \u3067\u306f\u3042\u308a\u307e\u305b\u3093 \u305
 _KOREAN = "\uac00\uc544\ub2c8 \uc774\uc544\ub2c8"
 _AFTER = tuple(map(fold, f"{_JAPANESE} {_KOREAN}".split()))
 """What follows a name that Japanese and Korean deny."""
+_IS = frozenset("is was are were".split())
+_RELATIVE = frozenset("that which who".split())
+_WITHOUT = frozenset("without except excluding".split())
 _WINDOW = 7
 """Words before a name among which its denial is looked for."""
 
@@ -58,6 +61,12 @@ def _before(before: Sequence[Token]) -> bool:
             return False
         if word in _IN_NAMES and before[at].capital and (word == "ne" or at or (n and following not in _TO_BE)):
             continue
+        if (
+            word in _NEGATORS
+            and {*last[at + 2 :]} & _IS
+            and (word in _WITHOUT or {*last[max(0, at - 2) : at]} & _RELATIVE)
+        ):
+            return False  # "The country that has not won is Chad.", "the continent without a population is"
         if word in _NEGATORS:
             return following not in _NOT_ONLY
         if word in _BEFORE_A_VERB and (n == 0 or following in _TO_BE):

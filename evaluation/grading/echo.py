@@ -40,6 +40,7 @@ _TURN = re.compile(
 """Words after which a sentence may answer otherwise."""
 _HOW = re.compile(r"\bhow\s+(?:much|many)\b", re.IGNORECASE)
 _ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\b(?:is|was)\b)", re.IGNORECASE)
+_HEAD = re.compile(r"\W*(?:which|what)\s(?!(?:is|was|are|were)\b)(\w+)", re.IGNORECASE)
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
@@ -242,9 +243,11 @@ def _all_of_another(first: str, added: str, held: Sequence[bool], question: str)
     if held not in ([True, False], [False, True]):
         return False
     with_gold, other = (first, added) if held[0] else (added, first)
-    if re.match(r"\W*(?:his|her|its|their)\s", with_gold, re.I) or not {*with_gold.split()} & mentions.FINITE:
+    clause = {*with_gold.split()} & mentions.FINITE or len(content(with_gold)) >= _WORDS
+    if re.match(r"\W*(?:his|her|its|their)\s", with_gold, re.IGNORECASE) or not clause:
         return False
-    known, asked = {*content(question)}, {*content(last_question(question))}
+    head = _HEAD.match(last_question(question))
+    known, asked = {*content(question)}, {*content(last_question(question))} - {*content(head[1] if head else "")}
     said = asked & {*content(f"{first} {added}")}
     if len(said) < _WORDS - 1 or not said <= {*content(other)} or said <= {*content(with_gold)}:
         return False

@@ -41,7 +41,7 @@ _SINCE = re.compile(
     r"\A(?:(?:Since|Because|As|If|When|While|Although)\s[^\s,]+|Everyone\sbut)\s[^,:\n]{1,80},\s(?:that\sis,\s)?"
 )
 """A clause before the one with the items: "Since Joe failed, Tom and Ana passed"."""
-_ADDED = re.compile(r",\s(?:in|on|from|as|both|all)\s[a-z][^,;\n]*\Z")
+_ADDED = re.compile(r",\s(?:(?:in|on|from|as|both|all)\s[a-z]|followed\sby\s)[^,;\n]*\Z")
 """What a list adds about all of its items: "blue, white and red, in vertical stripes"."""
 _OTHER_CLAUSE = re.compile(
     r",\swith\s(?:small|smaller|trace|tiny|minor)\s|,?\s(?:and|while|whereas)\s(?:the\s(?:other|secondary|second|former|latter|last|rest|remaining)|its|their)\b"
@@ -54,6 +54,8 @@ _HEADING = re.compile(
     r"\b(?:order\w*|sort\w*|arrang\w+|chronolog\w+|sequence|answer|result|final\w*)\b[^\n]*\s*\Z", re.IGNORECASE
 )
 _OTHER_ORDER = re.compile(r"\b(?:not|wrong|incorrect|revers\w+|original|initial|previous|given)\b", re.IGNORECASE)
+_PARTS = re.compile(r",?\s(?:and|then)\s")
+"""Between the questions of a question for several numbers."""
 _LISTED_WORDS = 20
 """Words beside the items of a list that leave no room for an explanation."""
 _MOST = 40
@@ -183,13 +185,15 @@ def as_asked(items: Sequence[str], gold: Sequence[str], question: str | None) ->
     ['a spider has 8', 'a hen has 2']
     """
     named = [[w for w in echo.content(item) if w.isalpha()] for item in items]
-    asked = echo.content(question or "")
     every = [w for row in named for w in {*row}]
-    places = [max((asked.index(w) for w in row if w in asked and every.count(w) == 1), default=None) for row in named]
-    known = [p for p in places if p is not None]
-    if len(known) < len(items) or len({*known}) < len(known) or not all(map(_is_number, gold)):
+    asked = [echo.content(part) for part in _PARTS.split(echo.last_question(question or ""))]
+    places = [{n for n, part in enumerate(asked) for w in row if w in part and every.count(w) == 1} for row in named]
+    known = [max(found) if found else None for found in places]
+    if known.count(None) == 1 and len(items) == len(asked):  # the other question is left for it
+        known[known.index(None)] = next(n for n in range(len(asked)) if n not in known)
+    if None in known or len({*known}) < len(items) or not all(map(_is_number, gold)):
         return items
-    return [item for _, item in sorted(zip(known, items, strict=True))]
+    return [item for _, item in sorted(zip(known, items, strict=True), key=lambda row: row[0] or 0)]
 
 
 def held(answer: str, gold: Sequence[str]) -> bool:

@@ -45,8 +45,11 @@ one is ..."."""
 _THE_IS = re.compile(r"\W*the\s(?:\w+\s){1,2}(?:is|was)\b", re.IGNORECASE)
 _THEY = re.compile(r"\W*(?:They|People)\s(?:there\s)?(?:speak|use|pay)\b")
 _INTERJECTION = re.compile(r"\W*(?:right|well|yes|no|hmm+|ah|oh|indeed|correct|exactly)\W*", re.IGNORECASE)
-_SO = r"so,?\s+(?:(?:in|on|at|after)\s[^,;.]{1,30}?\s)?(?:the|his|her|its|their|(?:it|he|she|they)(?:['\u2019]s)?)\s"
-_JOINTS = re.compile(rf"; |, (?={_SO})")
+_SO = (
+    r"so,?\s+(?:(?:in|on|at|after)\s[^,;.]{1,30}?\s)?(?:the|his|her|its|their|(?:it|he|she|they)(?:['\u2019]s)?"
+    r"|(?-i:[A-Z])[\w-]+(?=\s(?:is|was)\s))\s"
+)
+_JOINTS = re.compile(rf"; (?!or\b)|, (?={_SO})")
 _OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
 """The same the other way round: "New Delhi is its capital."."""
 _ANSWERED = re.compile(r"[^?:]{3,80}: (?:[Tt]hat|[Ii]t)(?:'s|\s(?:is|was|would\sbe))\s")

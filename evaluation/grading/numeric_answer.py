@@ -139,8 +139,7 @@ def uncued(text: str) -> QuantityReading:
         if correction.sure and numbers.candidates(end[correction.at :]):
             return _last(end[correction.at :])
     found = _last(end)
-    head = end if len(text) <= cues.REACH else numbers.normalized(text[:200])
-    lead = _leading(head)
+    lead = _leading(end if len(text) <= cues.REACH else numbers.normalized(text[:200]))
     if lead is None or found.number is None or lead.value == found.number.value:
         return found
     return QuantityReading(lead, rivals=(found.number, *found.rivals), decisive=False)
@@ -187,14 +186,15 @@ def _last(plain: str) -> QuantityReading:
 
 
 def _before_colon(sentence: str) -> str:
-    """A sentence without what its colon explains: "They are 15 together: Ben is 9 and Lia is 6"."""
-    said, colon, explained = sentence.partition(": ")
+    """A sentence without what its colon explains, or its dash if it adds up: "They are 15: Ben is 9 and Lia is 6"."""
+    mark = next((m for m in (": ", " \u2014 ", " \u2013 ") if m in sentence), ": ")
+    said, colon, explained = sentence.partition(mark)
     found = numbers.candidates(said) if colon else []
-    parts = numbers.candidates(explained) if found else []
+    parts, every = (numbers.candidates(explained), numbers.find_all(explained)) if found else ([], [])
     at_end = len(parts) > 1 and len(said) - found[-1].end <= _AT_END and "times" not in said[found[-1].end :]
     computed = len(_EQUALS.findall(explained)) == 1  # "half of 2,500: 2,500 / 2 = 1,250"
-    summed = len(parts) > 1 and sum(n.value for n in parts) == found[-1].value  # "11: 10 players and 1 goalkeeper"
-    explains = at_end or summed or (parts and len(found) == 1 and _EACH.search(explained))
+    summed = len(every) > 1 and sum(n.value for n in every) == found[-1].value  # "11: 10 players and one goalkeeper"
+    explains = summed or (mark == ": " and (at_end or (parts and len(found) == 1 and _EACH.search(explained))))
     return said if explains and not computed else sentence
 
 

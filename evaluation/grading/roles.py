@@ -217,7 +217,7 @@ def of_another_person(text: str, question: str) -> bool:
     """Whether a text says nothing but what another person has than the one whom the question names: "Mia is 12."."""
     asked, plain = _WHOSE.search(question) or _AGE.search(question), view.plain(text)
     held = _HAS.match(plain.strip())
-    if asked is None or held is None or asked["name"] in plain or len(re.findall(r"\d+", plain)) > 1:
+    if asked is None or held is None or asked["name"].split()[-1] in plain or len(re.findall(r"\d+", plain)) > 1:
         return False
     return re.search(rf"\b{re.escape(held['name'])}\b", question) is not None
 
@@ -344,7 +344,7 @@ def field(text: str, question: str) -> str | None:
 def hinted_number(text: str, question: str) -> str | None:
     """The number that a text itself calls the rest or the quantity that is asked for, or to which something changed."""
     last = next((s for s in reversed(view.sentences(view.plain(text))) if any(c.isdigit() for c in s)), "")
-    if (changes := _FROM_TO.findall(last))[-1:]:
+    if (changes := _FROM_TO.findall(last))[-1:] and "percentage" not in question.lower():
         return changes[-1]
     left = [a or b for a, b in _LEFT.findall(last)] if _LEFT_ASKED.search(question) else []
     return left[0] if len(left) == 1 else statements.number(text, question)

@@ -16,6 +16,14 @@ _THE_ASKED = re.compile(
 _COMPUTED_FROM = re.compile(r"\b(?:plus|minus|times|multiplied|divided|added|subtracted)\b", re.IGNORECASE)
 """After its name, where it is only one of those to compute with: "What is the tag of A plus the tag of B?"."""
 _RESULT = re.compile(rf"=|{_COMPUTED_FROM.pattern}|\b(?:sum|product|difference|total|result|quotient)\b", re.IGNORECASE)
+_COMPARES = re.compile(r"\bhow\s(?:many|much)\s(?:more|fewer|less)\b|\bdifference\b", re.IGNORECASE)
+_DIFFERENCE = re.compile(r"\ba\sdifference\sof\s[$\u20ac\u00a3]?(\d[\d,.]*\d|\d)", re.IGNORECASE)
+_NO = re.compile(r"\bnot\b|n't\b", re.IGNORECASE)
+_AND_NOT = re.compile(
+    r"(?<![\d.,])(?P<number>\d+)\s(?P<what>(?:(?P<no>not\b|\w*n't\b)|[^.;:,\d\n]){1,40}?),?\s(?:and|but|while)\s(?:the\sother\s)?"
+    r"(?P<other>\d+)\s(?:[a-z]+\s){0,2}?(?:are|is|do|does|did|can|were|was|have|has|could|will)(?:\snot|n't|not)\b",
+    re.IGNORECASE,
+)
 _NUMBER_OF = r"\s(?:number|value|amount)\b"
 _COUNT_ASKED = re.compile(r"\bhow\smany\s(?P<what>[^?]{3,100})\?", re.IGNORECASE)
 _NUMBER_IS = re.compile(
@@ -99,6 +107,19 @@ def only_operands(sentence: str, question: str) -> bool:
     return asked and not numbers.computes(numbers.normalized(sentence)) and not _RESULT.search(sentence)
 
 
+def _of_two(plain: str, last: str, question: str) -> str | None:
+    """The number that is asked for where a text says how many are and how many are not: "15 can swim and 5 can't"."""
+    asked, said = _COUNT_ASKED.search(last), _AND_NOT.search(plain)
+    if asked is None or said is None or cues.corrections(plain) or said["no"]:
+        return None
+    if any(c.isdigit() for c in plain[said.end() :]):
+        return None  # "A leap year has 366 days, but 2024 wasn't one. So 365."
+    what = {*echo.content(said["what"])}
+    if not what <= {*echo.content(question)} or not what & {*echo.content(asked["what"])}:
+        return None
+    return said["other"] if _NO.search(asked["what"]) else said["number"]
+
+
 def _counted(plain: str, question: str) -> str | None:
     """The number that is asked for, where a text names it in the words of the question: "The number of desks is 4."."""
     asked = _COUNT_ASKED.search(question)
@@ -113,8 +134,11 @@ def _counted(plain: str, question: str) -> str | None:
 def number(text: str, question: str) -> str | None:
     """What a text says of the quantity that a question names, where it says it once: "The new price is $60."."""
     asked, plain = _THE_ASKED.search(last := echo.last_question(question)), view.plain(text)
+    if (own := _of_two(plain, last, question)) is not None:
+        return own
     if asked is None or cues.corrections(plain) or _COMPUTED_FROM.search(last, asked.end()):
-        return _counted(plain, last)
+        apart = _DIFFERENCE.findall(plain) if _COMPARES.search(last) else []
+        return apart[0] if len(apart) == 1 else _counted(plain, last)
     name = r"[\s_]".join(map(re.escape, re.sub(_NUMBER_OF, "", asked["what"]).split()))
     found = re.finditer(
         rf"(?:\A|[.!?\n]|\b(?:so|thus|hence|therefore|and|then|while)\b,?)[\W_]*(?:the|her|his|their|its|my)?\s?\b{name}(?:{_NUMBER_OF})?\b[\"']?"

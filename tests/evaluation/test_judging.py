@@ -271,6 +271,8 @@ def test_agreement_with_a_judge_is_of_the_rules_where_they_find_a_match_and_leav
         row(prompts.ABSTENTION),
         row(" "),
     ]
+    hours = AnswerToJudge("c", "whole", "How many minutes does the film last?", "90", "number", "1.5 hours")
+    assert agree([hours], None)[0].right, "as in a run, the question tells the unit of a bare gold number"
     rules = [v.right for v in agree(rows, None)]
     assert rules == [True, False, True, None, None, False, False, None]
     judge = Judge(right=["Lyon"], wrong=[])

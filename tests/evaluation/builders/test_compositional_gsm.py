@@ -342,6 +342,17 @@ def test_samples_are_graded_as_the_part_that_is_reviewed_is(engine) -> None:
     ]
 
 
+def test_samples_are_graded_with_the_question_and_the_options_of_the_part(engine) -> None:
+    options = (("A", "north"), ("B", "south"))
+    parts = (Part("Q1?", "2", "math", "number"), Part("Which way is the pole?", "A", "math", "choice", options=options))
+    cases = [replace(build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100)).cases[0], parts=parts)]
+    said = ("north", "A", "south")
+    found = review.queue(
+        cases, [engine("solver", lambda ask: f"So the final answer is: {said[ask.repeat]}")], samples=3, minimum=3
+    )
+    assert [r["outcomes"] for r in found] == [{"correct": 2, "incorrect": 1}]
+
+
 def test_the_benchmark_file_reads_back(tmp_path: Path) -> None:
     cases = build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100)).cases
     write_cases(cases, tmp_path / "cases.jsonl")

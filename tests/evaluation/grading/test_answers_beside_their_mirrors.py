@@ -869,7 +869,76 @@ RATIO = "A class has 18 girls and 12 boys. What is the ratio of girls to boys in
 WATER = "Which river carries the most water?"
 LIGHTEST = "What is the second lightest element?"
 BACKWARDS = 'Spell the word "apple" backwards.'
+RED = "A box has 20 balls, 5 of which are red. How many are not red?"
+WALK = "A quarter of the 60 pupils walk to school. How many pupils do not walk?"
+SWIM = "40 pupils are in a class, and 12 cannot swim. How many pupils can swim?"
+CLIPS = "How many clips did she sell altogether in April and May?"
+EMPTY = "Which continent has no permanent population?"
+NOVEL = "Who wrote Frankenstein?"
+FIRST_LETTERS = "What are the first three letters of the Greek alphabet, in order?"
+MORE_LEGS = "How many more legs does a spider have than an insect?"
+PHONE = "A phone's price rose from $200 to $300. By what percentage did it rise?"
+TAKEN = "A cinema has 200 seats. 80 are taken. How many are not taken?"
+LEAP_YEAR = "How many days did the year 2023 have?"
+HER_BROTHER = "Lena's brother is 5 years younger than she is. Lena is 18. How old is her brother?"
+SQUARE = "A square has an area of 25. What is its perimeter? (A) 10 m (B) 20 m (C) 30 m (D) 40 m"
+GASES = "What is the change from liquid to gas called? (A) evaporation (B) condensation (C) freezing"
+IN_BAGS = "Anna has 5 bags with 3 apples each. How many apples does she have, and how many are in each bag?"
+LANDLOCKED = "Which of the countries Chad, Kenya and Ghana is landlocked?"
+TALLER = "Is Ann taller than Bob, if Ann is 160 cm and Bob is 175 cm tall?"
 WHAT_IS_ASKED = [
+    ("number", "120", "80 seats are taken and 120 are not.", TAKEN, RIGHT),
+    ("number", "120", "120 seats are taken and 80 are not.", TAKEN, NOT_RIGHT),
+    ("number", "365", "A leap year has 366 days, but 2023 wasn't one. So 365.", LEAP_YEAR, RIGHT),
+    ("number", "366", "A leap year has 366 days, but 2023 wasn't one. So 365.", LEAP_YEAR, NOT_RIGHT),
+    ("number", "13", "Lena's brother is 13 years old.", HER_BROTHER, RIGHT),
+    ("number", "13", "Lena is 13.", HER_BROTHER, NOT_RIGHT),
+    ("choice", "B", "Option A would mean a side of 2 m. Since the side is 5 m, it's option B.", SQUARE, RIGHT),
+    ("choice", "A", "Option A would mean a side of 2 m. Since the side is 5 m, it's option B.", SQUARE, WRONG),
+    ("choice", "C", "Option B would mean a side of 5 m, which is too small, so C.", SQUARE, RIGHT),
+    ("choice", "B", "Option B would mean a side of 5 m, which is too small, so C.", SQUARE, WRONG),
+    ("choice", "A", "Evaporation (A) is right, because condensation is the opposite.", GASES, RIGHT),
+    ("choice", "A", "It's condensation. Evaporation (A) is the opposite.", GASES, NOT_RIGHT),
+    ("choice", "A", "It's evaporation. Condensation (B) is the opposite.", GASES, {"correct", "invalid"}),
+    ("ordered-list", "15 and 3", "There are 3 apples in each bag, and she has 15 apples in all.", IN_BAGS, RIGHT),
+    ("ordered-list", "15 and 3", "There are 15 apples in each bag, and she has 3 apples in all.", IN_BAGS, WRONG),
+    ("text", "Chad", "Kenya has a coast, but Chad doesn't, so Chad is landlocked.", LANDLOCKED, RIGHT),
+    ("text", "Chad", "Chad has a coast, but Kenya doesn't, so Kenya is landlocked.", LANDLOCKED, NOT_RIGHT),
+    ("boolean", "no", "Ann (160 cm) is not taller than Bob (175 cm).", TALLER, RIGHT),
+    ("boolean", "no", "Ann (160 cm) is taller than Bob (175 cm).", TALLER, WRONG),
+    ("number", "15", "5 are red and 15 are not.", RED, RIGHT),
+    ("number", "15", "15 are red and 5 are not.", RED, NOT_RIGHT),
+    ("number", "45", "Of the 60 pupils, 15 walk and 45 do not walk.", WALK, RIGHT),
+    ("number", "45", "45 pupils walk and 15 do not.", WALK, NOT_RIGHT),
+    ("number", "28", "28 pupils can swim and 12 cannot.", SWIM, RIGHT),
+    ("number", "28", "12 pupils can swim and 28 are not able to.", SWIM, NOT_RIGHT),
+    ("number", "72", "She sold 72 clips \u2014 48 in April and 24 in May.", CLIPS, RIGHT),
+    ("number", "72", "She sold 74 clips \u2014 48 in April and 26 in May.", CLIPS, WRONG),
+    ("number", "11", "Each team has 11 players: 10 outfield players and one goalkeeper.", None, RIGHT),
+    ("number", "10", "Each team has 11 players: 10 outfield players and one goalkeeper.", None, NOT_RIGHT),
+    ("number", "2", "Spiders have 8 legs while insects have 6, a difference of 2.", MORE_LEGS, RIGHT),
+    ("number", "2", "Spiders have 8 legs while insects have 2, a difference of 6.", MORE_LEGS, NOT_RIGHT),
+    ("number", "50", "It rose by 50%, from $200 to $300.", PHONE, RIGHT),
+    ("text", "Antarctica", "The continent without a permanent population is Antarctica.", EMPTY, RIGHT),
+    ("text", "Jordan", "The country that has not won is Jordan.", None, RIGHT),
+    ("text", "Jordan", "I do not think that the country is Jordan.", None, WRONG),
+    ("text", "Mary Shelley", '"Frankenstein; or, The Modern Prometheus" was written by Mary Shelley.', NOVEL, RIGHT),
+    (
+        "text",
+        "Mercury",
+        "Venus is the hottest, but Mercury is closest to the Sun.",
+        "Which planet is closest to the Sun?",
+        RIGHT,
+    ),
+    (
+        "text",
+        "Mercury",
+        "Mercury is the smallest planet, but Venus is closest to the Sun.",
+        "Which planet is closest to the Sun?",
+        NOT_RIGHT,
+    ),
+    ("ordered-list", "Alpha; Beta; Gamma", "Alpha, beta, and gamma, followed by delta.", FIRST_LETTERS, RIGHT),
+    ("ordered-list", "Alpha; Beta; Delta", "Alpha, beta, and gamma, followed by delta.", FIRST_LETTERS, NOT_RIGHT),
     ("number", "30", "The larger number is 30 and the smaller is 20.", TWO, RIGHT),
     ("number", "30", "The larger number is 20 and the smaller is 30.", TWO, NOT_RIGHT),
     ("number", "17", "The smallest prime greater than 13 is 17, then comes 19.", NEXT_PRIME, RIGHT),
