@@ -66,6 +66,20 @@ def test_a_text_that_repeats_itself_names_its_fault_where_no_working_is_asked_fo
     assert found is not None and (found.cause, found.specific) == ("format", True)
 
 
+@pytest.mark.parametrize(
+    ("text", "finish", "loops"),
+    [("The euro.\n----------------\nI looked it up.", "stop", False), ("|a|\n| --- | --- | --- | --- |", "stop", False),
+     ("euro............", "stop", False), ("euro............", "length", True),
+     ("euro ----------------\n so", "length", False), ("1,000,000,000,000", "stop", False),
+     ("7 7 7 7 7 7 7 7 7", "stop", True), ("----------------" + "euro " * 5, "stop", True)],
+)  # fmt: skip
+def test_only_words_that_come_again_repeat_an_answer_unless_the_tokens_run_out(
+    text: str, finish: str, loops: bool
+) -> None:
+    found = behaviour.shows(heard(OSLO, {"whole": text}, finish))
+    assert ((found and found.what) or "").startswith("it repeats itself") == loops
+
+
 def test_a_forced_answer_that_cannot_be_judged_mends_nothing_and_is_counted() -> None:
     wrong, looping = {"whole": "euro", "whole:relation": " krone"}, {"whole:neutral": ""}
     group = [heard(OSLO, wrong | {"whole:neutral": " krone"}), heard(OSLO, wrong | looping), heard(OSLO, wrong)]
