@@ -781,6 +781,21 @@ def test_answers_that_the_judge_of_a_run_has_judged_keep_their_grade(
     assert n and len(told.asked) == n, "the judge is not asked again"
 
 
+def test_settings_that_several_cases_have_as_variants_count_once_over_the_run() -> None:
+    told = [heard(c, {"whole": "nothing"}) for c in WORLD if c.family == OSLO.family][:3]
+
+    def beside(one: asks.Heard, of: Case) -> asks.Heard:
+        case = replace(one.case, id=f"{of.id}~{one.case.id}", meta={**one.case.meta, variants.OF: of.id})
+        return replace(one, variant=variants.Variant(case, "another case instead", False))
+
+    groups = {one.case.id: [one, *(beside(o, one.case) for o in told if o is not one)] for one in told}
+    own = replace(told[0].case, question="What is the money of Oslo's country called?", meta={variants.OF: OSLO.id})
+    groups[told[0].case.id].append(replace(told[0], variant=variants.Variant(own, "other words")))
+    found = behave(groups, WORLD)
+    assert {one.fails_in_run for one in found.values()} == {Tally(4, 4)}, "three questions, and one in other words"
+    assert [one.n for one in found.values()] == [4, 3, 3]
+
+
 def test_a_failure_that_was_only_drawn_gets_no_cause_and_keeps_what_was_said(tmp_path: Path) -> None:
     settings = {"model": "organism:plant-no-cause", "benchmark": "organism:mixed", "limit": 60, "probes": []}
     config = Config.read(settings | {"asking": {"temperature": 1.0}})
