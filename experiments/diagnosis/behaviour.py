@@ -202,7 +202,7 @@ def shows(one: Heard) -> Shown | None:
     """The cause that the answer's own text shows; None if it shows no cause."""
     row, text, case = one.grades["whole"], one.text().strip(), one.case
     finish = one.responses["whole"].finish_reason if "whole" in one.responses else "stop"
-    if re.search(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
+    if _repeats(text, finish):
         # A noisy model repeats the numbers of a working.
         again = f"it repeats itself{' until the tokens run out' if finish == 'length' else ''}"
         return Shown("format", again, not operands(case))
@@ -224,6 +224,16 @@ def shows(one: Heard) -> Shown | None:
     if operands(case) and not working(text).values:
         return Shown("format", f"it has no number: {text[:60]!r}", specific=False)
     return None
+
+
+def _repeats(text: str, finish: str) -> bool:
+    """Whether words come again and again, or anything at all until the tokens run out. A line of dashes, the rule of a
+    table and the zeros of a large number do not repeat an answer."""
+    for found in re.finditer(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
+        words = re.search(r"[^\W_]", found[0]) and not re.fullmatch(r"[\d.,]+", found[0])
+        if words or (finish == "length" and len(text) - found.end() < len(found[1])):
+            return True
+    return False
 
 
 def _is_a_part(case: Case, answer: str) -> bool:

@@ -167,6 +167,8 @@ class Behaviour:
     """The same of the signs that nearly all settings of a case show, those that do not fail counted as well."""
     behind: Mapping[str, Behind] = field(default_factory=dict)
     """For each part that can be asked behind the whole's context, how it is answered there."""
+    once: Behaviour | None = None
+    """The same of those settings that no other case of the run has as well, for counts over the run; None: of all."""
 
     def settings(self) -> str:
         """How many settings fail, and in how many others a part is not right, in words."""

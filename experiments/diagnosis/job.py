@@ -286,7 +286,27 @@ def behave(
     """What the answers show, with the shortcut that the most edits of a case follow, of those that the run admits."""
     followed = followed or following.shortcuts(heard, known)
     out = {id: behaviour.behaviour(group, followed.best(id), successes) for id, group in heard.items()}
+    for id, group in _once(heard).items():
+        out[id] = replace(out[id], once=behaviour.behaviour(group, None, successes))
     return weighing.together(out, {id: group[0].case.family for id, group in heard.items()})
+
+
+def _once(heard: Mapping[str, Sequence[Heard]]) -> dict[str, list[Heard]]:
+    """The settings of each case without those that an earlier case has, or that are a case themselves.
+
+    A case of a small family is a variant of several others, with the same answers each time. Cases without such
+    settings are left out.
+    """
+    seen, out = {group[0].case.question for group in heard.values()}, dict[str, list[Heard]]()
+    for id, (original, *others) in heard.items():
+        kept = [original]
+        for one in others:
+            if one.case.question not in seen:
+                seen.add(one.case.question)
+                kept.append(one)
+        if len(kept) <= len(others):
+            out[id] = kept
+    return out
 
 
 def _of_groups(

@@ -258,11 +258,12 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
     """The evidence of every case, with what all failing cases of the run, and of its family, show."""
     family = families or dict.fromkeys(found)
     failing = [one for one in found.values() if one.fails]
-    asked = _sum(one.asked for one in failing)
+    counted = [one.once or one for one in failing]
+    asked = _sum(one.asked for one in counted)
     # a part that is wrong behind the context of right wholes, too, says nothing about the failing ones
-    telling = (b for one in failing for b in one.behind.values() if b.success.share <= CONTROL)
+    telling = (b for one in counted for b in one.behind.values() if b.success.share <= CONTROL)
     behind = _sum(b.wrong for b in telling)
-    fails = _sum(Tally(one.n, one.variants + 1 - one.unknown) for one in failing)
+    fails = _sum(Tally(one.n, one.variants + 1 - one.unknown) for one in counted)
     count = Counter(sign for one in failing for sign in rule.signs(one))
     whole = Counter(sign for one in failing for sign in rule.throughout(one))
     sums = frozenset[str]().union(*(one.sums for one in failing if rule.other_results(one)))
@@ -292,7 +293,8 @@ def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] 
 
 def within(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
     """The evidence of every case, with what these cases together write as operands."""
-    written, other = (_sum(getattr(one, name) for one in found.values()) for name in ("from_case", "other_operand"))
+    counted = [one.once or one for one in found.values()]
+    written, other = (_sum(getattr(one, name) for one in counted) for name in ("from_case", "other_operand"))
     return {id: replace(one, from_cases=written, other_operands=other) for id, one in found.items()}
 
 

@@ -66,6 +66,20 @@ def test_a_text_that_repeats_itself_names_its_fault_where_no_working_is_asked_fo
     assert found is not None and (found.cause, found.specific) == ("format", True)
 
 
+@pytest.mark.parametrize(
+    ("text", "finish", "loops"),
+    [("The euro.\n----------------\nI looked it up.", "stop", False), ("|a|\n| --- | --- | --- | --- |", "stop", False),
+     ("euro............", "stop", False), ("euro............", "length", True),
+     ("euro ----------------\n so", "length", False), ("1,000,000,000,000", "stop", False),
+     ("7 7 7 7 7 7 7 7 7", "stop", True), ("----------------" + "euro " * 5, "stop", True)],
+)  # fmt: skip
+def test_only_words_that_come_again_repeat_an_answer_unless_the_tokens_run_out(
+    text: str, finish: str, loops: bool
+) -> None:
+    found = behaviour.shows(heard(OSLO, {"whole": text}, finish))
+    assert ((found and found.what) or "").startswith("it repeats itself") == loops
+
+
 def test_a_forced_answer_that_cannot_be_judged_mends_nothing_and_is_counted() -> None:
     wrong, looping = {"whole": "euro", "whole:relation": " krone"}, {"whole:neutral": ""}
     group = [heard(OSLO, wrong | {"whole:neutral": " krone"}), heard(OSLO, wrong | looping), heard(OSLO, wrong)]
@@ -765,6 +779,21 @@ def test_answers_that_the_judge_of_a_run_has_judged_keep_their_grade(
     found = diagnose(tmp_path / "run", quiet=True)
     assert len(found.verdicts) == 3 and all("variants: 3 of 3" in v.evidence[0] for v in found.verdicts)
     assert n and len(told.asked) == n, "the judge is not asked again"
+
+
+def test_settings_that_several_cases_have_as_variants_count_once_over_the_run() -> None:
+    told = [heard(c, {"whole": "nothing"}) for c in WORLD if c.family == OSLO.family][:3]
+
+    def beside(one: asks.Heard, of: Case) -> asks.Heard:
+        case = replace(one.case, id=f"{of.id}~{one.case.id}", meta={**one.case.meta, variants.OF: of.id})
+        return replace(one, variant=variants.Variant(case, "another case instead", False))
+
+    groups = {one.case.id: [one, *(beside(o, one.case) for o in told if o is not one)] for one in told}
+    own = replace(told[0].case, question="What is the money of Oslo's country called?", meta={variants.OF: OSLO.id})
+    groups[told[0].case.id].append(replace(told[0], variant=variants.Variant(own, "other words")))
+    found = behave(groups, WORLD)
+    assert {one.fails_in_run for one in found.values()} == {Tally(4, 4)}, "three questions, and one in other words"
+    assert [one.n for one in found.values()] == [4, 3, 3]
 
 
 def test_a_failure_that_was_only_drawn_gets_no_cause_and_keeps_what_was_said(tmp_path: Path) -> None:
