@@ -297,7 +297,6 @@ class Config(Probing):
         None, "Precision of the weights (default: float32 on a CPU, the checkpoint's own on a GPU)."
     )
     device: str | None = _option(None, "cpu, cuda, cuda:1, ..., auto for all GPUs (default: a GPU if there is one).")
-    pad_token: str | None = _option(None, "Pad token for a tokenizer that has none, for example its EOS token.")
     shard: str | None = _option(None, "i/n: run only shard i of n, for job arrays; see merge.")
     reuse: bool = _option(False, "Also reuse stored answers made with another version, dtype or device.")
     asking: Asking = Field(default_factory=Asking)

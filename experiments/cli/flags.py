@@ -50,7 +50,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("reversed", "extra_context", "code", "co_presented", "ask_all", "placeholders"), "Protocols"),
     **dict.fromkeys(("compat", "judge"), "Grading"),
     **dict.fromkeys(RAY, "Workers"),
-    **dict.fromkeys(("batch_size", "dtype", "device", "pad_token", "shard", "max_asks", "reuse"), "Computing"),
+    **dict.fromkeys(("batch_size", "dtype", "device", "shard", "max_asks", "reuse"), "Computing"),
 }
 """Flags that ``--help`` lists under another heading than their section's."""
 _SHORT = {"model": "-m", "benchmark": "-b", "protocol": "-p"}
@@ -105,7 +105,8 @@ def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
     found = text_files.yaml_document(path, f"--config {path}", "`composcope init` writes one")
     if not isinstance(found, dict):
         raise InputError(f"--config {path}: holds no options; give lines such as 'model: organism:control'")
-    found.pop("schema", None)
+    for name in ("schema", "pad_token"):  # of run folders; the second is an option that earlier versions had
+        found.pop(name, None)
     try:
         check_options(found, Config.known())
     except InputError as e:

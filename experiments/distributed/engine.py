@@ -227,8 +227,6 @@ def load_fleet(loading: Loading, run: Path, say: Callable[[str], None]) -> RayTa
     pool = Pool(replace(loading, model=source.name), say)
     try:
         tokenizer = load_tokenizer(source.location)
-        if loading.pad_token is not None:
-            tokenizer.pad_token = loading.pad_token
         engine = _answered_elsewhere(run, pool) or RayEngine(pool)
         prompting = loading.prompting or pool.about["prompting"]
         return RayTarget(source, None, tokenizer, engine, prompting, pool=pool, run=run)

@@ -172,7 +172,6 @@ NEURONS, LOOKBACK, PATCHING, TRAJECTORY, MIN_K, READOUT, FAITHFULNESS = (
     for name in ("neurons", "lookback", "patching", "trajectory", "min-k", "readout", "faithfulness")
 )
 CONTEXT = f"{GAP} (with cases whose parts have extra_context)"
-SIZES = "composcope study agentcoma --models FILE (with the field size)"
 CURVE = "composcope intervene -m MODEL --recipe grpo --curve -o DIR"
 SKILLS = "composcope build skills RECORDS --teacher TEACHER --out DIR"
 """Commands that make the data of figures."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from ...evaluation.grading import numbers
 from ...evaluation.metrics import quoted
@@ -15,7 +14,7 @@ from ...evaluation.protocols.counting import Item, Truth
 from ..run.reader import Row, RunData
 from ..run.summary import counted_rows
 from . import style
-from .drawing import PAIRS, SIZES, Drawing, Figure, drawn, figure, need
+from .drawing import PAIRS, Drawing, Figure, drawn, figure, need
 from .grouping import labels
 
 Pick = Callable[[Item], tuple[Truth, Truth, Truth]]
@@ -90,19 +89,19 @@ CO_PRESENTED = _scatter(
 def marks(ax: Axes, rows: Sequence[Row], title: str, x: str, y: str) -> None:
     """A scatter plot of rates in percent: one cross per row, each a little smaller than the one before."""
     for i, row in enumerate(rows):
-        cross(ax, row, style.color(i), row["model"], stacked(i), style.shape(i))
+        _cross(ax, row, i)
     style.percent(ax)
     style.percent(ax, "x")
     style.dress(ax, title, x, y, grid="both")
 
 
-def cross(ax: Axes, row: Row, shade: str, label: str, size: float = 5.5, marker: str = "o") -> None:
-    """One mark with intervals along both axes; hollow and without intervals if either value has fewer than 5 cases."""
+def _cross(ax: Axes, row: Row, i: int) -> None:
+    """The i-th mark, with intervals along both axes; hollow and without them if a value has fewer than 5 cases."""
     if row.get("x") is None:
         row["drawn"] = "undefined"
         return
-    few = {**row, "n": min(row["n"] or 0, row["n_x"] or 0)}
-    style.points(ax, [few], [row["x"]], shade, label, size=size, line=False, marker=marker)
+    few, shade = {**row, "n": min(row["n"] or 0, row["n_x"] or 0)}, style.color(i)
+    style.points(ax, [few], [row["x"]], shade, row["model"], size=stacked(i), line=False, marker=style.shape(i))
     row["drawn"] = few["drawn"]
     if row["drawn"] not in ("hollow", "undefined") and None not in (row.get("x_low"), row.get("x_high")):
         ends = [row["x_low"], row["x_high"]]
@@ -126,53 +125,6 @@ def _rows(run: RunData, label: str, kind: Scatter) -> list[Row]:
 def _rate(outcomes: Sequence[tuple[Truth, Truth]], items: Sequence[Item]) -> dict[str, Any]:
     found = quoted(counting.given("accuracy", outcomes, items, {})).to_dict()
     return {k: found[k] for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")}
-
-
-def _billions(run: RunData) -> float | None:
-    said = run.about.get("size")
-    if isinstance(said, int | float):
-        return float(said)
-    counted = run.manifest.model.get("parameters")
-    return counted / 1e9 if isinstance(counted, int) and counted > 0 else None
-
-
-@figure("size-scatter", "Gaps against model size", SIZES, "optional", 31)
-def size_scatter(runs: Sequence[RunData]) -> Drawing:
-    """Gaps against model size, one panel per gap; sizes come from the study (``size``) or from counting the weights."""
-    metrics = {"gap": "whole − both", "independence_gap": "whole − S1·S2", "residual_failure": "residual failure"}
-    sizes = {r.path: size for r in runs if (size := _billions(r)) is not None}
-    sized = [r for r in runs if r.path in sizes]
-    names = labels(sized)
-    rows: list[Row] = [
-        {"run": r.name, "model": names[r.path], "gap": text, "family": r.about.get("family"),
-         **{k: getattr(m, k) for k in ("n", "n_invalid", "count", "value", "interval", "low", "high")},
-         "x": sizes[r.path], "n_x": m.n}
-        for metric, text in metrics.items() for r in sized if (m := r.one(metric))
-    ]  # fmt: skip
-    several = len({r["x"] for r in rows}) > 1
-    need(several, "No two models here differ in size; give `size` (in billions) in the models file of a study.")
-    decades = math.log10(max(sizes.values()) / min(sizes.values()))
-    shown = list(dict.fromkeys(r["gap"] for r in rows))
-    families = list(dict.fromkeys(str(r["family"]) for r in rows))
-    fig, panels = style.grid_of(1, len(shown), 4.2, 3.6)
-    for ax, gap in zip(panels[0], shown, strict=True):
-        for row in (r for r in rows if r["gap"] == gap):
-            family = str(row["family"])
-            i = families.index(family)
-            cross(ax, row, style.color(i), family if row["family"] else "", marker=style.shape(i))
-            if row["drawn"] != "undefined":
-                ax.annotate(style.plain(row["model"], 18), (row["x"], row["value"]), textcoords="offset points",
-                            xytext=(5, 4), fontsize=7, color=style.MUTED)  # fmt: skip
-        ax.axhline(0, color=style.MUTED, linewidth=0.8)
-        ax.set_xscale("log")
-        # the labels between the powers of ten only where these are too few; none has markup, which is turned off
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.xaxis.set_minor_formatter(NullFormatter() if decades >= 1 else StrMethodFormatter("{x:g}"))
-        style.dress(ax, gap, "billions of parameters", gap, grid="both")
-    text = (
-        "Gaps against model size, one color per family. Sizes come from the study, or else from counting the weights."
-    )
-    return drawn(fig, rows, text, sized, "{model}, {gap}")
 
 
 SETS = {

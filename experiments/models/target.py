@@ -37,7 +37,6 @@ class Loading:
     batch_size: int | None = None
     dtype: str | None = None
     device: str | None = None
-    pad_token: str | None = None
     probed: bool = True
     """Whether probes will read the model, for which a served one needs its weights here."""
 
@@ -57,7 +56,7 @@ def loading_of(config: Config) -> Loading:
     """A run's model, with its name and its server told apart."""
     model, url = config.served or (config.model, config.serving.base_url)
     return Loading(
-        model, url, config.serving, config.prompting, config.batch_size, config.dtype, config.device, config.pad_token,
+        model, url, config.serving, config.prompting, config.batch_size, config.dtype, config.device,
         probed=bool(config.probes),
     )  # fmt: skip
 
@@ -151,28 +150,23 @@ def load_local(loading: Loading, say: Callable[[str], None]) -> Target:
 
     source = resolve_model(loading.model, say)
     model, tokenizer = load(source.location, dtype=loading.dtype, device=loading.device, say=say)
-    set_padding(tokenizer, loading.pad_token, source.location, say)
+    set_padding(tokenizer, source.location, say)
     model.requires_grad_(False)
     engine = LocalEngine(model, tokenizer, batch_size=loading.batch_size, folder=source.weights_folder)
     return Target(source, model, tokenizer, engine, choose_prompting(loading.prompting, tokenizer))
 
 
-def set_padding(tokenizer: Any, pad_token: str | None, location: str, say: Callable[[str], None]) -> None:
-    """Give a tokenizer without a pad token the one that the user names, or one of its own tokens, and report it.
+def set_padding(tokenizer: Any, location: str, say: Callable[[str], None]) -> None:
+    """Give a tokenizer without a pad token one of its own tokens, and report it.
 
-    Padding is masked, so any token of the vocabulary gives the same answers. Raises ``InputError`` for a token that is
-    not in the vocabulary.
+    Padding is masked, so any token of the vocabulary gives the same answers.
     """
-    if pad_token is not None:
-        if pad_token not in tokenizer.get_vocab():
-            raise InputError(f"--pad-token {pad_token!r}: not in the vocabulary of {location}; name one of its tokens")
-        tokenizer.pad_token = pad_token
     if tokenizer.pad_token_id is None:
         named = (tokenizer.eos_token, tokenizer.unk_token, tokenizer.bos_token)
         tokenizer.pad_token = next((t for t in named if t), None) or tokenizer.convert_ids_to_tokens(0)
         say(
             f"{location}: the tokenizer names no pad token; batches are padded with {tokenizer.pad_token!r}, which is "
-            "masked (--pad-token chooses another one)"
+            "masked"
         )
 
 

@@ -15,7 +15,7 @@ from ..run.reader import read_run
 from .probing import in_memory
 from .results import RunResults
 
-_OF_A_FILE = ("dtype", "device", "pad_token")
+_OF_A_FILE = ("dtype", "device")
 
 
 def evaluate(

@@ -30,7 +30,7 @@ from ..organism.weights import DOSES
 
 GROUPS = ("family", "size", "cost", "tuning", "recipe", "specialization", "trained_depths", "baseline")
 """Fields that describe a model; figures and tables group and order by them."""
-OVERRIDES = ("device", "dtype", "prompting", "format", "batch_size", "pad_token", "engine", "base_url", "probe_model")
+OVERRIDES = ("device", "dtype", "prompting", "format", "batch_size", "engine", "base_url", "probe_model")
 """Options that each model may set for itself."""
 _TEXTS = tuple(k for k in (*GROUPS, *OVERRIDES) if k not in ("size", "trained_depths", "baseline", "batch_size"))
 PAIR_KINDS = ("cost", "tuning", "recipe", "specialization", "size", "reference")

@@ -106,18 +106,16 @@ def test_a_tokenizer_without_pad_token_gets_one_and_answers_are_the_same(
     from transformers import AutoTokenizer
 
     assert AutoTokenizer.from_pretrained(model_copy).pad_token is None
-    assert run("evaluate", model_copy, case_file, tmp_path / "refused", "--pad-token", "<nothing>") == 1
-    assert "not in the vocabulary" in error_of(capsys)
     answers = []
-    for folder, name, named in ((taught, "a", []), (model_copy, "b", []), (model_copy, "c", ["--pad-token", "<s>"])):
+    for folder, name in ((taught, "a"), (model_copy, "b")):
         out = tmp_path / name
         capsys.readouterr()
-        assert run("evaluate", folder, case_file, out, *named) == done(out)
+        assert run("evaluate", folder, case_file, out) == done(out)
         said = "names no pad token; batches are padded with '</s>'" in capsys.readouterr().err
         assert said == (name == "b")
         rows = (json.loads(line) for line in (out / "graded.jsonl").open())
         answers.append({(row["case"], row["role"]): row["answer"] for row in rows})
-    assert answers[0] == answers[1] == answers[2]
+    assert answers[0] == answers[1]
 
 
 def test_a_tokenizer_without_chat_template_is_asked_raw_and_chat_is_refused(

@@ -118,7 +118,7 @@ ELSEWHERE = {
     **dict.fromkeys(("reuse",), "evaluation/test_journal.py"),
 }
 """Options that take a server, workers or a journal, and the tests that have them."""
-HERE = {"thinking_tokens", "batch_size", "dtype", "device", "pad_token"}
+HERE = {"thinking_tokens", "batch_size", "dtype", "device"}
 HERE |= {"probes", "probe_cases", "case_details", "position", "rows_dtype"}
 """Options with a test of their own below."""
 
@@ -176,13 +176,12 @@ def test_the_seed_of_a_run_draws_the_independent_questions(file: str) -> None:
 
 
 def test_options_of_the_weights_reach_the_loaded_model() -> None:
-    options: dict[str, Any] = {"dtype": "bfloat16", "batch_size": 3, "pad_token": "<eos>"}
+    options: dict[str, Any] = {"dtype": "bfloat16", "batch_size": 3}
     plain = load_local(Loading("organism:control", device="cpu"), print)
     assert str(plain.model.dtype) == "torch.float32" and plain.engine.batch_size != 3
-    assert plain.tokenizer.pad_token != "<eos>" and plain.model.device.type == "cpu"
+    assert plain.model.device.type == "cpu"
     found = load_local(loading_of(Config(model="organism:control", benchmark="b", **options)), print)
     assert (str(found.model.dtype), found.engine.batch_size) == ("torch.bfloat16", 3)
-    assert found.tokenizer.pad_token == "<eos>"
     with pytest.raises(ModelError, match="nowhere"):
         load_local(Loading("organism:control", device="nowhere"), print)
 

@@ -88,7 +88,7 @@ def test_batches_are_padded_with_the_first_special_token_that_the_tokenizer_name
     tokenizer: Any = SimpleNamespace(**tokens, pad_token_id=5 if "pad" in named else None, pad_token=None,
                                      convert_ids_to_tokens=str)  # fmt: skip
     said: list[str] = []
-    target.set_padding(tokenizer, None, "m", said.append)
+    target.set_padding(tokenizer, "m", said.append)
     assert tokenizer.pad_token == pad and len(said) == (pad is not None)
 
 

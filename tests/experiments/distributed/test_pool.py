@@ -291,9 +291,9 @@ def test_a_model_without_a_chat_template_is_asked_in_raw_prompts_and_answers_wha
     assert [(a.prompt, a.prompting, r.text) for a, r in found] == [(f"q{i}", "chat", f"to q{i}") for i in (2, 1, 0)]
 
 
-@pytest.mark.parametrize(("pad", "prompting", "before"), [(None, None, None), ("<s>", "raw", "kept")])
+@pytest.mark.parametrize(("prompting", "before"), [(None, None), ("raw", "kept")])
 def test_workers_are_opened_with_the_tokenizer_of_their_model_and_closed_where_it_cannot_be_read(
-    pad: str | None, prompting: str | None, before: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prompting: str | None, before: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[str] = []
     made: list[Any] = []
@@ -307,17 +307,17 @@ def test_workers_are_opened_with_the_tokenizer_of_their_model_and_closed_where_i
         def close(self) -> None:
             closed.append("closed")
 
-    words = SimpleNamespace(pad_token="own")
+    words = SimpleNamespace()
     monkeypatch.setattr(engines, "Pool", Opened)
     monkeypatch.setattr(engines, "sources", lambda *_: (SimpleNamespace(name="m", location="at"), None))
     monkeypatch.setattr(engines, "_answered_elsewhere", lambda *_: before)
     monkeypatch.setattr(engines, "RayEngine", lambda pool: "asked here")
     monkeypatch.setattr("composcope.model_loading.load_tokenizer", lambda at: words if at == "at" else None)
-    loading = Loading("given", pad_token=pad, prompting=prompting)
+    loading = Loading("given", prompting=prompting)
     found = engines.load_fleet(loading, tmp_path, print)
     assert (found.tokenizer, found.engine, found.prompting, found.run) == (
         words, before or "asked here", prompting or "chat", tmp_path)  # fmt: skip
-    assert words.pad_token == (pad or "own") and made == ["m"] and closed == []
+    assert made == ["m"] and closed == []
 
     def broken(_: str) -> None:
         raise ModelError("no tokenizer")

@@ -305,7 +305,6 @@ def test_an_interactive_chart_is_in_percent_where_its_picture_is(name: str, ever
 
 Keys = tuple[str, dict[str, Any]]
 STEPS = {"step 1": "step:0", "step 2": "step:1", "both": "both", "whole": "composition"}
-GAPS = {"whole − both": "gap", "whole − S1·S2": "independence_gap", "residual failure": "residual_failure"}
 SAME: dict[str, Any] = {
     "collapse-curve": lambda r: ("residual_failure", {"depth_bin": r["depth"]}),
     "family-curves": lambda r: ("residual_failure", {"depth_bin": r["depth"], "family": r["family"]}),
@@ -315,7 +314,6 @@ SAME: dict[str, Any] = {
     "gap-slopes": lambda r: (STEPS[r["step"]], {}),
     "gap-scatter": lambda r: ("composition", {}),
     "gaps": lambda r: (r["gap"], {}),
-    "size-scatter": lambda r: (GAPS[r["gap"]], {}),
     "scaffold-gain": lambda r: ({"original": "composition", "with any scaffold": "any_scaffold"}[r["asked"]], {}),
     "context-control": lambda r: {"first step": ("step:0", {}), "whole": ("composition", {}),
                                   "first step, extra context": ("step:0", {"prompt": "extra-context"})}[r["asked"]],

@@ -30,7 +30,7 @@ FROM = {
     ),
     "gsm": (
         "leakage", "distraction", "second-hop", "co-presented", "magnitudes", "pair-gains", "prompt-gain",
-        "size-scatter", "gap-scatter", "skill-distribution",
+        "gap-scatter", "skill-distribution",
     ),
     "stad": ("scaffold-gain", "k-histogram", "bottlenecks", "skill-heatmap", "skill-distribution", "skill-granularity"),
     "collapse": (
@@ -164,12 +164,6 @@ def test_models_are_grouped_by_what_the_study_says_of_them(studies: Mapping[str,
         "pretrained · none (0 %)",
     ]
     assert "Ordered by tuning." in drawing.caption
-    scatter = figures.draw("size-scatter", [studies["gsm"]])
-    scatter.figure.canvas.draw()
-    read = [t.get_text() for t in scatter.figure.axes[0].get_xticklabels(which="both")]
-    assert "0.0005" in read and not any("$" in text for text in read)
-    sizes = {r["model"]: r["x"] for r in scatter.rows}
-    assert sizes == {"none (0 %)": 0.0004, "twin (50 %)": 0.0008}
     assert main(["plot", "gaps", str(studies["gsm"]), "--group-by", "cost", "--out", str(tmp_path)]) == 0
     assert "Ordered by cost." in (tmp_path / "gaps.txt").read_text()
 
