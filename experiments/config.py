@@ -3,13 +3,16 @@
     config = Config(model="organism:control", benchmark="organism:mixed", asking={"few_shot": "2"})
     config.replace(limit=20)
 
-An invalid value from any source raises one ``InputError`` that names the flag, the value and the fix.
+An invalid value from any source raises one ``InputError`` that names the option, the value and the fix: as a flag,
+or as the argument that it is in Python.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -42,10 +45,11 @@ class Section(BaseModel):
             return handler({k: v for k, v in values.items() if k in cls.model_fields} if known else values)
         values = cls.in_sections(values) if isinstance(values, Mapping) else values
         check_options(values if isinstance(values, Mapping) else (), cls.known())
-        try:
-            return handler(values)
-        except ValidationError as e:
-            raise InputError(_explain(cls, e)) from None
+        with _named(info):
+            try:
+                return handler(values)
+            except ValidationError as e:
+                raise InputError(_explain(cls, e)) from None
 
     @classmethod
     def known(cls) -> Collection[str]:
@@ -76,6 +80,25 @@ class Section(BaseModel):
 
 RECORDED = {"recorded": True}
 """Validation context for values from a run: the caller names the file in errors, and plugins need not be loaded."""
+
+
+FROM_FLAGS = {"flags": True}
+"""Validation context for values that a command was given: errors name them as flags."""
+
+
+@contextmanager
+def _named(info: ValidationInfo) -> Iterator[None]:
+    """Inside, errors name options as arguments, unless the values came from a command or a file."""
+    try:
+        yield
+    except InputError as e:
+        if info.context is None:
+            e.args = (_A_FLAG.sub(lambda found: found[1].replace("-", "_") + "=" * found[0].endswith(" "), str(e)),)
+        raise
+
+
+_A_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?: (?=[^:;,]*:))?")
+"""A flag, with the space before its value at the beginning of an error (``--limit 0: ...``)."""
 
 
 def flag(name: str, value: object = None) -> str:
@@ -185,15 +208,16 @@ class Serving(Section):
     ray_address: str | None = _option(None, "ray: a running cluster, HOST:PORT or auto (default: start one here).")
 
     @model_validator(mode="after")
-    def _belong_to_the_engine(self) -> Self:
-        if self.base_url is not None:
-            check_url(self.base_url, "--base-url")
-        of_one = {"base_url": "openai", "vllm_python": "vllm", "vllm_args": "vllm"}
-        for name, engine in {**of_one, **dict.fromkeys(RAY, "ray")}.items():
-            if getattr(self, name) and self.engine != engine:
-                raise InputError(
-                    f"{flag(name)} is for --engine {engine}, and the engine is {self.engine}; leave one of them out"
-                )
+    def _belong_to_the_engine(self, info: ValidationInfo) -> Self:
+        with _named(info):
+            if self.base_url is not None:
+                check_url(self.base_url, "--base-url")
+            of_one = {"base_url": "openai", "vllm_python": "vllm", "vllm_args": "vllm"}
+            for name, engine in {**of_one, **dict.fromkeys(RAY, "ray")}.items():
+                if getattr(self, name) and self.engine != engine:
+                    raise InputError(
+                        f"{flag(name)} is for --engine {engine}, and the engine is {self.engine}; leave one of them out"
+                    )
         return self
 
     @property
@@ -223,7 +247,7 @@ class Serving(Section):
         before = dict(self) | ({"base_url": None, "vllm_python": None, "vllm_args": ""} if otherwise else {})
         if engine == "transformers" or (engine is None and self.engine != "ray" and any(n in given for n in RAY)):
             before |= {"engine": "transformers", **dict.fromkeys(RAY)}
-        return Serving(**{**before, **given})
+        return Serving.model_validate({**before, **given}, context=FROM_FLAGS)
 
 
 RAY = ("workers", "gpus_per_worker", "ray_address")
@@ -325,9 +349,14 @@ class Config(Probing):
 
     @model_validator(mode="after")
     def _names_one_server(self, info: ValidationInfo) -> Self:
+        with _named(info):
+            self._check_server(info)
+        return self
+
+    def _check_server(self, info: ValidationInfo) -> None:
         if self.served is not None and (self.serving.engine == "vllm" or self.serving.base_url):
             raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
-        if self.served is None and self.serving.engine == "transformers" and not info.context:
+        if self.served is None and self.serving.engine == "transformers" and info.context in (None, FROM_FLAGS):
             keys = ["signed_as", "api_key_env"] * (not self.asking.judge)
             remote, usual = ["concurrency", "probe_model", "vllm_timeout", *keys], Serving()
             for name in (n for n in remote if getattr(self.serving, n) != getattr(usual, n)):
@@ -337,7 +366,6 @@ class Config(Probing):
                 f"--model {self.model}: names a server, and the workers of --engine ray load weights; leave out "
                 "--engine ray, or say with --probe-model where the weights are"
             )
-        return self
 
     @property
     def served(self) -> tuple[str, str] | None:

@@ -3,7 +3,7 @@
     @with_config(Config, Asking, leave_out=("shard",))
     def command(given: dict[str, Any], out: Out = None) -> int: ...
 
-``given`` holds only what the user gave, ready for ``Config(**given)``; the defaults come from the model.
+``given`` holds only what the user gave, ready for ``Config``; the defaults come from the model.
 Flags arrive as text, and only the model checks them.
 """
 

@@ -14,7 +14,7 @@ from typer import Option
 
 from ...errors import InputError
 from ...terminal import to_stderr
-from ..config import RAY, Asking, Config, Probing, Serving
+from ..config import FROM_FLAGS, RAY, Asking, Config, Probing, Serving
 from ..console import exits
 from ..console.printing import show
 from . import build, interventions, start, studies
@@ -155,7 +155,7 @@ def _run(
     diagnose: bool | None = False,
 ) -> int:  # fmt: skip
     """Run the investigation, or with ``--dry-run`` only print its cost."""
-    config = Config(**given)
+    config = Config.model_validate(given, context=FROM_FLAGS)
     go_offline(config.model, config.asking.judge, config.serving.probe_model, data=[config.benchmark])
     from ..evaluating.ask_plan import load_benchmark
 

@@ -21,7 +21,7 @@ from ..figures.grouping import labels
 from ..figures.style import MARKED_BELOW
 from ..run.folder import probed_cases
 from ..run.reader import Row, RunData
-from ..run.summary import diagnosed_failures, measured_on_others, none_decided, of_known_parts
+from ..run.summary import diagnosed_failures, measured_on_others, n_asked, none_decided, of_known_parts
 from . import headline, sections
 from .causes import UNNAMED, Causes, causes_of
 from .origins import ABSTAINED, INVALID, KINDS, MEANS, UNCLEAR, Origin
@@ -119,7 +119,7 @@ def landings(
         only = {"run": names[run.path], **({"set": sets[0]} if len(sets) == 1 else {})}
         label = names[run.path]
         benchmark = None if label.endswith(f"· {run.benchmark}") else run.benchmark
-        about = " · ".join(filter(None, (benchmark, run.protocol, how_many(len(run.cases), "case"))))
+        about = " · ".join(filter(None, (benchmark, run.protocol, n_asked(run))))
         together = _corrected_together(run)
         found.append(Landing(
             label, about, _title(run), _lead(run), causes_of(run, only, len(failures)),

@@ -15,7 +15,7 @@ from ...evaluation.protocols.base import about
 from ...files import to_csv
 from ...probes.catalog import PROBES, Probe
 from ...probes.verdicts import MATCHED
-from ...terminal import Bar, how_many, no_bar, stage, tick
+from ...terminal import Bar, no_bar, stage, tick
 from ..figures.catalog import FIGURES, draw, put
 from ..figures.grouping import labels, labels_by_benchmark
 from ..figures.look import Look
@@ -23,7 +23,7 @@ from ..figures.style import plain
 from ..run import check_no_run, write_text
 from ..run.diagnosis import meaning
 from ..run.reader import Row, RunData, load
-from ..run.summary import diagnosed_failures
+from ..run.summary import diagnosed_failures, n_asked
 from .causes import UNNAMED
 from .headline import heading, interval, of_column, shown, tables
 from .landing import finding, says
@@ -290,7 +290,7 @@ def _asked(run: RunData, called: str) -> str:
     invalid = sum(g.outcome == "invalid" for g in run.graded)
     model = "" if called == run.model else f"{run.model}, "
     return (
-        f"{called} ({model}weights {weights or 'unstated'}) was asked {how_many(len(run.cases), 'case')} of "
+        f"{called} ({model}weights {weights or 'unstated'}) was asked {n_asked(run)} of "
         f"{run.benchmark} with the protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be "
         "judged."
     )

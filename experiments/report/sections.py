@@ -16,7 +16,7 @@ from ..figures.grouping import labels
 from ..organism.weights import named
 from ..run.folder import probed_cases, read_json
 from ..run.reader import ProbeData, Row, RunData
-from ..run.summary import measured_on_others
+from ..run.summary import measured_on_others, n_asked
 
 _FIELDS = ("quantity", "kind", "group", "layer", "head", "n", "value", "interval", "effect", "test", "p_adjusted",
            "family", "note")  # fmt: skip
@@ -86,6 +86,11 @@ def stale_probes(run: RunData) -> list[str]:
     """A warning for each probe whose cases are no longer those of the run."""
     found = {name: measured_on_others(run, name) for name in run.probe_names}
     return [f"probe {n}: {o}; `composcope probe RUN` measures those that it has" for n, o in found.items() if o]
+
+
+def cut_short(run: RunData) -> list[str]:
+    """A warning for a run that was stopped before everything was asked."""
+    return [f"stopped by {run.manifest.stopped}: {n_asked(run)} have answers"] if run.manifest.stopped else []
 
 
 def matching_notes(runs: Sequence[RunData]) -> list[str]:

@@ -77,12 +77,16 @@ def probed_cases(run: Path, name: str = "") -> dict[str, Any]:
 def unfinished(folder: str | Path) -> str | None:
     """A sentence that says that a run is not finished, and how to continue it; None for a finished run and for no run.
 
+    A run that was stopped by a limit is not finished, although what it holds is whole.
+
     Every command that needs a finished run says it in these words.
     """
     made = read_json(Path(folder) / "manifest.json") if is_run(folder) else {"status": "complete"}
-    if made.get("status") == "complete":
+    stopped = made.get("stopped")
+    if made.get("status") == "complete" and not stopped:
         return None
-    return f"the run is not finished ({made.get('status')}); continue it with: {made.get('command')}"
+    why = f"stopped by {stopped}" if made.get("status") == "complete" else made.get("status")
+    return f"the run is not finished ({why}); continue it with: {made.get('command')}"
 
 
 def _of_schema(value: Any, where: str) -> dict[str, Any]:

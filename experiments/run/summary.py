@@ -56,6 +56,12 @@ def _shown(counted: Metrics) -> list[Metric]:
     return [*headline(counted), *(row for row in counted.metrics if row.metric in AGREEMENT)]
 
 
+def n_asked(run: RunData) -> str:
+    """How many cases a run asked, in words; of how many, where it was stopped before it had asked all."""
+    every, asked = how_many(len(run.cases), "case"), len({row.case for row in run.graded} & run.cases.keys())
+    return f"{asked} of {every}" if asked < len(run.cases) else every
+
+
 def n_chance(run: RunData) -> int:
     """How many cases of a run state their chance level: its own is the mean over these."""
     return sum(case.chance is not None for case in run.cases.values())

@@ -13,7 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation.grading.grade import MODES
 from composcope.experiments.cli import main
 from composcope.experiments.cli.flags import with_file
-from composcope.experiments.config import Asking, Config, Probing, Serving
+from composcope.experiments.config import FROM_FLAGS, Asking, Config, Probing, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, make_protocol, with_examples
 
 SECTIONS = (Asking, Serving, Probing, Config)
@@ -52,9 +52,15 @@ SECTIONS = (Asking, Serving, Probing, Config)
 def test_a_value_that_cannot_be_used_is_named_with_its_flag_and_the_fix(
     values: dict[str, Any], flag: str, value: str, fix: str
 ) -> None:
+    given = {"model": "m", "benchmark": "b", **values}
     with pytest.raises(InputError) as said:
-        Config(**{"model": "m", "benchmark": "b", **values})
+        Config.model_validate(given, context=FROM_FLAGS)
     assert str(said.value).startswith(f"{flag} {value}".strip()) and fix in str(said.value)
+    with pytest.raises(InputError) as told:
+        Config(**given)
+    name = flag.removeprefix("--").replace("-", "_")
+    assert str(told.value).startswith(f"{name}={value}" if value else name), "in Python it is an argument"
+    assert flag not in str(told.value) or flag == name
 
 
 @pytest.mark.parametrize(
@@ -195,8 +201,11 @@ def test_each_engine_has_its_own_number_of_requests_at_a_time() -> None:
     "url", ["localhost:8000/v1", "ftp://host/v1", "http://", "http://me:word@host/v1", "http://h:x"]
 )
 def test_what_is_no_address_of_a_server_is_refused_with_the_option(url: str) -> None:
+    given = {"engine": "openai", "base_url": url}
     with pytest.raises(InputError, match="--base-url"):
-        Serving(engine="openai", base_url=url)
+        Serving.model_validate(given, context=FROM_FLAGS)
+    with pytest.raises(InputError, match=r"^base_url"):
+        Serving(**given)
     assert Serving(engine="openai", base_url="http://host:8000/v1").base_url == "http://host:8000/v1"
 
 

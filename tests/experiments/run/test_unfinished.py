@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from composcope.experiments.cli import main
+from composcope.experiments.report import paper
 from composcope.experiments.run import read_json, write_json
 from composcope.experiments.run.folder import unfinished
+from composcope.experiments.run.reader import RunData
 
 COMMAND = "composcope evaluate --model m --benchmark b --out here"
 
@@ -50,3 +54,19 @@ def test_a_finished_run_and_a_folder_without_a_run_are_not_called_unfinished(
     runs: tuple[Path, Path], tmp_path: Path
 ) -> None:
     assert unfinished(runs[0]) is None and unfinished(tmp_path) is None and unfinished(runs[1]) is not None
+
+
+def test_a_run_that_a_limit_stopped_is_not_finished_and_its_pages_say_of_how_many_cases_they_are(
+    synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=12, probes=())
+    rows = (run / "graded.jsonl").read_text().splitlines(True)
+    (run / "graded.jsonl").write_text("".join(row for row in rows if json.loads(row)["case"] < "case-0008"))
+    manifest = read_json(run / "manifest.json")
+    write_json(run / "manifest.json", manifest | {"stopped": "max_asks=40", "command": COMMAND, "n_cases": 12})
+    assert str(unfinished(run)).endswith(f"(stopped by max_asks=40); continue it with: {COMMAND}")
+    assert main(["report", str(run), "--out", str(tmp_path / "page"), "-q"]) == 0
+    assert COMMAND in capsys.readouterr().err
+    page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert "· 8 of 12 cases" in page and "run: stopped by max_asks=40: 8 of 12 cases have answers" in page
+    assert "was asked 8 of 12 cases of " in paper.methods([RunData(run)])[0]
