@@ -233,7 +233,10 @@ class _Grader:
         key = (response.ask, ask.begun, ask.gold, ask.answer_type, *asked.values())
         if key not in self.known:
             text = ask.begun + with_thinking_open(ask, response)
-            self.known[key] = self.grade(text, response.finish_reason, ask.gold, ask.answer_type, **asked)
+            try:
+                self.known[key] = self.grade(text, response.finish_reason, ask.gold, ask.answer_type, **asked)
+            except InputError as e:  # of a gold answer in the case's meta, which no file check knows
+                raise InputError(f"case {case.id!r}, role {ask.role!r}: {e}") from e
         found = self.known[key]
         if found.reason == "no-answer" and response.finish_reason == "stop" and _WHOLE.fullmatch(ask.role):
             return stopped_at_a_part(response.text, [(p.answer, *p.aliases) for p in case.parts]) or found

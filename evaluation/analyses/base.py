@@ -30,7 +30,7 @@ class Source:
     """Responses by ask id; empty where only rows are known."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     tokens: Mapping[str, int] = field(default_factory=dict)
-    """Response tokens by ask id."""
+    """Response tokens by ask id, of the responses whose length is known."""
 
     @property
     def model(self) -> str:
@@ -113,18 +113,19 @@ def _once(lines: Sequence[Line], what: str, needed: Sequence[str]) -> Iterator[t
 def lengths(sources: Sequence[Source], seed: int = 0) -> Analysis:
     """Mean response length in tokens for each role and outcome, with bootstrap intervals over cases.
 
-    Roles of steps are counted together (``part:0``; ``part:*:paraphrase``). Raises ``InputError`` where a source has
-    no lengths (a file of graded rows alone).
+    Roles of steps are counted together (``part:0``; ``part:*:paraphrase``). Responses without a length (their server
+    states none, or there was an error) are counted and left out. Raises ``InputError`` where a source has no lengths
+    (a file of graded rows alone).
     """
     metrics: list[Metric] = []
     for source in sources:
         if not source.tokens:
-            raise InputError(f"{source.name}: no response lengths; give a run folder, not a file of rows")
+            raise InputError(f"{source.name}: no response lengths; give a run folder, whose server states them")
         group = {"model": source.name} if len(sources) > 1 else {}
-        cells: dict[tuple[str, str], list[tuple[Hashable, int]]] = {}
+        cells: dict[tuple[str, str], list[tuple[Hashable, int | None]]] = {}
         for row in source.rows:
-            if row.ask is not None and row.ask in source.tokens:
-                value = (counting.near(row), source.tokens[row.ask])
+            if row.ask is not None:
+                value = (counting.near(row), source.tokens.get(row.ask))
                 cells.setdefault((role_class(row.role), "all"), []).append(value)
                 cells.setdefault((role_class(row.role), row.outcome), []).append(value)
         for role, outcome in sorted(cells, key=lambda cell: (role_order(cell[0]), cell[1])):
@@ -138,12 +139,13 @@ def role_class(role: str) -> str:
     return re.sub(r"^part:\d+:paraphrase:\d+$", "part:*:paraphrase", role)
 
 
-def _mean_length(group: dict[str, str], values: Sequence[tuple[Hashable, int]], seed: int) -> Metric:
+def _mean_length(group: dict[str, str], found: Sequence[tuple[Hashable, int | None]], seed: int) -> Metric:
     def mean(s: np.ndarray) -> np.ndarray:
         return s[..., 0] / s[..., 1]
 
+    values = [(label, n) for label, n in found if n is not None]
     columns, near = [(n, 1) for _, n in values], [label for label, _ in values]
-    total = sum(n for _, n in values)
     return counting.statistic(
-        "mean_length", columns, mean, group, seed=seed, count=total, clusters=near, note="tokens", skewed=True
-    )
+        "mean_length", columns, mean, group, seed=seed, n_invalid=len(found) - len(values),
+        count=sum(n for _, n in values), clusters=near, note="tokens", skewed=True,
+    )  # fmt: skip

@@ -185,7 +185,7 @@ class LocalEngine(BaseEngine):
 
     def _unended(self, ids: list[int], prompt: str) -> list[int]:
         """Without the end-of-text token that some tokenizers put behind every text: the model is to go on."""
-        added = bool(ids) and ids[-1] in self.eos_ids and not prompt.endswith(self.tokenizer.decode(ids[-1:]))
+        added = len(ids) > 1 and ids[-1] in self.eos_ids and not prompt.endswith(self.tokenizer.decode(ids[-1:]))
         return ids[:-1] if added else ids
 
     def _render(self, prompts: list[str], **options: Any) -> list[list[int]]:

@@ -1,5 +1,6 @@
 """Runs code-form answers of a model on the best backend that this machine has."""
 
+import ast
 import atexit
 import functools
 import os
@@ -7,6 +8,7 @@ import platform
 import re
 import textwrap
 import threading
+import warnings
 from typing import Any
 
 from ...errors import InputError
@@ -100,7 +102,11 @@ def extract_code(text: str) -> str | None:
     text = text.replace("\r\n", "\n")
     blocks = [(language.lower(), textwrap.dedent(b)) for _, language, b in _FENCE.findall(text) if b.strip()]
     if blocks:
-        chosen = [b for language, b in blocks if language.startswith("py") or (not language and _CODE.search(b))]
+        named = any(language.startswith("py") for language, _ in blocks)
+        chosen = [
+            b for language, b in blocks
+            if language.startswith("py") or (not language and _CODE.search(b) and (not named or _reads(b)))
+        ]  # fmt: skip
         if chosen:
             return "\n".join(chosen)
     outside = _FENCE.sub("\n", text) if blocks else text
@@ -108,6 +114,16 @@ def extract_code(text: str) -> str | None:
     if start and (_FUNCTION.search(outside) if blocks else "def " in text):
         return _without_prose(outside[start.start() :], len(start[1]))
     return "\n".join(b for language, b in blocks if not language or _CODE.search(b)) or None
+
+
+def _reads(block: str) -> bool:
+    """Whether a block without a language reads as Python; "X = 3 eggs" is what a program printed."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
+            ast.parse(block)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _without_prose(text: str, indent: int) -> str:

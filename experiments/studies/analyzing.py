@@ -127,7 +127,8 @@ def _from_run(folder: Path) -> Source:
     found = read_run(folder).evaluated()
     texts = {key: r.text for key, r in found.responses.items()}
     prompts = {key: a.prompt for key, a in found.asks.items()}
-    tokens = {key: r.response_tokens for key, r in found.responses.items()}
+    stated = {key: r for key, r in found.responses.items() if r.finish_reason != "error"}
+    tokens = {key: r.response_tokens for key, r in stated.items() if r.response_tokens or not r.text}
     return Source(str(folder), found.graded, dict(found.cases), texts, prompts, tokens)
 
 

@@ -238,6 +238,15 @@ def test_an_answer_in_thoughts_that_were_cut_off_is_none(
     assert row.outcome == outcome
 
 
+def test_a_gold_answer_that_cannot_be_compared_is_named_with_its_case(tmp_path: Path) -> None:
+    other = {"question": "shared", "answer": "blue"}
+    case = Case("c1", "own 1", "yes", answer_type="boolean", meta={"reversed": other})
+    table = {**TABLE, "own 1": "Yes.", "shared": "No."}
+    protocol = get("compositionality-gap", format="plain", reversed=True)
+    with Journal(tmp_path) as journal, pytest.raises(InputError, match=r"case 'c1', role 'whole:reversed': .*'blue'"):
+        evaluate([case], protocol, Table(table), journal)
+
+
 class Contradicting(PartsThenWhole):
     def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
         return [Ask(case.id, "whole", prompt, "1", "text") for prompt in ("one", "two")]

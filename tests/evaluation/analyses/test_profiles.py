@@ -99,6 +99,8 @@ def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
     assert [m.group["role"] for m in listed if "outcome" not in m.group] == ["scaffold:2", "scaffold:10", "whole"]
     both = lengths([Source(n, rows, tokens={"1": 10}) for n in ("run", "other")])
     assert {m.group.get("model") for m in both.metrics} == {"run", "other"}
+    unknown = {(m.group["role"], m.group.get("outcome")): (m.value, m.n, m.n_invalid) for m in both.metrics}
+    assert unknown["whole", None] == (10, 1, 1) and unknown["part:*:paraphrase", None] == (None, 0, 2)
     assert all(m.low is None for m in found.metrics if m.value == 6), "two answers to one case, so no interval"
     with pytest.raises(InputError, match="give a run folder"):
         lengths([Source("run", rows)])

@@ -196,6 +196,7 @@ def test_variables_of_the_entry_function_come_back() -> None:
         ("def solution():\n    return 5\n\nOutput:\n```\n7\n```\n", "5"),
         ("The code:\n\ndef solution():\n    return 5\n\n```text\n7\n```", "5"),
         ("def ready, this prints it:\n```\nprint(5)\n```", "5"),
+        ("```python\ndef solution():\n    return 6\n```\nOutput:\n```\nX = 3 eggs\n6\n```", "6"),
     ],
 )
 def test_code_is_found_in_an_answer(text: str, answer: str) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.analyses.base import Analysis, Source
+from composcope.evaluation.asks import Response
 from composcope.experiments.cli import main
 from composcope.experiments.cli.studies import ABOUT
+from composcope.experiments.run import reader
 from composcope.experiments.studies import analyzing
 from composcope.experiments.studies.analyzing import ANALYSES, AnalysisOptions
 
@@ -40,6 +43,16 @@ def test_an_analysis_prints_a_document_and_writes_its_files(tmp_path: Path, caps
     assert json.loads((tmp_path / "out/recovery.json").read_text()) == document
     assert main(command[:-1]) == 0
     assert "recovery" in capsys.readouterr().out
+
+
+def test_lengths_that_a_server_does_not_state_and_those_of_failures_are_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"a": ("Oslo", "stop", 3), "b": ("Oslo", "stop", 0), "c": ("", "stop", 0), "d": ("", "error", 0)}
+    responses = {key: Response(key, text, why, 1, n) for key, (text, why, n) in said.items()}  # type: ignore[arg-type]
+    found = SimpleNamespace(responses=responses, asks={}, graded=[], cases={})
+    monkeypatch.setattr(reader, "read_run", lambda _: SimpleNamespace(evaluated=lambda: found))
+    assert analyzing._from_run(tmp_path).tokens == {"a": 3, "c": 0}
 
 
 def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
