@@ -204,11 +204,11 @@ def _dated(said: Said, found: dates.DateReading, wanted: Sequence[dates.Date], t
             return _right(dates.show(date), matches[0])
     if any(dates.compare(d, gold, tolerance) for d in found.rivals for gold in wanted):
         return undecided(said.text, "several dates")
-    other = dates.other_reading(found.date)
-    if other and any(dates.compare(other, gold, tolerance) for gold in wanted):
+    if (other := dates.other_reading(found.date)) and any(dates.compare(other, gold, tolerance) for gold in wanted):
         return undecided(said.text, "two readings")
     if found.date is None:
-        return _wrong(said.text, found.reason)
+        within = found.reason == "hedged" and dates.in_year(said.text, wanted)
+        return _right(said.text, "date") if within else _wrong(said.text, found.reason)
     shown = dates.show(found.date)
     return _wrong(shown, "incomplete" if dates.incomplete(found.date, wanted[0]) else None)
 

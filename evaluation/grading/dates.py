@@ -10,6 +10,7 @@ which reads "9:45 pm" and "21:45", and knows that "9:45" may be either.
 import itertools
 import re
 from calendar import monthrange
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -299,6 +300,12 @@ def compare(date: Date, gold: Date, tolerance: int = 0) -> str | None:
         return "date" if gold.year is None else None
     difference = abs(_ordinal(date.year) - _ordinal(gold.year))
     return "date" if difference == 0 else "consistency" if difference <= tolerance else None
+
+
+def in_year(text: str, golds: Sequence[Date]) -> bool:
+    """Whether all dates of a text are in the year that is a gold answer: "from 15 September to 1 October 2000"."""
+    years = {d.year for d in find_all(text)} - {None}
+    return len(years) == 1 and any(g.month is None and g.year in years for g in golds)
 
 
 def other_reading(date: Date | None) -> Date | None:

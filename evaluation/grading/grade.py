@@ -27,6 +27,8 @@ _DECLINED_WORDS = 40
 """Words of a response that is nothing but a refusal."""
 _TOTAL = re.compile(r"\b(?:in\s+total|total\s+of|in\s+all|altogether)\b", re.IGNORECASE)
 _REASONS = re.compile(r"\b(?:because|since|as|unlike|but|not|or)\b|n't\b", re.IGNORECASE)
+_BESIDE = {"date": re.compile(";"), "numeric": re.compile(r"\b(?:unlike|while|whereas)\b", re.IGNORECASE)}
+"""What stands between what is said of the thing that is asked for and of another one, by the kind of match."""
 _AND = re.compile(r",?\s(?:and|while)\s")
 _LETTERS = re.compile(r"[A-Z](?:\W+[A-Z])+")
 """A gold answer of letters that name options or events: then a line that begins with "A:" is about A."""
@@ -167,12 +169,15 @@ def _settled(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, 
 
 def _in_its_clause(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> Grade:
     """A verdict on several numbers or dates after a look at the one of the clause that repeats the question."""
-    right = verdict.match == "date" and ";" in said.text and not said.cued
+    beside = _BESIDE.get(verdict.match or "")
+    right = beside is not None and beside.search(said.text) is not None and not said.cued
     open_ = verdict.reason in ("several numbers", "several dates", "several choices")
     if not (right or open_) or asked.question is None:
         return verdict
     clause = echo.clause(said.rest or said.text, asked.question)
     if right:
+        if verdict.match == "numeric" and not echo.states_all(clause or "", asked.question):
+            return verdict
         again = compare(Said(clause), replace(asked, question=None)) if clause else None
         return undecided(said.text, "of another clause") if again and again.outcome == "incorrect" else verdict
     elsewhere = plain(said.rest or said.text).replace(clause or "", " ")

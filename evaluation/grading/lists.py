@@ -146,6 +146,9 @@ def in_passing(answer: str, gold: Sequence[str], reason: str | None) -> bool:
     """Whether a text that is no right list, for this reason, may name the items of one in what it explains."""
     if reason != "order" and in_sentence(answer, gold):
         return True
+    given = split(answer)
+    if len(given) == len(gold) and all(same(*pair) or text.part_of(*pair) for pair in zip(given, gold, strict=True)):
+        return True  # "Washington, Adams and Jefferson"
     explained = len(answer.split()) > _LISTED_WORDS + sum(len(item.split()) for item in gold)
     return explained and reason in (None, "extra") and held(answer, gold)
 

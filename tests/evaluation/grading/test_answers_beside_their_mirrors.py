@@ -886,7 +886,19 @@ GASES = "What is the change from liquid to gas called? (A) evaporation (B) conde
 IN_BAGS = "Anna has 5 bags with 3 apples each. How many apples does she have, and how many are in each bag?"
 LANDLOCKED = "Which of the countries Chad, Kenya and Ghana is landlocked?"
 TALLER = "Is Ann taller than Bob, if Ann is 160 cm and Bob is 175 cm tall?"
+FISH = "How many chambers does a fish heart have?"
+SYDNEY = "In which year did the Sydney Olympics take place?"
+PRESIDENTS = "Who were the first three presidents of the United States, in order?"
 WHAT_IS_ASKED = [
+    ("number", "2", "A fish heart has two chambers, unlike the human heart, which has four.", FISH, RIGHT),
+    ("number", "2", "A fish heart has four chambers, unlike the human heart, which has two.", FISH, NOT_RIGHT),
+    ("number", "2", "While the fish heart has four chambers, a human heart has only two.", FISH, NOT_RIGHT),
+    ("date", "2000", "From 15 September to 1 October 2000.", SYDNEY, RIGHT),
+    ("date", "2001", "From 15 September to 1 October 2000.", SYDNEY, WRONG),
+    ("date", "2000", "From 15 September 2000 to 1 October 2001.", SYDNEY, WRONG),
+    ("date", "2000", "Before 1 October 2000.", SYDNEY, NOT_RIGHT),
+    ("ordered-list", "George Washington; John Adams", "Washington and Adams", PRESIDENTS, OPEN),
+    ("ordered-list", "George Washington; John Adams", "Adams and Washington", PRESIDENTS, WRONG),
     ("number", "120", "80 seats are taken and 120 are not.", TAKEN, RIGHT),
     ("number", "120", "120 seats are taken and 80 are not.", TAKEN, NOT_RIGHT),
     ("number", "365", "A leap year has 366 days, but 2023 wasn't one. So 365.", LEAP_YEAR, RIGHT),
