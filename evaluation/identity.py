@@ -63,15 +63,12 @@ def tokenizer_hash(tokenizer: Any) -> str:
     return text_hash([*parts, json.dumps(special, sort_keys=True)])
 
 
-def chat_template_hash(tokenizer: Any, options: Mapping[str, Any] | None = None) -> str:
-    """Hash of the chat template and the options it is rendered with (``enable_thinking``, ...)."""
-    template = json.dumps(tokenizer.chat_template, sort_keys=True)
-    return text_hash([template, json.dumps(dict(options or {}), sort_keys=True, default=str)])
+def chat_template_hash(tokenizer: Any) -> str:
+    """Hash of the chat template."""
+    return text_hash([json.dumps(tokenizer.chat_template, sort_keys=True), "{}"])  # as earlier journals have it
 
 
-def local_identity(
-    model: Any, tokenizer: Any, folder: str | Path | None = None, chat_options: Mapping[str, Any] | None = None
-) -> dict[str, str]:
+def local_identity(model: Any, tokenizer: Any, folder: str | Path | None = None) -> dict[str, str]:
     """Identity of a transformers model.
 
     With ``folder`` the weights are hashed from the files they were loaded from, so that dtype does not enter; a model
@@ -81,7 +78,7 @@ def local_identity(
         "weights": model_weights(model) if folder is None else folder_weights(folder),
         "config": config_hash(model.config.to_dict()),
         "tokenizer": tokenizer_hash(tokenizer),
-        "chat_template": chat_template_hash(tokenizer, chat_options),
+        "chat_template": chat_template_hash(tokenizer),
     }
 
 

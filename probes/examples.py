@@ -13,22 +13,19 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, NoCasesError
 from ..evaluation.asks import Ask, Grade, Response
 from ..evaluation.case import Case, Part, shares
 from ..evaluation.engines.base import THINKING_OPENED, think
 from ..evaluation.grading import grade
-from ..evaluation.prompts import write_answer
 from ..evaluation.protocols.presenting import examples_in
 from .slots import AT_ONCE, Exchange, Said, Slot, in_worked_form, locate
 
 if TYPE_CHECKING:
-    from ..evaluation.graded import Graded
     from ..evaluation.protocols.base import CaseSet, Evidence
 
-AnswerText = Literal["worked", "answer", "written"]
 Ids = tuple[int, ...]
 _ROLE = re.compile(r"whole|part:\d+")
 
@@ -106,34 +103,30 @@ class Example:
 
 def from_case_sets(
     tokenizer: Any, cases: Mapping[str, Case] | Iterable[Case], asks: Mapping[str, Ask],
-    responses: Mapping[str, Response], case_sets: Iterable[CaseSet], roles: Sequence[str] | None = None, *,
-    answer: AnswerText = "worked", graded: Iterable[Graded] = (), chat_options: Mapping[str, Any] | None = None,
-    few_shot: str | None = None,
+    responses: Mapping[str, Response], case_sets: Iterable[CaseSet], roles: Sequence[str] | None = None,
 ) -> list[Example]:  # fmt: skip
     """Examples for every case in a failure or success set, one per role that was asked.
 
     ``asks`` and ``responses`` are keyed by ask identity, as the pipeline returns them. Which ask belongs to which case
-    and role is read from the sets' evidence, then from ``graded`` rows (cases may share an ask), then from the asks.
-    ``roles`` limits and extends the roles (default: ``whole`` and every ``part:i``). ``answer`` says which gold text
-    becomes ``answer_ids``: the ``worked`` answer where the case has one, the bare ``answer``, or ``written`` as the
-    prompt format wants it. ``few_shot`` is the text of the worked examples; where a prompt contains it, its tokens
-    become ``few_shot_span``. The answer slot is found from what the sets' evidence or ``graded`` rows say was taken for
-    the answer, else from grading the response again. Sets with other labels than failure and success are passed over.
+    and role is read from the sets' evidence (cases may share an ask), then from the asks. ``roles`` limits and extends
+    the roles (default: ``whole`` and every ``part:i``). The answer slot is found from what the sets' evidence says was
+    taken for the answer, else from grading the response again. Sets with other labels than failure and success are
+    passed over.
     Raises ``NoCasesError`` when nothing is labelled, ``InputError`` for a case with both labels, without its whole,
     without token ids, and for prompts and answers that do not round-trip through the tokenizer.
     """
     table = {c.id: c for c in (cases.values() if isinstance(cases, Mapping) else cases)}
-    case_sets, graded = list(case_sets), list(graded)
+    case_sets = list(case_sets)
     labels = _labels(case_sets)
     if not labels:
         raise NoCasesError("no case is labelled failure or success; there is nothing to probe")
     found = {
         (case, role): key
-        for (case, role), key in _keys(asks, case_sets, graded).items()
+        for (case, role), key in _keys(asks, case_sets).items()
         if case in labels and (role in roles if roles is not None else _ROLE.fullmatch(role)) and key in responses
     }
-    judged = _judged(case_sets, graded)
-    writer = _Writer(tokenizer, dict(chat_options or {}), answer, few_shot)
+    judged = _judged(case_sets)
+    writer = _Writer(tokenizer)
     out: list[Example] = []
     for case_id, group in labels.items():
         if case_id not in table:
@@ -148,12 +141,10 @@ def from_case_sets(
     return out
 
 
-def _keys(
-    asks: Mapping[str, Ask], case_sets: Iterable[CaseSet], graded: Iterable[Graded]
-) -> dict[tuple[str, str], str]:
+def _keys(asks: Mapping[str, Ask], case_sets: Iterable[CaseSet]) -> dict[tuple[str, str], str]:
     """Ask identity by case and role; of repeats the first."""
     found: dict[tuple[str, str], str] = {}
-    for key, row in _evidence(case_sets, graded):
+    for key, row in _evidence(case_sets):
         if row.ask is not None and row.ask in asks:
             found.setdefault(key, row.ask)
     for key, ask in asks.items():
@@ -161,20 +152,17 @@ def _keys(
     return found
 
 
-def _evidence(
-    case_sets: Iterable[CaseSet], graded: Iterable[Graded]
-) -> Iterator[tuple[tuple[str, str], Evidence | Graded]]:
-    """What is said of each case and role, first by the sets."""
+def _evidence(case_sets: Iterable[CaseSet]) -> Iterator[tuple[tuple[str, str], Evidence]]:
+    """What the sets say of each case and role."""
     for case_set in case_sets:
         for entry in case_set.entries:
             yield from (((entry.case, e.role), e) for e in entry.evidence)
-    yield from (((row.case, row.role), row) for row in graded)
 
 
-def _judged(case_sets: Iterable[CaseSet], graded: Iterable[Graded]) -> dict[tuple[str, str], Said]:
+def _judged(case_sets: Iterable[CaseSet]) -> dict[tuple[str, str], Said]:
     """The facts about each case's asks by role; for repeats, those of the first."""
     found: dict[tuple[str, str], Said] = {}
-    for key, row in _evidence(case_sets, graded):
+    for key, row in _evidence(case_sets):
         found.setdefault(key, (row.outcome, row.answer))
     return found
 
@@ -216,9 +204,6 @@ def _question(case: Case, part: Part | None, ask: Ask) -> str:
 @dataclass(frozen=True)
 class _Writer:
     tokenizer: Any
-    chat_options: dict[str, Any]
-    answer: AnswerText
-    few_shot: str | None = None
 
     def example(
         self, case: Case, role: str, ask: Ask, response: Response, group: str, said: Said | None = None
@@ -233,7 +218,7 @@ class _Writer:
         part = part_of(case, role)
         prompt_ids, text = tuple(response.prompt_ids), self._text(ask, response.prompt_ids, where)
         source = case if part is None else part
-        answer_ids = self._answer_ids(ask, text, prompt_ids, self._gold(source, ask.format), response, where)
+        answer_ids = self._answer_ids(ask, text, prompt_ids, source.worked or source.answer, response, where)
         gold = Gold(ask.gold, ask.answer_type, ask.format, tuple(ask.aliases), case.unknowable and role == "whole",
                     tuple(ask.stop), tuple(ask.options), ask.question,
                     bool(ask.thinking or (response.provenance or {}).get(THINKING_OPENED)))  # fmt: skip
@@ -256,7 +241,7 @@ class _Writer:
         For a worked answer ("7 times 9 is 63") this is its beginning: its first number is the first thing that the
         model has to find out, and the target of training and attribution.
         """
-        worked = source.worked if self.answer == "worked" else None
+        worked = source.worked
         if worked and in_worked_form(worked, asked.response.text):
             return AT_ONCE
         if said is None:
@@ -271,11 +256,6 @@ class _Writer:
             n += 1
         return n
 
-    def _gold(self, source: Case | Part, format: str) -> str:
-        if self.answer == "written":
-            return write_answer(source.answer, source.worked, format)
-        return source.answer if self.answer == "answer" else source.worked or source.answer
-
     def _encode(self, text: str, ask: Ask) -> Ids:
         # A chat template writes its special tokens itself.
         return tuple(self.tokenizer(text, add_special_tokens=ask.prompting == "raw").input_ids)
@@ -283,7 +263,7 @@ class _Writer:
     def _chat(self, ask: Ask, cue: bool) -> str:
         talk = [{"role": "user", "content": ask.prompt}]
         thinking = {} if ask.thinking is None else think(ask.thinking)
-        options = {"add_generation_prompt": cue, "tokenize": False, **self.chat_options, **thinking}
+        options = {"add_generation_prompt": cue, "tokenize": False, **thinking}
         return self.tokenizer.apply_chat_template(talk, **options)
 
     def _text(self, ask: Ask, ids: Sequence[int], where: str) -> str:
@@ -314,7 +294,7 @@ class _Writer:
         return first, max(last if last == len(through) else last + 1, first + 1)
 
     def _few_shot_span(self, ask: Ask, text: str, ids: Ids, where: str) -> tuple[int, int] | None:
-        shown = self.few_shot if self.few_shot and self.few_shot in ask.prompt else examples_in(ask)
+        shown = examples_in(ask)
         return None if shown is None else self._span(ask, text, ids, shown, where)
 
     def _answer_ids(self, ask: Ask, text: str, ids: Ids, gold: str, response: Response, where: str) -> Ids:

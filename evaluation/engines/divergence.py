@@ -51,14 +51,7 @@ def batch_divergence(engine: LocalEngine, asks: Sequence[Ask]) -> Divergence:
     greedy = [replace(a, temperature=0.0) for a in dict.fromkeys(asks) if a.temperature == 0]
     if not greedy:
         raise InputError("batch_divergence: no greedy asks (temperature 0) to compare; give at least one")
-    alone = LocalEngine(
-        engine.model,
-        engine.tokenizer,
-        batch_size=1,
-        continuous=False,
-        chat_options=engine.chat_options,
-        folder=engine.folder,
-    )
+    alone = LocalEngine(engine.model, engine.tokenizer, batch_size=1, continuous=False, folder=engine.folder)
     one = {a: r for a, r in alone.answer(greedy) if r.response_ids is not None}
     many = {a: r for a, r in engine.answer(greedy) if r.response_ids is not None}
     steps, margins = [], []

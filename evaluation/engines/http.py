@@ -7,7 +7,6 @@ their own server only (see ``transport``), and no answer, identity, provenance, 
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections import Counter
@@ -69,7 +68,6 @@ class HttpEngine(BaseEngine):
         timeout: float = 120.0,
         deadline: float | None = None,
         retries: int = 6,
-        chat_options: Mapping[str, Any] | None = None,
         check_first: bool = False,
         signed_as: Sequence[str] | None = (),
         direct: bool = False,
@@ -77,8 +75,8 @@ class HttpEngine(BaseEngine):
         """``timeout`` is for one request from the first byte to the last, ``deadline`` for an ask with its retries.
 
         ``api_key`` defaults to ``$OPENAI_API_KEY`` for the service that it belongs to, and to none for all others.
-        ``chat_options`` are sent as ``chat_template_kwargs``. ``check_first`` does at the first ask what ``connect``
-        does at once. ``signed_as`` are other names of the same model, None accepts every name. ``direct``: by no proxy.
+        ``check_first`` does at the first ask what ``connect`` does at once. ``signed_as`` are other names of the same
+        model, None accepts every name. ``direct``: by no proxy.
         """
         if urlsplit(base_url).scheme not in ("http", "https"):
             raise ModelError(f"base URL {_public(base_url)!r}: give http://HOST:PORT/v1 or https://...")
@@ -95,7 +93,6 @@ class HttpEngine(BaseEngine):
         self.retries = retries
         self.timeout = timeout
         self.deadline = _DEADLINES * timeout if deadline is None else deadline
-        self.chat_options = dict(chat_options or {})
         self.capabilities = Capabilities()
         self.signed_as = signed_as
         self.say: Callable[[str], None] = lambda line: None
@@ -130,8 +127,7 @@ class HttpEngine(BaseEngine):
 
     @property
     def identity(self) -> dict[str, str]:
-        options = json.dumps(self.chat_options, sort_keys=True)
-        return {"model": self.model, "revision": self.revision or "unstated", "chat_options": options}
+        return {"model": self.model, "revision": self.revision or "unstated", "chat_options": "{}"}
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -263,9 +259,8 @@ class HttpEngine(BaseEngine):
             extra["return_token_ids"] = True
         if ask.prompting == "raw":
             return self._client.completions.create(prompt=ask.prompt, extra_body=extra, **fields)
-        options = {**self.chat_options, **(think(ask.thinking) if ask.thinking is not None else {})}
-        if options:
-            extra["chat_template_kwargs"] = options
+        if ask.thinking is not None:
+            extra["chat_template_kwargs"] = think(ask.thinking)
         fields["extra_body"] = extra
         messages: Any = [{"role": "user", "content": ask.prompt}]
         if not self._new_limit:

@@ -5,7 +5,7 @@ read once (``continuous``); a model that does not allow this answers in fixed ba
 does not depend on which other asks share its batch. The model stays unchanged.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,7 +55,6 @@ class LocalEngine(BaseEngine):
     ``model`` is a folder (or hub id) or a model in memory; with a model in memory give its ``tokenizer``, and
     ``folder`` where its weights came from one (then the identity is that of the files, not of the dtype in memory).
     ``batch_size=None`` chooses one that fits into memory. When memory runs out, it is halved and decoding continues.
-    ``chat_options`` go to the chat template (``enable_thinking``, ...) and are part of the identity.
     ``continuous=False`` is for comparisons: fixed batches, nothing shared.
 
     A tokenizer without a pad token works: what is padded is masked, with explicit position ids.
@@ -69,7 +68,6 @@ class LocalEngine(BaseEngine):
         *,
         batch_size: int | None = None,
         continuous: bool = True,
-        chat_options: Mapping[str, Any] | None = None,
         folder: str | Path | None = None,
         dtype: torch.dtype | str | None = None,
         device: str | torch.device | None = None,
@@ -88,7 +86,6 @@ class LocalEngine(BaseEngine):
         self.tokenizer = tokenizer
         self.folder = folder
         self.batch_size = batch_size
-        self.chat_options = dict(chat_options or {})
         large = self.model.device.type == "cpu" and sum(p.numel() for p in self.model.parameters()) > SMALL
         self.max_rows = batch_size or (MAX_ROWS_ON_CPU if large else MAX_ROWS)
         self._continuous = continuous
@@ -100,7 +97,7 @@ class LocalEngine(BaseEngine):
     def identity(self) -> dict[str, str]:
         """Hashed once: an engine's model must not change while the engine lives."""
         if self._identity is None:
-            self._identity = local_identity(self.model, self.tokenizer, self.folder, self.chat_options)
+            self._identity = local_identity(self.model, self.tokenizer, self.folder)
         return self._identity
 
     @property
@@ -189,7 +186,7 @@ class LocalEngine(BaseEngine):
         return ids[:-1] if added else ids
 
     def _render(self, prompts: list[str], **options: Any) -> list[list[int]]:
-        return chat_ids(self.tokenizer, prompts, self._name, **{**self.chat_options, **options})
+        return chat_ids(self.tokenizer, prompts, self._name, **options)
 
     @property
     def _name(self) -> str:

@@ -22,8 +22,8 @@ def test_a_folder_has_the_identity_of_the_model_loaded_from_it(
     found = identity.folder_identity(tmp_path)
     assert found == identity.local_identity(model, tokenizer, tmp_path)
     assert list(found) == ["weights", "config", "tokenizer", "chat_template"] and len(set(found.values())) == 4
-    in_memory = identity.local_identity(model, tokenizer, chat_options={"enable_thinking": False})
-    assert {k for k in found if in_memory[k] != found[k]} == {"weights", "chat_template"}
+    in_memory = identity.local_identity(model, tokenizer)
+    assert {k for k in found if in_memory[k] != found[k]} == {"weights"}
     assert in_memory["weights"] == identity.model_weights(make_llama()) != identity.model_weights(make_llama(1))
     assert identity.model_weights(make_llama().bfloat16()) != in_memory["weights"]
 
@@ -88,5 +88,5 @@ def test_a_tokenizer_is_its_vocabulary_and_its_special_tokens(make_tokenizer: Ca
     assert slow({"a": 0, "b": 1}, eos_token="b") == slow({"b": 1, "a": 0}, eos_token="b")
     assert len({slow({"a": 0, "b": 1}), slow({"a": 1, "b": 0}), slow({"a": 0, "b": 1}, eos_token="b")}) == 3
     plain = SimpleNamespace(chat_template="t")
-    assert identity.chat_template_hash(plain) == identity.chat_template_hash(plain, {})
-    assert identity.chat_template_hash(plain, {"a": 1}) != identity.chat_template_hash(plain, {"a": 2})
+    before = "982be388d00d1608487cf695e3065c79"  # as in the journals of earlier versions
+    assert identity.chat_template_hash(plain).startswith(before)

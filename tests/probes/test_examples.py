@@ -15,7 +15,6 @@ from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.engines.local import LocalEngine
-from composcope.evaluation.graded import Graded
 from composcope.evaluation.journal import ask_identity
 from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
@@ -138,10 +137,10 @@ def test_a_token_across_the_end_of_a_question_belongs_to_it(tokenizer: PreTraine
     ids = tuple(tokenizer(text, add_special_tokens=False).input_ids)
     ask = Ask("c3", "whole", text, "24", "number", prompting="raw")
     for question, want in (("How many bags", "How many bags"), ("How many bag", "How many bags")):
-        a, b = _Writer(tokenizer, {}, "answer")._span(ask, text, ids, question, "")
+        a, b = _Writer(tokenizer)._span(ask, text, ids, question, "")
         assert _text(tokenizer, ids[a:b]).strip() == want
     with pytest.raises(InputError, match="does the template rewrite it"):
-        _Writer(tokenizer, {}, "answer")._span(ask, "so: how many bags of item", ids, "How many bags", "")
+        _Writer(tokenizer)._span(ask, "so: how many bags of item", ids, "How many bags", "")
 
 
 def test_only_the_whole_of_an_unknowable_case_is_unknowable(tokenizer: PreTrainedTokenizerFast) -> None:
@@ -167,7 +166,7 @@ def test_other_answers_to_an_example_are_judged_with_the_options_and_the_questio
 
 
 def test_of_an_answer_of_white_space_one_token_is_left(tokenizer: PreTrainedTokenizerFast) -> None:
-    writer = _Writer(tokenizer, {}, "answer")
+    writer = _Writer(tokenizer)
     for text in ("  ", " 21", "21"):
         ids = tokenizer(text, add_special_tokens=False).input_ids
         blank = sum(1 for i in range(1, len(ids)) if not _text(tokenizer, ids[:i]).strip())
@@ -196,14 +195,6 @@ def test_an_ask_that_cases_share_is_found_through_the_evidence(tokenizer: PreTra
     assert ("c3", "part:1") in roles and ("c4", "part:1") in roles
 
 
-def test_the_gold_text_can_be_the_bare_answer_or_as_the_format_writes_it(tokenizer: PreTrainedTokenizerFast) -> None:
-    asks, responses = _evaluated(tokenizer, _asks(format="xml-answer"))
-    bare = from_case_sets(tokenizer, CASES, asks, responses, _sets(), roles=["whole"], answer="answer")
-    written = from_case_sets(tokenizer, CASES, asks, responses, _sets(), roles=["whole"], answer="written")
-    assert [_text(tokenizer, e.answer_ids) for e in bare] == ["24", "32"]
-    assert [_text(tokenizer, e.answer_ids) for e in written] == ["<answer>24</answer>", "<answer>32</answer>"]
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -222,20 +213,14 @@ def test_responses_that_cannot_be_looked_into_are_refused(
 
 def test_of_repeats_the_first_counts() -> None:
     repeats = [Evidence("whole", "incorrect", "3", "1", "k"), Evidence("whole", "correct", "1", "1", "k")]
-    rows = [Graded("c5", "whole", "abstained", answer="?"), Graded("c5", "whole", "correct", answer="1", repeat=1)]
-    found = _judged(_sets(tuple(repeats)), [Graded("c3", "whole", "correct", answer="9"), *rows])
-    assert found == {("c3", "whole"): ("incorrect", "3"), ("c5", "whole"): ("abstained", "?")}
-    asks = {key: Ask("c5", "whole", "Q?", "1", "text") for key in "ab"} | {"c": Ask("c6", "whole", "Q?", "1", "text")}
-    rows = [replace(row, ask=ask) for row, ask in zip(rows, "ba", strict=True)]
-    sets = _sets((Evidence("whole", "incorrect", ask="d"),))
-    asks["d"] = Ask("c3", "whole", "Q?", "1", "text")
-    asks["e"] = replace(asks["d"], repeat=1)
-    graded = [Graded("c3", "whole", "correct", ask="e")]
-    assert _keys(asks, sets, graded)["c3", "whole"] == "d", "what the sets say comes first"
-    assert _keys(asks, [], graded)["c3", "whole"] == "e"
-    del asks["d"], asks["e"]
-    assert _keys(asks, [], rows) == {("c5", "whole"): "b", ("c6", "whole"): "c"}
-    assert _keys(asks, [], [replace(rows[0], ask="gone"), *rows[1:]])["c5", "whole"] == "a", "an ask that is not there"
+    assert _judged(_sets(tuple(repeats))) == {("c3", "whole"): ("incorrect", "3")}
+    asks = {"b": Ask("c3", "whole", "Q?", "1", "text")}
+    asks |= {"a": replace(asks["b"], repeat=1), "c": replace(asks["b"], case="c6")}
+    assert _keys(asks, []) == {("c3", "whole"): "b", ("c6", "whole"): "c"}
+    sets = _sets((Evidence("whole", "incorrect", ask="a"),))
+    assert _keys(asks, sets)["c3", "whole"] == "a", "what the sets say comes first"
+    gone = _sets((Evidence("whole", "incorrect", ask="gone"),))
+    assert _keys(asks, gone)["c3", "whole"] == "b", "an ask that is not there"
 
 
 def test_labels_that_contradict_or_are_missing_are_refused(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -251,16 +251,14 @@ def test_what_a_server_cannot_do_or_be_is_refused_before_anything_is_sent(
     assert HttpEngine("https://host/v1", "good", concurrency=1).concurrency == 1
 
 
-def test_options_of_the_chat_template_and_the_thinking_of_an_ask_are_sent(
+def test_the_thinking_of_an_ask_is_sent_as_an_option_of_the_chat_template(
     says: Says, server: Server, engine: HttpEngine, make_ask: Callable[..., Ask]
 ) -> None:
     says()
-    assert "chat_template_kwargs" not in server.sent
-    engine.chat_options = {"tone": "dry", "enable_thinking": True}
     list(engine.answer([make_ask("a")]))
-    assert server.sent["chat_template_kwargs"] == {"tone": "dry", "enable_thinking": True}
+    assert "chat_template_kwargs" not in server.sent
     list(engine.answer([make_ask("a", thinking=False, stop=("x",), seed=3, temperature=0.5)]))
-    assert server.sent["chat_template_kwargs"] == {"tone": "dry", **think(False)}
+    assert server.sent["chat_template_kwargs"] == think(False)
     assert (server.sent["stop"], server.sent["temperature"]) == (["x"], 0.5)
 
 
