@@ -272,7 +272,7 @@ def list_runs(
         found = failing_cases(folder, to_stderr)
         show({"schema": 1, "failures": found} if json else failure_lines(found), json)
         if not found:
-            to_stderr(f"{folder}: no case of a set of failures")
+            to_stderr(f"{folder}: no case is in a set of failures")
         return
     from ..run.summary import list_folder, listing_lines
 

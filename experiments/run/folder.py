@@ -10,7 +10,8 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,13 @@ def runs_in(folder: Path) -> list[Path]:
     if is_run(folder):
         return [folder]
     return sorted(p for p in folder.iterdir() if is_run(p)) if folder.is_dir() else []
+
+
+def told_apart(paths: Sequence[Path]) -> list[str]:
+    """A name for each run folder that no other has: its own, else with its study's, else the whole path."""
+    makes = (lambda p: p.name, lambda p: f"{p.parent.name}/{p.name}", str)
+    ways = [Counter(map(make, paths)) for make in makes]
+    return [next((make(p) for make, way in zip(makes, ways, strict=True) if way[make(p)] == 1), str(p)) for p in paths]
 
 
 def one_run(folder: str | Path) -> Path:

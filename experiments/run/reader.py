@@ -9,7 +9,7 @@ part that a run does not have (no probe, no journal) is empty; a part that canno
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from ...evaluation.protocols.base import CaseSet, Entry, Reduction
 from ...files import Row, as_path, read_csv, short_name
 from ..config import Config
 from ..organism.weights import model_called
-from .folder import find_runs, missing, placed_lines, read_json
+from .folder import find_runs, missing, placed_lines, read_json, told_apart
 from .schema import AGAIN, COUNT_AGAIN, Evaluated, Manifest, Metrics, ProbeAbout, checked
 
 Array = NDArray[Any]
@@ -65,10 +65,11 @@ class RunData:
     """One run folder."""
 
     path: Path
+    called: str = ""  # its name where another run has a folder of the same name
 
     @property
     def name(self) -> str:
-        return self.path.name
+        return self.called or self.path.name
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -89,8 +90,7 @@ class RunData:
 
     def counted_now(self) -> Metrics:
         """``metrics.json``; raises ``InputError`` if it does not exist yet."""
-        file = self.path / "metrics.json"
-        text_files.existing(file, missing(file))
+        text_files.existing(self.path / "metrics.json", missing(self.path / "metrics.json"))
         assert self.counted is not None
         return self.counted
 
@@ -116,7 +116,7 @@ class RunData:
         """The ``study.json`` of the study that the run belongs to; empty for a run outside a study."""
         file = self.path.parent / "study.json"
         found = read_json(file) if file.is_file() else {}
-        return found if self.name in found.get("runs", []) else {}
+        return found if self.path.name in found.get("runs", []) else {}
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -300,7 +300,7 @@ def read_run(folder: str | Path) -> RunData:
 
 
 def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
-    """Open run folders, or study folders that contain several; runs that are already open are returned as they are.
+    """Open run folders, or studies of several; runs that are open stay as they are, but for names that two would have.
 
     Raises ``InputError`` for a folder that is not a run, or a file in it that cannot be read.
     """
@@ -310,7 +310,8 @@ def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
         out += [r for r in found if r.path not in {known.path for known in out}]
     if not out:
         raise InputError("no run folder given; see `composcope ls`")
-    return out
+    named = zip(out, told_apart([r.path for r in out]), strict=True)
+    return [r if name in (r.called, r.path.name) else replace(r, called=name) for r, name in named]
 
 
 def _in_order(folder: Path, runs: list[RunData]) -> list[RunData]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,6 +18,7 @@ from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import CaseSet, Entry, Reduction
+from composcope.experiments.figures import FIGURES
 from composcope.experiments.report.sections import matching_notes
 from composcope.experiments.run import reader, write_json
 from composcope.experiments.run.folder import probed_cases
@@ -212,3 +214,22 @@ def test_wrong_fields_are_told_with_their_place_and_kind() -> None:
         with pytest.raises(InputError) as error:
             reader.checked(Manifest, document, "m.json", "mend it")
         assert str(error.value) == f"m.json: {said}; mend it"
+
+
+def test_runs_of_two_studies_with_one_name_are_told_apart_wherever_they_are_named(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    gap = synthetic.make_run(tmp_path / "gap" / "control", n=12, probes=(), protocol="compositionality-gap")
+    gate = synthetic.make_run(tmp_path / "gate" / "control", n=12, probes=())
+    alone = synthetic.make_run(tmp_path / "gate" / "low", n=12, probes=(), model="organism:low")
+    runs = load([tmp_path / "gap", tmp_path / "gate"])
+    assert [r.name for r in runs] == ["gap/control", "gate/control", "low"]
+    assert {r["run"] for r in FIGURES["collapse-curve"](runs).rows} == {"gate/control", "low"}, "not those of the gap"
+    assert load(runs) == runs and all(a is b for a, b in zip(load(runs), runs, strict=True)), "what is open stays open"
+    assert [r.name for r in load([gate, alone])] == ["control", "low"]
+    for copy in ("x", "y"):  # studies of one name, too
+        shutil.copytree(gap.parent, tmp_path / copy / "gap")
+    folders = [tmp_path / copy / "gap" / "control" for copy in ("x", "y")]
+    assert [r.name for r in load(folders)] == list(map(str, folders))
+    (tmp_path / "gate" / "study.json").write_text(json.dumps({"schema": 1, "runs": ["control", "low"]}))
+    assert all(run.study for run in load([gap, tmp_path / "gate"])[1:]), "a study knows its runs by their folders"
