@@ -189,7 +189,7 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
     open_ = [i for i, (ask, response, grade) in enumerate(graded) if _is_open(ask, response, grade)]
     of_rules = [i for i in range(len(graded)) if i not in {*open_} and graded[i][0].format != CODE]
     sampled = _sample(of_rules, graded)
-    replies = _replies(judge, {i: _question(*graded[i]) for i in (*open_, *sampled)}, journal)
+    replies = put(judge, {i: _question(*graded[i]) for i in (*open_, *sampled)}, journal)
     said = {i: None if reply.finish_reason == "error" else reply.text for i, reply in replies.items()}
     final = [grade for _, _, grade in graded]
     for i in open_:
@@ -201,7 +201,7 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
     return JudgedGrades(final, sum(theirs == ours for theirs, ours in decided), len(decided), unseen)
 
 
-def _replies(judge: Engine, wanted: Mapping[int, Ask], journal: Journal | None) -> dict[int, Response]:
+def put(judge: Engine, wanted: Mapping[int, Ask], journal: Journal | None = None) -> dict[int, Response]:
     """The judge's replies by number. One that was cut off before its verdict is asked for again, with room to think."""
     found = _put(judge, wanted, journal)
     cut = [i for i, reply in found.items() if reply.finish_reason == "length" and verdict(reply.text) is None]
@@ -293,7 +293,7 @@ def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal 
         ask_judge(r.case, r.role, r.question, r.gold, _answer(r, grades[i]), aliases=r.aliases)
         for i, r in ((i, rows[i]) for i in open_)
     ]
-    for i, response in _replies(judge, dict(zip(open_, asks, strict=True)), journal).items():
+    for i, response in put(judge, dict(zip(open_, asks, strict=True)), journal).items():
         if response.finish_reason == "error":
             verdicts[i] = JudgeVerdict(None, f"judge error: {response.error}")
         else:
