@@ -11,8 +11,8 @@ journal. A reply without a clear verdict makes the grade invalid, never wrong.
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from .asks import Ask, Grade, Response
 from .engines.base import Engine, ReplayEngine, ask_all, with_thinking_open
@@ -165,6 +165,8 @@ def agreement(pairs: Iterable[tuple[bool | None, bool]]) -> JudgeAgreement:
 
 JUDGED = frozenset({"text", "list", "ordered-list"})
 """Answer types whose incorrect answers may be right in other words."""
+ROOM = 2048
+"""Tokens for the second try of a judge whose first reply was cut off: room to think."""
 SAMPLE = 50
 """Decided answers per round that the judge sees beside the open ones."""
 _NOTHING = ("error", "empty", "unclosed-thinking")
@@ -187,12 +189,7 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
     open_ = [i for i, (ask, response, grade) in enumerate(graded) if _is_open(ask, response, grade)]
     of_rules = [i for i in range(len(graded)) if i not in {*open_} and graded[i][0].format != CODE]
     sampled = _sample(of_rules, graded)
-    wanted = {i: _question(*graded[i]) for i in (*open_, *sampled)}
-    if isinstance(judge, ReplayEngine):
-        known = {*judge.failures}
-        keys = {i: ask_identity(ask, judge.identity) for i, ask in wanted.items()}
-        wanted = {i: ask for i, ask in wanted.items() if keys[i] in known or journal.get(keys[i]) is not None}
-    replies = dict(zip(wanted, ask_all(judge, list(wanted.values()), journal), strict=True))
+    replies = put(judge, {i: _question(*graded[i]) for i in (*open_, *sampled)}, journal)
     said = {i: None if reply.finish_reason == "error" else reply.text for i, reply in replies.items()}
     final = [grade for _, _, grade in graded]
     for i in open_:
@@ -202,6 +199,21 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
     decided = [(theirs, ours) for theirs, ours in verdicts if theirs is not None]
     unseen = sum(i not in said for i in open_)
     return JudgedGrades(final, sum(theirs == ours for theirs, ours in decided), len(decided), unseen)
+
+
+def put(judge: Engine, wanted: Mapping[int, Ask], journal: Journal | None = None) -> dict[int, Response]:
+    """The judge's replies by number. One that was cut off before its verdict is asked for again, with room to think."""
+    found = _put(judge, wanted, journal)
+    cut = [i for i, reply in found.items() if reply.finish_reason == "length" and verdict(reply.text) is None]
+    return found | _put(judge, {i: replace(wanted[i], max_tokens=ROOM) for i in cut}, journal)
+
+
+def _put(judge: Engine, asks: Mapping[int, Ask], journal: Journal | None) -> dict[int, Response]:
+    """The replies; of a recorded judge those that there are."""
+    if isinstance(judge, ReplayEngine):
+        keys = {i: ask_identity(ask, judge.identity) for i, ask in asks.items()}
+        asks = {i: a for i, a in asks.items() if keys[i] in judge.failures or (journal and journal.get(keys[i]))}
+    return dict(zip(asks, ask_all(judge, list(asks.values()), journal), strict=True))
 
 
 def _question(ask: Ask, response: Response, grade: Grade) -> Ask:
@@ -285,7 +297,7 @@ def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal 
         ask_judge(r.case, r.role, r.question, r.gold, _answer(r, grades[i]), aliases=r.aliases)
         for i, r in ((i, rows[i]) for i in open_)
     ]
-    for i, response in zip(open_, ask_all(judge, asks, journal), strict=True):
+    for i, response in put(judge, dict(zip(open_, asks, strict=True)), journal).items():
         if response.finish_reason == "error":
             verdicts[i] = JudgeVerdict(None, f"judge error: {response.error}")
         else:

@@ -25,7 +25,7 @@ from ..asks import Ask, Response
 from ..journal import ask_identity
 from . import replies, transport
 from .addresses import check_key, secret
-from .base import REFUSED, BaseEngine, error_response, think
+from .base import REFUSED, THINKING_OPENED, BaseEngine, error_response, think
 from .replies import LEAST, SHARE, Capabilities, TrialReply, find_capabilities, foreign
 from .transport import RedirectedError, ReplyTooLargeError, Transport, is_official, stay_on_host
 
@@ -252,7 +252,7 @@ class HttpEngine(BaseEngine):
             # Repeats of a sampled ask differ; the request must say so, because seed alone is the same.
             "seed": (ask.seed + 1_000_003 * ask.repeat) % (2**31),
         }
-        if ask.stop:
+        if ask.stop and not self.opens_thinking(ask):
             fields["stop"] = list(ask.stop)
         extra = dict(self.extra_fields)
         if self.capabilities.token_ids:
@@ -279,10 +279,13 @@ class HttpEngine(BaseEngine):
         choice = replies.choice_of(reply)
         if replies.withheld(choice):
             return self._failure(ask, "the server's content filter withheld the answer", refused=True)
-        said, stopped = replies.end_at_stop(replies.text_of(choice), ask.stop, choice)
+        opened = self.opens_thinking(ask)
+        said, stopped = replies.end_at_stop(replies.text_of(choice), ask.stop, choice, opened=opened)
         message = getattr(choice, "message", None)
         reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
         made: dict[str, Any] = {"reasoning": self._scrubbed(reasoning)} if reasoning else {}
+        if opened and not reasoning:
+            made[THINKING_OPENED] = True
         if (name := self._another_model(reply)) is not None:
             made["model"] = name
         prompt_tokens, response_tokens = replies.counts(reply)
@@ -300,6 +303,10 @@ class HttpEngine(BaseEngine):
             response_ids=response_ids,
             provenance=made or None,
         )
+
+    def opens_thinking(self, ask: Ask) -> bool:
+        """Whether the prompt is known to open the thinking; of a server of others it is not."""
+        return False
 
     def _another_model(self, reply: Any) -> str | None:
         """The name that a reply is signed with where it is not the one that was asked for."""

@@ -96,13 +96,13 @@ def number_of_tokens(stated: Any) -> int | None:
     return stated if type(stated) is int and 0 < stated <= _MOST_TOKENS else None
 
 
-def end_at_stop(text: str, stops: Sequence[str], choice: Any) -> tuple[str, bool]:
+def end_at_stop(text: str, stops: Sequence[str], choice: Any, *, opened: bool = False) -> tuple[str, bool]:
     """The text with the stop string at its end, as all engines give it.
 
     Servers take the stop string off; vLLM says which one it was (``stop_reason``). A server that ignored the field
-    is cut here.
+    is cut here. ``opened`` as in ``cut_after_stop``.
     """
-    cut, found = cut_after_stop(text, stops)
+    cut, found = cut_after_stop(text, stops, opened=opened)
     if found is not None:
         return cut, True
     reason = getattr(choice, "stop_reason", None)

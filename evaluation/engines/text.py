@@ -121,6 +121,16 @@ def has_thinking_switch(tokenizer: Any) -> bool:
     return told[0] != told[1]
 
 
+def opens_thinking(tokenizer: Any, thinking: bool | None = None) -> bool:
+    """Whether the chat template's prompt, with ``thinking`` or without it, ends inside a block of thinking."""
+    if not tokenizer.chat_template:
+        return False
+    talk, told = [{"role": "user", "content": "?"}], {} if thinking is None else think(thinking)
+    with _ending(str(getattr(tokenizer, "name_or_path", None) or "the model")):
+        shown = tokenizer.apply_chat_template(talk, add_generation_prompt=True, tokenize=False, **told)
+    return str(shown).rstrip().endswith(THINKING_MARKS[0])
+
+
 def decode(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int], kept: Mapping[int, str] | None = None) -> str:
     """Text of generated ids: without the final end-of-text token and other special tokens, spaces untouched.
 

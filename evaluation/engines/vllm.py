@@ -21,6 +21,7 @@ from ...terminal import to_stderr
 from ..asks import Ask, Response
 from ..identity import folder_identity, folder_weights
 from .managed import Launch, ManagedEngine, ManagedServer
+from .text import opens_thinking
 
 SERVED = "target"
 INSTALL = (
@@ -44,9 +45,12 @@ class VllmEngine(ManagedEngine):
     """A vLLM server that is started, watched and stopped by this process; made by ``serve``."""
 
     def __init__(
-        self, server: ManagedServer, *, identity: Mapping[str, str], provenance: Mapping[str, Any], **options: Any
-    ) -> None:
+        self, server: ManagedServer, *, identity: Mapping[str, str], provenance: Mapping[str, Any],
+        folder: Path | None = None, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(server, SERVED, **options)
+        self._folder = folder
+        self._opens: dict[bool | None, bool] = {}
         self._identity = dict(identity)
         self._provenance = dict(provenance)
         self._known = False
@@ -63,8 +67,21 @@ class VllmEngine(ManagedEngine):
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
         """As ``HttpEngine.answer``; starts the server where it does not run yet."""
         if asks:
+            self._look_at_template({ask.thinking for ask in asks if ask.prompting == "chat"})
             self.start()
             yield from super().answer(asks)
+
+    def opens_thinking(self, ask: Ask) -> bool:
+        """Of a model folder it is known: as in the transformers engine, no stop string then ends the thoughts."""
+        return ask.prompting == "chat" and self._opens.get(ask.thinking, False)
+
+    def _look_at_template(self, ways: set[bool | None]) -> None:
+        if self._folder is None or ways <= self._opens.keys():
+            return
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(self._folder, trust_remote_code=False)
+        self._opens |= {way: opens_thinking(tokenizer, way) for way in ways}
 
     def start(self) -> None:
         """Start the server and find out what it honors; does nothing where that is done."""
@@ -125,6 +142,7 @@ def serve(
         ManagedServer(launch),
         identity=identity,
         provenance={**made_by, "dtype": dtype or "auto", "options": list(options)},
+        folder=folder,
         api_key=key,
         concurrency=concurrency,
     )

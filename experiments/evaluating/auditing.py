@@ -110,13 +110,13 @@ def judge_all(path: Path, judge: Engine) -> int:
             aliases=[a for a in row["aliases"].split(" | ") if a], open_ended=True,
         )  # fmt: skip
         asks.setdefault(ask, []).append(row)
-    failed = 0
-    for ask, response in judge.answer(list(asks)):
+    failed, given = 0, list(asks.values())
+    for number, response in judging.put(judge, dict(enumerate(asks))).items():
         if response.finish_reason == "error":
             failed += 1
             continue
         said = judging.verdict(response.text)
-        for row in asks[ask]:
+        for row in given[number]:
             row["verdict"] = "unclear" if said is None else "right" if said else "wrong"
     _write(path, rows)
     return failed

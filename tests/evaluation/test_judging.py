@@ -209,6 +209,24 @@ def test_thoughts_of_a_judge_that_were_cut_off_are_no_verdict(tmp_path: Path) ->
     assert said.right is None
 
 
+def test_a_judge_that_was_cut_off_before_its_verdict_is_asked_again_with_room_to_think(tmp_path: Path) -> None:
+    class Thinks(Judge):
+        def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+            for ask, response in super().answer(asks):
+                enough = ask.max_tokens >= judging.ROOM or "Lyon" in ask.prompt
+                yield ask, response if enough else replace(response, text="<think>Well", finish_reason="length")
+
+    items = [item("Lutetia", "Paris", "text"), item("Lyon", "Paris", "text")]
+    judge = Thinks(right=["Lutetia"], wrong=["Lyon"])
+    with Journal(tmp_path) as journal:
+        found = second_opinions(items, judge, journal)
+        assert [g.outcome for g in found.grades] == ["correct", "incorrect"] and len(judge.prompts) == 3
+        again = second_opinions(items, ReplayEngine(judge.identity), journal)
+        assert again == found, "from the journal"
+        verdicts = agree([AnswerToJudge("c", "whole", "q", "Paris", "text", "Lutetia")], judge)
+    assert [v.right for v in verdicts] == [True]
+
+
 def test_agreement_is_counted_on_a_sample_of_what_the_rules_decided_and_changes_nothing(tmp_path: Path) -> None:
     items = [item(f"{i} of them", "7", "number") for i in range(100)] + [
         item(f"7 {'!' * i}", "7", "number") for i in range(100)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -155,6 +155,7 @@ def test_answers_of_a_kind_do_not_stand_together_in_an_audit(tmp_path: Path) -> 
 class Judge:
     """Says yes to everything."""
 
+    identity: Mapping[str, str] = {"weights": "judge"}
     asked: Sequence[Ask] = ()
 
     def answer(self, asks: Sequence[Ask]) -> list[tuple[Ask, Response]]:
@@ -172,6 +173,18 @@ def test_a_judge_fills_what_a_person_left_open_and_keeps_what_they_said(tmp_path
     assert len(judge.asked) == 3 and all("a dozen" in ask.prompt and "12.0" in ask.prompt for ask in judge.asked)
     with path.open(newline="", encoding="utf-8") as file:
         assert [r["verdict"] for r in csv.DictReader(file)] == ["right"] * 3 + ["wrong"]
+
+
+def test_thoughts_of_a_judge_that_were_cut_off_are_unclear(tmp_path: Path) -> None:
+    class Musing(Judge):
+        def answer(self, asks: Sequence[Ask]) -> list[tuple[Ask, Response]]:
+            opened = {"thinking_opened": True}
+            return [(a, replace(r, finish_reason="length", provenance=opened)) for a, r in super().answer(asks)]
+
+    path = draw(run([("number", "incorrect", 2, 1)])[0], 2, tmp_path)
+    judge_all(path, Musing())  # type: ignore[arg-type]
+    with path.open(newline="", encoding="utf-8") as file:
+        assert [r["verdict"] for r in csv.DictReader(file)] == ["unclear"] * 2
 
 
 def test_answers_on_which_the_judge_was_not_reached_stay_open_for_its_next_try(

@@ -204,6 +204,20 @@ def test_stop_strings_are_kept_at_the_end_also_where_the_server_ignores_them(mak
         process.wait()
 
 
+def test_where_the_prompt_is_known_to_open_the_thinking_no_stop_string_ends_it(
+    url: str, make_ask: Callable[..., Ask]
+) -> None:
+    class Opens(HttpEngine):
+        def opens_thinking(self, ask: Ask) -> bool:
+            return True
+
+    free = one(engine_at(url), ask := make_ask("q", max_tokens=100))
+    stopped = replace(ask, stop=(free.text.split()[3],))
+    opened = one(Opens(url, "good", api_key=SECRET), stopped)
+    assert opened.text == free.text and opened.provenance == {"thinking_opened": True}
+    assert len(one(engine_at(url), stopped).text) < len(free.text)
+
+
 def test_connecting_finds_out_what_the_server_honors(url: str) -> None:
     assert set(connect(url, "good", api_key=SECRET).capabilities.to_dict().values()) == {True}
 

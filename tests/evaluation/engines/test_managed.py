@@ -243,6 +243,23 @@ def test_a_vllm_server_is_started_and_tried_out_at_the_first_ask(
         assert len(list(engine.answer(asks))) == 3 and len(lives(tmp_path)) == 1
 
 
+@pytest.mark.parametrize("opens", [True, False])
+def test_vllm_of_a_model_folder_knows_whether_its_template_opens_the_thinking(
+    tmp_path: Path, make_ask: Callable[..., Ask], make_tokenizer: Callable[..., Any], opens: bool
+) -> None:
+    told = "<think>\n" if opens else "<think>\n</think>\n"
+    template = "{{ messages[0]['content'] }}{% if enable_thinking is false %}A:{% else %}" + told + "{% endif %}"
+    make_tokenizer(template=template).save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    server, about = ManagedServer(launch(tmp_path)), {"identity": {"weights": "w"}, "provenance": {}}
+    with vllm.VllmEngine(server, folder=tmp_path, **about) as engine:
+        engine.model = "m"
+        asks = [make_ask("q", case=str(i), thinking=way) for i, way in enumerate((None, True, False))]
+        asks.append(make_ask("q", case="raw", prompting="raw"))
+        made = {ask.case: bool(response.provenance) for ask, response in engine.answer(asks)}
+    assert made == {"0": opens, "1": opens, "2": False, "raw": False}
+
+
 SLOW_TO_END = """
 import signal, sys, time
 def end(*_):
