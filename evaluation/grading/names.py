@@ -204,7 +204,7 @@ def _statements(plain: str) -> list[str]:
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     every = [s for s in parts if not _FILLER.match(s)]
     every = [s for s in every if not _INTERJECTION.fullmatch(s)] or every
-    every = [s for s in every if not _DENIAL.match(s)] or every
+    every = [s for s in every if not _DENIAL.match(s) and not cues.NOT_TRUE.match(s)] or every
     kept = [_TAG_QUESTION.sub("", s) for s in every if not s.endswith("?") or _TAG_QUESTION.search(s)]
     return kept or every
 

@@ -894,7 +894,16 @@ SHILLING = "The currency of the country whose capital is Nairobi is the shilling
 PESO = "The currency of the country whose capital is Nairobi is the peso."
 VIENTIANE = "What is the main language of the country whose capital is Vientiane?"
 CANDIDE = "Which country did the person who wrote Candide come from?"
+UKULELES = "A music school owns 2 ukuleles. How many strings do they have in total?"
 WHAT_IS_ASKED = [
+    ("text", "shilling", f"It is not true that t{PESO[1:]} {SHILLING}", NAIROBI, RIGHT),
+    ("text", "shilling", f"It is not true that t{SHILLING[1:]} {PESO}", NAIROBI, WRONG),
+    ("text", "shilling", f"It is a myth that t{SHILLING[1:]}", NAIROBI, WRONG),
+    ("text", "shilling", f"It is true that t{SHILLING[1:]}", NAIROBI, RIGHT),
+    ("number", "8", "It is not true that they have 7 strings. They have 8 strings.", UKULELES, RIGHT),
+    ("number", "8", "It is not true that they have 8 strings. They have 7 strings.", UKULELES, WRONG),
+    ("text", "France", "As far as I know, the person who wrote Candide came from France.", CANDIDE, RIGHT),
+    ("text", "France", "Based on the information provided, the person who wrote it came from Italy.", CANDIDE, WRONG),
     ("text", "shilling", f"{PESO} Wait, no. {SHILLING}", NAIROBI, RIGHT),
     ("text", "shilling", f"{SHILLING} Wait, no. {PESO}", NAIROBI, WRONG),
     ("text", "shilling", f"{SHILLING} Actually, no: it is the peso.", NAIROBI, NOT_RIGHT),
