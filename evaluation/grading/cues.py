@@ -92,6 +92,12 @@ _CONCLUSION = re.compile(
     re.IGNORECASE,
 )
 
+NOT_TRUE = re.compile(
+    r"\W*(?:it|this|that)(?:'?s|\s(?:is|was))?\s?(?:(?:n't|not|isnt|wasnt|isn't|wasn't)\s(?:simply\s|actually\s)?(?:true|the\scase|case|correct|right)"
+    r"|false|untrue|incorrect|wrong|(?:an?\s)?(?:common\s|popular\s)?(?:myth|misconception))\sthat\b",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that denies all that follows: "It is not true that ..."."""
 ELSEWHERE = r",\s(?:while|whereas|although)\s[^.;]{0,60}\bwould\s(?:be|have\sbeen)\s(?:on\s)?"
 """Before what would be so in another case: "It is the 5th, while in a leap year it would be the 7th"."""
 

@@ -5,6 +5,7 @@ denied(tokens("not"), tokens(", but Paris"))  # True, for the name in between
 
 from collections.abc import Sequence
 
+from .cues import NOT_TRUE
 from .view import Token, fold
 
 _NEGATORS = frozenset(
@@ -46,6 +47,8 @@ def denied(before: Sequence[Token], after: Sequence[Token]) -> bool:
     """Whether the words around a name deny it."""
     left = "".join(t.word for t in before[-2:])
     if left in _HAN_BEFORE or "".join(t.word for t in after[:8]).startswith(_AFTER):
+        return True
+    if NOT_TRUE.match(" ".join(t.word for t in before[:9])):
         return True
     return [t.word for t in after[:2]] in _WRONG or _before(before)
 

@@ -30,6 +30,8 @@ _REASONS = re.compile(r"\b(?:because|since|as|unlike|but|not|or)\b|n't\b", re.IG
 _BESIDE = {"date": re.compile(";"), "numeric": re.compile(r"\b(?:unlike|while|whereas)\b", re.IGNORECASE)}
 """What stands between what is said of the thing that is asked for and of another one, by the kind of match."""
 _AND = re.compile(r",?\s(?:and|while)\s")
+_FINAL = (statements.ELSEWHERE, names.CORRECTED)
+"""Reasons of an undecided verdict that a sentence before it does not change."""
 _LETTERS = re.compile(r"[A-Z](?:\W+[A-Z])+")
 """A gold answer of letters that name options or events: then a line that begins with "A:" is about A."""
 _NAMED = ("number", "text", "date")
@@ -159,7 +161,7 @@ def _two_guesses(text: str, asked: Asked, compare: Callable[[Said, Asked], Verdi
 def _settled(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> Grade:
     """An undecided verdict after a look at the sentence that repeats the question, where there is one."""
     sentence = echo.focus(said.rest or said.text, asked.question) if asked.question else None
-    if verdict.outcome != "invalid" or verdict.reason == statements.ELSEWHERE or sentence is None:
+    if verdict.outcome != "invalid" or verdict.reason in _FINAL or sentence is None:
         return verdict
     if statements.only_operands(sentence, asked.question or ""):
         return verdict

@@ -108,10 +108,17 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
     """The places of a name in a sentence, as (first, after the last) token; the last word may be a plural."""
-    begins = (i for i, t in enumerate(sentence) if name and same_word(t, name[0], len(name) == 1))
+    begins = (i for i, t in enumerate(sentence) if name and _same_word(t, name[0], len(name) == 1))
     if len(name) == 1 and name[0] in _SMALL_WORDS and len(sentence) > _SHORTEST:
         begins = (i for i in begins if i and sentence[i].capital)
     return list(islice(((i, j) for i in begins if (j := _end(sentence, i, name))), _PLACES))
+
+
+def _same_word(token: Token, word: str, last: bool) -> bool:
+    """Whether a token is a word of a name; a country is no plural of its language ("Laos" for Lao)."""
+    if word in (token.word, token.owner) or not same_word(token, word, last):
+        return word in (token.word, token.owner)
+    return not peoples.country_of(token.word, word) and not peoples.country_of(word, token.word)
 
 
 def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None:
@@ -120,7 +127,7 @@ def _end(sentence: Sequence[Token], i: int, name: tuple[str, ...]) -> int | None
         at = _after_nickname(sentence, at) if n else at
         while n and at < len(sentence) and (sentence[at].word in _LINKS or sentence[at].word in ARTICLES):
             at += 1
-        if at >= len(sentence) or not same_word(sentence[at], word, n == len(name) - 1):
+        if at >= len(sentence) or not _same_word(sentence[at], word, n == len(name) - 1):
             return None
         at += 1
     return at

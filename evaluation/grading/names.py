@@ -79,8 +79,12 @@ _VERB = re.compile(
 )
 """Names of things that are verbs where an object follows: "The team won the cup."."""
 _VERBS = frozenset(("won", "lead", "saw", "rose"))
+CORRECTED = "corrected"
+"""Why a name does not count that is said and taken back."""
 _LEAST = 3
 """Most words of a sentence in which a name may have a small letter although others have a capital."""
+_DID = re.compile(r"[A-Z]\S+\s(?!upon\b|over\b|under\b)[a-z]{4,}\s[A-Z]")
+"""The beginning of a short sentence: "Voltaire wrote Candide."."""
 _SHORT = 8
 """Most words of an answer or a correction that is too short to contain another answer."""
 _BARE = 3
@@ -200,7 +204,7 @@ def _statements(plain: str) -> list[str]:
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     every = [s for s in parts if not _FILLER.match(s)]
     every = [s for s in every if not _INTERJECTION.fullmatch(s)] or every
-    every = [s for s in every if not _DENIAL.match(s)] or every
+    every = [s for s in every if not _DENIAL.match(s) and not cues.NOT_TRUE.match(s)] or every
     kept = [_TAG_QUESTION.sub("", s) for s in every if not s.endswith("?") or _TAG_QUESTION.search(s)]
     return kept or every
 
@@ -224,16 +228,15 @@ def _correction(plain: str, names: Sequence[tuple[str, ...]]) -> NameVerdict | N
         after = _statements(plain[correction.at : correction.at + _NEAR])
         if not after:
             continue
-        before = [
-            mentions.best(tokens(s), names)
-            for s in view.sentences(plain[max(0, correction.at - _NEAR) : correction.at])
-        ]
+        before = [tokens(s) for s in view.sentences(plain[max(0, correction.at - _NEAR) : correction.at])]
+        said = [s for s in before if mentions.best(s, names) is Role.ASSERTED]
         role = mentions.best(tokens(after[0]), names)
         if role is Role.ASSERTED:
             return NameVerdict(True, "contained")
-        if Role.ASSERTED in before:
-            short = len(after[0].split()) <= _SHORT and correction.sure
-            return NameVerdict(False, "corrected") if short else NameVerdict(None, "corrected")
+        if said:
+            again = any(_repeats(tokens(after[0]), s, names) for s in said)
+            short = again or len(after[0].split()) <= _SHORT
+            return NameVerdict(False if short and correction.sure else None, CORRECTED)
     return None
 
 
@@ -328,6 +331,7 @@ def by_surname(sentence: Sequence[Token], gold: str) -> bool:
 def _bare(sentence: str) -> bool:
     return (
         len(sentence.split()) <= _BARE
+        and not _DID.match(sentence)
         and ": " not in sentence
         and not {t.word for t in tokens(sentence)} & mentions.FINITE
     )

@@ -166,7 +166,7 @@ def _last(plain: str) -> QuantityReading:
     if (none := _nothing(parts[-1])).number is not None and not numbers.find_all(parts[-1]):
         return none
     useful = [s for s in holding if numbers.candidates(s)]
-    useful = [s for s in useful if not _WOULD.search(s)] or useful
+    useful = [s for s in useful if not _WOULD.search(s) and not cues.NOT_TRUE.match(s)] or useful
     last = useful[-1] if useful else holding[-1]
     if count := units.count_of_list(useful):
         return QuantityReading(count, rivals=tuple(numbers.candidates(last)), decisive=False)

@@ -889,7 +889,31 @@ TALLER = "Is Ann taller than Bob, if Ann is 160 cm and Bob is 175 cm tall?"
 FISH = "How many chambers does a fish heart have?"
 SYDNEY = "In which year did the Sydney Olympics take place?"
 PRESIDENTS = "Who were the first three presidents of the United States, in order?"
+NAIROBI = "What is the currency of the country whose capital is Nairobi?"
+SHILLING = "The currency of the country whose capital is Nairobi is the shilling."
+PESO = "The currency of the country whose capital is Nairobi is the peso."
+VIENTIANE = "What is the main language of the country whose capital is Vientiane?"
+CANDIDE = "Which country did the person who wrote Candide come from?"
+UKULELES = "A music school owns 2 ukuleles. How many strings do they have in total?"
 WHAT_IS_ASKED = [
+    ("text", "shilling", f"It is not true that t{PESO[1:]} {SHILLING}", NAIROBI, RIGHT),
+    ("text", "shilling", f"It is not true that t{SHILLING[1:]} {PESO}", NAIROBI, WRONG),
+    ("text", "shilling", f"It is a myth that t{SHILLING[1:]}", NAIROBI, WRONG),
+    ("text", "shilling", f"It is true that t{SHILLING[1:]}", NAIROBI, RIGHT),
+    ("number", "8", "It is not true that they have 7 strings. They have 8 strings.", UKULELES, RIGHT),
+    ("number", "8", "It is not true that they have 8 strings. They have 7 strings.", UKULELES, WRONG),
+    ("text", "France", "As far as I know, the person who wrote Candide came from France.", CANDIDE, RIGHT),
+    ("text", "France", "Based on the information provided, the person who wrote it came from Italy.", CANDIDE, WRONG),
+    ("text", "shilling", f"{PESO} Wait, no. {SHILLING}", NAIROBI, RIGHT),
+    ("text", "shilling", f"{SHILLING} Wait, no. {PESO}", NAIROBI, WRONG),
+    ("text", "shilling", f"{SHILLING} Actually, no: it is the peso.", NAIROBI, NOT_RIGHT),
+    ("text", "Lao", "The main language of Laos is Lao.", VIENTIANE, RIGHT),
+    ("text", "Lao", "Laos", VIENTIANE, WRONG),
+    ("text", "Lao", "The main language of Laos is Thai.", VIENTIANE, WRONG),
+    ("text", "Laos", "Vientiane is in Laos.", "In which country is Vientiane?", RIGHT),
+    ("text", "France", "Voltaire wrote Candide. Voltaire came from France.", CANDIDE, RIGHT),
+    ("text", "France", "Voltaire wrote Candide. Voltaire came from Italy.", CANDIDE, WRONG),
+    ("text", "France", "Voltaire. He came from Italy, and wrote in France.", CANDIDE, NOT_RIGHT),
     ("number", "2", "A fish heart has two chambers, unlike the human heart, which has four.", FISH, RIGHT),
     ("number", "2", "A fish heart has four chambers, unlike the human heart, which has two.", FISH, NOT_RIGHT),
     ("number", "2", "While the fish heart has four chambers, a human heart has only two.", FISH, NOT_RIGHT),
