@@ -312,7 +312,8 @@ def inside_lines(found: Inside) -> list[str]:
     if found.apart is not None:
         out.append(str(found.apart))
     if found.uncomputed.n:
-        out.append(f"opened cases of the family, those with another cause left out, that lack it: {found.uncomputed}")
+        without = "opened cases of the family without another cause (four at least)"
+        out.append(f"{without} that lack it: {found.uncomputed}")
     if found.cut:
         source, other = found.cut["source"], found.cut["other"]
         gone = f"goes away in {source} (as many other words: {other}), right in {found.cut['mended']}"

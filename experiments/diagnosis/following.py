@@ -58,7 +58,7 @@ def most_said(heard: Iterable[Heard], by_kind: bool = True, own: bool = False) -
     given: dict[tuple[object, str, str], Counter[str]] = {}
     for one in heard:
         for place, kind, right in _asked_for(one.case, by_kind):
-            value = one.next_value(place)[0] if operands(one.case) else text.normalize(_answered(one)[0])
+            value = one.next_value(place)[0] if operands(one.case) else text.normalize(next(iter(_answered(one)), ""))
             if value and not _same(value, right):
                 given.setdefault((kind, right, one.variant.source), Counter())[value] += 1
 

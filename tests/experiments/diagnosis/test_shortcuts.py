@@ -476,6 +476,9 @@ def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_fa
     run = {c.id: [heard(c, {"whole": "Gold."})] for c in every[:12]}
     found = behave(run, WORLD)[every[0].id].shortcut
     assert found is not None and found[:4] == ("usual-answer", 1, 1, True) and found.run.k == found.run.n >= 8
+    silent = {**run, every[12].id: [heard(every[12], {"whole": " "})]}
+    still = behave(silent, WORLD)[every[0].id].shortcut
+    assert still is not None and still[:4] == found[:4], "an empty answer says no value"
     two = {id: [heard(one.case, {"whole": ("Gold.", "Silver.")[i % 2]})] for i, (id, [one]) in enumerate(run.items())}
     assert not any(one.shortcut for one in behave(two, WORLD).values())
 
