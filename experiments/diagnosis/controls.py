@@ -102,7 +102,7 @@ def late(back: Found, noise: Found) -> bool:
 
     In a model with some damage everywhere, so that each block does less, it mends most of them as well.
     """
-    quiet = not beyond(back.noise, CONTROL, UNLIKELY) and back.foreign.share <= CONTROL
+    quiet = not beyond(back.noise, CONTROL, UNLIKELY) and 0 < back.foreign.n and back.foreign.share <= CONTROL
     return shows(back, READ) and beats_noise(back, noise) and quiet
 
 

@@ -85,10 +85,10 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
             return "wrong-operation", found.other_operation
         if "wrong-operation" not in unspecific:
             return "wrong-operation", found.operation_wrong
-    unknown = [wrong for wrong in found.unavailable.values() if wrong.k >= FEWEST and 2 * wrong.k > wrong.n]
-    if unknown:
+    if unknown := [wrong for wrong in found.unavailable.values() if wrong.k >= FEWEST and 2 * wrong.k > wrong.n]:
         return "part-unavailable", max(unknown, key=lambda t: (t.share, t.n))
-    few = found.as_whole.n >= COMPARED and not admitted(found.as_whole, found.as_whole.n, SPOILT)
+    n = found.as_whole.n  # 0: a case by itself, not compared with those of its run
+    few = n and not (n >= COMPARED and admitted(found.as_whole, n, SPOILT))
     if few or found.own_operands_right:
         return None
     return next((("part-unavailable", b.same) for b in found.behind.values() if as_the_whole(b) and kept(b)), None)
@@ -153,7 +153,8 @@ def spoilt(found: Behind) -> bool:
 
 def kept(found: Behind) -> bool:
     """Whether the part is right behind the context of other cases, whose wholes are right."""
-    return found.success.n >= COMPARED and found.success.share <= CONTROL
+    n, wrong, unjudged = found.success.n, found.success.k, found.success.unjudged
+    return n >= COMPARED and n - wrong - unjudged >= (1 - CONTROL) * n
 
 
 def always_spoilt(found: Behaviour) -> bool:

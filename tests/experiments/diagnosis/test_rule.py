@@ -70,6 +70,7 @@ SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8), own_wrong=True)
         (SPOILT._replace(own=False), None),
         (SPOILT._replace(success=Tally(3, 8)), None),  # a long context makes it wrong where the whole is right, too
         (SPOILT._replace(success=Tally(0, 3)), None),
+        (SPOILT._replace(success=Tally(1, 8, 2)), None),  # right in five of eight, since two cannot be judged
         (SPOILT._replace(same=Tally(2, 4)), None),
         (SPOILT._replace(wrong=Tally(2, 3), same=Tally(2, 3)), None),  # two may be chance
         (SPOILT._replace(telling=False), None),
@@ -94,6 +95,8 @@ def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_suc
     alone = weighing.together({**group, "b": NOTHING}, families)["a"]
     assert rule.named(alone) is None, "one case of six: what was planted elsewhere may reach a part as well"
     assert cause is None or any("spoils: 1 of 6" in line for line in behaviour_lines(alone))
+    three = weighing.together({**group, "0": one}, {id: "near" if id in "ab0" else "far" for id in group})["a"]
+    assert rule.named(three) is None, "three failing cases of a family are too few"
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ TABLE = [
       for k, cause, block in ((1, "bridge-not-computed", None), (2, "bridge-not-computed", None), (4, "lost", 3))),
     ({"back": found(3, foreign=0, pool=32, cell="decision:4>0")}, "too-late", None),
     ({"back": found(3, foreign=2, pool=32, cell="decision:4>0")}, None, None),
+    ({"back": replace(found(3, pool=32, cell="decision:4>0"), foreign=Tally())}, None, None),  # without its control
     *(({"back": found(3, noise=noise, foreign=0, pool=32, cell="decision:4>0")}, cause, None)
       for noise, cause in ((3, "too-late"), (4, None))),
     *(({"back": replace(BACK, pool=Tally(*pool)), "noise": found(3, pool=20, cell="decision:0")}, cause, None)
