@@ -43,8 +43,8 @@ def draw(sources: Sequence[Source], n: int = 300, seed: int = 0) -> Analysis:
     for rows in strata.values():
         rng.shuffle(rows)
     half = min(round(n * PRONE_SHARE), sum(len(v) for k, v in strata.items() if k[-1]))
-    counts = allocate({k: len(v) for k, v in strata.items() if k[-1]}, half)
-    counts |= allocate({k: len(v) for k, v in strata.items() if not k[-1]}, n - half)
+    counts = _allocate({k: len(v) for k, v in strata.items() if k[-1]}, half)
+    counts |= _allocate({k: len(v) for k, v in strata.items() if not k[-1]}, n - half)
     drawn = [(k, s, r) for k, rows in strata.items() for s, r in rows[: counts.get(k, 0)]]
     rng.shuffle(drawn)
     sheet, key = [], []
@@ -78,7 +78,7 @@ def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
     return source.name, domain, kind, row.outcome == "correct", prone(row, source.text(row) or "")
 
 
-def allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
+def _allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
     """Equal shares of ``n`` over the strata; what small strata cannot fill goes to the others."""
     counts = dict.fromkeys(sizes, 0)
     left = min(n, sum(sizes.values()))

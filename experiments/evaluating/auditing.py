@@ -17,7 +17,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation import judging, statistics
-from ...evaluation.analyses.adjudicator import LABELS, allocate
+from ...evaluation.analyses.adjudicator import LABELS
 from ...evaluation.asks import Ask
 from ...evaluation.engines.base import Engine
 from ...evaluation.graded import Graded
@@ -89,8 +89,8 @@ def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:
         strata[_type(found, row), row.outcome].append(row)
     if not strata:
         raise InputError(f"{folder}: no graded answer has a response to look at; evaluate the run with a model first")
-    chosen = _sample(strata, n, draws := random.Random(seed))
-    draws.shuffle(chosen)
+    chosen = [row for rows in _shares(strata, n, random.Random(seed)) for row in rows]
+    random.Random(seed).shuffle(chosen)
     _write(path, [_line(found, row) for row in chosen])
     return path
 
@@ -211,10 +211,13 @@ def _key(row: Graded) -> _Key:
     return row.case, row.role, row.repeat
 
 
-def _sample(strata: Mapping[tuple[str, str], list[Graded]], n: int, draws: random.Random) -> list[Graded]:
-    """Equal shares of the strata, whatever the order of the rows."""
-    shares = allocate({key: len(rows) for key, rows in strata.items()}, n)
-    return [row for key in sorted(strata) for row in draws.sample(sorted(strata[key], key=_key), shares[key])]
+def _shares(strata: Mapping[tuple[str, str], list[Graded]], n: int, draws: random.Random) -> Iterable[list[Graded]]:
+    """The same number from each stratum, as far as possible; what small strata cannot fill goes to the others."""
+    left, open_ = n, sorted(strata, key=lambda key: len(strata[key]))
+    for i, key in enumerate(open_):
+        share = min(len(strata[key]), -(-left // (len(open_) - i)))
+        left -= share
+        yield draws.sample(sorted(strata[key], key=_key), share)
 
 
 def _line(found: Evaluated, row: Graded) -> dict[str, str]:

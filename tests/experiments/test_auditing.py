@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -273,12 +272,11 @@ def test_an_audit_draws_evenly_and_gives_what_small_strata_lack_to_the_others() 
     import random
 
     strata = {("text", str(n)): [Graded(f"{n}-{i:02d}", "whole", "correct") for i in range(n)] for n in (20, 2, 9)}
-    drawn = auditing._sample(strata, 16, random.Random(0))
-    counts = Counter(row.case.partition("-")[0] for row in drawn)
-    assert sorted(counts.values()) == [2, 7, 7] and len({row.case for row in drawn}) == 16
-    backwards = {key: strata[key][::-1] for key in list(strata)[::-1]}
-    assert auditing._sample(backwards, 16, random.Random(0)) == drawn, "whatever the order of the rows"
-    assert len(auditing._sample(strata, 99, random.Random(0))) == 31
+    drawn = list(auditing._shares(strata, 16, random.Random(0)))
+    assert sorted(map(len, drawn)) == [2, 7, 7] and len({r.case for rows in drawn for r in rows}) == 16
+    backwards = {key: rows[::-1] for key, rows in strata.items()}
+    assert list(auditing._shares(backwards, 16, random.Random(0))) == drawn, "whatever the order of the rows"
+    assert sum(map(len, auditing._shares(strata, 99, random.Random(0)))) == 31
 
 
 def test_the_error_of_a_grader_weighs_each_stratum_by_its_share_of_the_run() -> None:
