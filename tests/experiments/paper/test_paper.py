@@ -130,7 +130,8 @@ def test_a_run_is_told_with_its_weights_and_how_many_of_its_answers_could_not_be
     run: Any = SimpleNamespace(
         model="m-7b", manifest=SimpleNamespace(identity={"weights": "0123456789abcdef"}), config=config, seed=5,
         benchmark="d4v2", protocol="double-gate", cases=dict.fromkeys("abc"),
-        graded=[SimpleNamespace(outcome=o) for o in ("correct", "incorrect", "abstained", "invalid", "invalid")],
+        graded=[SimpleNamespace(case=c, outcome=o) for c, o in zip(
+            "abcca", ("correct", "incorrect", "abstained", "invalid", "invalid"), strict=True)],
     )  # fmt: skip
     said = _asked(run, "M")
     for fact in ("M (m-7b, weights 0123456789ab)", "3 cases of d4v2", "protocol double-gate", "prompting chat", "cot",
