@@ -66,13 +66,14 @@ class TokenScores:
 
 def token_scores(
     lm: Model, ids: Sequence[Ids], spans: Sequence[tuple[int, int] | None] | None = None, *,
-    max_tokens: int | None = None, notes: list[str] | None = None,
+    sigma_floor: float = 0.0, max_tokens: int | None = None, rows: int | None = None, tile: int | None = None,
+    notes: list[str] | None = None,
 ) -> list[TokenScores]:  # fmt: skip
     """Log-probability and z of every token but the first, or of those inside each text's half-open span.
 
     Tokens outside the span still condition the others. If a prediction has no spread at all, z is 0 for the predicted
-    token (never NaN). Logits are never held. Raises ``InputError`` for texts of fewer than two tokens and spans with
-    nothing to score.
+    token (never NaN); ``sigma_floor`` bounds sigma from below (0 = as published). Logits are never held. Raises
+    ``InputError`` for texts of fewer than two tokens and spans with nothing to score.
     """
     ids = id_rows(ids, "text")
     spans = [None] * len(ids) if spans is None else spans
@@ -85,9 +86,9 @@ def token_scores(
     for i, got in capture(lm, requests, max_tokens=max_tokens, notes=notes):
         assert got.hidden is not None
         a, b = scored[i]
-        found = vocabulary_statistics(head, got.hidden, torch.as_tensor(ids[i][a:b]))
+        found = vocabulary_statistics(head, got.hidden, torch.as_tensor(ids[i][a:b]), rows=rows, tile=tile)
         log_prob, mean, variance = (x.numpy() for x in found)
-        z = standardize(log_prob, mean, variance)
+        z = standardize(log_prob, mean, variance, sigma_floor)
         out[i] = TokenScores(log_prob, mean, variance, z, tuple(range(a, b)))
         tick(1)
     return [out[i] for i in range(len(ids))]
@@ -110,9 +111,9 @@ def _scored(ids: Ids, span: tuple[int, int] | None, i: int) -> tuple[int, int]:
     return a, b
 
 
-def standardize(log_prob: Array, mean: Array, variance: Array) -> Array:
+def standardize(log_prob: Array, mean: Array, variance: Array, sigma_floor: float = 0.0) -> Array:
     """z = (log_prob - mean) / sigma; 0 if sigma is 0 and the token is the certain one, minus infinity otherwise."""
-    sigma = np.sqrt(variance)
+    sigma = np.maximum(np.sqrt(variance), sigma_floor)
     gap = log_prob - mean
     sure = np.where(np.abs(gap) <= 1e-12, 0.0, np.where(gap > 0, np.inf, -np.inf))
     return np.divide(gap, sigma, out=sure, where=sigma > 0)

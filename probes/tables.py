@@ -288,7 +288,7 @@ PAIRS_EACH = 5
 
 
 def adjusted(
-    d: Array, covariates: Mapping[str, Array], clusters: Sequence[Hashable] | None = None
+    d: Array, covariates: Mapping[str, Array], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> tuple[Row, list[str]]:
     """Columns of a row to replace, and the covariates that were adjusted for; nothing if none can be.
 
@@ -304,9 +304,9 @@ def adjusted(
     fit = dependence.regression(d, design, clusters)
     if not fit.known or fit.clusters < len(names) + 2:
         return {}, []
-    low, high = fit.interval()
+    low, high = fit.interval(level)
     left = d - design @ np.linalg.lstsq(design, d, rcond=None)[0]
-    effect = hedges_g_paired(fit.value + left, clusters=clusters)
+    effect = hedges_g_paired(fit.value + left, level, clusters)
     row: Row = {
         "value": fit.value, "low": low, "high": high, "interval": f"{fit.method}, regression",
         "effect": effect.value, "effect_low": effect.low, "effect_high": effect.high,

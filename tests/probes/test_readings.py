@@ -245,6 +245,7 @@ def test_z_is_the_distance_in_standard_deviations_and_zero_for_a_certain_token()
     log_prob, mean = np.array([-1.0, 0, -2, 0.5]), np.array([-3.0, 0, -1, 0])
     z = min_k.standardize(log_prob, mean, np.array([4.0, 0, 0, 0]))
     assert z.tolist() == [1, 0, -np.inf, np.inf]
+    assert min_k.standardize(log_prob, mean, np.array([4.0, 0, 0.01, 0]), 0.5).tolist() == [1, 0, -2, 1]
     tokens = min_k.TokenScores(log_prob, mean, np.array([1e-4, 0.99e-4, 1, 0]), z, (1, 2, 3, 4))
     assert tokens.small_sigma == 2
     found = min_k.aggregate([tokens], 0.5)

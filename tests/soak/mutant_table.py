@@ -216,7 +216,7 @@ MUTANTS = (
     Mutant(X, "rates of a larger organism do not fall", "slower = (found.width / width) ** 0.5", "slower = (width / found.width) ** 0.5", "tests/experiments/organism/test_tokenizer_and_training.py -k larger_size"),
     Mutant(P, "floor of completeness a hundred times higher", ".clamp_max(1e-6), rounding", ".clamp_max(1e-4), rounding", NEURONS + ' -k "complete or silencing or near_zero or many_nodes"'),
     Mutant(P, "Min-K rounds up", "count = int(len(values) * k)", "count = -int(-(len(values) * k) // 1)", REFERENCES + ' -k min_k'),
-    Mutant(P, "z by the variance", "sigma = np.sqrt(variance)", "sigma = variance", REFERENCES + ' -k min_k'),
+    Mutant(P, "z by the variance", "sigma = np.maximum(np.sqrt(variance), sigma_floor)", "sigma = np.maximum(variance, sigma_floor)", REFERENCES + ' -k min_k'),
     Mutant(P, "NAICA above and below zero", "kept = [(n, x) for n, x in naica.items() if x > 0]", "kept = list(naica.items())", NEURONS + ' -k "key_neurons or common"'),
     Mutant(P, "overlap by the larger set", "both / min(len(x), len(y)), both / len(x | y)", "both / max(len(x), len(y)), both / len(x | y)", NEURONS + ' -k overlap'),
     Mutant(P, "a flip where the donor's answer was given before", 'flip=donors if before[1].outcome != "correct" else _column(nan)', 'flip=donors', "tests/probes/test_patching_answers.py"),
