@@ -19,7 +19,7 @@ from ..metrics import Metric, mark
 from ..protocols import counting
 from .base import Analysis, Source, matched
 
-LABELS = dict.fromkeys(("right", "correct", "yes", "1", "true"), True)
+LABELS: dict[str, bool] = dict.fromkeys(("right", "correct", "yes", "1", "true"), True)
 LABELS |= dict.fromkeys(("wrong", "incorrect", "no", "0", "false"), False)
 """What people write into sheets, and what it means."""
 PRONE_SHARE = 0.5
