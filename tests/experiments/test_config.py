@@ -132,6 +132,11 @@ position: answer-slot
 """A file as earlier versions wrote it, with a key that is no more."""
 
 
+def test_a_configuration_that_names_an_option_of_earlier_versions_can_be_given_again(tmp_path: Path) -> None:
+    (path := tmp_path / "config.yaml").write_text("schema: 1\nmodel: a\nbenchmark: b\npad_token: null\n")
+    assert with_file(path, {}) == {"model": "a", "benchmark": "b"}
+
+
 def test_config_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
     found = Config.read(yaml.safe_load(OLD), limit=3)
     assert (found.model, found.limit, found.probes, found.probe_cases) == (

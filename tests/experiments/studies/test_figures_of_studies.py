@@ -112,14 +112,14 @@ def test_scatter_plots_show_the_accuracies_of_the_graded_answers(name: str, stud
 def test_a_mark_of_few_cases_on_either_axis_is_hollow_and_bare() -> None:
     ax = style.figure(3, 3).subplots()
     row: dict[str, Any] = {"value": 0.5, "low": 0.2, "high": 0.8, "n": 40, "x": 0.4, "x_low": 0.1, "x_high": 0.7,
-                           "n_x": 4}  # fmt: skip
-    scatters.cross(ax, row, "#0072B2", "few")
+                           "n_x": 4, "model": "m"}  # fmt: skip
+    scatters._cross(ax, row, 0)
     assert row["drawn"] == "hollow" and len(ax.lines) == 1
     row |= {"n_x": 40}
-    scatters.cross(ax, row, "#0072B2", "many")
+    scatters._cross(ax, row, 0)
     assert row["drawn"] == "solid" and len(ax.lines) == 4
     row |= {"x": None}
-    scatters.cross(ax, row, "#0072B2", "undefined")
+    scatters._cross(ax, row, 0)
     assert row["drawn"] == "undefined" and len(ax.lines) == 4
 
 
