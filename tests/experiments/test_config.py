@@ -206,7 +206,7 @@ def test_each_engine_has_its_own_number_of_requests_at_a_time() -> None:
     "url", ["localhost:8000/v1", "ftp://host/v1", "http://", "http://me:word@host/v1", "http://h:x"]
 )
 def test_what_is_no_address_of_a_server_is_refused_with_the_option(url: str) -> None:
-    given = {"engine": "openai", "base_url": url}
+    given: dict[str, Any] = {"engine": "openai", "base_url": url}
     with pytest.raises(InputError, match="--base-url"):
         Serving.model_validate(given, context=FROM_FLAGS)
     with pytest.raises(InputError, match=r"^base_url"):

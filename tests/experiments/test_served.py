@@ -199,18 +199,14 @@ def test_a_dry_run_counts_the_asks_of_a_model_that_only_a_server_knows(case_file
 @pytest.mark.parametrize(
     ("model", "options", "needle"),
     [
-        (
-            "m",
-            {"engine": "openai", "base_url": "http://me:secret@host/v1"},
-            "--base-url: holds a user name, a password",
-        ),
-        ("m@http://host/v1?key=secret", {}, "--model: holds a user name, a password or a query"),
+        ("m", {"engine": "openai", "base_url": "http://me:secret@host/v1"}, "base_url: holds a user name, a password"),
+        ("m@http://host/v1?key=secret", {}, "model: holds a user name, a password or a query"),
         ("@http://host/v1", {}, "the model's name is missing"),
-        ("m", {"engine": "openai", "base_url": "host:8000"}, "--base-url: not a server URL"),
-        ("m", {"base_url": "http://host/v1"}, "--base-url is for --engine openai, and the engine is transformers"),
+        ("m", {"engine": "openai", "base_url": "host:8000"}, "base_url: not a server URL"),
+        ("m", {"base_url": "http://host/v1"}, "base_url is for engine openai, and the engine is transformers"),
         ("m@http://host/v1", {"engine": "vllm"}, "names a server already"),
         ("m@http://host/v1", {"engine": "openai", "base_url": "http://other/v1"}, "names a server already"),
-        ("m@http://host/v1", {"engine": "ray"}, "--probe-model"),
+        ("m@http://host/v1", {"engine": "ray"}, "probe_model"),
     ],
 )
 def test_options_that_do_not_fit_are_said(model: str, options: dict[str, Any], needle: str) -> None:

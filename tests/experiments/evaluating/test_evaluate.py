@@ -183,11 +183,13 @@ def test_results_that_were_scored_otherwise_are_not_replaced_without_a_word(
 ) -> None:
     run, _ = ran[0]()
     (labels := tmp_path / "labels.jsonl").write_text(json.dumps({"case": "c0", "label": True}))
+    score: Any
+    silent: Any = Said()
     for score, options, said in (
         ({}, {}, ""), ({"compat": "agentcoma", "labels": labels}, {}, "--compat agentcoma and --human-labels"),
         ({"labels": labels}, {}, "--human-labels"), ({"compat": "agentcoma"}, {"compat": "agentcoma"}, ""),
     ):  # fmt: skip
-        evaluate.rescore(run, Said(), **score)
+        evaluate.rescore(run, silent, **score)
         capsys.readouterr()
         ran[0](**options)
         told = [line for line in capsys.readouterr().err.splitlines() if "that were scored with" in line]
