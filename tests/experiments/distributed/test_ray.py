@@ -18,7 +18,7 @@ from exit_codes import done
 
 from composcope.errors import InputError, ModelError
 from composcope.experiments.cli import main
-from composcope.experiments.config import Config, Serving
+from composcope.experiments.config import FROM_FLAGS, Config, Serving
 from composcope.experiments.distributed.pool import Pool, WorkItem, _not_made, import_ray
 from composcope.experiments.distributed.worker import Failure, Worker
 from composcope.experiments.investigate import probe_shard
@@ -196,7 +196,7 @@ def test_without_ray_there_is_one_clear_error(
 )  # fmt: skip
 def test_options_that_do_not_belong_together_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="--"):
-        Serving(**options)
+        Serving.model_validate(options, context=FROM_FLAGS)
 
 
 def test_a_part_of_the_probes_is_not_measured_on_workers(tmp_path: Path) -> None:
