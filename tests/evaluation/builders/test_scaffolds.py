@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -508,8 +509,11 @@ def test_items_of_one_id_and_stages_that_do_not_fit_are_refused_and_a_cut_off_re
 )
 def test_a_question_of_the_teacher_that_was_cut_off_is_not_taken(text: str, finish: str, problem: str | None) -> None:
     response = Response("k", text, finish, 1, 1)  # type: ignore[arg-type]
-    takes = parsing.steps if text.startswith("{") else lambda reply: parsing.marked(reply, parsing.TASK)
-    found: parsing.Parsed[Any] = scaffolds._read(("i", "x"), response, lambda _, reply: takes(reply))
+
+    def takes(_: tuple[str, str], reply: str) -> parsing.Parsed[Any]:
+        return parsing.steps(reply) if text.startswith("{") else parsing.marked(reply, parsing.TASK)
+
+    found = scaffolds._read(("i", "x"), response, takes)
     assert found.problem == problem and (found.value is None) == (problem is not None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric, quoted
 from composcope.evaluation.protocols import metrics_from_rows
 from composcope.experiments import figures
-from composcope.experiments.figures import gates, scatters
+from composcope.experiments.figures import gates
 
 from ..bare_runs import bare_run
 
@@ -117,12 +117,10 @@ def test_rows_of_a_figure_are_the_metrics_that_it_names(synthetic: ModuleType, t
     assert [t.get_text() for t in heat.figure.axes[0].get_yticklabels()] == ["usual", "rare"]
 
 
-def test_the_most_frequent_bottlenecks_are_drawn_and_weights_are_counted_in_billions() -> None:
+def test_the_most_frequent_bottlenecks_are_drawn() -> None:
     found = [Metric("bottleneck", {"skill": s}, n=9, count=k, value=k / 9) for s, k in (("b", 2), ("a", 5), ("c", 1))]
     run = bare_run(metrics=found)
     assert [r["skill"] for r in gates.bottlenecks.draw([run], top=2).rows] == ["a", "b"]
-    run.manifest = SimpleNamespace(model={"parameters": 1_500_000_000})
-    assert scatters._billions(run) == 1.5
 
 
 def test_curves_over_depth_rise_and_the_scatter_over_knowledge_is_at_depth_4(

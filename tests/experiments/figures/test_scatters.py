@@ -66,13 +66,7 @@ def test_a_run_that_did_not_ask_all_roles_of_a_scatter_is_not_drawn(figure: Any)
         figure.draw([short])
 
 
-def test_the_size_of_a_model_is_what_the_study_says_or_else_its_weights() -> None:
-    weights = {"parameters": 3_000_000_000}
-    stated = [({"size": 7}, weights), ({}, weights), ({}, {}), ({}, {"parameters": 0})]
-    found = [
-        scatters._billions(bare_run(about=about, manifest=SimpleNamespace(model=model))) for about, model in stated
-    ]
-    assert found == [7.0, 3.0, None, None]
+def test_powers_of_ten_on_an_axis_are_few_and_marks_of_a_scatter_shrink() -> None:
     assert [scatters._power_of_ten(e) for e in (-4, -3, 0, 4, 5)] == ["1e-4", "0.001", "1", "10000", "1e5"]
     assert [scatters._decades([{"x": x} for x in xs]) for xs in ((-0.5, 2.2), (3, 3), (0, 13))] == [
         [-1, 0, 1, 2, 3], [3, 4], [0, 2, 4, 6, 8, 10, 12]]  # fmt: skip
@@ -88,6 +82,7 @@ def test_a_cross_has_intervals_only_where_both_of_its_values_have_enough_cases(
 ) -> None:
     ax = style.one_panel(3, 3)[1]
     row: dict[str, Any] = {
+        "model": "m",
         "x": 0.4,
         "x_low": 0.2,
         "x_high": 0.5,
@@ -97,11 +92,11 @@ def test_a_cross_has_intervals_only_where_both_of_its_values_have_enough_cases(
         "n": n,
         "n_x": n_x,
     }
-    scatters.cross(ax, row, style.color(0), "m")
+    scatters._cross(ax, row, 0)
     assert (row["drawn"] != "hollow") is drawn and row["n"] == n
     spans = [tuple(zip(*line.get_xydata(), strict=True)) for line in ax.lines if len(line.get_xdata()) == 2]  # type: ignore[arg-type]
     assert [((0.2, 0.5), (0.7, 0.7)) in spans, ((0.4, 0.4), (0.6, 0.9)) in spans] == [bool(bars)] * 2
-    scatters.cross(ax, unknown := {**row, "x": None}, style.color(0), "m")
+    scatters._cross(ax, unknown := {**row, "x": None}, 0)
     assert unknown["drawn"] == "undefined"
 
 

@@ -151,7 +151,7 @@ def test_the_summary_lists_up_to_three_cases_of_a_failure_set_with_answer_and_go
         rows = [{**row, "chance": chance} for row, chance in zip(stored, chances, strict=True)]
         (run / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         assert [line.split(": ")[1] for line in summary.lines(run) if "chance" in line] == said
-        assert summary.document(run)["n_chance"] == 4 - chances.count(None)
+        assert summary.document(run)["n_chance"] == 4 - sum(c is None for c in chances)
     found = summary.document(run)
     assert (found["schema"], found["run"], found["protocol"]) == (1, str(run), "compositionality-gap")
     assert found["case_sets"] == {"both-right-whole-right": 2, "both-right-whole-wrong": 5}
