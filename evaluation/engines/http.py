@@ -279,12 +279,12 @@ class HttpEngine(BaseEngine):
         choice = replies.choice_of(reply)
         if replies.withheld(choice):
             return self._failure(ask, "the server's content filter withheld the answer", refused=True)
-        opened = self.opens_thinking(ask)
-        said, stopped = replies.end_at_stop(replies.text_of(choice), ask.stop, choice, opened=opened)
         message = getattr(choice, "message", None)
         reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
+        opened = self.opens_thinking(ask) and not reasoning  # which a server has taken out of the text
+        said, stopped = replies.end_at_stop(replies.text_of(choice), ask.stop, choice, opened=opened)
         made: dict[str, Any] = {"reasoning": self._scrubbed(reasoning)} if reasoning else {}
-        if opened and not reasoning:
+        if opened:
             made[THINKING_OPENED] = True
         if (name := self._another_model(reply)) is not None:
             made["model"] = name

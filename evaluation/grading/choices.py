@@ -66,9 +66,10 @@ _ROW = re.compile(r"[^\n,;\u2705\u2714\u2713\u274c\u2717\u2718]{1,200}?\s?[\u270
 _TICKS, _CROSSES = "\u2705\u2714\u2713", "\u274c\u2717\u2718"
 _NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|them)\b.{0,40})?\W*$", re.IGNORECASE)
 """An answer that takes no option: "None of the above."."""
-_SO = re.compile(r",\s(?:so|therefore|thus|hence|which\sleaves|leaving|(?:it|that)(?:'s|\sis|\smust\sbe))\s")
-_LETTER_ONLY = 3
-"""Most words of a conclusion that is nothing but an option: ", so option C."."""
+_SO = re.compile(r",\s(?:so|therefore|thus|hence|which\sleaves|leaving)\s")
+_THAT_IS = re.compile(r",\s(?:it|that)(?:'s|\sis|\smust\sbe)\s")
+_LETTER_ONLY = re.compile(r"(?!.*\b(?:unlike|because|since|for|than)\b)[^\s,]+(?:\s[^\s,]+){0,2}\s*\Z", re.IGNORECASE)
+"""A conclusion that is nothing but an option: ", so option C."."""
 _EQUATION = re.compile(
     r"[^=]*\d\s*(?:[-+*/\u00d7\u00f7x\u2212]|times|plus|minus|divided\s+by|multiplied\s+by|\s\s)\s*\d[^=]*?(?:=|\b(?:is|are|equals|gives|makes)\b)"
     r"\s*(?P<result>[$\u20ac\u00a3]?-?\d[\d.,]*(?:\s?[^\W\d]+)?)\W*",
@@ -110,17 +111,17 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     for sentence in reversed(parts[1:]):
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
             return found
-    drawn = _SO.split(parts[-1])[1:] if parts else []
+    last = parts[-1] if parts else ""
+    drawn = _SO.split(last)[1:] or [*filter(_LETTER_ONLY.match, _THAT_IS.split(last)[1:])]
     left = _said(drawn[-1], options) if drawn and not _NOT.search(drawn[-1]) else set()
-    short = bool(drawn) and len(drawn[-1].split()) <= _LETTER_ONLY
-    if (len(parts) > 1 or short) and len(left) == 1:
+    if len(left) == 1 and _LETTER_ONLY.match(drawn[-1]):
         return ChosenOption(left.pop())  # "A is 3, which is too few. 12 - 5 = 7, so C."
     found = _opening(_corrected(plain), options)
-    if found.reason == "several choices" and (result := _computed(parts[-1] if parts else "", options)):
+    if found.reason == "several choices" and (result := _computed(last, options)):
         return ChosenOption(result)
-    if found.letter is None and (last := _ENDS_WITH.search(plain)) and last["letter"] in _said(parts[-1], options):
-        return ChosenOption(last["letter"])
-    if found.letter or (found.reason != "no-answer" and not _SO.search(parts[-1] if parts else "")):
+    if found.letter is None and (end := _ENDS_WITH.search(plain)) and end["letter"] in _said(last, options):
+        return ChosenOption(end["letter"])
+    if found.letter or (found.reason != "no-answer" and not drawn):
         return found
     said = _said(plain, options)
     said = left if len(said) > 1 and len(left) == 1 else said

@@ -38,6 +38,9 @@ _AFTER = tuple(map(fold, f"{_JAPANESE} {_KOREAN}".split()))
 """What follows a name that Japanese and Korean deny."""
 _IS = frozenset("is was are were".split())
 _RELATIVE = frozenset("that which who".split())
+_TURNS = frozenset((",", "but", "rather", "instead"))
+"""After which a sentence says what is true: "It is not true that it is Paris, it is Lyon."."""
+_PRONOUNS = frozenset("it this he she they there".split())
 _WITHOUT = frozenset("without except excluding".split())
 _WINDOW = 7
 """Words before a name among which its denial is looked for."""
@@ -48,7 +51,8 @@ def denied(before: Sequence[Token], after: Sequence[Token]) -> bool:
     left = "".join(t.word for t in before[-2:])
     if left in _HAN_BEFORE or "".join(t.word for t in after[:8]).startswith(_AFTER):
         return True
-    if NOT_TRUE.match(" ".join(t.word for t in before[:9])):
+    said = [t.word for t in before]
+    if NOT_TRUE.match(" ".join(said[:9])) and not {*said} & _TURNS:
         return True
     return [t.word for t in after[:2]] in _WRONG or _before(before)
 
@@ -68,6 +72,7 @@ def _before(before: Sequence[Token]) -> bool:
             word in _NEGATORS
             and {*last[at + 2 :]} & _IS
             and (word in _WITHOUT or {*last[max(0, at - 2) : at]} & _RELATIVE)
+            and not {*earlier} & _PRONOUNS
         ):
             return False  # "The country that has not won is Chad.", "the continent without a population is"
         if word in _NEGATORS:

@@ -41,6 +41,7 @@ _TURN = re.compile(
 _HOW = re.compile(r"\bhow\s+(?:much|many)\b", re.IGNORECASE)
 _ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\b(?:is|was)\b)", re.IGNORECASE)
 _HEAD = re.compile(r"\W*(?:which|what)\s(?!(?:is|was|are|were)\b)(\w+)", re.IGNORECASE)
+_TOLD = re.compile(r"\b(?:by|is|was|are|were)\s(?:the\s)?(\S+)")
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
@@ -252,7 +253,8 @@ def _all_of_another(first: str, added: str, held: Sequence[bool], question: str)
     if len(said) < _WORDS - 1 or not said <= {*content(other)} or said <= {*content(with_gold)}:
         return False
     new = [w for w in other.split() if content(w) and not {*content(w)} <= known]
-    return any(w[:1].isupper() for w in new) or len(new) == 1
+    told = [*[w for w in other.split() if content(w)][:1], *_TOLD.findall(other)]  # not where the play is set
+    return any(w in new and (w[:1].isupper() or len(new) == 1) for w in told)
 
 
 def names_of(question: str) -> set[str]:

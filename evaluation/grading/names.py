@@ -117,7 +117,7 @@ def match(answer: str, golds: Sequence[str]) -> str | None:
 
 def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text after an answer cue says; None where it says nothing at all."""
-    plain = _read_as(line)
+    plain = _read_as(line, golds)
     found = _exactly(plain, golds, consistency)
     if found is not None:
         return found
@@ -132,7 +132,7 @@ def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = Fa
 
 def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text without a cue says; None where it says nothing at all."""
-    plain = _read_as(whole)
+    plain = _read_as(whole, golds)
     found = _exactly(plain, golds, consistency)
     if found is not None:
         return found
@@ -140,10 +140,11 @@ def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> NameV
     return _read(plain, said, golds) if said else None
 
 
-def _read_as(whole: str) -> str:
-    """A text without marks and greeting, and its words that are spelled letter by letter ("e-l-p-p-a") in one piece."""
+def _read_as(whole: str, golds: Sequence[str]) -> str:
+    """A text without marks and greeting, and a gold answer that is spelled in it ("e-l-p-p-a") in one piece."""
     plain = _MARK.sub("", view.without_greeting(view.plain(whole)))
-    return _SPELLED.sub(lambda m: m[0].replace("-", ""), plain)
+    known = {gold.strip().lower() for gold in golds}  # not "C-E-G" where the gold answer is written so
+    return _SPELLED.sub(lambda m: word if (word := m[0].replace("-", "")).lower() in known else m[0], plain)
 
 
 def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:

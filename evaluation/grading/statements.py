@@ -15,10 +15,11 @@ _THE_ASKED = re.compile(
 """The name of a quantity that a question asks for: "What is the new price in dollars?"."""
 _COMPUTED_FROM = re.compile(r"\b(?:plus|minus|times|multiplied|divided|added|subtracted)\b", re.IGNORECASE)
 """After its name, where it is only one of those to compute with: "What is the tag of A plus the tag of B?"."""
+_CONDITION = re.compile(r"\b(?:after|when|if|once|before|where|that|which)\b", re.IGNORECASE)
 _RESULT = re.compile(rf"=|{_COMPUTED_FROM.pattern}|\b(?:sum|product|difference|total|result|quotient)\b", re.IGNORECASE)
 _COMPARES = re.compile(r"\bhow\s(?:many|much)\s(?:more|fewer|less)\b|\bdifference\b", re.IGNORECASE)
 _DIFFERENCE = re.compile(r"\ba\sdifference\sof\s[$\u20ac\u00a3]?(\d[\d,.]*\d|\d)", re.IGNORECASE)
-_NO = re.compile(r"\bnot\b|n't\b", re.IGNORECASE)
+_NO = re.compile(r"\b(?:can)?not\b|n't\b|\bunable\b", re.IGNORECASE)
 _AND_NOT = re.compile(
     r"(?<![\d.,])(?P<number>\d+)\s(?P<what>(?:(?P<no>not\b|\w*n't\b)|[^.;:,\d\n]){1,40}?),?\s(?:and|but|while)\s(?:the\sother\s)?"
     r"(?P<other>\d+)\s(?:[a-z]+\s){0,2}?(?:are|is|do|does|did|can|were|was|have|has|could|will)(?:\snot|n't|not)\b",
@@ -136,7 +137,7 @@ def number(text: str, question: str) -> str | None:
     asked, plain = _THE_ASKED.search(last := echo.last_question(question)), view.plain(text)
     if (own := _of_two(plain, last, question)) is not None:
         return own
-    if asked is None or cues.corrections(plain) or _COMPUTED_FROM.search(last, asked.end()):
+    if asked is None or cues.corrections(plain) or _COMPUTED_FROM.search(_CONDITION.split(last[asked.end() :])[0]):
         apart = _DIFFERENCE.findall(plain) if _COMPARES.search(last) else []
         return apart[0] if len(apart) == 1 else _counted(plain, last)
     name = r"[\s_]".join(map(re.escape, re.sub(_NUMBER_OF, "", asked["what"]).split()))

@@ -88,7 +88,9 @@ def _decimals(m: re.Match[str]) -> str:
 
 _RATIO = re.compile(rf"\b(\d+|{PATTERN.pattern})\s+to\s+(\d+|{PATTERN.pattern})\b", re.IGNORECASE)
 
-_SIMPLIFIED = re.compile(r"\d\s?:\s?\d+[^.;\d]*?(?:\b(?:simplif\w+|reduc\w+)\s(?:\w+\s)?to\b|[=\u2192])\s*")
+_SIMPLIFIED = re.compile(
+    r"\d\s?:\s?\d+[^.;\d]*?(?:\b(?:simplif\w+|reduc\w+)\s(?:\w+\s)?to\b|[=\u2192])\s*(?=\D{0,12}\d+\s?:\s?\d)"
+)
 """Between a ratio and the same one in lower terms: "18:12, which simplifies to 3:2"."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from composcope.evaluation.grading import grade
 
 RIGHT, WRONG, OPEN = {"correct"}, {"incorrect"}, {"invalid"}
-NOT_RIGHT = {"incorrect", "invalid"}
+NOT_RIGHT, NOT_WRONG = {"incorrect", "invalid"}, {"correct", "invalid"}
 
 # (answer type, gold, response, question or None, expected)
 NUMBERS = [
@@ -874,6 +874,9 @@ WALK = "A quarter of the 60 pupils walk to school. How many pupils do not walk?"
 SWIM = "40 pupils are in a class, and 12 cannot swim. How many pupils can swim?"
 CLIPS = "How many clips did she sell altogether in April and May?"
 EMPTY = "Which continent has no permanent population?"
+BOOK = "Who wrote the book Frankenstein?"
+CHORD = "Which notes make a C major chord?"
+WITH_TIP = "What is the total price in dollars after the tip is added?"
 NOVEL = "Who wrote Frankenstein?"
 FIRST_LETTERS = "What are the first three letters of the Greek alphabet, in order?"
 MORE_LEGS = "How many more legs does a spider have than an insect?"
@@ -1012,6 +1015,21 @@ WHAT_IS_ASKED = [
     ("text", "elppa", "E L P P A", BACKWARDS, RIGHT),
     ("text", "elppa", "The word backwards is e-l-p-p-a.", BACKWARDS, RIGHT),
     ("text", "elppa", "The word backwards is e-l-p-a-p.", BACKWARDS, WRONG),
+    ("text", "C-E-G", "The chord is C-E-G.", CHORD, RIGHT),
+    ("text", "C-E-G", "The chord is C-G-E.", CHORD, WRONG),
+    ("text", "3:2", "The ratio is 3:2 = 1.5.", RATIO, RIGHT),
+    ("text", "3:2", "The ratio is 3:2, which reduces to nothing smaller.", RATIO, RIGHT),
+    ("number", "60", "The total price is $60. The tip was $10.", WITH_TIP, RIGHT),
+    ("number", "10", "The total price is $60. The tip was $10.", WITH_TIP, NOT_RIGHT),
+    ("number", "12", "28 pupils can swim and 12 cannot.", SWIM.replace("pupils can", "pupils cannot"), NOT_WRONG),
+    ("choice", "A", "Water is a vapour then. A is right, that is unlike condensation.", GASES, NOT_WRONG),
+    ("choice", "A", "Heat is needed. A is the answer, it's the reverse of condensation.", GASES, NOT_WRONG),
+    ("choice", "A", "Heat is needed. That's evaporation, it's the reverse of condensation.", GASES, NOT_WRONG),
+    ("choice", "A", "A is right. Vapour that cools is liquid, so condensation is the reverse.", GASES, NOT_WRONG),
+    ("text", "peso", f"It is not true that t{SHILLING[1:-1]}, it is the peso.", NAIROBI, RIGHT),
+    ("text", "peso", "I know that it isn't what is called a peso.", NAIROBI, WRONG),
+    ("text", "Mary Shelley", "It was Mary Shelley, and the book Frankenstein is set in Geneva.", BOOK, RIGHT),
+    ("text", "Amazon", "The Amazon is longest, but most water is carried by the Nile.", WATER, NOT_RIGHT),
     ("text", "[1, 4, 9]", "```python\n[1, 4, 9]\n```", None, RIGHT),
     ("text", "[1, 4, 9]", "The expression gives `[1,4,9]`.", None, RIGHT),
     ("text", "[1, 4, 9]", "The expression gives `[1,4,8]`.", None, NOT_RIGHT),
