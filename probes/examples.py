@@ -19,6 +19,7 @@ from ..errors import InputError, NoCasesError
 from ..evaluation.asks import Ask, Grade, Response
 from ..evaluation.case import Case, Part, shares
 from ..evaluation.engines.base import THINKING_OPENED, think
+from ..evaluation.engines.text import unended
 from ..evaluation.grading import grade
 from ..evaluation.protocols.presenting import examples_in
 from .slots import AT_ONCE, Exchange, Said, Slot, in_worked_form, locate
@@ -258,7 +259,9 @@ class _Writer:
 
     def _encode(self, text: str, ask: Ask) -> Ids:
         # A chat template writes its special tokens itself.
-        return tuple(self.tokenizer(text, add_special_tokens=ask.prompting == "raw").input_ids)
+        raw = ask.prompting == "raw"
+        ids = self.tokenizer(text, add_special_tokens=raw).input_ids
+        return tuple(unended(self.tokenizer, ids, text, (self.tokenizer.eos_token_id,)) if raw else ids)
 
     def _chat(self, ask: Ask, cue: bool) -> str:
         talk = [{"role": "user", "content": ask.prompt}]

@@ -27,7 +27,7 @@ from . import continuous, decoding
 from .base import THINKING_OPENED, BaseEngine, error_response, think
 from .continuous import Trust, find_trust
 from .decoding import DecodedRow, Runner, pack
-from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks
+from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks, unended
 
 MAX_ROWS = 256
 MAX_ROWS_ON_CPU = 128
@@ -167,7 +167,9 @@ class LocalEngine(BaseEngine):
     def _encode(self, prompts: list[str], prompting: str, thinking: bool | None) -> list[list[int]]:
         if prompting == "raw":
             found = self.tokenizer(prompts, padding=False, truncation=False).input_ids
-            return [self._unended(ids, prompt) for ids, prompt in zip(found, prompts, strict=True)]
+            return [
+                unended(self.tokenizer, ids, prompt, self.eos_ids) for ids, prompt in zip(found, prompts, strict=True)
+            ]
         if not self.tokenizer.chat_template:
             raise ModelError(f"{self._name}: the tokenizer has no chat template; give it one, or use --prompting raw")
         if thinking is None:
@@ -179,11 +181,6 @@ class LocalEngine(BaseEngine):
                 "and without enable_thinking); ask without thinking, or use a model that has one"
             )
         return found
-
-    def _unended(self, ids: list[int], prompt: str) -> list[int]:
-        """Without the end-of-text token that some tokenizers put behind every text: the model is to go on."""
-        added = len(ids) > 1 and ids[-1] in self.eos_ids and not prompt.endswith(self.tokenizer.decode(ids[-1:]))
-        return ids[:-1] if added else ids
 
     def _render(self, prompts: list[str], **options: Any) -> list[list[int]]:
         return chat_ids(self.tokenizer, prompts, self._name, **options)

@@ -131,6 +131,12 @@ def opens_thinking(tokenizer: Any, thinking: bool | None = None) -> bool:
     return str(shown).rstrip().endswith(THINKING_MARKS[0])
 
 
+def unended(tokenizer: Any, ids: list[int], prompt: str, eos_ids: Collection[int]) -> list[int]:
+    """Ids without the end-of-text token that some tokenizers put behind every text: the model is to go on."""
+    added = len(ids) > 1 and ids[-1] in eos_ids and not prompt.endswith(tokenizer.decode(ids[-1:]))
+    return ids[:-1] if added else ids
+
+
 def decode(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int], kept: Mapping[int, str] | None = None) -> str:
     """Text of generated ids: without the final end-of-text token and other special tokens, spaces untouched.
 

@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 from tiny_models import tiny
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from composcope.errors import InputError, NoCasesError
@@ -183,6 +184,22 @@ def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: Pr
         assert e.cue_tokens == 0
         assert _text(tokenizer, e.answer_ids).startswith(" ")
         assert e.question_span == (0, len(e.prompt_ids))
+
+
+def test_a_tokenizer_that_ends_every_text_gives_examples_of_prompts_without_the_end(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    inner = tokenizer.backend_tokenizer
+    before, ends = inner.post_processor, [(name, tokenizer.convert_tokens_to_ids(name)) for name in ("<s>", "</s>")]
+    inner.post_processor = TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
+    try:
+        asks, responses = _evaluated(tokenizer, _asks("raw"))
+        found = from_case_sets(tokenizer, CASES, asks, responses, _sets())
+    finally:
+        inner.post_processor = before
+    for e in found:
+        assert tokenizer.eos_token_id not in (e.prompt_ids[-1], e.answer_ids[-1])
+        assert e.question_span == (1, len(e.prompt_ids))
 
 
 def test_an_ask_that_cases_share_is_found_through_the_evidence(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -561,3 +561,13 @@ def test_a_proxy_that_cannot_be_used_is_a_mistake_of_the_environment(
     monkeypatch.setattr(transport.httpcore2, "SOCKSProxy", refuse)
     with pytest.raises(InputError, match=f"{said}.*or name the server in NO_PROXY"):
         HttpEngine("http://server:8000/v1", "m")
+
+
+def test_an_answer_whose_thinking_the_server_has_taken_out_ends_at_its_stop_string(
+    serve: Serve, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HttpEngine, "opens_thinking", lambda engine, ask: True)
+    message = {"role": "assistant", "content": "6</answer> or 7", "reasoning_content": "Is it 6</answer>?"}
+    server = serve(lambda c, _: reply(c, completion(message=message)))
+    response = one(engine_at(server), make_ask(stop=("</answer>",)))
+    assert (response.text, response.finish_reason) == ("6</answer>", "stop")
