@@ -567,7 +567,7 @@ def test_an_answer_whose_thinking_the_server_has_taken_out_ends_at_its_stop_stri
     serve: Serve, make_ask: Callable[..., Ask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(HttpEngine, "opens_thinking", lambda engine, ask: True)
-    message = {"role": "assistant", "content": "6</answer> or 7", "reasoning_content": "Is it 6</answer>?"}
-    server = serve(lambda c, _: reply(c, completion(message=message)))
+    message = {"role": "assistant", "content": (said := "6</answer> or 7"), "reasoning_content": "Is it 6</answer>?"}
+    server = serve(lambda c, _: reply(c, completion(said, message=message)))
     response = one(engine_at(server), make_ask(stop=("</answer>",)))
     assert (response.text, response.finish_reason) == ("6</answer>", "stop")
