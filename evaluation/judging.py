@@ -205,7 +205,9 @@ def put(judge: Engine, wanted: Mapping[int, Ask], journal: Journal | None = None
     """The judge's replies by number. One that was cut off before its verdict is asked for again, with room to think."""
     found = _put(judge, wanted, journal)
     cut = [i for i, reply in found.items() if reply.finish_reason == "length" and verdict(reply.text) is None]
-    return found | _put(judge, {i: replace(wanted[i], max_tokens=ROOM) for i in cut}, journal)
+    again = _put(judge, {i: replace(wanted[i], max_tokens=ROOM) for i in cut}, journal)
+    # a judge whose context has no such room has answered: without a verdict
+    return found | {i: reply for i, reply in again.items() if reply.finish_reason != "error"}
 
 
 def _put(judge: Engine, asks: Mapping[int, Ask], journal: Journal | None) -> dict[int, Response]:

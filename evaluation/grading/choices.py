@@ -68,8 +68,8 @@ _NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|th
 """An answer that takes no option: "None of the above."."""
 _SO = re.compile(r",\s(?:so|therefore|thus|hence|which\sleaves|leaving)\s")
 _THAT_IS = re.compile(r",\s(?:it|that)(?:'s|\sis|\smust\sbe)\s")
-_LETTER_ONLY = re.compile(r"(?!.*\b(?:unlike|because|since|for|than)\b)[^\s,]+(?:\s[^\s,]+){0,2}\s*\Z", re.IGNORECASE)
-"""A conclusion that is nothing but an option: ", so option C."."""
+_BESIDE_OPTION = frozenset("the a an it is it's that's must be option choice answer letter".split())
+"""Words of a conclusion that is nothing but an option: ", so it's option C."."""
 _EQUATION = re.compile(
     r"[^=]*\d\s*(?:[-+*/\u00d7\u00f7x\u2212]|times|plus|minus|divided\s+by|multiplied\s+by|\s\s)\s*\d[^=]*?(?:=|\b(?:is|are|equals|gives|makes)\b)"
     r"\s*(?P<result>[$\u20ac\u00a3]?-?\d[\d.,]*(?:\s?[^\W\d]+)?)\W*",
@@ -112,9 +112,9 @@ def uncued(text: str, options: _Options) -> ChosenOption:
         if cues.concludes(sentence) and (found := _opening(sentence, options)).letter:
             return found
     last = parts[-1] if parts else ""
-    drawn = _SO.split(last)[1:] or [*filter(_LETTER_ONLY.match, _THAT_IS.split(last)[1:])]
+    drawn = _SO.split(last)[1:] or [s for s in _THAT_IS.split(last)[1:] if _is_option(s, options)]
     left = _said(drawn[-1], options) if drawn and not _NOT.search(drawn[-1]) else set()
-    if len(left) == 1 and _LETTER_ONLY.match(drawn[-1]):
+    if len(left) == 1 and _is_option(drawn[-1], options):
         return ChosenOption(left.pop())  # "A is 3, which is too few. 12 - 5 = 7, so C."
     found = _opening(_corrected(plain), options)
     if found.reason == "several choices" and (result := _computed(last, options)):
@@ -130,6 +130,13 @@ def uncued(text: str, options: _Options) -> ChosenOption:
     if not said and options and _NONE.match(plain):
         return ChosenOption(None, "none of the options")
     return ChosenOption(None, "several choices" if said else "no-answer")
+
+
+def _is_option(text: str, options: _Options) -> bool:
+    """Whether a text is nothing but an option, by letter or by text: not "the opposite of melting", "B is wrong"."""
+    rest = " ".join(word for word in text.split() if word not in _BESIDE_OPTION)
+    known = {normalize(t) for option in options for t in (option[1], " ".join(option))}
+    return re.fullmatch(r"\W*[A-Z]\W*", rest) is not None or normalize(rest) in known
 
 
 def holds(text: str, letter: str, options: _Options) -> bool:
@@ -234,9 +241,14 @@ def _said(text: str, options: _Options) -> set[str]:
         if not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) and not _REJECTED.match(text, m.end()):
             found.add(letter)
     named = _named(text, options) if found or options else set()
-    if len(found) == 1 and found < named and _first_named(text, options) not in found:
+    if len(found) == 1 and found < named and _first_named(text, options) not in found and _marks(text, found, options):
         return named  # "It's evaporation. Condensation (B) is the opposite."
     return found or named
+
+
+def _marks(text: str, letters: set[str], options: _Options) -> bool:
+    """Whether a letter only stands behind the text of its option: "London (A)", not "Paris is in France (B)"."""
+    return any(re.search(rf"{re.escape(o)}s?\s\(?{k}\b", text, re.IGNORECASE) for k, o in options if k in letters)
 
 
 def _first_named(text: str, options: _Options) -> str:

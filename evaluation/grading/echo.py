@@ -42,6 +42,9 @@ _HOW = re.compile(r"\bhow\s+(?:much|many)\b", re.IGNORECASE)
 _ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\b(?:is|was)\b)", re.IGNORECASE)
 _HEAD = re.compile(r"\W*(?:which|what)\s(?!(?:is|was|are|were)\b)(\w+)", re.IGNORECASE)
 _TOLD = re.compile(r"\b(?:by|is|was|are|were)\s(?:the\s)?(\S+)")
+_IT_IS = re.compile(r"\W*(?:it|that)(?:'s|\s(?:is|was))\s", re.IGNORECASE)
+_IT_WORDS = 5
+"""Most words of a clause that is nothing but an answer: "It is the Nile"."""
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
@@ -250,6 +253,8 @@ def _all_of_another(first: str, added: str, held: Sequence[bool], question: str)
     head = _HEAD.match(last_question(question))
     known, asked = {*content(question)}, {*content(last_question(question))} - {*content(head[1] if head else "")}
     said = asked & {*content(f"{first} {added}")}
+    if _IT_IS.match(with_gold) and len(with_gold.split()) <= _IT_WORDS:
+        return False
     if len(said) < _WORDS - 1 or not said <= {*content(other)} or said <= {*content(with_gold)}:
         return False
     new = [w for w in other.split() if content(w) and not {*content(w)} <= known]

@@ -219,7 +219,14 @@ def of_another_person(text: str, question: str) -> bool:
     held = _HAS.match(plain.strip())
     if asked is None or held is None or asked["name"].split()[-1] in plain or len(re.findall(r"\d+", plain)) > 1:
         return False
-    return re.search(rf"\b{re.escape(held['name'])}\b", question) is not None
+    name, relative = re.escape(held["name"]), re.escape(asked["name"].split()[-1])
+    if re.search(
+        rf"\b{relative},?\s(?:(?:is|was|named|called)\s)*{name}\b(?!['\u2019]s)"
+        rf"|\b{name},?\s(?:is\s)?(?:his|her|their)\s(?:\w+\s)?{relative}\b",
+        question,
+    ):
+        return False  # "His brother is Ben. How old is his brother?"
+    return re.search(rf"\b{name}\b", question) is not None
 
 
 def _enumerated(text: str, question: str) -> str | None:

@@ -227,6 +227,18 @@ def test_a_judge_that_was_cut_off_before_its_verdict_is_asked_again_with_room_to
     assert [v.right for v in verdicts] == [True]
 
 
+def test_a_judge_whose_context_has_no_room_to_think_has_given_no_verdict_and_has_not_failed() -> None:
+    class Small(Judge):
+        def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+            for ask, response in super().answer(asks):
+                full = ask.max_tokens >= judging.ROOM
+                yield ask, replace(response, text="" if full else "Well", finish_reason="error" if full else "length")
+
+    asked = judging.ask_judge("c", "whole", "q", "Paris", "Lutetia")
+    reply = judging.put(Small(right=["Lutetia"]), {0: asked})[0]
+    assert (reply.text, reply.finish_reason) == ("Well", "length")
+
+
 def test_agreement_is_counted_on_a_sample_of_what_the_rules_decided_and_changes_nothing(tmp_path: Path) -> None:
     items = [item(f"{i} of them", "7", "number") for i in range(100)] + [
         item(f"7 {'!' * i}", "7", "number") for i in range(100)

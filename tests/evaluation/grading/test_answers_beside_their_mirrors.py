@@ -874,6 +874,7 @@ WALK = "A quarter of the 60 pupils walk to school. How many pupils do not walk?"
 SWIM = "40 pupils are in a class, and 12 cannot swim. How many pupils can swim?"
 CLIPS = "How many clips did she sell altogether in April and May?"
 EMPTY = "Which continent has no permanent population?"
+LONGEST = "What is the longest river in the world?"
 BOOK = "Who wrote the book Frankenstein?"
 CHORD = "Which notes make a C major chord?"
 WITH_TIP = "What is the total price in dollars after the tip is added?"
@@ -1026,6 +1027,11 @@ WHAT_IS_ASKED = [
     ("choice", "A", "Heat is needed. A is the answer, it's the reverse of condensation.", GASES, NOT_WRONG),
     ("choice", "A", "Heat is needed. That's evaporation, it's the reverse of condensation.", GASES, NOT_WRONG),
     ("choice", "A", "A is right. Vapour that cools is liquid, so condensation is the reverse.", GASES, NOT_WRONG),
+    ("choice", "B", "Condensation (B). Heat makes evaporation, therefore evaporation fails.", GASES, NOT_WRONG),
+    ("choice", "B", "Evaporation and freezing need no cold vapour; what is asked for is (B).", GASES, RIGHT),
+    ("number", "12", "Ben is 12.", "Tom is 10. His brother is Ben. How old is his brother?", RIGHT),
+    ("number", "12", "Ben is 12.", "Tom is 10. His brother Al is older than Ben. How old is his brother?", NOT_RIGHT),
+    ("text", "Nile", "It is the Nile, and the longest river in Asia is the Yangtze.", LONGEST, RIGHT),
     ("text", "peso", f"It is not true that t{SHILLING[1:-1]}, it is the peso.", NAIROBI, RIGHT),
     ("text", "peso", "I know that it isn't what is called a peso.", NAIROBI, WRONG),
     ("text", "Mary Shelley", "It was Mary Shelley, and the book Frankenstein is set in Geneva.", BOOK, RIGHT),
