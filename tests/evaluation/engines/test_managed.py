@@ -260,6 +260,23 @@ def test_vllm_of_a_model_folder_knows_whether_its_template_opens_the_thinking(
     assert made == {"0": opens, "1": opens, "2": False, "raw": False}
 
 
+@pytest.mark.parametrize(
+    ("template", "options"),
+    [("{{ raise_exception('no') }}", []), ("<think>", ["--chat-template=other.jinja"]),
+     ("<think>", ["--default-chat-template-kwargs", "{}"])],
+)  # fmt: skip
+def test_vllm_does_not_know_of_a_template_that_is_another_one_or_that_cannot_be_tried_out_here(
+    tmp_path: Path, make_ask: Callable[..., Ask], make_tokenizer: Callable[..., Any], template: str, options: list[str]
+) -> None:
+    make_tokenizer(template=template).save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
+    about = {"identity": {"weights": "w"}, "provenance": {"options": options}}
+    with vllm.VllmEngine(ManagedServer(launch(tmp_path)), folder=tmp_path, **about) as engine:
+        engine.model = "m"
+        [(_, response)] = engine.answer([make_ask("q", stop=("\n",))])
+    assert response.error is None and not response.provenance
+
+
 SLOW_TO_END = """
 import signal, sys, time
 def end(*_):
