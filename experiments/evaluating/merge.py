@@ -33,9 +33,10 @@ KEPT = ("model", "engine", "numerics", "judge", "benchmark")
 def merge_runs(folders: Sequence[str | Path], out: str | Path, reporter: Reporter) -> Evaluated:
     """Copy the journals of several runs into a new run folder, join their cases, and grade and count again.
 
-    Raises ``InputError`` if the runs differ in model, weights, protocol, format, prompting or another option of asking
-    (one run has one, and answers to other asks would not count), if one case id means different cases, if a run lacks a
-    file, or if shards are missing, repeated, unfinished, or made with other settings. ``out`` is then left as it was.
+    Measurements that shards made for their probes are copied too. Raises ``InputError`` if the runs differ in model,
+    weights, protocol, format, prompting or another option of asking (one run has one, and answers to other asks would
+    not count), if one case id means different cases, if a run lacks a file, or if shards are missing, repeated,
+    unfinished, or made with other settings. ``out`` is then left as it was.
     """
     runs = [RunData(folder) for folder in find_runs(folders)]
     out = Path(out)

@@ -127,8 +127,8 @@ def _named(values: Any, axes: Sequence[str] | None, name: str, attrs: Mapping[st
 def probed_now(run: RunData) -> RunData:
     """An open run as it was read, with the probes that are in its folder now: a run stays open for long."""
     now = copy(run)
-    for read in ("_probes", "probe_names"):
-        vars(now).pop(read, None)
+    vars(now).pop("probe_names", None)
+    vars(now)["_probes"] = {}
     return now
 
 

@@ -66,6 +66,7 @@ class RunData:
 
     path: Path
     called: str = ""  # its name where another run has a folder of the same name
+    _probes: dict[str, ProbeData] = field(default_factory=dict[str, ProbeData], repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -274,10 +275,6 @@ class RunData:
     def probe_names(self) -> list[str]:
         folder = self.path / "probes"
         return sorted(p.name for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
-
-    @cached_property
-    def _probes(self) -> dict[str, ProbeData]:
-        return {}
 
     def probe(self, name: str) -> ProbeData | None:
         """A probe's results (``min-k`` and ``min_k`` are the same name); None if the run has none."""

@@ -270,13 +270,13 @@ def diagnosed_failures(run: RunData) -> Diagnosed | None:
     if diagnosis is None:
         return None
     failing = counted_failures(run)
-    unjudged = {row.case for row in run.graded if row.role == "whole" and row.outcome == "invalid"} - failing
+    unjudged = {row.case for row in run.graded if row.role == "whole" and row.outcome == "invalid"}
     kept = [v for v in diagnosis.verdicts if v.case in failing]
     left = len(diagnosis.verdicts) - len(kept)
-    cannot = sum(v.case in unjudged for v in diagnosis.verdicts)
+    cannot = sum(v.case in unjudged - failing for v in diagnosis.verdicts)
     shares = count(kept, run.cases) if left else diagnosis.shares
     # The run may have been evaluated again with other cases, so its failures are counted now.
-    about = {**diagnosis.about, "failures": len(failing), "unjudged": 0}
+    about = {**diagnosis.about, "failures": len(failing), "unjudged": sum(v.case in unjudged for v in kept)}
     return Diagnosed(replace(diagnosis, verdicts=kept, shares=shares, about=about), cannot, left - cannot)
 
 

@@ -169,12 +169,20 @@ def test_a_run_is_opened_again_with_what_was_probed(run: RunResults, looked: Any
         again.probe_results("neurons")
 
 
-def test_some_failures_are_measured_in_memory_against_the_cases_named(run: RunResults, looked: Any) -> None:
+def test_some_failures_are_measured_in_memory_against_the_cases_named(
+    run: RunResults, looked: Any, tmp_path: Path
+) -> None:
     few = run.failures[:6].probe("lookback", cases=3, quiet=True, against=run.successes)
     assert set(few.case_ids["failure"]) <= set(run.failures.ids[:6])
     assert few.maps["failure"].shape == looked.maps["failure"].shape
     assert cs.open_run(run.path).probe_results("lookback").case_ids == looked.case_ids, "what is kept has not changed"
     assert few.plot().rows, "figures draw from results that no folder holds"
+    other = cs.open_run(shutil.copytree(run.path, tmp_path / Path(run.path).name))
+    both = [r for r in cs.plot.lookback_means([few, other]).rows if r["n"]]
+    mine = [r for r in both if r["run"] != f"{tmp_path.name}/{run.name}"]
+    alone = few.plot("lookback-means").rows
+    assert len(both) > len(mine), "a run of the same name beside it"
+    assert [r["value"] for r in mine] == [r["value"] for r in alone if r["n"]], "what is in memory only stays"
 
 
 @pytest.mark.parametrize("name", ["lookback,min-k", "none", "all"])
