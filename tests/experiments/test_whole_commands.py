@@ -217,7 +217,8 @@ def test_scoring_again_and_scoring_the_rows_alone_give_the_same_numbers(
     metrics = read_json(run / "metrics.json")["metrics"]
     assert all(m in metrics for m in scored["metrics"]) and scored["metrics"]
     protocol = read_json(run / "metrics.json")["protocol"]
-    rows = _printed(capsys, "score", str(run / "graded.jsonl"), "-p", protocol, "--cases", str(run / "cases.jsonl"))
+    rows = _printed(capsys, "score", str(run / "graded.jsonl"), "-p", protocol, "--cases", str(run / "cases.jsonl"),
+                    code=done(run))  # fmt: skip
     assert rows["protocol"] == protocol
     own = {(m["metric"], json.dumps(m["group"])): (m["count"], m["n"], m["n_invalid"]) for m in metrics}
     for m in rows["metrics"]:

@@ -96,7 +96,8 @@ def test_mean_lengths_are_counted_per_role_and_outcome() -> None:
     assert all("model" not in m.group for m in found.metrics)
     steps = [Graded("x", f"scaffold:{n}", "correct", ask="1") for n in (10, 2)]
     listed = lengths([Source("run", [*rows, *steps], tokens={"1": 10})]).metrics
-    assert [m.group["role"] for m in listed if "outcome" not in m.group] == ["scaffold:2", "scaffold:10", "whole"]
+    assert [m.group["role"] for m in listed if "outcome" not in m.group] == [
+        "part:*:paraphrase", "scaffold:2", "scaffold:10", "whole"]  # fmt: skip
     both = lengths([Source(n, rows, tokens={"1": 10}) for n in ("run", "other")])
     assert {m.group.get("model") for m in both.metrics} == {"run", "other"}
     unknown = {(m.group["role"], m.group.get("outcome")): (m.value, m.n, m.n_invalid) for m in both.metrics}

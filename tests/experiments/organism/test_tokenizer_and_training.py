@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from composcope import files
 from composcope.errors import InputError, ModelError
-from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import organism as cli
 from composcope.experiments.organism import documents, train, weights, world
 from composcope.experiments.organism.recipe import ARCHITECTURES, SIZES, OrganismRecipe, Stage, new_model, recipe_of
@@ -302,14 +301,6 @@ def test_the_train_command_names_the_architectures(tmp_path: Path) -> None:
     assert isinstance(result.exception, InputError) and "'bert': unknown; use one of llama, gpt2, qwen3" in str(
         result.exception
     )
-
-
-def test_the_generate_command_writes_a_benchmark_file_that_reads_back(tmp_path: Path) -> None:
-    path = tmp_path / "mixed.jsonl"
-    result = CliRunner().invoke(cli.app, ["generate", "mixed", "--out", str(path), "--n", "8", "--seed", "2"])
-    assert result.exit_code == 0, result.output
-    cases = read_cases(path)
-    assert len(cases) == 8 and all(len(c.parts) == 2 for c in cases)
 
 
 # --- muon in float32 takes the same steps as PyTorch's own, and continues from its state ----------------------------
