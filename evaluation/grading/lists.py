@@ -56,6 +56,12 @@ _HEADING = re.compile(
 _OTHER_ORDER = re.compile(r"\b(?:not|wrong|incorrect|revers\w+|original|initial|previous|given)\b", re.IGNORECASE)
 _PARTS = re.compile(r",?\s(?:and|then)\s")
 """Between the questions of a question for several numbers."""
+_SORTED = re.compile(
+    r"\b(?:order\w*|sort\w*|rank\w*|arrang\w+|ascending|descending|increasing|decreasing|chronolog\w+"
+    r"|(?!first|last)\w+(?:er|est)\s(?:\w+\s)?(?:first|to\b)|(?:first|last)\W*\Z)",
+    re.IGNORECASE,
+)
+"""In a question that says the order of the answer itself."""
 _LISTED_WORDS = 20
 """Words beside the items of a list that leave no room for an explanation."""
 _MOST = 40
@@ -194,7 +200,7 @@ def as_asked(items: Sequence[str], gold: Sequence[str], question: str | None) ->
     known = [max(found) if found else None for found in places]
     if known.count(None) == 1 and len(items) == len(asked):  # the other question is left for it
         known[known.index(None)] = next(n for n in range(len(asked)) if n not in known)
-    if None in known or len({*known}) < len(items) or not all(map(_is_number, gold)):
+    if _SORTED.search(question or "") or None in known or len({*known}) < len(items) or not all(map(_is_number, gold)):
         return items
     return [item for _, item in sorted(zip(known, items, strict=True), key=lambda row: row[0] or 0)]
 
