@@ -72,7 +72,7 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
         try:
             rescore(copy, Reporter(None, quiet=True), stored.compat, progress=progress)
         except JournalError as e:  # without all answers nothing can be counted
-            problems.append(str(e))
+            problems.append(str(e).replace(str(copy), str(run.path)))
         except ComposcopeError as e:
             raise type(e)(str(e).replace(str(copy), str(run.path))) from e
         else:

@@ -216,6 +216,12 @@ def test_what_was_done_to_the_journal_is_named_line_by_line(
     assert found.problems
 
 
+def test_a_run_that_a_limit_stopped_is_named_by_its_own_folder(run: Path) -> None:
+    edit("manifest.json", '"stopped": null', '"stopped": "max_asks=5"')(run)
+    [problem] = verify(run).problems
+    assert problem.startswith(f"{run}: the run is not finished (stopped by max_asks=5)")
+
+
 def test_a_damaged_manifest_is_named_where_it_stands(run: Path) -> None:
     (run / "manifest.json").write_text("[]")
     with pytest.raises(ComposcopeError, match=str(run / "manifest.json")):
