@@ -350,7 +350,7 @@ def test_errors_of_public_functions_name_the_option_and_its_value(
     [
         ({"probs": 3}, "probs"),
         ({"probes": "all"}, "probes"),
-        ({"limit": 0}, "--limit 0"),
+        ({"limit": 0}, "limit=0: "),
         ({"also": "no"}, "--also .no."),
     ],
 )
