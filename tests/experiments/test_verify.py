@@ -218,6 +218,7 @@ def test_what_was_done_to_the_journal_is_named_line_by_line(
 
 def test_a_run_that_a_limit_stopped_is_named_by_its_own_folder(run: Path) -> None:
     edit("manifest.json", '"stopped": null', '"stopped": "max_asks=5"')(run)
+    lines_of(lambda ls: ls[:-1])(run)
     [problem] = verify(run).problems
     assert problem.startswith(f"{run}: the run is not finished (stopped by max_asks=5)")
 
