@@ -407,7 +407,7 @@ def test_cases_that_are_none_are_refused_with_their_place(cases: Any, named: str
 
 def test_arguments_of_a_wrong_kind_are_refused_by_name(run: RunResults, tmp_path: Path) -> None:
     wrong: dict[str, Callable[[], object]] = {
-        "--limit three": lambda: cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", limit="three"),
+        "limit=three": lambda: cs.evaluate("organism:none", mixed(1, 0), out=tmp_path / "run", limit="three"),
         "out: int": lambda: cs.evaluate("organism:none", mixed(1, 0), out=3),  # type: ignore[arg-type]
         "against of type list": lambda: run.failures.probe("min-k", against=["mixed-0001"]),  # type: ignore[arg-type]
         "list of ids": lambda: run.diagnose(ids="mixed-0001"),
