@@ -19,6 +19,7 @@ from . import (
     choices,
     dates,
     echo,
+    events,
     formulas,
     lists,
     names,
@@ -40,7 +41,6 @@ _FRACTION = re.compile(r"(?<![\d/])-?\d+\s?/\s?\d+(?![\d/])")
 _RATIO = re.compile(r"\d+\s?:\s?\d+")
 _THOUSANDS = re.compile(r"(?<![\d.,])[12],\d{3}(?![\d,])")
 Verdict = Grade | None
-"""None: this text holds no answer of the type."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _date(said: Said, asked: Asked) -> Verdict:
         near = [d for d in dates.find_all(asked.question) if d.year and abs(d.year - (wanted[0].year or 0)) <= 1]
         found = replace(found, date=replace(found.date, year=wanted[0].year if near else None))
     verdict = _dated(said, found, wanted, 1 if asked.consistency else 0)
-    part = roles.event_part(said.text, asked.question) if asked.question and not said.cued else None
+    part = events.event_part(said.text, asked.question) if asked.question and not said.cued else None
     if part is None:
         return verdict
     own = dates.announced(part)
@@ -241,7 +241,7 @@ def _time(said: Said, asked: Asked) -> Verdict:
     said = replace(said, text=dates.clock_in_digits(said.text), rest=dates.clock_in_digits(said.rest))
     found = _name(said, replace(asked, golds=tuple(dates.clock_in_digits(g) for g in asked.golds)))
     if found is not None and found.outcome == "correct":
-        if asked.question and roles.at_the_other_end(said.text, asked.question):
+        if asked.question and events.at_the_other_end(said.text, asked.question):
             return undecided(said.text, "the time of another event")
         later = dates.clock_times(said.text)[-1:]
         passing = found.match == "contained" and later and asked.question and not said.cued

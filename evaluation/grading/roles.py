@@ -1,13 +1,13 @@
-"""Whose number an answer of several numbers gives, and which event its dates belong to, as the question names them.
+"""Whose number an answer of several numbers gives, as the question names the person or thing.
 
-"Sam has 14 and Tina has 42" answers "How many does Tina have?" with 42; "Austen (1775-1817)" says when she was born
-and when she died. Where the question names no person and no event, nothing here is used.
+"Sam has 14 and Tina has 42" answers "How many does Tina have?" with 42. Where the question names nobody and nothing,
+nothing here is used.
 """
 
 import re
 from collections.abc import Sequence
 
-from . import echo, numbers, statements, view, words
+from . import echo, events, numbers, statements, view, words
 from .text import normalize
 
 _WHOSE = re.compile(
@@ -71,46 +71,6 @@ _KIN_OF = re.compile(
 )
 """Somebody who is named by another: "a student of William Shakespeare"."""
 _OWN_KIND = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s(?P<kind>[a-z]+)\W*\Z")
-_BIRTH, _DEATH = r"born|birth", r"die|died|death|passed\s+away|killed|executed|assassinated"
-_BEGAN, _ENDED = r"began|begin|started|start", r"ended|end"
-_EVENTS = tuple(
-    re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
-    for words in f"""{_BIRTH}
-{_DEATH}
-founded|founding|established|formed
-published|publication|released|release
-sink|sank|sunk
-sailed|set\\s+sail|departed
-adopted|adoption
-signed
-built|completed|construction
-opened
-discovered
-invented
-incorporated
-conceived
-launched|launch
-crowned
-elected
-married
-{_BEGAN}
-{_ENDED}
-won
-wrote|written
-became
-moved
-hit|struck
-landed|land|landing
-ratified
-fell|fall
-closed|dissolved""".split("\n")
-)
-"""Words for events that have a date each."""
-_AT_FIRST = re.compile(rf"\b(?:(?P<life>{_BIRTH})|{_BEGAN})\b", re.IGNORECASE)
-_AT_LAST = re.compile(rf"\b(?:(?P<life>{_DEATH})|{_ENDED}|completed|finished)\b", re.IGNORECASE)
-_ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
-_BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
-_ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
 _FROM_TO = re.compile(r"\bfrom\s[$€£]?\d[\d,.]*\s(?:[a-z]+\s)?to\s[$€£]?(\d[\d,.]*\d|\d)(?!\d|[^.]*\d)")
 _LEFT_ASKED = re.compile(r"\bhow\s(?:many|much)\b[^?]*\b(?:left|remain\w*)\W*\Z", re.IGNORECASE)
 _LEFT = re.compile(
@@ -153,15 +113,6 @@ _ROW = re.compile(r"(?P<what>[A-Z][\w ]{1,30}):\s(?P<number>[^:\n]*\d[^:\n]{0,20
 _LIST = re.compile(r"\d,\s\d")
 _NO_THINGS = re.compile(r"\b(?:left|remain\w*|more|fewer|less|old|each|total|times|per\s?cent)\b")
 """What stands behind a number and is no thing that is counted."""
-_MOST = 40
-"""Events that are looked at."""
-_DIGITS = re.compile(r"\d{3,4}")
-_SPAN = re.compile(
-    r"\((?P<a>[^()\u2013\u2014]{0,30}?\d{3,4})\s?(?:-|\u2013|\u2014|to)\s?(?P<b>[^()\u2013\u2014]{0,30}?\d{3,4})\)"
-    r"|\b(?P<lived>lived\s+)?from\s+(?P<c>[^.;]{0,30}?\d{3,4})\s+(?:to|until)\s+(?P<d>[^.;]{0,30}?\d{3,4})\b",
-    re.IGNORECASE,
-)
-"""The dates of a life or a time: "(1775-1817)", "lived from 1775 to 1817", "it lasted from 1939 to 1945"."""
 _UNKNOWN = re.compile(
     r"\b(?i:solve\b[^?]{0,60}?\bfor|find|determine|what\sis|value\sof)\s(?P<x>[b-hj-z])\b"
     r"(?!\s?[-+*/^=(,\d]|\s(?:and|plus|minus|times|divided)\b)"
@@ -182,8 +133,8 @@ def own_number(text: str, question: str) -> str | None:
         return listed
     if (solved := _solved(view.plain(text), question)) is not None:
         return solved
-    if _ASKS_DATE.search(question) and (date := _at_an_end(view.plain(text), question)):
-        return _DIGITS.findall(date)[-1]
+    if (year := events.own_year(text, question)) is not None:
+        return year
     asked = (whose := _WHOSE.search(question) or _AGE.search(question)) or _WHERE.search(question)
     if asked is None or (_COMPARES if whose else _TWO).search(f"{asked['what']} {asked['rest']}"):
         return None
@@ -327,15 +278,6 @@ def _is_asked(relation: re.Match[str], asked: str) -> bool:
     return any(f" {w} " in asked for w in alike)
 
 
-def at_the_other_end(text: str, question: str) -> bool:
-    """Whether a text speaks of a beginning only where the question asks for an end, or of an end for a beginning."""
-    plain = view.plain(text)
-    asked, said = (
-        (_BEGINS.search(t) is not None, _ENDS.search(t) is not None) for t in (re.split(r"[.!]\s", question)[-1], plain)
-    )
-    return asked != said and asked in ((True, False), (False, True)) and said in ((True, False), (False, True))
-
-
 def field(text: str, question: str) -> str | None:
     """What a text says after a colon of the thing that the question asks for: "The company is X. Headquarters: Y."."""
     asked = normalize(question).split()
@@ -362,46 +304,3 @@ def elsewhere(text: str, golds: Sequence[str], question: str) -> bool:
     hint = numbers.parse(hinted_number(text, question) or "")
     wanted = [w for gold in golds if (w := numbers.parse(gold))]
     return of_another_person(text, question) if hint is None else not any(numbers.equal(hint, w) for w in wanted)
-
-
-def _at_an_end(plain: str, question: str) -> str | None:
-    """The date of a birth, death, beginning or end, where a text has nothing but the two dates of a life or a time."""
-    events, spans = sum(kind.search(question) is not None for kind in _EVENTS), list(_SPAN.finditer(plain))
-    first, last = _AT_FIRST.search(question), _AT_LAST.search(question)
-    if len(spans) != 1 or len(_DIGITS.findall(plain)) != 2 or events != 1 or not (asked := first or last):
-        return None
-    if asked["life"] and not (spans[0]["a"] or spans[0]["lived"]):
-        return None  # "He reigned from 1556 to 1605" does not say when he was born
-    return spans[0]["a"] or spans[0]["c"] if first else spans[0]["b"] or spans[0]["d"]
-
-
-def event_part(text: str, question: str) -> str | None:
-    """The part of a text with the date of the event that a question asks for; "" where its only date is another one's.
-
-    >>> event_part("Jane Austen (1775-1817)", "When was Jane Austen born?")
-    '1775'
-    """
-    asked = [kind for kind in _EVENTS if kind.search(question)]
-    if len(asked) != 1 or not _ASKS_DATE.search(question):
-        return None
-    plain, wanted = view.plain(text), asked[0]
-    events = sorted(
-        [(m.start(), m.end(), kind) for kind in _EVENTS for m in kind.finditer(plain)], key=lambda event: event[0]
-    )[:_MOST]
-    found: list[str] = []
-    for n, (start, end, kind) in enumerate(events):
-        before = plain[events[n - 1][1] if n else 0 : start]
-        sentence_begins = n == 0 or len(view.sentences(before + "x")) > 1 or ";" in before
-        before = before.rpartition(";")[2]
-        if sentence_begins and _DIGITS.search(view.sentences(before + "x")[-1]) and not _SPAN.search(before):
-            return None  # dates stand before their events
-        stop = events[n + 1][0] if n + 1 < len(events) else len(plain)
-        first = view.sentences(plain[end:stop].split(";")[0])[:1]
-        if kind is wanted and first and _DIGITS.search(first[0]):
-            found.append(first[0])
-    if len(found) < 2 and (date := _at_an_end(plain, question)):
-        return date
-    if len(found) == 1:
-        return found[0]
-    other = len(events) == 1 and events[0][2] is not wanted
-    return "" if not found and other and len(_DIGITS.findall(plain)) == 1 else None

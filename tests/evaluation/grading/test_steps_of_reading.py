@@ -17,11 +17,11 @@ from composcope.evaluation.grading import (
     cues,
     dates,
     echo,
+    events,
     formulas,
     lists,
     mentions,
     names,
-    roles,
     text,
     view,
 )
@@ -282,8 +282,8 @@ OTHERS: list[Row] = [
     (mentions._subordinate, (view.tokens(", before the Great Paris"), view.tokens(", before the Great"), (), 4), False),
     (mentions._subordinate, (view.tokens("Lyon, before the Great Paris"), view.tokens("Lyon, before the Great"), (), 5), True),
     (_choice, ("A. The one that is wrong is B.", ABC), "A"), (_choice, ("Of them all the largest is B.", ABC), "B"),
-    (roles.event_part, ("It was 1775. Jane Austen was born then.", "When was Jane Austen born?"), None),
-    (roles.event_part, ("It was 1775. Jane Austen died then.", "When was Jane Austen born?"), ""),
+    (events.event_part, ("It was 1775. Jane Austen was born then.", "When was Jane Austen born?"), None),
+    (events.event_part, ("It was 1775. Jane Austen died then.", "When was Jane Austen born?"), ""),
     *((_either, (said,), either) for said, either in (
         ("3/4/1901", True), ("12/12/1901", True), ("13/4/1901", False), ("3 May 1901", False), ("1901", False))),
     (_agentcoma, ("-3.5 Question: 7", "-3.5"), ("correct", "-3.5")), (_agentcoma, ("none", "0"), ("correct", "0")),
