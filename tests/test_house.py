@@ -119,6 +119,11 @@ def test_the_rooms_of_experiments_stand_on_at_most_eight_floors() -> None:
     assert max(floor.values()) <= 8, sorted(floor.items(), key=lambda item: item[1])
 
 
+def test_no_module_of_the_product_is_longer_than_400_lines() -> None:
+    lengths = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in _modules()}
+    assert {path: n for path, n in lengths.items() if n > 400} == {}
+
+
 def test_importing_the_package_and_the_command_line_does_not_load_torch() -> None:
     code = "import sys, composcope, composcope.experiments.cli; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
