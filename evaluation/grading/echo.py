@@ -162,6 +162,8 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     joints = [m for m in _AND.finditer(holding[0]) if not _joins_names(m)]
     first, added = (holding[0][: joints[0].start()], holding[0][joints[0].end() :]) if joints else (holding[0], "")
     opening = next((t for t in tokens(added) if t.is_word), None)
+    if opening is not None and opening.word in ("rather", "instead"):
+        return False  # "It is not a language, but rather a variant of Portuguese."
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | ASKING
     held = [any(n in f" {normalize(part)} " for n in names) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(n) for n in names)

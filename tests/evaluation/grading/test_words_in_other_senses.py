@@ -121,6 +121,12 @@ YES_OR_NO = [
     ("boolean", "yes", "It is, however, not a square.", "Is 64 a square number?", OPEN),
     ("boolean", "yes", "It isn't, because 64 is even.", "Is 64 a square number?", WRONG),
 ]
+_BRAZIL = "What is the main language of Brazil?"
+INSTEAD = [
+    ("text", "Portuguese", "The main language of Brazil is not a language, but rather Portuguese.", _BRAZIL, RIGHT),
+    ("text", "Portuguese", "It is not a language, but rather a variant of the Portuguese language.", _BRAZIL, RIGHT),
+    ("text", "Portuguese", "It is not Portuguese, but rather a variant of Spanish.", _BRAZIL, WRONG),
+]
 _CUBE = "What does this program print?\nprint(3 ** 3 - 2)"
 PROGRAMS = [
     ("number", "25", "```python\nprint(3 ** 3 - 2)\n```", _CUBE, NONE),
@@ -271,6 +277,7 @@ EQUATIONS = [
         *EQUATIONS,
         *LEFT,
         *RESULTS,
+        *INSTEAD,
     ],
 )
 def test_a_word_counts_in_the_sense_that_it_has(
