@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from composcope import model_loading
-from composcope.errors import InputError, require_extra
+from composcope.errors import InputError, JournalError, require_extra
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import local
 from composcope.evaluation.engines.local import LocalEngine
@@ -28,7 +28,8 @@ from composcope.experiments.interventions.recipes import AdapterRecipe, resolve
 from composcope.experiments.interventions.reward import score
 from composcope.experiments.interventions.trainers import TrainerOptions, batching
 from composcope.experiments.organism import weights
-from composcope.experiments.run import read_json, read_lines, write_lines
+from composcope.experiments.run import locked, read_json, read_lines, write_lines
+from composcope.experiments.run.folder import probed_cases
 from composcope.experiments.run.reader import read_run
 from composcope.hooks import load_model
 from composcope.model_loading import load
@@ -290,6 +291,12 @@ def test_the_exported_model_is_a_plain_folder_for_every_command(
     assert (run / "probes" / "patching-intervention" / "table.csv").is_file()
     rows = (run / "probes" / "steering" / "table.csv").read_text().splitlines()
     assert rows[0].startswith("quantity,group,source,layer,chosen,n,count,value,low,high")
+    about = read_json(run / "probes" / "steering" / "result.json")["settings"]
+    halves = [set(cases) for half in about["cases"].values() for cases in half.values()]
+    assert probed_cases(run, "steering")["groups"].keys() == {"failure", "success"}
+    assert sorted(map(len, halves)) == sorted(n for half in about["n"].values() for n in half.values())
+    with locked(run), pytest.raises(JournalError, match="another composcope process"):
+        inference.intervene("steering", run, n=3, layers=[1], device="cpu")
 
 
 def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_ended() -> None:
