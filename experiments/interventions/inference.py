@@ -26,6 +26,7 @@ from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
 from ...terminal import how_many, to_stderr
 from ..console.printing import Reporter
+from ..run.folder import INTERVENTIONS
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from ..run.schema import Manifest
 
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
-FOLDERS = {"steering": "steering", "patching": "patching-intervention"}
-"""Where a run's ``probes`` hold the results: ``patching`` itself is the probe's."""
 HASH = 64
 """Digits of a hash of weights; only a server's model has a name instead."""
 
@@ -90,7 +89,7 @@ def intervene(
     from ..run import locked
     from ..run.reader import read_config, read_run
 
-    if recipe not in FOLDERS:
+    if recipe not in INTERVENTIONS:
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
     evaluated, config = read_run(run), Config.read(read_config(run))
     target = load_local(_loading(config, model, device, run), to_stderr)
@@ -107,7 +106,7 @@ def intervene(
     chosen = list(range(lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     with locked(run) as path:
         result = bench.run(recipe, halves, chosen)
-        folder = path / "probes" / FOLDERS[recipe]
+        folder = path / "probes" / INTERVENTIONS[recipe]
         _save(result, folder, evaluated.manifest, halves)
     if reporter is not None:
         reporter.say(f"{recipe}: {folder}")
@@ -180,7 +179,7 @@ class InterventionTrial:
             "format": self.format,
             "compat": self.compat,
         }
-        return ProbeResult(FOLDERS[recipe], rows, settings=settings, warnings=_warnings(rows))
+        return ProbeResult(INTERVENTIONS[recipe], rows, settings=settings, warnings=_warnings(rows))
 
     def _outcomes(
         self, recipe: str, halves: Halves, recipients: Sequence[Example], layers: Sequence[int]
