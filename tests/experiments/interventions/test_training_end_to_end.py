@@ -212,8 +212,15 @@ def test_an_interrupted_training_continues_to_the_same_adapter(traced: training.
     with pytest.raises(KeyboardInterrupt):
         training.train(recipe, BASE, _set(recipe), tmp_path, how, _Interrupts())
     assert read_json(tmp_path / "manifest.json")["status"] == "running"
-    assert (tmp_path / "checkpoints" / "checkpoint-1" / "optimizer.pt").is_file()
+    kept = tmp_path / "checkpoints" / "checkpoint-1"
+    assert (kept / "optimizer.pt").is_file()
+    state = read_json(kept / "trainer_state.json")
+    assert 0 < state["log_history"][-1]["seconds"] == trainers.seconds_before(kept)
+    state["log_history"][-1]["seconds"] = 1000.0
+    (kept / "trainer_state.json").write_text(json.dumps(state))
     done = training.train(recipe, BASE, _set(recipe), tmp_path, how)
+    assert read_json(tmp_path / "manifest.json")["seconds"] == done.seconds > 1000, "those of the first call are in it"
+    assert read_lines(tmp_path / "log.jsonl")[-1]["seconds"] > 1000
     one, other = (load_file(t.adapter / "adapter_model.safetensors") for t in (traced, done))
     assert one.keys() == other.keys()
     for name in one:
@@ -410,6 +417,7 @@ def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_ever
         (["--recipe", "grpo", "-o", "x"], "give --model"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", "3"], "--depths 3"),
         (["--recipe", "grpo", "-m", "organism:no", "-o", "x"], "no such organism"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--device", "cuda:1"], "CUDA_VISIBLE_DEVICES=1"),
         (["--recipe", "steering"], "give an evaluated run"),
         (["--recipe", "steering", "nowhere"], "nowhere"),
         (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "only steering and patching take a run"),
