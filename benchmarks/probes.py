@@ -61,20 +61,20 @@ class ProbeTiming:
 
 def compare(ours: Outputs, theirs: Outputs) -> tuple[float, float, int | None]:
     """Largest absolute difference and value over the floating tensors (NaN must meet NaN), and differing tokens."""
-    error, scale, tokens = FAILED, FAILED, None
+    errors, scales, tokens = [], [], None
     for name, other in theirs.items():
         mine, other = ours[name].cpu(), other.detach().cpu()
         if mine.shape != other.shape:
             raise ValueError(f"{name}: shapes {tuple(mine.shape)} and {tuple(other.shape)} differ")
         if not mine.is_floating_point():
-            tokens = int((mine != other).sum())
+            tokens = (tokens or 0) + int((mine != other).sum())
             continue
         mine, other = mine.double(), other.double()
         if not torch.equal(mine.isnan(), other.isnan()):
-            return float("inf"), scale, tokens
-        error = float((mine - other).abs().nan_to_num(0).max())
-        scale = float(other.abs().nan_to_num(0).max())
-    return error, scale, tokens
+            return float("inf"), max(scales, default=FAILED), tokens
+        errors.append(float((mine - other).abs().nan_to_num(0).max()))
+        scales.append(float(other.abs().nan_to_num(0).max()))
+    return max(errors, default=FAILED), max(scales, default=FAILED), tokens
 
 
 def measure(

@@ -100,7 +100,7 @@ class Load:
     """States put in per layer: the donor's, and three controls."""
     continuation: int = 24
     positive: int = 4
-    """Pairs on which the whole prompt is put in, as positive control."""
+    """Pairs on which the whole prompt is put in, as positive control; on one of them in 3 layers by literal passes."""
 
 
 @dataclass(frozen=True)
@@ -129,15 +129,17 @@ def item_flops(size: Shape, load: Load) -> dict[str, float]:
     rows = layers * load.nodes
     answer = size.prompt(n) + r * size.token(n + r / 2, logits=True)
     patched = load.sources * layers
+    # the recipient's own state goes on in 3 layers, both prompts go on unpatched
+    going_on = (load.sources - 1) * layers + 3 + 2
     later = (load.continuation - 1) * size.token(n + load.continuation / 2, logits=True)
-    positive = layers * sum(size.prompt(n + i) for i in range(load.continuation))
+    anew = size.prompt(n, 0) + 3 * size.prompt(n, n)
     return {
         "ask": answer,
         "neurons": size.prompt(n, 0) + rows * 2 * (down + size.token(n, logits=True, share=half)),
         # the last layer's keys end the pass
         "lookback": 2 * half * size.prompt(n + r, 0) + r * 2 * size.heads * size.d_head * layers * (n + r / 2),
-        "patching": 2 * size.prompt(n) + patched * (size.token(n, logits=True, share=half) + later),
-        POSITIVE: positive,
+        "patching": 2 * size.prompt(n) + patched * size.token(n, logits=True, share=half) + going_on * later,
+        POSITIVE: 2 * size.prompt(n) + (layers + 2) * later + anew / load.positive,
         "trajectory": size.prompt(n, 0) + size.prompt(n + 40, 0),
         "min-k": size.prompt(n, n),
     }
@@ -270,7 +272,7 @@ class Planned:
     trainings: tuple[Training, ...] = ()
 
 
-_PATCHED = ("ask", "patching", "trajectory")
+_PATCHED = ("ask", "patching", POSITIVE, "trajectory")
 STUDIES = (
     # 260 cases; the whole, both steps, the commonsense step with more context, self-ask; 30 wholes reversed.
     Planned("agentcoma", Load(500, 200, 5 * 260 + 30, 3 * 260, nodes=21), ("ask", "neurons", "lookback", "min-k")),

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ...terminal import Bar, no_bar
+from ...terminal import Bar, how_many, no_bar
 from ..console.printing import aligned, markdown_table
 
 HEAD = ("task", "way", "batch", "s of processor", "s", "time ratio [range]", "same answers", "note")
@@ -170,8 +170,8 @@ def setting(machine: Mapping[str, Any], what: str) -> str:
     m = machine
     load = ", ".join(f"{x:.1f}" for x in m["load_average"])
     return (
-        f"{m['date']}, {what}, {m['threads']} thread on {m['processor']} ({m['cores']} cores, {m['system']}, load "
-        f"{load}), device {m['device']}, torch {m['torch']}, transformers {m['transformers']}"
+        f"{m['date']}, {what}, {how_many(m['threads'], 'thread')} on {m['processor']} ({m['cores']} cores, "
+        f"{m['system']}, load {load}), device {m['device']}, torch {m['torch']}, transformers {m['transformers']}"
     )
 
 

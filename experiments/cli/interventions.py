@@ -63,7 +63,7 @@ def intervene(
     examples_per_step: Annotated[int | None, Option(min=1, help="SFT: examples per optimizer step.")] = None,
     micro_batch: Annotated[int | None, Option(min=1, help="Sequences in one forward pass.")] = None,
     max_tokens: Annotated[
-        int | None, Option(min=1, help="Maximum tokens per completion (training and steering).")
+        int | None, Option(min=1, help="Maximum tokens per completion (steering, patching: as in the run).")
     ] = None,
     max_steps: Annotated[int | None, Option(min=1, help="Stop training after this many steps.")] = None,
     save_every: Annotated[int | None, Option(min=1, help="Steps between checkpoints.")] = None,
@@ -127,7 +127,7 @@ def _infer(
 
     chosen = None if layers is None else whole_numbers(layers, "--layers")
     result = inference.intervene(
-        recipe, run, model=model, n=cases, layers=chosen, max_new_tokens=max_tokens or 128, seed=seed,
+        recipe, run, model=model, n=cases, layers=chosen, max_new_tokens=max_tokens, seed=seed,
         device=device, reporter=Reporter(quiet=quiet),
     )  # fmt: skip
     show([dict(r) for r in result.table] if json else inference.lines(result), json)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,18 +21,19 @@ from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
 from ...evaluation.metrics import percent, span
 from ...evaluation.statistics import rate_interval, share
+from ...files import text_hash
 from ...probes.examples import Example
 from ...probes.result import ProbeResult, Row
 from ...terminal import how_many, to_stderr
 from ..console.printing import Reporter
+from ..run.folder import INTERVENTIONS
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..models.target import Loading
+    from ..run.schema import Manifest
 
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
-FOLDERS = {"steering": "steering", "patching": "patching-intervention"}
-"""Where a run's ``probes`` hold the results: ``patching`` itself is the probe's."""
 HASH = 64
 """Digits of a hash of weights; only a server's model has a name instead."""
 
@@ -74,20 +75,21 @@ def halve(examples: Sequence[Example], n: int, seed: int) -> Halves:
 
 def intervene(
     recipe: str, run: str | Path, *, model: str | None = None, n: int = 32, layers: Sequence[int] | None = None,
-    max_new_tokens: int = 128, seed: int = 0, device: str | None = None, reporter: Reporter | None = None,
+    max_new_tokens: int | None = None, seed: int = 0, device: str | None = None, reporter: Reporter | None = None,
 ) -> ProbeResult:  # fmt: skip
     """Steer or patch the failures of an evaluated run, and save the result in its ``probes`` folder.
 
     Table: per source, layer, group (``failure``, ``success``) and outcome, the rate with an interval that respects what
-    cases share. ``chosen`` marks the layer that the other half of the cases chose.
+    cases share. ``chosen`` marks the layer that the other half of the cases chose. ``max_new_tokens`` is by default
+    what the run's own answers could have.
     Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
     from ..config import Config
     from ..models.target import load_local
+    from ..run import locked
     from ..run.reader import read_config, read_run
-    from ..run.writer import save_probe
 
-    if recipe not in FOLDERS:
+    if recipe not in INTERVENTIONS:
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
     evaluated, config = read_run(run), Config.read(read_config(run))
     target = load_local(_loading(config, model, device, run), to_stderr)
@@ -97,15 +99,34 @@ def intervene(
         raise InputError(f"{named}: these are not the weights that answered in {evaluated.name}; give those that did")
     found = evaluated.evaluated()
     examples = found.examples(target.tokenizer, roles=["whole"])
-    format = next((a.format for a in found.per_case()[0].values() if a.role == "whole"), "plain")
-    bench = InterventionTrial(target.open_model(), target.tokenizer, format, config.asking.compat, max_new_tokens, seed)
-    chosen = list(range(bench.lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
-    result = bench.run(recipe, halve(examples, n, seed), chosen)
-    folder = Path(run) / "probes" / FOLDERS[recipe]
-    save_probe(result, folder, evaluated.manifest)
+    wholes = [a for a in found.per_case()[0].values() if a.role == "whole"]
+    halves, lm = halve(examples, n, seed), target.open_model()
+    most = max_new_tokens or _room(lm.anatomy.context, examples, max(a.max_tokens for a in wholes))
+    bench = InterventionTrial(lm, target.tokenizer, wholes[0].format, config.asking.compat, most, seed)
+    chosen = list(range(lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
+    with locked(run) as path:
+        result = bench.run(recipe, halves, chosen)
+        folder = path / "probes" / INTERVENTIONS[recipe]
+        _save(result, folder, evaluated.manifest, halves)
     if reporter is not None:
         reporter.say(f"{recipe}: {folder}")
     return result
+
+
+def _room(context: int | None, examples: Sequence[Example], most: int) -> int:
+    """``most`` tokens, or as many as the context has beside the longest prompt."""
+    return most if context is None else max(1, min(most, context - max(len(e.prompt_ids) for e in examples)))
+
+
+def _save(result: ProbeResult, folder: Path, manifest: Manifest, halves: Halves) -> None:
+    """Save the result with the cases that it was measured on."""
+    from ..probing import cases_of
+    from ..run.writer import save_probe
+
+    examples = [e for side in (halves.learn, halves.test) for group in side.values() for e in group]
+    note = "one half of the cases of each group chooses the layer and gives the states, only the other half is counted"
+    inputs = text_hash([repr(result.settings), *(repr(asdict(e)) for e in examples)])
+    save_probe(result, folder, manifest, inputs, note=note, contrast=True, groups=cases_of(examples))
 
 
 def _loading(config: Config, model: str | None, device: str | None, run: str | Path) -> Loading:
@@ -151,13 +172,14 @@ class InterventionTrial:
             "chosen_layer": best,
             "right_on_first_half": max(v.count("correct") for (s, at), v in trial.items() if at == best and _helps(s)),
             "n": {half: {g: len(v) for g, v in side.items()} for half, side in vars(halves).items()},
+            "cases": {half: {g: [e.case for e in v] for g, v in side.items()} for half, side in vars(halves).items()},
             "site": "residual stream after the block, last prompt position",
             "max_new_tokens": self.max_new_tokens,
             "seed": self.seed,
             "format": self.format,
             "compat": self.compat,
         }
-        return ProbeResult(FOLDERS[recipe], rows, settings=settings, warnings=_warnings(rows))
+        return ProbeResult(INTERVENTIONS[recipe], rows, settings=settings, warnings=_warnings(rows))
 
     def _outcomes(
         self, recipe: str, halves: Halves, recipients: Sequence[Example], layers: Sequence[int]
@@ -236,16 +258,25 @@ def _rows(
 
 
 def _warnings(rows: Sequence[Row]) -> list[str]:
-    """A warning if the control that must change nothing changed something."""
+    """Warnings if the control that must change nothing changed something, or the run's labels do not come out."""
     by_key = {(r["group"], r["source"], r["layer"], r["quantity"]): r["count"] for r in rows}
+    found = [
+        f"{otherwise} of {r['n']} cases ({r['group']}) are judged otherwise than in the run, with nothing changed: "
+        "fewer tokens, other numerics or a judge decide them"
+        for r in rows
+        if (r["source"], r["quantity"]) == ("unchanged", "correct_rate")
+        and (otherwise := r["n"] - r["count"] if r["group"] == "success" else r["count"])
+    ]
     differ = [
         (group, layer)
         for (group, source, layer, quantity), count in by_key.items()
         if source == "none" and count != by_key.get((group, "unchanged", -1, quantity), count)
     ]
-    if not differ:
-        return []
-    return [f"adding nothing changed outcomes of {differ[0][0]} at layer {differ[0][1]}: numerics decide some of them"]
+    if differ:
+        found.append(
+            f"adding nothing changed outcomes of {differ[0][0]} at layer {differ[0][1]}: numerics decide some of them"
+        )
+    return found
 
 
 def lines(result: ProbeResult) -> list[str]:

@@ -165,6 +165,11 @@ def run_folder(folder: Path, base: str, variant: str, seed: int | None) -> Path:
     return folder / "runs" / (_slug(f"{base} {variant}") + ("" if seed is None else f"-{seed}"))
 
 
+def evaluated(run: Path) -> bool:
+    """Whether a run has its numbers; one that was killed before is continued when its turn comes."""
+    return (run / "metrics.json").is_file()
+
+
 def named(base: str, format: str) -> str:
     """The name in tables of a base that is asked in this format."""
     return base if format == FORMAT else f"{base}, {format}"
@@ -186,7 +191,7 @@ class StudyWork:
 
         how = {"limit": self.size.limit, "device": self.device, "asking": Asking(compat="collapse")}
         config = Config(model=model, benchmark=ORGANISM, format=format, probes=(), **how)
-        if not (out / "metrics.json").is_file():
+        if not evaluated(out):
             self.reporter.say(f"evaluating {out.name}")
             investigate(config, out, quiet=True, bars=False, contrast=False, report=False)
 
@@ -236,11 +241,11 @@ class StudyWork:
                 for variant in VARIANTS:
                     name = named(base, variant.format)
                     path = run_folder(folder, name, variant.name, seed)
-                    if (path / "metrics.json").is_file():
+                    if evaluated(path):
                         done.append((name, variant.name, PRESETS[variant.preset].depths, seed, path))
         bases = dict.fromkeys(named(b, v.format) for b in ("base", SECOND) for v in VARIANTS)
-        baselines = {b: path for b in bases if (path := run_folder(folder, b, "baseline", None)).is_dir()}
-        doses = {d: run_folder(folder, "dose", d, None) for d in DOSES}
+        baselines = {b: path for b in bases if evaluated(path := run_folder(folder, b, "baseline", None))}
+        doses = {d: path for d in DOSES if evaluated(path := run_folder(folder, "dose", d, None))}
         curves = sorted((folder / "trained").glob(f"*/{training_curve.FILE}"))
         rows = [r for file in curves for r in read_json(file)["rows"]]
         if rows:

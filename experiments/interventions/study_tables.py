@@ -48,7 +48,7 @@ def collect(
 ) -> Findings:  # fmt: skip
     """Build the tables from the finished runs."""
     loaded = {base: read_run(path).evaluated() for base, path in baselines.items()}
-    results = [_plain("dose", name, None, path) for name, path in doses.items() if path.is_dir()]
+    results = [_plain("dose", name, None, path) for name, path in doses.items()]
     plain = {base: _plain(base, "baseline", None, path) for base, path in baselines.items()}
     results += plain.values()
     for base, variant, depths, seed, path in done:

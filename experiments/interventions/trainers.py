@@ -7,6 +7,7 @@ The adapter is kept next to it, with a manifest that names its base weights. It 
 import json
 import math
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,14 @@ class TrainerOptions:
     """Optimizer steps between checkpoints; None: an eighth of the training."""
     max_steps: int | None = None
     """Stop the training after this many steps."""
+
+    def __post_init__(self) -> None:
+        kind, _, index = (self.device or "").partition(":")
+        if kind == "cuda" and index not in ("", "0"):
+            raise InputError(
+                f"--device {self.device}: trl trains on the first GPU that it sees; set CUDA_VISIBLE_DEVICES={index} "
+                "and give --device cuda"
+            )
 
 
 def row(recipe: AdapterRecipe, case: Case, completion: str, chat: bool) -> dict[str, Any]:
@@ -141,11 +150,13 @@ def _progress(folder: Path, reporter: Reporter) -> Any:
     from transformers import TrainerCallback
 
     class Progress(TrainerCallback):
-        """Reports every tenth of the training, and reduces checkpoints to their adapter when they are not the last."""
+        """Reports every tenth of the training, times it, and leaves only the adapter of checkpoints before the last."""
 
         said = -1
+        began = time.monotonic() - seconds_before(last_step(folder / "checkpoints"))
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+            state.log_history[-1]["seconds"] = round(time.monotonic() - self.began, 1)
             tenth = 10 * state.global_step // max(1, state.max_steps)
             if logs and tenth > self.said and ("loss" in logs or "reward" in logs):
                 self.said = tenth
@@ -257,6 +268,12 @@ def _can_continue(path: Path) -> bool:
     except (OSError, ValueError):  # missing, or the process was killed while writing it
         return False
     return True
+
+
+def seconds_before(checkpoint: Path | None) -> float:
+    """Seconds of the training up to a checkpoint, all calls together."""
+    state = {} if checkpoint is None else json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+    return next((row["seconds"] for row in reversed(state.get("log_history", ())) if "seconds" in row), 0.0)
 
 
 def prune(folder: Path, keep_last: bool) -> None:

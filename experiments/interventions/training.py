@@ -28,7 +28,18 @@ from ..run import check_no_run, locked, provenance, read_json, write_json, write
 from .data import TrainingSet, question, target
 from .recipes import AdapterRecipe
 from .reward import score
-from .trainers import WEIGHTS, TrainerOptions, base_hash, build, export, kept_steps, last_step, prune, row
+from .trainers import (
+    WEIGHTS,
+    TrainerOptions,
+    base_hash,
+    build,
+    export,
+    kept_steps,
+    last_step,
+    prune,
+    row,
+    seconds_before,
+)  # fmt: skip
 
 LIBRARIES = (*provenance.LIBRARIES, "trl", "peft", "accelerate", "datasets")
 
@@ -43,6 +54,7 @@ class Trained:
     folder: Path
     steps: int
     seconds: float
+    """Those of earlier calls that it continued from included."""
 
     @property
     def model(self) -> Path:
@@ -97,7 +109,7 @@ def train(
         write_json(folder / "manifest.json", {**about, "status": "running"})
         began = time.monotonic()
         facts = _run(recipe, source, data, folder, how, reporter)
-        seconds = round(time.monotonic() - began, 1)
+        seconds = round(time.monotonic() - began + facts.pop("seconds_before"), 1)
         write_json(folder / "manifest.json", {**about, **facts, "seconds": seconds, "status": "complete"})
         reporter.say(f"{folder}: {facts['steps']} steps, {seconds:.0f} s")
         return Trained(folder, facts["steps"], seconds)
@@ -148,13 +160,15 @@ def _run(
     last = last_step(folder / "checkpoints")
     if last is not None:
         reporter.say(f"{folder}: continues from {last.name}")
+    before = seconds_before(last)
     trainer.train(resume_from_checkpoint=str(last) if last else None)
     write_lines(folder / "log.jsonl", trainer.state.log_history)
     trained = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
     export(trainer.model, tokenizer, folder, source.name)
     prune(folder / "checkpoints", keep_last=False)
     adapter = {"sha256": file_sha256(folder / "adapter" / WEIGHTS), "parameters": trained}
-    return {**facts, "adapter": adapter, "steps": trainer.state.global_step, "numerics": numerics}
+    done = {"steps": trainer.state.global_step, "seconds_before": before}
+    return {**facts, **done, "adapter": adapter, "numerics": numerics}
 
 
 def _check_thinking(recipe: AdapterRecipe, tokenizer: Any, name: str) -> None:

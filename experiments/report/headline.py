@@ -12,6 +12,7 @@ from ...terminal import how_many
 from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW, MARKED_BELOW, signed
 from ..run.diagnosis import read_diagnosis
+from ..run.folder import INTERVENTIONS
 from ..run.reader import Row, RunData
 from ..run.summary import chance_stated
 
@@ -210,7 +211,8 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
         out.append(
             f"{invalid} of {total} answers could not be graded; rates leave them out, worst-case bounds include them."
         )
-    if any(r.probe_names for r in runs):
+    probed = any(name not in INTERVENTIONS.values() for r in runs for name in r.probe_names)
+    if probed:
         out.append(
             "Probes compare failures with successes matched on family, depth and operation. A difference is an "
             "association; it is not shown to be the cause."
@@ -225,7 +227,7 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
         )
     elif "open" in kinds:
         out.append("Validity describes what the probes measure but gives no verdicts: verdicts need eight trainings.")
-    elif not validity and any(r.probe_names for r in runs):
+    elif not validity and probed:
         out.append(
             "No study of validity is part of this page (it needs models of known exposure), and the checks of a probe "
             "are about this run alone: read probe differences as leads."

@@ -22,6 +22,7 @@ from ..figures.look import Look
 from ..figures.style import plain
 from ..run import check_no_run, write_text
 from ..run.diagnosis import meaning
+from ..run.folder import INTERVENTIONS
 from ..run.reader import Row, RunData, load
 from ..run.summary import diagnosed_failures, n_asked
 from .causes import UNNAMED
@@ -266,7 +267,8 @@ def methods(runs: Sequence[RunData]) -> list[str]:
         used = f"composcope {run.manifest.composcope.get('version', 'unstated')}, {versions}"
         software.setdefault(used, []).append(names[run.path])
     intervals = sorted({str(x.interval) for run in runs for x in run.metrics if x.low is not None and x.interval})
-    probes = list(dict.fromkeys(name for run in runs for name in run.probe_names))
+    names_of_probes = dict.fromkeys(name for run in runs for name in run.probe_names)
+    probes = [name for name in names_of_probes if name not in INTERVENTIONS.values()]
     how = ["Answers that could not be judged are left out of the rates."]
     if intervals:
         how.append(f"Intervals are 95 % intervals ({'; '.join(intervals)}).")

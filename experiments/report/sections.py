@@ -148,7 +148,7 @@ def collect(runs: Sequence[RunData]) -> list[dict[str, Any]]:
     plugin.
     """
     own = {_plain(p.name) for p in described()}
-    names = dict.fromkeys(n for r in runs for n in r.probe_names if _plain(n) not in own and not n.startswith("."))
+    names = dict.fromkeys(n for r in runs for n in r.probe_names if _plain(n) not in own)
     taken: set[str] = set()
     return [found for name in sorted(names) if (found := _section(runs, name, taken)) is not None]
 

@@ -25,6 +25,8 @@ from ...terminal import how_many
 SCHEMA = 1
 MEASURED = ".measured"
 """Name of the folder with a run's measurements, inside its ``probes/``."""
+INTERVENTIONS = {"steering": "steering", "patching": "patching-intervention"}
+"""Where ``probes/`` holds what ``composcope intervene`` measured, by recipe: ``patching`` itself is the probe's."""
 _NAMED = 8
 """Runs that an error message names."""
 

@@ -274,7 +274,7 @@ class RunData:
     @cached_property
     def probe_names(self) -> list[str]:
         folder = self.path / "probes"
-        return sorted(p.name for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
+        return sorted(p.name for p in folder.glob("[!.]*") if p.is_dir())
 
     def probe(self, name: str) -> ProbeData | None:
         """A probe's results (``min-k`` and ``min_k`` are the same name); None if the run has none."""

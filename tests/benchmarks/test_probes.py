@@ -100,6 +100,8 @@ def test_an_error_that_is_not_a_number_is_never_small() -> None:
     bad = {"x": torch.tensor([1.0, torch.nan])}
     assert compare(bad, {"x": torch.tensor([1.0, 2.0])})[0] == float("inf")
     assert compare(bad, bad)[:2] == (0.0, 1.0)
+    several = {"x": torch.tensor([9.0]), "y": torch.tensor([2.0])}
+    assert compare({**several, "x": torch.tensor([1.0])}, several)[:2] == (8.0, 9.0), "the largest of all tensors"
     assert compare({"t": torch.tensor([1, 2])}, {"t": torch.tensor([1, 3])})[2] == 1
     with pytest.raises(ValueError, match="shapes"):
         compare({"x": torch.zeros(2)}, {"x": torch.zeros(3)})

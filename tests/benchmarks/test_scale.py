@@ -16,6 +16,7 @@ from torch.utils.flop_counter import flop_registry
 
 from composcope.benchmarks.scale import (
     H100,
+    POSITIVE,
     SIZES,
     STUDIES,
     Hardware,
@@ -36,6 +37,8 @@ from composcope.benchmarks.tasks import make
 from composcope.errors import InputError
 from composcope.experiments.interventions.recipes import AdapterRecipe
 from composcope.probes import lookback, neurons
+from composcope.probes.patching import prompt_end_sweep
+from composcope.probes.patching.engine import transplant_pairs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scale.md"
 SMALL = Shape(4, 64, 160, 4, 2, 300)
@@ -87,6 +90,21 @@ def test_attribution_and_lookback_cost_about_what_is_counted() -> None:
     with Counted() as looking, torch.backends.mkldnn.flags(enabled=False):
         lookback.ratios(lm, [prompt], [list(range(3, 13))], 1)
     assert looking.flops == pytest.approx(computed["lookback"], rel=0.15)
+
+
+@pytest.mark.parametrize(("n", "new"), [(24, 16), (48, 8), (48, 24)])
+def test_patching_costs_about_what_is_counted(n: int, new: int) -> None:
+    lm, pairs, layers = model(), 4, [*range(SMALL.layers)]
+    donors, recipients = ([[*range(first, first + n)]] * pairs for first in (3, 103))
+    computed = item_flops(SMALL, Load(prompt=n, continuation=new))
+    own = ("identity", "random", "noise")
+    with Counted() as swept, torch.backends.mkldnn.flags(enabled=False):
+        matched = [(i, i) for i in range(pairs)]
+        prompt_end_sweep(lm, donors, recipients, matched, max_new_tokens=new, controls=own, stop_ids=())
+    assert swept.flops / pairs == pytest.approx(computed["patching"], rel=0.15)
+    with Counted() as positive, torch.backends.mkldnn.flags(enabled=False):
+        transplant_pairs(lm, [*zip(donors, recipients, strict=True)], layers, new, ())
+    assert positive.flops / pairs == pytest.approx(computed[POSITIVE], rel=0.15)
 
 
 def test_twice_the_gpus_take_half_the_time_and_too_few_take_none() -> None:

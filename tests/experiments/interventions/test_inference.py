@@ -102,13 +102,31 @@ def test_a_rate_over_cases_that_share_facts_has_a_wider_interval() -> None:
     assert shared["low"] < alone["low"] < alone["high"] < shared["high"]
 
 
-@pytest.mark.parametrize(("changed", "said"), [(2, True), (1, False)])
-def test_a_control_that_changes_something_is_a_warning(changed: int, said: bool) -> None:
+@pytest.mark.parametrize(
+    ("group", "unchanged", "none", "said"),
+    [
+        ("failure", 0, 1, ["adding nothing changed outcomes of failure at layer 3"]),
+        ("failure", 0, 0, []),
+        ("failure", 1, 1, ["1 of 4 cases (failure) are judged otherwise than in the run"]),
+        ("success", 3, 3, ["1 of 4 cases (success) are judged otherwise than in the run"]),
+        ("success", 4, 4, []),
+    ],
+)
+def test_a_control_that_changes_something_and_a_label_that_does_not_come_out_are_warnings(
+    group: str, unchanged: int, none: int, said: list[str]
+) -> None:
     def row(source: str, layer: int, count: int) -> dict[str, Any]:
-        return {"group": "failure", "source": source, "layer": layer, "quantity": "correct_rate", "count": count}
+        return {"group": group, "source": source, "layer": layer, "quantity": "correct_rate", "count": count, "n": 4}
 
-    found = inference._warnings([row("unchanged", -1, 1), row("none", 3, changed), row("+1", 3, 4)])
-    assert bool(found) == said and (not said or "failure at layer 3" in found[0])
+    found = inference._warnings([row("unchanged", -1, unchanged), row("none", 3, none), row("+1", 3, 4)])
+    assert len(found) == len(said) and all(line.startswith(start) for line, start in zip(found, said, strict=True))
+
+
+@pytest.mark.parametrize(("context", "most", "room"), [(None, 512, 512), (320, 512, 300), (320, 128, 128), (20, 9, 1)])
+def test_a_continuation_has_the_tokens_of_the_runs_own_answers_as_far_as_the_context_has_room(
+    context: int | None, most: int, room: int
+) -> None:
+    assert inference._room(context, [_example("a", size=20), _example("b", size=9)], most) == room
 
 
 def test_lines_show_the_chosen_layer_with_its_controls_and_the_other_layers_of_what_should_help() -> None:

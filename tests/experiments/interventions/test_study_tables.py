@@ -206,7 +206,10 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     monkeypatch.setattr(study_tables, "collect", lambda *given: collected.append(given))
     monkeypatch.setattr(study_tables, "write", lambda *_: None)
     monkeypatch.setattr(report, "write", lambda runs, _: reported.extend(r.name for r in runs))
+    killed = study.run_folder(tmp_path, study.SECOND, "baseline", None)
+    killed.mkdir(parents=True)  # while it was asked, in an earlier call
     study.run(study.InterventionStudy(model="own", seeds=2, size="tiny", second="other"), tmp_path, quiet=True)
+    assert killed not in collected[0][2].values() and killed in collected[-1][2].values()
     bases = [a for a in asked if a[1].endswith("baseline")]
     formats = list(dict.fromkeys(v.format for v in study.VARIANTS))
     assert [(m, f) for m, _, f in bases] == [("own", f) for f in formats] + [("other", f) for f in formats]
@@ -331,12 +334,11 @@ def test_results_of_a_study_compare_each_training_with_its_own_base(
     monkeypatch.setattr(study_tables, "_channels", lambda after, before: {"channels": (after, before)})
     monkeypatch.setattr(study_tables, "transfer", lambda after, before, depths: {"transfer": (after, before, depths)})
     monkeypatch.setattr(study_tables, "summarize", lambda results: [{"n": len(results)}])
-    (tmp_path / "low").mkdir()
     for name in ("b", "a"):
         write_json(tmp_path / "inside" / name / "inside.json", {"rows": [{"in": name}]})
     done = [("one", "v", (2, 4), 3, "t1"), ("two", "v", (2,), 0, "t2")]
     bases: Any = {"one": "b1", "two": "b2"}
-    doses = {"low": tmp_path / "low", "none": tmp_path / "gone"}
+    doses = {"low": tmp_path / "low"}
     about = study.InterventionStudy(seeds=2)
     found = study_tables.collect(about, done, bases, doses, [{"step": 1}], tmp_path)  # type: ignore[arg-type]
     named = [(r["base"], r["variant"], r["seed"]) for r in found.results]

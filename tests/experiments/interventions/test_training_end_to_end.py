@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from composcope import model_loading
-from composcope.errors import InputError, require_extra
+from composcope.errors import InputError, JournalError, require_extra
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import local
 from composcope.evaluation.engines.local import LocalEngine
@@ -28,7 +28,8 @@ from composcope.experiments.interventions.recipes import AdapterRecipe, resolve
 from composcope.experiments.interventions.reward import score
 from composcope.experiments.interventions.trainers import TrainerOptions, batching
 from composcope.experiments.organism import weights
-from composcope.experiments.run import read_json, read_lines, write_lines
+from composcope.experiments.run import locked, read_json, read_lines, write_lines
+from composcope.experiments.run.folder import probed_cases
 from composcope.experiments.run.reader import read_run
 from composcope.hooks import load_model
 from composcope.model_loading import load
@@ -211,8 +212,15 @@ def test_an_interrupted_training_continues_to_the_same_adapter(traced: training.
     with pytest.raises(KeyboardInterrupt):
         training.train(recipe, BASE, _set(recipe), tmp_path, how, _Interrupts())
     assert read_json(tmp_path / "manifest.json")["status"] == "running"
-    assert (tmp_path / "checkpoints" / "checkpoint-1" / "optimizer.pt").is_file()
+    kept = tmp_path / "checkpoints" / "checkpoint-1"
+    assert (kept / "optimizer.pt").is_file()
+    state = read_json(kept / "trainer_state.json")
+    assert 0 < state["log_history"][-1]["seconds"] == trainers.seconds_before(kept)
+    state["log_history"][-1]["seconds"] = 1000.0
+    (kept / "trainer_state.json").write_text(json.dumps(state))
     done = training.train(recipe, BASE, _set(recipe), tmp_path, how)
+    assert read_json(tmp_path / "manifest.json")["seconds"] == done.seconds > 1000, "those of the first call are in it"
+    assert read_lines(tmp_path / "log.jsonl")[-1]["seconds"] > 1000
     one, other = (load_file(t.adapter / "adapter_model.safetensors") for t in (traced, done))
     assert one.keys() == other.keys()
     for name in one:
@@ -290,6 +298,12 @@ def test_the_exported_model_is_a_plain_folder_for_every_command(
     assert (run / "probes" / "patching-intervention" / "table.csv").is_file()
     rows = (run / "probes" / "steering" / "table.csv").read_text().splitlines()
     assert rows[0].startswith("quantity,group,source,layer,chosen,n,count,value,low,high")
+    about = read_json(run / "probes" / "steering" / "result.json")["settings"]
+    halves = [set(cases) for half in about["cases"].values() for cases in half.values()]
+    assert probed_cases(run, "steering")["groups"].keys() == {"failure", "success"}
+    assert sorted(map(len, halves)) == sorted(n for half in about["n"].values() for n in half.values())
+    with locked(run), pytest.raises(JournalError, match="another composcope process"):
+        inference.intervene("steering", run, n=3, layers=[1], device="cpu")
 
 
 def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_ended() -> None:
@@ -403,6 +417,7 @@ def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_ever
         (["--recipe", "grpo", "-o", "x"], "give --model"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", "3"], "--depths 3"),
         (["--recipe", "grpo", "-m", "organism:no", "-o", "x"], "no such organism"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--device", "cuda:1"], "CUDA_VISIBLE_DEVICES=1"),
         (["--recipe", "steering"], "give an evaluated run"),
         (["--recipe", "steering", "nowhere"], "nowhere"),
         (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "only steering and patching take a run"),

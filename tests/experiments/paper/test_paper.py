@@ -224,7 +224,9 @@ def test_methods_say_model_data_protocol_and_versions_and_what_runs_share_once(
         assert word in said
     sizes = {"a": 24, "b": 48}
     runs = load([synthetic.make_run(tmp_path / name, n=n, probes=("min-k",)) for name, n in sizes.items()])
+    (runs[0].path / "probes" / "steering").mkdir()
     text = "\n".join(methods(runs))
+    assert "Probes (min-k) compare" in text, "steering has no matched groups"
     assert [text.count(word) for word in ("24 cases", "48 cases", "torch ", "min-k", "95 %")] == [1, 1, 1, 1, 1]
     assert all(f"{run.name} ({run.model}, weights " in text for run in runs), "as tables and figures call them"
     other = runs[1].path / "manifest.json"

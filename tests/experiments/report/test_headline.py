@@ -124,6 +124,7 @@ def test_families_are_named_from_the_fewest_to_the_most_wrong_wholes() -> None:
         ({"graded": [Graded("b", "whole", "correct")]}, "could not be graded", False),
         ({"probe_names": ["min-k"]}, "A difference is an association", True),
         ({}, "No probe ran", True),
+        ({"probe_names": ["patching-intervention", "steering"]}, "Probes compare failures", False),
         ({"probe_names": ["min-k"]}, "No study of validity is part of this page", True),
     ],
 )

@@ -21,7 +21,7 @@ from composcope.evaluation.protocols.base import CaseSet, Entry, Reduction
 from composcope.experiments.figures import FIGURES
 from composcope.experiments.report.sections import matching_notes
 from composcope.experiments.run import reader, write_json
-from composcope.experiments.run.folder import probed_cases
+from composcope.experiments.run.folder import MEASURED, probed_cases
 from composcope.experiments.run.reader import ProbeData, RunData, load, read_run
 from composcope.experiments.run.schema import Answerer, Evaluated, Manifest
 from composcope.probes import examples
@@ -111,6 +111,7 @@ def test_a_probe_is_found_under_either_spelling_with_its_tensors_by_prefix(tmp_p
     (folder / "table.csv").write_text("quantity,kind,n,value\nq,a,3,0.5\nq,b,4,\nr,a,5,1\n")
     tensors = {"map.a": np.ones((2, 2), np.float32), "mapped": np.zeros(1, np.float32)}
     save_file(tensors, folder / "tensors.safetensors")
+    (tmp_path / "probes" / MEASURED).mkdir()
     run = RunData(tmp_path)
     assert run.probe("min_k") is run.probe("min-k") is not None
     assert run.probe("gone") is None and run.probe_names == ["min-k"]
