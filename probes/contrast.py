@@ -219,7 +219,9 @@ def _by_case(clusters: Any, table: Mapping[str, Mapping[Any, float]]) -> dict[An
     by_id = hasattr(clusters, "items")  # a mapping or a pandas column
     near = _by_id(clusters, "clusters", False) if by_id else dict(enumerate(clusters))
     known = sum(c in near for c in cases)
-    if (not by_id and not len(near) == len(cases) == known) or (near and not known):
+    # A sorted table's ids may be the numbers 0 to n - 1 in another order, which a list does not follow.
+    in_order = by_id or (len(near) == len(cases) == known and all([*of] == sorted(of) for of in table.values()))
+    if not in_order or (near and not known):
         first = [next(iter(of), None) for of in (near, cases)]
         raise InputError(
             f"clusters: {len(near)} for {len(cases)} cases, the first for {first[0]!r}, and the first case is "

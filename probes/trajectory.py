@@ -381,10 +381,10 @@ def _null(
 
 def _tests(own: np.ndarray, null: np.ndarray | None) -> list[Row]:
     """Test columns per layer."""
-    if null is None:
-        nothing: Row = {"effect": np.nan, "effect_size": "permutation z", "p": np.nan,
-                        "test": "none (too few ways to permute labels)", "p_map": np.nan}  # fmt: skip
-        return [nothing] * len(own)
+    if null is None or np.isnan(own).any():
+        why = "too few ways to permute labels" if null is None else "a group has no pair that shares nothing"
+        nan, test = np.nan, f"none ({why})"
+        return [{"effect": nan, "effect_size": "permutation z", "p": nan, "test": test, "p_map": nan} for _ in own]
     sd = np.nanstd(null, axis=1)
     sd = np.where(sd > 1e-12, sd, np.inf)  # less is rounding
     centred = np.abs(null - np.nanmean(null, axis=1, keepdims=True))

@@ -184,7 +184,8 @@ def _judged(cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facin
         ends = left.interval()
         row |= {f"beyond {key}": left.value, f"beyond {key}_low": ends[0], f"beyond {key}_high": ends[1]}
         share = left.value / unadjusted.value if unadjusted.value else 0.0
-        shown = ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND
+        # A training in which the baseline alone tells the levels apart has no number, and does not count for a yes.
+        shown = (ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND) and len(left.each) >= TRAININGS
         if not shown or (len(some) == 1 and share < EXPLAINED):
             missed[key] = share
     single = [name for name in missed if name != "all baselines"] or list(missed)
@@ -205,7 +206,7 @@ def _beyond_doses_beside(cells: Mapping[Hashable, _Cells], sign: int) -> Row:
     for name in next(iter(cells.values())).beside:
         left = _over(cells, lambda c, name=name: _beyond(replace(c, baselines=c.beside), (name,)), 0.0)
         ends = left.interval()
-        if not (ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND):
+        if not (ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND) or len(left.each) < TRAININGS:
             row |= {f"beyond {name}": left.value, f"beyond {name}_low": ends[0], f"beyond {name}_high": ends[1]}
             missed[name] = left.value
     # A shape over few doses explains much of any trend, so to leave half is too much to ask here.

@@ -59,7 +59,10 @@ def draw(sources: Sequence[Source], n: int = 300, seed: int = 0) -> Analysis:
             "weight": len(strata[stratum]) / counts[stratum],
         })  # fmt: skip
     tables = {"sample": [{"answers": len(pool), "strata": len(strata), "drawn": len(drawn), "prone": half}]}
-    return Analysis("adjudicator-sample", (), tables, {"sheet.jsonl": sheet, "key.jsonl": key})
+    left = [len(rows) for stratum, rows in strata.items() if not counts.get(stratum)]
+    said = f"{len(left)} of {len(strata)} strata ({sum(left)} of {len(pool)} answers) have no line in the sample"
+    warnings = (f"{said}: weighted rates leave them out; draw a larger sample",) if left else ()
+    return Analysis("adjudicator-sample", (), tables, {"sheet.jsonl": sheet, "key.jsonl": key}, warnings)
 
 
 def prone(row: Graded, text: str) -> bool:

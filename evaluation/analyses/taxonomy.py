@@ -93,9 +93,9 @@ def rule_label(g: Gated, case: Case | None, text: str | None) -> str:
     row = g.item.rows["whole"]
     if row.outcome == "abstained":
         return "over-abstention"
-    if row.outcome == "invalid" or (
-        row.prompt in ("xml", "xml-answer") and text is not None and "</answer>" not in text
-    ):
+    lacks_tag = row.prompt in _TAGGED and text is not None and "</answer>" not in text
+    as_published = (row.reason or "").startswith(tuple(f"compat:{reason}" for reason in counting.FORMAT_FAILURES))
+    if row.outcome == "invalid" or lacks_tag or as_published:
         return "malformed-output"
     kind = case.answer_type if case is not None else _kind_of(row.gold)
     if _mismatch(row.answer or "", row.gold or "", kind):

@@ -176,9 +176,13 @@ class Questions:
         return found
 
     def _other(self, case: Case) -> list[Ask]:
-        other = self.others.get(case.id)
-        text = _behind(case, other.question) if other is not None else None
-        if other is None or text is None:
+        other, mine = self.others.get(case.id), case.parts[-1]
+        if other is None:
+            return []
+        context = (mine.extra_context or "").removesuffix(mine.question)  # a wording without its question has none
+        given = context if context not in ("", mine.extra_context) else None
+        text = _behind(case, other.question) if given is None else given + other.question
+        if text is None:
             return []
         return [ask_part(replace(case, parts=(other,)), 0, OTHER, text, self.format, self.max_tokens)]
 

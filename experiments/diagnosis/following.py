@@ -50,30 +50,35 @@ def most_said(heard: Iterable[Heard], by_kind: bool = True, own: bool = False) -
     """The wrong value that is said most often where the same kind is asked for and another value is right.
 
     So it is said whatever is right. For cases without a table, the kind is the family. No value may be said as often.
-    Right values do not count: where only a part of the cases follows the shortcut, they would hide it.
+    Right values do not count: where only a part of the cases follows the shortcut, they would hide it. A question that
+    is a variant of several cases counts once.
     The answers to a case and its own variants do not count for it: they would only be said to repeat each other. With
     ``own``, only they count, for a case that is the only one of its kind in a run that admits the shortcut.
     With ``by_kind=False`` it is the value that is said most often as this operand, whatever kind is asked for.
     """
-    given: dict[tuple[object, str, str], Counter[str]] = {}
+    given: set[tuple[object, str, str, int, tuple[str, str], str]] = set()
     for one in heard:
         for place, kind, right in _asked_for(one.case, by_kind):
             value = one.next_value(place)[0] if operands(one.case) else text.normalize(next(iter(_answered(one)), ""))
             if value and not _same(value, right):
-                given.setdefault((kind, right, one.variant.source), Counter())[value] += 1
+                given.add((kind, right, value, place, _setting(one.case), one.variant.source))
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
         said: list[str | None] = [None] * max(1, operands(case))
         source = source_of(case)
         for place, kind, right in _asked_for(case, by_kind):
-            others = (c for (k, r, s), c in given.items() if k == kind and r != right and (s == source) == own)
-            counted = sum(others, Counter[str]())
-            match counted.most_common(2):
+            like = {(v, p, q) for k, r, v, p, q, s in given if k == kind and r != right and (s == source) == own}
+            match Counter(value for value, *_ in like).most_common(2):
                 case [(value, n), *rest] if not rest or rest[0][1] < n:
                     said[place] = value
         return tuple(said) if any(said) else ()
 
     return say
+
+
+def _setting(case: Case) -> tuple[str, str]:
+    """What tells settings apart; a case of a small family is a variant of several others."""
+    return case.question, case.answer
 
 
 def _asked_for(case: Case, by_kind: bool) -> list[tuple[int, object, str]]:
@@ -95,8 +100,10 @@ def one_sentence(failing: Sequence[Heard]) -> bool:
     """Whether most answers are one and the same sum though other operations are asked for.
 
     Then nothing that is asked has an effect, and none of the causes does this: a usual value stands for a value only.
+    A question that is a variant of several cases counts once.
     """
-    written = Counter((text.normalize(one.text()), one.case.operation) for one in failing if operands(one.case))
+    each = {_setting(one.case): one for one in failing if operands(one.case)}.values()
+    written = Counter((text.normalize(one.text()), one.case.operation) for one in each)
     said = Counter[str]()
     for (words, _), n in written.items():
         said[words] += n

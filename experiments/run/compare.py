@@ -28,8 +28,10 @@ from .single_cases import read_values
 from .summary import headline
 
 Key = tuple[str, str, int]
-Numbers = dict[tuple[str, str], dict[str, float]]
-"""(quantity, kind) -> case -> value"""
+Prompts = dict[tuple[str, str], list[float]]
+"""(case, role) -> values"""
+Numbers = dict[tuple[str, str], Prompts]
+"""(quantity, kind) -> prompts"""
 SETTINGS = ("dtype", "rows_dtype", "form", "steps", "rule", "answer_tokens", "t", "u", "v", "k", "question_only",
             "alignment", "role")  # fmt: skip
 """Two runs are compared only if their numbers were made with the same values of these settings."""
@@ -344,7 +346,7 @@ def _probe_rows(name: str, runs: Sequence[Path], cases: SharedCases, seed: int) 
 
     (left, near), (right, _) = (_values(run, name, cases) for run in runs)
     for key in left:
-        sides = settled_cells({"A": left[key], "B": right.get(key, {})})
+        sides = settled_cells(dict(zip("AB", _means(left[key], right.get(key, {})), strict=True)))
         if sides["A"].keys() & sides["B"].keys():
             row = paired(sides, quantity=key[0], clusters=near, seed=seed).table[0]
             shared = [c for c in sides["A"] if c in sides["B"]]
@@ -352,15 +354,27 @@ def _probe_rows(name: str, runs: Sequence[Path], cases: SharedCases, seed: int) 
             yield {"probe": name, **row, "kind": key[1], **means}
 
 
+def _means(a: Prompts, b: Prompts) -> Iterator[dict[str, float]]:
+    """The mean of each case in both runs: of the prompts that both have numbers of, or of all if only one has any."""
+    both = a.keys() & b.keys()
+    paired, known = {case for case, _ in both}, {case for case, _ in a}
+    for side, others in ((a, paired), (b, known)):
+        kept: dict[str, list[float]] = {}
+        for (case, role), values in side.items():
+            if (case, role) in both or case not in others:
+                kept.setdefault(case, []).extend(values)
+        yield {case: sum(values) / len(values) for case, values in kept.items()}
+
+
 def _values(run: Path, probe: str, cases: SharedCases) -> tuple[Numbers, dict[str, Hashable]]:
-    """Values by quantity, kind and case (parts of one kind are averaged), and the clusters of the cases."""
-    raw: dict[tuple[str, str], dict[str, list[float]]] = {}
+    """Values by quantity and kind, and by case and role, and the clusters of the cases."""
+    raw: Numbers = {}
     near: dict[str, Hashable] = {}
     for v in read_values(run, probe):
         if cases.comparable(v.case, v.role) and math.isfinite(v.value):
-            raw.setdefault((v.quantity, v.kind), {}).setdefault(v.case, []).append(v.value)
+            raw.setdefault((v.quantity, v.kind), {}).setdefault((v.case, v.role), []).append(v.value)
             near[v.case] = v.shares
-    return {key: {c: sum(v) / len(v) for c, v in cell.items()} for key, cell in raw.items()}, near
+    return raw, near
 
 
 def probe_lines(rows: Sequence[Mapping[str, Any]], said: Sequence[str], most: int = 5) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation.analyses import adjudicator, agentcoma, gated, stad, taxonomy
-from ...evaluation.analyses.base import Analysis, Source, lengths
+from ...evaluation.analyses.base import Analysis, Source, distinct, lengths
 from ...evaluation.graded import read_graded
 from ...evaluation.metrics import quoted
 from ...evaluation.protocols.base import uncounted
@@ -100,12 +100,16 @@ ANALYSES: Mapping[str, tuple[int, int | None, Callable[[Sources, AnalysisOptions
 
 
 def analyze(name: str, runs: Sequence[str | Path], options: AnalysisOptions = AnalysisOptions()) -> Analysis:
-    """Run one analysis over run folders or files of graded rows. Raises ``InputError`` for an unknown name."""
+    """Run one analysis over run folders or files of graded rows.
+
+    Raises ``InputError`` for an unknown name, and for a run that is given twice.
+    """
     if name not in ANALYSES:
         raise InputError(f"study {name}: no such analysis; use one of {', '.join(ANALYSES)}")
     read = [s for path in runs for s in sources(path)]
     least, most, run_on = ANALYSES[name]
     _enough(name, read, least, most)
+    distinct(read, least, f"study {name}")
     found = run_on(read, options)
     unknown = [f"{s.name}: {w}" for s in read for w in uncounted(s.rows, None)]
     return replace(found, warnings=(*found.warnings, *unknown))

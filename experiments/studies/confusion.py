@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from ...errors import InputError
 from ...evaluation.case import Case
 from ...evaluation.protocols.base import CaseSet
-from ...evaluation.statistics import clopper_pearson
+from ...evaluation.statistics import rate_interval
 from ...files import to_csv
 from ...terminal import Bar, no_bar
 from .. import investigate as work
@@ -143,19 +143,20 @@ def scores(judged: Sequence[DiagnosedCase]) -> dict[str, Any]:
         hits = sum(j.truth == j.named == cause for j in judged)
         wrong = sum((j.truth == cause) != (j.named == cause) for j in judged)
         f1[cause] = 2 * hits / (2 * hits + wrong) if hits + wrong else 0.0
-    false = sum(j.named != REFUSED for j in none)
     return {
         "macro_f1": sum(f1.values()) / len(f1) if f1 else None,
         "f1": f1,
-        "named_right": _share(sum(j.truth == j.named for j in known), len(known)),
-        "undetermined": _share(sum(j.named == REFUSED for j in known), len(known)),
-        "false_causes": _share(false, len(none)),
+        "named_right": _share([(j.plant, j.truth == j.named) for j in known]),
+        "undetermined": _share([(j.plant, j.named == REFUSED) for j in known]),
+        "false_causes": _share([(j.plant, j.named != REFUSED) for j in none]),
     }
 
 
-def _share(count: int, n: int) -> dict[str, Any]:
-    interval = clopper_pearson(count, n)
-    return {"count": count, "n": n, "share": count / n if n else None, "low": interval.low, "high": interval.high}
+def _share(hits: Sequence[tuple[str, bool]]) -> dict[str, Any]:
+    """A share of cases or variants, each with its plant: those of one fail alike, so intervals are over plants."""
+    count, n = sum(hit for _, hit in hits), len(hits)
+    interval = rate_interval([hit for _, hit in hits], [plant for plant, _ in hits])
+    return {"count": count, "n": n, "share": count / n if n else None, **interval.columns()}
 
 
 def matrix(judged: Sequence[DiagnosedCase]) -> list[dict[str, Any]]:
@@ -202,7 +203,7 @@ def specific(judged: Sequence[DiagnosedCase], found: Mapping[str, Diagnosis]) ->
     ``others`` pools all changes in plants without their causes. A plant with several causes is left out.
     """
     truths = {plant: {j.truth for j in judged if j.plant == plant} for plant in found}
-    out: dict[str, tuple[int, int]] = {}
+    out: dict[str, list[tuple[str, bool]]] = {}
     for plant, diagnosis in found.items():
         for change, cause in NAMES.items():
             tally = diagnosis.about["interventions"].get(change)
@@ -210,9 +211,9 @@ def specific(judged: Sequence[DiagnosedCase], found: Mapping[str, Diagnosis]) ->
                 continue
             own = truths[plant] == {cause}
             for key in (f"{change}: {'own cause' if own else 'other causes'}", *(() if own else ("others",))):
-                k, n = out.get(key, (0, 0))
-                out[key] = k + tally["count"], n + tally["n"]
-    return {key: _share(*out[key]) for key in sorted(out)}
+                hits = out.setdefault(key, [])
+                hits += [(plant, i < tally["count"]) for i in range(tally["n"])]
+    return {key: _share(out[key]) for key in sorted(out)}
 
 
 def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
@@ -225,7 +226,7 @@ def lines(judged: Sequence[DiagnosedCase]) -> list[str]:
         f"macro-F1 over the planted causes: {_two(s['macro_f1'])}; named right {_of(s['named_right'])}",
         f"undetermined although a cause was planted: {_of(s['undetermined'])}",
         f"a cause named although none of the list was planted: {_of(s['false_causes'])}",
-        f"named right with an intervention that mends it: {_of(_share(sum(j.mended for j in right), len(right)))}",
+        f"named right with an intervention that mends it: {_of(_share([(j.plant, j.mended) for j in right]))}",
     ]
 
 

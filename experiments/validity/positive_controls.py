@@ -13,6 +13,7 @@
 
 import math
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -158,9 +159,6 @@ def _ratios(lm: Any, wholes: Sequence[Example]) -> torch.Tensor:
     return torch.cat([r.double().cpu() for r in found], dim=-1).nan_to_num(0.5)
 
 
-LAST_PART = "part:1"
-
-
 def own_part_donors(lm: Any, examples: Sequence[Example], n: int) -> list[Row]:
     """Positive control of patching: a state that is known to carry what is missing, next to one that is not.
 
@@ -171,7 +169,8 @@ def own_part_donors(lm: Any, examples: Sequence[Example], n: int) -> list[Row]:
     from ...probes import patching
     from ...probes.patching.examples import graders, new_tokens
 
-    parts = {e.case: e for e in examples if e.role == LAST_PART and e.group == "failure"}
+    asked = [e for e in examples if re.fullmatch(r"part:\d+", e.role) and e.group == "failure"]
+    parts = {e.case: e for e in sorted(asked, key=lambda e: int(e.role.partition(":")[2]))}  # the last of each case
     wholes = [e for e in examples if e.role == "whole" and e.group == "failure" and e.case in parts][:n]
     if len(wholes) < 2:
         return []

@@ -65,7 +65,8 @@ def measure(lm: Any, examples: Sequence[Example], probes: Probes | None = None) 
     Raises ``InputError`` for a probe without a tensor with one number per example.
     """
     wholes = [e for e in examples if e.role == "whole"]
-    found = CaseScores(shares={e.case: e.shares for e in wholes})
+    # Every dose has the same cases, so a case shares at least itself.
+    found = CaseScores(shares={e.case: e.shares or ("case", e.case) for e in wholes})
     if len(wholes) < 2:
         return found
     for probe in (_min_k, lookback_ratios, _neurons, step_cosines, baselines, _nulls):

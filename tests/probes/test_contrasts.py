@@ -412,6 +412,8 @@ def test_cosines_of_too_few_clusters_have_no_interval_and_of_crossing_facts_take
     assert first["n_cases"] < crossed["n"] and 2 * first["n"] == first["n_cases"] * (first["n_cases"] - 1)
     mixed = trajectory.separation_rows("cosine", _cosines(4), 2, ["a", "b", "a", "b"], permutations=50)[-1]
     assert np.isnan(mixed["p"]) and "too few ways" in mixed["test"]
+    one = trajectory.separation_rows("cosine", _cosines(10), 2, [*"aaaaaaaabc"], permutations=50)[-1]
+    assert np.isnan([one["value"], one["p"], one["p_map"]]).all() and "no pair that shares nothing" in one["test"]
 
 
 def test_the_p_of_a_map_is_that_of_its_largest_layer() -> None:
@@ -588,6 +590,9 @@ def test_clusters_of_roles_are_found_by_the_same_ids_or_refused() -> None:
     in_order = {name: list(of.values()) for name, of in roles.items()}
     assert contrast.paired(in_order, clusters=near).table == by_id
     assert contrast.paired(roles, clusters={"c0": "x", "c1": "x"}).table[0]["interval"] == "CR2 t over clusters"
+    shuffled = {name: column.reset_index(drop=True)[::-1] for name, column in columns.items()}
+    with pytest.raises(InputError, match="the first for 0, and the first case is"):
+        contrast.paired(shuffled, clusters=near)
     for of, clusters in ((roles, near), (in_order, near[:5]), (roles, {"C0": 1}), (columns, pd.Series(near))):
         with pytest.raises(InputError, match="clusters: "):
             contrast.paired(of, clusters=clusters)

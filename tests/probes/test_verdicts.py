@@ -172,6 +172,13 @@ def test_what_a_baseline_explains_for_the_most_part_is_named_so_even_if_some_of_
     assert own["verdict"] == "yes" and own["beyond likelihood"] < own["value"]
 
 
+def test_trainings_in_which_a_baseline_alone_tells_the_doses_apart_do_not_count_for_a_yes() -> None:
+    w, value = _made()
+    length = np.where(w.training < 3, w.dose, w.baselines["likelihood"])  # of the other trainings it explains little
+    row = verdict(Observations(w.training.tolist(), w.dose.tolist(), w.case.tolist(), value, {"length": length}))
+    assert row["verdict"] == "cannot say (not shown beyond length)" and row["beyond length_low"] > verdicts.BEYOND
+
+
 def test_beyond_all_baselines_stands_on_the_cases_in_which_every_one_is_known() -> None:
     w, value = _made()
     gaps = {"confidence": w.case < 0, "length": w.case % 7 == 1, "likelihood": w.case % 5 == 2}

@@ -228,6 +228,16 @@ def test_rules_name_the_class_of_a_failure(name: str) -> None:
     assert line["label"] == EXPECTED[name] and line["question"] == f"question of {name}"
 
 
+@pytest.mark.parametrize(
+    ("reason", "label"),
+    [("compat:no-answer", LABEL), ("compat:truncated", LABEL), ("compat:agentcoma", "other"), ("incomplete", "other")],
+)
+def test_an_answer_that_a_paper_counts_as_wrong_for_its_form_is_malformed(reason: str, label: str) -> None:
+    extra = {"gold": "Oslo", "ask": "c", "prompt": "cot", "reason": reason}
+    given = source("run", case_rows("c", "xy", "++", "-", **extra), texts={"c": "I think about it."})
+    assert [line["label"] for line in taxonomy.taxonomy(given).files["annotate.jsonl"]] == [label]
+
+
 def test_shares_of_failures_that_share_facts_have_an_interval_over_clusters() -> None:
     given = failing()
     cases = list(dict.fromkeys(row.case for row in given.rows))

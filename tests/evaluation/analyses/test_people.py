@@ -236,6 +236,9 @@ def test_a_drawn_answer_weighs_as_many_as_it_stands_for_and_the_sheet_is_blind()
     assert all(s["question"] == f"q{by_case[k['case']].ask}" for s, k in zip(sheet, key, strict=True))
     again = adjudicator.draw([source], 20, 0).files["key.jsonl"]
     assert again == key and adjudicator.draw([source], 20, 1).files["key.jsonl"] != key
+    few = adjudicator.draw([source], 2, 0)
+    n = sum(k["weight"] for k in few.files["key.jsonl"])
+    assert few.warnings[0].startswith(f"2 of 4 strata ({60 - n:g} of 60 answers)") and not found.warnings
 
 
 def test_precision_recall_and_specificity_are_of_what_people_and_judge_say() -> None:

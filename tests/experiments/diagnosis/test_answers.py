@@ -184,6 +184,12 @@ def test_a_part_about_something_else_is_asked_behind_the_context_of_a_whole_that
     assert {id: part.answer for id, part in next_of.items()} == {"a": "2", "b": "1", "c": "3", "d": "1"}
     assert [next_of[id].question for id in "abcd"] == ["Qb?", "Qc?", "Qd?", "Qa?"], "the next one, then from the first"
     assert "part:other" not in {a.role for a in asks.Questions("x", "plain")._forced(CHOICES[0])}
+    *first, last = CHOICES[0].parts
+    other = OTHERS[CHOICES[0].id]
+    for wording, asked in ((f"Ann has 3 cats. {last.question}", f"Ann has 3 cats. {other.question}"), ("Cats?", None)):
+        case = replace(CHOICES[0], question="Which?", parts=(*first, replace(last, extra_context=wording)))
+        forced = {a.role: a.question for a in asks.Questions("x", "plain", others={case.id: other})._forced(case)}
+        assert forced.get("part:other") == asked, "behind the case's own wording of the context"
 
 
 def test_an_answer_is_decided_where_the_response_begins_if_no_relation_is_known_and_the_part_is_answered_bare() -> None:

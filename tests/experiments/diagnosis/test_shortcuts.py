@@ -492,6 +492,18 @@ def test_what_a_model_says_to_a_case_and_its_own_variants_is_no_usual_answer_of_
     assert said(first, ()) == ("silver",) == said(own[0], ()) and said(more[5], ()) == ("gold",)
 
 
+def test_a_question_that_is_a_variant_of_several_cases_counts_once_among_what_is_said() -> None:
+    first, shared, *more = {c.answer: c for c in WORLD if c.family == OSLO.family}.values()
+    copies = [replace(shared, id=f"{c.id}~1", meta={**shared.meta, "variant_of": c.id}) for c in more[:3]]
+    every = [heard(c, {"whole": "Gold."}) for c in (shared, *copies)]
+    every += [heard(c, {"whole": "Silver."}) for c in more[3:5]]
+    assert following.most_said(every)(first, ()) == ("silver",)
+    cases = benchmarks.mixed(24)
+    sums = [heard(c, {"whole": f"{i} plus 997 is {997 + i}"}) for i, c in enumerate(cases[:3])]
+    constant = [heard(c, {"whole": "998 plus 997 is 1995"}) for c in (*cases[3:6], *cases[3:6])]
+    assert len({c.operation for c in cases[3:6]}) > 1 and not following.one_sentence([*sums, *constant])
+
+
 def test_the_only_case_of_its_kind_follows_an_admitted_usual_value_by_its_own_variants() -> None:
     cases, kinds = benchmarks.mixed(40), world.world().kinds
     alone = next(c for c in cases if any(v.case.answer != c.answer for v in variants.of(c, [])))

@@ -64,6 +64,8 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
     assert groups == ["small", "large"]
     named = [Source(name, []) for name in ("runs/lr=3", "b")]
     assert analyzing._sizes(named, AnalysisOptions(sizes=("runs/lr=3=7", "b=0.5"))) == {"runs/lr=3": 7, "b": 0.5}
+    with pytest.raises(InputError, match=f"study sizes: run '{both}:m-1B' is given twice"):
+        analyzing.analyze("sizes", [both, str(both)])
     apart = [
         line | {"model": "m", "run": run} for line, run in zip(map(json.loads, both.open()), "xxxyyy", strict=False)
     ]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation import dependence, statistics
 from composcope.experiments.organism import benchmarks
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.studies import confusion
@@ -31,6 +32,9 @@ def test_scores_of_a_confusion_are_those_of_its_counts() -> None:
     assert found["macro_f1"] == pytest.approx((4 / 6 + 2 / 4) / 2)
     told = {k: (found[k]["count"], found[k]["n"]) for k in ("named_right", "undetermined", "false_causes")}
     assert told == {"named_right": (3, 5), "undetermined": (1, 5), "false_causes": (1, 2)}
+    assert (found["named_right"]["low"], found["named_right"]["interval"]) == (None, dependence.FEW), "one plant"
+    apart = confusion.scores([replace(one, plant=one.case) for one in _judged(*[("a", "a")] * 5)])["named_right"]
+    assert apart["low"] == statistics.clopper_pearson(5, 5).low
     late = _judged(("too-late", "lost"), ("too-late", refused))  # what is named has been merged
     assert confusion.scores(late)["f1"] == {"lost": pytest.approx(2 / (2 + 1))}
     assert confusion.scores(late)["named_right"]["count"] == 1 and confusion.lines(late)[-1].endswith(

@@ -121,6 +121,10 @@ def test_texts_of_a_level_are_apart_and_donors_are_the_own_last_part_or_the_next
     assert [(r["group"], r["layer"], r["count"], r["n"], r["low"], r["high"]) for r in rows] == [
         ("own part", 1, 2, 3, 0.1, None), ("another case's part", 1, 2, 3, 0.1, None)]  # fmt: skip
     assert controls.own_part_donors(None, some[:3], 3) == []
+    given.clear()
+    longer = SimpleNamespace(**{**vars(some[2]), "role": "part:10", "prompt_ids": ("a", "part:10")})
+    controls.own_part_donors(None, [longer, *some], 2)
+    assert given[0][0] == [("a", "part:10"), ("b", "part:1")], "cases differ in their number of parts"
 
 
 def test_held_out_texts_are_each_drawn_once_and_belong_to_no_training() -> None:
