@@ -22,6 +22,7 @@ from transformers import PreTrainedModel
 from ..errors import ModelError
 from ..interrupts import uninterrupted
 from ..model_loading import rotary_limits
+from .parts import stated
 
 
 def keys_chosen(config: Any) -> int | None:
@@ -55,6 +56,28 @@ def limits(model: PreTrainedModel) -> list[int]:
     return found
 
 
+def window_of(model: PreTrainedModel) -> int | None:
+    """How many keys back the layers with the shortest window or chunk see; None: all layers see all."""
+    config = model.config.get_text_config(decoder=True)
+    kinds = getattr(config, "layer_types", None)
+    found = [stated(config, "sliding_window")] if kinds is None or "sliding_attention" in kinds else []
+    found += [config.attention_chunk_size] if "chunked_attention" in (kinds or ()) else []
+    return min((int(n) for n in found if n is not None), default=None)
+
+
+def check_gaps(model: PreTrainedModel, mask: Shaped[Tensor, "batch past_and_pos"]) -> None:
+    """``ModelError`` for padding between a row's tokens that a sliding window would count as tokens."""
+    window, real = window_of(model), mask.bool()
+    if window is None or mask.shape[1] <= window:
+        return
+    gaps = (real[:, 1:] & ~real[:, :-1] & real[:, :-1].cumsum(1).bool()).any(1)
+    if bool(gaps.any()):
+        raise ModelError(
+            f"{type(model).__name__}: row {int(gaps.long().argmax())} has padding between its tokens, which its "
+            f"attention window of {window} counts as tokens; give whole texts, or pad the earlier tokens on the left"
+        )
+
+
 def computed_alike(model: PreTrainedModel, lengths: Sequence[int]) -> list[list[int]]:
     """Groups of text indices: texts of a group get in one batch what they get alone. Groups of short texts first."""
     groups: dict[tuple[int, int], list[int]] = {}
@@ -78,12 +101,16 @@ def check_writing(model: PreTrainedModel, prompt: int, new: int) -> None:
 def check_batch(
     model: PreTrainedModel, ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None, past: int
 ) -> None:
-    """``ModelError`` unless every row of ids after ``past`` earlier tokens gets the angles that it gets alone.
+    """``ModelError`` unless every row of ids after ``past`` earlier tokens gets the angles and keys that it gets alone.
 
     Rows of one batch without a mask may have any length, so a mask is required where lengths matter.
     """
     rotary = rotary_limits(model)
     rows, width = ids.shape
+    real = torch.ones(1, past + width) if mask is None else mask.cpu()
+    if real.shape[1] == width:
+        real = torch.cat([real.new_ones(len(real), past), real], 1)
+    check_gaps(model, real)
     most = keys_chosen(model.config.get_text_config(decoder=True))
     if most is not None and past + width > most and (rows > 1 if mask is None else not bool(mask.all())):
         raise ModelError(
@@ -97,9 +124,6 @@ def check_batch(
             f"{type(model).__name__}: {rows} rows of {past + width} tokens without a mask; it computes texts of more "
             f"than {rotary[0]} tokens differently, so give the mask (pad makes it; all ones where nothing is padded)"
         )
-    real = torch.ones(1, past + width) if mask is None else mask.cpu()
-    if real.shape[1] == width:
-        real = torch.cat([real.new_ones(len(real), past), real], 1)
     lengths = [real[:, :n].long().sum(1) for n in (past or past + width, past + width)]
     _check(model, rotary, int(lengths[0].min()), int(lengths[1].max()), "run without past" if past else "row by row")
 

@@ -218,7 +218,7 @@ class Model:
                 input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
             )
         if mask is not None:
-            backend_transformers.MASKS[cache] = mask
+            setattr(cache, backend_transformers.MASK, mask)
         return cache
 
     def generate(
@@ -375,15 +375,15 @@ def _tokenizer(tokenizer: Any) -> Any:
 
 
 def check_left(model: PreTrainedModel, anatomy: Anatomy, mask: Shaped[Tensor, "batch pos"] | None) -> None:
-    """``ModelError`` for a mask with left padding, where that changes the results of other tokens."""
-    if mask is None or bool((mask[:, 0] != 0).all()):
+    """``ModelError`` for a mask with padding before a token, where that changes the token's results."""
+    if mask is None or not bool((mask[:, 1:].bool() & ~mask[:, :-1].bool()).any()):
         return
     if model not in _HARMLESS:
         _HARMLESS[model] = _harmless(model, anatomy)
     if not _HARMLESS[model]:
         raise ModelError(
-            f"{type(model).__name__}: padding on the left changes what it computes (it counts positions itself); "
-            "pad on the right"
+            f"{type(model).__name__}: padding on the left changes what it computes (it counts positions itself), and "
+            "so does padding between earlier tokens and new ones; give whole texts, and pad on the right"
         )
 
 

@@ -25,9 +25,15 @@ _OWN = __name__.partition(".")[0]
 
 
 def check_ready(model: PreTrainedModel) -> None:
-    """``ModelError`` in training mode, inside ``torch.autocast``, and where ``config.return_dict`` is False."""
+    """``ModelError`` in training mode, inside ``torch.autocast``, with compiled parts, and without named outputs."""
     check_eval(model)
     name = type(model).__name__
+    for path, module in model.named_modules():
+        if _is_compiled(module):
+            raise ModelError(
+                f"{name}{path and f': {path}'} is compiled in place, and compiled code does not call hooks; give "
+                "the model as it was loaded, or torch.compile(model), which is opened as the model inside"
+            )
     device = next(model.parameters()).device.type
     if device != "meta" and torch.is_autocast_enabled(device):
         raise ModelError(
@@ -36,6 +42,13 @@ def check_ready(model: PreTrainedModel) -> None:
         )
     if getattr(model.config, "return_dict", True) is False:
         raise ModelError(f"{name}: config.return_dict is False, so that outputs have no names; set it to True")
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    """Whether calling it runs code of ``torch.compile``."""
+    own = vars(module)
+    replaced = hasattr(own.get("forward"), "_torchdynamo_orig_callable")
+    return replaced or own.get("_compiled_call_impl") is not None or "_orig_mod" in own["_modules"]
 
 
 def check_unmasked(ids: Int[Tensor, "batch pos"], tokenizer: Any) -> None:

@@ -10,7 +10,6 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -197,17 +196,25 @@ def visits_of(
     return {s: Visit(s, edit.get(s), read.get(s), s in read, shape) for s in {**edit, **read}}
 
 
-MASKS: WeakKeyDictionary[Cache, Tensor] = WeakKeyDictionary()
-"""By cache: the mask of the tokens whose keys and values it holds."""
+MASK = "composcope_mask"
+"""Where a cache keeps the mask of the tokens whose keys and values it holds; copies of the cache keep it, too."""
 
 
 def with_past(
     ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None, past: Cache | None
 ) -> Shaped[Tensor, "batch _"] | None:
     """The mask, with that of the earlier tokens before it where it is known and not given."""
-    before = None if past is None else MASKS.get(past)
-    if before is None or len(before) != len(ids) or (mask is not None and mask.shape != ids.shape):
+    before = getattr(past, MASK, None)
+    if before is None or (mask is not None and mask.shape != ids.shape):
         return mask
+    assert past is not None
+    offset = int(past.get_seq_length())
+    check_shapes(ids, None, past, offset)
+    if tuple(before.shape) != (len(ids), offset):
+        raise ModelError(
+            f"past of {len(ids)} rows and {offset} tokens: was made from {len(before)} rows and {before.shape[1]} "
+            "tokens with a mask, which does not fit any more; give the mask of all its tokens and the new ones"
+        )
     return torch.cat([before, torch.ones_like(ids) if mask is None else mask.to(before)], 1)
 
 

@@ -282,3 +282,20 @@ def test_a_mask_may_be_that_of_the_new_tokens_alone(
     ids = torch.zeros(2, 4 if past else 12, dtype=torch.long)
     with pytest.raises(ModelError, match="more than 10 differently") if refused else nullcontext():
         length_limits.check_batch(SimpleNamespace(config=config), ids, torch.tensor(mask), past)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["mistral", "gemma3", "gpt_oss"])
+def test_padding_between_tokens_is_refused_where_a_window_would_count_it(name: str) -> None:
+    lm, more = load_model(tiny(name)), torch.tensor([[14, 28], [14, 28]])
+    ids, mask = lm.pad([LONG, SHORT])
+    with pytest.raises(ModelError, match="row 1 has padding between its tokens, which its attention window of 5"):
+        lm.run(more, past=lm.prefill(ids, mask))
+    short, few = lm.pad([LONG[:3], LONG[:2]])
+    for given, real, texts in (
+        (short, few, [LONG[:3], LONG[:2]]),  # no longer than the window
+        (ids.flip(1), mask.flip(1), [LONG[::-1], SHORT[::-1]]),
+    ):
+        with torch.no_grad():
+            got = lm.run(more, past=lm.prefill(given, real)).logits
+            for row, text in enumerate(texts):
+                assert torch.allclose(got[row], lm.run(torch.tensor([[*text, 14, 28]])).logits[0, -2:], atol=1e-4)

@@ -78,6 +78,34 @@ def test_autocast_is_refused_by_name_wherever_the_model_runs() -> None:
         run()
 
 
+def _compile_forward(model: Any) -> None:
+    model.forward = torch.compile(model.forward, backend="eager")
+
+
+def _compile_block(model: Any) -> None:
+    model.model.layers[1] = torch.compile(model.model.layers[1], backend="eager")
+
+
+@pytest.mark.parametrize(
+    ("compiled", "named"),
+    [
+        (lambda model: model.compile(backend="eager"), "LlamaForCausalLM is compiled"),
+        (lambda model: model.model.layers[1].compile(backend="eager"), r"model\.layers\.1 is compiled"),
+        (_compile_block, r"model\.layers\.1 is compiled"),
+        (_compile_forward, "LlamaForCausalLM is compiled"),
+    ],
+)
+def test_a_model_compiled_in_place_is_refused_since_its_hooks_would_not_run(
+    compiled: Callable[[Any], None], named: str
+) -> None:
+    model = tiny("llama")
+    lm = load_model(model)
+    compiled(model)
+    for run in (*_runs(lm), lambda: load_model(model)):
+        with pytest.raises(ModelError, match=named):
+            run()
+
+
 def test_outputs_without_names_are_refused_with_the_setting_to_change() -> None:
     model = tiny("llama")
     lm = load_model(model)

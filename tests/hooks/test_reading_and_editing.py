@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 from dataclasses import replace
@@ -304,7 +305,13 @@ def test_padding_among_earlier_tokens_is_not_attended_to_by_those_that_follow(le
         )
         for given in (None, torch.ones_like(more), torch.cat([mask, torch.ones_like(more)], 1)):
             assert torch.allclose(lm.run(more, given, past=past).logits, alone, atol=1e-5)
-    with pytest.raises(ModelError, match="past of 2 sequences for 1 rows"):
+        assert torch.allclose(lm.run(more, past=copy.deepcopy(past)).logits, alone, atol=1e-5), "a copy keeps its mask"
+        past.batch_repeat_interleave(2)
+        with pytest.raises(ModelError, match="past of 4 rows and 5 tokens: was made from 2 rows and 5 tokens"):
+            lm.run(more.repeat_interleave(2, 0), past=past)
+        whole = torch.cat([mask, torch.ones_like(more)], 1).repeat_interleave(2, 0)
+        assert torch.allclose(lm.run(more.repeat_interleave(2, 0), whole, past=past).logits[::2], alone, atol=1e-5)
+    with pytest.raises(ModelError, match="past of 4 sequences for 1 rows"):
         lm.run(more[:1], past=past)
 
 
@@ -450,6 +457,9 @@ def test_padding_on_the_left_is_refused_where_the_model_counts_positions_itself(
         lm.run(ids, mask)
     with pytest.raises(ModelError, match="pad on the right"):
         lm.prefill(ids, mask)
+    past = lm.prefill(ids.repeat(2, 1), torch.tensor([[1] * 7, [1] * 4 + [0] * 3]))
+    with pytest.raises(ModelError, match="padding between earlier tokens and new ones; give whole texts"):
+        lm.run(ids[:, :2].repeat(2, 1), past=past)
     with torch.no_grad():
         alone, right = lm.run(ids[:, :5]).logits, lm.run(ids, mask.flip(1)).logits[:, :5]
     assert torch.allclose(alone, right, atol=1e-5)
