@@ -336,6 +336,9 @@ def test_another_decomposition_leaves_the_whole_comparable(tmp_path: Path) -> No
         asked = (f"{bare}{role}" for role in ("whole", "part:0", "part:1", "part:1:paraphrase:0"))
         assert [found.comparable("c0", role) for role in asked] == [True, True, False, False]
     assert found.comparable("c0", "part:0:paraphrase:1") and not found.comparable("c0", "part:2")
+    # a scaffold of two steps reveals the second part; the second question of a pair is the second part
+    others = ("scaffold:1", "placeholder:1", "pair:q1", "code", "scaffold:2", "placeholder:2", "co-presented")
+    assert [found.comparable("c0", role) for role in others] == [True] * 4 + [False] * 3
     assert "parts that differ in 1 case" in found.sentence()
 
 
