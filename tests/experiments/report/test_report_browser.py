@@ -14,7 +14,7 @@ import pytest
 from browsing import Visit, wait_until
 
 from composcope.experiments import figures, report
-from composcope.experiments.figures import depth_curves
+from composcope.experiments.figures import grouping
 from composcope.experiments.plugins import load_plugin
 
 pytestmark = pytest.mark.long
@@ -540,7 +540,7 @@ def test_panels_of_families_share_their_depths(
 def test_an_interactive_figure_shows_what_its_picture_shows(
     browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(depth_curves, "FAMILIES", 1)
+    monkeypatch.setattr(grouping, "FAMILIES", 1)
     run = synthetic.make_run(tmp_path / "runs" / "a", n=48, probes=())
     shares = {"lens.absent": 0.9, "lens.in-prompt": 0.2, "ridge.absent": 0.7, "ridge.in-prompt": 0.1}
     maps = {f"{of}.bridge.{group}": np.full((4, 2), share)
