@@ -102,9 +102,14 @@ def document(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def differing_settings(a: RunData, b: RunData) -> list[tuple[str, str, str]]:
     """Settings, except the model, that differ between the two runs; a comparison of models should have none."""
-    was, now = a.manifest.identity, b.manifest.identity
+    was, now = ({**run.manifest.identity, **_grading(run)} for run in (a, b))
     keys = [k for k in dict.fromkeys([*was, *now]) if k not in ("model", "weights")]
     return [(k, _stated(was.get(k)), _stated(now.get(k))) for k in keys if was.get(k) != now.get(k)]
+
+
+def _grading(run: RunData) -> dict[str, str | None]:
+    """Who graded a run, and as which paper: neither is part of its identity, since its answers can be graded again."""
+    return {"judge": run.config and run.config.asking.judge, "compat": run.counted and run.counted.compat}
 
 
 def _stated(value: Any) -> str:
