@@ -43,6 +43,7 @@ def grouped(runs: Sequence[RunData], group_by: str | None) -> Grouped:
     Raises ``InputError`` if the study gives this field for no model.
     """
     said = {r.path: r.about.get(group_by) if group_by else None for r in runs}
+    said = {p: ", ".join(map(str, g)) if isinstance(g, list) else g for p, g in said.items()}
     if group_by and runs and all(g is None for g in said.values()):
         raise InputError(
             f"--group-by {group_by}: no model here has this field; give it in the models file of a study (family, "
