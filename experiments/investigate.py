@@ -71,7 +71,7 @@ class Investigation:
         absent = _absent(self.evaluated)
         if self.no_contrast is None or absent is None:
             return self.no_contrast
-        unjudged = summary.none_decided(self.evaluated.graded)
+        unjudged = summary.none_decided(self.evaluated.graded, self.evaluated.protocol)
         fix = "in every case an answer could not be judged" if unjudged else _fix(absent)
         return f"{self.path}: no contrast possible: {absent}{summary.of_known_parts(self.evaluated.protocol)}; {fix}"
 
@@ -247,7 +247,8 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
     sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
     budget = "--cot-tokens" if any(ask.format in REASONING for ask in found.asks.values()) else "--answer-tokens"
     judged = f"see why answers are invalid (`{budget}`, `--format`, `--no-thinking`)" if found.n_invalid else ""
-    fix = "; ".join(filter(None, ("" if summary.none_decided(found.graded) else _fix(absent), judged)))
+    unjudged = summary.none_decided(found.graded, found.protocol)
+    fix = "; ".join(filter(None, ("" if unjudged else _fix(absent), judged)))
     known = summary.of_known_parts(found.protocol)
     return (
         f"{path}: no contrast possible: {absent}{known} among {len(found.cases)} cases "

@@ -136,7 +136,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class Error:
-    """The grader's error on answers of one type; a rate is None if no such answer was labelled."""
+    """The grader's error on answers of one type; a rate is None if no such answer was labelled, or if none of a decided
+    outcome (``unlabelled``) was: then its share of the right or wrong answers is not known."""
 
     answer_type: str
     labelled: int
@@ -146,6 +147,8 @@ class Error:
     """Wrong answers graded correct, as a share of the wrong ones."""
     invalid: float
     """Share of all answers that are invalid."""
+    unlabelled: tuple[str, ...] = ()
+    """Decided outcomes, each with its type, of which no answer has a verdict of right or wrong."""
 
 
 def estimate(found: Evaluated, path: Path) -> list[Error]:
@@ -174,7 +177,7 @@ def estimate(found: Evaluated, path: Path) -> list[Error]:
     sizes = Counter((_type(found, row), row.outcome) for row in by_key.values())
     kinds = sorted({kind for kind, _ in labels})
     return [_error(kind, [kind], sizes, labels) for kind in kinds] + (
-        [_error("all", kinds, sizes, labels)] if len(kinds) > 1 else []
+        [_error("all", sorted({kind for kind, _ in sizes}), sizes, labels)] if len(kinds) > 1 else []
     )
 
 
@@ -183,6 +186,7 @@ def lines(errors: Sequence[Error]) -> list[str]:
     return [
         f"grader on {e.answer_type}: false minus {e.false_minus or 'unknown'} of right answers, "
         f"false plus {e.false_plus or 'unknown'} of wrong ones, invalid {100 * e.invalid:.1f} % ({e.labelled} labelled)"
+        + (f"; no verdict on any answer graded {' or '.join(e.unlabelled)}" if e.unlabelled else "")
         for e in errors
     ]
 
@@ -262,12 +266,16 @@ def _error(
         if said := labels.get(key):
             right[key[1]] += size * sum(said) / len(said)
             wrong[key[1]] += size * (len(said) - sum(said)) / len(said)
+    lacking = tuple(f"{key[1]} ({key[0]})" for key in sorted(of_kind) if key[1] != "invalid" and not labels.get(key))
+    if lacking:
+        right, wrong = {}, {}
     return Error(
         kind,
         sum(len(said) for key, said in labels.items() if key in of_kind),
         _rate(right, {k: v for k, v in of_kind.items() if k[1] in ("incorrect", "abstained")}, labels, True),
         _rate(wrong, {k: v for k, v in of_kind.items() if k[1] == "correct"}, labels, False),
         sum(size for key, size in of_kind.items() if key[1] == "invalid") / total,
+        lacking,
     )
 
 

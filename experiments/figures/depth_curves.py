@@ -1,6 +1,5 @@
 """Figures of the double gate: residual failure over depth (curves, families, atoms), and two models over channels."""
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 
 from matplotlib.axes import Axes
@@ -14,7 +13,7 @@ from ..run.summary import counted_rows
 from . import style
 from .accuracies import matched
 from .drawing import GATE, Drawing, curves, drawn, figure, need, point
-from .grouping import having, labels, labels_by_benchmark, table
+from .grouping import having, labels, labels_by_benchmark, of_largest_families, table
 from .scatters import marks
 
 
@@ -46,19 +45,17 @@ def collapse_curve(runs: Sequence[RunData], bands: Sequence[int] | None = None) 
     return drawn(fig, rows, text, runs, "{model}, depth {depth}", chart)
 
 
-FAMILIES, ABREAST = 24, 6
-"""Families that have a panel of their own, and panels side by side: more take minutes to draw, and no page has room."""
+ABREAST = 6
+"""Panels side by side."""
 
 
 @figure("family-curves", "Residual failure over depth, by family", GATE, "first", 5)
 def family_curves(runs: Sequence[RunData]) -> Drawing:
     """The collapse curve with one panel per family (Composition collapse, Fig. 6)."""
     rows = _over_depth(runs, "family")
-    sizes = Counter[str]()
-    for row in rows:
-        sizes[row["family"]] += row["n"]
-    need(sizes, "No run here has residual failure by family and depth.")
-    families = sorted(sorted(sizes, key=lambda name: (-sizes[name], name))[:FAMILIES])
+    need(rows, "No run here has residual failure by family and depth.")
+    shown, left_out = of_largest_families(rows)
+    families = sorted({r["family"] for r in shown})
     runs = having(runs, "residual_failure")
     across = min(len(families), ABREAST)
     fig, grid = style.grid_of(-(-len(families) // across), across, 3.3, 3.3, sharey=True)
@@ -67,13 +64,8 @@ def family_curves(runs: Sequence[RunData]) -> Drawing:
         ax.set_axis_off()
     for i, (ax, family) in enumerate(zip(panels, families, strict=False)):
         mine = [r for r in rows if r["family"] == family]
-        _depth_panel(ax, mine, family, y="" if i % across else "residual failure", runs=rows)
-    for row in rows:
-        if row["family"] not in families:
-            row["drawn"] = "no"
-    text = "Residual failure by depth, one panel per family; all panels have the same axes." + _bins(runs)
-    if (left := len(sizes) - len(families)) > 0:
-        text += f" The picture has the {len(families)} families with the most cases; the csv has {left} more."
+        _depth_panel(ax, mine, style.broken(family, 30), y="" if i % across else "residual failure", runs=rows)
+    text = "Residual failure by depth, one panel per family; all panels have the same axes." + _bins(runs) + left_out
     chart = curves(
         "depth", "model", panel="family", xlabel="depth", ylabel="residual failure", percent=True, shared=True
     )
@@ -86,14 +78,15 @@ def family_heatmap(runs: Sequence[RunData]) -> Drawing:
     rows = _over_depth(runs, "family")
     need(rows, "No run here has residual failure by family and depth.")
     runs = having(runs, "residual_failure")
-    columns = sorted({(r["family"], r["depth"]) for r in rows})
+    shown, left_out = of_largest_families(rows)
+    columns = sorted({(r["family"], r["depth"]) for r in shown})
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, ax = style.one_panel(1.6 + 0.62 * len(columns), 1.5 + 0.42 * len(models))
-    table(ax, rows, models, columns, lambda r: (r["model"], (r["family"], r["depth"])))
+    table(ax, shown, models, columns, lambda r: (r["model"], (r["family"], r["depth"])))
     ax.set_yticks(range(len(models)), [style.plain(m, 30) for m in models])
     style.dress(ax, "Residual failure, %", "depth, family", grid=None)
     _depths_of_families(ax, columns)
-    text = "Residual failure in percent." + _bins(runs)
+    text = "Residual failure in percent." + _bins(runs) + left_out
     return drawn(fig, rows, text, runs, "{model}, {family}, depth {depth}", mark="Starred")
 
 

@@ -13,10 +13,10 @@ from ...evaluation.protocols.counting import items
 from ...evaluation.protocols.scaffolding import Scaffolded
 from ..run.diagnosis import CAUSES, meaning
 from ..run.reader import Row, RunData
-from ..run.summary import counted_failures, counted_rows, diagnosed_failures
+from ..run.summary import counted_failures, counted_rows, diagnosed_failures, of_known_parts
 from . import style
 from .drawing import EVALUATE, GAP, GATE, SCAFFOLDS, Drawing, drawn, figure, need, point
-from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark, steps_of
+from .grouping import ACROSS, grouped, having, labels, labels_by_benchmark, of_largest_families, steps_of
 
 QUADRANTS = {
     "11": "both steps right",
@@ -28,9 +28,9 @@ QUADRANTS = {
 }
 COUNTS = "Counts, no intervals."
 _QUADRANT_COLORS = {
-    "11": style.FAILURE, "111": style.FAILURE, "all": style.FAILURE, "10": style.PALETTE[4], "100": style.PALETTE[4],
-    "some": style.PALETTE[4], "01": style.PALETTE[5], "010": style.PALETTE[5], "00": style.PALETTE[7],
-    "000": style.PALETTE[7], "001": style.PALETTE[0], "011": style.PALETTE[2], "101": style.PALETTE[3],
+    "1": style.FAILURE, "11": style.FAILURE, "111": style.FAILURE, "all": style.FAILURE, "10": style.PALETTE[4], "100": style.PALETTE[4],
+    "some": style.PALETTE[4], "01": style.PALETTE[5], "010": style.PALETTE[5], "0": style.PALETTE[7],
+    "00": style.PALETTE[7], "000": style.PALETTE[7], "001": style.PALETTE[0], "011": style.PALETTE[2], "101": style.PALETTE[3],
     "110": style.PALETTE[6],
 }  # fmt: skip
 
@@ -314,19 +314,22 @@ def causes(runs: Sequence[RunData]) -> Drawing:
     need(rows, "No run here was diagnosed; `composcope diagnose RUN` names the cause of each failure.")
     order = sorted({r["cause"] for r in rows}, key=lambda c: (CAUSES.index(c.partition(":")[0]), c))
     panels = list(dict.fromkeys(r["model"] for r in rows))
-    most = max(len({r["group"] for r in rows if r["model"] == p}) for p in panels)
+    shown, left_out = of_largest_families(
+        rows, lambda r: r["group"] if r["group"].startswith("family ") else None, "count"
+    )
+    most = max(len({r["group"] for r in shown if r["model"] == p}) for p in panels)
     fig, axes = style.grid_of(len(panels), 1, 5.6, 1.2 + 0.14 * most * (len(order) + 1))
     for (ax,), panel in zip(axes, panels, strict=True):
-        mine = [r for r in rows if r["model"] == panel]
+        mine = [r for r in shown if r["model"] == panel]
         groups = list(dict.fromkeys((r["group"], r["n"]) for r in mine))
         said = [f"{style.plain(group, 28)} (n={n})" for group, n in groups]
         style.dots(ax, mine, "cause", order, groups, said, lambda r: (r["group"], r["n"]))
         style.percent(ax, "x")
         style.dress(ax, style.plain(panel, 30), "share of the failures" * (panel == panels[-1]), grid="x")
+    known = " whose parts are all right" * all(of_known_parts(run.protocol) for run in runs if run.path in found)
     text = (
-        "Causes of the failures whose parts are all right, as shares of each group. A case without a demonstrated "
-        "cause is undetermined. "
-    ) + "; ".join(f"{cause}: {meaning(cause)}" for cause in order) + "."  # fmt: skip
+        f"Causes of the failures{known}, as shares of each group. A case without a demonstrated cause is undetermined. "
+    ) + "; ".join(f"{cause}: {meaning(cause)}" for cause in order) + f".{left_out}"  # fmt: skip
     left = {names[path]: said for path, diagnosed in found.items() if (said := diagnosed.left_out())}
     of = {
         run.path: (len(found[run.path].found.verdicts), len(counted_failures(run))) for run in runs if run.path in found
@@ -336,4 +339,6 @@ def causes(runs: Sequence[RunData]) -> Drawing:
     }
     for said in (some, left):
         text += "".join(f" {f'{name}: ' if len(found) > 1 else ''}{what}" for name, what in said.items())
-    return drawn(fig, rows, text, [r for r in runs if r.path in found], "{group}, {cause}")
+    return drawn(
+        fig, rows, text, [r for r in runs if r.path in found], "{model}, " * (len(panels) > 1) + "{group}, {cause}"
+    )

@@ -3,6 +3,7 @@
 Grids of colored cells (layer by head, task by task, model by skill), too; cells with few cases are hatched.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ def grouped(runs: Sequence[RunData], group_by: str | None) -> Grouped:
     Raises ``InputError`` if the study gives this field for no model.
     """
     said = {r.path: r.about.get(group_by) if group_by else None for r in runs}
+    said = {p: ", ".join(map(str, g)) if isinstance(g, list) else g for p, g in said.items()}
     if group_by and runs and all(g is None for g in said.values()):
         raise InputError(
             f"--group-by {group_by}: no model here has this field; give it in the models file of a study (family, "
@@ -128,6 +130,31 @@ def small_multiples_by(
     if several:
         fig.supylabel(y, fontsize=8.5, color=style.MUTED)
     return fig, panels
+
+
+FAMILIES = 24
+"""Families that a picture has room for: more take minutes to draw, and no page can show them."""
+
+
+def of_largest_families(
+    rows: Sequence[Row], family: Callable[[Row], str | None] = lambda row: row["family"], cases: str = "n"
+) -> tuple[list[Row], str]:
+    """The rows of the families with the most cases, and those without a family; the others are marked as not drawn.
+
+    The sentence on the others begins with a space; it is empty if there are none.
+    """
+    sizes = Counter[str]()
+    for row in rows:
+        if (name := family(row)) is not None:
+            sizes[name] += row[cases]
+    left = set(sorted(sizes, key=lambda name: (-sizes[name], name))[FAMILIES:])
+    for row in rows:
+        if family(row) in left:
+            row["drawn"] = "no"
+    said = (
+        f" The picture has the {FAMILIES} families with the most cases; the csv has {len(left)} more." if left else ""
+    )
+    return [row for row in rows if family(row) not in left], said
 
 
 def panels_of(n: int, width: float, height: float, across: int = 4) -> tuple[Figure, list[Axes]]:

@@ -228,8 +228,9 @@ def readout(runs: Sequence[RunData]) -> Drawing:
     )
     said = style.few_cases(rows, "{model}, {kind}, {show}", "Starred")
     return Drawing(style.finished(fig), rows, caption(text + said, [], runs, intervals=f"{NO_CELLS} by place."),
-                   {"kind": "heatmap", "x": "place", "y": "layer", "facet": "model", "panel": "show", "switch": "kind",
-                    "diverging": ["difference"], "reach": 0.5, "low": 0, "high": 1})  # fmt: skip
+                   {"kind": "heatmap", "x": "place", "y": "layer", "facet": "model", "panel": "show",
+                    "switch": ["kind", "reader"], "only": {"foils": FOILS[0]}, "diverging": ["difference"],
+                    "reach": 0.5, "low": 0, "high": 1})  # fmt: skip
 
 
 def _rows(probe: ProbeData) -> list[Row]:

@@ -62,7 +62,8 @@ def lead(runs: Sequence[RunData]) -> str:
     if not found:
         return "No headline metric in these runs."
     if not known:
-        return "No case has every part right, so failures to compose cannot be distinguished from missing knowledge."
+        unknown = sum(m.n_invalid for _, m in found)
+        return f"{none_known(unknown)}, so failures to compose cannot be distinguished from missing knowledge."
     if len(known) == 1:
         name, m = known[0]
         cases = how_many(m.n, "case")
@@ -80,6 +81,13 @@ def lead(runs: Sequence[RunData]) -> str:
     )
     more = f" Too few cases to say: {few}." if few else ""
     return f"With every part right, models still get from {low} to {high}.{more}"
+
+
+def none_known(unknown: int) -> str:
+    """The beginning of a sentence on cases of which none counts; ``unknown`` of them could not be judged."""
+    if not unknown:
+        return "No case has every part right"
+    return f"{how_many(unknown, 'case')} could not be judged, and no other has every part right"
 
 
 def families(runs: Sequence[RunData]) -> list[str]:

@@ -215,7 +215,7 @@ def _lead(run: RunData) -> str:
 
 def _gap_title(found: Metric) -> str:
     if not found.n:
-        return "No case has every part right, so nothing can be said about composition."
+        return f"{headline.none_known(found.n_invalid)}, so nothing can be said about composition."
     if found.n < MARKED_BELOW:
         wrong = f"{found.count:.0f} of {found.n} wholes are wrong though every part is right."
         return f"Too few cases to say whether it fails by composition: {wrong}"
@@ -366,7 +366,7 @@ def lacking(run: RunData) -> str:
         return "its table has no numbers of failures that were matched with successes"
     have = f"{how_many(failures, 'failure')} and {how_many(successes, 'success', 'successes')}"
     known = of_known_parts(run.protocol)
-    if none_decided(run.graded):
+    if none_decided(run.graded, run.protocol):
         why = ", since every case has an answer that could not be judged; the run's warnings say what to try"
         return f"{have}{known}{why}"
     alike = "" if min(failures, successes) < FEWEST_PAIRS else ", and too few of them are alike"

@@ -24,7 +24,7 @@ from ..run import check_no_run, write_text
 from ..run.diagnosis import meaning
 from ..run.folder import INTERVENTIONS
 from ..run.reader import Row, RunData, load
-from ..run.summary import diagnosed_failures, n_asked
+from ..run.summary import diagnosed_failures, n_asked, of_known_parts
 from .causes import UNNAMED
 from .headline import heading, interval, of_column, shown, tables
 from .landing import finding, says
@@ -273,8 +273,9 @@ def methods(runs: Sequence[RunData]) -> list[str]:
     if intervals:
         how.append(f"Intervals are 95 % intervals ({'; '.join(intervals)}).")
     if probes:
+        known = " whose parts are all right" * all(of_known_parts(run.protocol) for run in runs if run.probe_names)
         how.append(
-            f"Probes ({', '.join(probes)}) compare failures whose parts are all right with successes matched on "
+            f"Probes ({', '.join(probes)}) compare failures{known} with successes matched on "
             "family, depth, operation and length; p-values are adjusted over one declared family in each run."
         )
     for used, whose in software.items():

@@ -104,9 +104,14 @@ def document(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def differing_settings(a: RunData, b: RunData) -> list[tuple[str, str, str]]:
     """Settings, except the model, that differ between the two runs; a comparison of models should have none."""
-    was, now = a.manifest.identity, b.manifest.identity
+    was, now = ({**run.manifest.identity, **_grading(run)} for run in (a, b))
     keys = [k for k in dict.fromkeys([*was, *now]) if k not in ("model", "weights")]
     return [(k, _stated(was.get(k)), _stated(now.get(k))) for k in keys if was.get(k) != now.get(k)]
+
+
+def _grading(run: RunData) -> dict[str, str | None]:
+    """Who graded a run, and as which paper: neither is part of its identity, since its answers can be graded again."""
+    return {"judge": run.config and run.config.asking.judge, "compat": run.counted and run.counted.compat}
 
 
 def _stated(value: Any) -> str:
@@ -262,15 +267,14 @@ class SharedCases:
     """Ids that mean the same question in both runs."""
     changed: tuple[str, ...]
     """Ids that mean one question in A and another in B."""
-    changed_parts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """For each unchanged case, the roles of parts that differ (another decomposition)."""
+    changed_parts: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """For each unchanged case, the numbers of the parts that differ (another decomposition)."""
 
     def comparable(self, case: str, role: str) -> bool:
         """Whether an ask of that role puts the same question in both runs."""
         if case in self.changed:
             return False
-        part = ":".join(role.removeprefix(BARE).split(":")[:2])
-        return part not in self.changed_parts.get(case, frozenset())
+        return self.changed_parts.get(case, frozenset()).isdisjoint(_parts_of(role))
 
     def of(self, rows: Iterable[Graded]) -> list[Graded]:
         """The rows of one run whose asks put the same question in both."""
@@ -303,9 +307,19 @@ def _asked(of: Case | Part) -> tuple[Any, ...]:
     return of.question, of.answer, of.options, *(of.evidence if isinstance(of, Case) else ())
 
 
-def _changed_parts(a: Sequence[Part], b: Sequence[Part]) -> frozenset[str]:
+def _changed_parts(a: Sequence[Part], b: Sequence[Part]) -> frozenset[int]:
     asked = zip_longest(map(_asked, a), map(_asked, b))
-    return frozenset(f"part:{i}" for i, (left, right) in enumerate(asked) if left != right)
+    return frozenset(i for i, (left, right) in enumerate(asked) if left != right)
+
+
+def _parts_of(role: str) -> Iterable[int]:
+    """The numbers of the parts that an ask of a role puts, reveals or is right about; none for the whole."""
+    kind, number = (*role.removeprefix(BARE).split(":"), "")[:2]
+    if kind in ("pair", "co-presented"):
+        return (int(kind != "pair"),)
+    if not number.isdecimal():
+        return ()
+    return range(int(number)) if kind in ("scaffold", "placeholder") else [int(number)] * (kind == "part")
 
 
 def compare_probes(

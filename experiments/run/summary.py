@@ -319,9 +319,12 @@ def of_known_parts(protocol: str | None) -> str:
     return " with every part right" if about(protocol).gates_parts else ""
 
 
-def none_decided(rows: Iterable[Graded]) -> bool:
-    """Whether every case has a whole or a part that could not be judged: then more cases like these would not help."""
-    asked = [row for row in rows if row.role == "whole" or re.fullmatch(r"part:\d+", row.role)]
+def none_decided(rows: Iterable[Graded], protocol: str | None) -> bool:
+    """Whether every case has a whole that could not be judged, or a part without which the protocol cannot say if it
+    failed: then more cases like these would not help.
+    """
+    needed = r"whole|part:\d+" if about(protocol).gates_parts else "whole"
+    asked = [row for row in rows if re.fullmatch(needed, row.role)]
     unjudged = {row.case for row in asked if row.outcome == "invalid"}
     return bool(unjudged) and unjudged == {row.case for row in asked}
 

@@ -303,6 +303,11 @@ def test_the_error_of_a_grader_weighs_each_stratum_by_its_share_of_the_run() -> 
     assert (found.labelled, found.invalid) == (7, 0.1)
     (line,) = auditing.lines([found])
     assert f"false minus {100 * 7.5 / right:.1f} %" in line and "invalid 10.0 % (7 labelled)" in line
+    # a person who has only looked at answers that were graded correct cannot say how many wrong ones there are
+    some = auditing._error("text", ["text"], sizes, {("text", "correct"): [True, False]})
+    assert (some.false_minus, some.false_plus, some.labelled) == (None, None, 2)
+    (line,) = auditing.lines([some])
+    assert "false plus unknown" in line and line.endswith("no verdict on any answer graded incorrect (text)")
 
 
 def test_a_verdict_on_a_repeat_is_one_on_that_answer(tmp_path: Path) -> None:

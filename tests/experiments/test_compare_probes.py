@@ -87,7 +87,7 @@ def _prompts(folder: Path, clusters: str, more: float) -> RunData:
 def test_a_case_has_the_mean_of_its_prompts_of_one_kind_and_counts_with_the_cases_it_shares_with(
     tmp_path: Path,
 ) -> None:
-    same = SharedCases(4, 4, ("c0", "c1", "c2", "c3"), (), {"c1": frozenset({"part:1"})})  # another question in B
+    same = SharedCases(4, 4, ("c0", "c1", "c2", "c3"), (), {"c1": frozenset({1})})  # another question in B
     found = {}
     for clusters in ("xxyy", "xyzw"):
         a, b = (_prompts(tmp_path / f"{clusters}{more}", clusters, more) for more in (0.0, 0.5))

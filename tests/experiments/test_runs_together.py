@@ -21,12 +21,13 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.statistics import OTHER_PAIRS, SHARED_PAIRS, Interval
 from composcope.experiments.cli import doctor, main
 from composcope.experiments.cli.doctor import check_lines, examine
+from composcope.experiments.config import Config
 from composcope.experiments.evaluating import merge
 from composcope.experiments.evaluating.merge import _common, _same_settings, made_otherwise
 from composcope.experiments.run import compare, read_json, read_lines, write_json, write_lines, write_text
 from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
 from composcope.experiments.run.folder import MEASURED
-from composcope.experiments.run.reader import RunData
+from composcope.experiments.run.reader import RunData, read_config
 from composcope.experiments.run.schema import Manifest, ShardCases
 
 Capture = pytest.CaptureFixture[str]
@@ -84,11 +85,17 @@ def test_settings_that_differ_are_listed_with_both_values_and_the_model_is_not_o
     manifest = json.loads((better / "manifest.json").read_text())
     manifest["identity"] |= {"format": "xml", "model": "other", "shard": "1/2"}
     (better / "manifest.json").write_text(json.dumps(manifest))
+    judged = Config.read(read_config(evaluated), judge="a-judge").as_config()
+    write_json(better / "config.yaml", judged)
     found = compare_runs(evaluated, better)
     before = json.loads((evaluated / "manifest.json").read_text())["identity"]["format"]
-    assert found["settings"] == [("format", before, "xml"), ("shard", "not stated", "1/2")]
+    graded = ("judge", "not stated", "a-judge")
+    assert found["settings"] == [("format", before, "xml"), ("shard", "not stated", "1/2"), graded]
     lines = [line for line in comparison_lines(found) if "not only the model" in line]
-    assert [("xml" in line, "1/2" in line) for line in lines] == [(True, False), (False, True)]
+    assert [("xml" in line, "1/2" in line) for line in lines] == [(True, False), (False, True), (False, False)]
+    again = Path(shutil.copytree(evaluated, better.parent / "again"))
+    main(["score", str(again), "--compat", "agentcoma", "-q"])
+    assert compare_runs(evaluated, again)["settings"] == [("compat", "not stated", "agentcoma")]
 
 
 def test_cases_that_share_facts_are_compared_by_what_they_share(evaluated: Path, better: Path) -> None:
@@ -336,6 +343,9 @@ def test_another_decomposition_leaves_the_whole_comparable(tmp_path: Path) -> No
         asked = (f"{bare}{role}" for role in ("whole", "part:0", "part:1", "part:1:paraphrase:0"))
         assert [found.comparable("c0", role) for role in asked] == [True, True, False, False]
     assert found.comparable("c0", "part:0:paraphrase:1") and not found.comparable("c0", "part:2")
+    # a scaffold of two steps reveals the second part; the second question of a pair is the second part
+    others = ("scaffold:1", "placeholder:1", "pair:q1", "code", "scaffold:2", "placeholder:2", "co-presented")
+    assert [found.comparable("c0", role) for role in others] == [True] * 4 + [False] * 3
     assert "parts that differ in 1 case" in found.sentence()
 
 

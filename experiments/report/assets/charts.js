@@ -9,13 +9,14 @@ composcope.charts = (() => {
   }
 
   function draw(box, data, about) {
-    const rows = objects(data), chart = data.chart;
+    const chart = data.chart, rows = objects(data).filter((r) => Object.entries(chart.only || {}).every(([k, v]) => r[k] === v));
     const state = { hidden: new Set() };
     const controls = el("div", { class: "controls" });
-    const facets = chart.facet ? unique(rows.map((r) => r[chart.facet])) : [];
-    const switches = chart.switch ? unique(rows.map((r) => r[chart.switch])) : [];
+    const of = { facet: (r) => r[chart.facet], switch: (r) => [chart.switch].flat().map((k) => r[k]).join(", ") };
+    const facets = chart.facet ? unique(rows.map(of.facet)) : [];
+    const switches = chart.switch ? unique(rows.map(of.switch)) : [];
     if (switches.length) {
-      state.switch = fullest(rows, chart.switch, switches);
+      state.switch = fullest(rows, of.switch, switches);
       const select = el("select", { "data-control": "switch", onchange: () => { state.switch = select.value; paint(); } }, ...switches.map((o) => el("option", { value: o, selected: o === state.switch }, o)));
       controls.append(el("label", {}, "asked", select));
     }
@@ -25,11 +26,11 @@ composcope.charts = (() => {
     // Show the page's run; if this chart has no data for it, show the run with the most numbers and say so.
     function follow() {
       const name = about.runs[composcope.run.at], own = rows.find((r) => r.run && composcope.runOf(about.runs, r) === composcope.run.at);
-      state.facet = own ? own[chart.facet] : facets.includes(name && name.label) ? name.label : fullest(rows, chart.facet, facets);
+      state.facet = own ? own[chart.facet] : facets.includes(name && name.label) ? name.label : fullest(rows, of.facet, facets);
       said.textContent = !facets.length ? "" : own || state.facet === (name && name.label) ? (facets.length > 1 ? state.facet : "") : `Not measured in ${name ? name.label : "this run"}; shown: ${state.facet}.`;
     }
     function paint() {
-      const shown = rows.filter((r) => ["facet", "switch"].every((k) => !chart[k] || state[k] === undefined || r[chart[k]] === state[k]));
+      const shown = rows.filter((r) => ["facet", "switch"].every((k) => !chart[k] || state[k] === undefined || of[k](r) === state[k]));
       const held = stops.held(body);
       body.replaceChildren(...(chart.kind === "heatmap" ? heatmaps : curves)(shown, chart, state, paint, about));
       stops.join(body, held, held >= 0);
@@ -41,8 +42,8 @@ composcope.charts = (() => {
   }
 
   // Start with the option that has the most numbers, so that the page does not open on a model without a contrast.
-  function fullest(rows, key, options) {
-    const counts = options.map((o) => rows.filter((r) => r[key] === o && typeof r.value === "number").length);
+  function fullest(rows, of, options) {
+    const counts = options.map((o) => rows.filter((r) => of(r) === o && typeof r.value === "number").length);
     return options[counts.indexOf(Math.max(...counts))];
   }
 
@@ -57,7 +58,8 @@ composcope.charts = (() => {
 
   const label = (name) => (name === "difference" ? "difference (failure − success)" : String(name));
 
-  function curves(rows, chart, state, paint, about) {
+  function curves(every, chart, state, paint, about) {
+    const rows = every.filter((r) => r.drawn !== "no");  // those are in the csv only
     const series = unique(rows.map((r) => r[chart.series]));
     const color = new Map(series.map((s, i) => [s, colors.NAMED[String(s).split(", ")[0]] || colors.PALETTE[i % colors.PALETTE.length]]));  // "failure, own": its group's
     const legend = el("div", { class: "legend" }, ...series.map((s, i) => {

@@ -61,7 +61,10 @@ composcope.lines = (() => {
   function oneLine(root, rows, { chart, px, py, shade: tint, dashes, nudge, size, spots }) {
     const drawn = rows.filter((r) => typeof r.value === "number");
     const solid = drawn.filter((r) => r.drawn !== "hollow");
-    if (solid.length > 1) root.append(svg("polyline", { points: solid.map((r) => `${px(r[chart.x]) + nudge},${py(r.value)}`).join(" "), fill: "none", stroke: tint, "stroke-width": 2, ...(dashes ? { "stroke-dasharray": dashes } : {}) }));
+    for (const run of unique(solid.map((r) => r.run))) {  // trainings of one recipe each have their own line
+      const joined = solid.filter((r) => r.run === run);
+      if (joined.length > 1) root.append(svg("polyline", { points: joined.map((r) => `${px(r[chart.x]) + nudge},${py(r.value)}`).join(" "), fill: "none", stroke: tint, "stroke-width": 2, ...(dashes ? { "stroke-dasharray": dashes } : {}) }));
+    }
     for (const r of drawn) {
       const [x, v] = [px(r[chart.x]) + nudge, py(r.value)];
       const hollow = r.drawn === "hollow";

@@ -144,3 +144,5 @@ def test_runs_are_ordered_by_the_field_asked_for_and_those_without_it_come_last_
     assert [r.name for r in grouping.grouped(runs, None).runs] == [*sizes]
     with pytest.raises(InputError, match="--group-by cost"):
         grouping.grouped(runs, "cost")
+    runs[0].about["trained_depths"] = [2, 4]
+    assert [*grouping.grouped(runs, "trained_depths").names.values()] == ["2, 4 · big", "none", "small"]

@@ -15,7 +15,7 @@ from composcope.evaluation.cases import Case
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
-from composcope.experiments.figures import depth_curves
+from composcope.experiments.figures import depth_curves, grouping
 from composcope.experiments.run.reader import RunData
 
 from ..bare_runs import bare_run
@@ -44,7 +44,7 @@ def test_two_runs_are_compared_in_the_cells_of_a_channel_and_in_no_other_group(m
 
 
 def test_many_families_have_panels_in_lines_for_those_with_the_most_cases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(depth_curves, "FAMILIES", 8)
+    monkeypatch.setattr(grouping, "FAMILIES", 8)
     sizes = {"few": 3, **{f"f{i:02}": 20 for i in range(8)}, "most": 50}
     found = [Metric("residual_failure", {"family": name, "depth": 2}, n=n, value=0.5) for name, n in sizes.items()]
     run = bare_run(metrics=found)
@@ -55,7 +55,11 @@ def test_many_families_have_panels_in_lines_for_those_with_the_most_cases(monkey
     assert [bool(ax.get_ylabel()) for ax in axes] == [i % depth_curves.ABREAST == 0 for i in range(8)]
     assert {r["family"] for r in drawing.rows} == {*sizes}, "the csv has all"
     assert {r["family"] for r in drawing.rows if r["drawn"] == "no"} == {"f07", "few"}
-    assert "8 families with the most cases; the csv has 2 more" in drawing.caption
+    table = figures.FIGURES["family-heatmap"]([run])
+    assert len(table.figure.axes[0].get_xticks()) == 8
+    assert {r["family"] for r in table.rows if r["drawn"] == "no"} == {"f07", "few"}
+    for one in (drawing, table):
+        assert "8 families with the most cases; the csv has 2 more" in one.caption
 
 
 def test_a_pair_of_models_has_its_own_lines_on_each_benchmark(synthetic: ModuleType, tmp_path: Path) -> None:

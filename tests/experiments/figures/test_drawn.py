@@ -303,6 +303,17 @@ def test_an_interactive_chart_is_in_percent_where_its_picture_is(name: str, ever
     assert bool(drawing.chart.get("percent")) == any("%" in said for said in labels), labels
 
 
+@pytest.mark.parametrize("name", list(figures.FIGURES))
+def test_every_place_of_an_interactive_chart_has_one_row(name: str, everything: Path) -> None:
+    drawing = _drawn(name, everything)
+    chart = drawing.chart or {}
+    shown = [r for r in drawing.rows if all(r[k] == v for k, v in chart.get("only", {}).items())]
+    columns = np.ravel([chart[k] for k in ("x", "y", "series", "panel", "facet") if k in chart] + ["run"])
+    columns = [*columns, *np.ravel(chart.get("switch", []))]
+    places = [[str(r.get(c)) for c in columns] for r in shown if "y" not in chart or r.get(chart["x"]) is not None]
+    assert not chart or len(set(map(tuple, places))) == len(places)
+
+
 Keys = tuple[str, dict[str, Any]]
 STEPS = {"step 1": "step:0", "step 2": "step:1", "both": "both", "whole": "composition"}
 SAME: dict[str, Any] = {

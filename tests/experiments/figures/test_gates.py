@@ -11,7 +11,7 @@ import pytest
 
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
-from composcope.experiments.figures import gates
+from composcope.experiments.figures import gates, grouping
 from composcope.experiments.figures.drawing import NothingToDraw
 from composcope.experiments.run.diagnosis import CauseShare
 
@@ -79,6 +79,12 @@ def test_causes_are_grouped_only_by_what_differs_between_the_failures(monkeypatc
     assert [(ax.get_title(loc="left"), ax.get_xlabel()) for ax in panels] == [
         ("m-x", ""), ("m-y", "share of the failures")
     ]  # fmt: skip
+    monkeypatch.setattr(grouping, "FAMILIES", 1)
+    shares += [replace(share("family", "rank"), cause="lost"), replace(share("family", "pair"), count=5)]
+    drawing = gates.causes.draw([bare_run(protocol="scaffolding")])
+    assert {r["group"] for r in drawing.rows if r.get("drawn") == "no"} == {"family pair"}
+    assert "1 families with the most cases; the csv has 1 more" in drawing.caption
+    assert drawing.caption.startswith("Causes of the failures, as shares"), "parts of a ladder may be wrong"
 
 
 def test_quadrants_and_bottlenecks_are_drawn_in_order_and_without_what_never_happened() -> None:
@@ -122,3 +128,6 @@ def test_bars_of_failed_wholes_show_every_quadrant_that_has_some_of_whatever_num
     legends = [*fig.legends, *(ax.get_legend() for ax in fig.axes if ax.get_legend() is not None)]
     named = {text.get_text() for legend in legends for text in legend.get_texts()}
     assert named >= {gates._right(q) for q in ("111", "110", "001")} and gates._right("000") not in named
+    alone = [Metric("quadrant", {"quadrant": q}, n=9, count=k, value=k / 9) for q, k in (("1", 5), ("0", 4))]
+    rows = gates.failure_quadrants.draw([bare_run(metrics=alone, select=lambda *_: alone)]).rows
+    assert [r["steps"] for r in rows] == ["every step right", "step 1 wrong"]

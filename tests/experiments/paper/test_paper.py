@@ -232,6 +232,12 @@ def test_methods_say_model_data_protocol_and_versions_and_what_runs_share_once(
     other = runs[1].path / "manifest.json"
     other.write_text(other.read_text().replace("2.13.0", "2.12.0"))
     assert "\n".join(methods(load([run.path for run in runs]))).count("torch ") == 2, "versions that differ"
+    assert "compare failures whose parts are all right with" in text
+    counted = runs[1].path / "metrics.json"
+    counted.write_text(counted.read_text().replace("double-gate", "scaffolding"))
+    assert "compare failures with" in "\n".join(methods(load([run.path for run in runs]))), (
+        "parts of a ladder may be wrong"
+    )
 
 
 @pytest.mark.parametrize(

@@ -56,12 +56,14 @@ def test_a_failure_stands_beside_its_donor_or_the_nearest_success_of_its_stratum
 
 @pytest.mark.parametrize(
     ("wrong", "n", "says"),
-    [(0, 0, "nothing can be said"), (1, 2, "Too few"), (0, 14, "Too few"), (0, 15, "It composes"), (1, 30, "It rarely"),
-     (9, 15, "It fails")],
+    [(0, 0, "No case has every part right, so nothing"), (1, 2, "Too few"), (0, 14, "Too few"), (0, 15, "It composes"),
+     (1, 30, "It rarely"), (9, 15, "It fails")],
 )  # fmt: skip
 def test_the_title_of_a_run_claims_nothing_from_a_few_cases(wrong: int, n: int, says: str) -> None:
     found = landing._gap_title(Metric("press_gap", n=n, count=float(wrong), value=wrong / n if n else None))
     assert says in found and (not n or f"{n} wholes" in found)
+    open_ = landing._gap_title(Metric("press_gap", n=0, n_invalid=4))
+    assert open_.startswith("4 cases could not be judged, and no other has every part right")
 
 
 @pytest.mark.parametrize(
@@ -162,12 +164,14 @@ def test_more_cases_are_not_advised_where_no_case_could_be_judged(
     run = RunData(folder)
     assert ("ask more cases" in landing.lacking(run)) == more
     assert ("could not be judged" in landing.lacking(run)) != more
-    found: Any = SimpleNamespace(graded=run.graded, ids=lambda _: set(), cases={}, asks={}, n_invalid=1, protocol="",
-                                 reduction=SimpleNamespace(case_sets=[]))  # fmt: skip
+    found: Any = SimpleNamespace(graded=run.graded, ids=lambda _: set(), cases={}, asks={}, n_invalid=1,
+                                 protocol=run.protocol, reduction=SimpleNamespace(case_sets=[]))  # fmt: skip
     said = investigate.no_contrast(found, folder)
     last = investigate.Investigation(folder, found, said).closing()
     assert ["use more" in line for line in (str(said), str(last))] == [more, more]
     assert "see why answers are invalid" in str(said) and ("could not be judged" in str(last)) != more
+    # parts decide nothing about a ladder
+    assert summary.none_decided(run.graded, "scaffolding") == (outcomes[0] == "?")
 
 
 def test_a_finding_in_words_says_what_its_number_is_and_where_it_has_no_interval(

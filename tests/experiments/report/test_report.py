@@ -255,7 +255,11 @@ def test_probes_that_did_not_run_have_no_section_but_a_line_with_the_command_tha
 
 def test_a_report_in_which_every_probe_ran_says_nothing_of_others(synthetic: ModuleType, tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path / "run", n=8)
-    assert "Not run" not in report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
+    page = report.write([run], tmp_path / "out", live=True).read_text(encoding="utf-8")
+    assert "Not run" not in page
+    assert "matched failures against successes first, by size of the effect)" in page, (
+        "the order of probes.verdicts.rank"
+    )
 
 
 def test_probes_are_not_offered_where_there_is_nothing_to_contrast(synthetic: ModuleType, tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from browsing import Visit, wait_until
 
 from composcope.experiments import figures, report
+from composcope.experiments.figures import grouping
 from composcope.experiments.plugins import load_plugin
 
 pytestmark = pytest.mark.long
@@ -532,4 +534,31 @@ def test_panels_of_families_share_their_depths(
     inside = "s => s.map(x => [...x.querySelectorAll('text[text-anchor=middle]')].map(t => t.textContent))"
     ticks = panels.evaluate_all(inside)
     assert len(ticks) == 3 and ticks[0] == ticks[1] == ticks[2] and len(ticks[0]) > 2
+    visit.check()
+
+
+def test_an_interactive_figure_shows_what_its_picture_shows(
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouping, "FAMILIES", 1)
+    run = synthetic.make_run(tmp_path / "runs" / "a", n=48, probes=())
+    shares = {"lens.absent": 0.9, "lens.in-prompt": 0.2, "ridge.absent": 0.7, "ridge.in-prompt": 0.1}
+    maps = {f"{of}.bridge.{group}": np.full((4, 2), share)
+            for of, share in shares.items() for group in ("failure", "success")}  # fmt: skip
+    rows = [{"quantity": "held_lens", "kind": "bridge", "foils": "absent", "group": "failure", "n": 16}]
+    synthetic.write_probe(run / "probes" / "readout", "readout", rows, maps, {"places": ("subject", "end")})
+    steps = [{"run": name, "recipe": "sft", "step": step, "metric": "both", "k": 20, "n": 40}
+             for name in "ab" for step in (0, 50, 100)]  # fmt: skip
+    (tmp_path / "training_curve.json").write_text(json.dumps({"rows": steps}))
+    visit = Visit(browser, write_page([run], tmp_path / "page"))
+    visit.scroll()
+    for reader, share in (("lens", "0.9"), ("ridge", "0.7")):  # the foils of the maps are absent from the question
+        visit.page.select_option("#figure-readout [data-control=switch]", f"bridge, {reader}")
+        visit.page.locator("#figure-readout canvas").first.hover(position={"x": 200, "y": 20})
+        assert share in visit.page.locator("#tip").inner_text().split()
+    lines = visit.page.locator("#figure-training-curve polyline[points*=' ']").evaluate_all(
+        "found => found.map(line => line.getAttribute('points').split(' ').length)"
+    )
+    assert lines == [3, 3], "a line for each training"
+    assert visit.page.locator("#figure-family-curves .panel").count() == 1
     visit.check()

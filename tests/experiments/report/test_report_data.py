@@ -198,7 +198,7 @@ def test_a_comparison_does_not_replace_a_page_of_another_program(synthetic: Modu
 
 def test_settings_that_differ_are_named_and_the_model_is_none_of_them() -> None:
     def run(**identity: Any) -> Any:
-        return SimpleNamespace(manifest=SimpleNamespace(identity=identity))
+        return SimpleNamespace(manifest=SimpleNamespace(identity=identity), config=None, counted=None)
 
     a, b = (
         run(model="a", weights="1", seed=0, format="cot"),
