@@ -400,7 +400,7 @@ MUTANTS = (
     Mutant(X, 'probe results of another precision are kept', 'about = [name, settings.seed, settings.dtype, model,', 'about = [name, settings.seed, model,', 'tests/experiments/probing/test_single_cases.py -k depend'),
     Mutant(X, 'p-values corrected probe by probe', 'strict=True):\n        row.update({k: found[k] for k in ("p_adjusted", "family")})', 'strict=True):\n        row.update({k: found[k] for k in ("family",)})', 'tests/experiments/probing/test_single_cases.py -k adjusted'),
     Mutant(X, 'donors whose own part is wrong', '    like = [d for d in like if d.right(f"part:{len(d.case.parts) - 1}")]\n', '', DONORS + " -k donors_are"),
-    Mutant(X, 'the best cell without its control', 'return share - _share(pool, *control)', 'return share', WEIGHED + " -k chosen_by"),
+    Mutant(X, 'the best cell without its control', 'return share - _tally(pool, *control).share', 'return share', WEIGHED + " -k chosen_by"),
     Mutant(X, 'the scatter over knowledge at another depth', 'failed = run.one("residual_failure", depth_bin=4) or run.one("residual_failure", depth=4)', 'failed = run.one("residual_failure", depth_bin=6) or run.one("residual_failure", depth=4)', 'tests/experiments/figures/test_contents.py -k over_knowledge'),
     Mutant(X, 'second hop drawn although the first is wrong', 'item.truth("pair:q1"), item.truth("whole")\n\n\n@dataclass', 'True, item.truth("whole")\n\n\n@dataclass', 'tests/experiments/figures/test_scatters.py -k second_hops'),
     Mutant(X, 'members and others exchanged', 'for side in (members, others)]', 'for side in (others, members)]', 'tests/experiments/test_validity_of_own_probes.py -k upper'),
