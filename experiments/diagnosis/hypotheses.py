@@ -90,11 +90,6 @@ def _next_of_kind(things: Sequence[str], right: str) -> str:
     return kind[(kind.index(right) + 1) % len(kind)]
 
 
-def _usual_of_kind(things: Sequence[str], right: str) -> str:
-    """A thing with its kind's most frequent tag; the first one if several tags are equally frequent."""
-    return usual(world.world().kinds[right])
-
-
 def _numbers_in(case: Case) -> list[str]:
     return list(map(without_commas, re.findall(rf"(?<![\w.]){NUMBER}(?!\w)", case.question)))
 
@@ -248,7 +243,7 @@ HYPOTHESES.own = {
     "item-before": _beside(-1),
     "item-after": _beside(1),
     "sibling": lambda case, mates: _things(case, _next_of_kind),
-    "usual-of-kind": lambda case, mates: _things(case, _usual_of_kind),
+    "usual-of-kind": lambda case, mates: _things(case, lambda _, right: usual(world.world().kinds[right])),
     "largest-item": _at(-1, -1, by_tag=True),
     "smallest-item": _at(0, 0, by_tag=True),
     "largest-items": _at(-1, -2, by_tag=True),

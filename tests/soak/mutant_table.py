@@ -236,7 +236,7 @@ MUTANTS = (
     Mutant(P, "equal scores count as above", "(mine == others).float() / 2", "(mine == others).float()", READOUT),
     Mutant(P, "pairs that share a fact enter the cosines", "allowed = (group[:, None] != group).astype(float)", "allowed = 1.0 - np.eye(len(group))", CONTRASTS + ' -k "separation or cosine or share or cluster"'),
     Mutant(P, "the map's p as if there were one layer", "(scaled.max(0) >= least[layer]).sum()", "(scaled[layer] >= least[layer]).sum()", CONTRASTS),
-    Mutant(P, "paired maps flip cases instead of clusters", 'return codes(clusters[0], n, "cases")', "return None", CONTRASTS + " -k map_test"),
+    Mutant(P, "paired maps flip cases instead of clusters", 'codes(clusters[0], n, "cases") if paired', "None if paired", CONTRASTS + " -k map_test"),
     Mutant(P, "labels permuted over cases instead of clusters", "labels = rng.permuted(np.tile(of_cluster, (permutations, 1)), axis=1)[:, group]", "labels = rng.permuted(np.tile(donor, (permutations, 1)), axis=1)", CONTRASTS + " -k labels"),
     Mutant(P, "DeLong's variances divided by the other side", "wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size", "wins.mean(1).var(ddof=1) / y.size + wins.mean(0).var(ddof=1) / x.size", CONTRASTS + " -k auroc"),
     Mutant(P, "the AUROC's interval over cases instead of clusters", "difference_fit(wins.mean(1), -wins.mean(0), clusters)", "difference_fit(wins.mean(1), -wins.mean(0))", CONTRASTS + " -k widen"),
