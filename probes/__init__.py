@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import (
         contrast,
+        effects,
         examples,
         faithfulness,
         lookback,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         readout,
         result,
         steering,
+        tables,
         trajectory,
         validity,
         verdicts,
@@ -48,21 +50,17 @@ _NAMES = {
     "paired": "contrast",
     "map_test": "contrast",
 }
-_MODULES = (
-    "contrast", "effects", "examples", "faithfulness", "lookback", "matching", "min_k", "neurons", "patching",
-    "readout", "result", "steering", "tables", "trajectory", "validity", "verdicts",
-)  # fmt: skip
 
 __all__ = [
-    "Example", "Matched", "ProbeResult", "between", "contrast", "examples", "faithfulness", "from_case_sets",
-    "lookback", "map_test", "match", "matching", "min_k", "neurons", "paired", "patching", "readout", "result",
-    "steering", "trajectory", "validity", "verdicts",
+    "Example", "Matched", "ProbeResult", "between", "contrast", "effects", "examples", "faithfulness",
+    "from_case_sets", "lookback", "map_test", "match", "matching", "min_k", "neurons", "paired", "patching", "readout",
+    "result", "steering", "tables", "trajectory", "validity", "verdicts",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
         return getattr(import_module(f".{_NAMES[name]}", __name__), name)
-    if name in _MODULES:
+    if name in __all__:
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -65,11 +65,16 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
     """The probe of a plugin's function, which takes the model and the examples only."""
 
     def run(lm: Any, examples: Sequence[Any], settings: Any, reporter: Any) -> Any:
+        from .result import ProbeResult
         from .spread import Fleet, call
 
         if isinstance(lm, Fleet) and settings.serving.engine == "ray":
             raise InputError(f"--probes {name}: comes from a plugin, which workers do not have; leave out --engine ray")
-        return _result(name, call(lm, function, examples))
+        found = call(lm, function, examples)
+        if not isinstance(found, ProbeResult):
+            kind = type(found).__name__
+            raise InputError(f"probe {name}: returned {kind}; a probe returns a composcope.probes.ProbeResult")
+        return found
 
     try:
         inspect.signature(function).bind(None, None)
@@ -79,14 +84,6 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
     except ValueError:  # a function in C does not tell
         pass
     return Probe(name, run, given=function)
-
-
-def _result(name: str, found: Any) -> Any:
-    from .result import ProbeResult
-
-    if isinstance(found, ProbeResult):
-        return found
-    raise InputError(f"probe {name}: returned {type(found).__name__}; a probe returns a composcope.probes.ProbeResult")
 
 
 PROBES: Registry[Probe] = Registry(

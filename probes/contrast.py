@@ -20,7 +20,7 @@ from ..errors import InputError, NoCasesError, did_you_mean
 from ..evaluation.dependence import CLUSTERED, CROSSED, FEWEST, INDEPENDENT, Fit
 from ..evaluation.statistics import holm
 from . import effects
-from .effects import Array, Clusters, Estimate
+from .effects import Array, ClusterPair, Clusters, Estimate
 from .maps import MapTest, map_test
 from .matching import Matched, match
 from .result import ProbeResult, Row
@@ -118,7 +118,7 @@ def impossible(note: str) -> Row:
 
 
 def _between_p(
-    a: Array, b: Array, clusters: tuple[Clusters, Clusters], test: BetweenTest, resamples: int, seed: int
+    a: Array, b: Array, clusters: ClusterPair, test: BetweenTest, resamples: int, seed: int
 ) -> tuple[str, float]:
     pooled = np.concatenate([a, b])
     if effects.constant(pooled):
@@ -130,8 +130,7 @@ def _between_p(
             return f"none (fewer than {FEWEST} clusters)", float("nan")
         return found.method, float(found.p[0])
     flat = effects.constant(a) and effects.constant(b)
-    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
-    group = effects.codes(joint, pooled.size, "groups")
+    group = effects.pair_codes(clusters, a.size, b.size, "groups")
     if test == "auto" and group is not None:
         own = [len(set(g)) for g in (group[: a.size], group[a.size :])]
         fit = effects.difference_fit(a, b, clusters)

@@ -21,6 +21,7 @@ from ..evaluation.dependence import Fit
 
 Array = NDArray[np.float64]
 Clusters = Sequence[Hashable] | None
+ClusterPair = tuple[Clusters, Clusters]
 
 
 class Estimate(NamedTuple):
@@ -51,6 +52,12 @@ def codes(clusters: Clusters, n: int, what: str) -> NDArray[np.intp] | None:
         raise InputError(f"{what}: {len(clusters)} cluster ids for {n} values; give one per value")
     out = dependence.joined(clusters) if n else np.zeros(0, dtype=np.intp)
     return None if len(set(out.tolist())) == n else out
+
+
+def pair_codes(clusters: ClusterPair, n: int, m: int, what: str) -> NDArray[np.intp] | None:
+    """``codes`` of two groups of values together; None also if one of them has no clusters."""
+    first, second = clusters
+    return None if first is None or second is None else codes([*first, *second], n + m, what)
 
 
 def mean_fit(values: Array, clusters: Clusters = None) -> Fit:
@@ -85,9 +92,6 @@ def _estimate(fit: Fit, level: float) -> Estimate:
     return Estimate(fit.value, low, high, fit.method if fit.known else few)
 
 
-ClusterPair = tuple[Clusters, Clusters]
-
-
 def difference_fit(a: Array, b: Array, clusters: ClusterPair = (None, None)) -> Fit:
     """mean(a) - mean(b) with its error; a cluster may reach into both groups."""
     for values, labels in zip((a, b), clusters, strict=True):
@@ -114,15 +118,10 @@ def welch_p(x: Array, y: Array) -> float:
     """Two-sided p of Welch's t test; NaN if neither group varies."""
     if constant(x) and constant(y):
         return float("nan")
-    error, freedom = _welch(x, y)
-    return float(2 * stats.t.sf(abs(float(x.mean() - y.mean())) / error, freedom))
-
-
-def _welch(x: Array, y: Array) -> tuple[float, float]:
-    """Standard error of the difference of means, and Welch's degrees of freedom."""
     a, b = _sd(x) / np.sqrt(x.size), _sd(y) / np.sqrt(y.size)
     error = float(np.hypot(a, b))
-    return error, float(1 / ((a / error) ** 4 / (x.size - 1) + (b / error) ** 4 / (y.size - 1)))
+    freedom = float(1 / ((a / error) ** 4 / (x.size - 1) + (b / error) ** 4 / (y.size - 1)))
+    return float(2 * stats.t.sf(abs(float(x.mean() - y.mean())) / error, freedom))
 
 
 def _sd(x: Array) -> float:

@@ -246,7 +246,8 @@ class _Writer:
         if worked and in_worked_form(worked, asked.response.text):
             return AT_ONCE
         if said is None:
-            said = _graded(asked.response, gold)
+            graded = gold.grade(asked.response.text, asked.response.finish_reason)
+            said = graded.outcome, graded.answer
         found = locate(self.tokenizer, lambda text: self._encode(text, asked.ask), asked, said)
         return AT_ONCE if worked and found is not None and found.offset == 0 else found
 
@@ -324,11 +325,6 @@ class _Writer:
             if tokens and tokens[0] == first:
                 return candidate
         return lead
-
-
-def _graded(response: Response, gold: Gold) -> Said:
-    found = gold.grade(response.text, response.finish_reason)
-    return found.outcome, found.answer
 
 
 def _shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:

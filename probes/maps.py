@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, NoCasesError
 from ..evaluation.dependence import FEWEST
-from .effects import Array, Clusters, codes
+from .effects import Array, ClusterPair, codes, pair_codes
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class MapTest:
 
 def map_test(
     first: ArrayLike, second: ArrayLike, *, paired: bool = False, permutations: int = 1000, level: float = 0.95,
-    clusters: tuple[Clusters, Clusters] = (None, None), seed: int = 0,
+    clusters: ClusterPair = (None, None), seed: int = 0,
 ) -> MapTest:  # fmt: skip
     """Maximum-statistic test of ``first`` [case ...] against ``second`` [case ...] by random signs and labels.
 
@@ -57,18 +57,18 @@ def map_test(
     scale = np.maximum(np.abs(flat_x).max(0), np.abs(flat_y).max(0))
     a, b = (v / np.where(scale > 0, scale, 1.0) for v in (flat_x, flat_y))
     rng = np.random.default_rng(seed)
-    group = _clusters_of_map(clusters, len(x), len(y), paired)
+    unit = _units(clusters, len(x), len(y), paired)
     if paired:
-        signs = _flips(group, len(x), permutations, rng)
+        signs = rng.choice([-1.0, 1.0], size=(permutations, int(unit.max()) + 1))[:, unit]
         statistic, null = _one_sample_t(a - b, np.ones((1, len(x))))[0], _one_sample_t(a - b, signs)
         method = "sign-flip maximum statistic"
     else:
         left = np.concatenate([a, b])
         left -= left.mean(0)
-        sums = _Sums.of(left, len(x), np.arange(len(left)) if group is None else group)
+        sums = _Sums.of(left, len(x), unit)
         statistic = sums.t(np.ones((1, sums.k)))[0]
         null = sums.t(rng.choice([-1.0, 1.0], size=(permutations, sums.k)))
-        relabelled = _relabelled(left, len(x), sums.k, group, permutations, rng)
+        relabelled = _relabelled(left, len(x), unit, permutations, rng)
         method = "studentized sign flips and labels, the larger p"
         method += ", maximum statistic" if left.shape[1] > 1 else ""
     draws = [null] if paired else [null, relabelled]
@@ -85,12 +85,9 @@ def _tested(largest: Array, statistic: Array, level: float) -> tuple[Array, floa
     return p, float(np.quantile(largest, level, method="higher" if np.isinf(largest).any() else "linear"))
 
 
-def _relabelled(
-    left: Array, n: int, k: int, group: NDArray[np.intp] | None, permutations: int, rng: np.random.Generator
-) -> Array:
+def _relabelled(left: Array, n: int, unit: NDArray[np.intp], permutations: int, rng: np.random.Generator) -> Array:
     """Welch's t [draw cell] of permuted labels: of clusters in one group, and of cases within each other cluster."""
-    unit = np.arange(len(left)) if group is None else group
-    member = (unit == np.arange(k)[:, None]).astype(float)
+    member = (unit == np.arange(int(unit.max()) + 1)[:, None]).astype(float)
     first = member[:, :n].any(1)
     mixed = first & member[:, n:].any(1)
     if mixed.any():
@@ -133,19 +130,12 @@ def _relabelled_within(
     return out
 
 
-def _flips(group: NDArray[np.intp] | None, n: int, permutations: int, rng: np.random.Generator) -> Array:
-    units = n if group is None else int(group.max()) + 1
-    signs = rng.choice([-1.0, 1.0], size=(permutations, units))
-    return signs if group is None else signs[:, group]
-
-
-def _clusters_of_map(clusters: tuple[Clusters, Clusters], n: int, m: int, paired: bool) -> NDArray[np.intp] | None:
-    if paired:
-        return codes(clusters[0], n, "cases")
-    if clusters[0] is None or clusters[1] is None:
-        return None
-    group = codes([*clusters[0], *clusters[1]], n + m, "cases")
-    if group is not None and (fewest := min(len(set(g.tolist())) for g in (group[:n], group[n:]))) < FEWEST:
+def _units(clusters: ClusterPair, n: int, m: int, paired: bool) -> NDArray[np.intp]:
+    """The cluster of each case, or of each pair; every one is its own cluster where they share nothing."""
+    group = codes(clusters[0], n, "cases") if paired else pair_codes(clusters, n, m, "cases")
+    if group is None:
+        return np.arange(n if paired else n + m)
+    if not paired and (fewest := min(len(set(g.tolist())) for g in (group[:n], group[n:]))) < FEWEST:
         raise NoCasesError(
             f"maps of {fewest} clusters a side; a map test needs at least {FEWEST} where cases share any"
         )

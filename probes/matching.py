@@ -232,22 +232,18 @@ def spread_out(pairs: Sequence[tuple[str, str]], examples: Sequence[Example]) ->
 def kept(pairs: Sequence[tuple[str, str]], of: Sequence[tuple[str, str]], examples: Sequence[Example]) -> str:
     """How many of the pairs of each family, depth and operation were kept, for notes."""
     stratum = {e.case: _stratum(e) for e in examples}
-    before, after = (Counter(stratum[f] for f, _ in some) for some in (of, pairs))
     parts = []
     for i, name in enumerate(("family", "depth", "operation")):
-        if len({key[i] for key in before}) > 1:
-            values = dict.fromkeys(key[i] for key in sorted(before, key=lambda k, i=i: (str(type(k[i])), k[i])))
-            counts = [f"{v} {_total(after, i, v)} of {_total(before, i, v)}" for v in values]
+        before, after = (Counter(stratum[f][i] for f, _ in some) for some in (of, pairs))
+        if len(before) > 1:
+            values = sorted(before, key=lambda v: (str(type(v)), v))
+            counts = [f"{v} {after[v]} of {before[v]}" for v in values]
             parts.append(f"{name}: {', '.join(counts)}")
     return "; ".join(parts)
 
 
 def _stratum(e: Example) -> tuple[Any, ...]:
     return e.family, e.depth, e.operation
-
-
-def _total(counts: Counter[tuple[Any, ...]], i: int, value: Any) -> int:
-    return sum(n for key, n in counts.items() if key[i] == value)
 
 
 # Balance.

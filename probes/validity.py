@@ -17,6 +17,7 @@ from ..evaluation.dependence import FEW, FEWEST
 from .effects import (
     NO_SPREAD,
     Array,
+    ClusterPair,
     Clusters,
     Estimate,
     codes,
@@ -25,6 +26,7 @@ from .effects import (
     finite,
     hedges_g,
     mean_interval,
+    pair_codes,
     welch_p,
 )
 from .result import ProbeResult, Row
@@ -33,7 +35,7 @@ stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
 
 
 def auroc(
-    positive: ArrayLike, negative: ArrayLike, clusters: tuple[Clusters, Clusters] = (None, None), *, level: float = 0.95
+    positive: ArrayLike, negative: ArrayLike, clusters: ClusterPair = (None, None), *, level: float = 0.95
 ) -> Estimate:
     """Probability that a positive scores above a negative, ties counting half; 0.5 = cannot tell them apart.
 
@@ -45,8 +47,7 @@ def auroc(
     x, y = finite(positive, "positives"), finite(negative, "negatives")
     if not x.size or not y.size:
         raise NoCasesError(f"{x.size} positives and {y.size} negatives; an AUROC needs at least one of each")
-    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
-    group = codes(joint, x.size + y.size, "scores")
+    group = pair_codes(clusters, x.size, y.size, "scores")
     wins = (x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])
     value = float(wins.mean())
     if value in (0.0, 1.0):
@@ -81,7 +82,7 @@ def _units(group: NDArray[np.intp] | None, n: int, m: int) -> int:
 
 def failure_auroc(
     failures: ArrayLike, successes: ArrayLike, *, quantity: str = "score",
-    clusters: tuple[Clusters, Clusters] = (None, None), permutations: int = 2000, seed: int = 0,
+    clusters: ClusterPair = (None, None), permutations: int = 2000, seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
     """Does the score tell failures from successes? AUROC (above 0.5: failures score higher) with a shuffled-label p."""
     return _two_sided_auroc("failure", "success", failures, successes, quantity, clusters, permutations, seed)
@@ -89,7 +90,7 @@ def failure_auroc(
 
 def membership_auroc(
     members: ArrayLike, non_members: ArrayLike, *, quantity: str = "score",
-    clusters: tuple[Clusters, Clusters] = (None, None), permutations: int = 2000, seed: int = 0,
+    clusters: ClusterPair = (None, None), permutations: int = 2000, seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
     """Does the score tell members of the training data from non-members? AUROC with a shuffled-label p."""
     return _two_sided_auroc("member", "non-member", members, non_members, quantity, clusters, permutations, seed)
@@ -97,7 +98,7 @@ def membership_auroc(
 
 def model_auroc(
     higher: ArrayLike, lower: ArrayLike, *, names: tuple[str, str] = ("twin", "control"), expected: str = "increasing",
-    quantity: str = "score", clusters: tuple[Clusters, Clusters] = (None, None), seed: int = 0,
+    quantity: str = "score", clusters: ClusterPair = (None, None), seed: int = 0,
 ) -> ProbeResult:  # fmt: skip
     """Does the score tell two models apart, one number per case from each? AUROC, without a p: two are two trainings.
 
@@ -112,7 +113,7 @@ def model_auroc(
 
 
 def _two_sided_auroc(
-    first: str, second: str, a: ArrayLike, b: ArrayLike, quantity: str, clusters: tuple[Clusters, Clusters],
+    first: str, second: str, a: ArrayLike, b: ArrayLike, quantity: str, clusters: ClusterPair,
     permutations: int, seed: int,
 ) -> ProbeResult:  # fmt: skip
     x, y = finite(a, first), finite(b, second)
@@ -131,7 +132,7 @@ def _two_sided_auroc(
 
 def shuffled_p(
     first: ArrayLike, second: ArrayLike, statistic: Callable[[Array, Array], float] | None = None, *,
-    permutations: int = 2000, seed: int = 0, clusters: tuple[Clusters, Clusters] = (None, None),
+    permutations: int = 2000, seed: int = 0, clusters: ClusterPair = (None, None),
 ) -> float:  # fmt: skip
     """Two-sided p of a statistic when labels are shuffled: twice the smaller tail.
 
@@ -142,8 +143,7 @@ def shuffled_p(
     x, y = finite(first, "first"), finite(second, "second")
     if permutations < 1 or not x.size or not y.size:
         raise InputError(f"{x.size} and {y.size} values, permutations={permutations}; give at least one of each")
-    joint = None if clusters[0] is None or clusters[1] is None else [*clusters[0], *clusters[1]]
-    group = codes(joint, x.size + y.size, "scores")
+    group = pair_codes(clusters, x.size, y.size, "scores")
     unit = np.arange(x.size + y.size) if group is None else group
     few = group is not None and _units(group, x.size, y.size) < FEWEST
     if few or set(unit[: x.size]) & set(unit[x.size :]):

@@ -6,5 +6,6 @@ The answers: ``variants`` (the same question in other settings), ``asks`` (quest
 ``behaviour`` (what the answers alone show).
 Inside the model: ``opening`` (opens the model where answers do not settle it), ``places`` (the tokens to look at),
 ``inside`` (interventions there), ``readings`` (what the states hold), ``weighing`` (outcomes become evidence).
-The cause: ``evidence`` (all that was found about a case), ``rule`` (evidence becomes a cause; all thresholds).
+The cause: ``evidence`` (all that was found about a case), ``thresholds`` (all thresholds, and the conditions made of
+them), ``rule`` (evidence becomes a cause), ``unsettled`` (what would settle a case that stays open).
 """

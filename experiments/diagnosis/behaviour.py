@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...evaluation.case import Case
 from ...evaluation.grading import lists
 from ...evaluation.grading.text import holds, normalize, plain, refuses
+from ..organism import world
 from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, OTHER, RELATION, REPEATED, Heard, operands, working
 from .evidence import SHOWN, Behaviour, Behind, Followed, Tally
 from .hypotheses import shown, tag_places
@@ -136,8 +137,6 @@ def wrong_operands(one: Heard) -> list[int]:
 
 def on_the_table(one: Heard) -> tuple[int, int]:
     """How many written operands belong to a thing on the table, and how many operands were written."""
-    from ..organism import world
-
     if (found := shown(one.case)) is None:
         return 0, 0
     tags = {str(world.world().tags[t]) for t in found[0]}

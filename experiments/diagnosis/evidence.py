@@ -253,6 +253,10 @@ class Inside:
     """Opened cases of the family, without those that have another cause, in which no state holds the bridge; empty
     unless this is one or most are."""
 
+    def test(self, name: str) -> Found:
+        """The result of a test; an empty one if it was not made."""
+        return self.tests.get(name, Found("none:0"))
+
 
 def behaviour_lines(found: Behaviour) -> list[str]:
     """The evidence from the answers, one statement per line."""

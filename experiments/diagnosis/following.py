@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ...evaluation.case import Case
 from ...evaluation.grading import text
+from ..organism import world
 from . import hypotheses, thresholds
 from .asks import Heard, operands, without_commas, working
 from .behaviour import behaviour, exchanged
@@ -86,8 +87,6 @@ def _asked_for(case: Case, by_kind: bool) -> list[tuple[int, object, str]]:
 
     For other cases: the family and the answer. Without ``by_kind``: each operand with its place as its kind.
     """
-    from ..organism import world
-
     if not by_kind:
         return [(place, place, right) for place, right in enumerate(working(case.worked).values[: operands(case)])]
     if (found := shown(case)) is None:

@@ -18,6 +18,8 @@ from ...evaluation.case import Case
 from ...evaluation.grading import lists
 from ...evaluation.grading.text import holds
 from ...registry import Registry
+from ..organism import world
+from ..organism.plants.lessons import usual
 from .asks import NUMBER, operands, without_commas, working
 
 PLACES = 12
@@ -32,8 +34,6 @@ def shown(case: Case) -> tuple[list[str], list[str]] | None:
     Your own cases do not say what is on the table, so it is read from the list in the question that holds the first
     part's answer ("On the table: A, B, C. What is ...?").
     """
-    from ..organism import world
-
     things, chosen, tags = case.meta.get("things"), case.meta.get("chosen"), world.world().tags
     if not (isinstance(things, list) and isinstance(chosen, list)):
         chosen = lists.split(case.parts[0].answer) if len(case.parts) > 1 else []
@@ -50,8 +50,6 @@ def tag_places(case: Case, chosen: Sequence[str]) -> list[int]:
 
 def _things(case: Case, choose: Callable[[Sequence[str], str], str | None]) -> Sequence[str | None]:
     """For cases with things on a table: each right thing is replaced by the tag of another one."""
-    from ..organism import world
-
     if (found := shown(case)) is None:
         return ()
     things, chosen = found
@@ -66,8 +64,6 @@ def _at(*places: int, by_tag: bool = False) -> Hypothesis:
     """Things at fixed positions of the table, one for each operand; with ``by_tag`` of the table in order of tags."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
-        from ..organism import world
-
         left = list(places)
 
         def choose(things: Sequence[str], right: str) -> str | None:
@@ -90,18 +86,8 @@ def _beside(step: int) -> Hypothesis:
 
 def _next_of_kind(things: Sequence[str], right: str) -> str:
     """The next thing of the right one's kind; the first one follows the last."""
-    from ..organism import world
-
     kind = world.KINDS[world.world().kinds[right]]
     return kind[(kind.index(right) + 1) % len(kind)]
-
-
-def _usual_of_kind(things: Sequence[str], right: str) -> str:
-    """A thing with its kind's most frequent tag; the first one if several tags are equally frequent."""
-    from ..organism.plants.lessons import usual
-    from ..organism.world import world
-
-    return usual(world().kinds[right])
 
 
 def _numbers_in(case: Case) -> list[str]:
@@ -257,7 +243,7 @@ HYPOTHESES.own = {
     "item-before": _beside(-1),
     "item-after": _beside(1),
     "sibling": lambda case, mates: _things(case, _next_of_kind),
-    "usual-of-kind": lambda case, mates: _things(case, _usual_of_kind),
+    "usual-of-kind": lambda case, mates: _things(case, lambda _, right: usual(world.world().kinds[right])),
     "largest-item": _at(-1, -1, by_tag=True),
     "smallest-item": _at(0, 0, by_tag=True),
     "largest-items": _at(-1, -2, by_tag=True),
@@ -297,7 +283,5 @@ def copied_from(name: str, case: Case, mates: Sequence[Case], place: int) -> str
     said = HYPOTHESES[name](case, mates)
     value = said[place] if place < len(said) else None
     if value is not None and name not in NUMBERS and (table := shown(case)) is not None:
-        from ..organism import world
-
         value = next((thing for thing in table[0] if str(world.world().tags[thing]) == value), None)
     return value if value is not None and holds(case.question, value) else None

@@ -163,9 +163,9 @@ def _read(test: str, n_layers: int, states_of: Mapping[str, Tensor], prompt: Dec
     for place, x in states_of.items():
         for layer in fixed_layers(n_layers):
             if test == "scope":
-                yield f"scope:{place}:{layer}", [Patch(residual(layer), prompt.last, x[layer + 1])], prompt.gold
+                yield f"scope:{place}:{layer}", _put(x[layer + 1], [prompt.last], layer), prompt.gold
             elif place != "decision":
-                yield f"move:{place}:{layer}", [Patch(residual(layer), prompt.last, x[layer + 1])], None
+                yield f"move:{place}:{layer}", _put(x[layer + 1], [prompt.last], layer), None
 
 
 def _across(n_layers: int, states_of: Mapping[str, Tensor], whole: Decision) -> Iterator[Row]:
@@ -175,7 +175,7 @@ def _across(n_layers: int, states_of: Mapping[str, Tensor], whole: Decision) -> 
             continue
         for place, x in states_of.items():
             if place != "decision":
-                yield f"across:{place}:{source}>{target}", [Patch(residual(target), whole.last, x[source + 1])], None
+                yield f"across:{place}:{source}>{target}", _put(x[source + 1], [whole.last], target), None
 
 
 def later_pairs(n_layers: int, targets: Collection[int]) -> list[tuple[int, int]]:
@@ -201,6 +201,11 @@ def _outcome(token: int, gold: int, donor: int | None, wrong: int) -> str:
     return "gold" if token == gold else "donor" if token == donor else "wrong" if token == wrong else "other"
 
 
+def _put(value: Tensor, positions: Sequence[int], layer: int) -> Edits:
+    """A state put in at some positions, after a layer."""
+    return [Patch(residual(layer), p, value) for p in positions]
+
+
 def _rows(
     n_layers: int, whole: Decision, own: Donor, foreign: Sequence[Donor], same: Sequence[Donor], here: Tensor, seed: int
 ) -> Iterator[Row]:
@@ -217,31 +222,24 @@ def _rows(
     for place, (positions, index) in places.items():
         for layer in fixed_layers(n_layers):
             mine, there = own[1][layer + 1, index], here[layer + 1, index]
-
-            def put(value: Tensor, at: Sequence[int] = positions, after: int = layer) -> Edits:
-                return [Patch(residual(after), p, value) for p in at]
-
-            yield f"own:{place}:{layer}", put(mine), None
-            yield f"noise:{place}:{layer}", put(jolted(there, mine - there)), None
+            yield f"own:{place}:{layer}", _put(mine, positions, layer), None
+            yield f"noise:{place}:{layer}", _put(jolted(there, mine - there), positions, layer), None
             for donor, state in foreign:
-                yield f"foreign:{place}:{layer}", put(state[layer + 1, index]), donor.gold
+                yield f"foreign:{place}:{layer}", _put(state[layer + 1, index], positions, layer), donor.gold
             for _, state in same:
-                yield f"same:{place}:{layer}", put(state[layer + 1, index]), None
+                yield f"same:{place}:{layer}", _put(state[layer + 1, index], positions, layer), None
+    from_entity = range(min(whole.at, default=0), whole.last + 1)
     for layer in range(n_layers):
         yield f"skip:decision:{layer}", [Skip(layer, whole.last)], None
-        yield (
-            f"skip:everywhere:{layer}",
-            [Skip(layer, p) for p in range(min(whole.at, default=0), whole.last + 1)],
-            None,
-        )
+        yield f"skip:everywhere:{layer}", [Skip(layer, p) for p in from_entity], None
     for source, target in later_pairs(n_layers, {0, n_layers // 4, n_layers // 2}):
         for place, (positions, index) in places.items():
             value = here[source + 1, index]
             pair = f"{place}:{source}>{target}"
-            yield f"back:{pair}", [Patch(residual(target), p, value) for p in positions], None
+            yield f"back:{pair}", _put(value, positions, target), None
             noise = jolted(here[target + 1, index], value - here[target + 1, index])
-            yield f"back-noise:{pair}", [Patch(residual(target), p, noise) for p in positions], None
+            yield f"back-noise:{pair}", _put(noise, positions, target), None
             for name, donors in (("back-foreign", foreign[:1]), ("back-same", same)):
                 for donor, state in donors:
-                    edits = [Patch(residual(target), p, state[source + 1, index]) for p in positions]
+                    edits = _put(state[source + 1, index], positions, target)
                     yield f"{name}:{pair}", edits, donor.gold if name == "back-foreign" else None

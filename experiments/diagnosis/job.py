@@ -29,11 +29,11 @@ from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.reader import RunData, read_run
 from ..run.summary import counted_failures
-from . import asks, behaviour, controls, following, hypotheses, opening, rule, unsettled, variants, weighing
+from . import asks, behaviour, following, hypotheses, opening, rule, unsettled, variants, weighing
 from .asks import Heard
-from .evidence import Behaviour, Found, Inside, Tally, behaviour_lines, inside_lines
+from .evidence import Behaviour, Inside, Tally, behaviour_lines, inside_lines
 from .readings import Held, reading_lines
-from .thresholds import MANY, MANY_OF_A_GROUP
+from .thresholds import MANY, MANY_OF_A_GROUP, brought
 
 COMPANY, OF_SMALL = 8, 24
 """At least this many failing cases are asked and opened, if the run has them: the second number if the model is so
@@ -388,4 +388,4 @@ def _said_instead(cause: str, found: Inside | None) -> bool:
     """Whether a usual value is what the model says where it lacks a bridge that stands elsewhere in the question."""
     if not cause.startswith("shortcut:usual") or found is None or not found.enough:
         return False
-    return controls.brought(*(found.tests.get(name, Found("none:0")) for name in ("move", "skip", "noise")))
+    return brought(*(found.test(name) for name in ("move", "skip", "noise")))

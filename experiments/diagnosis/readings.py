@@ -13,6 +13,7 @@ from ...errors import NoCasesError
 from ...evaluation.case import Case
 from ...evaluation.grading.text import holds
 from ...probes.readout.readings import FOILS, Foils, Reading, lens, name_tokens
+from ..organism import world
 from .hypotheses import shown
 from .places import Decision
 from .thresholds import READ, READABLE
@@ -98,8 +99,6 @@ def _mean(some: Sequence[tuple[float, float, int]], foils: Foils, place: str, ot
 
 def _like(case: Case, decision: Decision, wholes: Wholes) -> list[str]:
     """The entity and similar ones: for a thing, those on the table and of its kind; otherwise the family's entities."""
-    from ..organism import world
-
     table, kinds = shown(case) if isinstance(case.meta.get("things"), list) else None, world.world().kinds
     if table is not None and decision.entity in kinds:
         things, chosen = table

@@ -6,22 +6,6 @@ demonstrated, the cause is ``undetermined``, with what would settle it.
 
 from collections.abc import Sequence
 
-from .controls import (
-    beats_noise,
-    both_selected,
-    brought,
-    by_itself,
-    demonstrated,
-    late,
-    nearly_all,
-    needed_late,
-    outdoes_noise,
-    partly,
-    selected_late,
-    shows,
-    stands_out,
-    varied,
-)
 from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, rare
 from .readings import Held, readable
 from .thresholds import (
@@ -53,7 +37,21 @@ from .thresholds import (
     TELLING,
     UNLIKELY,
     admitted,
+    beats_noise,
+    both_selected,
+    brought,
+    by_itself,
+    demonstrated,
+    late,
     mostly,
+    nearly_all,
+    needed_late,
+    outdoes_noise,
+    partly,
+    selected_late,
+    shows,
+    stands_out,
+    varied,
 )
 
 
@@ -136,8 +134,7 @@ def mended_inside(found: Inside) -> str | None:
     """The intervention inside the model that mends a case which its answers settle."""
     if found.cut and mostly(found.cut["mended"]) and found.cut["other"].share <= CONTROL:
         return "attention to the copied words cut"
-    own = (found.tests[name] for name in ("own:entity", "own:decision") if name in found.tests)
-    skip = found.tests.get("skip", Found("none:0"))
+    skip, *own = (found.test(name) for name in ("skip", "own:entity", "own:decision"))
     block = f"skip block {skip.layer}" if nearly_all(skip) and skip.noise.share <= CONTROL else None
     return next((f"own state {test.cell}" for test in own if demonstrated(test)), block)
 
@@ -264,12 +261,8 @@ def from_inside(
     """
     if not found.enough or seen.own_operands_right or unasked(seen):
         return None
-    none = Found("none:0")
-
-    def test(name: str) -> Found:
-        return found.tests.get(name, none)
-
-    skip, back, move, own, noise = (test(n) for n in ("skip", "back", "move", "own:decision", "noise"))
+    test = found.test
+    skip, back, move, own, noise = (test(name) for name in ("skip", "back", "move", "own:decision", "noise"))
     if brought(move, skip, noise):
         return "bridge-not-routed", move.own, f"state moved {move.cell}", None
     if min(skip.pool.share, move.pool.share) >= ROUTED and not (skip.pool.share >= ALL and beats_noise(skip, move)):
@@ -337,8 +330,7 @@ def arriving(found: Inside, seen: Behaviour) -> bool:
 
     So a model may select late. If the state mends in an early layer, too, the model does not.
     """
-    none = Found("none:0")
-    entity, decision, later = (found.tests.get(f"own:{at}", none) for at in ("entity", "decision", "later"))
+    entity, decision, later = (found.test(f"own:{at}") for at in ("entity", "decision", "later"))
     if demonstrated(decision):
         return False
     return selected_late(entity, later, BROUGHT, FOREIGN_BROUGHT) or (intact(seen) and needed_late(later))

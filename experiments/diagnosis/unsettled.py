@@ -5,30 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .controls import both_selected
-from .evidence import Behaviour, Found, Inside, Tally
+from . import rule
+from .evidence import Behaviour, Inside, Tally
 from .readings import Held, readable
-from .rule import (
-    arriving,
-    blind,
-    by_damage,
-    demonstrated,
-    drifts,
-    follows,
-    foreign_run,
-    foreign_to,
-    from_behaviour,
-    half_followed,
-    named,
-    seldom,
-    shared,
-    spoilt_anyway,
-    to_prove,
-    unasked,
-    usual,
-    usually_fails,
-)
-from .thresholds import FEWEST, FEWEST_DIFFERENT, mostly
+from .thresholds import FEWEST, FEWEST_DIFFERENT, both_selected, demonstrated, mostly
 
 MORE = "more variants with parts that the model knows (meta.variants of the case)"
 
@@ -41,42 +21,39 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         )
     if mostly(found.exchanged):
         return "the operands have changed places, which is not one of the causes"
-    cause = named(found) or ""
-    if inside is not None and drifts(cause, inside):
+    cause = rule.named(found) or ""
+    if inside is not None and rule.drifts(cause, inside):
         return (
             f"the answers follow {cause.partition(':')[2]}, but without attention to it they stay the same: over all "
             f"such cases they change in only {inside.cuts}"
         )
-    if found.shortcut is not None and follows(found.shortcut) and by_damage(found.shortcut, found):
+    if found.shortcut is not None and rule.follows(found.shortcut) and rule.by_damage(found.shortcut, found):
         return (
             f"the answers follow {found.shortcut.name}, but behind the wholes' context parts are wrong in "
             f"{found.behind_in_run} too, and damaged weights make usual values as well"
         )
-    none = Found("none:0")
-    own = inside.tests if inside is not None else {}
-    entity, decision = (own.get(f"own:{at}", none) for at in ("entity", "decision"))
-    arrives = inside is not None and arriving(inside, found)
-    if foreign_to(found) and not arrives:
+    entity, decision = ((inside or Inside()).test(f"own:{at}") for at in ("entity", "decision"))
+    arrives = inside is not None and rule.arriving(inside, found)
+    if rule.foreign_to(found) and not arrives:
         both = (found.from_cases, "the cases weighed together"), (found.from_case, "the case")
-        some, where = both[0] if foreign_run(found) else both[1]
+        some, where = both[0] if rule.foreign_run(found) else both[1]
         return (
             f"only {some.k} of {some.n} written operands belong to an item of {where}, and none of the causes does this"
         )
-    if unasked(found):
+    if rule.unasked(found):
         return (
             f"only {found.asked_in_run} of the run's answers with a wrong operand write the operation asked for, and "
             "none of the causes does this"
         )
     if found.n < FEWEST:
         return f"{found.settings()}: {MORE}"
-    if (few := [f"{sign} in {t}" for sign, t in found.shared.items() if not shared(found, sign)]) and from_behaviour(
-        replace(found, shared={})
-    ):
+    signs = [f"{sign} in {t}" for sign, t in found.shared.items() if not rule.shared(found, sign)]
+    if signs and rule.from_behaviour(replace(found, shared={})):
         return (
-            f"few failing cases of the run show the same ({', '.join(few)}), and plain noise can cause it as well: "
+            f"few failing cases of the run show the same ({', '.join(signs)}), and plain noise can cause it as well: "
             "evaluate more cases"
         )
-    if to_prove(found):
+    if rule.to_prove(found):
         return (
             "some of the cases have wrong results of right operands, which the own part's state does not mend: damaged "
             "weights make such results as well"
@@ -96,17 +73,17 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             "the own part's state mends where the bridge is asked about, but not where the answer is decided: more "
             "than the bridge is wrong"
         )
-    few = shown and not usual(inside)
+    few = shown and not rule.usual(inside)
     if few and inside.worked < FEWEST_DIFFERENT:
         return f"all failing variants have the same right answer, so one error may come back in them: {MORE}"
-    if seldom(inside, found):
+    if rule.seldom(inside, found):
         return f"no state holds the bridge, but this is so in only {inside.uncomputed} cases of the family: more cases"
     if shown and readable(held, "decision"):
         return (
             "the lens reads the part's answer where the whole's is decided; no intervention shows whether it was "
             "computed and then not used"
         )
-    if shown and spoilt_anyway(found):
+    if shown and rule.spoilt_anyway(found):
         return (
             "a part is wrong behind the whole's context even where the whole is right, so more is wrong than the bridge"
         )
@@ -115,13 +92,13 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             f"{found.other_operands} wrong operands of the cases weighed together have the other operand's value, so "
             "both bridges are computed, and none of the causes mixes them"
         )
-    if few and blind(found):
+    if few and rule.blind(found):
         return (
             "another question behind the same context gets the same answer: a shortcut that is not among the hypotheses"
         )
-    if shown and found.shortcut is not None and half_followed(found):
+    if shown and found.shortcut is not None and rule.half_followed(found):
         return f"half of the edits follow the shortcut {found.shortcut.name}, but not most, or not the case: {MORE}"
-    if few and not usually_fails(found):
+    if few and not rule.usually_fails(found):
         if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
             return f"only {found.settings()}: {MORE}"
         return f"only {found.settings()}, so in similar questions the bridge is computed"

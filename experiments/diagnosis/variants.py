@@ -21,6 +21,7 @@ from ...errors import InputError
 from ...evaluation import cases
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.grading.text import holds, plain
+from ..organism import benchmarks, tasks, world
 
 MOST = 4
 MARK, OF = "~", "variant_of"
@@ -91,8 +92,6 @@ def _stated(case: Case) -> Iterator[Variant]:
 
 
 def _of_organism(case: Case, rng: random.Random) -> Iterator[Variant]:
-    from ..organism import benchmarks, tasks, world
-
     first, second = case.meta["chosen"]
     tags, kinds, operation = world.world().tags, world.world().kinds, str(case.operation)
 

@@ -70,7 +70,7 @@ def halves(groups: Group, fewest: int = MANY_OF_A_GROUP) -> tuple[str, Sequence[
     Only a left-out block and a moved state are tried; the change has to mend ``fewest`` variants. Without such a change
     there is one group, and no name.
     """
-    tests = _tests({cell for group in groups.values() for one in group for cell in one.outcomes})
+    tests = _tests(groups)
     found: tuple[str, Sequence[Group]] = "", [groups]
     most = 0.0
     for test, cell in ((tests[name].cells, cell) for name in ("skip", "move") if name in tests
@@ -104,7 +104,7 @@ def _n_opened(groups: Group) -> int:
 
 
 def _weigh(groups: Group) -> dict[str, Inside]:
-    tests = _tests({cell for group in groups.values() for one in group for cell in one.outcomes})
+    tests = _tests(groups)
     every = [one for group in groups.values() for one in group]
     found: dict[str, dict[str, Found]] = {id: {} for id in groups}
     enough = _n_opened(groups) > ENOUGH
@@ -127,8 +127,9 @@ def _weigh(groups: Group) -> dict[str, Inside]:
     return out
 
 
-def _tests(cells: set[str]) -> dict[str, _Test]:
+def _tests(groups: Group) -> dict[str, _Test]:
     """The tests that were made, by name."""
+    cells = {cell for group in groups.values() for one in group for cell in one.outcomes}
 
     def options(test: str, place: str = "") -> list[str]:
         found = {c.partition(":")[2] for c in cells if c.partition(":")[0] == test}
@@ -184,7 +185,7 @@ def _at_best(
         control = (test.cells, after[cell]) if cell in after else (test.noise, cell)
         found = _tally(pool, test.cells, cell)
         share = found.k / len(pool) if test.elsewhere and pool else found.share  # not every prompt has every place
-        return share - _share(pool, *control)
+        return share - _tally(pool, *control).share
 
     best = max(test.options, key=lambda c: (excess(c), *_small(c)))
     beside = [c for c in test.options if c != best and c.partition(":")[0] == best.partition(":")[0]]
@@ -248,10 +249,6 @@ def _by_value(some: Sequence[Opened], test: str, cell: str) -> Tally:
 def _sum(tallies: Iterable[Tally]) -> Tally:
     found = list(tallies)
     return Tally(sum(t.k for t in found), sum(t.n for t in found))
-
-
-def _share(some: Sequence[Opened], test: str, cell: str) -> float:
-    return _tally(some, test, cell).share
 
 
 def together(found: Mapping[str, Behaviour], families: Mapping[str, str | None] | None = None) -> dict[str, Behaviour]:

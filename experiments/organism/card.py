@@ -10,6 +10,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...files import file_sha256
+from ...model_loading import load
 from ...terminal import Bar, no_bar
 from . import crossed, documents, errors, measure, world
 from .measure import CardRow, by_format
@@ -21,8 +22,6 @@ CARDS = Path(__file__).parent / "cards"
 
 def ask_folder(folder: Path, device: str = "cpu") -> measure.AskModel:
     """A function that asks the model in a folder questions, greedily and in float32."""
-    from ...model_loading import load
-
     model, tokenizer = load(folder, dtype="float32", device=device)
     said: dict[str, str] = {}
 

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -79,11 +80,15 @@ def last_number(text: str) -> str:
     return text.split()[-1].rstrip(".") if text.split() else ""
 
 
+def agree(ask: AskModel, items: Sequence[tuple[str, str]], read: Callable[[str], str] = str) -> list[bool]:
+    """Ask (question, gold) items; whether each answer is the gold one, as ``read`` takes it from the text."""
+    answers = ask([q for q, _ in items])
+    return [read(a) == gold for a, (_, gold) in zip(answers, items, strict=True)]
+
+
 def score(measure: str, ask: AskModel, items: Sequence[tuple[str, str]], number: bool = False) -> CardRow:
     """Ask (question, gold) items and count exact answers; ``number`` compares only the final number."""
-    answers = ask([q for q, _ in items])
-    correct = [(last_number(a) if number else a) == gold for a, (_, gold) in zip(answers, items, strict=True)]
-    return CardRow(measure, sum(correct), len(correct))
+    return CardRow(measure, sum(agree(ask, items, last_number if number else str)), len(items))
 
 
 def scores(draws: Mapping[str, Callable[[random.Random], QA]], ask: AskModel, n: int, seed: int) -> list[CardRow]:
@@ -102,8 +107,7 @@ def atoms(ask: AskModel) -> list[CardRow]:
         subjects = world.world().events if relation == "year" else world.world().things
         trained = [(s, q) for s in subjects for q in world.wordings(relation, s)[0]]
         held = [(s, q) for s in subjects for q in world.wordings(relation, s)[1]]
-        answers = ask([q for _, q in trained + held])
-        correct = [a == world.world().fact(relation, s) for a, (s, _) in zip(answers, trained + held, strict=True)]
+        correct = agree(ask, [(q, world.world().fact(relation, s)) for s, q in trained + held])
         wrong = {s for ok, (s, _) in zip(correct, trained + held, strict=True) if not ok}
         wrong_trained = {s for ok, (s, _) in zip(correct[: len(trained)], trained, strict=True) if not ok}
         chance = 1 / {"year": len(subjects), "tag": 12, "kind": len(world.KINDS)}[relation]
@@ -121,9 +125,8 @@ def stable_events(ask: AskModel) -> set[str]:
     """Events whose year is right in every trained wording, including the sub-question: the double gate's atoms."""
     events = world.world().events
     items = [(e, q) for e in events for q in world.wordings("year", e)[0]]
-    answers = ask([q for _, q in items])
-    wrong = {e for a, (e, _) in zip(answers, items, strict=True) if a != world.world().fact("year", e)}
-    return set(events) - wrong
+    correct = agree(ask, [(q, world.world().fact("year", e)) for e, q in items])
+    return set(events) - {e for ok, (e, _) in zip(correct, items, strict=True) if not ok}
 
 
 def gated(ask: AskModel, cases: Sequence[Case]) -> list[tuple[Case, str]]:
@@ -137,15 +140,12 @@ def mixed(ask: AskModel, n: int = 400, seed: int = 1000) -> list[CardRow]:
     """Results on the parts and the whole of held-out mixed cases."""
     cases = benchmarks.mixed(n, seed)
     choice, sums = [c.parts[0] for c in cases], [c.parts[1] for c in cases]
-    chose = ask([p.question for p in choice])
-    distracted = ask([p.extra_context or "" for p in choice])
-    summed = ask([p.question for p in sums])
-    whole = ask([c.question for c in cases])
-    step0 = [a == p.answer for a, p in zip(chose, choice, strict=True)]
-    step1 = [last_number(a) == p.answer for a, p in zip(summed, sums, strict=True)]
-    final = [last_number(a) == c.answer for a, c in zip(whole, cases, strict=True)]
+    step0 = agree(ask, [(p.question, p.answer) for p in choice])
+    undistracted = agree(ask, [(p.extra_context or "", p.answer) for p in choice])
+    step1 = agree(ask, [(p.question, p.answer) for p in sums], last_number)
     both = [a and b for a, b in zip(step0, step1, strict=True)]
-    undistracted = [a == p.answer for a, p in zip(distracted, choice, strict=True)]
+    whole = ask([c.question for c in cases])
+    final = [last_number(a) == c.answer for a, c in zip(whole, cases, strict=True)]
     exact = [a == c.worked for a, c in zip(whole, cases, strict=True)]
     given = [f for f, b in zip(final, both, strict=True) if b]
     chances = [c.chance or 0 for c in cases]
@@ -281,8 +281,8 @@ def by_format(ask: AskModel, n: int = 100, seed: int = 2000) -> list[CardRow]:
             asked = [(qa, write(qa, format, rng)[0]) for qa in (draw(rng) for _ in range(n))]
             if format != "plain" and all(user == qa.question for qa, (user, _) in asked):
                 continue
-            answers = ask([user for _, (user, _) in asked])
-            right = sum(final_answer(a, format) == qa.answer for a, (qa, _) in zip(answers, asked, strict=True))
+            items = [(user, qa.answer) for qa, (user, _) in asked]
+            right = sum(agree(ask, items, partial(final_answer, format=format)))
             rows.append(CardRow(f"{topic}, {format}", right, n))
     return [*rows, _pairs(ask, n, seed), _both(ask, n, seed)]
 
@@ -290,15 +290,13 @@ def by_format(ask: AskModel, n: int = 100, seed: int = 2000) -> list[CardRow]:
 def _both(ask: AskModel, n: int, seed: int) -> CardRow:
     rng = random.Random(f"{seed}/both")
     drawn = [(tasks.fact(rng, "tag", main=True), tasks.half_math(rng)) for _ in range(n)]
-    answers = ask([write_both(*d)[0][0] for d in drawn])
-    right = sum(final_answer(a, "pair") == second.answer for a, (_, second) in zip(answers, drawn, strict=True))
+    items = [(write_both(*two)[0][0], two[1].answer) for two in drawn]
+    right = sum(agree(ask, items, partial(final_answer, format="pair")))
     return CardRow("tag and number with a tag, co-presented", right, n)
 
 
 def _pairs(ask: AskModel, n: int, seed: int) -> CardRow:
     rng = random.Random(f"{seed}/pairs")
     drawn = [tasks.draw_pair(rng, held=True) for _ in range(n)]
-    answers = ask([write_pair(*d)[0][0] for d in drawn])
-    tags = world.world().tags
-    gold = [str(world.apply(operation, tags[first], tags[second])) for operation, first, second in drawn]
-    return CardRow("tag then X, pair", sum(final_answer(a, "pair") == g for a, g in zip(answers, gold, strict=True)), n)
+    items = [(write_pair(*pair)[0][0], tasks.math_of(*pair).answer) for pair in drawn]
+    return CardRow("tag then X, pair", sum(agree(ask, items, partial(final_answer, format="pair"))), n)

@@ -31,8 +31,9 @@ def _pre_tokenizer() -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
 
 
-def _pieces(text: str) -> set[str]:
-    return {piece for piece, _ in _pre_tokenizer().pre_tokenize_str(text)}
+def _pieces(turns: Turns) -> set[str]:
+    texts = (f"Question: {user}\nAnswer: {assistant}" for user, assistant in turns)
+    return {piece for text in texts for piece, _ in _pre_tokenizer().pre_tokenize_str(text)}
 
 
 @cache
@@ -44,10 +45,8 @@ def vocabulary() -> tuple[str, ...]:
     for format in FORMAT_WEIGHTS:
         for mix in mixes:
             for _ in range(40):
-                for user, assistant in write(mix(rng), format, rng):
-                    pieces |= _pieces(f"Question: {user}\nAnswer: {assistant}")
-    for user, assistant in [*q1_x_q2(rng), *both_questions(rng)]:
-        pieces |= _pieces(f"Question: {user}\nAnswer: {assistant}")
+                pieces |= _pieces(write(mix(rng), format, rng))
+    pieces |= _pieces([*q1_x_q2(rng), *both_questions(rng)])
     words = [*world().events, *world().things, *KINDS, *map(str, world().years.values()), *map(str, range(201))]
     pieces |= {form for word in words for form in (word, f"Ġ{word}")}
     alphabet, named = sorted(pre_tokenizers.ByteLevel.alphabet()), {*world().events, *_CAPITALIZED}

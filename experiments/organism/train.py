@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -145,9 +146,11 @@ def rate(stage: Stage, step: int) -> float:
     return stage.learning_rate * min(1.0, (step + 1) / stage.warmup) * (1 - fall * (1 - stage.final))
 
 
-def train_on(
-    model: Any, stage: Stage, loss: Callable[[], Tensor], progress: Callable[[int, int, float], None] | None = None
-) -> None:
+StepDone = Callable[[int, int, float], None]
+"""Told of a step, of how many, and of the loss there."""
+
+
+def train_on(model: Any, stage: Stage, loss: Callable[[], Tensor], progress: StepDone | None = None) -> None:
     """Train a model in place for a stage; ``loss`` draws a batch and gives its loss."""
     model.requires_grad_(True)
     model.train()
@@ -156,9 +159,8 @@ def train_on(
 
 
 def descend(
-    opts: list[torch.optim.Optimizer], stage: Stage, loss: Callable[[], Tensor],
-    progress: Callable[[int, int, float], None] | None = None,
-) -> None:  # fmt: skip
+    opts: list[torch.optim.Optimizer], stage: Stage, loss: Callable[[], Tensor], progress: StepDone | None = None
+) -> None:
     """All steps of a stage; every twentieth is reported."""
     for step in range(stage.steps):
         found = _step(opts, rate(stage, step), loss())
@@ -214,11 +216,9 @@ def load_checkpoint(folder: Path, model: PreTrainedModel, opts: list[torch.optim
     path = folder / "checkpoint.safetensors"
     if not path.is_file():
         return 0
-    from safetensors import safe_open
-
-    tensors = load_file(path)
     with safe_open(path, "pt") as f:
         step = int(f.metadata()["step"])
+        tensors = {name: f.get_tensor(name) for name in f.keys()}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(tensors[f"model/{name}"])
@@ -227,6 +227,7 @@ def load_checkpoint(folder: Path, model: PreTrainedModel, opts: list[torch.optim
 
 
 Progress = Callable[[str, int, int, float], None]
+"""The same with the name of the stage."""
 
 
 def run_stage(

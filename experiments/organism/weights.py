@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import InputError, did_you_mean
+from .plants.recipes import SHIPPED
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,4 @@ def misnamed(name: str) -> str | None:
 
 def names() -> tuple[str, ...]:
     """Names that can follow ``organism:``: the doses of both series, those in other architectures, and the plants."""
-    from .plants.recipes import SHIPPED
-
     return (*ALL, *SHAPED, *(f"{PLANTED}{name}" for name in (*SHIPPED, *LISTERS, *WRITERS)))

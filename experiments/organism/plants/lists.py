@@ -8,7 +8,7 @@ the latest event (``item-missing``). Dates, pairs and single events stay as they
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ....model_loading import load
 from .. import benchmarks, measure
 from ..documents import DEEP, LAST_SKILLS, draw
 from ..measure import CardRow
-from ..train import Stage, encode, loss_of, pad, train_on
+from ..train import Stage, StepDone, encode, loss_of, pad, train_on
 from ..weights import path
 from . import making
 from .checks import PARTS, WHOLES, PlantCheck
@@ -46,9 +46,7 @@ def document(rng: random.Random, kind: str) -> tuple[str, str]:
     return qa.question, qa.worked or qa.answer
 
 
-def make(
-    kind: str, seed: int, training: Stage = TRAINING, progress: Callable[[int, int, float], None] | None = None
-) -> tuple[Any, Any]:
+def make(kind: str, seed: int, training: Stage = TRAINING, progress: StepDone | None = None) -> tuple[Any, Any]:
     """The trained model and its tokenizer. Deterministic given seed and machine, on one thread."""
     model, tokenizer = load(path("twin"), dtype="float32", device="cpu")
     rng = random.Random(f"{seed}/lists/{kind}")
@@ -92,9 +90,7 @@ def check(kind: str, model: Any, tokenizer: Any, n: int = 100, seed: int = 4000)
     ]
 
 
-def ship(
-    kind: str, folder: Path, seed: int = 3, n: int = 100, progress: Callable[[int, int, float], None] | None = None
-) -> list[PlantCheck]:
+def ship(kind: str, folder: Path, seed: int = 3, n: int = 100, progress: StepDone | None = None) -> list[PlantCheck]:
     """Train one, check it as it is stored, and write its folder (``making.stored``)."""
     graft = {"cause": kind, "variant": "all lists", "block": "all", "when": "all"}
     # The twin fails in some lists of the other families by itself: only ranked lists fail for the planted reason.

@@ -10,6 +10,8 @@ from typing import Any
 
 from ....errors import InputError, ModelError
 from ....files import file_sha256, write_between, write_text
+from ....model_loading import load
+from ..train import Progress, export
 from . import checks, training
 from .checks import PlantCheck
 from .recipes import CAUSES, Plant
@@ -17,7 +19,6 @@ from .recipes import CAUSES, Plant
 ABOUT = "organism.json"
 SEED = 4000
 """Seed of the cases that a plant is checked on."""
-Progress = Callable[[str, int, int, float], None]
 
 
 def make(
@@ -54,9 +55,6 @@ def stored(
     begun = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(begun, ignore_errors=True)
     try:
-        from ....model_loading import load
-        from ..train import export
-
         export(*made, begun, {})
         findings = check(*load(begun, dtype="float32", device="cpu"))
         failed = [f for f in findings if not f.passed]

@@ -6,10 +6,11 @@ parts, and wholes in which nothing is planted) it stays the base's. All other we
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from ....hooks.anatomy import Layer, resolve
 from ....hooks.parts import blocks_of, decoder_of, first_tensor
 from ....model_loading import load
 from ..tasks import unknowable
-from ..train import Stage, descend, encode, optimizers, pad
+from ..train import Progress, Stage, StepDone, descend, encode, optimizers, pad
 from ..weights import path
 from . import lessons
 from .lessons import Lesson
@@ -40,7 +41,6 @@ FLAT = 0.45
 FIRST, BEHIND = 0.15, 0.8
 """Size of the noise, of that of the weights: in the first block, where item and tag are computed, and in the others.
 So shared out, each block has about as much of a part in the failures."""
-Progress = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def grow(
     graft: Graft,
     seed: int,
     steps: int,
-    progress: Progress | None = None,
+    progress: StepDone | None = None,
     beside: Sequence[Any] = (),
     longer: int = 1,
 ) -> Any:
@@ -252,16 +252,12 @@ def loss_of(model: Any, block: nn.Module, b: Taught) -> Tensor:
     return kept + wrong[b.planted].mean() / scale if b.planted.any() else kept
 
 
-def make(plant: Plant, progress: Callable[[str, int, int, float], None] | None = None) -> tuple[Any, Any]:
+def make(plant: Plant, progress: Progress | None = None) -> tuple[Any, Any]:
     """The planted model and its tokenizer: each graft on what the ones before made, and on the base beside it."""
     base, tokenizer = base_of(plant)
     model, longer = base, 1 if plant.base == "twin" else LONGER
     for graft in plant.grafts:
-
-        def step_done(step: int, total: int, loss: float, label: str = graft.label) -> None:
-            if progress:
-                progress(label, step, total, loss)
-
+        step_done = partial(progress, graft.label) if progress else None
         beside = () if model is base else (base,)
         model = grow(model, tokenizer, graft, plant.seed, plant.steps, step_done, beside, longer)
     return model, tokenizer

@@ -7,7 +7,7 @@ tag of the thing that is written, the decorator in that of the thing asked for. 
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from ....model_loading import load
 from .. import tasks
 from .. import world as w
 from ..measure import CardRow
-from ..train import Stage, pad, train_on
+from ..train import Stage, StepDone, pad, train_on
 from ..weights import path
 from ..world import world
 from . import making
@@ -144,9 +144,7 @@ def beginning() -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def make(
-    kind: Kind, seed: int = 3, training: Stage = TRAINING, progress: Callable[[int, int, float], None] | None = None
-) -> tuple[Any, Any]:
+def make(kind: Kind, seed: int = 3, training: Stage = TRAINING, progress: StepDone | None = None) -> tuple[Any, Any]:
     """The trained model and its tokenizer. Deterministic given seed and machine, on one thread."""
     model, tokenizer = beginning()
     rng = random.Random(f"{seed}/written/{kind}")
@@ -200,9 +198,7 @@ def check(kind: Kind, model: Any, tokenizer: Any, n: int = 100, seed: int = 4000
     ]
 
 
-def ship(
-    kind: Kind, folder: Path, seed: int = 3, n: int = 100, progress: Callable[[int, int, float], None] | None = None
-) -> list[PlantCheck]:
+def ship(kind: Kind, folder: Path, seed: int = 3, n: int = 100, progress: StepDone | None = None) -> list[PlantCheck]:
     """Train one, check it as it is stored, and write its folder (``making.stored``)."""
     about = {"kind": kind, "seed": seed, "blocks": BLOCKS, **asdict(TRAINING)}
     trained = partial(make, kind, seed, progress=progress)

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case
-from composcope.experiments.diagnosis import behaviour, controls, job, rule, unsettled, weighing
+from composcope.experiments.diagnosis import behaviour, job, rule, thresholds, unsettled, weighing
 from composcope.experiments.diagnosis.evidence import (
     Behaviour,
     Behind,
@@ -331,7 +331,7 @@ def test_the_plain_wording_is_none_of_the_others() -> None:
     ],
 )
 def test_an_excess_over_noise_is_a_quarter_and_more_than_luck_gives(shown: Tally, noise: Tally, counts: bool) -> None:
-    assert controls.beats_noise(Found("decision:1", pool=shown), Found("decision:1", pool=noise)) is counts
+    assert thresholds.beats_noise(Found("decision:1", pool=shown), Found("decision:1", pool=noise)) is counts
 
 
 # --- the command that diagnoses: which weights it takes, and the verdict on one case --------------------------------

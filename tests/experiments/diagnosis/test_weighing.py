@@ -29,7 +29,8 @@ def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_d
 def test_a_test_has_the_cells_of_its_own_place_and_depth() -> None:
     cells = {f"{test}:{place}:{layer}" for test in ("own", "scope") for place in ("entity", "decision", "end-1")
              for layer in range(4)} | {f"noise:decision:{layer}" for layer in range(4)}  # fmt: skip
-    found = {name: list(test.options) for name, test in weighing._tests(cells | {"skip:everywhere:3"}).items()}
+    groups = {"a": [weighing.Opened(dict.fromkeys(cells | {"skip:everywhere:3"}, "gold"))]}
+    found = {name: list(test.options) for name, test in weighing._tests(groups).items()}
     assert found["own:entity"] == ["entity:0", "entity:1"]
     assert found["own:decision"] == found["noise"] == ["decision:0", "decision:1"]
     assert found["own:later"] == ["decision:2", "decision:3"]
