@@ -79,12 +79,6 @@ def test_agreement_counts_the_confusion_matrix_and_leaves_unjudged_cases_out() -
     assert judging.agreement([]).kappa is None
 
 
-def test_the_second_opinion_lists_answers_on_which_math_verify_differs() -> None:
-    report = formulas.second_opinion([("1/2", "0.5", True), ("3", "4", False), ("\\frac{6}{8}", "3/4", False)])
-    assert report.n == 3 and report.disagreements == (("\\frac{6}{8}", "3/4", False),)
-    assert report.rate == pytest.approx(1 / 3)
-
-
 def test_math_verify_is_refused_outside_the_main_thread() -> None:
     import threading
 
