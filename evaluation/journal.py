@@ -78,11 +78,11 @@ class Contents:
 
     def put(self, key: str, response: Response) -> None:
         """Keep a new response; an answer ends the failures before it, and never replaces an earlier answer."""
-        if response.finish_reason == "error":
-            self.failures[key] = response
-        else:
+        if response.finish_reason != "error":
             self.failures.pop(key, None)
             self.responses.setdefault(key, response)
+        elif key not in self.responses:
+            self.failures[key] = response
 
 
 def read_journal(folder: str | Path) -> Contents:
@@ -177,14 +177,11 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
     except (KeyError, TypeError, AttributeError) as e:
         contents.warnings.append(f"{where}: damaged line left out ({e}); its ask is asked again")
         return
+    contents.put(key, response)
     if response.finish_reason == "error":
-        if key not in contents.responses:
-            contents.failures[key] = response
         return
-    contents.failures.pop(key, None)
     contents.lines.setdefault(key, where)
-    kept = contents.responses.setdefault(key, response)
-    if kept.text != response.text:
+    if contents.responses[key].text != response.text:
         contents.warnings.append(f"{where}: {_named(record)} has two different answers; the earlier one counts")
 
 

@@ -254,22 +254,6 @@ def _sample(decided: Sequence[int], graded: Sequence[tuple[Ask, Response, Grade]
 
 
 @dataclass(frozen=True)
-class AnswerToJudge:
-    """One answer to compare with its gold answer."""
-
-    case: str
-    role: str
-    question: str
-    gold: str
-    answer_type: str
-    response: str
-    format: str = "plain"
-    finish_reason: str = "stop"
-    aliases: tuple[str, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
 class JudgeVerdict:
     """A verdict and where it comes from."""
 
@@ -278,28 +262,31 @@ class JudgeVerdict:
     why: str
 
 
-def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal | None = None) -> list[JudgeVerdict]:
-    """A verdict for each row.
+def by_rules(ask: Ask, response: Response) -> Grade:
+    """The grade of a response by the rules alone."""
+    return grade(
+        response.text, response.finish_reason, ask.gold, ask.answer_type, ask.aliases, ask.format, options=ask.options,
+        question=ask.question,
+    )  # fmt: skip
+
+
+def agree(
+    answers: Sequence[tuple[Ask, Response]], judge: Engine | None, journal: Journal | None = None
+) -> list[JudgeVerdict]:
+    """A verdict for each answer.
 
     What the rules call correct is right. Everything else that has an answer goes to the judge, if there is one; its
-    replies without a verdict leave the row undecided. Without a judge the rules' "incorrect" is wrong.
+    replies without a verdict leave the answer undecided. Without a judge the rules' "incorrect" is wrong.
     """
-    grades = [
-        grade(
-            r.response, r.finish_reason, r.gold, r.answer_type, r.aliases, r.format, options=r.options,
-            question=r.question,
-        )
-        for r in rows
-    ]  # fmt: skip
-    verdicts = [_by_rules(g) for g in grades]
+    grades = [by_rules(ask, response) for ask, response in answers]
+    verdicts = [_of_rules(g) for g in grades]
     if judge is None:
         return verdicts
-    open_ = [i for i, g in enumerate(grades) if g.outcome in ("incorrect", "invalid") and _answer(rows[i], g)]
-    asks = [
-        ask_judge(r.case, r.role, r.question, r.gold, _answer(r, grades[i]), aliases=r.aliases)
-        for i, r in ((i, rows[i]) for i in open_)
-    ]
-    for i, response in put(judge, dict(zip(open_, asks, strict=True)), journal).items():
+    asks = {}
+    for i, (g, (ask, response)) in enumerate(zip(grades, answers, strict=True)):
+        if g.outcome in ("incorrect", "invalid") and (shown := _answer(response, g)):
+            asks[i] = ask_judge(ask.case, ask.role, asked_of(ask), ask.gold, shown, aliases=ask.aliases)
+    for i, response in put(judge, asks, journal).items():
         if response.finish_reason == "error":
             verdicts[i] = JudgeVerdict(None, f"judge error: {response.error}")
         else:
@@ -307,13 +294,11 @@ def agree(rows: Sequence[AnswerToJudge], judge: Engine | None, journal: Journal 
     return verdicts
 
 
-def _answer(row: AnswerToJudge, grade: Grade) -> str:
+def _answer(response: Response, grade: Grade) -> str:
     """What the judge sees: the extracted answer, or the end of a response in which none was found."""
-    if row.finish_reason in ("error", "length"):
-        return ""
-    return grade.answer or row.response.strip()[-1000:]
+    return grade.answer or response.text.strip()[-1000:] if response.finish_reason == "stop" else ""
 
 
-def _by_rules(grade: Grade) -> JudgeVerdict:
+def _of_rules(grade: Grade) -> JudgeVerdict:
     right = {"correct": True, "incorrect": False, "abstained": False}.get(grade.outcome)
     return JudgeVerdict(right, f"rules: {grade.match or grade.reason or grade.outcome}")

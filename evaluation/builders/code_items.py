@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ..grading import words
 from ..sandbox import run_code
 from ..text_files import objects
 
@@ -22,11 +23,7 @@ WHAT = "JSON lines with question, code and answer, or GSM-Hard rows with input a
 
 LARGEST = 10**15
 """Larger answers are left out: floating point, in which magnitudes are compared, would not hold them exactly."""
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
-)
-WORDS: dict[str, float] = {word: i for i, word in enumerate([*_UNITS.split(), "eighteen", "nineteen"])}
-WORDS |= {w: 10 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+WORDS: dict[str, float] = {**words.SMALL, **words.TENS}
 _DIGITS = r"(?<![\w.,:/])\d+(?:,\d{3})*(?:\.\d+)?"
 _NUMBER = rf"{_DIGITS}(?![\d:/]|\.\d|,\d{{3}}|[^\W\d_]|\s*%)"
 _JOINED = re.compile(rf"{_DIGITS}(?=[^\W\d_])")

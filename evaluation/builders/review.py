@@ -8,7 +8,7 @@ them.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -18,7 +18,7 @@ from scipy.stats import pearsonr
 
 from ...errors import InputError, NoCasesError
 from .. import prompts
-from ..asks import Ask, Grade, Response
+from ..asks import Ask, Grade
 from ..benchmarks.stad import StadItem
 from ..case import Case
 from ..cases import check
@@ -26,6 +26,7 @@ from ..engines.base import Engine, ask_all
 from ..gold import typed_answer
 from ..grading.grade import grade
 from ..journal import Journal
+from ..judging import by_rules
 from . import scaffold_teacher
 from .scaffolds import solved
 
@@ -43,7 +44,6 @@ def queue(
     samples: int = 16,
     minimum: int = 4,
     seed: int = 0,
-    grade: Callable[..., Grade] = grade,
 ) -> list[dict[str, Any]]:
     """The items to review, one record each: cases whose second part's answer fewer than ``minimum`` of
     ``samples`` samples reach.
@@ -63,7 +63,7 @@ def queue(
     for n, solver in enumerate(solvers):
         mine = [a for a in asks if a.repeat % len(solvers) == n]
         for ask, response in zip(mine, ask_all(solver, mine, journal), strict=True):
-            grades[ask.case].append(_judged(ask, response, grade))
+            grades[ask.case].append(by_rules(ask, response))
     records = [_record(case, grades[case.id], minimum) for case in cases]
     return [r for r in records if r["agreeing"] < minimum]
 
@@ -75,15 +75,6 @@ def _ask(case: Case, repeat: int, seed: int) -> Ask:
     ask = Ask(case.id, f"part:{_PART}", prompts.render(p.question, "cot"), p.answer, p.answer_type, "cot", p.aliases)
     ask = replace(ask, question=p.question, options=p.options)
     return replace(ask, max_tokens=1024, temperature=0.7, seed=seed + repeat, repeat=repeat)
-
-
-def _judged(ask: Ask, response: Response, grade: Callable[..., Grade]) -> Grade:
-    if response.finish_reason == "error":
-        return Grade("invalid", None, None, f"error: {response.error}")
-    return grade(
-        response.text, response.finish_reason, ask.gold, ask.answer_type, aliases=ask.aliases, format=ask.format,
-        options=ask.options, question=ask.question,
-    )  # fmt: skip
 
 
 def _record(case: Case, grades: Sequence[Grade], minimum: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from ..engines.base import Engine, ask_all
 from ..gold import same_last_answer
 from ..grading.grade import grade
 from ..journal import Journal
-from ..judging import AnswerToJudge, JudgeVerdict, agree
+from ..judging import JudgeVerdict, agree
 from . import scaffold_teacher as parsing
 from . import scaffold_teacher as requests
 
@@ -228,9 +228,9 @@ def _answer(run: _Run, items: list[StadItem]) -> list[StadItem]:
 
 def _consistent(run: _Run, items: list[StadItem]) -> list[StadItem]:
     """Items whose last intermediate answer is the gold answer (the consistency function of section 2.1)."""
-    rows = [_to_judge(i, "consistency", i.steps[-1].answer or "") for i in items]
+    last = [(_about(i, "consistency"), Response("", i.steps[-1].answer or "", "stop", 0, 0)) for i in items]
     kept = []
-    for item, verdict in zip(items, agree(rows, run.judge, run.journal), strict=True):
+    for item, verdict in zip(items, agree(last, run.judge, run.journal), strict=True):
         if verdict.right:
             kept.append(item)
         else:
@@ -286,21 +286,18 @@ def solved(
     ``wanted``: item, role and question of each.
     """
     asks = [
-        Ask(item.id, role, prompts.render(question, "cot"), item.answer, item.answer_type, "cot", max_tokens=max_tokens)
+        replace(_about(item, role), prompt=prompts.render(question, "cot"), format="cot", max_tokens=max_tokens)
         for item, role, question in wanted
     ]
     responses = ask_all(engine, asks, journal)
-    rows = [
-        _to_judge(i, role, r.text, "cot", r.finish_reason) for (i, role, _), r in zip(wanted, responses, strict=True)
-    ]
-    return list(zip(responses, agree(rows, judge, journal), strict=True))
+    return list(zip(responses, agree(list(zip(asks, responses, strict=True)), judge, journal), strict=True))
 
 
-def _to_judge(item: StadItem, role: str, response: str, format: str = "plain", finish: str = "stop") -> AnswerToJudge:
-    """An answer to an item, to be compared with what its case accepts."""
+def _about(item: StadItem, role: str) -> Ask:
+    """An ask, yet without a prompt, whose answer is compared with what the item's case accepts."""
     case, asked = item.case, item.asked(item.question)
-    return AnswerToJudge(
-        item.id, role, asked, case.answer, case.answer_type, response, format, finish, case.aliases, case.options
+    return Ask(
+        item.id, role, "", case.answer, case.answer_type, aliases=case.aliases, options=case.options, question=asked
     )
 
 

@@ -224,8 +224,7 @@ def _compares(sentence: str, greater: Sequence[str], lesser: Sequence[str], name
     said, other = content(left), content(right)
     if words & (_DENYING | _OPEN) or not lesser or len(greater) < 2:
         return None
-    given = iter(said)
-    if not other and not {*said} & {*lesser} and all(word in given for word in greater):
+    if not other and not {*said} & {*lesser} and _in_order(greater, said):
         return True
     # the other one in its place, with all else that the question says of the first one
     left_out = {*greater} - {*said}

@@ -278,32 +278,20 @@ class SecondOpinion:
     disagreements: tuple[tuple[str, str, bool], ...]
     """(answer, gold, verdict of the rules) of the answers on which they differ."""
 
-    @property
-    def rate(self) -> float | None:
-        return len(self.disagreements) / self.n if self.n else None
 
-
-def second_opinion_on(rows: Iterable[Graded]) -> SecondOpinion:
+def second_opinion(rows: Iterable[Graded]) -> SecondOpinion:
     """Let math-verify judge again what was matched, or not, as a number; main thread only."""
-    judged = (
-        (row.answer, row.gold, row.outcome == "correct")
-        for row in rows
-        if row.answer and row.gold and row.outcome in ("correct", "incorrect") and any(c.isdigit() for c in row.gold)
-        if row.match in (None, "numeric", "math-verify")
-    )
-    return second_opinion(judged)
-
-
-def second_opinion(judged: Iterable[tuple[str, str, bool]]) -> SecondOpinion:
-    """Let math-verify judge (answer, gold, our verdict) triples again; main thread only."""
     n = unread = 0
     differ = []
-    for answer, gold, ours in judged:
-        theirs = verify(answer, gold)
+    for row in rows:
+        decided = row.outcome in ("correct", "incorrect") and row.match in (None, "numeric", "math-verify")
+        if not (row.answer and row.gold and decided and any(c.isdigit() for c in row.gold)):
+            continue
+        theirs, ours = verify(row.answer, row.gold), row.outcome == "correct"
         if theirs is None:
             unread += 1
             continue
         n += 1
         if theirs != ours:
-            differ.append((answer, gold, ours))
+            differ.append((row.answer, row.gold, ours))
     return SecondOpinion(n, unread, tuple(differ))

@@ -117,27 +117,20 @@ def match(answer: str, golds: Sequence[str]) -> str | None:
 
 def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
     """What a text after an answer cue says; None where it says nothing at all."""
-    plain = _read_as(line, golds)
+    found = uncued(line, golds, consistency, lead=True)
+    return uncued(rest, golds, consistency) if found is None and len(rest) > len(line) else found
+
+
+def uncued(whole: str, golds: Sequence[str], consistency: bool = False, lead: bool = False) -> NameVerdict | None:
+    """What a text without a cue says; None where it says nothing at all. ``lead``: its first sentence may be enough."""
+    plain = _read_as(whole, golds)
     found = _exactly(plain, golds, consistency)
-    if found is not None:
+    if found is not None or not (said := _statements(plain)):
         return found
-    said = _statements(plain)
-    if not said:
-        return uncued(rest, golds, consistency) if len(rest) > len(line) else None
-    first = _exactly(said[0], golds, consistency)
+    first = _exactly(said[0], golds, consistency) if lead else None
     if first is not None and first.right and _correction(plain, _names(golds)) is None:
         return first
     return _read(plain, said, golds)
-
-
-def uncued(whole: str, golds: Sequence[str], consistency: bool = False) -> NameVerdict | None:
-    """What a text without a cue says; None where it says nothing at all."""
-    plain = _read_as(whole, golds)
-    found = _exactly(plain, golds, consistency)
-    if found is not None:
-        return found
-    said = _statements(plain)
-    return _read(plain, said, golds) if said else None
 
 
 def _read_as(whole: str, golds: Sequence[str]) -> str:

@@ -7,14 +7,13 @@ Applied to an answer and to the right answer before they are compared, so a spel
 
 import re
 
+from . import words
+
 _TITLES = {"St": "Saint", "Mt": "Mount", "Ft": "Fort"}
 """Short forms before a name."""
 _SHORT = {"UK": "United Kingdom", "UAE": "United Arab Emirates", "NYC": "New York City"}
 """Initials that stand for one name, in capitals with or without points; all others stand for the United States."""
-_ORDINALS: tuple[str, ...] = tuple(
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
-    "sixteenth seventeenth eighteenth".split()
-)
+_ORDINALS = words.ORDINALS[:18]
 _BRITISH: dict[str, str] = {
     pair.split("/")[0]: pair.split("/")[1]
     for pair in (
@@ -103,9 +102,9 @@ def roman(numeral: str) -> int:
     return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
 
 
-def initials(short: str, words: tuple[str, ...]) -> bool:
-    """Whether a text is nothing but a short form ("UK", "the U.S.A.") of the letters that ``words`` begin with."""
+def initials(short: str, name: tuple[str, ...]) -> bool:
+    """Whether a text is nothing but a short form ("UK", "the U.S.A.") of the words of a name."""
     form = re.fullmatch(r"\W*(?:[Tt]he\s+)?((?:[A-Z]\.?){2,6})\W*", short)
-    every = "".join(w[0] for w in words)
-    letters = "".join(w[0] for w in words if w not in ("of", "and", "for"))
+    every = "".join(w[0] for w in name)
+    letters = "".join(w[0] for w in name if w not in ("of", "and", "for"))
     return form is not None and form[1].replace(".", "").lower() in (letters, every)

@@ -3,19 +3,19 @@
 import re
 from fractions import Fraction
 
-_SMALL = {
+SMALL = {
     word: n
     for n, word in enumerate(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
         "seventeen eighteen nineteen".split()
     )
 }
-_TENS = {w: 10 * n for n, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+TENS = {w: 10 * n for n, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4}
 _PARTS |= {"fifth": 5, "fifths": 5, "sixth": 6, "sixths": 6, "eighth": 8, "eighths": 8, "tenth": 10, "tenths": 10}
 _FRACTION_ALONE = {"half", "quarter"}
-_WORD = "|".join(sorted([*_SMALL, *_TENS, *_SCALES, *_PARTS, "hundred", "dozen"], key=len, reverse=True))
+_WORD = "|".join(sorted([*SMALL, *TENS, *_SCALES, *_PARTS, "hundred", "dozen"], key=len, reverse=True))
 PATTERN = re.compile(
     rf"\b(?:(?:minus|negative)\s+)?(?:an?\s+)?(?:{_WORD})\b"
     rf"(?:(?:\s+|-|\s+and\s+(?:an?\s+)?|\s+point\s+)(?:{_WORD})\b)*",
@@ -31,7 +31,7 @@ _BELOW_ZERO = re.compile(
 )
 _BELOW = re.compile(r"\bbelow\b|[零負负マ]", re.IGNORECASE)
 _HALVES = re.compile(
-    rf"\b(?P<whole>an?|\d+|{'|'.join(_SMALL)})\s+(?P<unit>[a-z]+)\s+and\s+(?:(?:a|one)\s+(?P<part>half|quarter)|(?P<three>three)"
+    rf"\b(?P<whole>an?|\d+|{'|'.join(SMALL)})\s+(?P<unit>[a-z]+)\s+and\s+(?:(?:a|one)\s+(?P<part>half|quarter)|(?P<three>three)"
     r"\s+quarters)\b",
     re.IGNORECASE,
 )
@@ -80,7 +80,7 @@ def with_halves(text: str) -> str:
 
 def _decimals(m: re.Match[str]) -> str:
     said = m["whole"].lower()
-    whole = int(said) if said.isdigit() else _SMALL.get(said, 1)
+    whole = int(said) if said.isdigit() else SMALL.get(said, 1)
     part = "75" if m["three"] else "5" if m["part"].lower() == "half" else "25"
     counted = said not in ("a", "an")  # "7 cups and a half"
     return f"{whole}.{part} {m['unit']}" if counted or lookup(m["unit"]) else m[0]
@@ -140,7 +140,7 @@ _LARGE = {
 _SCALE_OF = {word: n for n, row in _LARGE.items() for word in row.split()}
 SCALE = rf"(?:{'|'.join(sorted(_SCALE_OF, key=len, reverse=True))})\b\.?"
 """Words after digits that multiply them, in the languages that models write."""
-_TERM = rf"(?:\d{{1,3}}|{'|'.join([*_SMALL, *_TENS])})"
+_TERM = rf"(?:\d{{1,3}}|{'|'.join([*SMALL, *TENS])})"
 _SCALED = rf"(?:hundred|{'|'.join(_SCALES)})"
 _MIXED = re.compile(
     rf"(?<![\w.,/:-])\d{{1,3}}\s{_SCALED}(?:\s{_SCALED})?"
@@ -223,21 +223,19 @@ def value(text: str) -> Fraction | None:
 
 def _year(tokens: list[str]) -> int | None:
     """A year as it is spoken: "nineteen forty-five"."""
-    first, rest = ({**_SMALL, **_TENS}).get(tokens[0], 0), _integer(tokens[1:])
+    first, rest = ({**SMALL, **TENS}).get(tokens[0], 0), _integer(tokens[1:])
     return 100 * first + rest if 10 <= first <= 20 and rest is not None and 10 <= rest <= 99 else None
 
 
-_ORDINALS: tuple[str, ...] = (
+ORDINALS: tuple[str, ...] = (
     *"first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth".split(),
     *"fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
 )
 _TENTHS = {"twenty": 20, "thirty": 30}
-DAYS = {word: n for n, word in enumerate(_ORDINALS, 1)} | {"thirtieth": 30}
-DAYS |= {
-    f"{tens}-{word}": n + k for tens, n in _TENTHS.items() for k, word in enumerate(_ORDINALS[:9], 1) if n + k < 32
-}
+DAYS = {word: n for n, word in enumerate(ORDINALS, 1)} | {"thirtieth": 30}
+DAYS |= {f"{tens}-{word}": n + k for tens, n in _TENTHS.items() for k, word in enumerate(ORDINALS[:9], 1) if n + k < 32}
 """Days of a month in words."""
-_ORDINAL = re.compile(rf"(?<![\w-])(?:{'|'.join(_ORDINALS)})\b(?![,\w-]|\s+of\b)", re.IGNORECASE)
+_ORDINAL = re.compile(rf"(?<![\w-])(?:{'|'.join(ORDINALS)})\b(?![,\w-]|\s+of\b)", re.IGNORECASE)
 _ORDINAL_WORDS = 12
 """Words of a text in which an ordinal can be the answer."""
 
@@ -248,14 +246,14 @@ def ordinal(text: str) -> int | None:
     if len(found) != 1 or len(text.split()) > _ORDINAL_WORDS:
         return None
     before = re.findall(r"[a-z]+", text[: found[0].start()].lower())
-    counted = bool(before) and before[-1] in ("a", "an", "per", "each", "every", *_SMALL, *_TENS)
-    return None if counted else _ORDINALS.index(found[0][0].lower()) + 1
+    counted = bool(before) and before[-1] in ("a", "an", "per", "each", "every", *SMALL, *TENS)
+    return None if counted else ORDINALS.index(found[0][0].lower()) + 1
 
 
 def _decimal(tokens: list[str], sign: int) -> Fraction | None:
     at = tokens.index("point")
     whole = _integer([t for t in tokens[:at] if t != "and"])
-    digits = [_SMALL.get(t) for t in tokens[at + 1 :]]
+    digits = [SMALL.get(t) for t in tokens[at + 1 :]]
     if whole is None or not digits or any(d is None or d > 9 for d in digits):
         return None
     return sign * (whole + Fraction(int("".join(map(str, digits))), 10 ** len(digits)))
@@ -267,9 +265,9 @@ def _split_fraction(tokens: list[str]) -> tuple[list[str], Fraction | None]:
         return tokens, Fraction(0)
     denominator, rest = _PARTS[tokens[-1]], tokens[:-1]
     if tokens[-1].endswith("s") or tokens[-1] == "halves":
-        if not rest or rest[-1] not in _SMALL:
+        if not rest or rest[-1] not in SMALL:
             return tokens, None
-        return rest[:-1], Fraction(_SMALL[rest[-1]], denominator)
+        return rest[:-1], Fraction(SMALL[rest[-1]], denominator)
     if rest and rest[-1] == "one":
         return rest[:-1], Fraction(1, denominator)
     # "three and a half" is a number, "the third" is not
@@ -283,15 +281,15 @@ def _integer(tokens: list[str]) -> int | None:
             if current % 100 or (len(token) > 2 and current):
                 return None
             current += int(token)
-        elif token in _SMALL:
-            tens = current % 100 >= 20 and current % 10 == 0 and _SMALL[token] < 10
+        elif token in SMALL:
+            tens = current % 100 >= 20 and current % 10 == 0 and SMALL[token] < 10
             if seen and current % 100 and not tens:
                 return None  # "four nine" is two numbers, not one
-            current += _SMALL[token]
-        elif token in _TENS:
+            current += SMALL[token]
+        elif token in TENS:
             if current % 100:
                 return None
-            current += _TENS[token]
+            current += TENS[token]
         elif token == "hundred":
             current = (current or 1) * 100
         elif token == "dozen":

@@ -58,13 +58,18 @@ def read_bamboogle_results(path: str | Path, options: Options = Options()) -> Im
             role = "whole" if style == whole else f"whole:{style}"
             rows.append(_whole(case, role, style, answer, scorer, model, where))
             stored.append(_stored(answer.get("returned"), answer.get("answer"), where))
-            contradictions += _whole_contradictions(answer, style, where)
+            returned = str(answer["returned"]) if "returned" in answer else None
+            contradictions += _contradictions(
+                answer, "is_right", returned, answer.get("answer"), where, field=f"{style}.is_right_CEM", name=style
+            )
         sub = _object(item, _SUB, where)
         rows += [_part(case, hop, sub, scorer, model, where) for hop in (1, 2)]
         stored += [_stored(_response(sub, hop), sub.get(f"Q{hop}_gt"), where) for hop in (1, 2)]
         contradictions += _part_contradictions(sub, where)
     counted = _summary_contradictions(raw.get("summary", {}), items, styles, path)
-    return Imported(rows, contradictions + counted, _warnings(raw, items, path), stored)
+    size = raw.get("summary", {}).get("size_of_dataset")
+    other = f"{path}: size_of_dataset is {size}, but there are {len(items)} items"
+    return Imported(rows, contradictions + counted, [] if size in (None, len(items)) else [other], stored)
 
 
 def _load(path: str | Path) -> dict[str, Any]:
@@ -148,24 +153,25 @@ def _covers(response: Any, golds: Iterable[str]) -> bool:
     return any(_plain(g) in _plain(str(response)) for g in golds)
 
 
-def _whole_contradictions(answer: Mapping[str, Any], style: str, where: str) -> list[dict[str, Any]]:
-    found = []
-    if "returned" in answer and isinstance(answer.get("is_right_CEM"), bool):
-        mine = _covers(answer["returned"], _golds(answer.get("answer")))
-        if mine != answer["is_right_CEM"]:
-            found.append(_uncovered(where, f"{style}.is_right_CEM", answer["is_right_CEM"], mine))
-    return found + _implied(answer, "is_right", style, where)
+def _contradictions(
+    values: Mapping[str, Any], prefix: str, response: Any, golds: Any, where: str, *, field: str, name: str
+) -> list[dict[str, Any]]:
+    """What one answer's CEM says against its stored response, and against its EM."""
+    stored, found = values.get(f"{prefix}_CEM"), []
+    if response is not None and isinstance(stored, bool) and (mine := _covers(response, _golds(golds))) != stored:
+        problem = f"the gold answer is {'' if mine else 'not '}in the stored response"
+        found.append(contradiction(where, field, stored, mine, problem))
+    if values.get(f"{prefix}_EM") is True and stored is False:
+        problem = "an exact match covers the gold answer too"
+        found.append(contradiction(where, f"{name}: {prefix}_CEM", False, True, problem))
+    return found
 
 
 def _part_contradictions(sub: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
     found = []
     for hop in (1, 2):
-        stored = sub.get(f"Q{hop}_is_right_CEM")
-        if (response := _response(sub, hop)) is not None and isinstance(stored, bool):
-            mine = _covers(response, _golds(sub.get(f"Q{hop}_gt")))
-            if mine != stored:
-                found.append(_uncovered(where, f"Q{hop}_is_right_CEM", stored, mine))
-        found += _implied(sub, f"Q{hop}_is_right", _SUB, where)
+        prefix, response, golds = f"Q{hop}_is_right", _response(sub, hop), sub.get(f"Q{hop}_gt")
+        found += _contradictions(sub, prefix, response, golds, where, field=f"{prefix}_CEM", name=_SUB)
     for scorer in SCORERS:
         first, second, both = (sub.get(f"{q}_right_{scorer}") for q in ("Q1_is", "Q2_is", "Q1_and_Q2"))
         if None not in (first, second, both) and bool(both) != (bool(first) and bool(second)):
@@ -173,19 +179,6 @@ def _part_contradictions(sub: Mapping[str, Any], where: str) -> list[dict[str, A
             problem = f"Q1 is {first} and Q2 is {second}"
             found.append(contradiction(where, name, both, bool(first) and bool(second), problem))
     return found
-
-
-def _uncovered(where: str, field: str, stored: bool, mine: bool) -> dict[str, Any]:
-    problem = f"the gold answer is {'' if mine else 'not '}in the stored response"
-    return contradiction(where, field, stored, mine, problem)
-
-
-def _implied(values: Mapping[str, Any], prefix: str, name: str, where: str) -> list[dict[str, Any]]:
-    """An exact match that does not cover the gold answer."""
-    if values.get(f"{prefix}_EM") is True and values.get(f"{prefix}_CEM") is False:
-        problem = "an exact match covers the gold answer too"
-        return [contradiction(where, f"{name}: {prefix}_CEM", False, True, problem)]
-    return []
 
 
 def _summary_contradictions(
@@ -204,13 +197,6 @@ def _summary_contradictions(
                 field = f"summary.{name}_correct_{scorer}"
                 found.append(contradiction(str(path), field, stored, count, f"{count} rows say so"))
     return found
-
-
-def _warnings(raw: Mapping[str, Any], items: list[dict[str, Any]], path: object) -> list[str]:
-    size = raw.get("summary", {}).get("size_of_dataset")
-    return (
-        [] if size in (None, len(items)) else [f"{path}: size_of_dataset is {size}, but there are {len(items)} items"]
-    )
 
 
 def read_stad_results(path: str | Path, options: Options = Options()) -> Imported:  # noqa: B008 (frozen)

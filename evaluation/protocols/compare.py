@@ -17,7 +17,6 @@ from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric, find, mark
 from . import counting
-from .counting import Item
 from .double_gate import Gated, atom_table, depth_metrics, gate_cases
 
 MATCHED_WITHIN = 0.02
@@ -85,21 +84,13 @@ def _unmatched(atom: Metric) -> str:
 
 def _delta_comp(pairs: Sequence[tuple[Gated, Gated]], seed: int, reason: str | None) -> list[Metric]:
     """R_A - R_B over all depths, then by depth (or its bin) and family; cases are resampled in pairs."""
-    metrics = []
-    partner = {id(x.item): (x, y) for x, y in pairs}
-    own = [x.item for x, _ in pairs]
-    for group, items in counting.grouped(own, ((counting.depth_key(own),), ("family",))):
-        chosen = [partner[id(item)] for item in items]
-        metrics.append(_difference_of_failures(chosen, items, group, seed, reason))
-    return metrics
+    by_depth = (counting.depth_key([x.item for x, _ in pairs]),)
+    cells = counting.grouped(pairs, (by_depth, ("family",)), of=lambda pair: pair[0].item)
+    return [_difference_of_failures(chosen, group, seed, reason) for group, chosen in cells]
 
 
 def _difference_of_failures(
-    pairs: Sequence[tuple[Gated, Gated]],
-    items: Sequence[Item],
-    group: Mapping[str, object],
-    seed: int,
-    reason: str | None,
+    pairs: Sequence[tuple[Gated, Gated]], group: Mapping[str, object], seed: int, reason: str | None
 ) -> Metric:
     def columns(g: Gated) -> tuple[bool, bool]:
         inside = g.double is True and g.whole is not None
@@ -116,7 +107,7 @@ def _difference_of_failures(
         lambda s: s[..., 1] / s[..., 0] - s[..., 3] / s[..., 2],
         group,
         seed=seed,
-        of=items,
+        of=[x.item for x, _ in pairs],
         possible=(-1, 1),
         n_invalid=sum(g.double is None or (g.double is True and g.whole is None) for pair in pairs for g in pair),
     )

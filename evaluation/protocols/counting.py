@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..graded import Graded
 from ..metrics import Metric, mark
 from .base import CaseSet, Entry, Evidence, Reduction
 
+T = TypeVar("T")
 Truth = bool | None
 """True, False, or None where an invalid answer leaves it undecided."""
 GROUPINGS = (("depth_bin",), ("depth",), ("family",), ("domain",), ("operation",))
@@ -40,10 +41,6 @@ class Item:
         """Whether the answer in a role is right; None where it is invalid or was not asked."""
         row = self.rows.get(role)
         return None if row is None else truth(row)
-
-    def get(self, name: str) -> Any:
-        """A property of the case by group key (``family``, ``depth_bin``, ...)."""
-        return getattr(self.first, name)
 
     def entry(self, evidence: Iterable[Evidence], value: Any = None) -> Entry:
         """The case in a case set."""
@@ -178,16 +175,18 @@ def depth_key(found: Sequence[Item]) -> str:
 
 
 def grouped(
-    found: Sequence[Item], groupings: Sequence[tuple[str, ...]] | None = None
-) -> list[tuple[dict[str, Any], list[Item]]]:
-    """All items, then the items of every value of every grouping (values that are not known are left out)."""
-    cells: list[tuple[dict[str, Any], list[Item]]] = [({}, list(found))]
-    for keys in groupings or (*GROUPINGS, ("family", depth_key(found))):
-        split: dict[tuple[Any, ...], list[Item]] = {}
-        for item in found:
-            values = tuple(item.get(k) for k in keys)
+    found: Sequence[T],
+    groupings: Sequence[tuple[str, ...]] | None = None,
+    of: Callable[[Any], Item] = lambda item: item,
+) -> list[tuple[dict[str, Any], list[T]]]:
+    """All, then those of every value of every grouping (unknown values are left out); ``of`` gives the item of each."""
+    cells: list[tuple[dict[str, Any], list[T]]] = [({}, list(found))]
+    for keys in groupings or (*GROUPINGS, ("family", depth_key([of(each) for each in found]))):
+        split: dict[tuple[Any, ...], list[T]] = {}
+        for each in found:
+            values = tuple(getattr(of(each).first, k) for k in keys)
             if None not in values:
-                split.setdefault(values, []).append(item)
+                split.setdefault(values, []).append(each)
         if len(keys) > 1 and len({v[0] for v in split}) < 2:
             continue  # one family: its cells by depth are the cells by depth
         for values in sorted(split, key=lambda v: tuple((isinstance(x, str), x) for x in v)):

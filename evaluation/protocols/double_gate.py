@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -87,10 +88,9 @@ class DoubleGate:
         return counting.reduced(rows, self.compat, sets, count)
 
     def _metrics(self, gated: Sequence[Gated], atoms: Mapping[Any, Mapping[str, Graded]]) -> list[Metric]:
-        by_case = {id(g.item): g for g in gated}
         metrics = _stability(atoms)
-        for group, items in counting.grouped([g.item for g in gated]):
-            metrics += cell_metrics([by_case[id(item)] for item in items], group, self.seed)
+        for group, some in counting.grouped(gated, of=attrgetter("item")):
+            metrics += cell_metrics(some, group, self.seed)
         metrics += depth_metrics(gated)
         metrics += _kinds(gated)
         metrics += _recovery(gated)
@@ -265,12 +265,11 @@ def _recovery(gated: Sequence[Gated]) -> list[Metric]:
     """Share of residual failures whose whole is right when asked in another format (section 6)."""
     formats = dict.fromkeys(r.partition(":")[2] for g in gated for r in g.item.rows if r.startswith("whole:"))
     failed = [g for g in gated if g.failed is not False]
-    by_case = {id(g.item): g for g in failed}
     metrics = []
     for format in formats:
-        for group, items in counting.grouped([g.item for g in failed]):
-            outcomes = [(by_case[id(item)].failed, item.truth(f"whole:{format}")) for item in items]
-            metrics.append(counting.given("recovery", outcomes, items, {**group, "prompt": format}))
+        for group, some in counting.grouped(failed, of=attrgetter("item")):
+            outcomes = [(g.failed, g.item.truth(f"whole:{format}")) for g in some]
+            metrics.append(counting.given("recovery", outcomes, [g.item for g in some], {**group, "prompt": format}))
     return metrics
 
 

@@ -178,17 +178,11 @@ def read(path: str | Path) -> list[Exemplar]:
     """
     if not Path(path).is_file():
         raise InputError(f"--few-shot {path}: no such file; give a number, or JSON lines with kind, question, answer")
-    found = [
-        _checked(raw, where) for where, raw in text_files.lines(path, "give JSON lines with kind, question, answer")
-    ]
-    if not found:
-        raise InputError(f"{path}: no examples; give one JSON object a line with kind, question and answer")
-    return found
+    rows = text_files.objects(path, "JSON lines with kind, question, answer")
+    return [_checked(raw, where) for where, raw in rows]
 
 
-def _checked(raw: Any, where: str) -> Exemplar:
-    if not isinstance(raw, dict):
-        raise InputError(f"{where}: expected a JSON object, got {type(raw).__name__}")
+def _checked(raw: Mapping[str, Any], where: str) -> Exemplar:
     for name in ("kind", "question", "answer"):
         if not isinstance(raw.get(name), str | int | float) or not str(raw[name]).strip():
             raise InputError(f"{where}: field {name!r} is {raw.get(name)!r}; give a non-empty string")

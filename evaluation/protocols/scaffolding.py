@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from ...errors import InputError
@@ -202,10 +203,9 @@ def minimum_k(whole: Truth, levels: Sequence[Truth]) -> frozenset[int]:
 
 def all_metrics(judged: Sequence[Scaffolded], seed: int, stad: bool) -> list[Metric]:
     """Every metric of the protocol; ``stad`` prints as published (mean 0 for no item, all values truncated)."""
-    by_item = {id(s.item): s for s in judged}
     metrics = []
-    for group, items in counting.grouped([s.item for s in judged]):
-        metrics += k_metrics([by_item[id(item)] for item in items], group, seed, stad)
+    for group, some in counting.grouped(judged, of=attrgetter("item")):
+        metrics += k_metrics(some, group, seed, stad)
     combinations: dict[str, list[Scaffolded]] = {}
     for s in judged:
         if any(s.skills):

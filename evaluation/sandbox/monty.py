@@ -13,17 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from .cpython import Unavailable
-from .program import ENTRY, MAX_PRINTED, MAX_VALUE, NoValue, TooMuch, plain, scalars, told_variables
+from .program import ENTRY, MAX_PRINTED, MAX_VALUE, REASONS, NoValue, TooMuch, plain, scalars, told_variables
 from .results import CodeResult, Limits, result_of
 
-_REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (RecursionError, "recursion"),
-    (NotImplementedError, "refused"),
-    (ImportError, "refused"),
-    (PermissionError, "refused"),
-    (MemoryError, "memory"),
-    (SyntaxError, "syntax"),
-)
+_REASONS = {**REASONS, NotImplementedError: "refused"}
 _NO_FUNCTION = ("NoneType", "bool", "int", "float", "str", "list", "tuple", "dict", "set")
 _OBJECT = re.compile(r"<(?:function|class|module|built-in|bound) ")
 """How a function or module comes out of Monty: as text."""
@@ -131,7 +124,7 @@ def _failed(error: Any) -> CodeResult:
         return CodeResult(reason="crashed", detail=detail)
     if isinstance(own, NameError | AttributeError | TypeError) and _python_has(str(own)):
         return CodeResult(reason="refused", detail=detail)
-    reason = next((r for kind, r in _REASONS if isinstance(own, kind)), "error")
+    reason = next((r for kind, r in _REASONS.items() if isinstance(own, kind)), "error")
     return CodeResult(reason=reason, detail=detail)
 
 

@@ -30,7 +30,7 @@ MAX_PRINTED = 20_000
 MAX_TEXT = 20_000
 MAX_VALUE = 100_000
 _DEPTH = 1_000
-_REASONS: dict[type[BaseException], str] = {
+REASONS: dict[type[BaseException], str] = {
     SyntaxError: "syntax",
     MemoryError: "memory",
     RecursionError: "recursion",
@@ -168,7 +168,7 @@ def come_to(request: dict[str, Any]) -> dict[str, Any]:
     except (SyntaxError, ValueError) as e:
         return {"reason": "syntax", "detail": _last_line(e)}
     except (RecursionError, MemoryError) as e:
-        return {"reason": _REASONS[type(e)], "detail": _last_line(e)}
+        return {"reason": REASONS[type(e)], "detail": _last_line(e)}
     try:
         value, variables, called = _call(code, module.__dict__, wanted)
         value = plain(value)
@@ -180,7 +180,7 @@ def come_to(request: dict[str, Any]) -> dict[str, Any]:
     except NoValue as e:
         return {"reason": "no-answer", "detail": str(e)}
     except BaseException as e:
-        reason = next((r for kind, r in _REASONS.items() if isinstance(e, kind)), "error")
+        reason = next((r for kind, r in REASONS.items() if isinstance(e, kind)), "error")
         detail = _last_line(e)
         return {"reason": "refused" if detail == _NO_THREADS else reason, "detail": detail}
 

@@ -34,7 +34,7 @@ def second_opinion(rows: Sequence[Graded], asks: Mapping[str, Ask], most: int = 
     different = list({(row.answer, row.gold, row.outcome): row for row in numeric}.values())
     if not different or not formulas.available_here():
         return [], []
-    found = formulas.second_opinion_on(different[:most])
+    found = formulas.second_opinion(different[:most])
     k, n = len(found.disagreements), found.n
     notes = ["of different answers"]
     if found.n_unread:

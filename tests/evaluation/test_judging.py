@@ -18,7 +18,7 @@ from composcope.evaluation.case import Case, Part
 from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response
 from composcope.evaluation.grading import formulas, grade
 from composcope.evaluation.journal import Journal, ask_identity
-from composcope.evaluation.judging import SAMPLE, AnswerToJudge, agree, second_opinions
+from composcope.evaluation.judging import SAMPLE, agree, second_opinions
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,6 @@ def test_agreement_counts_the_confusion_matrix_and_leaves_unjudged_cases_out() -
     # observed agreement .6, expected .5 * .7 + .5 * .3 = .5
     assert found.kappa == pytest.approx(0.2)
     assert judging.agreement([]).kappa is None
-
-
-def test_the_second_opinion_lists_answers_on_which_math_verify_differs() -> None:
-    report = formulas.second_opinion([("1/2", "0.5", True), ("3", "4", False), ("\\frac{6}{8}", "3/4", False)])
-    assert report.n == 3 and report.disagreements == (("\\frac{6}{8}", "3/4", False),)
-    assert report.rate == pytest.approx(1 / 3)
 
 
 def test_math_verify_is_refused_outside_the_main_thread() -> None:
@@ -203,9 +197,7 @@ def test_thoughts_of_a_judge_that_were_cut_off_are_no_verdict(tmp_path: Path) ->
     with Journal(tmp_path) as journal:
         [found] = second_opinions([item("Lutetia", "Paris", "text")], Musing(right=["Lutetia"]), journal).grades
         assert (found.outcome, found.reason) == ("invalid", "judge-parse")
-        [said] = agree(
-            [AnswerToJudge("c", "whole", "q", "Paris", "text", "Lutetia")], Musing(right=["Lutetia"]), journal
-        )
+        [said] = agree([item("Lutetia", "Paris", "text")[:2]], Musing(right=["Lutetia"]), journal)
     assert said.right is None
 
 
@@ -223,7 +215,7 @@ def test_a_judge_that_was_cut_off_before_its_verdict_is_asked_again_with_room_to
         assert [g.outcome for g in found.grades] == ["correct", "incorrect"] and len(judge.prompts) == 3
         again = second_opinions(items, ReplayEngine(judge.identity), journal)
         assert again == found, "from the journal"
-        verdicts = agree([AnswerToJudge("c", "whole", "q", "Paris", "text", "Lutetia")], judge)
+        verdicts = agree([item("Lutetia", "Paris", "text")[:2]], judge)
     assert [v.right for v in verdicts] == [True]
 
 
@@ -288,21 +280,24 @@ def test_a_judge_is_shown_both_ends_of_a_long_answer_and_how_much_is_left_out() 
 def test_agreement_with_a_judge_is_of_the_rules_where_they_find_a_match_and_leaves_failures_open(
     tmp_path: Path,
 ) -> None:
-    def row(response: str, **changes: Any) -> AnswerToJudge:
-        return AnswerToJudge("c", "whole", "q?", "Rome", "text", response, **changes)
+    def row(said: str, finish: Any = "stop", aliases: tuple[str, ...] = ()) -> tuple[Ask, Response]:
+        asked = Ask("c", "whole", "", "Rome", "text", aliases=aliases, question="q?")
+        return asked, Response("", said, finish, 0, 0)
 
     rows = [
         row("Rome"),
         row("Lyon, surely"),
         row("roma", aliases=("Roma",)),
-        row("Lyon", finish_reason="length"),
-        row("Lyon", finish_reason="error"),
+        row("Lyon", "length"),
+        row("Lyon", "error"),
         row("Oslo"),
         row(prompts.ABSTENTION),
         row(" "),
     ]
-    hours = AnswerToJudge("c", "whole", "How many minutes does the film last?", "90", "number", "1.5 hours")
-    assert agree([hours], None)[0].right, "as in a run, the question tells the unit of a bare gold number"
+    film = Ask("c", "whole", "", "90", "number", question="How many minutes does the film last?")
+    assert agree([(film, Response("", "1.5 hours", "stop", 0, 0))], None)[0].right, (
+        "as in a run, the question tells the unit of a bare gold number"
+    )
     rules = [v.right for v in agree(rows, None)]
     assert rules == [True, False, True, None, None, False, False, None]
     judge = Judge(right=["Lyon"], wrong=[])

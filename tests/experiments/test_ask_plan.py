@@ -162,7 +162,7 @@ def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown
     assert [(notes[most].n, notes[most].count) for most in (2, 3)] == [(2, 0), (3, 0)], "of different answers"
     assert "the first 2 of 3" in str(notes[2].note) and "first" not in str(notes[3].note)
     few = SimpleNamespace(disagreements=[], n=2, n_unread=1)
-    monkeypatch.setattr(checks.formulas, "second_opinion_on", lambda _: few)
+    monkeypatch.setattr(checks.formulas, "second_opinion", lambda _: few)
     ((found,), warnings) = checks.second_opinion(more, numbers)
     assert (found.n, "1 that math-verify cannot read" in str(found.note), warnings) == (2, True, [])
 

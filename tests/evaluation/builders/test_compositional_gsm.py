@@ -18,7 +18,7 @@ from scipy.stats import ks_2samp
 
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation import pipeline
-from composcope.evaluation.asks import Ask, Grade
+from composcope.evaluation.asks import Ask
 from composcope.evaluation.builders import code_items, compositional_gsm, review
 from composcope.evaluation.builders.code_items import CodeItem, read_code_items, slots, with_constant, with_mention
 from composcope.evaluation.builders.compositional_gsm import CandidatePair, Rules, _assign, build
@@ -280,15 +280,6 @@ def test_gsm8k_items_are_restored_and_paired(shared: Path) -> None:
     assert built.magnitude["p"] > 0.5
 
 
-def _last_number(text: str, finish: str, gold: str, kind: str, **_: object) -> Grade:
-    words = text.split()
-    return (
-        Grade("invalid", None, None, "no-answer")
-        if not words
-        else Grade("correct" if words[-1] == gold else "incorrect", words[-1])
-    )
-
-
 def test_items_that_few_samples_solve_are_queued_and_a_person_settles_them(engine, tmp_path: Path) -> None:
     cases = build(ITEMS, rules=Rules(max_ratio=100, max_constant_ratio=100), seed=3).cases
     gold = {c.id: c.parts[1].answer for c in cases}
@@ -302,14 +293,14 @@ def test_items_that_few_samples_solve_are_queued_and_a_person_settles_them(engin
 
     one, two = engine("solver-a", solve), engine("solver-b", solve)
     with Journal(tmp_path / "journal") as journal:
-        records = review.queue(cases, [one, two], journal, grade=_last_number)
+        records = review.queue(cases, [one, two], journal)
     assert len(one.asked) == len(two.asked) == 8 * len(cases)
     assert len({(a.case, a.seed) for a in one.asked + two.asked}) == 16 * len(cases)
     assert [(r["case"], r["agreeing"], r["outcomes"]["invalid"]) for r in records] == [(hard, 3, 1)]
 
     # Again: only what failed is asked again.
     with Journal(tmp_path / "journal") as journal:
-        assert review.queue(cases, [one, two], journal, grade=_last_number) == records
+        assert review.queue(cases, [one, two], journal) == records
     assert len(one.asked) + len(two.asked) == 16 * len(cases) + 1
 
     kept, left = review.settle(cases, records)

@@ -29,7 +29,7 @@ from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.builders.scaffolds import Roles, Settings, from_cases, generate, items_from_cases
 from composcope.evaluation.cases import Case, Part, read_cases, write_cases
 from composcope.evaluation.journal import Journal
-from composcope.evaluation.judging import AnswerToJudge, agree
+from composcope.evaluation.judging import agree
 from composcope.evaluation.protocols.scaffolding import Scaffolding
 
 OPERATIONS = {"Add": lambda v, n: v + n, "Subtract": lambda v, n: v - n, "Multiply by": lambda v, n: v * n}
@@ -185,7 +185,8 @@ def test_the_judge_is_asked_only_where_the_rules_find_no_match(engine) -> None:
     assert [i.id for i in made.items] == ["two"] and len(judge.asked) == 1
     without = generate(items_from_cases([TWO]), Roles([engine("wordy", wordy)]))
     assert without.items == [] and without.dropped[0]["reason"].startswith("unjudged")
-    cut = AnswerToJudge("two", "verify:1", TWO.question, TWO.answer, "number", "I get 37", "cot", "length")
+    asked = Ask("two", "verify:1", "", TWO.answer, "number", "cot", question=TWO.question)
+    cut = asked, Response("", "I get 37", "length", 0, 0)
     assert agree([cut], judge)[0].right is None and len(judge.asked) == 1, "what was cut off is no answer"
 
     def mixed(ask: Ask) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation import judging, text_files
+from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import (
     affirming,
     booleans,
@@ -364,6 +365,8 @@ def test_what_no_answer_can_be_compared_with_is_refused(given: tuple[Any, ...], 
 
 
 def test_a_second_opinion_counts_what_it_cannot_read_apart() -> None:
-    found = formulas.second_opinion([("6", "6", True), ("7", "6", True), ("", "6", False), ("6", "6", False)])
-    assert (found.n, found.n_unread) == (3, 1)
-    assert found.disagreements == (("7", "6", True), ("6", "6", False))
+    said = [("6", "6", True), ("7", "6", True), ("$", "6", False), ("6", "6", False), ("\\frac{6}{8}", "3/4", False)]
+    rows = [Graded("c", "whole", "correct" if ours else "incorrect", answer=a, gold=g) for a, g, ours in said]
+    found = formulas.second_opinion(rows)
+    assert (found.n, found.n_unread) == (4, 1)
+    assert found.disagreements == (said[1], said[3], said[4])
