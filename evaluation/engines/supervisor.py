@@ -2,12 +2,14 @@
 
 The parent holds the other end of the pipe. When it closes (the parent stopped, crashed or was killed, whatever the
 signal), the command's whole process group gets SIGTERM and, ``GRACE`` seconds later, SIGKILL. When the command ends by
-itself, its remaining processes are killed and the supervisor exits with its exit code. It is a script in a new session,
-so that Ctrl-C in a terminal reaches the parent only; standard library only, because it starts without site-packages.
+itself, its remaining processes are killed and the supervisor exits with its exit code. On Linux the command gets
+SIGTERM also if the supervisor itself is killed. It is a script in a new session, so that Ctrl-C in a terminal reaches the
+parent only; standard library only, because it starts without site-packages.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
@@ -17,6 +19,7 @@ import time
 
 POLL_SECONDS = 0.2
 _REAP_SECONDS = 5.0
+_PR_SET_PDEATHSIG = 1
 
 
 def supervise(command: list[str], grace: float) -> int:
@@ -25,7 +28,8 @@ def supervise(command: list[str], grace: float) -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: told.append(1))
     parent = os.getppid()
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    bound = _end_with_parent if sys.platform == "linux" else None
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=bound)
     while child.poll() is None and not told and os.getppid() == parent:
         # Nobody writes into the pipe: readable means that its other end is closed.
         if select.select([sys.stdin], [], [], POLL_SECONDS)[0]:
@@ -37,6 +41,10 @@ def supervise(command: list[str], grace: float) -> int:
     _wait(child, _REAP_SECONDS)
     code = child.returncode if child.returncode is not None else -signal.SIGKILL
     return code if code >= 0 else 128 - code
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _signal(group: int, number: int) -> None:

@@ -305,6 +305,16 @@ def test_a_supervised_program_has_its_time_to_end_and_its_exit_status_is_told(
     assert supervised.wait(30) == code and (tmp_path / "file").exists() is peace
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent was killed")
+def test_a_server_ends_if_its_supervisor_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-S", str(Path(supervisor.__file__)), "20", sys.executable, "-c", SLOW_TO_END]
+    supervised = subprocess.Popen([*command, str(tmp_path / "file")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert supervised.stdout is not None and supervised.stdout.readline() == b"ready\n"
+    supervised.kill()
+    assert supervised.stdout.read() == b""  # the server held the other end
+    assert (tmp_path / "file").exists(), "it had its time to end"
+
+
 def test_a_server_that_outlives_its_signal_is_killed_and_one_that_is_not_there_is_none() -> None:
     done: list[str] = []
 
