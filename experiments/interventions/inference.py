@@ -179,7 +179,14 @@ class InterventionTrial:
             "format": self.format,
             "compat": self.compat,
         }
-        return ProbeResult(INTERVENTIONS[recipe], rows, settings=settings, warnings=_warnings(rows))
+        warnings = _warnings(rows)
+        failures = halves.test["failure"]
+        donors = self._donors(halves.learn["success"], failures) if recipe == "patching" else []
+        if alike := sum(map(_same_answer, failures, donors)):
+            warnings.append(
+                f"{alike} of {len(failures)} failures have a donor with their own right answer: there is no other"
+            )
+        return ProbeResult(INTERVENTIONS[recipe], rows, settings=settings, warnings=warnings)
 
     def _outcomes(
         self, recipe: str, halves: Halves, recipients: Sequence[Example], layers: Sequence[int]
@@ -194,8 +201,8 @@ class InterventionTrial:
             got = steering.steer(self.lm, prompts, along, layers, max_new_tokens=self.max_new_tokens, seed=self.seed)
         else:
             donors = {
-                "donor": self._donors(halves.learn["success"], recipients),
-                "failing donor": self._donors(halves.learn["failure"], recipients),
+                "donor": _ids(self._donors(halves.learn["success"], recipients)),
+                "failing donor": _ids(self._donors(halves.learn["failure"], recipients)),
             }
             got = steering.patch(self.lm, prompts, donors, layers, max_new_tokens=self.max_new_tokens, seed=self.seed)
         found = {("unchanged", -1): [self._judge(e, got.base[i]) for i, e in enumerate(recipients)]}
@@ -204,14 +211,16 @@ class InterventionTrial:
                 found[source, layer] = [self._judge(e, got.tokens[i, s, k]) for i, e in enumerate(recipients)]
         return found
 
-    def _donors(self, pool: Sequence[Example], recipients: Sequence[Example]) -> list[tuple[int, ...]]:
-        """For each recipient, a donor of its family and depth with the nearest length; otherwise any other donor."""
+    def _donors(self, pool: Sequence[Example], recipients: Sequence[Example]) -> list[Example]:
+        """For each recipient, a donor with another right answer, of its family and depth and with the nearest length;
+        otherwise any other donor. A donor with the same answer could bring the answer itself.
+        """
         rng = random.Random(f"{self.seed}/donors")
         chosen = []
         for e in recipients:
             others = [d for d in pool if d.case != e.case] or list(pool)
             rng.shuffle(others)
-            chosen.append(min(others, key=partial(_distance, e)).prompt_ids)
+            chosen.append(min(others, key=partial(_distance, e)))
         return chosen
 
     def _judge(self, example: Example, tokens: Any) -> str:
@@ -232,8 +241,13 @@ class InterventionTrial:
         return max(layers, key=lambda layer: (right[layer], -layer))
 
 
-def _distance(a: Example, b: Example) -> tuple[bool, bool, int]:
-    return a.family != b.family, a.depth != b.depth, abs(len(a.prompt_ids) - len(b.prompt_ids))
+def _distance(a: Example, b: Example) -> tuple[bool, bool, bool, int]:
+    return _same_answer(a, b), a.family != b.family, a.depth != b.depth, abs(len(a.prompt_ids) - len(b.prompt_ids))
+
+
+def _same_answer(a: Example, b: Example) -> bool:
+    one, other = (e.gold.answer.strip().casefold() if e.gold else None for e in (a, b))
+    return one is not None and one == other
 
 
 def _helps(source: str) -> bool:

@@ -24,9 +24,12 @@ def _example(
     size: int = 5,
     role: str = "whole",
     shares: str | None = None,
+    answer: str = "",
 ) -> Any:
     ids = (*range(size - 1), sum(ord(c) * 131**i for i, c in enumerate(case)))
-    return SimpleNamespace(case=case, group=group, family=family, depth=depth, prompt_ids=ids, role=role, shares=shares)
+    gold = Gold(answer or case, "text", "plain")
+    about = {"case": case, "group": group, "family": family, "depth": depth, "role": role, "shares": shares}
+    return SimpleNamespace(**about, prompt_ids=ids, gold=gold)
 
 
 def _many(n: int = 24) -> list[Any]:
@@ -62,8 +65,10 @@ def test_a_donor_is_another_case_of_the_family_and_depth_with_the_nearest_length
     pool = [_example("me"), _example("kin", size=9), _example("near", size=6), _example("deep", depth=6),
             _example("other", family="g")]  # fmt: skip
     chosen = _trial()._donors(pool, [pool[0], _example("x", family="g", depth=6), _example("y", size=9)])
-    assert chosen == [pool[2].prompt_ids, pool[4].prompt_ids, pool[1].prompt_ids]
-    assert _trial()._donors(pool[:1], pool[:1]) == [pool[0].prompt_ids], "itself where there is no other"
+    assert chosen == [pool[2], pool[4], pool[1]]
+    assert _trial()._donors(pool[:1], pool[:1]) == [pool[0]], "itself where there is no other"
+    same = [_example("twin", answer="Rome"), _example("far", family="g", depth=6, size=9, answer="Oslo")]
+    assert _trial()._donors(same, [_example("x", answer="rome ")]) == [same[1]], "its answer would be brought along"
     alike = [_example(f"d{i}") for i in range(30)]
     picks = [_trial(seed=s)._donors(alike, [_example("z")] * 3) for s in (0, 0, 1)]
     assert picks[0] == picks[1] != picks[2]
@@ -175,6 +180,12 @@ def test_the_layer_is_chosen_on_one_half_and_counted_on_the_other(monkeypatch: p
     ]
     assert seen == sides and found.settings["chosen_layer"] == 1
     assert found.settings["right_on_first_half"] == len(sides[0])
+    for of in (*halves.learn.values(), *halves.test.values()):
+        for e in of:
+            e.gold = Gold("yes", "choice", "plain")
+    warned = _trial().run("patching", halves, [0, 1]).warnings
+    said = f"{len(sides[1])} of {len(sides[1])} failures have a donor with their own right answer"
+    assert warned[-1].startswith(said) and not any("donor" in w for w in found.warnings)
     assert {r["group"]: r["n"] for r in found.table} == {
         "failure": len(sides[1]), "success": len(sides[2]), "failure, first half": len(sides[0])}  # fmt: skip
 
