@@ -664,7 +664,7 @@ MUTANTS = (
     Mutant(X, "the run's other failing cases are not compared with a shortcut", "heard = {**heard, **(others or {})}", "heard = {**heard}", "tests/experiments/diagnosis/test_shortcuts.py -k other_failing_cases_count"),
     Mutant(X, "another group's answers hide a shortcut", "out |= {id: replace(out[id], shortcut=shortcut) for id, shortcut in of_group.items()}", "pass", "tests/experiments/diagnosis/test_shortcuts.py -k other_group_hides"),
     Mutant(X, "a group is weighed with what the whole run writes", "out |= weighing.within({id: found[id] for id in found if id in some})", "out |= weighing.within(found)", "tests/experiments/diagnosis/test_shortcuts.py -k other_group_hides"),
-    Mutant(X, "own variants count for a usual value at once", "(s == source) == own)", "True)", "tests/experiments/diagnosis/test_shortcuts.py -k its_own_variants"),
+    Mutant(X, "own variants count for a usual value at once", "(s == source) == own}", "True}", "tests/experiments/diagnosis/test_shortcuts.py -k its_own_variants"),
     Mutant(X, "a lone case of its kind follows no usual value", "(one if one.telling else alone[id])", "one", "tests/experiments/diagnosis/test_shortcuts.py -k only_case_of_its_kind"),
     Mutant(X, "one more case is lost by any block", "skip.own.share >= PARTLY and skip.noise.share <= QUIET", "skip.own.share >= PARTLY", "tests/experiments/diagnosis/test_rule_inside.py -k its_controls"),
     Mutant(X, "fewer variants are enough wherever a block mends", "one_more = stands_out(skip, noise) and partly(skip)", "one_more = partly(skip)", "tests/experiments/diagnosis/test_rule_inside.py -k its_controls"),
