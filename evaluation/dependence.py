@@ -93,8 +93,12 @@ class Fit(NamedTuple):
 
 
 def names_of(label: Hashable) -> frozenset[Hashable]:
-    """What a label names; nothing if it is None."""
-    return frozenset(n for n in (label if isinstance(label, frozenset) else [label]) if n is not None)
+    """What a label names; nothing if it is None, or is missing in the column of a table (NaN)."""
+    return frozenset(n for n in (label if isinstance(label, frozenset) else [label]) if not _missing(n))
+
+
+def _missing(name: Hashable) -> bool:
+    return name is None or type(name).__name__ == "NAType" or name != name  # pandas' NA compares with nothing
 
 
 def _names(label: Hashable, alone: Hashable) -> tuple[Hashable, ...]:
@@ -118,7 +122,7 @@ def joined(labels: Labels) -> NDArray[np.intp]:
 def _joined(labels: tuple[Hashable, ...]) -> tuple[int, ...]:
     seen: dict[Hashable, int] = {}
     if _plain(labels):
-        keys = (("alone", i) if label is None else label for i, label in enumerate(labels))
+        keys = (("alone", i) if _missing(label) else label for i, label in enumerate(labels))
         return tuple(seen.setdefault(key, len(seen)) for key in keys)
     of: dict[Hashable, int] = {}
     at = [(i, of.setdefault(name, len(of))) for side in dimensions(labels) for i, names in enumerate(side)

@@ -176,9 +176,10 @@ class Questions:
         return found
 
     def _other(self, case: Case) -> list[Ask]:
-        other, mine = self.others.get(case.id), case.parts[-1]
+        other = self.others.get(case.id)
         if other is None:
             return []
+        mine = case.parts[-1]
         context = (mine.extra_context or "").removesuffix(mine.question)  # a wording without its question has none
         given = context if context not in ("", mine.extra_context) else None
         text = _behind(case, other.question) if given is None else given + other.question

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import linalg
 from scipy import stats as scipy_stats
@@ -175,6 +176,14 @@ def test_what_is_kept_apart_shares_nothing_with_anything_kept_before() -> None:
     assert dependence.apart(["a", "b", "a", None, None]) == [0, 1, 3, 4]
     assert dependence.apart([frozenset("ab"), frozenset("cd"), frozenset("ae"), frozenset("ef")]) == [0, 1, 3]
     assert dependence.apart([Sides("a", "b"), Sides("c", "d"), Sides("b", "x"), Sides("x", "y")]) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan"), pd.NA])
+def test_a_label_that_is_missing_in_a_column_shares_nothing(missing: Any) -> None:
+    assert dependence.joined(["a", "a", missing, missing]).tolist() == [0, 0, 1, 2]
+    several = [frozenset(["a", "b"]), frozenset(["a", missing]), missing, frozenset([missing])]
+    assert dependence.joined(several).tolist() == [0, 0, 1, 2]
+    assert dependence.alone(pd.Series(["a", None, None]).tolist())
 
 
 def test_fewer_than_five_clusters_claim_nothing() -> None:
