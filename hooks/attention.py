@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
@@ -130,12 +130,23 @@ def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool 
         _ACTIVE.reset(token)
 
 
-def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
-    """The mask as numbers to add to the scores; causal if the kernel was given none."""
+def visible(first: int, width: int, window: int | None) -> Bool[Tensor, "query key"]:
+    """Which keys the queries ``first:first + width`` see: those up to itself, the last ``window`` of them if given."""
+    at, keys = torch.arange(first, first + width)[:, None], torch.arange(first + width)[None]
+    return (keys <= at) & (keys > at - window if window is not None else keys <= at)
+
+
+def _mask(call: Call) -> Shaped[Tensor, "_ _ _ _"]:
+    """The mask of a call; causal, and within the kernel's window, if the kernel was given none (as flash attention)."""
+    if call.mask is not None:
+        return call.mask
     q, k = call.query.shape[2], call.key.shape[2]
-    mask = call.mask
-    if mask is None:
-        mask = torch.ones(q, k, dtype=torch.bool, device=call.query.device).tril(k - q)[None, None]
+    return visible(k - q, q, call.kwargs.get("sliding_window"))[None, None].to(call.query.device)
+
+
+def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
+    """The mask as numbers to add to the scores."""
+    k, mask = call.key.shape[2], _mask(call)
     if mask.dtype is torch.bool:
         low = torch.finfo(call.query.dtype).min
         mask = torch.zeros(mask.shape, dtype=call.query.dtype, device=mask.device).masked_fill(~mask, low)
@@ -144,7 +155,7 @@ def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
 
 def explicit_pattern(call: Call) -> Float[Tensor, "batch head query key"]:
     """Softmax of the scores as the architecture's eager code computes it."""
-    _check_mask(call)
+    check_mask(call)
     args = (call.module, call.query, call.key, call.value, additive_mask(call))
     pattern = _eager(call.module)(*args, **call.kwargs)[1]
     assert pattern is not None
@@ -159,9 +170,13 @@ def apply_pattern(
     return rearrange(pattern.to(value.dtype) @ value, "b head q d -> b q head d").contiguous()
 
 
-def _check_mask(call: Call) -> None:
-    if call.query.shape[2] > 1 and call.mask is not None and call.mask.dim() != 4:
-        raise ModelError(f"{type(call.module).__name__}: attention mask of shape {tuple(call.mask.shape)}, need 4 axes")
+def check_mask(call: Call) -> None:
+    if call.mask is not None and not (isinstance(call.mask, Tensor) and call.mask.dim() == 4):
+        given = tuple(call.mask.shape) if isinstance(call.mask, Tensor) else type(call.mask).__name__
+        raise ModelError(
+            f"{type(call.module).__name__}: attention mask of shape {given}, need 4 axes; load the model with "
+            'attn_implementation="sdpa"'
+        )
 
 
 def _position(i: int, n: int) -> int:
@@ -172,12 +187,9 @@ def _position(i: int, n: int) -> int:
 
 def of_query(call: Call, i: int) -> Call:
     """The call of one query alone, with the keys that it sees."""
-    n, k = call.query.shape[2], call.key.shape[2]
-    _check_mask(call)
-    i = _position(i, n)
-    mask = call.mask if call.mask is None or call.mask.shape[-2] == 1 else call.mask[..., i : i + 1, :]
-    if mask is None:
-        mask = (torch.arange(k, device=call.query.device) <= k - n + i)[None, None, None]
+    check_mask(call)
+    i, mask = _position(i, call.query.shape[2]), _mask(call)
+    mask = mask if mask.shape[-2] == 1 else mask[..., i : i + 1, :]
     return call._replace(query=call.query[:, :, i : i + 1], mask=mask)
 
 

@@ -136,6 +136,7 @@ def _window(call: attention.Call, layer: int, config: Any) -> int | None:
     if call.mask is None:
         # Kernels are left without a mask when plain causal attention does.
         return window
+    attention.check_mask(call)
     row = call.mask[0, 0, -1, :n]
     seen = row if row.dtype is torch.bool else row > torch.finfo(row.dtype).min / 2
     expected = torch.arange(n, device=row.device) > n - 1 - (window or n + 1)

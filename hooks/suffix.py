@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import torch
 from einops import rearrange
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import InputError, ModelError
@@ -137,7 +137,7 @@ def _with_prefix(
     n, width = len(call.query), call.query.shape[2]
     before = [x[layer][:, :, :start].expand(n, -1, -1, -1) for x in (prefix.keys, prefix.values)]
     key, value = (torch.cat([a, b], 2) for a, b in zip(before, (call.key, call.value), strict=True))
-    seen = _visible(start, width, prefix.windows[layer]).to(key.device)[None, None]
+    seen = attention.visible(start, width, prefix.windows[layer]).to(key.device)[None, None]
     if hidden:
         seen = seen.expand(n, -1, -1, -1).clone()
         row, query, at = torch.tensor(hidden, device=key.device).T
@@ -145,11 +145,6 @@ def _with_prefix(
     low = torch.finfo(call.query.dtype).min
     mask = torch.zeros(seen.shape, dtype=call.query.dtype, device=key.device).masked_fill(~seen, low)
     return call._replace(key=key, value=value, mask=mask)
-
-
-def _visible(start: int, width: int, window: int | None) -> Bool[Tensor, "query key"]:
-    at, keys = torch.arange(start, start + width)[:, None], torch.arange(start + width)[None]
-    return (keys <= at) & (keys > at - window if window is not None else keys <= at)
 
 
 class _Stream:

@@ -238,9 +238,11 @@ def test_attention_of_another_kind_is_refused_by_the_module_that_calls_it() -> N
         attention._dispatch(own, q, q, q, None)
     call = attention.Call(own, q, q, q, torch.zeros(1, 3, 3), {}, lambda *_, **__: (q, None))
     with pytest.raises(ModelError, match=r"Linear: attention mask of shape \(1, 3, 3\)"):
-        attention._check_mask(call)
-    attention._check_mask(call._replace(mask=torch.zeros(1, 1, 3, 3)))
-    attention._check_mask(call._replace(query=q[:, :, :1]))
+        attention.check_mask(call)
+    attention.check_mask(call._replace(mask=torch.zeros(1, 1, 3, 3)))
+    attention.check_mask(call._replace(mask=None))
+    with pytest.raises(ModelError, match=r'mask of shape SimpleNamespace, need 4 axes; .*implementation="sdpa"'):
+        attention.check_mask(call._replace(mask=SimpleNamespace()))
     with attention.interpose(model, lambda call: call.output()):
         with pytest.raises(ModelError, match="already"), attention.interpose(model, lambda call: call.output()):
             pass

@@ -21,7 +21,7 @@ from composcope.errors import ModelError
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.hooks import Model, Site, load_model, put
 from composcope.hooks.anatomy import width_of
-from composcope.hooks.attention import additive_mask
+from composcope.hooks.attention import Call, additive_mask, of_query
 from composcope.hooks.backends.transformers import position_ids, private_cache, tap
 from composcope.hooks.model import _functions
 from composcope.hooks.module_hooks import frozen
@@ -574,8 +574,13 @@ def test_whole_sites_alone_are_taken_where_heads_are_not_meant(lm: Model) -> Non
 
 
 def test_without_a_mask_the_last_queries_see_all_keys_before_them() -> None:
-    call: Any = SimpleNamespace(query=torch.zeros(1, 1, 2, 4), key=torch.zeros(1, 1, 5, 4), mask=None)
+    call = Call(torch.nn.Identity(), torch.zeros(1, 1, 2, 4), *[torch.zeros(1, 1, 5, 4)] * 2, None, {}, Any)  # type: ignore[arg-type]
     assert (additive_mask(call)[0, 0] == 0).tolist() == [[True] * 4 + [False], [True] * 5]
+    windowed = call._replace(kwargs={"sliding_window": 3})  # flash attention leaves the window to the kernel
+    seen = [[False, True, True, True, False], [False, False, True, True, True]]
+    assert (additive_mask(windowed)[0, 0] == 0).tolist() == seen
+    for i in range(2):
+        assert (additive_mask(of_query(windowed, i))[0, 0] == 0).tolist() == seen[i : i + 1]
 
 
 def test_sites_beyond_the_model_are_refused() -> None:
