@@ -128,3 +128,6 @@ def test_bars_of_failed_wholes_show_every_quadrant_that_has_some_of_whatever_num
     legends = [*fig.legends, *(ax.get_legend() for ax in fig.axes if ax.get_legend() is not None)]
     named = {text.get_text() for legend in legends for text in legend.get_texts()}
     assert named >= {gates._right(q) for q in ("111", "110", "001")} and gates._right("000") not in named
+    alone = [Metric("quadrant", {"quadrant": q}, n=9, count=k, value=k / 9) for q, k in (("1", 5), ("0", 4))]
+    rows = gates.failure_quadrants.draw([bare_run(metrics=alone, select=lambda *_: alone)]).rows
+    assert [r["steps"] for r in rows] == ["every step right", "step 1 wrong"]
