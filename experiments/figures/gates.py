@@ -28,10 +28,10 @@ QUADRANTS = {
 }
 COUNTS = "Counts, no intervals."
 _QUADRANT_COLORS = {
-    "1": style.FAILURE, "11": style.FAILURE, "111": style.FAILURE, "all": style.FAILURE, "10": style.PALETTE[4],
+    "1": style.FAILURE, "11": style.FAILURE, "111": style.FAILURE, "all": style.FAILURE,
+    "0": style.PALETTE[7], "00": style.PALETTE[7], "000": style.PALETTE[7], "10": style.PALETTE[4],
     "100": style.PALETTE[4], "some": style.PALETTE[4], "01": style.PALETTE[5], "010": style.PALETTE[5],
-    "0": style.PALETTE[7], "00": style.PALETTE[7], "000": style.PALETTE[7], "001": style.PALETTE[0],
-    "011": style.PALETTE[2], "101": style.PALETTE[3], "110": style.PALETTE[6],
+    "001": style.PALETTE[0], "011": style.PALETTE[2], "101": style.PALETTE[3], "110": style.PALETTE[6],
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from ..figures.drawing import encodable
 from ..figures.grouping import labels
 from ..figures.style import signed
 from ..run import write_text
-from ..run.compare import compare_runs
+from ..run.compare import compare_runs, shared_cases
 from ..run.reader import load
 from ..run.summary import metric_line
 from . import cases
@@ -36,8 +36,11 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
     check_own(folder / "compare.html")
     remove_scripts(folder / "data" / "compared", "**/*.js")
     texts = cases.collect(runs)
-    # One id with two questions counts as two cases: the list keeps them apart.
-    write_script(folder / "data" / "compared", "index", {**texts.index, "changed": found["cases"]["changed"]})
+    # One id with two questions counts as two cases: the list keeps them apart, and so the parts that differ.
+    both = shared_cases(*runs)
+    apart = {c: [r for r in texts.index["roles"] if not both.comparable(c, r)] for c in both.changed_parts}
+    about = {**texts.index, "changed": found["cases"]["changed"], "apart": apart}
+    write_script(folder / "data" / "compared", "index", about)
     for name, chunk in texts.files.items():
         write_script(folder / "data" / "compared", name, chunk)
     names = list(labels(runs).values())

@@ -93,12 +93,13 @@ composcope.charts = (() => {
     const said = (r) => {
       const spread = typeof r.low === "number" ? ` [${number(r.low)}, ${number(r.high)}]` : "";
       return [`${chart.y} ${r[chart.y]}, ${chart.x} ${r[chart.x]}`, `${number(r.value)}${spread}`,
-        r.n !== null && r.n !== undefined ? `n = ${r.n}` : ""];
+        r.n !== null && r.n !== undefined ? `n = ${r.n}` : "", few(r) ? "fewer than 5 cases" : ""];
     };
+    const few = (r) => Boolean(r) && typeof r.n === "number" && r.n < 5;
     const numbers = typeof xs[0] === "string";
     return heatmap.draw({
       xs, ys, low, high, diverging, numbers, xlabel: numbers ? "" : `${chart.x} (across), ${chart.y} (down)`, name: `${label(name || "")} by ${chart.y} and ${chart.x}`,
-      value: (i, j) => (row(i, j) || {}).value, tell: (i, j) => (row(i, j) ? said(row(i, j)) : ["not measured"]),
+      value: (i, j) => (row(i, j) || {}).value, few: (i, j) => few(row(i, j)), tell: (i, j) => (row(i, j) ? said(row(i, j)) : ["not measured"]),
       pick: pick && ((i, j) => { if (row(i, j)) pick(row(i, j)); }),
     });
   }

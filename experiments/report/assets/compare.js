@@ -1,7 +1,7 @@
 // Two runs case by case: each case in A and B side by side, cases with disagreement first.
 "use strict";
 (() => {
-  const { el, need, filters } = composcope;
+  const { el, need, own, filters } = composcope;
   const detail = composcope.case;
   const PAGE = 50;
   // In the order in which they are listed.
@@ -48,7 +48,8 @@
 
     function show(limit = PAGE) {
       const said = (r, side) => (r.sides[side] ? r.sides[side].outcome(chosen.role) : null);
-      const found = rows.map((r) => ({ ...r, kind: kindOf(said(r, 0), said(r, 1)), said: [said(r, 0), said(r, 1)] }))
+      const apart = (r) => (own(index.apart, r.case) || []).includes(chosen.role);
+      const found = rows.map((r) => ({ ...r, apart: apart(r), kind: apart(r) ? KINDS[4] : kindOf(said(r, 0), said(r, 1)), said: [said(r, 0), said(r, 1)] }))
         .filter((r) => (!chosen.kind || r.kind === chosen.kind) && (!chosen.depth || String(r.any.depth) === chosen.depth) && (!chosen.family || r.any.family === chosen.family)
           && (!chosen.find || `${r.case} ${r.any.question}`.toLowerCase().includes(chosen.find)))
         .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
@@ -59,7 +60,7 @@
     }
 
     function item(r) {
-      const where = [r.any.family, r.any.depth === null ? null : `depth ${r.any.depth}`, r.changed ? "another question under this id in the other run" : null].filter(Boolean).join(" · ");
+      const where = [r.any.family, r.any.depth === null ? null : `depth ${r.any.depth}`, r.changed ? "another question under this id in the other run" : r.apart ? "another question in this role in the other run" : null].filter(Boolean).join(" · ");
       const badge = (side, name) => el("span", { class: `badge ${r.said[side] || ""}` }, `${name} ${r.said[side] || "not asked"}`);
       const head = el("button", { type: "button", class: "item two", "aria-expanded": "false", onclick: () => open(head, r) },
         badge(0, "A"), badge(1, "B"), el("span", { dir: "auto" }, r.case), el("span", { class: "question", dir: "auto" }, r.any.question), el("span", { class: "where", dir: "auto" }, where));

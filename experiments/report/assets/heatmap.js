@@ -7,7 +7,7 @@ composcope.heatmap = (() => {
   const short = (v, most = 14) => { const s = String(v).replace(/\s/g, " ").trim(); return s.length > most ? `${s.slice(0, most - 1)}…` : s; };
 
   // about: {xs, ys, value(i, j), low, high, diverging, name, xlabel, tell(i, j) -> lines, pick(i, j), numbers, tokens}
-  // numbers: written into cells; tokens: xs are pieces of text, written upright in columns that keep their width.
+  // few(i, j): whether a cell rests on too few cases, and is struck out; numbers: written into cells; tokens: xs are pieces of text, written upright in columns that keep their width.
   function draw(about) {
     const size = layout(about);
     const keys = about.pick ? "arrow keys move over it, Enter opens a cell" : "arrow keys move over it";
@@ -75,6 +75,11 @@ composcope.heatmap = (() => {
       const color = colors.shade(ramp, share);
       pen.fillStyle = color;
       pen.fillRect(x, y, wide - (wide > 6 ? 1 : 0), tall - (tall > 6 ? 1 : 0));
+      if (about.few && about.few(i, j)) {
+        pen.strokeStyle = colors.ink(color);
+        pen.lineWidth = 1;
+        pen.beginPath(); pen.moveTo(x, y + tall - 1); pen.lineTo(x + wide - 1, y); pen.stroke();
+      }
       if (about.numbers) {
         pen.fillStyle = colors.ink(color);
         pen.textAlign = "center";

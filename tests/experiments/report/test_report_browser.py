@@ -545,7 +545,8 @@ def test_an_interactive_figure_shows_what_its_picture_shows(
     shares = {"lens.absent": 0.9, "lens.in-prompt": 0.2, "ridge.absent": 0.7, "ridge.in-prompt": 0.1}
     maps = {f"{of}.bridge.{group}": np.full((4, 2), share)
             for of, share in shares.items() for group in ("failure", "success")}  # fmt: skip
-    rows = [{"quantity": "held_lens", "kind": "bridge", "foils": "absent", "group": "failure", "n": 16}]
+    rows = [{"quantity": f"held_{reader}", "kind": "bridge", "foils": "absent", "group": "failure", "n": n}
+            for reader, n in (("lens", 5), ("ridge", 4))]  # fmt: skip
     synthetic.write_probe(run / "probes" / "readout", "readout", rows, maps, {"places": ("subject", "end")})
     steps = [{"run": name, "recipe": "sft", "step": step, "metric": "both", "k": 20, "n": 40}
              for name in "ab" for step in (0, 50, 100)]  # fmt: skip
@@ -555,7 +556,13 @@ def test_an_interactive_figure_shows_what_its_picture_shows(
     for reader, share in (("lens", "0.9"), ("ridge", "0.7")):  # the foils of the maps are absent from the question
         visit.page.select_option("#figure-readout [data-control=switch]", f"bridge, {reader}")
         visit.page.locator("#figure-readout canvas").first.hover(position={"x": 200, "y": 20})
-        assert share in visit.page.locator("#tip").inner_text().split()
+        tip = visit.page.locator("#tip").inner_text()
+        assert share in tip.split() and ("fewer than 5 cases" in tip) == (reader == "ridge")
+        struck = visit.page.locator("#figure-readout canvas").first.evaluate(
+            "c => { const row = c.getContext('2d').getImageData(0, 20, c.width, 1).data, seen = new Set();"
+            " for (let i = 200; i < row.length; i += 4) seen.add(row.slice(i, i + 3).join()); return seen.size > 3; }"
+        )
+        assert struck == (reader == "ridge")
     lines = visit.page.locator("#figure-training-curve polyline[points*=' ']").evaluate_all(
         "found => found.map(line => line.getAttribute('points').split(' ').length)"
     )

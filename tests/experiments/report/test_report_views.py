@@ -381,13 +381,14 @@ def test_runs_over_different_case_files_say_what_they_share_and_keep_other_quest
     b = synthetic.make_run(tmp_path / "b", model="organism:twin", n=8, failure=0.2, seed=2, probes=())
     cases = [json.loads(line) for line in (b / "cases.jsonl").read_text().splitlines()]
     cases[3]["question"] = "Quite another question?"
+    cases[1]["parts"][1]["question"] = "Quite another part?"
     (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
     visit = Visit(browser, report.write_comparison(a, b, tmp_path / "out"))
     visit.page.wait_for_selector("#browser .item")
     n = len(cases)
     assert visit.page.locator("#shared").inner_text() == (
         f"{n - 1} cases are the same in both runs (A has 12, B {n}); 1 id in common but with another question or "
-        "answer, not compared."
+        "answer, not compared; parts that differ in 1 case are not compared."
     )
     assert "asks" in visit.page.locator("#summary li").last.inner_text()
     visit.page.fill("[data-filter=find]", cases[3]["id"])
@@ -395,6 +396,10 @@ def test_runs_over_different_case_files_say_what_they_share_and_keep_other_quest
     assert len(rows) == 2 and all("not asked" in r and "another question under this id" in r for r in rows)
     kinds = visit.page.locator(".list > div").evaluate_all("d => d.map(x => x.dataset.kind)")
     assert kinds == ["not judged in both"] * 2
+    visit.page.fill("[data-filter=find]", cases[1]["id"])
+    visit.page.select_option("[data-filter=role]", "part:1")
+    (row,) = visit.page.locator(".list > div").evaluate_all("d => d.map(x => [x.dataset.kind, x.innerText])")
+    assert row[0] == "not judged in both" and "another question in this role" in row[1]
     visit.check()
 
 
