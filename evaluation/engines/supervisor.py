@@ -3,8 +3,8 @@
 The parent holds the other end of the pipe. When it closes (the parent stopped, crashed or was killed, whatever the
 signal), the command's whole process group gets SIGTERM and, ``GRACE`` seconds later, SIGKILL. When the command ends by
 itself, its remaining processes are killed and the supervisor exits with its exit code. On Linux the command gets
-SIGTERM also if the supervisor itself is killed. It is a script in a new session, so that Ctrl-C in a terminal reaches the
-parent only; standard library only, because it starts without site-packages.
+SIGTERM also if the supervisor itself is killed. It is a script in a new session, so that Ctrl-C in a terminal reaches
+the parent only; standard library only, because it starts without site-packages.
 """
 
 from __future__ import annotations
