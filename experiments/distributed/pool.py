@@ -109,10 +109,12 @@ class Pool:
             raise InputError(f"--gpus-per-worker {each:g}: above 1, Ray gives whole GPUs only; give a whole number")
         if each > gpus:
             raise InputError(f"--gpus-per-worker {each:g}: the cluster has {gpus:g} GPUs; give fewer, or 0 for CPUs")
-        workers = self.loading.serving.workers or (int(gpus // each) if each else 0)
+        # 1 // 0.1 is 9, and a worker with a part of a GPU has it from one GPU
+        fit = int(gpus) * int(1 / each + 1e-6) if 0 < each < 1 else int(gpus // each) if each else 0
+        workers = self.loading.serving.workers or fit
         if not workers:
             raise InputError("--engine ray: the cluster has no GPUs; give the number of workers with --workers N")
-        room = int(gpus // each) if each else max(1, cpus)
+        room = fit if each else max(1, cpus)
         if workers > room:
             self.say(f"{workers} workers are wanted and the cluster has room for {room}; the others wait for nodes")
         return workers, 1 if each else max(1, cpus // workers), each

@@ -79,6 +79,8 @@ def pack(value: Any, tensors: list[torch.Tensor]) -> Any:
         tensors.append(torch.from_numpy(np.array(value)))
         return {"array": len(tensors) - 1}
     if isinstance(value, Mapping):
+        if not all(isinstance(k, str) for k in value):  # JSON would make texts of the keys
+            return {"items": [pack([k, v], tensors) for k, v in value.items()]}
         return {"dict": {k: pack(v, tensors) for k, v in value.items()}}
     if isinstance(value, list | tuple):
         return {type(value).__name__: [pack(v, tensors) for v in value]}
@@ -92,6 +94,8 @@ def unpack(packed: Any, tensors: Callable[[int], torch.Tensor]) -> Any:
     ((kind, inner),) = packed.items()
     if kind == "dict":
         return {k: unpack(v, tensors) for k, v in inner.items()}
+    if kind == "items":
+        return dict(unpack(pair, tensors) for pair in inner)
     if kind in ("list", "tuple"):
         values = [unpack(v, tensors) for v in inner]
         return values if kind == "list" else tuple(values)

@@ -99,6 +99,17 @@ def test_every_item_is_done_once_and_workers_share_the_processors(monkeypatch: p
     assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (4, 0.0, 0)
 
 
+@pytest.mark.parametrize(("gpus", "each", "workers"), [(1.0, 0.1, 10), (2.0, 0.4, 4), (2.0, 0.5, 4), (8.0, 3.0, 2)])
+def test_there_are_as_many_workers_as_the_gpus_have_room_for(
+    gpus: float, each: float, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = Ray()
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 8.0, "GPU": gpus})
+    monkeypatch.setattr(pools, "import_ray", lambda: ray)
+    pool = Pool(Loading("m", serving=Serving(engine="ray", gpus_per_worker=each)), print)
+    assert (pool.workers, ray.made, ray.options["num_gpus"]) == (workers, workers, each)
+
+
 @pytest.mark.parametrize("gpus", [1.5, 16.0])
 def test_gpus_that_a_worker_cannot_have_are_refused_and_our_own_cluster_ends(
     gpus: float, monkeypatch: pytest.MonkeyPatch

@@ -36,6 +36,7 @@ VALUE = {
     "nothing": torch.empty(0, 4),
     "parts": [([0, 1], torch.arange(3), None), ("text ü", True, -7, 1e-300, float("inf"))],
     "inner": {"a": 0.1 + 0.2},
+    "by layer": {0: torch.ones(1), 3: {True: "yes"}},
 }
 
 
