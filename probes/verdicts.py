@@ -13,7 +13,7 @@ trainings, or five clusters of cases, a row is descriptive and its verdict is th
 
 * **yes** (or reversed): the 95 % interval excludes no effect, so does an exact sign-flip test of the trainings, the
   effect does not come from the lowest level alone (if that is asked), and at least half of it remains beyond every
-  baseline.
+  baseline, in trainings of which ``TRAININGS`` have such a number (none where the baseline alone tells levels apart).
 * **no**: the 90 % interval lies within bounds that were stated beforehand (two one-sided tests at 5 %).
 * **explained by ...**: a baseline (response length, the question's log-likelihood, ...) leaves less than half of it, or
   the same case's baseline one dose lower or higher leaves nothing (a number that lags behind a baseline by a dose).

@@ -17,6 +17,7 @@ from ..graded import Graded
 from ..grading.text import normalize
 from ..metrics import Metric, mark
 from ..protocols import counting
+from ..protocols.base import BARE
 from .base import Analysis, Source, matched
 
 _LABELS = {"right": True, "wrong": False, "yes": True, "no": False, "1": True, "0": False, "true": True, "false": False}
@@ -75,7 +76,8 @@ def prone(row: Graded, text: str) -> bool:
 
 
 def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
-    domain, kind = row.domain or row.family or "-", "whole" if row.role.startswith("whole") else "part"
+    of_part = row.role.removeprefix(BARE).startswith(("part:", "pair:", "co-presented", "original"))
+    domain, kind = row.domain or row.family or "-", "part" if of_part else "whole"
     return source.name, domain, kind, row.outcome == "correct", prone(row, source.text(row) or "")
 
 

@@ -4,8 +4,9 @@ Each line of a table has one number with n and interval, the same answers counte
 the paper prints. A failed run has a line with the reason.
 
 Printed numbers are in ``published.csv``, one per line, with source; they are found by study, metric, group and model.
-Models are recognized by hub id or by name. For a model that the paper does not have, its summary rows (``reference``)
-are shown instead, labelled as such. Models and groups must match exactly: a wrong comparison is worse than none.
+Models are recognized by hub id, and by name only where the paper gives no id (its names are short: "Qwen2.5-7B" may be
+the tuned one). For a model that the paper does not have, its summary rows (``reference``) are shown, labelled as such.
+Models and groups must match exactly: a wrong comparison is worse than none.
 """
 
 import csv
@@ -372,7 +373,7 @@ def beside(
     else:
         own_data = [r for r in rows if not r.benchmark]
         rows = own_data or rows
-    own = [r for r in own_data if name_key(model) in {name_key(r.ids), name_key(r.model)} - {""}]
+    own = [r for r in own_data if name_key(model) == name_key(r.ids or r.model)]
     if own:
         return own[0].text, own[0].source
     shown = [r for r in rows if r.reference and references]

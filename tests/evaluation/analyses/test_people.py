@@ -58,6 +58,10 @@ def test_what_few_prone_answers_leave_is_drawn_among_the_others_and_paraphrases_
     asked_again = [replace(r, role="part:0:paraphrase:1") for r in judged.rows[:5]]
     found = adjudicator.draw([replace(judged, rows=[*judged.rows, *asked_again])], n=40)
     assert found.tables["sample"] == [{"answers": 60, "strata": 6, "drawn": 40, "prone": 10}]
+    roles = ["part:0", "no-preamble/part:1", "pair:q1", "whole", "no-preamble/whole", "scaffold:1", "self-ask", "code"]
+    rows = [replace(row, role=role) for row, role in zip(judged.rows, roles, strict=False)]
+    kinds = {line["role"]: line["kind"] for line in adjudicator.draw([replace(judged, rows=rows)]).files["key.jsonl"]}
+    assert kinds == {role: "part" if i < 3 else "whole" for i, role in enumerate(roles)}
     strata = [(line["domain"], line["judged"], line["prone"]) for line in found.files["key.jsonl"]]
     assert sum(a != b for a, b in pairwise(strata)) > 2 * 6, "answers of a stratum stand together"
 

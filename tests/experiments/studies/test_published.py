@@ -51,6 +51,10 @@ def test_a_model_of_the_paper_is_found_by_hub_id_and_folder() -> None:
         assert beside("agentcoma", "composition", {}, name) == ("51.7 % (n=180)", "AgentCoMa, Table 4")
     assert beside("agentcoma", "gap", {}, "Qwen/Qwen2.5-7B-Instruct")[0] == "-22.2 points (n=180)"
     assert name_key("Qwen/Qwen2.5-7B-Instruct") != name_key("Qwen/Qwen2.5-7B")
+    # STaD's "Qwen2.5-3B" and AgentCoMa's "Qwen3 1.7B" are tuned models, and not the ones of that name on the hub.
+    assert beside("stad", "composition", {}, "Qwen/Qwen2.5-3B-Instruct", "hub:tot")[0] == "31.84 % (n=1448)"
+    assert "31.84" not in beside("stad", "composition", {}, "Qwen/Qwen2.5-3B", "hub:tot")[0]
+    assert beside("agentcoma", "gap", {}, "Qwen/Qwen3-1.7B")[0].startswith("people")
 
 
 def test_another_model_stands_beside_the_papers_summaries() -> None:
