@@ -87,8 +87,8 @@ class Model:
         """Id for right padding. Any id would do, because no real token attends to it."""
         for name in ("pad_token_id", "eos_token_id"):
             found = getattr(self.tokenizer, name, None)
-            if isinstance(found, int):
-                return found
+            if isinstance(found, int) and found < embedding_of(self.model).shape[0]:
+                return found  # a pad token may have been added to the tokenizer alone
         return 0
 
     @property

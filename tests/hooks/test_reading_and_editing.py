@@ -343,6 +343,11 @@ def test_a_tokenizer_without_pad_token_is_said_and_harmless() -> None:
     ids, mask = lm.pad([[5, 6, 7], [8]])
     assert ids.tolist() == [[5, 6, 7], [8, 2, 2]]
     assert mask.tolist() == [[1, 1, 1], [1, 0, 0]]
+    added: Any = SimpleNamespace(pad_token_id=97, bos_token_id=1, eos_token_id=2)  # to the tokenizer alone
+    padded = load_model(tiny("llama"), tokenizer=added)
+    with torch.no_grad():
+        alone = padded.run(torch.tensor([[8]])).logits[0, 0]
+        assert torch.allclose(padded.run(*padded.pad([[5, 6, 7], [8]])).logits[1, 0], alone, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2", "gpt_neox", "mixtral"])
