@@ -279,7 +279,8 @@ def agree(
     replies without a verdict leave the answer undecided. Without a judge the rules' "incorrect" is wrong.
     """
     grades = [by_rules(ask, response) for ask, response in answers]
-    verdicts = [_of_rules(g) for g in grades]
+    right = {"correct": True, "incorrect": False, "abstained": False}
+    verdicts = [JudgeVerdict(right.get(g.outcome), f"rules: {g.match or g.reason or g.outcome}") for g in grades]
     if judge is None:
         return verdicts
     asks = {}
@@ -297,8 +298,3 @@ def agree(
 def _answer(response: Response, grade: Grade) -> str:
     """What the judge sees: the extracted answer, or the end of a response in which none was found."""
     return grade.answer or response.text.strip()[-1000:] if response.finish_reason == "stop" else ""
-
-
-def _of_rules(grade: Grade) -> JudgeVerdict:
-    right = {"correct": True, "incorrect": False, "abstained": False}.get(grade.outcome)
-    return JudgeVerdict(right, f"rules: {grade.match or grade.reason or grade.outcome}")

@@ -66,7 +66,7 @@ class Evaluation:
 class _State:
     journal: Journal
     engine: Engine
-    progress: Callable[[Progress], None] | None
+    progress: Callable[[Progress], None]
     max_asks: int | None
     asks: dict[str, Ask] = field(default_factory=dict)
     responses: dict[str, Response] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def evaluate(
     """
     grader = _Grader(grade or by_rules)
     journal.begin(engine.identity, engine.provenance)
-    state = _State(journal, engine, progress, max_asks)
+    state = _State(journal, engine, progress or (lambda _: None), max_asks)
     grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}
     rows: list[Graded] = []
     asked: set[tuple[str, str, int]] = set()
@@ -163,11 +163,9 @@ def _answer_round(state: _State, wanted: dict[str, Ask]) -> None:
     todo = [key for key in wanted if key not in known]
     pending = {key: wanted[key] for key in sorted(todo, key=failed.__contains__)}
     allowed = _within_limit(state, pending)
-    _report(state, len(known), len(wanted))
+    state.progress(Progress(state.round, len(known), len(wanted)))
     for n, _ in enumerate(_ask(state, allowed), 1):
-        _report(state, len(known) + n, len(wanted))
-    if all(key in state.responses for key in wanted):
-        state.stopped = None
+        state.progress(Progress(state.round, len(known) + n, len(wanted)))
 
 
 def _within_limit(state: _State, pending: dict[str, Ask]) -> dict[str, Ask]:
@@ -194,11 +192,6 @@ def _ask(state: _State, pending: dict[str, Ask]) -> Iterable[Response]:
         raise RuntimeError(
             f"{type(state.engine).__name__} left {len(missing)} of {len(pending)} asks without a response"
         )
-
-
-def _report(state: _State, done: int, total: int) -> None:
-    if state.progress is not None:
-        state.progress(Progress(state.round, done, total))
 
 
 _WHOLE = re.compile(rf"(?:{BARE})?(?:whole(?::.+)?|self-ask)", re.DOTALL)

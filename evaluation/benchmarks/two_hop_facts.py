@@ -121,11 +121,9 @@ def _facts(row: Mapping[str, Any], n: int) -> Sequence[str] | None:
     """A name for the fact of each hop; None where the triples do not fit the hops."""
     nested = row.get("orig")
     triples = nested.get("triples") if isinstance(nested, dict) else row.get("orig_triples")
-    if not isinstance(triples, list) or len(triples) != n:
+    if not isinstance(triples, list) or not all(isinstance(t, list) and len(t) == 3 for t in triples):
         return None
-    if not all(isinstance(t, list) and len(t) == 3 for t in triples):
-        return None
-    return [" ".join(map(str, t[:2])) for t in triples]
+    return [" ".join(map(str, t[:2])) for t in triples] if len(triples) == n else None
 
 
 _TWO_HOP_FACT = "TwoHopFact.csv or SOCRATES_v1.csv"

@@ -167,9 +167,7 @@ def _implausible(before: CodeResult, after: CodeResult) -> str | None:
     for name, old in before.variables.items():
         new = after.variables.get(name)
         if isinstance(old, int | float) and isinstance(new, int | float) and not isinstance(new, bool):
-            if old >= 0 > new:
-                return f"{name} is {new}"
-            if whole(old) is not None and whole(new) is None:
+            if old >= 0 > new or (whole(old) is not None and whole(new) is None):
                 return f"{name} is {new}"
     return None
 

@@ -57,10 +57,10 @@ def grade(
 
     ``answer_type`` is one of ``cases.ANSWER_TYPES``, ``format`` a name of ``prompts.FORMATS`` (or ``pair-q1``). On
     ``unknowable`` questions abstaining is correct and any answer incorrect. ``compat`` reproduces a paper's own rule:
-    ``agentcoma`` (last number, no number is 0), ``stad`` (last JSON answer; no answer is wrong) or ``collapse``
-    (no answer is wrong; years within one year and last names count). ``options`` are the (letter, text) pairs of a
-    choice; without them they are learned from the ``question`` where it lists them. The question also helps to find
-    the sentence that answers it.
+    ``agentcoma`` (last number, no number is 0; in words, no cue is wrong), ``stad`` (last JSON answer; no answer is
+    wrong) or ``collapse`` (no answer is wrong; years within one year and last names count). ``options`` are the
+    (letter, text) pairs of a choice; without them they are learned from the ``question`` where it lists them. The
+    question also helps to find the sentence that answers it.
 
     Raises ``InputError`` for an unknown answer type, format or mode, and for a gold answer of another type.
     """
@@ -72,7 +72,7 @@ def grade(
         return Grade("invalid", None, None, "error")
     if compat == "agentcoma" and answer_type == "number":
         return agentcoma_number(response_text, gold)
-    if compat == "agentcoma" and not agentcoma_has_cue(response_text):
+    if compat == "agentcoma" and ANSWER_CUE.lower() not in response_text.lower():
         return Grade("incorrect", None, None, "compat:no-cue")
     if format == CODE:
         found = _run(response_text, finish_reason)
@@ -225,11 +225,6 @@ def agentcoma_number(text: str, gold: str) -> Grade:
     except ValueError:
         equal = False
     return Grade("correct" if equal else "incorrect", answer, "numeric" if equal else None, "compat:agentcoma")
-
-
-def agentcoma_has_cue(text: str) -> bool:
-    """Whether the response has the cue without which AgentCoMa scores a commonsense answer as wrong."""
-    return ANSWER_CUE.lower() in text.lower()
 
 
 def stad_answer(text: str) -> str:

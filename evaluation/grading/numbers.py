@@ -7,6 +7,7 @@ Signs, thousands, decimals, percent, fractions, scientific notation, LaTeX, unit
 import re
 import unicodedata
 from dataclasses import dataclass, replace
+from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
@@ -125,6 +126,8 @@ _NUMBER = re.compile(
 _LONGEST = 400
 """Most characters of one number; longer runs of digits or number words are not answers."""
 _TOO_LONG = re.compile(rf"\d{{{_LONGEST},}}")
+_DECIMALS = 5000
+"""Digits that any decimal number of a text can have."""
 _NEAR = 60
 """Characters around a number that can negate it or join it to the next."""
 _OPERATOR = r"(?:[-+–×x*·÷/^]|times|plus|minus|multiplied\s+by|divided\s+by|added\s+to|less|over)"
@@ -380,20 +383,9 @@ def close(a: Fraction, b: Fraction) -> bool:
 def show(number: Number) -> str:
     """The number as it is written into ``graded.jsonl``: an integer, a short decimal or a fraction."""
     value = number.value * 100 if number.percent else number.value
-    text = str(value.numerator) if value.denominator == 1 else _decimal_text(value)
+    with localcontext(Context(prec=_DECIMALS, traps=[Inexact])):
+        try:
+            text = f"{Decimal(value.numerator) / value.denominator:f}"
+        except Inexact:
+            text = f"{value.numerator}/{value.denominator}"
     return text + ("%" if number.percent else "")
-
-
-def _decimal_text(value: Fraction) -> str:
-    denominator = value.denominator
-    for prime in (2, 5):
-        while denominator % prime == 0:
-            denominator //= prime
-    if denominator != 1:
-        return f"{value.numerator}/{value.denominator}"
-    digits = 1
-    while (value * 10**digits).denominator != 1:
-        digits += 1
-    scaled = abs(value.numerator * 10**digits // value.denominator)
-    whole, rest = divmod(scaled, 10**digits)
-    return f"{'-' if value < 0 else ''}{whole}.{rest:0{digits}d}"

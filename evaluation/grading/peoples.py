@@ -53,8 +53,6 @@ def adjective_in(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 
 
 def _made_from(word: str, name: str, capital: bool) -> bool:
-    if word == name:
-        return False
     if len(name) >= _STEM and word.startswith(name):
         return word[len(name) :] not in _ENDINGS_OF_COUNTRIES
     return capital and _adjective(word, name)

@@ -113,13 +113,10 @@ def _begun(text: str) -> str:
 
 def other_marks(said: str, golds: Sequence[str], question: str | None) -> str | None:
     """What keeps a text with the words of a gold answer from being it: ``case``, ``another sign``, or nothing."""
-    return "case" if _in_other_case(said, golds, question) else "another sign" if _in_other_signs(said, golds) else None
-
-
-def _in_other_case(said: str, golds: Sequence[str], question: str | None) -> bool:
-    """Whether a text has a gold answer in other letters only, where the question is about capital or small letters."""
     other = any(gold.casefold() in said.casefold() for gold in golds) and not any(gold in said for gold in golds)
-    return other and _CASE.search(question or "") is not None
+    if other and _CASE.search(question or ""):
+        return "case"
+    return "another sign" if _in_other_signs(said, golds) else None
 
 
 _OF_LETTERS = r"(?:\++|[#\u266d]|-(?=[\s.,;:!)]*\Z))(?!\w)"

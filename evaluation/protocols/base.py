@@ -93,10 +93,7 @@ class Reduction:
 
     def case_set(self, name: str) -> CaseSet:
         """The case set of that name (``KeyError`` where the protocol has none)."""
-        for s in self.case_sets:
-            if s.name == name:
-                return s
-        raise KeyError(name)
+        return {s.name: s for s in self.case_sets}[name]
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ def compare(
         if len(counting.by_model(rows)) > 1:
             raise InputError(f"{side}: rows of several models or runs; give one run on each side")
     gated_a, gated_b = gate_cases(a, cases), gate_cases(b, cases)
-    pairs = _paired(gated_a, gated_b)
+    others = {(y.item.case, y.item.repeat): y for y in gated_b}
+    pairs = [(x, others[key]) for x in gated_a if (key := (x.item.case, x.item.repeat)) in others]
     if not pairs:
         raise InputError("A and B: no case in common; compare runs of one benchmark")
     atom = delta_atom(a, b, seed)
@@ -56,11 +57,6 @@ def compare(
     alone = len(gated_a) + len(gated_b) - 2 * len(pairs)
     warnings = [f"{alone} cases are in one run only and are left out"] if alone else []
     return Comparison(tuple(metrics), test, tuple(warnings + ([reason] if reason else [])))
-
-
-def _paired(a: Sequence[Gated], b: Sequence[Gated]) -> list[tuple[Gated, Gated]]:
-    other = {(g.item.case, g.item.repeat): g for g in b}
-    return [(g, other[key]) for g in a if (key := (g.item.case, g.item.repeat)) in other]
 
 
 def delta_atom(a: Sequence[Graded], b: Sequence[Graded], seed: int) -> Metric:

@@ -540,7 +540,7 @@ MUTANTS = (
     Mutant(X, "wrong results in a part of the cases prove themselves", "inner is not None or not rule.to_prove(found)", "True", "tests/experiments/diagnosis/test_rule.py -k part_of_the_cases"),
     Mutant(X, "numbers in order begin with the second", "return tuple(found[:n]) if 1 < n <= len(found) else ()", "return tuple(found[1 : n + 1]) if 1 < n <= len(found) else ()", "tests/experiments/diagnosis/test_shortcuts.py -k copied_into"),
     # a fifth sample that a machine drew: what nothing noticed
-    Mutant(E, "decimals are written with the wrong power of ten", "divmod(scaled, 10**digits)", "divmod(scaled, 10 * digits)", "tests/evaluation/grading/test_numbers_and_dates.py -k own_digits"),
+    Mutant(E, "decimals are written with the wrong power of ten", "Decimal(value.numerator) / value.denominator", "Decimal(value.numerator * 10) / value.denominator", "tests/evaluation/grading/test_numbers_and_dates.py -k own_digits"),
     Mutant(E, "the last words of a server are those that point at others", 'if "See root cause above" not in line]', 'if "INFO" not in line]', "tests/evaluation/engines/test_managed.py -k last_words"),
     Mutant(P, "pairs to patch share nothing", "clusters=([e.shares for e in donors], [e.shares for e in recipients]), controls=controls", "controls=controls", "tests/probes/test_over_examples.py -k share_everything"),
     Mutant(X, "only cases compared with count in what mends", '"mended": _sums(b.mended for id, b in behaviours.items() if id in named)', '"mended": _sums(b.mended for id, b in behaviours.items() if id not in named)', "tests/experiments/diagnosis/test_answers.py -k mends_these"),
