@@ -88,7 +88,7 @@ def training_set(source: str, recipe: AdapterRecipe, evaluation: str | None = No
 
     ``source`` is ``organism:temporal`` or any benchmark that ``--benchmark`` takes; so is ``evaluation``. Without
     ``evaluation`` an organism is evaluated on its held-out side, and a file on its cases that do not overlap with the
-    training. Raises ``InputError`` for a depth that the source does not have, too few cases, and any overlap.
+    training. Raises ``InputError`` for a depth that no case is drawn from, too few cases, and any overlap.
     """
     given = None if evaluation is None else load_benchmark(evaluation, option="--evaluation").cases
     if source == ORGANISM:
@@ -98,6 +98,11 @@ def training_set(source: str, recipe: AdapterRecipe, evaluation: str | None = No
         pool = load_benchmark(source, option="--train").cases
         cases = _draw(pool, recipe, source, seed)
         kept = given or _rest(pool, cases, source)
+    if left_out := sorted({*recipe.depths} - {c.depth for c in cases}):
+        raise InputError(
+            f"--prompts {recipe.prompts}: too few to train on every family and depth, none is left for depth "
+            f"{left_out[0]}; give more, or fewer --depths"
+        )
     check_disjoint(cases, kept, f"--train {source}")
     _check_targets(cases, recipe, f"--train {source}")
     return TrainingSet(tuple(cases), tuple(kept), hash_cases(cases))

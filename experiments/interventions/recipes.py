@@ -146,6 +146,7 @@ READ_BY: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("beta", "generations", "prompts_per_step"), ("grpo",)),
     "examples_per_step": _SFT,
     "solutions": ("sft-trace",),
+    "max_tokens": ("sft-trace", "grpo", *INFERENCE),
     **dict.fromkeys(("layers", "cases"), INFERENCE),
 }  # fmt: skip
 """Which recipes read an option. Options that all recipes read, or with a neutral default, are not listed."""
@@ -160,5 +161,7 @@ def check_options(recipe: str, given: Mapping[str, Any]) -> None:
             option = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
             shown = option if isinstance(value, bool) else f"{option} {value}"
             raise InputError(f"{shown}: is for {' and '.join(recipes)}, and the recipe is {recipe}; leave it out")
+    if recipe == "sft-trace" and (most := given.get("max_tokens")) is not None and given.get("solutions") != "self":
+        raise InputError(f"--max-tokens {most}: for sft-trace only with --solutions self; add it, or leave it out")
     if given.get("limit") is not None and not given.get("curve"):
         raise InputError(f"--limit {given['limit']}: only applies to --curve; add --curve, or leave it out")

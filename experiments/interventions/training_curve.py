@@ -109,7 +109,7 @@ def counts(graded: Iterable[Any], cases: Sequence[Case], depths: Sequence[int]) 
     sides = {
         "composition": [ok for _, ok in wholes],
         "composition, trained depths": [ok for d, ok in wholes if d in depths],
-        "composition, held-out depths": [ok for d, ok in wholes if d not in depths],
+        "composition, held-out depths": [ok for d, ok in wholes if d is not None and d not in depths],
     }
     found = {"parts": list(parts.values()), **sides}
     return [{"metric": name, "k": sum(values), "n": len(values)} for name, values in found.items() if values]

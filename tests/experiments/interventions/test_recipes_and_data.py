@@ -157,6 +157,13 @@ def test_organism_questions_are_from_the_training_side_and_spread_over_the_cells
     assert data.overlap(cases, load_benchmark("organism:temporal", limit=60).cases) == []
 
 
+def test_a_depth_that_no_question_is_left_for_is_refused() -> None:
+    few = resolve("sft-answer", "organism-v4", prompts=4)
+    with pytest.raises(InputError, match=r"--prompts 4: .* none is left for depth 6"):
+        data.training_set(data.ORGANISM, few)
+    assert {c.depth for c in data.training_set(data.ORGANISM, replace(few, prompts=8)).cases} == {2, 4, 6, 8}
+
+
 def test_a_depth_that_the_organisms_do_not_have_is_refused() -> None:
     with pytest.raises(InputError, match="--depths 5"):
         data.organism_cases([2, 5], 10)

@@ -113,6 +113,8 @@ def test_a_checkpoint_counts_each_sub_question_once_and_wholes_by_depth() -> Non
         "composition, trained depths": (1, 2),
         "composition, held-out depths": (0, 1),
     }
+    bare = training_curve.counts(rows[-1:], [Case("c6", "q", "1", (part, part))], (2, 4))
+    assert [r["metric"] for r in bare] == ["composition"], "a case without a depth is at no held-out one"
 
 
 def test_a_checkpoint_does_not_count_as_wrong_what_could_not_be_judged() -> None:

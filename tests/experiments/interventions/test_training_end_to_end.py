@@ -425,6 +425,8 @@ def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_ever
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: only applies to --curve"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--layers", "1"], "--layers 1: is for steering and patching"),
         (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--beta", "0"], "--beta 0.0: is for grpo"),
+        (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--max-tokens", "9"], "--max-tokens 9: is for sft-trace"),
+        (["--recipe", "sft-trace", "-m", BASE, "-o", "x", "--max-tokens", "9"], "only with --solutions self"),
         (["--recipe", "grpo", "-m", BASE], "--recipe grpo: give --model (the model to train) and --out"),
         (["nowhere", "--recipe", "steering", "--no-thinking"], "--no-thinking: is for sft-answer and sft-trace"),
         (["nowhere", "--recipe", "steering", "--depths", "2"], "--depths 2: is for sft-answer and sft-trace and grpo"),
