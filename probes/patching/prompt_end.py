@@ -75,7 +75,7 @@ def _sources(
         names.append("random")
     if "noise" in controls:
         first = donors[index[:, 0]]
-        noise = torch.randn(own.shape, generator=generator).to(own)
+        noise = torch.randn(own.shape, generator=generator, dtype=torch.float32).to(own)
         size = (first - own).norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
         states.append((own + size * noise)[:, None])
         names.append("noise")

@@ -302,7 +302,8 @@ def test_the_default_dtype_of_torch_changes_no_number(dtype: torch.dtype) -> Non
 
     def measured() -> dict[str, Tensor]:
         swept = patching.prompt_end_sweep(lm, [DONOR], [RECIPIENT], max_new_tokens=2, keep="all", stop_ids=())
-        return swept.tensors | patching.attribution_patching(lm, [DONOR], [RECIPIENT], ANSWERS, verify=4).tensors
+        screened = patching.attribution_patching(lm, [DONOR], [RECIPIENT], ANSWERS, verify=4)
+        return {**swept.tensors, **screened.tensors}
 
     usual, before = measured(), torch.get_default_dtype()
     torch.set_default_dtype(dtype)
