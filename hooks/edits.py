@@ -153,7 +153,7 @@ def knockouts(queries: Sequence[int], keys: Sequence[int], layers: Sequence[Sequ
 
 def noise_like(own: Float[Tensor, "*any d"], donor: Float[Tensor, "*any d"], seed: int) -> Float[Tensor, "*any d"]:
     """Vectors that are as far from ``own`` as ``donor`` is, in random directions."""
-    drawn = torch.randn(own.shape, generator=torch.Generator().manual_seed(seed)).to(own)
+    drawn = torch.randn(own.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float32).to(own)
     size = (donor.to(own) - own).norm(dim=-1, keepdim=True)
     return own + drawn * (size / drawn.norm(dim=-1, keepdim=True))
 

@@ -98,7 +98,7 @@ def patch(
     own = prompt_end_states(lm, recipients, chosen)
     states = {name: prompt_end_states(lm, group, chosen) for name, group in donors.items()}
     generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(own.shape, generator=generator).to(own)
+    noise = torch.randn(own.shape, generator=generator, dtype=torch.float32).to(own)
     distance = (next(iter(states.values())) - own).norm(dim=-1, keepdim=True)
     states["noise"] = own + noise * distance / noise.norm(dim=-1, keepdim=True)
     states["none"] = own
@@ -110,7 +110,7 @@ def _noise(along: Tensor, strength: float, n: int, seed: int) -> list[Tensor]:
     """Random directions, per layer as long as ``strength * along``."""
     generator = torch.Generator().manual_seed(seed)
     size = strength * along.norm(dim=-1, keepdim=True)
-    drawn = [torch.randn(along.shape, generator=generator).to(along) for _ in range(n)]
+    drawn = [torch.randn(along.shape, generator=generator, dtype=torch.float32).to(along) for _ in range(n)]
     return [x / x.norm(dim=-1, keepdim=True) * size for x in drawn]
 
 

@@ -381,7 +381,7 @@ def _add_map(
 def _matrix(by_kind: dict[str, list[tuple[Example, list[Neuron]]]]) -> Tensor:
     """Mean overlap of tasks within cases; on the diagonal a task with itself between cases."""
     kinds = list(by_kind)
-    out = torch.full((len(kinds), len(kinds)), math.nan)
+    out = torch.full((len(kinds), len(kinds)), math.nan, dtype=torch.float32)
     for i, a in enumerate(kinds):
         for j, b in enumerate(kinds):
             pairs = [

@@ -114,13 +114,13 @@ def _verified(
 ) -> Float[Tensor, "pair site cell"]:  # fmt: skip
     """The real change of the logit difference in the chosen cells, NaN elsewhere."""
     total = len(sites) * len(cells)
-    out = torch.full((len(pairs), len(sites), len(cells)), torch.nan)
+    out = torch.full((len(pairs), len(sites), len(cells)), torch.nan, dtype=torch.float32)
     if verify == 0:
         return out
     if verify is not None and verify < 0:
         raise InputError(f"verify {verify}: a number of cells, or None for all of them")
     order = np.random.default_rng(seed).permutation(total)[:verify]
-    base = torch.tensor([_base(lm, pair) for pair in pairs])
+    base = torch.tensor([_base(lm, pair) for pair in pairs], dtype=torch.float32)
     for i, site in enumerate(sites):
         mine = sorted(int(k) % len(cells) for k in order if int(k) // len(cells) == i)
         if mine:

@@ -111,9 +111,9 @@ def continue_patched(
     n, sources = len(recipients), states.shape[1]
     vocab = lm.anatomy.vocab_size
     base = torch.full((n + len(plain), max_new_tokens), -1, dtype=torch.long)
-    base_logits = torch.zeros(n + len(plain), vocab)
+    base_logits = torch.zeros(n + len(plain), vocab, dtype=torch.float32)
     tokens = torch.full((n, sources * len(layers), max_new_tokens), -1, dtype=torch.long)
-    logits = torch.zeros(n, sources * len(layers), vocab)
+    logits = torch.zeros(n, sources * len(layers), vocab, dtype=torch.float32)
     measure = partial(
         _continue, layers=list(layers), max_new_tokens=max_new_tokens, stop_ids=tuple(stop_ids), max_rows=max_rows,
         ready=None if ready is None else (n, ready), own=own,

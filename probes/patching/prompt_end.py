@@ -75,7 +75,7 @@ def _sources(
         names.append("random")
     if "noise" in controls:
         first = donors[index[:, 0]]
-        noise = torch.randn(own.shape, generator=generator).to(own)
+        noise = torch.randn(own.shape, generator=generator, dtype=torch.float32).to(own)
         size = (first - own).norm(dim=-1, keepdim=True) / noise.norm(dim=-1, keepdim=True)
         states.append((own + size * noise)[:, None])
         names.append("noise")
@@ -266,8 +266,8 @@ def _kept(
     k = min(engine.TOP, vocab)
     tokens = torch.full((*size, n_layers, steps), -1, dtype=torch.long)
     top = torch.full((*size, n_layers, k), -1, dtype=torch.long)
-    top_p = torch.full((*size, n_layers, k), torch.nan)
-    logits = torch.full((*size, n_layers, vocab), torch.nan) if keep == "all" else None
+    top_p = torch.full((*size, n_layers, k), torch.nan, dtype=torch.float32)
+    logits = torch.full((*size, n_layers, vocab), torch.nan, dtype=torch.float32) if keep == "all" else None
     base = torch.full((size[1], steps), -1, dtype=torch.long)
     for i, r in enumerate(plan.recipients):
         base[r] = got.base[i]

@@ -54,7 +54,7 @@ class Scores:
     def above(self, right: str, foils: Sequence[str]) -> Float[Tensor, "layer place"]:
         """The share of foils that the right one is above (ties count half); NaN without foils. Chance is 0.5."""
         if not foils:
-            return torch.full(self.values.shape[:2], torch.nan)
+            return torch.full(self.values.shape[:2], torch.nan, dtype=torch.float32)
         at = {name: i for i, name in enumerate(self.names)}
         mine, others = self.values[..., at[right], None], self.values[..., [at[f] for f in foils]]
         return ((mine > others).float() + (mine == others).float() / 2).mean(-1)
@@ -190,7 +190,7 @@ def ridge(
         return torch.stack([torch.stack([f[p][:, -1] for p in places], 1) for f in found], 2).flatten(0, 1).cpu()
 
     train, test = at_places([(p.ids, p.places) for p in known]), at_places([(r.ids, r.places) for r in readings])
-    out = torch.empty(len(readings), len(test), len(names))
+    out = torch.empty(len(readings), len(test), len(names), dtype=torch.float32)
     for right in dict.fromkeys(r.right for r in readings):
         kept = torch.tensor([i for i, a in enumerate(labels) if a != right], dtype=torch.long)
         if len(kept) < FEWEST or len({labels[i] for i in kept}) < FEWEST:

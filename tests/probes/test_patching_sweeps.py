@@ -294,3 +294,22 @@ def test_the_best_place_of_a_sweep_is_the_largest_mean_over_pairs() -> None:
     assert (some["position"], some["n"], some["value"]) == (7, 1, pytest.approx(0.9)), "over the pairs that have one"
     none = sweeps._best(torch.full((2, 3), NAN), 4, [7, 8, 9], "position")
     assert (none["position"], none["n"]) == (7, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_the_default_dtype_of_torch_changes_no_number(dtype: torch.dtype) -> None:
+    lm = load_model(tiny("llama"))
+
+    def measured() -> dict[str, Tensor]:
+        swept = patching.prompt_end_sweep(lm, [DONOR], [RECIPIENT], max_new_tokens=2, keep="all", stop_ids=())
+        screened = patching.attribution_patching(lm, [DONOR], [RECIPIENT], ANSWERS, verify=4)
+        return {**swept.tensors, **screened.tensors}
+
+    usual, before = measured(), torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        found = measured()
+    finally:
+        torch.set_default_dtype(before)
+    for name, x in usual.items():
+        assert x.dtype == found[name].dtype and torch.equal(x.nan_to_num(-1), found[name].nan_to_num(-1)), name

@@ -180,7 +180,7 @@ MUTANTS = (
     Mutant(H, "edited rows see one key too many of a sliding window", "return (keys <= at) & (keys > at - window if", "return (keys <= at) & (keys >= at - window if", INTERCHANGE + ' -k "forward_pass and mistral"'),
     Mutant(H, "a key is hidden from all rows", "seen[row, 0, query, at] = False", "seen[:, 0, query, at] = False", INTERCHANGE + ' -k "knocked and llama"'),
     Mutant(H, "states go back from one layer below", "own[late + 1, i]) for i, p in enumerate(positions)", "own[late, i]) for i, p in enumerate(positions)", INTERCHANGE + " -k earlier"),
-    Mutant(H, "noise without its seed", "generator=torch.Generator().manual_seed(seed)).to(own)", "generator=torch.Generator().manual_seed(0)).to(own)", INTERCHANGE + " -k earlier"),
+    Mutant(H, "noise without its seed", "generator=torch.Generator().manual_seed(seed), dtype", "generator=torch.Generator().manual_seed(0), dtype", INTERCHANGE + " -k earlier"),
     Mutant(H, "every tile has the bias of the first", "x += self.bias[start:stop].to(x.dtype)", "x += self.bias[: x.shape[1]].to(x.dtype)", MASSES + ' -k "tiled and phi"'),
     Mutant(H, "new tokens stand at the beginning", "positions = torch.arange(start, start + width, device=ids.device).expand(rows, width)", "positions = torch.arange(width, device=ids.device).expand(rows, width)", INTERCHANGE + " -k generation"),
     Mutant(H, "ended sequences may lead", 'np.maximum.at(last, same, np.where(running, rank, 0))', 'np.maximum.at(last, same, rank)', 'tests/hooks/test_rows.py -k has_ended'),
