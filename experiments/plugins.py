@@ -25,6 +25,7 @@ from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import walk_tb
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -111,12 +112,8 @@ def _line(e: BaseException, path: Path) -> str:
     """``:LINE`` of the plugin file in which an error arose."""
     if isinstance(e, SyntaxError):
         return f":{e.lineno}"
-    at, found = e.__traceback__, ""
-    while at is not None:
-        if Path(at.tb_frame.f_code.co_filename) == path:
-            found = f":{at.tb_lineno}"
-        at = at.tb_next
-    return found
+    lines = [line for frame, line in walk_tb(e.__traceback__) if Path(frame.f_code.co_filename) == path]
+    return f":{lines[-1]}" if lines else ""
 
 
 def _checked(path: Path, kind: str, items: Any) -> Mapping[str, Any]:

@@ -579,7 +579,7 @@ MUTANTS = (
     Mutant(X, "a run folder is named after its server", "words = (self.served[0] if self.served else self.model, self", "words = (self.model, self", "tests/experiments/test_served.py -k run_folder"),
     Mutant(X, "a run folder is named after the ending of its file", 'name.endswith((".jsonl", ".json")) else', 'name.endswith(".jsonl") else', "tests/experiments/test_served.py -k run_folder"),
     Mutant(X, "single cases without pairs are as many as there are", "for case in group[:n]}", "for case in group}", "tests/experiments/probing/test_single_cases.py -k without_pairs"),
-    Mutant(X, "the outermost line of a plugin is blamed", '            found = f":{at.tb_lineno}"\n', '            found = found or f":{at.tb_lineno}"\n', "tests/experiments/test_plugins.py -k one_error"),
+    Mutant(X, "the outermost line of a plugin is blamed", 'return f":{lines[-1]}" if lines', 'return f":{lines[0]}" if lines', "tests/experiments/test_plugins.py -k one_error"),
     Mutant(X, "a teacher gets no key of its own", "[open_role(spec, option, key_env=key_env) for", "[open_role(spec, option) for", "tests/experiments/test_commands_hand_over.py -k makes_of"),
     Mutant(X, "an audit has one seed", "audited(found, run, audit, judge, seed=seed, key_env=api_key_env)", "audited(found, run, audit, judge, key_env=api_key_env)", "tests/experiments/test_commands_hand_over.py -k audit_is"),
     Mutant(X, "merged runs with invalid answers are fine", "lines(out), json)\n    return exits.INVALID_REMAINS if found.n_invalid else exits.OK", "lines(out), json)\n    return exits.OK", "tests/experiments/test_commands_hand_over.py -k audit_is"),
